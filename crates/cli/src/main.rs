@@ -1,0 +1,40 @@
+//! The `sidestep` command.
+//!
+//! Each subcommand is one module under [`commands`]: its arguments, and what it does with them. A command
+//! returns the process's exit code; an error is printed once, here, and ends the process with code 1.
+
+mod commands;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// A virtual-machine monitor for multicore hosts, and the laboratory that shows what its structure buys.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command.run() {
+        Ok(code) => code,
+        Err(error) => {
+            report(error.as_ref());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints an error and the chain of its causes on one line.
+fn report(error: &dyn Error) {
+    let mut line = format!("sidestep: {error}");
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        line.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    eprintln!("{line}");
+}

@@ -1,0 +1,51 @@
+//! The workspace has four floors; a crate may depend only on crates of lower floors.
+//!
+//! Crates on one floor do not know each other. The table below is the architecture: a new crate needs a row.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Every crate folder and its floor.
+const FLOORS: &[(&str, u32)] = &[
+    ("cli", 4),
+    ("lab", 3),
+    ("itanium2", 2),
+    ("linux-user", 2),
+    ("vmm", 2),
+    ("gang-linux", 2),
+    ("ia64", 1),
+    ("fuce", 1),
+    ("zerowait", 1),
+    ("gang", 1),
+];
+
+#[test]
+fn a_crate_imports_only_floors_below_its_own() {
+    let floors: BTreeMap<&str, u32> = FLOORS.iter().copied().collect();
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("crates/ above crates/cli");
+    for entry in fs::read_dir(crates).expect("crates/ can be listed") {
+        let entry = entry.expect("an entry of crates/");
+        let folder = entry.file_name().into_string().expect("a UTF-8 folder name");
+        let floor = *floors
+            .get(folder.as_str())
+            .unwrap_or_else(|| panic!("crates/{folder} has no floor in this test's table"));
+        let manifest = fs::read_to_string(entry.path().join("Cargo.toml")).expect("a crate has a manifest");
+        for line in manifest.lines().filter(|line| line.contains("path = \"../")) {
+            let target = line
+                .split("path = \"../")
+                .nth(1)
+                .and_then(|rest| rest.split('"').next())
+                .unwrap_or("");
+            let below = *floors
+                .get(target)
+                .unwrap_or_else(|| panic!("crates/{folder} depends on unknown {target}"));
+            assert!(
+                below < floor,
+                "crates/{folder} (floor {floor}) must not depend on crates/{target} (floor {below})"
+            );
+        }
+    }
+}
