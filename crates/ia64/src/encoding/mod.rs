@@ -1,0 +1,1 @@
+//! Bundles, templates and instruction formats, as tables from which decoder and disassembler follow.

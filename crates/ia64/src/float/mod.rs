@@ -1,0 +1,1 @@
+//! The 82-bit floating-point register format and its arithmetic.
