@@ -1,0 +1,28 @@
+//! The laboratory: a figure or table of a paper as an experiment, baseline against sidestep, swept and judged.
+//!
+//! An [`Experiment`] is a small trait: what it asks, its inputs, the points of its sweep, and how one point is measured.
+//! [`experiments::all`] lists those that ship. Results are exact numbers ([`Number`]): in virtual time
+//! the same inputs give the same bytes on every machine.
+
+pub mod comparison;
+pub mod drawing;
+pub mod experiment;
+pub mod experiments;
+pub mod figure;
+pub mod input;
+pub mod measurement;
+pub mod number;
+pub mod paper;
+pub mod statistics;
+pub mod suggest;
+pub mod timeline;
+
+pub use comparison::Row;
+pub use drawing::{Breakdown, Drawing, Matrix, Node, Part, Tree};
+pub use experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
+pub use figure::{Axis, Figure, Measure};
+pub use input::{Input, InputError, Inputs, Value};
+pub use measurement::{Counter, Measurement, Side};
+pub use number::Number;
+pub use paper::{Expected, Finding, Quantity, Stated, Verdict};
+pub use timeline::{Event, EventKind, Timeline};
