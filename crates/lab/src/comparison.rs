@@ -1,9 +1,63 @@
 //! The outcome of an experiment: a row for each point, and the findings.
 
-use crate::experiment::{Better, Metric, Point, PointError};
+use crate::experiment::{About, Better, Metric, Point, PointError};
+use crate::input::{Input, Inputs};
 use crate::measurement::Measurement;
 use crate::number::Number;
-use crate::paper::{Quantity, Stated, Verdict};
+use crate::paper::{Finding, Quantity, Stated, Verdict};
+use crate::statistics::Median;
+
+/// The outcome of one experiment.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// What was asked.
+    pub about: About,
+    /// What could be changed.
+    pub declared: Vec<Input>,
+    /// What it was changed to.
+    pub inputs: Inputs,
+    /// The settings that were given, as given.
+    pub settings: Vec<String>,
+    /// Whether the defaults were those of a quick run.
+    pub quick: bool,
+    /// The seed of the first repetition.
+    pub seed: u64,
+    /// How often each point was run.
+    pub repetitions: u32,
+    /// A row for each point, in the order of the sweep.
+    pub rows: Vec<Row>,
+    /// What holds of the sweep as a whole.
+    pub findings: Vec<Finding>,
+    /// The charts.
+    pub figures: Vec<crate::figure::Figure>,
+    /// How many repetitions of points came from the cache.
+    pub from_cache: usize,
+}
+
+impl Comparison {
+    /// Whether every point was finished: measured, failed, or impossible here.
+    pub fn is_complete(&self) -> bool {
+        !self
+            .rows
+            .iter()
+            .any(|row| row.result == Err(PointError::Cancelled))
+    }
+
+    /// The rows whose point went wrong.
+    pub fn failures(&self) -> impl Iterator<Item = (&Row, &PointError)> {
+        self.rows.iter().filter_map(|row| match &row.result {
+            Err(error @ (PointError::Failed(_) | PointError::Panicked(_))) => Some((row, error)),
+            _ => None,
+        })
+    }
+
+    /// How many verdicts, of points and of findings, are of a kind.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        let rows = self.rows.iter().map(Row::verdict);
+        let findings = self.findings.iter().map(|finding| finding.verdict);
+        rows.chain(findings).filter(|each| *each == verdict).count()
+    }
+}
 
 /// One point with what was measured and what the paper states.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +70,42 @@ pub struct Row {
     pub stated: Vec<Stated>,
     /// What is compared.
     pub metric: Metric,
+    /// How the repetitions spread, of a point that was repeated.
+    pub spread: Option<Spread>,
+}
+
+/// How the repetitions of a point spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// How many repetitions.
+    pub repetitions: usize,
+    /// The baseline's values.
+    pub baseline: Option<Median>,
+    /// The sidestep's values.
+    pub sidestep: Option<Median>,
+    /// The ratios, each of the two values of one repetition: what disturbs both sides alike cancels out.
+    pub ratio: Option<Median>,
+}
+
+impl Spread {
+    /// The median and interval of a quantity.
+    pub fn of(&self, quantity: Quantity) -> Option<Median> {
+        match quantity {
+            Quantity::Baseline => self.baseline,
+            Quantity::Sidestep => self.sidestep,
+            Quantity::Ratio => self.ratio,
+        }
+    }
+}
+
+impl Metric {
+    /// How many times better the sidestep is; `None` where that is a division by zero.
+    pub fn gain(&self, baseline: Number, sidestep: Number) -> Option<Number> {
+        match self.better {
+            Better::Lower => baseline.over(sidestep),
+            Better::Higher => sidestep.over(baseline),
+        }
+    }
 }
 
 impl Row {
@@ -24,18 +114,23 @@ impl Row {
         self.result.as_ref().ok()
     }
 
-    /// A quantity of ours.
+    /// A quantity of ours; of a repeated point the median.
     pub fn quantity(&self, quantity: Quantity) -> Option<Number> {
+        if let Some(spread) = &self.spread {
+            return spread.of(quantity).map(|median| median.value);
+        }
         let measurement = self.measurement()?;
         let (baseline, sidestep) = (measurement.baseline.value, measurement.sidestep.value);
         match quantity {
             Quantity::Baseline => baseline,
             Quantity::Sidestep => sidestep,
-            Quantity::Ratio => match self.metric.better {
-                Better::Lower => baseline?.over(sidestep?),
-                Better::Higher => sidestep?.over(baseline?),
-            },
+            Quantity::Ratio => self.metric.gain(baseline?, sidestep?),
         }
+    }
+
+    /// What the paper states of a quantity.
+    pub fn statement(&self, quantity: Quantity) -> Option<&Stated> {
+        self.stated.iter().find(|stated| stated.quantity == quantity)
     }
 
     /// Whether ours agrees with all that the paper states of this point.

@@ -17,7 +17,7 @@ pub mod statistics;
 pub mod suggest;
 pub mod timeline;
 
-pub use comparison::Row;
+pub use comparison::{Comparison, Row, Spread};
 pub use drawing::{Breakdown, Drawing, Matrix, Node, Part, Tree};
 pub use experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
 pub use figure::{Axis, Figure, Measure};

@@ -23,6 +23,7 @@ fn rows(settings: &[&str]) -> Vec<Row> {
             stated: experiment.stated(&readable, &point),
             metric: experiment.about().metric,
             point,
+            spread: None,
         })
         .collect()
 }

@@ -66,8 +66,10 @@ pub enum Kind {
     },
     /// `on` or `off`.
     Switch,
-    /// Any text, for example the path of a file; empty by default means none.
+    /// Any text.
     Text,
+    /// The path of a file that can be read; empty by default means none.
+    File,
     /// Values of one kind, joined by commas, at least one, none twice.
     List(Box<Kind>),
 }
@@ -104,6 +106,16 @@ pub enum InputError {
         wanted: String,
         /// The nearest choice, if one is near.
         nearest: Option<String>,
+    },
+    /// A file cannot be read.
+    #[error("input `{key}`: cannot read `{path}`: {reason}")]
+    Unreadable {
+        /// The key.
+        key: String,
+        /// The path.
+        path: String,
+        /// The host's reason.
+        reason: String,
     },
     /// A list names a value twice.
     #[error("input `{key}`: `{text}` stands twice in the list")]
@@ -208,6 +220,11 @@ impl Input {
     /// Any text, empty by default.
     pub fn text(key: &'static str) -> Input {
         Input::new(key, Kind::Text, Value::Text(String::new()))
+    }
+
+    /// The path of a file that can be read; none by default, an empty text. A point depends on what is in the file.
+    pub fn file(key: &'static str) -> Input {
+        Input::new(key, Kind::File, Value::Text(String::new()))
     }
 
     /// Says what it is.

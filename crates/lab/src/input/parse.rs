@@ -47,6 +47,16 @@ pub(super) fn value(key: &str, kind: &Kind, text: &str) -> Result<Value, InputEr
             _ => Err(bad(None)),
         },
         Kind::Text => Ok(Value::Text(text.to_owned())),
+        Kind::File => match text.is_empty() {
+            true => Ok(Value::Text(String::new())),
+            false => readable(text)
+                .map(|()| Value::Text(text.to_owned()))
+                .map_err(|error| InputError::Unreadable {
+                    key: key.to_owned(),
+                    path: text.to_owned(),
+                    reason: error.to_string(),
+                }),
+        },
         Kind::List(of) => list(key, of, text),
     }
 }
@@ -64,6 +74,14 @@ fn list(key: &str, of: &Kind, text: &str) -> Result<Value, InputError> {
         elements.push(element);
     }
     Ok(Value::List(elements))
+}
+
+/// Whether a file can be opened and is one.
+fn readable(path: &str) -> std::io::Result<()> {
+    match std::fs::File::open(path)?.metadata()?.is_dir() {
+        true => Err(std::io::ErrorKind::IsADirectory.into()),
+        false => Ok(()),
+    }
 }
 
 fn duration_ns(text: &str) -> Option<u64> {
@@ -110,6 +128,7 @@ fn wanted(kind: &Kind) -> String {
         Kind::Choice { choices } => format!("one of {}", choices.join(", ")),
         Kind::Switch => "on or off".to_owned(),
         Kind::Text => "a text".to_owned(),
+        Kind::File => "the path of a file".to_owned(),
         Kind::List(of) => wanted(of),
     }
 }

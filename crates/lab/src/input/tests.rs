@@ -12,7 +12,7 @@ fn declared() -> Vec<Input> {
         Input::durations("round-trip", &[0, 2000]).lasting(0, 1_000_000),
         Input::choice("queue", &["hardware", "software"]),
         Input::switch("preload", true),
-        Input::text("matrix"),
+        Input::file("matrix"),
     ]
 }
 
@@ -67,6 +67,11 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
             "round-trip=2",
             "input `round-trip`: `2` is not a duration from 0ns to 1ms (such as 500ns, 2us, 1.5ms, 3s)",
         ),
+        (
+            "matrix=/nonexistent",
+            "input `matrix`: cannot read `/nonexistent`: No such file or directory (os error 2)",
+        ),
+        ("matrix=/", "input `matrix`: cannot read `/`: is a directory"),
         (
             "threshold=0.5",
             "input `threshold`: `0.5` is not a decimal or ratio from 1 to 100 (such as 1.5 or 3/2)",
