@@ -1,1 +1,24 @@
-//! The 82-bit floating-point register format and its arithmetic.
+//! Itanium floating-point arithmetic as functions of values, with no processor around them.
+//!
+//! - [`register`]: the 82-bit register format and its classes; [`memory`]: its images in memory and general registers.
+//! - [`status`]: the FPSR; [`control`]: what an operation takes from it and what it reports back.
+//! - [`multiply_add`]: `fma` and everything written with it; [`round`]: its one rounding.
+//!
+//! An operation takes registers and a [`Control`] and returns a [`Rounded`] (value, flags, trap) or a [`FloatFault`];
+//! nothing is changed anywhere, so a caller commits the result or takes the fault.
+//!
+//! **Software assistance.** Itanium processors leave some operations (denormal operands and results, extreme
+//! exponents in `frcpa` and `frsqrta`) to a handler through a Software Assistance fault or trap; when it returns, the
+//! program sees the architected result. These functions deliver that final result and never ask for assistance.
+
+pub mod control;
+pub mod memory;
+pub mod multiply_add;
+pub mod register;
+mod round;
+pub mod status;
+
+pub use control::{Completer, Control, Flags, FloatFault, FloatTrap, Precision, Range, Rounded, Rounding};
+pub use multiply_add::{MultiplyAdd, multiply, multiply_add};
+pub use register::{Class, FloatRegister};
+pub use status::{ReservedField, StatusField, StatusRegister};
