@@ -1,1 +1,25 @@
 //! Bundles, templates and instruction formats, as tables from which decoder and disassembler follow.
+//!
+//! A [`Bundle`] is 16 bytes: a [`Template`] and three slots. [`decode`] turns a slot into an [`Instruction`],
+//! whose [`Operation`] says what it does; registers and immediates are read from it by the manual's field names.
+//! Everything rests on two tables: [`Form`], one row per opcode form, and [`Operand`], one row per operand field.
+
+mod bundle;
+mod completers;
+mod decision_tree;
+mod decoder;
+mod form;
+mod forms;
+mod instruction;
+mod operand;
+mod operation;
+
+pub use bundle::{Bundle, Template, Unit};
+pub use completers::*;
+pub use decoder::{DecodedSlot, Illegal, decode};
+pub use form::{Alias, Condition, Form, FormIndex, Hint, all_forms};
+pub use instruction::{Instruction, UnitClass};
+pub use operand::{
+    Coding, Description, Field, Notation, Operand, application_register_name, control_register_name,
+};
+pub use operation::Operation;
