@@ -1,0 +1,608 @@
+//! `mmap`, `munmap`, `mprotect`, `mremap`, `brk` and their relatives on guest memory.
+
+use std::ops::Range;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::mapping::{Backing, Growth, Mapping, Protection};
+use super::window::{PAGE, page_ceiling};
+use super::{Heap, MAP_BASE, Memory, Need};
+use crate::host::{self, Errno};
+
+/// Grows towards higher addresses; an IA-64 addition to `mmap`'s flags.
+pub const MAP_GROWSUP: u64 = 0x0200;
+/// Flags that mean the same to the host.
+const HOST_FLAGS: u64 =
+    (libc::MAP_NORESERVE | libc::MAP_POPULATE | libc::MAP_NONBLOCK | libc::MAP_LOCKED | libc::MAP_SYNC)
+        as u64;
+/// Shared mappings lie on such boundaries (`SHMLBA` of Linux/ia64).
+const SHARED_ALIGNMENT: u64 = 1 << 20;
+/// `mprotect` applies to the whole stack below or above.
+const PROT_GROWS: u64 = 0x0300_0000;
+
+/// The arguments of `mmap`.
+#[derive(Clone, Debug)]
+pub struct MapRequest {
+    /// The wished or demanded address.
+    pub address: u64,
+    /// Bytes to map.
+    pub length: u64,
+    /// `PROT_*`.
+    pub protection: u64,
+    /// `MAP_*`.
+    pub flags: u64,
+    /// The file, unless anonymous.
+    pub file: RawFd,
+    /// Where in the file.
+    pub offset: u64,
+}
+
+impl MapRequest {
+    /// Private zeroed memory anywhere.
+    pub fn anonymous(length: u64) -> MapRequest {
+        MapRequest {
+            address: 0,
+            length,
+            protection: 3,
+            flags: (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64,
+            file: -1,
+            offset: 0,
+        }
+    }
+
+    fn has(&self, flag: i32) -> bool {
+        self.flags & flag as u64 != 0
+    }
+}
+
+fn invalid() -> Errno {
+    Errno(libc::EINVAL)
+}
+
+fn no_memory() -> Errno {
+    Errno(libc::ENOMEM)
+}
+
+impl Memory {
+    /// A page range within one region; `EINVAL` for a crooked start, `ENOMEM` outside the regions.
+    fn pages(&self, address: u64, length: u64) -> Result<Range<u64>, Errno> {
+        if !address.is_multiple_of(PAGE) {
+            return Err(invalid());
+        }
+        let length = page_ceiling(length).ok_or_else(no_memory)?;
+        if !self.windows.contains(address, length) {
+            return Err(no_memory());
+        }
+        Ok(address..address + length)
+    }
+
+    /// Maps memory; answers its address.
+    pub fn map(&self, request: &MapRequest) -> Result<u64, Errno> {
+        if request.length == 0 || !request.offset.is_multiple_of(PAGE) {
+            return Err(invalid());
+        }
+        let length = page_ceiling(request.length).filter(|length| *length <= self.windows.limit());
+        let length = length.ok_or_else(no_memory)?;
+        if request.has(libc::MAP_HUGETLB) {
+            return Err(no_memory());
+        }
+        let shared = match request.flags as i32 & libc::MAP_TYPE {
+            libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE => true,
+            libc::MAP_PRIVATE => false,
+            _ => return Err(invalid()),
+        };
+        if !request.has(libc::MAP_FIXED) && !request.has(libc::MAP_FIXED_NOREPLACE) {
+            let mut mappings = self.mappings_mut();
+            let start = self
+                .find_room(&mappings, request.address, length, shared)
+                .ok_or_else(no_memory)?;
+            return self.place(&mut mappings, start..start + length, request, shared);
+        }
+        if !request.address.is_multiple_of(PAGE) || !self.windows.contains(request.address, length) {
+            return Err(invalid());
+        }
+        let range = request.address..request.address + length;
+        let occupied = !self.mappings().is_free(&range);
+        if occupied && request.has(libc::MAP_FIXED_NOREPLACE) {
+            return Err(Errno(libc::EEXIST));
+        }
+        if range.start < PAGE && !occupied {
+            return Err(Errno(libc::EPERM));
+        }
+        if occupied {
+            self.world
+                .exclusively(|| self.place(&mut self.mappings_mut(), range, request, shared))
+        } else {
+            self.place(&mut self.mappings_mut(), range, request, shared)
+        }
+    }
+
+    /// The first room at or above the wish, else at or above the usual base.
+    fn find_room(&self, mappings: &super::Mappings, wish: u64, length: u64, shared: bool) -> Option<u64> {
+        let alignment = if shared { SHARED_ALIGNMENT } else { PAGE };
+        let end_of = |address: u64| (address >> 61 << 61) + self.windows.limit();
+        let wish = page_ceiling(wish).unwrap_or(0);
+        if wish >= PAGE && self.windows.contains(wish, length) {
+            let range = wish..wish + length;
+            if mappings.is_free(&range) {
+                return Some(wish);
+            }
+            if let Some(start) = mappings.find_free(wish..end_of(wish), length, alignment) {
+                return Some(start);
+            }
+        }
+        (MAP_BASE >> 61..4)
+            .map(|region| region << 61)
+            .find_map(|start| mappings.find_free(start.max(MAP_BASE)..end_of(start), length, alignment))
+    }
+
+    fn place(
+        &self,
+        mappings: &mut super::Mappings,
+        range: Range<u64>,
+        request: &MapRequest,
+        shared: bool,
+    ) -> Result<u64, Errno> {
+        let protection = Protection::from_bits(request.protection);
+        let locked = if self.lock_future.load(Ordering::Relaxed) {
+            libc::MAP_LOCKED
+        } else {
+            0
+        };
+        let common = (request.flags & HOST_FLAGS) as i32 | libc::MAP_FIXED | locked;
+        let backing = if request.has(libc::MAP_ANONYMOUS) {
+            let kind = if shared {
+                libc::MAP_SHARED
+            } else {
+                libc::MAP_PRIVATE
+            };
+            let flags = common & !libc::MAP_SYNC | kind | libc::MAP_ANONYMOUS;
+            self.map_on_host(&range, protection.host(), flags, -1, 0)?;
+            Backing::Anonymous
+        } else {
+            let kind = request.flags as i32 & libc::MAP_TYPE;
+            self.map_on_host(
+                &range,
+                protection.host(),
+                common | kind,
+                request.file,
+                request.offset,
+            )?;
+            let status = file_status(request.file)?;
+            if !shared {
+                self.zero_past_file_end(&range, protection, request.offset, status.st_size as u64)?;
+            }
+            Backing::File {
+                path: path_of(request.file),
+                identity: (status.st_dev, status.st_ino),
+                bias: request.offset.wrapping_sub(range.start),
+            }
+        };
+        let growth = match () {
+            () if request.has(libc::MAP_GROWSDOWN) => Growth::Down,
+            () if request.flags & MAP_GROWSUP != 0 => Growth::Up,
+            () => Growth::Fixed,
+        };
+        mappings.insert(
+            range.clone(),
+            Mapping {
+                protection,
+                shared,
+                growth,
+                backing,
+            },
+        );
+        Ok(range.start)
+    }
+
+    /// Gives the last guest page of a private file mapping zeroes beyond the file's end: the host's smaller
+    /// pages would end earlier.
+    fn zero_past_file_end(
+        &self,
+        range: &Range<u64>,
+        protection: Protection,
+        offset: u64,
+        file_size: u64,
+    ) -> Result<(), Errno> {
+        const HOST_PAGE: u64 = 4096;
+        let present = file_size.saturating_sub(offset);
+        let end = range
+            .end
+            .min(range.start.saturating_add(present.next_multiple_of(PAGE)));
+        let start = range.start.saturating_add(present.next_multiple_of(HOST_PAGE));
+        if present > 0 && start < end {
+            self.map_anonymous_on_host(&(start..end), protection, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Unmaps pages.
+    pub fn unmap(&self, address: u64, length: u64) -> Result<(), Errno> {
+        if length == 0 {
+            return Err(invalid());
+        }
+        let range = self.pages(address, length).map_err(|_| invalid())?;
+        if self.mappings().is_free(&range) {
+            return Ok(());
+        }
+        self.world.exclusively(|| {
+            let mut mappings = self.mappings_mut();
+            self.reserve_on_host(&range)?;
+            mappings.remove(range.clone());
+            Ok(())
+        })
+    }
+
+    /// Changes the protection of pages.
+    pub fn protect(&self, address: u64, length: u64, bits: u64) -> Result<(), Errno> {
+        if bits & !(7 | PROT_GROWS) != 0 || bits & PROT_GROWS == PROT_GROWS || !address.is_multiple_of(PAGE) {
+            return Err(invalid());
+        }
+        if length == 0 {
+            return Ok(());
+        }
+        let mut range = self.pages(address, length)?;
+        if bits & PROT_GROWS != 0 {
+            let mappings = self.mappings();
+            let (whole, mapping) = mappings.at(range.start).ok_or_else(no_memory)?;
+            match mapping.growth {
+                Growth::Down => range.start = whole.start,
+                Growth::Up => range.end = whole.end,
+                Growth::Fixed => return Err(invalid()),
+            }
+        }
+        let protection = Protection::from_bits(bits);
+        self.world.exclusively(|| {
+            let mut mappings = self.mappings_mut();
+            for (part, mapping) in mappings.within(range.clone()) {
+                let start = self.host(part.start, part.end - part.start)?;
+                // SAFETY: the range lies within the guest's windows.
+                let changed = unsafe {
+                    libc::mprotect(start.cast(), (part.end - part.start) as usize, protection.host())
+                };
+                if changed != 0 {
+                    return Err(Errno::last());
+                }
+                mappings.insert(
+                    part,
+                    Mapping {
+                        protection,
+                        ..mapping
+                    },
+                );
+            }
+            if mappings.covers(&range) {
+                Ok(())
+            } else {
+                Err(no_memory())
+            }
+        })
+    }
+
+    /// Resizes or moves a mapping; answers its address.
+    pub fn remap(
+        &self,
+        old: u64,
+        old_length: u64,
+        new_length: u64,
+        flags: u64,
+        target: u64,
+    ) -> Result<u64, Errno> {
+        let flags = flags as i32;
+        let known = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        let fixed = flags & libc::MREMAP_FIXED != 0;
+        if flags & !known != 0 || new_length == 0 || fixed && flags & libc::MREMAP_MAYMOVE == 0 {
+            return Err(invalid());
+        }
+        let fault = |_| Errno(libc::EFAULT);
+        let old_range = self.pages(old, old_length).map_err(|error| {
+            if !old.is_multiple_of(PAGE) {
+                error
+            } else {
+                fault(error)
+            }
+        })?;
+        let new_length = page_ceiling(new_length).ok_or_else(no_memory)?;
+        let old_length = old_range.end - old_range.start;
+        self.world.exclusively(|| {
+            let mut mappings = self.mappings_mut();
+            let mapping = match mappings.within(old..old + old_length.max(PAGE)).as_slice() {
+                [(part, mapping)] if *part == (old..old + old_length.max(PAGE)) => mapping.clone(),
+                _ => return Err(Errno(libc::EFAULT)),
+            };
+            if old_length == 0 {
+                return Err(invalid());
+            }
+            if fixed {
+                let range = self.pages(target, new_length).map_err(|_| invalid())?;
+                if range.start < old_range.end && old_range.start < range.end {
+                    return Err(invalid());
+                }
+                self.move_mapping(&mut mappings, &old_range, range, mapping)?;
+                return Ok(target);
+            }
+            if new_length <= old_length {
+                let tail = old + new_length..old_range.end;
+                self.reserve_on_host(&tail)?;
+                mappings.remove(tail);
+                return Ok(old);
+            }
+            let extension = old_range.end..old + new_length;
+            let in_place = self.windows.contains(old, new_length)
+                && mapping.backing == Backing::Anonymous
+                && !mapping.shared
+                && mappings.is_free(&extension);
+            if in_place {
+                self.map_anonymous_on_host(&extension, mapping.protection, 0)?;
+                mappings.insert(extension, mapping);
+                return Ok(old);
+            }
+            if flags & libc::MREMAP_MAYMOVE == 0 {
+                return Err(no_memory());
+            }
+            let room = self
+                .find_room(&mappings, 0, new_length, mapping.shared)
+                .ok_or_else(no_memory)?;
+            self.move_mapping(&mut mappings, &old_range, room..room + new_length, mapping)?;
+            Ok(room)
+        })
+    }
+
+    /// Moves host pages and the record of them. The world is stopped.
+    fn move_mapping(
+        &self,
+        mappings: &mut super::Mappings,
+        old: &Range<u64>,
+        new: Range<u64>,
+        mut mapping: Mapping,
+    ) -> Result<(), Errno> {
+        let source = self.host(old.start, old.end - old.start)?;
+        let target = self.host(new.start, new.end - new.start)?;
+        let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        let lengths = ((old.end - old.start) as usize, (new.end - new.start) as usize);
+        // SAFETY: both ranges lie within the guest's windows and do not overlap.
+        let moved = unsafe { libc::mremap(source.cast(), lengths.0, lengths.1, how, target) };
+        if moved == libc::MAP_FAILED {
+            return Err(Errno::last());
+        }
+        mappings.remove(old.clone());
+        if let Backing::File { bias, .. } = &mut mapping.backing {
+            *bias = bias.wrapping_add(old.start).wrapping_sub(new.start);
+        }
+        mappings.insert(new, mapping);
+        self.reclaim_hole(mappings, old)
+    }
+
+    /// Reserves again a range that the host unmapped. Should the host have given it away meanwhile, it is
+    /// recorded as in use for good.
+    fn reclaim_hole(&self, mappings: &mut super::Mappings, range: &Range<u64>) -> Result<(), Errno> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
+        if self.map_on_host(range, libc::PROT_NONE, flags, -1, 0).is_err() {
+            let lost = Mapping {
+                backing: Backing::Role("[lost]"),
+                ..Mapping::anonymous(Protection::NONE)
+            };
+            mappings.insert(range.clone(), lost);
+        }
+        Ok(())
+    }
+
+    /// Starts the heap at an address.
+    pub fn start_heap(&self, address: u64) {
+        *self.heap() = Heap {
+            start: address,
+            end: address,
+        };
+    }
+
+    pub(crate) fn heap(&self) -> std::sync::MutexGuard<'_, Heap> {
+        self.heap
+            .lock()
+            .expect("no thread panics while it moves the program break")
+    }
+
+    /// Moves the program break; answers where it is then.
+    pub fn set_break(&self, end: u64) -> u64 {
+        let mut heap = self.heap();
+        let (Some(old_pages), Some(new_pages)) = (page_ceiling(heap.end), page_ceiling(end)) else {
+            return heap.end;
+        };
+        if end < heap.start || !self.windows.contains(heap.start, end - heap.start) {
+            return heap.end;
+        }
+        let done = if new_pages > old_pages {
+            let range = old_pages..new_pages;
+            let mut mappings = self.mappings_mut();
+            mappings.is_free(&(range.start..range.end + PAGE))
+                && self.map_anonymous_on_host(&range, Protection(7), 0).is_ok()
+                && {
+                    let backing = Backing::Role("[heap]");
+                    mappings.insert(
+                        range,
+                        Mapping {
+                            backing,
+                            ..Mapping::anonymous(Protection(7))
+                        },
+                    );
+                    true
+                }
+        } else {
+            new_pages == old_pages || self.unmap(new_pages, old_pages - new_pages).is_ok()
+        };
+        if done {
+            heap.end = end;
+        }
+        heap.end
+    }
+
+    /// Passes advice on; `ENOMEM` where something of the range is not mapped.
+    pub fn advise(&self, address: u64, length: u64, advice: u64) -> Result<(), Errno> {
+        if length == 0 && address.is_multiple_of(PAGE) {
+            return Ok(());
+        }
+        self.forward(libc::SYS_madvise, address, length, advice)
+    }
+
+    /// Passes a call on that takes an address, a length and one more argument, page by mapped page.
+    pub fn forward(&self, number: i64, address: u64, length: u64, argument: u64) -> Result<(), Errno> {
+        let range = self.pages(address, length)?;
+        let mappings = self.mappings();
+        for (part, _) in mappings.within(range.clone()) {
+            let start = self.host(part.start, part.end - part.start)? as u64;
+            // SAFETY: advice, locking and flushing of guest memory changes nothing outside it.
+            unsafe { host::call(number, [start, part.end - part.start, argument, 0, 0, 0]) }?;
+        }
+        if mappings.covers(&range) {
+            Ok(())
+        } else {
+            Err(no_memory())
+        }
+    }
+
+    /// Locks all present mappings, all future ones, or both.
+    pub fn lock_all(&self, flags: u64) -> Result<(), Errno> {
+        let flags = flags as i32;
+        if flags == 0 || flags & !(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) != 0 {
+            return Err(invalid());
+        }
+        if flags & libc::MCL_CURRENT != 0 {
+            let ranges: Vec<_> = self.mappings().iter().map(|(range, _)| range.clone()).collect();
+            for range in ranges {
+                self.forward(libc::SYS_mlock, range.start, range.end - range.start, 0)?;
+            }
+        }
+        self.lock_future
+            .store(flags & libc::MCL_FUTURE != 0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Unlocks everything.
+    pub fn unlock_all(&self) -> Result<(), Errno> {
+        self.lock_future.store(false, Ordering::Relaxed);
+        let ranges: Vec<_> = self.mappings().iter().map(|(range, _)| range.clone()).collect();
+        ranges
+            .iter()
+            .try_for_each(|range| self.forward(libc::SYS_munlock, range.start, range.end - range.start, 0))
+    }
+
+    /// Which guest pages of a mapped range the host has in memory.
+    pub fn resident_pages(&self, range: &Range<u64>) -> Vec<bool> {
+        const STEP: u64 = 1 << 30;
+        let mut resident = Vec::new();
+        let mut start = range.start;
+        while start < range.end {
+            let end = range.end.min(start + STEP);
+            let mut host_pages = vec![0u8; ((end - start) / 4096) as usize];
+            // SAFETY: the range lies within the windows; the vector has one byte for each host page.
+            unsafe {
+                libc::mincore(
+                    self.windows.host(start).cast(),
+                    (end - start) as usize,
+                    host_pages.as_mut_ptr(),
+                )
+            };
+            resident.extend(
+                host_pages
+                    .chunks((PAGE / 4096) as usize)
+                    .map(|pages| pages.iter().any(|page| page & 1 != 0)),
+            );
+            start = end;
+        }
+        resident
+    }
+
+    /// The pages of a range that are resident, for `mincore`.
+    pub fn residency(&self, address: u64, length: u64) -> Result<Vec<u8>, Errno> {
+        let range = self.pages(address, length)?;
+        if !self.mappings().covers(&range) {
+            return Err(no_memory());
+        }
+        Ok(self.resident_pages(&range).into_iter().map(u8::from).collect())
+    }
+
+    /// Attaches a System V shared memory segment of a known size; answers its address.
+    pub fn attach_segment(&self, segment: i32, size: u64, address: u64, flags: u64) -> Result<u64, Errno> {
+        let flags = flags as i32;
+        let length = page_ceiling(size.max(1)).ok_or_else(no_memory)?;
+        let mut mappings = self.mappings_mut();
+        let start = match address {
+            0 => self.find_room(&mappings, 0, length, true).ok_or_else(no_memory)?,
+            _ if address.is_multiple_of(SHARED_ALIGNMENT) => address,
+            _ if flags & libc::SHM_RND != 0 => address & !(SHARED_ALIGNMENT - 1),
+            _ => return Err(invalid()),
+        };
+        let range = self.pages(start, length).map_err(|_| invalid())?;
+        if !mappings.is_free(&range) {
+            return Err(invalid());
+        }
+        let target = self.host(start, length)?;
+        // SAFETY: the target lies within the guest's windows and holds nothing.
+        let attached =
+            unsafe { libc::shmat(segment, target.cast(), flags & !libc::SHM_RND | libc::SHM_REMAP) };
+        if attached as isize == -1 {
+            return Err(Errno::last());
+        }
+        let protection = Protection(if flags & libc::SHM_RDONLY != 0 { 1 } else { 3 });
+        let backing = Backing::SharedSegment(segment);
+        mappings.insert(
+            range,
+            Mapping {
+                protection,
+                shared: true,
+                growth: Growth::Fixed,
+                backing,
+            },
+        );
+        Ok(start)
+    }
+
+    /// Detaches a shared memory segment.
+    pub fn detach_segment(&self, address: u64) -> Result<(), Errno> {
+        self.world.exclusively(|| {
+            let mut mappings = self.mappings_mut();
+            let range = match mappings.at(address) {
+                Some((
+                    range,
+                    Mapping {
+                        backing: Backing::SharedSegment(_),
+                        ..
+                    },
+                )) if range.start == address => range.clone(),
+                _ => return Err(invalid()),
+            };
+            // SAFETY: the segment was attached within the windows by `attach_segment`.
+            if unsafe { libc::shmdt(self.windows.host(address).cast()) } != 0 {
+                return Err(Errno::last());
+            }
+            mappings.remove(range.clone());
+            self.reclaim_hole(&mut mappings, &range)
+        })
+    }
+
+    /// Whether an access would be allowed, without growing a stack.
+    pub fn allows(&self, address: u64, need: Need) -> bool {
+        self.mappings().at(address).is_some_and(|(_, mapping)| {
+            (!need.read || mapping.protection.reads())
+                && (!need.write || mapping.protection.writes())
+                && (!need.execute || mapping.protection.executes())
+        })
+    }
+}
+
+fn file_status(file: RawFd) -> Result<libc::stat, Errno> {
+    // SAFETY: an all-zero stat is valid.
+    let mut status = unsafe { std::mem::zeroed::<libc::stat>() };
+    // SAFETY: the kernel writes `status`.
+    if unsafe { libc::fstat(file, &mut status) } != 0 {
+        Err(Errno::last())
+    } else {
+        Ok(status)
+    }
+}
+
+fn path_of(file: RawFd) -> Arc<str> {
+    let link = std::fs::read_link(format!("/proc/self/fd/{file}"));
+    link.map(|path| path.to_string_lossy().into())
+        .unwrap_or_else(|_| "".into())
+}

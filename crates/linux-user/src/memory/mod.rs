@@ -1,0 +1,367 @@
+//! Guest memory: host reservation, guest mappings, and access from system calls.
+//!
+//! [`window`] turns guest addresses into host addresses, [`mapping`] records what the guest mapped, [`changes`]
+//! is `mmap` and its relatives, [`access`] copies between guest memory and structures. This file ties them
+//! together and answers the processor's question "what is at this address?".
+//!
+//! Rules: every change of the mappings holds the write lock and keeps the host's mappings equal in extent and
+//! protection (execution aside); changes that take something away also stop the world, because processors
+//! hold host pointers. The host therefore fails a bad buffer with `EFAULT` by itself, exactly where the
+//! guest's kernel would.
+
+pub mod access;
+pub mod changes;
+pub mod mapping;
+pub mod window;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::gate::Gate;
+use crate::host::{self, Errno};
+use crate::world::World;
+use mapping::{Backing, Growth, Mapping, Mappings, Protection};
+use window::{PAGE, Windows, page_floor};
+
+/// Where `mmap` starts to look for room.
+pub const MAP_BASE: u64 = 0x2000_0000_0000_0000;
+/// The region whose end holds the stacks.
+const STACK_REGION: u64 = 0x6000_0000_0000_0000;
+/// The page at address zero that holds NaTs: a speculative load from a null pointer defers at once.
+pub const NAT_PAGE: Range<u64> = 0..PAGE;
+
+/// An address space.
+pub struct Memory {
+    windows: Windows,
+    mappings: RwLock<Mappings>,
+    /// The program break: where the heap starts and ends.
+    pub(crate) heap: Mutex<Heap>,
+    /// Bound on the size of a stack that grows (the soft `RLIMIT_STACK`).
+    stack_limit: AtomicU64,
+    /// Whether future mappings are to be locked in memory.
+    lock_future: AtomicBool,
+    gate: Gate,
+    /// The threads that run in it.
+    pub world: World,
+}
+
+/// The heap between its start and the program break.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Heap {
+    /// Where it starts.
+    pub start: u64,
+    /// The program break.
+    pub end: u64,
+}
+
+/// Why an access cannot be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// Nothing is mapped there.
+    NotMapped,
+    /// The mapping does not allow it.
+    NotAllowed,
+    /// The mapped file has no such page.
+    BeyondFile,
+}
+
+/// What an access needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// Load data.
+    pub read: bool,
+    /// Store data.
+    pub write: bool,
+    /// Fetch instructions.
+    pub execute: bool,
+}
+
+/// A piece of guest memory as the host sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// Guest address of its first byte.
+    pub start: u64,
+    /// log2 of its size.
+    pub size_log2: u32,
+    /// Host address of its first byte.
+    pub host: *mut u8,
+    /// What may be done with it.
+    pub protection: Protection,
+}
+
+impl Memory {
+    /// An empty address space.
+    pub fn new() -> Result<Memory, Errno> {
+        host::signals::install_fault_handler();
+        Ok(Memory {
+            windows: Windows::reserve()?,
+            mappings: RwLock::default(),
+            heap: Mutex::default(),
+            stack_limit: AtomicU64::new(8 << 20),
+            lock_future: AtomicBool::new(false),
+            gate: Gate::new(),
+            world: World::default(),
+        })
+    }
+
+    /// The mappings, to look at.
+    pub fn mappings(&self) -> RwLockReadGuard<'_, Mappings> {
+        self.mappings
+            .read()
+            .expect("no thread panics while it changes the mappings")
+    }
+
+    /// The mappings, to change; whoever changes them keeps the host in step.
+    pub(crate) fn mappings_mut(&self) -> RwLockWriteGuard<'_, Mappings> {
+        self.mappings
+            .write()
+            .expect("no thread panics while it changes the mappings")
+    }
+
+    /// The gate page, which every address space shows in region 5.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// One past the highest address of the memory stack.
+    pub fn stack_top(&self) -> u64 {
+        STACK_REGION + self.windows.limit()
+    }
+
+    /// Bytes of each region that a program can map.
+    pub fn region_limit(&self) -> u64 {
+        self.windows.limit()
+    }
+
+    /// Sets how far stacks may grow.
+    pub fn set_stack_limit(&self, bytes: u64) {
+        self.stack_limit.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The host address of `length` bytes of guest memory, for the host kernel to check further.
+    pub fn host(&self, address: u64, length: u64) -> Result<*mut u8, Errno> {
+        if self.windows.contains(address, length) {
+            Ok(self.windows.host(address))
+        } else {
+            Err(Errno(libc::EFAULT))
+        }
+    }
+
+    /// The same as a system call's argument; a null pointer stays one.
+    pub fn pointer(&self, address: u64) -> Result<u64, Errno> {
+        if address == 0 {
+            Ok(0)
+        } else {
+            Ok(self.host(address, 0)? as u64)
+        }
+    }
+
+    /// The guest address of a host address within guest memory.
+    pub fn guest(&self, host: *const u8) -> Option<u64> {
+        self.windows.guest(host)
+    }
+
+    /// The piece of memory that holds an address, if the access is allowed. Stacks grow here.
+    pub fn view(&self, address: u64, need: Need) -> Result<View, Denial> {
+        if let Some(view) = self.gate.view(address, need) {
+            return view;
+        }
+        if !self.windows.contains(address, 1) {
+            return Err(Denial::NotMapped);
+        }
+        let found = self.protection_at(address);
+        let (protection, is_file) = match found {
+            Some(found) => found,
+            None => {
+                self.grow(address)?;
+                self.protection_at(address).ok_or(Denial::NotMapped)?
+            }
+        };
+        let allowed = (!need.read || protection.reads())
+            && (!need.write || protection.writes())
+            && (!need.execute || protection.executes());
+        if !allowed {
+            return Err(Denial::NotAllowed);
+        }
+        if is_file {
+            return self.file_view(address, protection);
+        }
+        let start = page_floor(address);
+        Ok(View {
+            start,
+            size_log2: window::PAGE_SHIFT,
+            host: self.windows.host(start),
+            protection,
+        })
+    }
+
+    fn protection_at(&self, address: u64) -> Option<(Protection, bool)> {
+        let mappings = self.mappings();
+        let (_, mapping) = mappings.at(address)?;
+        Some((
+            mapping.protection,
+            matches!(mapping.backing, Backing::File { .. }),
+        ))
+    }
+
+    /// A file may end within a guest page, or have shrunk: only host pages that exist are shown.
+    fn file_view(&self, address: u64, protection: Protection) -> Result<View, Denial> {
+        const HOST_SHIFT: u32 = 12;
+        let readable = |host: *mut u8| {
+            let mut byte = 0u8;
+            // SAFETY: `byte` is valid and `host` lies in a window.
+            unsafe { host::guarded_copy(&mut byte, host, 1) }.is_ok()
+        };
+        let start = page_floor(address);
+        let host = self.windows.host(start);
+        if readable(host.wrapping_add((PAGE - 1) as usize)) {
+            return Ok(View {
+                start,
+                size_log2: window::PAGE_SHIFT,
+                host,
+                protection,
+            });
+        }
+        let start = address >> HOST_SHIFT << HOST_SHIFT;
+        let host = self.windows.host(start);
+        if readable(host) {
+            Ok(View {
+                start,
+                size_log2: HOST_SHIFT,
+                host,
+                protection,
+            })
+        } else {
+            Err(Denial::BeyondFile)
+        }
+    }
+
+    /// Lets a stack next to the address grow up to it.
+    fn grow(&self, address: u64) -> Result<(), Denial> {
+        let mut mappings = self.mappings_mut();
+        if mappings.at(address).is_some() {
+            return Ok(());
+        }
+        let limit = self.stack_limit.load(Ordering::Relaxed);
+        let (range, mapping) = mappings.growth_for(address, limit).ok_or(Denial::NotMapped)?;
+        self.map_anonymous_on_host(&range, mapping.protection, 0)
+            .map_err(|_| Denial::NotMapped)?;
+        mappings.insert(range, mapping);
+        Ok(())
+    }
+
+    /// Maps zeroed private host memory for a guest range.
+    fn map_anonymous_on_host(
+        &self,
+        range: &Range<u64>,
+        protection: Protection,
+        extra: i32,
+    ) -> Result<(), Errno> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | extra;
+        self.map_on_host(range, protection.host(), flags, -1, 0)
+    }
+
+    /// Makes a guest range inaccessible on the host, and keeps it reserved.
+    fn reserve_on_host(&self, range: &Range<u64>) -> Result<(), Errno> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+        self.map_on_host(range, libc::PROT_NONE, flags, -1, 0)
+    }
+
+    fn map_on_host(
+        &self,
+        range: &Range<u64>,
+        protection: i32,
+        flags: i32,
+        file: i32,
+        offset: u64,
+    ) -> Result<(), Errno> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let length = range.end - range.start;
+        let target = self.host(range.start, length)?;
+        // SAFETY: the target lies within the guest's windows, which nothing but the guest uses.
+        let mapped = unsafe {
+            libc::mmap(
+                target.cast(),
+                length as usize,
+                protection,
+                flags,
+                file,
+                offset as libc::off_t,
+            )
+        };
+        if mapped == libc::MAP_FAILED {
+            Err(Errno::last())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Sets up both stacks as Linux 6.1 does: the memory stack below the top of region 3, the backing store
+    /// above a base that leaves room for the hard stack limit (at most half the region).
+    ///
+    /// The parts below the soft limit are mapped at once, so that system calls can use stack that was not yet
+    /// touched; the host commits memory on first touch.
+    pub fn map_stacks(&self, soft_limit: u64, hard_limit: u64, executable: bool) -> Result<Stacks, Errno> {
+        const LARGEST_INITIAL: u64 = 64 << 20;
+        let half = self.windows.limit() / 2;
+        let size = (hard_limit & !15).min(half);
+        let top = self.stack_top();
+        let store = page_floor(top - size + PAGE - 1);
+        let initial = page_floor(soft_limit.clamp(4 * PAGE, LARGEST_INITIAL).min(size / 2));
+        let protection = Protection(if executable { 7 } else { 3 });
+        self.set_stack_limit(soft_limit.min(size));
+        let mut mappings = self.mappings_mut();
+        for (range, growth, role, protection) in [
+            (top - initial..top, Growth::Down, "[stack]", protection),
+            (
+                store..store + initial,
+                Growth::Up,
+                "[backing store]",
+                Protection::READ_WRITE,
+            ),
+        ] {
+            self.map_anonymous_on_host(&range, protection, libc::MAP_NORESERVE)?;
+            mappings.insert(
+                range,
+                Mapping {
+                    protection,
+                    shared: false,
+                    growth,
+                    backing: Backing::Role(role),
+                },
+            );
+        }
+        Ok(Stacks {
+            memory_top: top,
+            backing_store: store,
+        })
+    }
+
+    /// Guest pages mapped, and of those the ones the host has in memory.
+    pub fn page_counts(&self) -> (u64, u64) {
+        let mut mapped = 0;
+        let mut touched = 0;
+        let ranges: Vec<_> = self.mappings().iter().map(|(range, _)| range.clone()).collect();
+        for range in ranges {
+            mapped += (range.end - range.start) / PAGE;
+            touched += self
+                .resident_pages(&range)
+                .iter()
+                .filter(|resident| **resident)
+                .count() as u64;
+        }
+        (mapped, touched)
+    }
+}
+
+/// Where the two stacks of the first thread are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stacks {
+    /// One past the highest address of the memory stack.
+    pub memory_top: u64,
+    /// The lowest address of the register backing store.
+    pub backing_store: u64,
+}

@@ -1,0 +1,194 @@
+//! Stopping the world: moments at which no guest code runs anywhere in the process.
+//!
+//! A guest thread is *inside* while its processor executes and *outside* while it is in a system call. Some
+//! changes (unmapping, protecting, `fork`) must not happen under a running processor, which holds host
+//! pointers in its software TLB. [`World::exclusively`] raises every processor's attention, waits until all
+//! are outside, makes the change, and moves the generation on; a thread that enters and sees a new generation
+//! drops its cached translations first.
+//!
+//! A thread blocked in a host system call is outside, so it never holds anybody up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+/// What makes a processor leave its run soon.
+pub type RaiseAttention = Arc<dyn Fn() + Send + Sync>;
+
+/// All guest threads that share an address space.
+#[derive(Default)]
+pub struct World {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Counts exclusive changes.
+    generation: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    inside: usize,
+    stopping: bool,
+    members: Vec<(u64, bool, RaiseAttention)>,
+    next_member: u64,
+}
+
+/// One guest thread's place in the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member(u64);
+
+impl World {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state
+            .lock()
+            .expect("no thread panics while it holds the world")
+    }
+
+    /// Adds a thread, outside.
+    pub fn join(&self, raise_attention: RaiseAttention) -> Member {
+        let mut state = self.state();
+        let number = state.next_member;
+        state.next_member += 1;
+        state.members.push((number, false, raise_attention));
+        Member(number)
+    }
+
+    /// Removes a thread, wherever it is; for the thread itself, or for one that is known to have ended.
+    pub fn part(&self, member: Member) {
+        let mut state = self.state();
+        if let Some(at) = state.members.iter().position(|(number, ..)| *number == member.0) {
+            let (_, inside, _) = state.members.swap_remove(at);
+            state.inside -= usize::from(inside);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until nobody is stopping the world, and goes inside; answers the current generation.
+    pub fn enter(&self, member: Member) -> u64 {
+        let mut state = self.state();
+        while state.stopping {
+            state = self
+                .changed
+                .wait(state)
+                .expect("no thread panics while it holds the world");
+        }
+        state.inside += 1;
+        state.mark(member, true);
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Goes outside.
+    pub fn leave(&self, member: Member) {
+        let mut state = self.state();
+        state.inside -= 1;
+        state.mark(member, false);
+        if state.stopping {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Makes a change while no guest code runs. The calling thread must be outside.
+    pub fn exclusively<T>(&self, change: impl FnOnce() -> T) -> T {
+        let mut state = self.state();
+        while state.stopping {
+            state = self
+                .changed
+                .wait(state)
+                .expect("no thread panics while it holds the world");
+        }
+        state.stopping = true;
+        for (_, inside, raise_attention) in &state.members {
+            if *inside {
+                raise_attention();
+            }
+        }
+        while state.inside > 0 {
+            state = self
+                .changed
+                .wait(state)
+                .expect("no thread panics while it holds the world");
+        }
+        drop(state);
+        let result = change();
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.state().stopping = false;
+        self.changed.notify_all();
+        result
+    }
+
+    /// Forks with the world stopped and its own lock held, so that the child finds it unlocked and holding
+    /// the calling thread alone. `fork` answers whether this is the child.
+    pub fn fork<T>(&self, survivor: Member, fork: impl FnOnce() -> (bool, T)) -> T {
+        self.exclusively(|| {
+            let mut state = self.state();
+            let (is_child, result) = fork();
+            if is_child {
+                state.members.retain(|(number, ..)| *number == survivor.0);
+                state.inside = 0;
+            }
+            result
+        })
+    }
+}
+
+impl State {
+    fn mark(&mut self, member: Member, inside: bool) {
+        if let Some(entry) = self.members.iter_mut().find(|(number, ..)| *number == member.0) {
+            entry.1 = inside;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_change_happens_only_while_everybody_is_outside() {
+        let world = Arc::new(World::default());
+        let running = Arc::new(AtomicU64::new(0));
+        let done = Arc::new(AtomicBool::new(false));
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (world, running, done) = (world.clone(), running.clone(), done.clone());
+                std::thread::spawn(move || {
+                    let attention = Arc::new(AtomicBool::new(false));
+                    let raise = attention.clone();
+                    let member = world.join(Arc::new(move || raise.store(true, Ordering::Release)));
+                    while !done.load(Ordering::Acquire) {
+                        world.enter(member);
+                        attention.store(false, Ordering::Release);
+                        running.fetch_add(1, Ordering::AcqRel);
+                        for _ in 0..1000 {
+                            if attention.load(Ordering::Acquire) || done.load(Ordering::Acquire) {
+                                break;
+                            }
+                            std::hint::spin_loop();
+                        }
+                        running.fetch_sub(1, Ordering::AcqRel);
+                        world.leave(member);
+                    }
+                    world.part(member);
+                })
+            })
+            .collect();
+        for _ in 0..100 {
+            world.exclusively(|| assert_eq!(running.load(Ordering::Acquire), 0));
+        }
+        done.store(true, Ordering::Release);
+        for thread in threads {
+            thread.join().expect("a thread that does not panic");
+        }
+        assert_eq!(world.state().inside, 0);
+    }
+
+    #[test]
+    fn a_thread_that_ended_inside_holds_nobody_up() {
+        let world = World::default();
+        let member = world.join(Arc::new(|| ()));
+        let before = world.enter(member);
+        world.part(member);
+        world.exclusively(|| ());
+        let other = world.join(Arc::new(|| ()));
+        assert!(world.enter(other) > before);
+    }
+}
