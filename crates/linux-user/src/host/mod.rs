@@ -259,10 +259,8 @@ mod tests {
         let mut target = [0u8; 16];
         let source = *b"sixteen bytes!!!";
         // SAFETY: both sides are valid.
-        assert_eq!(
-            unsafe { guarded_copy(target.as_mut_ptr(), source.as_ptr(), 16) },
-            Ok(())
-        );
+        let copied = unsafe { guarded_copy(target.as_mut_ptr(), source.as_ptr(), 16) };
+        assert_eq!(copied, Ok(()));
         assert_eq!(target, source);
         // SAFETY: the fault at the unmapped source is what the routine is for.
         let copied = unsafe { guarded_copy(target.as_mut_ptr(), std::ptr::without_provenance(4096), 16) };
