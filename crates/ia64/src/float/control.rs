@@ -52,6 +52,11 @@ impl FloatTrap {
     pub const fn isr_code(self) -> u64 {
         (self.bits() as u64) << 7 | 1
     }
+
+    /// The same report about the low half of a parallel operation.
+    pub(super) const fn for_low_half(self) -> Self {
+        Self::from_bits_retain(self.bits() >> 4)
+    }
 }
 
 /// A floating-point exception fault: the operation has not been done and nothing has changed.

@@ -2,7 +2,9 @@
 //!
 //! - [`register`]: the 82-bit register format and its classes; [`memory`]: its images in memory and general registers.
 //! - [`status`]: the FPSR; [`control`]: what an operation takes from it and what it reports back.
-//! - [`multiply_add`]: `fma` and everything written with it; [`round`]: its one rounding.
+//! - [`multiply_add`]: `fma` and everything written with it; [`integer`]: `xma`.
+//! - [`compare`]: `fcmp`, `fclass`, minima and maxima; [`convert`]: integers; [`reciprocal`]: `frcpa`, `frsqrta`.
+//! - [`bits`]: merges, mixes, swaps and logic; [`parallel`]: all of it on pairs of singles.
 //!
 //! An operation takes registers and a [`Control`] and returns a [`Rounded`] (value, flags, trap) or a [`FloatFault`];
 //! nothing is changed anywhere, so a caller commits the result or takes the fault.
@@ -11,9 +13,15 @@
 //! exponents in `frcpa` and `frsqrta`) to a handler through a Software Assistance fault or trap; when it returns, the
 //! program sees the architected result. These functions deliver that final result and never ask for assistance.
 
+pub mod bits;
+pub mod compare;
 pub mod control;
+pub mod convert;
+pub mod integer;
 pub mod memory;
 pub mod multiply_add;
+pub mod parallel;
+pub mod reciprocal;
 pub mod register;
 mod round;
 pub mod status;

@@ -196,19 +196,6 @@ impl Product {
     }
 }
 
-impl Unrounded {
-    /// The same value with bit 127 set.
-    #[inline(always)]
-    fn normalized(self) -> Self {
-        let shift = self.significand.leading_zeros();
-        Self {
-            exponent: self.exponent - shift as i32,
-            significand: self.significand << shift,
-            ..self
-        }
-    }
-}
-
 /// The whole family for every operand and every trap; `addend` is `None` for f0.
 #[inline(never)]
 fn any_operands(

@@ -66,6 +66,17 @@ pub(super) fn shift_right(value: u128, distance: u32) -> (u128, bool) {
 }
 
 impl Unrounded {
+    /// The same value with bit 127 set.
+    #[inline(always)]
+    pub fn normalized(self) -> Self {
+        let shift = self.significand.leading_zeros();
+        Self {
+            exponent: self.exponent - shift as i32,
+            significand: self.significand << shift,
+            ..self
+        }
+    }
+
     /// Rounds a value whose rounded form is normal and raises no enabled trap; `None` leaves the rest to
     /// [`Unrounded::round`].
     #[inline(always)]
