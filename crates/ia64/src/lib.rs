@@ -1,4 +1,31 @@
 //! The Itanium (IA-64) architecture, correct with no notion of cost.
+//!
+//! - [`encoding`]: bundles, templates and instructions, as tables from which decoder and disassembler follow.
+//! - [`registers`] and [`register_stack`]: the register files and the register stack engine.
+//! - [`float`]: the 82-bit floating-point format and its arithmetic, as pure functions.
+//! - [`memory`]: how a processor reaches guest memory; [`alat`]: advanced loads.
+//! - [`semantics`](self): what each operation does, by family.
+//! - [`execution`]: blocks of decoded instructions and the loop that runs them; traces for observers.
+//! - [`fault`]: interruptions as values.
+//!
+//! A [`Processor`] holds the state of one CPU. Give it an [`AddressSpace`], set its registers, and call
+//! [`Processor::run`]; handle the [`Exit`] it returns, and call it again. There is no global state: any
+//! number of machines can live in one program.
 
+pub mod address;
+pub mod alat;
 pub mod encoding;
+pub mod execution;
+pub mod fault;
 pub mod float;
+pub mod memory;
+mod processor;
+pub mod register_stack;
+pub mod registers;
+mod semantics;
+
+pub use address::{PhysicalAddress, VirtualAddress};
+pub use execution::Exit;
+pub use fault::{Access, Fault, FaultKind};
+pub use memory::{AddressSpace, HostPage, Refusal};
+pub use processor::{Processor, Raised};

@@ -51,19 +51,6 @@ impl Comparison {
         })
     }
 
-    /// The name and unit of every counter of either side, in order of first appearance.
-    pub fn counters(&self) -> Vec<(String, String)> {
-        let mut names: Vec<(String, String)> = Vec::new();
-        let sides = self.rows.iter().filter_map(Row::measurement);
-        let sides = sides.flat_map(|measurement| [&measurement.baseline, &measurement.sidestep]);
-        for counter in sides.flat_map(|side| &side.counters) {
-            if !names.iter().any(|(name, _)| *name == counter.name) {
-                names.push((counter.name.to_string(), counter.unit.to_string()));
-            }
-        }
-        names
-    }
-
     /// How many verdicts, of points and of findings, are of a kind.
     pub fn count(&self, verdict: Verdict) -> usize {
         let rows = self.rows.iter().map(Row::verdict);

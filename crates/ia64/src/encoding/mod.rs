@@ -8,8 +8,6 @@ mod bundle;
 mod completers;
 mod decision_tree;
 mod decoder;
-mod dependencies;
-mod disassembly;
 mod form;
 mod forms;
 mod instruction;
@@ -19,8 +17,6 @@ mod operation;
 pub use bundle::{Bundle, Template, Unit};
 pub use completers::*;
 pub use decoder::{DecodedSlot, Illegal, decode};
-pub use dependencies::{Resource, Resources};
-pub use disassembly::{NoSymbols, Symbols};
 pub use form::{Alias, Condition, Form, FormIndex, Hint, all_forms};
 pub use instruction::{Instruction, UnitClass};
 pub use operand::{

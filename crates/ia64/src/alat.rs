@@ -1,0 +1,116 @@
+//! The advanced load address table (ALAT): which advanced loads no store has hit since.
+//!
+//! Manual volume 1, section 4.4.5.3. An entry names the register that an advanced load wrote and the
+//! bytes it read. Stacked registers are named by their place on the register stack, so that a call does
+//! not confuse a callee's r35 with its caller's.
+
+/// Number of entries, as on the Itanium 2.
+const ENTRIES: usize = 32;
+
+/// The register that an advanced load wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A general register: r1 to r31 by number, stacked ones by 32 plus their place on the register stack.
+    General(u64),
+    /// A floating-point register, by its number without rotation.
+    Floating(u8),
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    target: Target,
+    address: u64,
+    size: u64,
+}
+
+/// The table of one processor.
+#[derive(Clone, Default)]
+pub struct AdvancedLoads {
+    /// The valid entries; the first is the oldest.
+    entries: Vec<Entry>,
+}
+
+impl AdvancedLoads {
+    /// Remembers an advanced load of `size` bytes; forgets an earlier one to the same register.
+    pub fn insert(&mut self, target: Target, address: u64, size: u64) {
+        self.remove(target);
+        if self.entries.len() == ENTRIES {
+            self.entries.remove(0);
+        }
+        self.entries.push(Entry {
+            target,
+            address,
+            size,
+        });
+    }
+
+    /// Whether the entry of a register is still there.
+    pub fn contains(&self, target: Target) -> bool {
+        self.entries.iter().any(|entry| entry.target == target)
+    }
+
+    /// Forgets the entry of a register.
+    pub fn remove(&mut self, target: Target) {
+        self.entries.retain(|entry| entry.target != target);
+    }
+
+    /// Forgets every advanced load that read one of the `size` bytes at `address`.
+    #[inline(always)]
+    pub fn invalidate(&mut self, address: u64, size: u64) {
+        if !self.entries.is_empty() {
+            self.invalidate_overlapping(address, size);
+        }
+    }
+
+    #[inline(never)]
+    fn invalidate_overlapping(&mut self, address: u64, size: u64) {
+        self.entries.retain(|entry| {
+            address.wrapping_sub(entry.address) >= entry.size && entry.address.wrapping_sub(address) >= size
+        });
+    }
+
+    /// Whether no advanced load is remembered.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overlapping_store_removes_the_entry_and_a_neighbour_does_not() {
+        let mut loads = AdvancedLoads::default();
+        loads.insert(Target::General(4), 0x1000, 4);
+        loads.invalidate(0x1004, 8);
+        loads.invalidate(0xff8, 8);
+        assert!(loads.contains(Target::General(4)));
+        loads.invalidate(0x1003, 1);
+        assert!(!loads.contains(Target::General(4)));
+    }
+
+    #[test]
+    fn a_store_that_starts_below_and_reaches_in_removes_the_entry() {
+        let mut loads = AdvancedLoads::default();
+        loads.insert(Target::Floating(9), 0x1006, 2);
+        loads.invalidate(0x1000, 8);
+        assert!(!loads.contains(Target::Floating(9)));
+    }
+
+    #[test]
+    fn a_full_table_forgets_its_oldest_entry() {
+        let mut loads = AdvancedLoads::default();
+        for register in 0..=ENTRIES as u64 {
+            loads.insert(Target::General(register), register * 8, 8);
+        }
+        assert!(!loads.contains(Target::General(0)));
+        assert!(loads.contains(Target::General(1)));
+    }
+}

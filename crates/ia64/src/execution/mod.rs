@@ -1,0 +1,16 @@
+//! Running instructions: decode once into cached blocks, then execute the blocks.
+//!
+//! - [`operation`](self::operation): a decoded instruction in the form the loop executes.
+//! - [`block`](self::block): runs of bundles decoded together, and the cache that finds them.
+//! - [`run`](self::run): the loop, and why it ends.
+//! - [`trace`](self::trace): the loop that shows every retired instruction to an observer.
+
+mod block;
+mod operation;
+mod run;
+mod trace;
+
+pub use block::BlockCache;
+pub use operation::{Execute, Flow, MicroOperation, Step};
+pub use run::Exit;
+pub use trace::{Observer, Retired};

@@ -1,0 +1,144 @@
+//! The loop that shows every retired instruction to an observer.
+//!
+//! It executes the same operations as [`Processor::run`], one instruction at a time, and costs nothing where
+//! it is not used. An observer sees what a timing model, a trace or another emulator's checker needs; it
+//! cannot change the processor.
+
+use crate::encoding::Instruction;
+use crate::execution::block::{Block, Detail};
+use crate::execution::run::Exit;
+use crate::execution::{BlockCache, Flow};
+use crate::processor::{Processor, Raised};
+use crate::semantics;
+
+/// A retired instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Retired<'a> {
+    /// Address of its bundle.
+    pub ip: u64,
+    /// Its slot.
+    pub slot: u8,
+    /// The instruction.
+    pub instruction: &'a Instruction,
+    /// Whether a stop follows it.
+    pub stop: bool,
+    /// Whether its qualifying predicate was true.
+    pub executed: bool,
+    /// The address of its memory reference, from the register before the update; `None` for no reference.
+    pub reference: Option<u64>,
+    /// Where a taken branch went.
+    pub taken: Option<u64>,
+}
+
+/// Sees every retired instruction in order.
+pub trait Observer {
+    /// Called after `retired` has retired, with the processor as it is now.
+    fn retired(&mut self, processor: &Processor, retired: &Retired<'_>);
+}
+
+impl Processor {
+    /// As [`Processor::run`], showing every retired instruction to `observer`.
+    pub fn run_observed<O: Observer>(&mut self, limit: u64, observer: &mut O) -> Exit {
+        let mut blocks = std::mem::take(&mut self.blocks);
+        blocks.set_detail(Detail::Everything);
+        let exit = self.run_blocks_observed(&mut blocks, self.retired.saturating_add(limit), observer);
+        self.blocks = blocks;
+        exit
+    }
+
+    fn run_blocks_observed<O: Observer>(
+        &mut self,
+        blocks: &mut BlockCache,
+        end: u64,
+        observer: &mut O,
+    ) -> Exit {
+        loop {
+            if self.wants_attention() {
+                return Exit::Attention;
+            }
+            let remaining = end - self.retired;
+            if remaining == 0 {
+                return Exit::Limit;
+            }
+            let code = match self.prepare(blocks) {
+                Ok(code) => code,
+                Err(Raised) => return Exit::Fault(self.take_fault()),
+            };
+            let place = (self.ip, self.slot);
+            let key = code.key(self.ip, self.slot);
+            let block = blocks.find_or_decode(key, place, code.page());
+            let fits = u32::from(block.highest_target) <= 31 + self.frame.size;
+            let executed = if fits && u64::from(block.instructions) <= remaining {
+                self.execute_observed(&block, observer)
+            } else {
+                let instructions_max = u16::try_from(remaining).unwrap_or(u16::MAX);
+                let narrow = blocks.decode_narrow(place, code.page(), self.frame.size, instructions_max);
+                self.execute_observed(&narrow, observer)
+            };
+            if let Err(Raised) = executed {
+                return Exit::Fault(self.take_fault());
+            }
+        }
+    }
+
+    fn execute_observed<O: Observer>(&mut self, block: &Block, observer: &mut O) -> Result<(), Raised> {
+        self.block_start = self.ip;
+        for (index, operation) in block.operations.iter().enumerate() {
+            let Some(decoded) = block.decoded.get(index) else {
+                // The closing operation is no instruction.
+                (operation.execute)(self, operation)?;
+                self.arrive(operation);
+                return Ok(());
+            };
+            let ip = self.bundle_address(operation);
+            let predicate = decoded
+                .instruction
+                .map_or(0, |instruction| instruction.predicate());
+            let executed = self.predicate(predicate);
+            let reference = decoded
+                .instruction
+                .ok()
+                .filter(semantics::references_memory)
+                .filter(|_| executed)
+                .map(|instruction| self.general.value(instruction.r3()));
+            let flow = if self.predicate(operation.predicate) {
+                (operation.execute)(self, operation)
+            } else {
+                Ok(Flow::Next)
+            };
+            let completed = match flow {
+                Ok(_) => true,
+                Err(Raised) => self.raised.is_some_and(|fault| fault.kind.is_trap()),
+            };
+            if let (true, Ok(instruction)) = (completed, &decoded.instruction) {
+                let taken = (flow == Ok(Flow::Branch)).then_some(self.target);
+                let slot = decoded.slot;
+                let stop = decoded.stop;
+                observer.retired(
+                    self,
+                    &Retired {
+                        ip,
+                        slot,
+                        instruction,
+                        stop,
+                        executed,
+                        reference,
+                        taken,
+                    },
+                );
+            }
+            match flow {
+                Ok(Flow::Next) => {}
+                Ok(Flow::Branch) => {
+                    self.arrive(operation);
+                    return Ok(());
+                }
+                Err(Raised) => {
+                    self.stop_at(operation);
+                    return Err(Raised);
+                }
+            }
+        }
+        unreachable!("the last operation of a block leaves it")
+    }
+}

@@ -1,0 +1,436 @@
+//! Loads, stores and semaphores of a processor, by guest virtual address.
+//!
+//! The common case is an aligned, little-endian access whose page is in the software TLB: one tag
+//! comparison and one host access. Everything else (a page not seen yet, a misaligned address, big-endian
+//! data) goes through the slow paths below. All host accesses are atomic: plain loads and stores relaxed
+//! (the x86-64 host orders them at least as strongly as Itanium's acquire and release ask), semaphores
+//! sequentially consistent.
+
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use portable_atomic::AtomicU128;
+
+use crate::address::VirtualAddress;
+use crate::fault::{Access, Fault, FaultKind};
+use crate::memory::{GRANULE_LOG2, HostPage, Refusal};
+use crate::processor::{Processor, Raised};
+use crate::registers::status::psr;
+
+/// An unsigned integer that one memory access moves.
+pub trait Value: Copy {
+    /// Its size in bytes.
+    const SIZE: u64;
+    /// Loads it.
+    ///
+    /// # Safety
+    /// `host` must be aligned and valid for reads.
+    unsafe fn load(host: *mut u8) -> u64;
+    /// Stores the low bytes of `value`.
+    ///
+    /// # Safety
+    /// `host` must be aligned and valid for writes.
+    unsafe fn store(host: *mut u8, value: u64);
+    /// Exchanges it.
+    ///
+    /// # Safety
+    /// `host` must be aligned and valid for reads and writes.
+    unsafe fn exchange(host: *mut u8, value: u64) -> u64;
+    /// Stores `value` if the memory holds `expected`; returns what the memory held.
+    ///
+    /// # Safety
+    /// `host` must be aligned and valid for reads and writes.
+    unsafe fn compare_exchange(host: *mut u8, expected: u64, value: u64) -> u64;
+    /// Adds; returns what the memory held.
+    ///
+    /// # Safety
+    /// `host` must be aligned and valid for reads and writes.
+    unsafe fn fetch_add(host: *mut u8, value: u64) -> u64;
+    /// Reverses the order of the low `SIZE` bytes.
+    fn swap(value: u64) -> u64;
+}
+
+macro_rules! value {
+    ($integer:ty, $atomic:ty) => {
+        impl Value for $integer {
+            const SIZE: u64 = size_of::<$integer>() as u64;
+
+            #[inline(always)]
+            unsafe fn load(host: *mut u8) -> u64 {
+                // SAFETY: the caller guarantees an aligned pointer that is valid for reads.
+                u64::from(unsafe { <$atomic>::from_ptr(host.cast()) }.load(Ordering::Relaxed))
+            }
+
+            #[inline(always)]
+            unsafe fn store(host: *mut u8, value: u64) {
+                // SAFETY: the caller guarantees an aligned pointer that is valid for writes.
+                unsafe { <$atomic>::from_ptr(host.cast()) }.store(value as $integer, Ordering::Relaxed);
+            }
+
+            #[inline(always)]
+            unsafe fn exchange(host: *mut u8, value: u64) -> u64 {
+                // SAFETY: the caller guarantees an aligned pointer that is valid for reads and writes.
+                let cell = unsafe { <$atomic>::from_ptr(host.cast()) };
+                u64::from(cell.swap(value as $integer, Ordering::SeqCst))
+            }
+
+            #[inline(always)]
+            unsafe fn compare_exchange(host: *mut u8, expected: u64, value: u64) -> u64 {
+                // SAFETY: the caller guarantees an aligned pointer that is valid for reads and writes.
+                let cell = unsafe { <$atomic>::from_ptr(host.cast()) };
+                if expected > u64::from(<$integer>::MAX) {
+                    return u64::from(cell.load(Ordering::SeqCst));
+                }
+                let answer = cell.compare_exchange(
+                    expected as $integer,
+                    value as $integer,
+                    Ordering::SeqCst,
+                    Ordering::SeqCst,
+                );
+                u64::from(answer.unwrap_or_else(|held| held))
+            }
+
+            #[inline(always)]
+            unsafe fn fetch_add(host: *mut u8, value: u64) -> u64 {
+                // SAFETY: the caller guarantees an aligned pointer that is valid for reads and writes.
+                let cell = unsafe { <$atomic>::from_ptr(host.cast()) };
+                u64::from(cell.fetch_add(value as $integer, Ordering::SeqCst))
+            }
+
+            #[inline(always)]
+            fn swap(value: u64) -> u64 {
+                u64::from((value as $integer).swap_bytes())
+            }
+        }
+    };
+}
+
+value!(u8, AtomicU8);
+value!(u16, AtomicU16);
+value!(u32, AtomicU32);
+value!(u64, AtomicU64);
+
+impl Processor {
+    /// Loads a value, zero-extended.
+    #[inline(always)]
+    pub fn load<V: Value>(&mut self, address: u64) -> Result<u64, Raised> {
+        match self.translations.for_load(address, V::SIZE) {
+            // SAFETY: the TLB holds pages that are valid for reads (the contract of `AddressSpace`), and
+            // its tag comparison found the address aligned and in the page.
+            Some(host) => Ok(unsafe { V::load(host) }),
+            None => self.load_slowly::<V>(address, Access::Read),
+        }
+    }
+
+    /// Stores the low bytes of `value`.
+    #[inline(always)]
+    pub fn store<V: Value>(&mut self, address: u64, value: u64) -> Result<(), Raised> {
+        match self.translations.for_store(address, V::SIZE) {
+            Some(host) => {
+                // SAFETY: as in `load`, with pages that are valid for writes.
+                unsafe { V::store(host, value) };
+                self.advanced_loads.invalidate(address, V::SIZE);
+                Ok(())
+            }
+            None => self.store_slowly::<V>(address, value, Access::Write),
+        }
+    }
+
+    /// Loads for the register stack engine, which has its own byte order.
+    pub(crate) fn load_backing_store(&mut self, address: u64) -> Result<u64, Raised> {
+        match self.translations.for_load(address, 8) {
+            // SAFETY: as in `load`.
+            Some(host) => Ok(unsafe { u64::load(host) }),
+            None => self.load_slowly::<u64>(address, Access::RegisterStackRead),
+        }
+    }
+
+    /// Stores for the register stack engine, which has its own byte order.
+    pub(crate) fn store_backing_store(&mut self, address: u64, value: u64) -> Result<(), Raised> {
+        match self.translations.for_store(address, 8) {
+            Some(host) => {
+                // SAFETY: as in `store`.
+                unsafe { u64::store(host, value) };
+                Ok(())
+            }
+            None => self.store_slowly::<u64>(address, value, Access::RegisterStackWrite),
+        }
+    }
+
+    /// Exchanges memory with the low bytes of `value`; returns what the memory held.
+    pub fn exchange<V: Value>(&mut self, address: u64, value: u64) -> Result<u64, Raised> {
+        let swap = self.is_big_endian();
+        let value = if swap { V::swap(value) } else { value };
+        let host = self.semaphore_address(address, V::SIZE)?;
+        // SAFETY: `semaphore_address` returns aligned host memory that is valid for reads and writes.
+        let held = unsafe { V::exchange(host, value) };
+        Ok(if swap { V::swap(held) } else { held })
+    }
+
+    /// Stores `value` if memory holds `expected`; returns what the memory held.
+    pub fn compare_exchange<V: Value>(
+        &mut self,
+        address: u64,
+        expected: u64,
+        value: u64,
+    ) -> Result<u64, Raised> {
+        let swap = self.is_big_endian();
+        let narrow = |value: u64| if swap { V::swap(value) } else { value };
+        let fits = V::SIZE == 8 || expected >> (V::SIZE * 8) == 0;
+        let host = self.semaphore_address(address, V::SIZE)?;
+        let expected = if fits { narrow(expected) } else { expected };
+        // SAFETY: `semaphore_address` returns aligned host memory that is valid for reads and writes.
+        let held = unsafe { V::compare_exchange(host, expected, narrow(value)) };
+        Ok(narrow(held))
+    }
+
+    /// Adds to memory; returns what it held.
+    pub fn fetch_add<V: Value>(&mut self, address: u64, increment: u64) -> Result<u64, Raised> {
+        if self.is_big_endian() {
+            return self.fetch_add_big_endian::<V>(address, increment);
+        }
+        let host = self.semaphore_address(address, V::SIZE)?;
+        // SAFETY: `semaphore_address` returns aligned host memory that is valid for reads and writes.
+        Ok(unsafe { V::fetch_add(host, increment) })
+    }
+
+    #[cold]
+    fn fetch_add_big_endian<V: Value>(&mut self, address: u64, increment: u64) -> Result<u64, Raised> {
+        let host = self.semaphore_address(address, V::SIZE)?;
+        loop {
+            // SAFETY: `semaphore_address` returns aligned host memory that is valid for reads and writes.
+            let held = unsafe { V::load(host) };
+            let sum = V::swap(V::swap(held).wrapping_add(increment));
+            // SAFETY: as above.
+            if unsafe { V::compare_exchange(host, held, sum) } == held {
+                return Ok(V::swap(held));
+            }
+        }
+    }
+
+    /// Loads 16 bytes at once: the value at the address and the one above it.
+    pub fn load_pair(&mut self, address: u64) -> Result<(u64, u64), Raised> {
+        if !address.is_multiple_of(16) {
+            return Err(self.raise(Fault::reference(
+                FaultKind::UnalignedReference,
+                Access::Read,
+                address,
+            )));
+        }
+        let host = self.resolve(address, Access::Read)?;
+        // SAFETY: `resolve` returned host memory that is valid for reads; host pages keep the alignment of
+        // guest pages, so a 16-byte aligned guest address is one on the host.
+        Ok(halves(
+            unsafe { AtomicU128::from_ptr(host.cast()) }.load(Ordering::SeqCst),
+            self.is_big_endian(),
+        ))
+    }
+
+    /// Stores 16 bytes at once: `low` at the address and `high` above it.
+    pub fn store_pair(&mut self, address: u64, low: u64, high: u64) -> Result<(), Raised> {
+        if !address.is_multiple_of(16) {
+            return Err(self.raise(Fault::reference(
+                FaultKind::UnalignedReference,
+                Access::Write,
+                address,
+            )));
+        }
+        let value = whole(low, high, self.is_big_endian());
+        let host = self.resolve(address, Access::Write)?;
+        // SAFETY: as in `load_pair`, with memory that is valid for writes.
+        unsafe { AtomicU128::from_ptr(host.cast()) }.store(value, Ordering::SeqCst);
+        self.advanced_loads.invalidate(address, 16);
+        Ok(())
+    }
+
+    /// `cmp8xchg16`: compares the 8 bytes at `address` and, if equal to `expected`, stores the pair at the
+    /// 16-byte boundary below it; returns the 8 bytes that the memory held.
+    pub fn compare_exchange_pair(
+        &mut self,
+        address: u64,
+        expected: u64,
+        low: u64,
+        high: u64,
+    ) -> Result<u64, Raised> {
+        let swap = self.is_big_endian();
+        self.semaphore_address(address, 8)?;
+        let base = address & !15;
+        let host = self.resolve(base, Access::ReadWrite)?;
+        // SAFETY: as in `load_pair`, with memory that is valid for reads and writes.
+        let cell = unsafe { AtomicU128::from_ptr(host.cast()) };
+        let replacement = whole(low, high, swap);
+        let mut held = cell.load(Ordering::SeqCst);
+        loop {
+            let (first, second) = halves(held, swap);
+            let compared = if address & 8 == 0 { first } else { second };
+            if compared != expected {
+                return Ok(compared);
+            }
+            match cell.compare_exchange(held, replacement, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => {
+                    self.advanced_loads.invalidate(base, 16);
+                    return Ok(compared);
+                }
+                Err(now) => held = now,
+            }
+        }
+    }
+
+    /// Reads guest memory without side effects on the processor, for debuggers and system call emulation.
+    pub fn peek(&self, address: u64) -> Option<u8> {
+        let page = self.space.resolve(VirtualAddress(address), Access::Read).ok()?;
+        // SAFETY: the address space just returned the page as valid for reads.
+        Some(unsafe { u8::load(page.host_address(VirtualAddress(address))) } as u8)
+    }
+
+    /// Whether data references are big-endian.
+    #[inline(always)]
+    pub(crate) fn is_big_endian(&self) -> bool {
+        self.status & psr::BE != 0
+    }
+
+    /// The host address of an aligned semaphore operand; forgets advanced loads as its store does.
+    fn semaphore_address(&mut self, address: u64, size: u64) -> Result<*mut u8, Raised> {
+        if !address.is_multiple_of(size) {
+            return Err(self.raise(Fault::reference(
+                FaultKind::UnalignedReference,
+                Access::ReadWrite,
+                address,
+            )));
+        }
+        let host = match self.translations.for_store(address, size) {
+            Some(host) if self.translations.for_load(address, size).is_some() => host,
+            _ => self.resolve(address, Access::ReadWrite)?,
+        };
+        self.advanced_loads.invalidate(address, size);
+        Ok(host)
+    }
+
+    /// Finds the host address behind one guest address, filling the software TLB.
+    pub(crate) fn resolve(&mut self, address: u64, access: Access) -> Result<*mut u8, Raised> {
+        let virtual_address = VirtualAddress(address);
+        match self.space.resolve(virtual_address, access) {
+            Ok(page) => {
+                let host = page.host_address(virtual_address);
+                debug_assert!(page.size_log2 >= GRANULE_LOG2);
+                // Big-endian data takes the slow path at every access, so its pages stay out of the TLB.
+                if !self.is_big_endian() {
+                    self.translations.insert(address, &page);
+                }
+                Ok(host)
+            }
+            Err(refusal) => Err(self.raise(refused(refusal, access, address))),
+        }
+    }
+
+    /// Finds the host page that holds instructions.
+    pub(crate) fn resolve_instructions(&mut self, address: u64) -> Result<HostPage, Raised> {
+        let refusal = match self.space.resolve(VirtualAddress(address), Access::Execute) {
+            Ok(page) if page.executable => return Ok(page),
+            Ok(_) => Refusal::AccessRights,
+            Err(refusal) => refusal,
+        };
+        Err(self.raise(refused(refusal, Access::Execute, address)))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn load_slowly<V: Value>(&mut self, address: u64, access: Access) -> Result<u64, Raised> {
+        self.check_alignment(address, V::SIZE, access)?;
+        let value = if address.is_multiple_of(V::SIZE) {
+            let host = self.resolve(address, access)?;
+            // SAFETY: `resolve` returned host memory that is valid for reads, aligned as the guest address is.
+            unsafe { V::load(host) }
+        } else {
+            let mut value = 0;
+            for offset in 0..V::SIZE {
+                let host = self.resolve(address.wrapping_add(offset), access)?;
+                // SAFETY: as above; a byte is always aligned.
+                value |= unsafe { u8::load(host) } << (offset * 8);
+            }
+            value
+        };
+        Ok(if self.is_swapped(access) {
+            V::swap(value)
+        } else {
+            value
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn store_slowly<V: Value>(&mut self, address: u64, value: u64, access: Access) -> Result<(), Raised> {
+        self.check_alignment(address, V::SIZE, access)?;
+        let value = if self.is_swapped(access) {
+            V::swap(value)
+        } else {
+            value
+        };
+        if address.is_multiple_of(V::SIZE) {
+            let host = self.resolve(address, access)?;
+            // SAFETY: `resolve` returned host memory that is valid for writes, aligned as the guest address is.
+            unsafe { V::store(host, value) };
+        } else {
+            // The last byte is resolved before the first is written: a fault leaves memory as it was.
+            self.resolve(address.wrapping_add(V::SIZE - 1), access)?;
+            for offset in 0..V::SIZE {
+                let host = self.resolve(address.wrapping_add(offset), access)?;
+                // SAFETY: as above; a byte is always aligned.
+                unsafe { u8::store(host, value >> (offset * 8)) };
+            }
+        }
+        self.advanced_loads.invalidate(address, V::SIZE);
+        Ok(())
+    }
+
+    /// Raises the unaligned data reference fault where PSR.ac asks for it.
+    pub(crate) fn check_alignment(&mut self, address: u64, size: u64, access: Access) -> Result<(), Raised> {
+        if !address.is_multiple_of(size) && self.status & psr::AC != 0 {
+            return Err(self.raise(Fault::reference(FaultKind::UnalignedReference, access, address)));
+        }
+        Ok(())
+    }
+
+    /// Whether an access reverses bytes: data by PSR.be, the register stack by RSC.be.
+    fn is_swapped(&self, access: Access) -> bool {
+        match access {
+            Access::RegisterStackRead | Access::RegisterStackWrite => self.register_stack.is_big_endian(),
+            _ => self.is_big_endian(),
+        }
+    }
+}
+
+/// The fault for an address space's refusal.
+fn refused(refusal: Refusal, access: Access, address: u64) -> Fault {
+    let kind = match (refusal, access) {
+        (Refusal::NotPresent, _) => FaultKind::PageNotPresent,
+        (Refusal::AccessRights, Access::Execute) => FaultKind::InstructionAccessRights,
+        (Refusal::AccessRights, _) => FaultKind::DataAccessRights,
+        (Refusal::Unimplemented, _) => {
+            let mut fault = Fault::reserved_register_field();
+            fault.isr |= access.isr();
+            fault.address = VirtualAddress(address);
+            return fault;
+        }
+    };
+    Fault::reference(kind, access, address)
+}
+
+/// The two 8-byte halves of 16 bytes of memory, lower address first.
+fn halves(value: u128, swap: bool) -> (u64, u64) {
+    let (low, high) = (value as u64, (value >> 64) as u64);
+    if swap {
+        (low.swap_bytes(), high.swap_bytes())
+    } else {
+        (low, high)
+    }
+}
+
+/// 16 bytes of memory from two halves, lower address first.
+fn whole(low: u64, high: u64, swap: bool) -> u128 {
+    let (low, high) = if swap {
+        (low.swap_bytes(), high.swap_bytes())
+    } else {
+        (low, high)
+    };
+    u128::from(low) | u128::from(high) << 64
+}

@@ -1,0 +1,151 @@
+//! The general registers with their NaT bits, as the current frame sees them.
+//!
+//! Register `r` of the current frame always stands at index `r`: the register stack engine moves the
+//! contents on a call, a return and a rotation, which are rarer than register reads by far. A deferred
+//! exception is rare too, so the NaT bits are one 128-bit set, and reading operands costs a single test
+//! of "any NaT at all" on the common path.
+
+/// 128 general registers and their NaT bits.
+#[derive(Clone)]
+pub struct GeneralRegisters {
+    values: [u64; 128],
+    nats: u128,
+}
+
+impl GeneralRegisters {
+    /// All registers zero, no NaT.
+    pub fn new() -> GeneralRegisters {
+        GeneralRegisters {
+            values: [0; 128],
+            nats: 0,
+        }
+    }
+
+    /// The value of a register.
+    #[inline(always)]
+    pub fn value(&self, register: u8) -> u64 {
+        self.values[usize::from(register & 127)]
+    }
+
+    /// The NaT bit of a register.
+    #[inline(always)]
+    pub fn nat(&self, register: u8) -> bool {
+        self.nats >> (register & 127) & 1 != 0
+    }
+
+    /// Whether any register holds a NaT.
+    #[inline(always)]
+    pub fn any_nat(&self) -> bool {
+        self.nats != 0
+    }
+
+    /// Writes a register and clears its NaT bit.
+    #[inline(always)]
+    pub fn set(&mut self, register: u8, value: u64) {
+        self.values[usize::from(register & 127)] = value;
+        if self.nats != 0 {
+            self.clear_nat(register);
+        }
+    }
+
+    /// Writes a register and its NaT bit.
+    #[inline]
+    pub fn set_with_nat(&mut self, register: u8, value: u64, nat: bool) {
+        self.values[usize::from(register & 127)] = value;
+        self.nats = self.nats & !(1 << (register & 127)) | u128::from(nat) << (register & 127);
+    }
+
+    #[cold]
+    fn clear_nat(&mut self, register: u8) {
+        self.nats &= !(1 << (register & 127));
+    }
+
+    /// Forgets the NaT bits of the registers above `last`, which belong to no frame.
+    #[inline]
+    pub(crate) fn clear_nats_above(&mut self, last: u32) {
+        if self.nats != 0 && last < 127 {
+            self.nats &= (1 << (last + 1)) - 1;
+        }
+    }
+
+    /// Copies `count` registers, with their NaT bits, from `source` on to `target` on; the ranges may overlap.
+    #[inline]
+    pub(crate) fn copy(&mut self, source: usize, target: usize, count: usize) {
+        self.values.copy_within(source..source + count, target);
+        if self.nats != 0 && count > 0 {
+            let mask = u128::MAX >> (128 - count);
+            let moved = self.nats >> source & mask;
+            self.nats = self.nats & !(mask << target) | moved << target;
+        }
+    }
+
+    /// The values of `count` registers from `first` on.
+    #[inline]
+    pub(crate) fn slice(&self, first: usize, count: usize) -> &[u64] {
+        &self.values[first..first + count]
+    }
+
+    /// Rotates the values of the `count` registers from r32 on upwards by `distance`.
+    pub(crate) fn rotate_up(&mut self, count: usize, distance: usize) {
+        if count == 0 || distance == 0 {
+            return;
+        }
+        if distance == 1 {
+            let last = self.values[31 + count];
+            self.values.copy_within(32..31 + count, 33);
+            self.values[32] = last;
+        } else {
+            self.values[32..32 + count].rotate_right(distance);
+        }
+        if self.nats != 0 {
+            let mask = u128::MAX >> (128 - count);
+            let field = self.nats >> 32 & mask;
+            let rotated = (field << distance | field >> (count - distance)) & mask;
+            self.nats = self.nats & !(mask << 32) | rotated << 32;
+        }
+    }
+}
+
+impl Default for GeneralRegisters {
+    fn default() -> Self {
+        GeneralRegisters::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rotation_moves_values_and_nats_together(count in 1usize..=96, distance in 0usize..96, nats: u128) {
+            let distance = distance % count;
+            let mut registers = GeneralRegisters::new();
+            for register in 0..128u8 {
+                registers.set_with_nat(register, u64::from(register), nats >> register & 1 != 0);
+            }
+            registers.rotate_up(count, distance);
+            for offset in 0..96 {
+                let from = if offset < count { (offset + count - distance) % count } else { offset };
+                prop_assert_eq!(registers.value(32 + offset as u8), 32 + from as u64);
+                prop_assert_eq!(registers.nat(32 + offset as u8), nats >> (32 + from) & 1 != 0);
+            }
+        }
+
+        #[test]
+        fn a_copy_carries_the_nat_bits(source in 32usize..128, target in 32usize..128, length in 0usize..96, nats: u128) {
+            let count = length.min(128 - source).min(128 - target);
+            let mut registers = GeneralRegisters::new();
+            for register in 0..128u8 {
+                registers.set_with_nat(register, u64::from(register), nats >> register & 1 != 0);
+            }
+            registers.copy(source, target, count);
+            for register in 0..128usize {
+                let from = if (target..target + count).contains(&register) { register - target + source } else { register };
+                prop_assert_eq!(registers.value(register as u8), from as u64);
+                prop_assert_eq!(registers.nat(register as u8), nats >> from & 1 != 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! Loads, stores, semaphores, prefetches and the ALAT (manual volume 1, section 4.4; formats M1 to M5, M13
+//! to M17, M24, M26 to M28 and M41 for the general registers).
+//!
+//! A load's kind and base update are type parameters, so that the common loads carry no test for the rare
+//! ones.
+
+use crate::alat::Target;
+use crate::encoding::{BaseUpdate, Instruction, LoadKind, Operation, Ordering, Size, StoreKind};
+use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::fault::{Access, Fault, isr};
+use crate::memory::Value;
+use crate::processor::{Processor, Raised, pending};
+use crate::registers::application::{CCV, CSD, UNAT};
+
+/// ISR.code of a fault of `lfetch`.
+const ISR_CODE_LINE_FETCH: u64 = 4;
+/// ISR.code of a fault of `fc`.
+const ISR_CODE_FLUSH_CACHE: u64 = 1;
+
+/// Chooses the function and operands of a memory operation on general registers.
+pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
+    let execute: Execute = match instruction.operation {
+        Operation::Load { size, kind, update } => match size {
+            Size::One => load_by_kind::<u8>(kind, update),
+            Size::Two => load_by_kind::<u16>(kind, update),
+            Size::Four => load_by_kind::<u32>(kind, update),
+            Size::Eight => load_by_kind::<u64>(kind, update),
+        },
+        Operation::Store { size, kind, update } => match size {
+            Size::One => store_by_kind::<u8>(kind, update),
+            Size::Two => store_by_kind::<u16>(kind, update),
+            Size::Four => store_by_kind::<u32>(kind, update),
+            Size::Eight => store_by_kind::<u64>(kind, update),
+        },
+        Operation::LoadSixteen {
+            ordering: Ordering::Acquire,
+        } => load_sixteen::<true>,
+        Operation::LoadSixteen { .. } => load_sixteen::<false>,
+        Operation::StoreSixteen { .. } => store_sixteen,
+        Operation::CompareExchange { size, .. } => match size {
+            Size::One => compare_exchange::<u8>,
+            Size::Two => compare_exchange::<u16>,
+            Size::Four => compare_exchange::<u32>,
+            Size::Eight => compare_exchange::<u64>,
+        },
+        Operation::CompareExchangeSixteen { .. } => compare_exchange_sixteen,
+        Operation::Exchange { size } => match size {
+            Size::One => exchange::<u8>,
+            Size::Two => exchange::<u16>,
+            Size::Four => exchange::<u32>,
+            Size::Eight => exchange::<u64>,
+        },
+        Operation::FetchAdd { size: Size::Four, .. } => fetch_add::<u32>,
+        Operation::FetchAdd { .. } => fetch_add::<u64>,
+        Operation::LineFetch { fault, update, .. } => match (fault, update) {
+            (false, BaseUpdate::None) => nothing,
+            (false, BaseUpdate::Register) => line_fetch::<false, UpdateByRegister>,
+            (false, BaseUpdate::Immediate) => line_fetch::<false, UpdateByImmediate>,
+            (true, BaseUpdate::None) => line_fetch::<true, NoUpdate>,
+            (true, BaseUpdate::Register) => line_fetch::<true, UpdateByRegister>,
+            (true, BaseUpdate::Immediate) => line_fetch::<true, UpdateByImmediate>,
+        },
+        Operation::LineFetchCount => nothing,
+        Operation::InvalidateAlat => invalidate_all,
+        Operation::InvalidateAlatEntry => invalidate_entry,
+        Operation::MemoryFence => memory_fence,
+        Operation::MemoryFenceAcceptance | Operation::FlushWriteBuffers => nothing,
+        Operation::FlushCache { .. } => flush_cache,
+        _ => return None,
+    };
+    Some(super::fields(execute, instruction))
+}
+
+/// How the base register changes after the access.
+pub(super) trait Update {
+    fn update(processor: &mut Processor, operation: &MicroOperation, address: u64);
+}
+
+/// The base stays.
+pub(super) struct NoUpdate;
+/// The base grows by r2.
+pub(super) struct UpdateByRegister;
+/// The base grows by the immediate.
+pub(super) struct UpdateByImmediate;
+
+impl Update for NoUpdate {
+    #[inline(always)]
+    fn update(_: &mut Processor, _: &MicroOperation, _: u64) {}
+}
+
+impl Update for UpdateByRegister {
+    #[inline(always)]
+    fn update(processor: &mut Processor, operation: &MicroOperation, address: u64) {
+        let sum = address.wrapping_add(processor.general.value(operation.r2));
+        let nat = processor.general.nat(operation.r3) || processor.general.nat(operation.r2);
+        processor.general.set_with_nat(operation.r3, sum, nat);
+    }
+}
+
+impl Update for UpdateByImmediate {
+    #[inline(always)]
+    fn update(processor: &mut Processor, operation: &MicroOperation, address: u64) {
+        let sum = address.wrapping_add(operation.immediate);
+        if processor.general.any_nat() {
+            let nat = processor.general.nat(operation.r3);
+            processor.general.set_with_nat(operation.r3, sum, nat);
+        } else {
+            processor.general.set(operation.r3, sum);
+        }
+    }
+}
+
+/// The address in r3 of a non-speculative access; raises NaT consumption if it is NaT.
+#[inline(always)]
+pub(super) fn address(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+    access: u64,
+) -> Result<u64, Raised> {
+    if processor.general.any_nat() && processor.general.nat(operation.r3) {
+        return Err(processor.raise(Fault::register_nat_consumption(access)));
+    }
+    Ok(processor.general.value(operation.r3))
+}
+
+/// The value of r2 for a store; raises NaT consumption if it is NaT.
+#[inline(always)]
+fn stored(processor: &mut Processor, operation: &MicroOperation, access: u64) -> Result<u64, Raised> {
+    if processor.general.any_nat() && processor.general.nat(operation.r2) {
+        return Err(processor.raise(Fault::register_nat_consumption(access)));
+    }
+    Ok(processor.general.value(operation.r2))
+}
+
+fn load_by_kind<V: Value>(kind: LoadKind, update: BaseUpdate) -> Execute {
+    fn by_update<V: Value, K: Kind>(update: BaseUpdate) -> Execute {
+        match update {
+            BaseUpdate::None => K::load::<V, NoUpdate>,
+            BaseUpdate::Register => K::load::<V, UpdateByRegister>,
+            BaseUpdate::Immediate => K::load::<V, UpdateByImmediate>,
+        }
+    }
+    match kind {
+        LoadKind::Normal | LoadKind::Bias => by_update::<V, Plain>(update),
+        LoadKind::Acquire => by_update::<V, Acquire>(update),
+        LoadKind::Speculative => by_update::<V, Speculative<false>>(update),
+        LoadKind::SpeculativeAdvanced => by_update::<V, Speculative<true>>(update),
+        LoadKind::Advanced => by_update::<V, Advanced>(update),
+        LoadKind::CheckKeep => by_update::<V, Check<false>>(update),
+        LoadKind::CheckClear | LoadKind::CheckClearAcquire => by_update::<V, Check<true>>(update),
+        LoadKind::Fill => by_update::<V, Fill>(update),
+    }
+}
+
+/// What a load does beside loading.
+trait Kind {
+    fn load<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step;
+}
+
+struct Plain;
+struct Acquire;
+struct Advanced;
+struct Fill;
+struct Speculative<const ADVANCED: bool>;
+struct Check<const CLEAR: bool>;
+
+impl Kind for Plain {
+    fn load<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+        let address = address(processor, operation, isr::READ)?;
+        let value = processor.load::<V>(address)?;
+        U::update(processor, operation, address);
+        processor.general.set(operation.r1, value);
+        Ok(Flow::Next)
+    }
+}
+
+impl Kind for Acquire {
+    fn load<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+        let step = Plain::load::<V, U>(processor, operation)?;
+        processor.forget_what_others_may_change();
+        Ok(step)
+    }
+}
+
+impl<const ADVANCED: bool> Kind for Speculative<ADVANCED> {
+    fn load<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+        let address = processor.general.value(operation.r3);
+        let deferred = processor.general.nat(operation.r3);
+        let loaded = if deferred {
+            Err(Raised)
+        } else {
+            processor.load::<V>(address)
+        };
+        let target = processor.advanced_general(operation.r1);
+        U::update(processor, operation, address);
+        match loaded {
+            Ok(value) => {
+                processor.general.set(operation.r1, value);
+                if ADVANCED {
+                    processor.advanced_loads.insert(target, address, V::SIZE);
+                }
+            }
+            Err(Raised) => {
+                processor.raised = None;
+                processor.general.set_with_nat(operation.r1, 0, true);
+                if ADVANCED {
+                    processor.advanced_loads.remove(target);
+                }
+            }
+        }
+        Ok(Flow::Next)
+    }
+}
+
+impl Kind for Advanced {
+    fn load<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+        let target = processor.advanced_general(operation.r1);
+        let address = address(processor, operation, isr::READ)?;
+        let value = processor.load::<V>(address)?;
+        U::update(processor, operation, address);
+        processor.general.set(operation.r1, value);
+        processor.advanced_loads.insert(target, address, V::SIZE);
+        Ok(Flow::Next)
+    }
+}
+
+impl<const CLEAR: bool> Kind for Check<CLEAR> {
+    fn load<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+        let target = processor.advanced_general(operation.r1);
+        let address = address(processor, operation, isr::READ)?;
+        if !processor.advanced_loads.contains(target) {
+            let value = processor.load::<V>(address)?;
+            U::update(processor, operation, address);
+            processor.general.set(operation.r1, value);
+            if !CLEAR {
+                processor.advanced_loads.insert(target, address, V::SIZE);
+            }
+        } else {
+            U::update(processor, operation, address);
+            if CLEAR {
+                processor.advanced_loads.remove(target);
+            }
+        }
+        Ok(Flow::Next)
+    }
+}
+
+impl Kind for Fill {
+    fn load<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+        let address = address(processor, operation, isr::READ)?;
+        let value = processor.load::<V>(address)?;
+        U::update(processor, operation, address);
+        let nat = processor.application[usize::from(UNAT)] >> (address >> 3 & 63) & 1 != 0;
+        processor.general.set_with_nat(operation.r1, value, nat);
+        Ok(Flow::Next)
+    }
+}
+
+fn store_by_kind<V: Value>(kind: StoreKind, update: BaseUpdate) -> Execute {
+    match (kind, update) {
+        (StoreKind::Normal | StoreKind::Release, BaseUpdate::None) => store::<V, NoUpdate>,
+        (StoreKind::Normal | StoreKind::Release, _) => store::<V, UpdateByImmediate>,
+        (StoreKind::Spill, BaseUpdate::None) => spill::<NoUpdate>,
+        (StoreKind::Spill, _) => spill::<UpdateByImmediate>,
+    }
+}
+
+fn store<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    let address = address(processor, operation, isr::WRITE)?;
+    let value = stored(processor, operation, isr::WRITE)?;
+    processor.store::<V>(address, value)?;
+    U::update(processor, operation, address);
+    Ok(Flow::Next)
+}
+
+fn spill<U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    let address = address(processor, operation, isr::WRITE)?;
+    let value = processor.general.value(operation.r2);
+    processor.store::<u64>(address, value)?;
+    let bit = 1 << (address >> 3 & 63);
+    let nats = &mut processor.application[usize::from(UNAT)];
+    if processor.general.nat(operation.r2) {
+        *nats |= bit;
+    } else {
+        *nats &= !bit;
+    }
+    U::update(processor, operation, address);
+    Ok(Flow::Next)
+}
+
+fn load_sixteen<const ACQUIRE: bool>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    let address = address(processor, operation, isr::READ)?;
+    let (low, high) = processor.load_pair(address)?;
+    processor.general.set(operation.r1, low);
+    processor.application[usize::from(CSD)] = high;
+    if ACQUIRE {
+        processor.forget_what_others_may_change();
+    }
+    Ok(Flow::Next)
+}
+
+fn store_sixteen(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    let address = address(processor, operation, isr::WRITE)?;
+    let value = stored(processor, operation, isr::WRITE)?;
+    let high = processor.application[usize::from(CSD)];
+    processor.store_pair(address, value, high)?;
+    Ok(Flow::Next)
+}
+
+/// The operands of a semaphore: the address in r3 and the value in r2.
+fn semaphore_operands(processor: &mut Processor, operation: &MicroOperation) -> Result<(u64, u64), Raised> {
+    let access = isr::READ | isr::WRITE;
+    Ok((
+        address(processor, operation, access)?,
+        stored(processor, operation, access)?,
+    ))
+}
+
+/// Ends a semaphore: writes what memory held.
+fn semaphore_result(processor: &mut Processor, operation: &MicroOperation, held: u64) -> Step {
+    processor.general.set(operation.r1, held);
+    processor.forget_what_others_may_change();
+    Ok(Flow::Next)
+}
+
+fn compare_exchange<V: Value>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    let (address, value) = semaphore_operands(processor, operation)?;
+    let expected = processor.application[usize::from(CCV)];
+    let held = processor.compare_exchange::<V>(address, expected, value)?;
+    semaphore_result(processor, operation, held)
+}
+
+fn compare_exchange_sixteen(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    let (address, value) = semaphore_operands(processor, operation)?;
+    let expected = processor.application[usize::from(CCV)];
+    let high = processor.application[usize::from(CSD)];
+    let held = processor.compare_exchange_pair(address, expected, value, high)?;
+    semaphore_result(processor, operation, held)
+}
+
+fn exchange<V: Value>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    let (address, value) = semaphore_operands(processor, operation)?;
+    let held = processor.exchange::<V>(address, value)?;
+    semaphore_result(processor, operation, held)
+}
+
+fn fetch_add<V: Value>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    let address = address(processor, operation, isr::READ | isr::WRITE)?;
+    let held = processor.fetch_add::<V>(address, operation.immediate)?;
+    semaphore_result(processor, operation, held)
+}
+
+/// A prefetch that faults if asked to; memory is not touched otherwise.
+fn line_fetch<const FAULT: bool, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    let base = processor.general.value(operation.r3);
+    if FAULT {
+        let access = isr::READ | isr::NON_ACCESS | ISR_CODE_LINE_FETCH;
+        address(processor, operation, access)?;
+        processor.touch(base, access)?;
+    }
+    U::update(processor, operation, base);
+    Ok(Flow::Next)
+}
+
+fn nothing(_: &mut Processor, _: &MicroOperation) -> Step {
+    Ok(Flow::Next)
+}
+
+fn invalidate_all(processor: &mut Processor, _: &MicroOperation) -> Step {
+    processor.advanced_loads.clear();
+    Ok(Flow::Next)
+}
+
+fn invalidate_entry(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    let target = processor.advanced_general(operation.r1);
+    processor.advanced_loads.remove(target);
+    Ok(Flow::Next)
+}
+
+fn memory_fence(processor: &mut Processor, _: &MicroOperation) -> Step {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    processor.forget_what_others_may_change();
+    Ok(Flow::Next)
+}
+
+/// `fc` and `fc.i`: host memory is coherent; only decoded instructions can be stale.
+fn flush_cache(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    let access = isr::READ | isr::NON_ACCESS | ISR_CODE_FLUSH_CACHE;
+    let address = address(processor, operation, access)?;
+    processor.touch(address, access)?;
+    processor
+        .space
+        .instructions_changed(crate::address::VirtualAddress(address));
+    processor.pending |= pending::CODE_CHANGED;
+    Ok(Flow::Next)
+}
+
+impl Processor {
+    /// The ALAT's name for general register `register` of the current frame.
+    pub(super) fn advanced_general(&self, register: u8) -> Target {
+        if register < 32 {
+            return Target::General(u64::from(register));
+        }
+        let offset = u32::from(register) - 32;
+        let frame = self.frame;
+        let unrotated = if offset < frame.rotating {
+            (offset + frame.rename_general) % frame.rotating
+        } else {
+            offset
+        };
+        Target::General(
+            self.register_stack
+                .depth()
+                .wrapping_add(32 + u64::from(unrotated)),
+        )
+    }
+
+    /// An acquiring operation must not let a later check succeed on a value that was loaded before it and
+    /// that another processor has changed since.
+    #[inline(always)]
+    pub(super) fn forget_what_others_may_change(&mut self) {
+        if !self.advanced_loads.is_empty() && self.space.is_shared() {
+            self.advanced_loads.clear();
+        }
+    }
+
+    /// Checks that a load at `address` would not fault, without loading; `access` goes into the ISR.
+    fn touch(&mut self, address: u64, access: u64) -> Result<(), Raised> {
+        match self.resolve(address, Access::Read) {
+            Ok(_) => Ok(()),
+            Err(Raised) => {
+                let fault = self.take_fault();
+                Err(self.raise(Fault {
+                    isr: fault.isr | access,
+                    ..fault
+                }))
+            }
+        }
+    }
+}

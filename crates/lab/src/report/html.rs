@@ -1,6 +1,0 @@
-//! placeholder
-use crate::comparison::Comparison;
-/// x
-pub fn render(_: &[Comparison]) -> String {
-    String::new()
-}
