@@ -6,7 +6,8 @@
 //!
 //! Source: Itanium manual, volume 1, section 5.2 (FPSR), table 5-6 (precision and range), section 5.4 (exceptions).
 
-use super::register::FloatRegister;
+use super::register::{EXPONENT_BIAS, FloatRegister};
+use super::round::SignificandRounding;
 
 bitflags::bitflags! {
     /// The six IEEE conditions, as the flags of a status field and the trap-disable bits of the FPSR order them.
@@ -181,14 +182,14 @@ pub enum Completer {
 /// Everything about the FPSR and the instruction that an arithmetic operation depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control {
-    /// The significand's width.
-    pub precision: Precision,
-    /// How results are rounded.
-    pub rounding: Rounding,
-    /// Tiny results become zero (only while underflow traps are disabled).
-    pub flush_to_zero: bool,
+    /// How significands are rounded.
+    pub(super) significand: SignificandRounding,
+    pub(super) precision: Precision,
+    pub(super) rounding: Rounding,
     /// Conditions that set a flag instead of raising a fault or trap.
-    pub disabled: Flags,
+    pub(super) disabled: Flags,
+    /// Tiny results become zero (only while underflow traps are disabled).
+    pub(super) flush_to_zero: bool,
     /// Exponents wrap at 8 bits, not 17, when an overflow or underflow trap delivers the unbounded result.
     pub(super) parallel: bool,
     /// Smallest and largest biased register exponent of a normal result.
@@ -197,7 +198,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// A control from its parts, for a scalar operation.
+    /// A control from its parts, for a scalar operation; a condition in `disabled` sets a flag and raises nothing.
     pub const fn new(
         precision: Precision,
         range: Range,
@@ -205,15 +206,15 @@ impl Control {
         flush_to_zero: bool,
         disabled: Flags,
     ) -> Self {
-        let bias = super::register::EXPONENT_BIAS as i32;
         Self {
+            significand: SignificandRounding::new(precision, rounding),
             precision,
             rounding,
-            flush_to_zero,
             disabled,
+            flush_to_zero,
             parallel: false,
-            exponent_min: range.exponent_min() + bias,
-            exponent_max: range.exponent_max() + bias,
+            exponent_min: range.exponent_min() + EXPONENT_BIAS as i32,
+            exponent_max: range.exponent_max() + EXPONENT_BIAS as i32,
         }
     }
 
@@ -235,7 +236,17 @@ impl Control {
     /// The same control with another rounding mode (the `.trunc` completer).
     #[inline]
     pub const fn with_rounding(self, rounding: Rounding) -> Self {
-        Self { rounding, ..self }
+        Self {
+            significand: SignificandRounding::new(self.precision, rounding),
+            rounding,
+            ..self
+        }
+    }
+
+    /// Whether a result of this exponent is neither tiny nor too large.
+    #[inline(always)]
+    pub(super) const fn in_range(&self, exponent: i32) -> bool {
+        exponent.wrapping_sub(self.exponent_min) as u32 <= (self.exponent_max - self.exponent_min) as u32
     }
 
     /// The flags of `raised` if none of them is an enabled fault, else the fault.

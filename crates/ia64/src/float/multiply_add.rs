@@ -10,6 +10,8 @@
 //!
 //! Source: Itanium manual, volume 3, `fma`, `fms`, `fnma`; volume 1, figure 5-11 for the order of checks.
 
+use std::hint::select_unpredictable;
+
 use super::control::{Control, Flags, FloatFault, Rounded, Rounding};
 use super::register::{Class, EXPONENT_BIAS, FloatRegister, Normalized};
 use super::round::{Unrounded, shift_right};
@@ -131,69 +133,73 @@ impl Product {
             significand: u128::from(addend.significand) << 64,
         };
         let difference = product.exponent - addend.exponent;
-        let (large, small, distance) = if difference >= 0 {
-            (product, addend, difference as u32)
-        } else {
-            (addend, product, difference.unsigned_abs())
-        };
-        let (aligned, lost) = shift_right(small.significand, distance);
+        let swapped = difference < 0;
+        let distance = difference.unsigned_abs();
+        let large = select_unpredictable(swapped, addend.significand, product.significand);
+        let small = select_unpredictable(swapped, product.significand, addend.significand);
+        let exponent = product.exponent.max(addend.exponent);
+        let mut negative = select_unpredictable(swapped, addend.negative, product.negative);
+        let (aligned, lost) = shift_right(small, distance);
+
         if product.negative == addend.negative {
-            let (sum, carried) = large.significand.overflowing_add(aligned);
-            let sticky = u128::from(lost);
-            return Some(if carried {
-                let significand = 1 << 127 | sum >> 1 | sum & 1 | sticky;
-                Unrounded {
-                    exponent: large.exponent + 1,
-                    significand,
-                    ..large
-                }
-            } else {
-                Unrounded {
-                    significand: sum | sticky,
-                    ..large
-                }
+            let (sum, carried) = large.overflowing_add(aligned);
+            let shift = u32::from(carried);
+            return Some(Unrounded {
+                negative,
+                exponent: exponent + shift as i32,
+                significand: sum >> shift | sum & 1 | u128::from(lost) | u128::from(carried) << 127,
             });
         }
-        if lost {
-            // The remainder lies between this value and the next, which bit 0 says.
-            let below = (large.significand - aligned - 1) | 1;
-            if distance == 1 && below >> 127 == 0 {
-                // Cancellation would bring the lost bit into sight: double both, which now fits, and lose nothing.
-                let doubled = (large.significand << 1).wrapping_sub(small.significand);
-                return Some(
-                    Unrounded {
-                        exponent: large.exponent - 1,
-                        significand: doubled,
-                        ..large
-                    }
-                    .normalized(),
-                );
-            }
-            return Some(
+        if lost && distance == 1 {
+            return Some(difference_by_one_place(
                 Unrounded {
-                    significand: below,
-                    ..large
-                }
-                .normalized(),
-            );
+                    negative,
+                    exponent,
+                    significand: large,
+                },
+                small,
+            ));
         }
-        let (remainder, exceeded) = large.significand.overflowing_sub(aligned);
-        if remainder == 0 {
+        // Bits lost below put the true difference under the computed one: one less, and bit 0 for the rest.
+        let (difference, exceeded) = large.overflowing_sub(aligned);
+        let mut significand = (difference - u128::from(lost)) | u128::from(lost);
+        if exceeded {
+            // Equal exponents, and the addend was the larger one.
+            significand = significand.wrapping_neg();
+            negative = !negative;
+        }
+        if significand == 0 {
             return None;
         }
-        let signed = if exceeded {
+        Some(
             Unrounded {
-                significand: remainder.wrapping_neg(),
-                ..small
+                negative,
+                exponent,
+                significand,
             }
-        } else {
-            Unrounded {
-                significand: remainder,
-                ..large
-            }
-        };
-        Some(signed.normalized())
+            .normalized(),
+        )
     }
+}
+
+/// A difference of values whose exponents differ by one, where aligning the smaller one has lost its last bit.
+#[cold]
+fn difference_by_one_place(large: Unrounded, small: u128) -> Unrounded {
+    let below = (large.significand - (small >> 1) - 1) | 1;
+    if below >> 127 != 0 {
+        return Unrounded {
+            significand: below,
+            ..large
+        };
+    }
+    // Cancellation brings the lost bit into sight: twice the difference fits and loses nothing.
+    let doubled = (large.significand << 1).wrapping_sub(small);
+    Unrounded {
+        exponent: large.exponent - 1,
+        significand: doubled,
+        ..large
+    }
+    .normalized()
 }
 
 /// The whole family for every operand and every trap; `addend` is `None` for f0.

@@ -7,7 +7,7 @@
 //!
 //! Source: Itanium manual, volume 1, sections 5.4.2 and 5.4.3.
 
-use super::control::{Control, Flags, FloatTrap, Precision, Rounded};
+use super::control::{Control, Flags, FloatTrap, Precision, Rounded, Rounding};
 use super::register::{EXPONENT_BIAS, EXPONENT_EXTENDED_MIN, FloatRegister};
 
 /// The bias of the single format: a parallel operation's unbounded exponent wraps around it.
@@ -23,6 +23,53 @@ pub(super) struct Unrounded {
     pub significand: u128,
 }
 
+/// How a significand is rounded, worked out so that one addition rounds in any mode at any precision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SignificandRounding {
+    /// Ones in the places that are kept of the high 64 bits.
+    kept: u64,
+    /// The place of the last kept bit among them.
+    last_place: u32,
+    /// 1 if an odd last bit makes a tie round up, else 0.
+    ties_to_even: u64,
+    /// What is added to a positive and to a negative significand before the places below are cut off.
+    increments: [u128; 2],
+}
+
+impl SignificandRounding {
+    pub(super) const fn new(precision: Precision, rounding: Rounding) -> Self {
+        let dropped = 128 - precision as u32;
+        let (below_half, below_unit) = ((1 << (dropped - 1)) - 1, (1 << dropped) - 1);
+        let increments = match rounding {
+            Rounding::Nearest => [below_half; 2],
+            Rounding::Down => [0, below_unit],
+            Rounding::Up => [below_unit, 0],
+            Rounding::Zero => [0; 2],
+        };
+        Self {
+            kept: u64::MAX << (dropped - 64),
+            last_place: dropped - 64,
+            ties_to_even: matches!(rounding, Rounding::Nearest) as u64,
+            increments,
+        }
+    }
+
+    #[inline(always)]
+    fn apply(&self, negative: bool, significand: u128) -> RoundedSignificand {
+        let (high, low) = ((significand >> 64) as u64, significand as u64);
+        let odd = high >> self.last_place & self.ties_to_even;
+        let increment = self.increments[usize::from(negative)] + u128::from(odd);
+        let (sum, carried) = significand.overflowing_add(increment);
+        let bits = (sum >> 64) as u64 & self.kept | u64::from(carried) << 63;
+        RoundedSignificand {
+            bits,
+            carried,
+            inexact: high & !self.kept | low != 0,
+            incremented: bits != high & self.kept,
+        }
+    }
+}
+
 /// A significand rounded to a precision.
 struct RoundedSignificand {
     /// The kept bits, left aligned; if `carried`, the value 1.0 of the next exponent.
@@ -32,32 +79,22 @@ struct RoundedSignificand {
     incremented: bool,
 }
 
+/// The 128 bits of two words.
 #[inline(always)]
-fn round_significand(negative: bool, significand: u128, control: &Control) -> RoundedSignificand {
-    let (high, low) = ((significand >> 64) as u64, significand as u64);
-    let dropped_bits = 64 - control.precision as u32;
-    let (kept, dropped, half, unit) = if matches!(control.precision, Precision::Extended) {
-        (high, low, 1 << 63, 1)
-    } else {
-        let unit = 1u64 << dropped_bits;
-        let sticky = high | u64::from(low != 0);
-        (sticky & !(unit - 1), sticky & (unit - 1), unit >> 1, unit)
-    };
-    let incremented = control
-        .rounding
-        .increments(negative, kept & unit != 0, dropped, half);
-    let (sum, carried) = kept.overflowing_add(if incremented { unit } else { 0 });
-    RoundedSignificand {
-        bits: sum | (u64::from(carried) << 63),
-        carried,
-        inexact: dropped != 0,
-        incremented,
-    }
+const fn join(high: u64, low: u64) -> u128 {
+    (high as u128) << 64 | low as u128
 }
 
 /// `value` shifted right, and whether a set bit fell out.
 #[inline(always)]
-pub(super) fn shift_right(value: u128, distance: u32) -> (u128, bool) {
+pub(super) const fn shift_right(value: u128, distance: u32) -> (u128, bool) {
+    if distance < 64 {
+        // The usual case, in the few instructions it takes on 64-bit words.
+        let (high, low) = ((value >> 64) as u64, value as u64);
+        let from_high = high << 1 << (63 - distance);
+        let shifted = join(high >> distance, low >> distance | from_high);
+        return (shifted, low << 1 << (63 - distance) != 0);
+    }
     if distance >= 128 {
         return (0, value != 0);
     }
@@ -69,29 +106,32 @@ impl Unrounded {
     /// The same value with bit 127 set.
     #[inline(always)]
     pub fn normalized(self) -> Self {
-        let shift = self.significand.leading_zeros();
-        Self {
-            exponent: self.exponent - shift as i32,
-            significand: self.significand << shift,
-            ..self
+        let mut normalized = self;
+        if normalized.significand >> 64 == 0 {
+            normalized.significand <<= 64;
+            normalized.exponent -= 64;
         }
+        let (high, low) = (
+            (normalized.significand >> 64) as u64,
+            normalized.significand as u64,
+        );
+        let shift = high.leading_zeros() & 63;
+        let high = high << shift | low >> 1 >> (63 - shift);
+        normalized.significand = join(high, low << shift);
+        normalized.exponent -= shift as i32;
+        normalized
     }
 
     /// Rounds a value whose rounded form is normal and raises no enabled trap; `None` leaves the rest to
     /// [`Unrounded::round`].
     #[inline(always)]
     pub fn round_in_range(self, control: &Control) -> Option<Rounded> {
-        let rounded = round_significand(self.negative, self.significand, control);
+        let rounded = control.significand.apply(self.negative, self.significand);
         let exponent = self.exponent + i32::from(rounded.carried);
-        let in_range = (control.exponent_min..=control.exponent_max).contains(&exponent);
-        if !in_range || (rounded.inexact && !control.disabled.contains(Flags::INEXACT)) {
+        let flags = Flags::from_bits_retain(u8::from(rounded.inexact) * Flags::INEXACT.bits());
+        if !control.in_range(exponent) || !control.disabled.contains(flags) {
             return None;
         }
-        let flags = if rounded.inexact {
-            Flags::INEXACT
-        } else {
-            Flags::empty()
-        };
         Some(Rounded::exact(
             FloatRegister::new(self.negative, exponent as u32, rounded.bits),
             flags,
@@ -100,7 +140,7 @@ impl Unrounded {
 
     /// Rounds any value.
     pub fn round(self, control: &Control) -> Rounded {
-        let rounded = round_significand(self.negative, self.significand, control);
+        let rounded = control.significand.apply(self.negative, self.significand);
         let exponent = self.exponent + i32::from(rounded.carried);
         if exponent > control.exponent_max {
             if control.disabled.contains(Flags::OVERFLOW) {
@@ -132,7 +172,9 @@ impl Unrounded {
     fn denormalized(self, control: &Control) -> Rounded {
         let distance = (control.exponent_min - self.exponent) as u32;
         let (shifted, lost) = shift_right(self.significand, distance);
-        let rounded = round_significand(self.negative, shifted | u128::from(lost), control);
+        let rounded = control
+            .significand
+            .apply(self.negative, shifted | u128::from(lost));
         let flags = if rounded.inexact {
             Flags::UNDERFLOW | Flags::INEXACT
         } else {
@@ -185,8 +227,7 @@ fn overflowed(negative: bool, control: &Control) -> Rounded {
     let value = if to_infinity {
         FloatRegister::infinity(negative)
     } else {
-        let largest = u64::MAX << (64 - control.precision as u32);
-        FloatRegister::new(negative, control.exponent_max as u32, largest)
+        FloatRegister::new(negative, control.exponent_max as u32, control.significand.kept)
     };
     delivered(value, Flags::OVERFLOW | Flags::INEXACT, to_infinity, control)
 }
