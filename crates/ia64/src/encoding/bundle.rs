@@ -1,5 +1,7 @@
 //! Bundles and templates: 16 bytes that hold three 41-bit slots and a 5-bit template (manual, volume 3, table 4-1).
 
+use std::fmt;
+
 /// An execution unit type a template gives to a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unit {
@@ -78,6 +80,16 @@ impl Template {
     /// Whether slots 1 and 2 hold one long instruction.
     pub const fn is_long(self) -> bool {
         self.0 >> 1 == 2
+    }
+}
+
+/// The letters of the units, such as `MIB`; of a reserved template, its number without the stop bit.
+impl fmt::Display for Template {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.units() {
+            Some([first, second, third]) => write!(out, "{first:?}{second:?}{third:?}"),
+            None => write!(out, "-{:x}-", self.0 >> 1),
+        }
     }
 }
 

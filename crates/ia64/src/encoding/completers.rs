@@ -281,7 +281,7 @@ pub enum ProbeAccess {
 }
 
 /// A register file that is addressed by the value of `r3`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum IndirectFile {
     /// `rr`: region registers.
     Region,

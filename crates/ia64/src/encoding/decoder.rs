@@ -4,16 +4,20 @@ use super::bundle::{Bundle, Unit};
 use super::form;
 use super::instruction::{Instruction, UnitClass};
 
-/// Bits that are no instruction.
+/// Bits that are no instruction: executing them is an Illegal Operation fault.
+///
+/// Some reserved bits do not fault. Reserved values of hints are hints without effect, and some opcodes of the B
+/// unit are ignored: both decode to instructions that have no spelling ([`Instruction::has_spelling`]), which
+/// disassemblers write as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Illegal {
-    /// The template is reserved: an Illegal Operation fault whatever the slots hold.
+    /// The template is reserved, whatever the slots hold.
     #[error("reserved template")]
     Template,
-    /// The opcode is reserved: an Illegal Operation fault.
+    /// The opcode is reserved.
     #[error("reserved encoding")]
     Encoding,
-    /// The opcode is reserved only when the qualifying predicate is 1; otherwise it is a `nop`.
+    /// The opcode is reserved when the predicate is 1; when it is 0 the slot does nothing.
     #[error("reserved encoding under predicate p{0}")]
     EncodingIfPredicate(u8),
 }
@@ -48,7 +52,7 @@ pub fn decode(unit: Unit, slot: u64, long: u64) -> Result<Instruction, Illegal> 
         Unit::L => return Err(Illegal::Encoding),
     };
     let Some(index) = form::find(class, slot) else {
-        return Err(Illegal::Encoding);
+        return Err(reserved(class, slot));
     };
     let form = index.form();
     let long = if unit == Unit::X {
@@ -66,6 +70,15 @@ pub fn decode(unit: Unit, slot: u64, long: u64) -> Result<Instruction, Illegal> 
         unit,
         form: index,
     })
+}
+
+/// How a slot without a row faults (manual, volume 3, section 4.1: the shades of the opcode tables).
+fn reserved(class: UnitClass, slot: u64) -> Illegal {
+    let (major, x6) = (slot >> 37, slot >> 27 & 0x3f);
+    match class {
+        UnitClass::B if major != 0 || x6 >= 0x20 => Illegal::Encoding,
+        _ => Illegal::EncodingIfPredicate((slot & 0x3f) as u8),
+    }
 }
 
 impl Bundle {

@@ -17,7 +17,8 @@ use super::operation::Operation;
 pub struct Hint {
     /// The bits, lowest part first.
     pub fields: &'static [Field],
-    /// The suffix for each value, without its dot; empty for none. `None` is a reserved value: illegal.
+    /// The suffix for each value, without its dot; empty for none. `None` is a reserved value, which changes
+    /// nothing but has no spelling.
     pub suffixes: &'static [Option<&'static str>],
 }
 
@@ -98,6 +99,8 @@ pub struct Form {
     pub value: u64,
     /// The fixed bits.
     pub mask: u64,
+    /// Whether assemblers know the form; otherwise it is written as data.
+    pub has_spelling: bool,
     /// Whether the qualifying predicate field has its meaning.
     pub predicated: bool,
     /// How many of the operands come before the equals sign.
@@ -115,9 +118,9 @@ pub struct Form {
 }
 
 impl Form {
-    /// Whether a slot's fixed bits and hints are those of this form.
+    /// Whether a slot's fixed bits are those of this form.
     pub fn matches(&self, slot: u64) -> bool {
-        slot & self.mask == self.value && self.hints.iter().all(|hint| hint.suffix(slot).is_some())
+        slot & self.mask == self.value
     }
 
     /// The operand that gives the bit position of a field, if any.

@@ -123,6 +123,12 @@ impl Instruction {
         self.form().class
     }
 
+    /// Whether assembly text can say the instruction: false for ignored opcodes and reserved hints.
+    pub fn has_spelling(&self) -> bool {
+        let form = self.form();
+        form.has_spelling && form.hints.iter().all(|hint| hint.suffix(self.slot).is_some())
+    }
+
     /// Whether the instruction fills slots 1 and 2 of an MLX bundle.
     pub fn is_long(&self) -> bool {
         self.unit == Unit::X

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::disassembly::Symbols;
+
 /// A contiguous run of bits of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
@@ -447,7 +449,16 @@ impl Operand {
     }
 
     /// Writes the operand's value as assembly text; `address` is that of the bundle.
-    pub fn write(self, value: i64, address: u64, out: &mut dyn fmt::Write) -> fmt::Result {
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(
+        self,
+        value: i64,
+        address: u64,
+        symbols: &dyn Symbols,
+        out: &mut dyn fmt::Write,
+    ) -> fmt::Result {
         match self.description().notation {
             Notation::Register(file) => write!(out, "{file}{value}"),
             Notation::Application => match application_register_name(value as u8) {
@@ -465,7 +476,7 @@ impl Operand {
                 Some(name) => out.write_str(name),
                 None => write!(out, "{value:#x}"),
             },
-            Notation::Address => write!(out, "{:x}", address.wrapping_add(value as u64)),
+            Notation::Address => symbols.write(address.wrapping_add(value as u64), out),
             Notation::Text(text) => out.write_str(text),
         }
     }

@@ -13,10 +13,7 @@ const X6: Field = field(27, 6);
 
 /// Hints of branches: whether taken, how much to prefetch, what to do with the branch cache.
 pub(super) const BRANCH_HINTS: &[Hint] = &[
-    Hint {
-        fields: &[field(33, 2)],
-        suffixes: &[Some("sptk"), Some("spnt"), Some("dptk"), Some("dpnt")],
-    },
+    Hint { fields: &[field(33, 2)], suffixes: &[Some("sptk"), Some("spnt"), Some("dptk"), Some("dpnt")] },
     PREFETCH,
     DEALLOCATE,
 ];
@@ -24,48 +21,22 @@ pub(super) const BRANCH_HINTS: &[Hint] = &[
 const INDIRECT_CALL_HINTS: &[Hint] = &[
     Hint {
         fields: &[field(32, 3)],
-        suffixes: &[
-            None,
-            Some("sptk"),
-            None,
-            Some("spnt"),
-            None,
-            Some("dptk"),
-            None,
-            Some("dpnt"),
-        ],
+        suffixes: &[None, Some("sptk"), None, Some("spnt"), None, Some("dptk"), None, Some("dpnt")],
     },
     PREFETCH,
     DEALLOCATE,
 ];
-const PREFETCH: Hint = Hint {
-    fields: &[field(12, 1)],
-    suffixes: &[Some("few"), Some("many")],
-};
-const DEALLOCATE: Hint = Hint {
-    fields: &[field(35, 1)],
-    suffixes: &[Some(""), Some("clr")],
-};
+const PREFETCH: Hint = Hint { fields: &[field(12, 1)], suffixes: &[Some("few"), Some("many")] };
+const DEALLOCATE: Hint = Hint { fields: &[field(35, 1)], suffixes: &[Some(""), Some("clr")] };
 
 /// The hints of `brp`: whether taken, importance.
 const PREDICT_HINTS: &[Hint] = &[
-    Hint {
-        fields: &[field(3, 2)],
-        suffixes: &[Some("sptk"), Some("loop"), Some("dptk"), Some("exit")],
-    },
+    Hint { fields: &[field(3, 2)], suffixes: &[Some("sptk"), Some("loop"), Some("dptk"), Some("exit")] },
     IMPORTANCE,
 ];
-const PREDICT_INDIRECT_HINTS: &[Hint] = &[
-    Hint {
-        fields: &[field(3, 2)],
-        suffixes: &[Some("sptk"), None, Some("dptk"), None],
-    },
-    IMPORTANCE,
-];
-const IMPORTANCE: Hint = Hint {
-    fields: &[field(35, 1)],
-    suffixes: &[Some(""), Some("imp")],
-};
+const PREDICT_INDIRECT_HINTS: &[Hint] =
+    &[Hint { fields: &[field(3, 2)], suffixes: &[Some("sptk"), None, Some("dptk"), None] }, IMPORTANCE];
+const IMPORTANCE: Hint = Hint { fields: &[field(35, 1)], suffixes: &[Some(""), Some("imp")] };
 
 /// Fixed bits on top of a conditional branch's under which it is written `br` without its first hint:
 /// statically taken, predicate 0.
@@ -94,21 +65,14 @@ fn relative(forms: &mut Vec<Form>) {
     for (branch_type, name, kind, predicated) in KINDS {
         let format = if predicated { "B1" } else { "B2" };
         let bits = major(4).set(TYPE, branch_type);
-        let operation = Operation::Branch {
-            kind,
-            target: Target::Relative,
-        };
+        let operation = Operation::Branch { kind, target: Target::Relative };
         let mut row = form((B, format), name, bits, 0, &[Target25c], operation).hints(BRANCH_HINTS);
         if kind == BranchKind::Conditional {
-            row = row
-                .alias("br", always(bits), Condition::None, 0, &[Target25c])
-                .without_first_hint();
+            row = row.alias("br", always(bits), Condition::None, 0, &[Target25c]).without_first_hint();
         }
         forms.push(if predicated { row } else { row.unpredicated() });
     }
-    let call = Operation::Call {
-        target: Target::Relative,
-    };
+    let call = Operation::Call { target: Target::Relative };
     forms.push(form((B, "B3"), "br.call", major(5), 1, &[B1, Target25c], call).hints(BRANCH_HINTS));
 }
 
@@ -116,13 +80,8 @@ fn relative(forms: &mut Vec<Form>) {
 fn indirect(forms: &mut Vec<Form>) {
     let bits = |x6, branch_type| major(0).set(X6, x6).set(TYPE, branch_type);
     let conditional = bits(0x20, 0);
-    let branch = Operation::Branch {
-        kind: BranchKind::Conditional,
-        target: Target::Indirect,
-    };
-    let call = Operation::Call {
-        target: Target::Indirect,
-    };
+    let branch = Operation::Branch { kind: BranchKind::Conditional, target: Target::Indirect };
+    let call = Operation::Call { target: Target::Indirect };
     forms.extend([
         form((B, "B4"), "br.cond", conditional, 0, &[B2], branch)
             .hints(BRANCH_HINTS)
@@ -140,12 +99,8 @@ fn predictions(forms: &mut Vec<Form>) {
     let by_x6 = |x6| major(2).set(X6, x6);
     let (predict, tagged) = (Operation::BranchPredict, &[B2, Tag13]);
     forms.extend([
-        form((B, "B6"), "brp", major(7), 0, &[Target25c, Tag13], predict)
-            .hints(PREDICT_HINTS)
-            .unpredicated(),
-        form((B, "B7"), "brp", by_x6(0x10), 0, tagged, indirect(false))
-            .hints(PREDICT_INDIRECT_HINTS)
-            .unpredicated(),
+        form((B, "B6"), "brp", major(7), 0, &[Target25c, Tag13], predict).hints(PREDICT_HINTS).unpredicated(),
+        form((B, "B7"), "brp", by_x6(0x10), 0, tagged, indirect(false)).hints(PREDICT_INDIRECT_HINTS).unpredicated(),
         form((B, "B7"), "brp.ret", by_x6(0x11), 0, tagged, indirect(true))
             .hints(PREDICT_INDIRECT_HINTS)
             .unpredicated(),
@@ -172,29 +127,12 @@ fn miscellany(forms: &mut Vec<Form>) {
         forms.push(form((B, "B8"), name, major(0).set(X6, x6), 0, &[], operation).unpredicated());
     }
     forms.extend([
-        form(
-            (B, "B9"),
-            "break.b",
-            major(0).set(X6, 0x00),
-            0,
-            &[Immu21],
-            Operation::Break,
-        ),
-        form(
-            (B, "B9"),
-            "nop.b",
-            major(2).set(X6, 0x00),
-            0,
-            &[Immu21],
-            Operation::Nop,
-        ),
-        form(
-            (B, "B9"),
-            "hint.b",
-            major(2).set(X6, 0x01),
-            0,
-            &[Immu21],
-            Operation::Hint,
-        ),
+        form((B, "B9"), "break.b", major(0).set(X6, 0x00), 0, &[Immu21], Operation::Break),
+        form((B, "B9"), "nop.b", major(2).set(X6, 0x00), 0, &[Immu21], Operation::Nop),
+        form((B, "B9"), "hint.b", major(2).set(X6, 0x01), 0, &[Immu21], Operation::Hint),
     ]);
+    // Opcodes kept for prediction: what is not known here is ignored.
+    for bits in [major(0).set(X6, 0x01), major(2), major(3), major(6)] {
+        forms.push(form((B, "B9"), "ignored.b", bits, 0, &[], Operation::Nop).unspelt());
+    }
 }

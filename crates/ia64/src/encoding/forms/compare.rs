@@ -27,10 +27,8 @@ const AGAINST_ZERO: [(u64, u64, Relation); 4] = [
 ];
 
 /// The widths, by the low bit of x2.
-const WIDTHS: [(u64, &str, CompareWidth); 2] = [
-    (0, "cmp", CompareWidth::DoubleWord),
-    (1, "cmp4", CompareWidth::Word),
-];
+const WIDTHS: [(u64, &str, CompareWidth); 2] =
+    [(0, "cmp", CompareWidth::DoubleWord), (1, "cmp4", CompareWidth::Word)];
 
 fn relation_suffix(relation: Relation) -> &'static str {
     match relation {
@@ -58,15 +56,8 @@ pub(super) fn update_suffix(update: PredicateUpdate) -> &'static str {
 pub(super) fn rows(forms: &mut Vec<Form>) {
     for (opcode, ordinary, parallel) in OPCODES {
         for (x2, mnemonic, width) in WIDTHS {
-            let name = |relation, update| {
-                format!("{mnemonic}{}{}", relation_suffix(relation), update_suffix(update))
-            };
-            let compare = |relation, update, first| Operation::Compare {
-                relation,
-                width,
-                update,
-                first,
-            };
+            let name = |relation, update| format!("{mnemonic}{}{}", relation_suffix(relation), update_suffix(update));
+            let compare = |relation, update, first| Operation::Compare { relation, width, update, first };
             let kinds = [
                 (0, 0, ordinary, PredicateUpdate::Normal),
                 (0, 1, ordinary, PredicateUpdate::Unconditional),
@@ -79,22 +70,8 @@ pub(super) fn rows(forms: &mut Vec<Form>) {
                 let of = |first| compare(relation, update, first);
                 let name = name(relation, update);
                 forms.extend([
-                    form(
-                        (A, "A6"),
-                        &name,
-                        register,
-                        2,
-                        &[P1, P2, R2, R3],
-                        of(CompareSource::Register),
-                    ),
-                    form(
-                        (A, "A8"),
-                        &name,
-                        immediate,
-                        2,
-                        &[P1, P2, Imm8, R3],
-                        of(CompareSource::Immediate),
-                    ),
+                    form((A, "A6"), &name, register, 2, &[P1, P2, R2, R3], of(CompareSource::Register)),
+                    form((A, "A8"), &name, immediate, 2, &[P1, P2, Imm8, R3], of(CompareSource::Immediate)),
                 ]);
             }
             for (ta, c, relation) in AGAINST_ZERO {

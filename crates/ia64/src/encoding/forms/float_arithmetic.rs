@@ -3,8 +3,8 @@
 
 use super::{Bits, Field, Form, field, form, major};
 use crate::encoding::completers::{
-    Extremum, FixedPart, FixedRounding, FloatRelation, MultiplyAdd, ParallelFloatRelation, Precision,
-    Signedness, StatusField,
+    Extremum, FixedPart, FixedRounding, FloatRelation, MultiplyAdd, ParallelFloatRelation, Precision, Signedness,
+    StatusField,
 };
 use crate::encoding::form::Condition;
 use crate::encoding::instruction::UnitClass::F;
@@ -18,12 +18,8 @@ const F2_FIELD: Field = field(13, 7);
 const F4_FIELD: Field = field(27, 7);
 
 /// The status fields with their suffixes, by value.
-pub(super) const STATUS_FIELDS: [(&str, StatusField); 4] = [
-    (".s0", StatusField::S0),
-    (".s1", StatusField::S1),
-    (".s2", StatusField::S2),
-    (".s3", StatusField::S3),
-];
+pub(super) const STATUS_FIELDS: [(&str, StatusField); 4] =
+    [(".s0", StatusField::S0), (".s1", StatusField::S1), (".s2", StatusField::S2), (".s3", StatusField::S3)];
 
 pub(super) fn rows(forms: &mut Vec<Form>) {
     for (suffix, status) in STATUS_FIELDS {
@@ -41,11 +37,8 @@ pub(super) fn rows(forms: &mut Vec<Form>) {
 fn multiply_add(forms: &mut Vec<Form>, suffix: &str, status: StatusField) {
     const X: Field = field(36, 1);
     /// Major opcode, x, precision suffix, precision.
-    const PRECISIONS: [(u64, u64, &str, Precision); 3] = [
-        (0, 0, "", Precision::Dynamic),
-        (0, 1, ".s", Precision::Single),
-        (1, 0, ".d", Precision::Double),
-    ];
+    const PRECISIONS: [(u64, u64, &str, Precision); 3] =
+        [(0, 0, "", Precision::Dynamic), (0, 1, ".s", Precision::Single), (1, 0, ".d", Precision::Double)];
     struct Function {
         /// The major opcode of the first precision.
         opcode: u64,
@@ -57,66 +50,25 @@ fn multiply_add(forms: &mut Vec<Form>, suffix: &str, status: StatusField) {
         function: MultiplyAdd,
     }
     const FUNCTIONS: [Function; 3] = [
-        Function {
-            opcode: 0x8,
-            name: "ma",
-            product: Some("mpy"),
-            sum: Some("add"),
-            function: MultiplyAdd::Add,
-        },
-        Function {
-            opcode: 0xa,
-            name: "ms",
-            product: None,
-            sum: Some("sub"),
-            function: MultiplyAdd::Subtract,
-        },
-        Function {
-            opcode: 0xc,
-            name: "nma",
-            product: Some("nmpy"),
-            sum: None,
-            function: MultiplyAdd::NegateAdd,
-        },
+        Function { opcode: 0x8, name: "ma", product: Some("mpy"), sum: Some("add"), function: MultiplyAdd::Add },
+        Function { opcode: 0xa, name: "ms", product: None, sum: Some("sub"), function: MultiplyAdd::Subtract },
+        Function { opcode: 0xc, name: "nma", product: Some("nmpy"), sum: None, function: MultiplyAdd::NegateAdd },
     ];
-    for Function {
-        opcode,
-        name,
-        product,
-        sum,
-        function,
-    } in FUNCTIONS
-    {
+    for Function { opcode, name, product, sum, function } in FUNCTIONS {
         for (opcode_offset, x, precision_suffix, precision) in PRECISIONS {
             let bits = major(opcode + opcode_offset).set(X, x).set(SF, status as u64);
             let full = |base: &str| format!("f{base}{precision_suffix}{suffix}");
-            let operation = Operation::FloatMultiplyAdd {
-                function,
-                precision,
-                status,
-            };
+            let operation = Operation::FloatMultiplyAdd { function, precision, status };
             let mut row = form((F, "F1"), full(name), bits, 1, &[F1, F3, F4, F2], operation);
             if function == MultiplyAdd::Add {
                 let normalise = bits.set(F2_FIELD, 0).set(F4_FIELD, 1);
                 row = row.alias(full("norm"), normalise, Condition::None, 1, &[F1, F3]);
             }
             if let Some(sum) = sum {
-                row = row.alias(
-                    full(sum),
-                    bits.set(F4_FIELD, 1),
-                    Condition::None,
-                    1,
-                    &[F1, F3, F2],
-                );
+                row = row.alias(full(sum), bits.set(F4_FIELD, 1), Condition::None, 1, &[F1, F3, F2]);
             }
             if let Some(product) = product {
-                row = row.alias(
-                    full(product),
-                    bits.set(F2_FIELD, 0),
-                    Condition::None,
-                    1,
-                    &[F1, F3, F4],
-                );
+                row = row.alias(full(product), bits.set(F2_FIELD, 0), Condition::None, 1, &[F1, F3, F4]);
             }
             forms.push(row);
         }
@@ -125,13 +77,7 @@ fn multiply_add(forms: &mut Vec<Form>, suffix: &str, status: StatusField) {
         let operation = Operation::ParallelFloatMultiplyAdd { function, status };
         let mut row = form((F, "F1"), full(name), bits, 1, &[F1, F3, F4, F2], operation);
         if let Some(product) = product {
-            row = row.alias(
-                full(product),
-                bits.set(F2_FIELD, 0),
-                Condition::None,
-                1,
-                &[F1, F3, F4],
-            );
+            row = row.alias(full(product), bits.set(F2_FIELD, 0), Condition::None, 1, &[F1, F3, F4]);
         }
         forms.push(row);
     }
@@ -141,40 +87,17 @@ fn multiply_add(forms: &mut Vec<Form>, suffix: &str, status: StatusField) {
 fn fixed(forms: &mut Vec<Form>) {
     const X: Field = field(36, 1);
     const X2: Field = field(34, 2);
-    const PARTS: [(u64, &str, FixedPart); 3] = [
-        (0, ".l", FixedPart::Low),
-        (2, ".hu", FixedPart::HighUnsigned),
-        (3, ".h", FixedPart::High),
-    ];
+    const PARTS: [(u64, &str, FixedPart); 3] =
+        [(0, ".l", FixedPart::Low), (2, ".hu", FixedPart::HighUnsigned), (3, ".h", FixedPart::High)];
     for (x2, suffix, part) in PARTS {
         let bits = major(0xe).set(X, 1).set(X2, x2);
         let operation = Operation::FixedMultiplyAdd { part };
-        let row = form(
-            (F, "F2"),
-            format!("xma{suffix}"),
-            bits,
-            1,
-            &[F1, F3, F4, F2],
-            operation,
-        );
+        let row = form((F, "F2"), format!("xma{suffix}"), bits, 1, &[F1, F3, F4, F2], operation);
         let product = bits.set(F2_FIELD, 0);
-        forms.push(row.alias(
-            format!("xmpy{suffix}"),
-            product,
-            Condition::None,
-            1,
-            &[F1, F3, F4],
-        ));
+        forms.push(row.alias(format!("xmpy{suffix}"), product, Condition::None, 1, &[F1, F3, F4]));
     }
     let select = major(0xe).set(X, 0);
-    forms.push(form(
-        (F, "F3"),
-        "fselect",
-        select,
-        1,
-        &[F1, F3, F4, F2],
-        Operation::FloatSelect,
-    ));
+    forms.push(form((F, "F3"), "fselect", select, 1, &[F1, F3, F4, F2], Operation::FloatSelect));
 }
 
 /// Format F4.
@@ -190,16 +113,8 @@ fn compares(forms: &mut Vec<Form>, suffix: &str, status: StatusField) {
     ];
     for (ra, rb, relation_suffix, relation) in RELATIONS {
         for (ta, unconditional_suffix, unconditional) in [(0, "", false), (1, ".unc", true)] {
-            let bits = major(4)
-                .set(RA, ra)
-                .set(RB, rb)
-                .set(TA, ta)
-                .set(SF, status as u64);
-            let operation = Operation::FloatCompare {
-                relation,
-                unconditional,
-                status,
-            };
+            let bits = major(4).set(RA, ra).set(RB, rb).set(TA, ta).set(SF, status as u64);
+            let operation = Operation::FloatCompare { relation, unconditional, status };
             let name = format!("fcmp{relation_suffix}{unconditional_suffix}{suffix}");
             forms.push(form((F, "F4"), name, bits, 2, &[P1, P2, F2, F3], operation));
         }
@@ -224,17 +139,9 @@ fn approximations(forms: &mut Vec<Form>, suffix: &str, status: StatusField) {
                 Operation::ParallelFloatReciprocalSquareRootApproximation { status },
             ),
         };
-        let (reciprocal_name, root_name) =
-            (format!("{prefix}rcpa{suffix}"), format!("{prefix}rsqrta{suffix}"));
+        let (reciprocal_name, root_name) = (format!("{prefix}rcpa{suffix}"), format!("{prefix}rsqrta{suffix}"));
         forms.extend([
-            form(
-                (F, "F6"),
-                reciprocal_name,
-                bits(0),
-                2,
-                &[F1, P2, F2, F3],
-                reciprocal,
-            ),
+            form((F, "F6"), reciprocal_name, bits(0), 2, &[F1, P2, F2, F3], reciprocal),
             form((F, "F7"), root_name, bits(1), 2, &[F1, P2, F3], root),
         ]);
     }
@@ -260,14 +167,7 @@ fn extrema(forms: &mut Vec<Form>, suffix: &str, status: StatusField) {
                 true => Operation::ParallelFloatExtremum { select, status },
             };
             let name = format!("{prefix}{name}{suffix}");
-            forms.push(form(
-                (F, "F8"),
-                name,
-                with_status(opcode, x6, status),
-                1,
-                &[F1, F2, F3],
-                operation,
-            ));
+            forms.push(form((F, "F8"), name, with_status(opcode, x6, status), 1, &[F1, F2, F3], operation));
         }
     }
 }
@@ -287,14 +187,7 @@ fn parallel_compares(forms: &mut Vec<Form>, suffix: &str, status: StatusField) {
     for (index, (name, relation)) in RELATIONS.into_iter().enumerate() {
         let bits = with_status(1, 0x30 + index as u64, status);
         let operation = Operation::ParallelFloatCompare { relation, status };
-        forms.push(form(
-            (F, "F8"),
-            format!("fpcmp.{name}{suffix}"),
-            bits,
-            1,
-            &[F1, F2, F3],
-            operation,
-        ));
+        forms.push(form((F, "F8"), format!("fpcmp.{name}{suffix}"), bits, 1, &[F1, F2, F3], operation));
     }
 }
 
@@ -309,26 +202,11 @@ fn conversions(forms: &mut Vec<Form>, suffix: &str, status: StatusField) {
     for (opcode, prefix, parallel) in SHAPES {
         for (x6, name, signedness, rounding) in CONVERSIONS {
             let operation = match parallel {
-                false => Operation::ConvertToFixed {
-                    signedness,
-                    rounding,
-                    status,
-                },
-                true => Operation::ParallelConvertToFixed {
-                    signedness,
-                    rounding,
-                    status,
-                },
+                false => Operation::ConvertToFixed { signedness, rounding, status },
+                true => Operation::ParallelConvertToFixed { signedness, rounding, status },
             };
             let name = format!("{prefix}cvt{name}{suffix}");
-            forms.push(form(
-                (F, "F10"),
-                name,
-                with_status(opcode, x6, status),
-                1,
-                &[F1, F2],
-                operation,
-            ));
+            forms.push(form((F, "F10"), name, with_status(opcode, x6, status), 1, &[F1, F2], operation));
         }
     }
 }

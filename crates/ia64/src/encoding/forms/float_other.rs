@@ -35,20 +35,27 @@ fn class(forms: &mut Vec<Form>) {
 
 /// `fmerge` and `fpmerge`, of format F9, with the pseudo-operations on the sign.
 fn merges(forms: &mut Vec<Form>) {
-    let row = |opcode, x6, name: &str, operation| {
-        form((F, "F9"), name, by_x6(opcode, x6), 1, &[F1, F2, F3], operation)
-    };
+    let row =
+        |opcode, x6, name: &str, operation| form((F, "F9"), name, by_x6(opcode, x6), 1, &[F1, F2, F3], operation);
     let plain = |merge| Operation::FloatMerge { merge };
     let parallel = |merge| Operation::ParallelFloatMerge { merge };
     let zero = |opcode, x6| by_x6(opcode, x6).set(F2_FIELD, 0);
     let (same, none) = (Condition::SameSources, Condition::None);
     forms.extend([
-        row(0, 0x10, "fmerge.s", plain(Merge::Sign))
-            .alias("mov", by_x6(0, 0x10), same, 1, &[F1, F3])
-            .alias("fabs", zero(0, 0x10), none, 1, &[F1, F3]),
-        row(0, 0x11, "fmerge.ns", plain(Merge::NegatedSign))
-            .alias("fneg", by_x6(0, 0x11), same, 1, &[F1, F3])
-            .alias("fnegabs", zero(0, 0x11), none, 1, &[F1, F3]),
+        row(0, 0x10, "fmerge.s", plain(Merge::Sign)).alias("mov", by_x6(0, 0x10), same, 1, &[F1, F3]).alias(
+            "fabs",
+            zero(0, 0x10),
+            none,
+            1,
+            &[F1, F3],
+        ),
+        row(0, 0x11, "fmerge.ns", plain(Merge::NegatedSign)).alias("fneg", by_x6(0, 0x11), same, 1, &[F1, F3]).alias(
+            "fnegabs",
+            zero(0, 0x11),
+            none,
+            1,
+            &[F1, F3],
+        ),
         row(0, 0x12, "fmerge.se", plain(Merge::SignExponent)),
         row(1, 0x10, "fpmerge.s", parallel(Merge::Sign)).alias("fpabs", zero(1, 0x10), none, 1, &[F1, F3]),
         row(1, 0x11, "fpmerge.ns", parallel(Merge::NegatedSign))
@@ -82,14 +89,7 @@ fn bits(forms: &mut Vec<Form>) {
     for (x6, name, operation) in rows {
         forms.push(form((F, "F9"), name, by_x6(0, x6), 1, &[F1, F2, F3], operation));
     }
-    forms.push(form(
-        (F, "F11"),
-        "fcvt.xf",
-        by_x6(0, 0x1c),
-        1,
-        &[F1, F2],
-        Operation::ConvertFromFixed,
-    ));
+    forms.push(form((F, "F11"), "fcvt.xf", by_x6(0, 0x1c), 1, &[F1, F2], Operation::ConvertFromFixed));
 }
 
 /// Formats F12, F13 and F14.
@@ -101,23 +101,9 @@ fn status_fields(forms: &mut Vec<Form>) {
         let clear = Operation::FloatClearFlags { status };
         let check = Operation::FloatCheckFlags { status };
         forms.extend([
-            form(
-                (F, "F12"),
-                format!("fsetc{suffix}"),
-                bits(0x04),
-                0,
-                &[Immu7a, Immu7b],
-                set,
-            ),
+            form((F, "F12"), format!("fsetc{suffix}"), bits(0x04), 0, &[Immu7a, Immu7b], set),
             form((F, "F13"), format!("fclrf{suffix}"), bits(0x05), 0, &[], clear),
-            form(
-                (F, "F14"),
-                format!("fchkf{suffix}"),
-                bits(0x08),
-                0,
-                &[Target25],
-                check,
-            ),
+            form((F, "F14"), format!("fchkf{suffix}"), bits(0x08), 0, &[Target25], check),
         ]);
     }
 }
@@ -126,29 +112,8 @@ fn status_fields(forms: &mut Vec<Form>) {
 fn any_unit(forms: &mut Vec<Form>) {
     const Y: Field = field(26, 1);
     forms.extend([
-        form(
-            (F, "F15"),
-            "break.f",
-            by_x6(0, 0x00),
-            0,
-            &[Immu21],
-            Operation::Break,
-        ),
-        form(
-            (F, "F16"),
-            "nop.f",
-            by_x6(0, 0x01).set(Y, 0),
-            0,
-            &[Immu21],
-            Operation::Nop,
-        ),
-        form(
-            (F, "F16"),
-            "hint.f",
-            by_x6(0, 0x01).set(Y, 1),
-            0,
-            &[Immu21],
-            Operation::Hint,
-        ),
+        form((F, "F15"), "break.f", by_x6(0, 0x00), 0, &[Immu21], Operation::Break),
+        form((F, "F16"), "nop.f", by_x6(0, 0x01).set(Y, 0), 0, &[Immu21], Operation::Nop),
+        form((F, "F16"), "hint.f", by_x6(0, 0x01).set(Y, 1), 0, &[Immu21], Operation::Hint),
     ]);
 }

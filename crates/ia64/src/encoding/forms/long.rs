@@ -15,42 +15,18 @@ const VC: Field = field(20, 1);
 
 pub(super) fn rows(forms: &mut Vec<Form>) {
     let by_x6 = |x6: u64| -> Bits { major(0).set(X3, 0).set(X6, x6) };
-    let branch = Operation::Branch {
-        kind: BranchKind::Conditional,
-        target: Target::Long,
-    };
+    let branch = Operation::Branch { kind: BranchKind::Conditional, target: Target::Long };
     let conditional = major(0xc).set(TYPE, 0);
     let call = Operation::Call { target: Target::Long };
     forms.extend([
         form((LX, "X1"), "break.x", by_x6(0x00), 0, &[Immu62], Operation::Break),
-        form(
-            (LX, "X2"),
-            "movl",
-            major(6).set(VC, 0),
-            1,
-            &[R1, Immu64],
-            Operation::MoveLong,
-        ),
+        form((LX, "X2"), "movl", major(6).set(VC, 0), 1, &[R1, Immu64], Operation::MoveLong),
         form((LX, "X3"), "brl.cond", conditional, 0, &[Target64], branch)
             .hints(BRANCH_HINTS)
             .alias("brl", always(conditional), Condition::None, 0, &[Target64])
             .without_first_hint(),
         form((LX, "X4"), "brl.call", major(0xd), 1, &[B1, Target64], call).hints(BRANCH_HINTS),
-        form(
-            (LX, "X5"),
-            "nop.x",
-            by_x6(0x01).set(Y, 0),
-            0,
-            &[Immu62],
-            Operation::Nop,
-        ),
-        form(
-            (LX, "X5"),
-            "hint.x",
-            by_x6(0x01).set(Y, 1),
-            0,
-            &[Immu62],
-            Operation::Hint,
-        ),
+        form((LX, "X5"), "nop.x", by_x6(0x01).set(Y, 0), 0, &[Immu62], Operation::Nop),
+        form((LX, "X5"), "hint.x", by_x6(0x01).set(Y, 1), 0, &[Immu62], Operation::Hint),
     ]);
 }

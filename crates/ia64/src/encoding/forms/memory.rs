@@ -1,9 +1,7 @@
 //! Memory accesses and transfers between the general and floating-point files: formats M1 to M19, M51 and M52.
 
 use super::{Bits, Field, Form, field, form, major};
-use crate::encoding::completers::{
-    BaseUpdate, FloatFormat, FloatTransfer, LoadKind, Ordering, Size, StoreKind,
-};
+use crate::encoding::completers::{BaseUpdate, FloatFormat, FloatTransfer, LoadKind, Ordering, Size, StoreKind};
 use crate::encoding::form::Hint;
 use crate::encoding::instruction::UnitClass::M;
 use crate::encoding::operand::Operand::{self, *};
@@ -16,54 +14,22 @@ const X6: Field = field(30, 6);
 /// The locality hint of loads; the eight-valued one adds bit 19.
 const LOAD_HINT: &[Hint] = &[Hint {
     fields: &[field(28, 2), field(19, 1)],
-    suffixes: &[
-        Some(""),
-        Some("nt1"),
-        Some("d2"),
-        Some("nta"),
-        Some("d4"),
-        Some("d5"),
-        Some("d6"),
-        Some("d7"),
-    ],
+    suffixes: &[Some(""), Some("nt1"), Some("d2"), Some("nta"), Some("d4"), Some("d5"), Some("d6"), Some("d7")],
 }];
 /// The locality hint of loads with base update, of pairs and of semaphores.
-const SHORT_HINT: &[Hint] = &[Hint {
-    fields: &[field(28, 2)],
-    suffixes: &[Some(""), Some("nt1"), None, Some("nta")],
-}];
+const SHORT_HINT: &[Hint] =
+    &[Hint { fields: &[field(28, 2)], suffixes: &[Some(""), Some("nt1"), None, Some("nta")] }];
 /// The locality hint of stores; the eight-valued one adds bit 12.
 const STORE_HINT: &[Hint] = &[Hint {
     fields: &[field(28, 2), field(12, 1)],
-    suffixes: &[
-        Some(""),
-        Some("d1"),
-        Some("d2"),
-        Some("nta"),
-        Some("d4"),
-        Some("d5"),
-        Some("d6"),
-        Some("d7"),
-    ],
+    suffixes: &[Some(""), Some("d1"), Some("d2"), Some("nta"), Some("d4"), Some("d5"), Some("d6"), Some("d7")],
 }];
 /// The locality hint of stores with base update.
-const SHORT_STORE_HINT: &[Hint] = &[Hint {
-    fields: &[field(28, 2)],
-    suffixes: &[Some(""), None, None, Some("nta")],
-}];
+const SHORT_STORE_HINT: &[Hint] = &[Hint { fields: &[field(28, 2)], suffixes: &[Some(""), None, None, Some("nta")] }];
 /// The locality hint of `lfetch`.
 const FETCH_HINT: &[Hint] = &[Hint {
     fields: &[field(28, 2), field(12, 1)],
-    suffixes: &[
-        Some(""),
-        Some("nt1"),
-        Some("nt2"),
-        Some("nta"),
-        Some("d4"),
-        Some("d5"),
-        Some("d6"),
-        Some("d7"),
-    ],
+    suffixes: &[Some(""), Some("nt1"), Some("nt2"), Some("nta"), Some("d4"), Some("d5"), Some("d6"), Some("d7")],
 }];
 
 /// Bits 2 to 5 of x6, suffix and kind of loads; not every unit knows all of them.
@@ -116,33 +82,17 @@ fn loads(forms: &mut Vec<Form>) {
     let mut integer = |name: &str, x6, size, kind| {
         let load = |update| Operation::Load { size, kind, update };
         let (bits, register) = (plain(4, 0, 0, x6), plain(4, 1, 0, x6));
-        let (none, by_register, by_immediate) = (
-            load(BaseUpdate::None),
-            load(BaseUpdate::Register),
-            load(BaseUpdate::Immediate),
-        );
+        let (none, by_register, by_immediate) =
+            (load(BaseUpdate::None), load(BaseUpdate::Register), load(BaseUpdate::Immediate));
         forms.extend([
             form((M, "M1"), name, bits, 1, &[R1, Memory], none).hints(LOAD_HINT),
             form((M, "M2"), name, register, 1, &[R1, Memory, R2], by_register).hints(SHORT_HINT),
-            form(
-                (M, "M3"),
-                name,
-                immediate(5, x6),
-                1,
-                &[R1, Memory, Imm9b],
-                by_immediate,
-            )
-            .hints(SHORT_HINT),
+            form((M, "M3"), name, immediate(5, x6), 1, &[R1, Memory, Imm9b], by_immediate).hints(SHORT_HINT),
         ]);
     };
     for (kind_bits, suffix, kind) in LOAD_KINDS {
         for size in SIZES {
-            integer(
-                &format!("ld{}{suffix}", size.bytes()),
-                kind_bits << 2 | size as u64,
-                size,
-                kind,
-            );
+            integer(&format!("ld{}{suffix}", size.bytes()), kind_bits << 2 | size as u64, size, kind);
         }
     }
     integer("ld8.fill", FILL, Size::Eight, LoadKind::Fill);
@@ -150,33 +100,17 @@ fn loads(forms: &mut Vec<Form>) {
     let mut float = |name: &str, x6, format, kind| {
         let load = |update| Operation::LoadFloat { format, kind, update };
         let (bits, register) = (plain(6, 0, 0, x6), plain(6, 1, 0, x6));
-        let (none, by_register, by_immediate) = (
-            load(BaseUpdate::None),
-            load(BaseUpdate::Register),
-            load(BaseUpdate::Immediate),
-        );
+        let (none, by_register, by_immediate) =
+            (load(BaseUpdate::None), load(BaseUpdate::Register), load(BaseUpdate::Immediate));
         forms.extend([
             form((M, "M6"), name, bits, 1, &[F1, Memory], none).hints(LOAD_HINT),
             form((M, "M7"), name, register, 1, &[F1, Memory, R2], by_register).hints(SHORT_HINT),
-            form(
-                (M, "M8"),
-                name,
-                immediate(7, x6),
-                1,
-                &[F1, Memory, Imm9b],
-                by_immediate,
-            )
-            .hints(SHORT_HINT),
+            form((M, "M8"), name, immediate(7, x6), 1, &[F1, Memory, Imm9b], by_immediate).hints(SHORT_HINT),
         ]);
     };
     for (kind_bits, suffix, kind) in LOAD_KINDS.into_iter().filter(|row| is_float_kind(row.2)) {
         for (format_bits, (letter, format)) in FORMATS.into_iter().enumerate() {
-            float(
-                &format!("ldf{letter}{suffix}"),
-                kind_bits << 2 | format_bits as u64,
-                format,
-                kind,
-            );
+            float(&format!("ldf{letter}{suffix}"), kind_bits << 2 | format_bits as u64, format, kind);
         }
     }
     float("ldf.fill", FILL, FloatFormat::Register, LoadKind::Fill);
@@ -184,10 +118,7 @@ fn loads(forms: &mut Vec<Form>) {
 
 /// Whether floating-point loads know the kind: they have no ordered or biased form.
 fn is_float_kind(kind: LoadKind) -> bool {
-    !matches!(
-        kind,
-        LoadKind::Bias | LoadKind::Acquire | LoadKind::CheckClearAcquire
-    )
+    !matches!(kind, LoadKind::Bias | LoadKind::Acquire | LoadKind::CheckClearAcquire)
 }
 
 /// Formats M4, M5 and M9, M10.
@@ -197,26 +128,13 @@ fn stores(forms: &mut Vec<Form>) {
         let (none, by_immediate) = (store(BaseUpdate::None), store(BaseUpdate::Immediate));
         forms.extend([
             form((M, "M4"), name, plain(4, 0, 0, x6), 1, &[Memory, R2], none).hints(STORE_HINT),
-            form(
-                (M, "M5"),
-                name,
-                immediate(5, x6),
-                1,
-                &[Memory, R2, Imm9a],
-                by_immediate,
-            )
-            .hints(SHORT_STORE_HINT),
+            form((M, "M5"), name, immediate(5, x6), 1, &[Memory, R2, Imm9a], by_immediate).hints(SHORT_STORE_HINT),
         ]);
     };
     for size in SIZES {
         let bytes = size.bytes();
         integer(&format!("st{bytes}"), 0x30 | size as u64, size, StoreKind::Normal);
-        integer(
-            &format!("st{bytes}.rel"),
-            0x34 | size as u64,
-            size,
-            StoreKind::Release,
-        );
+        integer(&format!("st{bytes}.rel"), 0x34 | size as u64, size, StoreKind::Release);
     }
     integer("st8.spill", SPILL, Size::Eight, StoreKind::Spill);
 
@@ -225,15 +143,7 @@ fn stores(forms: &mut Vec<Form>) {
         let (none, by_immediate) = (store(BaseUpdate::None), store(BaseUpdate::Immediate));
         forms.extend([
             form((M, "M9"), name, plain(6, 0, 0, x6), 1, &[Memory, F2], none).hints(STORE_HINT),
-            form(
-                (M, "M10"),
-                name,
-                immediate(7, x6),
-                1,
-                &[Memory, F2, Imm9a],
-                by_immediate,
-            )
-            .hints(SHORT_STORE_HINT),
+            form((M, "M10"), name, immediate(7, x6), 1, &[Memory, F2, Imm9a], by_immediate).hints(SHORT_STORE_HINT),
         ]);
     };
     for (format_bits, (letter, format)) in FORMATS.into_iter().enumerate() {
@@ -273,40 +183,17 @@ fn line_fetches(forms: &mut Vec<Form>) {
         (0x2f, "lfetch.fault.excl", true, true),
     ];
     for (x6, name, fault, exclusive) in KINDS {
-        let fetch = |update| Operation::LineFetch {
-            fault,
-            exclusive,
-            update,
-        };
-        let (none, by_register, by_immediate) = (
-            fetch(BaseUpdate::None),
-            fetch(BaseUpdate::Register),
-            fetch(BaseUpdate::Immediate),
-        );
+        let fetch = |update| Operation::LineFetch { fault, exclusive, update };
+        let (none, by_register, by_immediate) =
+            (fetch(BaseUpdate::None), fetch(BaseUpdate::Register), fetch(BaseUpdate::Immediate));
         let bits = match name {
             "lfetch" => plain(6, 0, 0, x6).set(Y, 0),
             _ => plain(6, 0, 0, x6),
         };
         forms.extend([
             form((M, "M13"), name, bits, 0, &[Memory], none).hints(FETCH_HINT),
-            form(
-                (M, "M14"),
-                name,
-                plain(6, 1, 0, x6),
-                0,
-                &[Memory, R2],
-                by_register,
-            )
-            .hints(FETCH_HINT),
-            form(
-                (M, "M15"),
-                name,
-                immediate(7, x6),
-                0,
-                &[Memory, Imm9b],
-                by_immediate,
-            )
-            .hints(FETCH_HINT),
+            form((M, "M14"), name, plain(6, 1, 0, x6), 0, &[Memory, R2], by_register).hints(FETCH_HINT),
+            form((M, "M15"), name, immediate(7, x6), 0, &[Memory, Imm9b], by_immediate).hints(FETCH_HINT),
         ]);
     }
     let bits = plain(6, 0, 0, 0x2c).set(Y, 1);
@@ -323,8 +210,7 @@ fn semaphores(forms: &mut Vec<Form>) {
             let name = format!("cmpxchg{}{suffix}", size.bytes());
             let bits = plain(4, 0, 1, ordering_bits | size as u64);
             let operation = Operation::CompareExchange { size, ordering };
-            forms
-                .push(form((M, "M16"), name, bits, 1, &[R1, Memory, R2, ArCcv], operation).hints(SHORT_HINT));
+            forms.push(form((M, "M16"), name, bits, 1, &[R1, Memory, R2, ArCcv], operation).hints(SHORT_HINT));
         }
         let name = format!("cmp8xchg16{suffix}");
         let bits = plain(4, 0, 1, 0x20 | ordering_bits);
@@ -335,9 +221,7 @@ fn semaphores(forms: &mut Vec<Form>) {
             let name = format!("fetchadd{}{suffix}", size.bytes());
             let bits = plain(4, 0, 1, 0x10 | ordering_bits | size as u64);
             let operation = Operation::FetchAdd { size, ordering };
-            forms.push(
-                form((M, "M17"), name, bits, 1, &[R1, Memory, Increment3], operation).hints(SHORT_HINT),
-            );
+            forms.push(form((M, "M17"), name, bits, 1, &[R1, Memory, Increment3], operation).hints(SHORT_HINT));
         }
     }
     for size in SIZES {
@@ -372,27 +256,10 @@ fn transfers(forms: &mut Vec<Form>) {
         (0x1f, "d", FloatTransfer::Double),
     ];
     for (x6, suffix, transfer) in TRANSFERS {
-        let (set, get) = (
-            Operation::SetFloat { form: transfer },
-            Operation::GetFloat { form: transfer },
-        );
+        let (set, get) = (Operation::SetFloat { form: transfer }, Operation::GetFloat { form: transfer });
         forms.extend([
-            form(
-                (M, "M18"),
-                format!("setf.{suffix}"),
-                plain(6, 0, 1, x6),
-                1,
-                &[F1, R2],
-                set,
-            ),
-            form(
-                (M, "M19"),
-                format!("getf.{suffix}"),
-                plain(4, 0, 1, x6),
-                1,
-                &[R1, F2],
-                get,
-            ),
+            form((M, "M18"), format!("setf.{suffix}"), plain(6, 0, 1, x6), 1, &[F1, R2], set),
+            form((M, "M19"), format!("getf.{suffix}"), plain(4, 0, 1, x6), 1, &[R1, F2], get),
         ]);
     }
 }

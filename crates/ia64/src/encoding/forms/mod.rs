@@ -1,14 +1,25 @@
 //! The rows of the opcode table, one file per class or family (manual, volume 3, chapter 4).
 
+// The files of rows are tables: a row is a line.
+#[rustfmt::skip]
 mod branch;
+#[rustfmt::skip]
 mod compare;
+#[rustfmt::skip]
 mod float_arithmetic;
+#[rustfmt::skip]
 mod float_other;
+#[rustfmt::skip]
 mod integer;
+#[rustfmt::skip]
 mod long;
+#[rustfmt::skip]
 mod memory;
+#[rustfmt::skip]
 mod parallel;
+#[rustfmt::skip]
 mod shift;
+#[rustfmt::skip]
 mod system;
 
 use super::form::{Alias, Condition, Form, Hint};
@@ -78,6 +89,7 @@ fn form(
         format,
         value: bits.value,
         mask: bits.mask,
+        has_spelling: true,
         predicated: true,
         outputs,
         operands,
@@ -93,6 +105,14 @@ impl Form {
     fn unpredicated(self) -> Form {
         Form {
             predicated: false,
+            ..self
+        }
+    }
+
+    /// No assembler writes the form.
+    fn unspelt(self) -> Form {
+        Form {
+            has_spelling: false,
             ..self
         }
     }

@@ -38,14 +38,7 @@ fn alu(forms: &mut Vec<Form>) {
     ];
     let bits = |size, x4| sized(major(8).set(X2A, 1), size).set(X4, x4);
     let mut row = |name: String, size, x4, x2b, operation| {
-        forms.push(form(
-            (A, "A9"),
-            name,
-            bits(size, x4).set(X2B, x2b),
-            1,
-            &[R1, R2, R3],
-            operation,
-        ));
+        forms.push(form((A, "A9"), name, bits(size, x4).set(X2B, x2b), 1, &[R1, R2, R3], operation));
     };
     for size in [Size::One, Size::Two, Size::Four] {
         let bytes = size.bytes();
@@ -53,49 +46,19 @@ fn alu(forms: &mut Vec<Form>) {
             if size == Size::Four && saturation != Saturation::Modulo {
                 continue;
             }
-            row(
-                format!("padd{bytes}{suffix}"),
-                size,
-                0,
-                x2b,
-                Operation::ParallelAdd { size, saturation },
-            );
-            row(
-                format!("psub{bytes}{suffix}"),
-                size,
-                1,
-                x2b,
-                Operation::ParallelSubtract { size, saturation },
-            );
+            row(format!("padd{bytes}{suffix}"), size, 0, x2b, Operation::ParallelAdd { size, saturation });
+            row(format!("psub{bytes}{suffix}"), size, 1, x2b, Operation::ParallelSubtract { size, saturation });
         }
         let compare = |relation| Operation::ParallelCompare { size, relation };
-        row(
-            format!("pcmp{bytes}.eq"),
-            size,
-            9,
-            0,
-            compare(ParallelRelation::Equal),
-        );
-        row(
-            format!("pcmp{bytes}.gt"),
-            size,
-            9,
-            1,
-            compare(ParallelRelation::Greater),
-        );
+        row(format!("pcmp{bytes}.eq"), size, 9, 0, compare(ParallelRelation::Equal));
+        row(format!("pcmp{bytes}.gt"), size, 9, 1, compare(ParallelRelation::Greater));
     }
     for size in [Size::One, Size::Two] {
         let bytes = size.bytes();
         let average = |round_away| Operation::ParallelAverage { size, round_away };
         row(format!("pavg{bytes}"), size, 2, 2, average(false));
         row(format!("pavg{bytes}.raz"), size, 2, 3, average(true));
-        row(
-            format!("pavgsub{bytes}"),
-            size,
-            3,
-            2,
-            Operation::ParallelAverageSubtract { size },
-        );
+        row(format!("pavgsub{bytes}"), size, 3, 2, Operation::ParallelAverageSubtract { size });
     }
     let operands = &[R1, R2, Count2b, R3];
     let (left, right) = (Operation::ParallelShiftLeftAdd, Operation::ParallelShiftRightAdd);
@@ -136,47 +99,15 @@ fn rearrangement(forms: &mut Vec<Form>) {
     row("pack4.sss".into(), four, 2, 0, pack(four, PackSaturation::Signed));
     for (size, suffix, x2b) in [(Size::One, ".u", 1), (Size::Two, "", 3)] {
         let bytes = size.bytes();
-        row(
-            format!("pmin{bytes}{suffix}"),
-            size,
-            x2b,
-            0,
-            Operation::ParallelMinimum { size },
-        );
-        row(
-            format!("pmax{bytes}{suffix}"),
-            size,
-            x2b,
-            1,
-            Operation::ParallelMaximum { size },
-        );
+        row(format!("pmin{bytes}{suffix}"), size, x2b, 0, Operation::ParallelMinimum { size });
+        row(format!("pmax{bytes}{suffix}"), size, x2b, 1, Operation::ParallelMaximum { size });
     }
-    row(
-        "psad1".into(),
-        Size::One,
-        3,
-        2,
-        Operation::ParallelSumAbsoluteDifference,
-    );
+    row("psad1".into(), Size::One, 3, 2, Operation::ParallelSumAbsoluteDifference);
     let mux = |size| multimedia(size, 3, 2).set(X2C, 2);
     let (bytes, pairs) = (Operation::MuxBytes, Operation::MuxPairs);
     forms.extend([
-        form(
-            (I, "I3"),
-            "mux1",
-            mux(Size::One),
-            1,
-            &[R1, R2, Permutation4],
-            bytes,
-        ),
-        form(
-            (I, "I4"),
-            "mux2",
-            mux(Size::Two),
-            1,
-            &[R1, R2, Permutation8],
-            pairs,
-        ),
+        form((I, "I3"), "mux1", mux(Size::One), 1, &[R1, R2, Permutation4], bytes),
+        form((I, "I4"), "mux2", mux(Size::Two), 1, &[R1, R2, Permutation8], pairs),
     ]);
 }
 
@@ -189,54 +120,12 @@ fn multiplication(forms: &mut Vec<Form>) {
     let shifted = |signedness| Operation::ParallelMultiplyShiftRight { signedness };
     let multiply = |half| Operation::ParallelMultiply { half };
     forms.extend([
-        form(
-            (I, "I1"),
-            "pmpyshr2",
-            two(3),
-            1,
-            counted,
-            shifted(Signedness::Signed),
-        ),
-        form(
-            (I, "I1"),
-            "pmpyshr2.u",
-            two(1),
-            1,
-            counted,
-            shifted(Signedness::Unsigned),
-        ),
-        form(
-            (I, "I2"),
-            "pmpy2.r",
-            pmpy(1),
-            1,
-            &[R1, R2, R3],
-            multiply(Half::Right),
-        ),
-        form(
-            (I, "I2"),
-            "pmpy2.l",
-            pmpy(3),
-            1,
-            &[R1, R2, R3],
-            multiply(Half::Left),
-        ),
-        form(
-            (I, "I2"),
-            "mpy4",
-            four(1),
-            1,
-            &[R1, R2, R3],
-            Operation::MultiplyWord,
-        ),
-        form(
-            (I, "I2"),
-            "mpyshl4",
-            four(3),
-            1,
-            &[R1, R2, R3],
-            Operation::MultiplyShiftLeftWord,
-        ),
+        form((I, "I1"), "pmpyshr2", two(3), 1, counted, shifted(Signedness::Signed)),
+        form((I, "I1"), "pmpyshr2.u", two(1), 1, counted, shifted(Signedness::Unsigned)),
+        form((I, "I2"), "pmpy2.r", pmpy(1), 1, &[R1, R2, R3], multiply(Half::Right)),
+        form((I, "I2"), "pmpy2.l", pmpy(3), 1, &[R1, R2, R3], multiply(Half::Left)),
+        form((I, "I2"), "mpy4", four(1), 1, &[R1, R2, R3], Operation::MultiplyWord),
+        form((I, "I2"), "mpyshl4", four(3), 1, &[R1, R2, R3], Operation::MultiplyShiftLeftWord),
     ]);
 }
 
@@ -247,30 +136,12 @@ fn shifts(forms: &mut Vec<Form>) {
         let bytes = size.bytes();
         for (suffix, signedness, variable, fixed) in directions {
             let name = format!("pshr{bytes}{suffix}");
-            let shift = |count| Operation::ParallelShiftRight {
-                size,
-                signedness,
-                count,
-            };
+            let shift = |count| Operation::ParallelShiftRight { size, signedness, count };
             let by_register = multimedia(size, 0, variable).set(X2C, 0);
             let by_immediate = multimedia(size, 1, fixed).set(X2C, 0);
             forms.extend([
-                form(
-                    (I, "I5"),
-                    &name,
-                    by_register,
-                    1,
-                    &[R1, R3, R2],
-                    shift(Source::Register),
-                ),
-                form(
-                    (I, "I6"),
-                    &name,
-                    by_immediate,
-                    1,
-                    &[R1, R3, Count5],
-                    shift(Source::Immediate),
-                ),
+                form((I, "I5"), &name, by_register, 1, &[R1, R3, R2], shift(Source::Register)),
+                form((I, "I6"), &name, by_immediate, 1, &[R1, R3, Count5], shift(Source::Immediate)),
             ]);
         }
         let name = format!("pshl{bytes}");
@@ -278,66 +149,24 @@ fn shifts(forms: &mut Vec<Form>) {
         let by_register = multimedia(size, 0, 0).set(X2C, 1);
         let by_immediate = multimedia(size, 3, 1).set(X2C, 1);
         forms.extend([
-            form(
-                (I, "I7"),
-                &name,
-                by_register,
-                1,
-                &[R1, R2, R3],
-                shift(Source::Register),
-            ),
-            form(
-                (I, "I8"),
-                &name,
-                by_immediate,
-                1,
-                &[R1, R2, Ccount5],
-                shift(Source::Immediate),
-            ),
+            form((I, "I7"), &name, by_register, 1, &[R1, R2, R3], shift(Source::Register)),
+            form((I, "I8"), &name, by_immediate, 1, &[R1, R2, Ccount5], shift(Source::Immediate)),
         ]);
     }
     for (suffix, signedness, x2b, _) in directions {
         let bits = multimedia(Size::Eight, 0, x2b).set(X2C, 0);
         let operation = Operation::ShiftRight { signedness };
-        forms.push(form(
-            (I, "I5"),
-            format!("shr{suffix}"),
-            bits,
-            1,
-            &[R1, R3, R2],
-            operation,
-        ));
+        forms.push(form((I, "I5"), format!("shr{suffix}"), bits, 1, &[R1, R3, R2], operation));
     }
     let bits = multimedia(Size::Eight, 0, 0).set(X2C, 1);
-    forms.push(form(
-        (I, "I7"),
-        "shl",
-        bits,
-        1,
-        &[R1, R2, R3],
-        Operation::ShiftLeft,
-    ));
+    forms.push(form((I, "I7"), "shl", bits, 1, &[R1, R2, R3], Operation::ShiftLeft));
 }
 
 /// `popcnt` and `clz` (I9).
 fn counts(forms: &mut Vec<Form>) {
     let bits = |x2c| multimedia(Size::Two, 1, 1).set(X2C, x2c);
     forms.extend([
-        form(
-            (I, "I9"),
-            "popcnt",
-            bits(2),
-            1,
-            &[R1, R3],
-            Operation::PopulationCount,
-        ),
-        form(
-            (I, "I9"),
-            "clz",
-            bits(3),
-            1,
-            &[R1, R3],
-            Operation::CountLeadingZeros,
-        ),
+        form((I, "I9"), "popcnt", bits(2), 1, &[R1, R3], Operation::PopulationCount),
+        form((I, "I9"), "clz", bits(3), 1, &[R1, R3], Operation::CountLeadingZeros),
     ]);
 }

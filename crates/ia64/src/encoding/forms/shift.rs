@@ -36,65 +36,31 @@ fn bit_fields(forms: &mut Vec<Form>) {
     let deposit = |value| Operation::Deposit { value };
     let deposit_zero = |value| Operation::DepositZero { value };
     forms.extend([
-        form(
-            (I, "I10"),
-            "shrp",
-            bits(3, 0),
-            1,
-            &[R1, R2, R3, Count6],
-            shift_pair,
-        ),
-        form(
-            (I, "I11"),
-            "extr.u",
+        form((I, "I10"), "shrp", bits(3, 0), 1, &[R1, R2, R3, Count6], shift_pair),
+        form((I, "I11"), "extr.u", unsigned, 1, extract_operands, extract(Signedness::Unsigned)).alias(
+            "shr.u",
             unsigned,
+            to_the_end,
             1,
-            extract_operands,
-            extract(Signedness::Unsigned),
-        )
-        .alias("shr.u", unsigned, to_the_end, 1, &[R1, R3, Position6]),
-        form(
-            (I, "I11"),
-            "extr",
+            &[R1, R3, Position6],
+        ),
+        form((I, "I11"), "extr", signed, 1, extract_operands, extract(Signedness::Signed)).alias(
+            "shr",
             signed,
+            to_the_end,
             1,
-            extract_operands,
-            extract(Signedness::Signed),
-        )
-        .alias("shr", signed, to_the_end, 1, &[R1, R3, Position6]),
-        form(
-            (I, "I12"),
-            "dep.z",
+            &[R1, R3, Position6],
+        ),
+        form((I, "I12"), "dep.z", zero, 1, &[R1, R2, Cposition6a, Length6], deposit_zero(register)).alias(
+            "shl",
             zero,
+            to_the_end,
             1,
-            &[R1, R2, Cposition6a, Length6],
-            deposit_zero(register),
-        )
-        .alias("shl", zero, to_the_end, 1, &[R1, R2, Cposition6a]),
-        form(
-            (I, "I13"),
-            "dep.z",
-            zero_immediate,
-            1,
-            &[R1, Imm8, Cposition6a, Length6],
-            deposit_zero(immediate),
+            &[R1, R2, Cposition6a],
         ),
-        form(
-            (I, "I14"),
-            "dep",
-            bits(3, 1),
-            1,
-            &[R1, Imm1, R3, Cposition6b, Length6],
-            deposit(immediate),
-        ),
-        form(
-            (I, "I15"),
-            "dep",
-            major(4),
-            1,
-            &[R1, R2, R3, Cposition6c, Length4],
-            deposit(register),
-        ),
+        form((I, "I13"), "dep.z", zero_immediate, 1, &[R1, Imm8, Cposition6a, Length6], deposit_zero(immediate)),
+        form((I, "I14"), "dep", bits(3, 1), 1, &[R1, Imm1, R3, Cposition6b, Length6], deposit(immediate)),
+        form((I, "I15"), "dep", major(4), 1, &[R1, R2, R3, Cposition6c, Length4], deposit(register)),
     ]);
 }
 
@@ -129,30 +95,9 @@ fn bit_tests(forms: &mut Vec<Form>) {
         let feature = Operation::TestFeature { relation, update };
         let miscellaneous = bits.set(Y, 1);
         forms.extend([
-            form(
-                (I, "I16"),
-                name("tbit"),
-                bits.set(Y, 0),
-                2,
-                &[P1, P2, R3, Position6],
-                bit,
-            ),
-            form(
-                (I, "I17"),
-                name("tnat"),
-                miscellaneous.set(X, 0),
-                2,
-                &[P1, P2, R3],
-                nat,
-            ),
-            form(
-                (I, "I30"),
-                name("tf"),
-                miscellaneous.set(X, 1),
-                2,
-                &[P1, P2, Immu5],
-                feature,
-            ),
+            form((I, "I16"), name("tbit"), bits.set(Y, 0), 2, &[P1, P2, R3, Position6], bit),
+            form((I, "I17"), name("tnat"), miscellaneous.set(X, 0), 2, &[P1, P2, R3], nat),
+            form((I, "I30"), name("tf"), miscellaneous.set(X, 1), 2, &[P1, P2, Immu5], feature),
         ]);
     }
 }
@@ -169,103 +114,31 @@ fn by_x6(x6: u64) -> Bits {
 fn moves(forms: &mut Vec<Form>) {
     /// The branch-prediction hints of `mov b1 = r2`: return, whether, importance.
     const BRANCH_HINTS: &[Hint] = &[
-        Hint {
-            fields: &[field(22, 1)],
-            suffixes: &[Some(""), Some("ret")],
-        },
-        Hint {
-            fields: &[field(20, 2)],
-            suffixes: &[Some("sptk"), Some(""), Some("dptk"), None],
-        },
-        Hint {
-            fields: &[field(23, 1)],
-            suffixes: &[Some(""), Some("imp")],
-        },
+        Hint { fields: &[field(22, 1)], suffixes: &[Some(""), Some("ret")] },
+        Hint { fields: &[field(20, 2)], suffixes: &[Some("sptk"), Some(""), Some("dptk"), None] },
+        Hint { fields: &[field(23, 1)], suffixes: &[Some(""), Some("imp")] },
     ];
     let to_application = |value| Operation::MoveToApplication { value };
     let to_branch = major(0).set(X3, 7);
     let to_predicates = major(0).set(X3, 3);
-    let no_tag_no_hints = to_branch.set(field(24, 9), 0).set(field(20, 4), 1);
-    let all_predicates = to_predicates
-        .set(field(6, 7), 0x7f)
-        .set(field(24, 8), 0xff)
-        .set(field(36, 1), 1);
+    // Without hints the tag is left out too, whatever it is.
+    let no_hints = to_branch.set(field(20, 4), 1);
     forms.extend([
-        form(
-            (I, "I21"),
+        form((I, "I21"), "mov", to_branch, 1, &[B1, R2, Tag13b], Operation::MoveToBranch).hints(BRANCH_HINTS).alias(
             "mov",
-            to_branch,
+            no_hints,
+            Condition::None,
             1,
-            &[B1, R2, Tag13b],
-            Operation::MoveToBranch,
-        )
-        .hints(BRANCH_HINTS)
-        .alias("mov", no_tag_no_hints, Condition::None, 1, &[B1, R2]),
-        form(
-            (I, "I22"),
-            "mov",
-            by_x6(0x31),
-            1,
-            &[R1, B2],
-            Operation::MoveFromBranch,
+            &[B1, R2],
         ),
-        form(
-            (I, "I23"),
-            "mov",
-            to_predicates,
-            1,
-            &[Pr, R2, Imm17],
-            Operation::MoveToPredicates,
-        )
-        .alias("mov", all_predicates, Condition::None, 1, &[Pr, R2]),
-        form(
-            (I, "I24"),
-            "mov",
-            major(0).set(X3, 2),
-            1,
-            &[PrRot, Imm44],
-            Operation::MoveToRotatingPredicates,
-        ),
-        form(
-            (I, "I25"),
-            "mov",
-            by_x6(0x30),
-            1,
-            &[R1, Ip],
-            Operation::MoveFromIp,
-        ),
-        form(
-            (I, "I25"),
-            "mov",
-            by_x6(0x33),
-            1,
-            &[R1, Pr],
-            Operation::MoveFromPredicates,
-        ),
-        form(
-            (I, "I26"),
-            "mov.i",
-            by_x6(0x2a),
-            1,
-            &[Ar3, R2],
-            to_application(Source::Register),
-        ),
-        form(
-            (I, "I27"),
-            "mov.i",
-            by_x6(0x0a),
-            1,
-            &[Ar3, Imm8],
-            to_application(Source::Immediate),
-        ),
-        form(
-            (I, "I28"),
-            "mov.i",
-            by_x6(0x32),
-            1,
-            &[R1, Ar3],
-            Operation::MoveFromApplication,
-        ),
+        form((I, "I22"), "mov", by_x6(0x31), 1, &[R1, B2], Operation::MoveFromBranch),
+        form((I, "I23"), "mov", to_predicates, 1, &[Pr, R2, Imm17], Operation::MoveToPredicates),
+        form((I, "I24"), "mov", major(0).set(X3, 2), 1, &[PrRot, Imm44], Operation::MoveToRotatingPredicates),
+        form((I, "I25"), "mov", by_x6(0x30), 1, &[R1, Ip], Operation::MoveFromIp),
+        form((I, "I25"), "mov", by_x6(0x33), 1, &[R1, Pr], Operation::MoveFromPredicates),
+        form((I, "I26"), "mov.i", by_x6(0x2a), 1, &[Ar3, R2], to_application(Source::Register)),
+        form((I, "I27"), "mov.i", by_x6(0x0a), 1, &[Ar3, Imm8], to_application(Source::Immediate)),
+        form((I, "I28"), "mov.i", by_x6(0x32), 1, &[R1, Ar3], Operation::MoveFromApplication),
     ]);
 }
 
@@ -274,74 +147,25 @@ fn miscellany(forms: &mut Vec<Form>) {
     const Y: Field = field(26, 1);
     forms.extend([
         form((I, "I19"), "break.i", by_x6(0x00), 0, &[Immu21], Operation::Break),
-        form(
-            (I, "I18"),
-            "nop.i",
-            by_x6(0x01).set(Y, 0),
-            0,
-            &[Immu21],
-            Operation::Nop,
-        ),
-        form(
-            (I, "I18"),
-            "hint.i",
-            by_x6(0x01).set(Y, 1),
-            0,
-            &[Immu21],
-            Operation::Hint,
-        ),
-        form(
-            (I, "I20"),
-            "chk.s.i",
-            major(0).set(X3, 1),
-            0,
-            &[R2, Target25b],
-            Operation::CheckSpeculative,
-        ),
+        form((I, "I18"), "nop.i", by_x6(0x01).set(Y, 0), 0, &[Immu21], Operation::Nop),
+        form((I, "I18"), "hint.i", by_x6(0x01).set(Y, 1), 0, &[Immu21], Operation::Hint),
+        form((I, "I20"), "chk.s.i", major(0).set(X3, 1), 0, &[R2, Target25b], Operation::CheckSpeculative),
     ]);
     for (index, size) in [Size::One, Size::Two, Size::Four].into_iter().enumerate() {
         let bytes = size.bytes();
         let bits = |x6| by_x6(x6 + index as u64);
         let operands = &[R1, R3];
         forms.extend([
-            form(
-                (I, "I29"),
-                format!("zxt{bytes}"),
-                bits(0x10),
-                1,
-                operands,
-                Operation::ZeroExtend { size },
-            ),
-            form(
-                (I, "I29"),
-                format!("sxt{bytes}"),
-                bits(0x14),
-                1,
-                operands,
-                Operation::SignExtend { size },
-            ),
+            form((I, "I29"), format!("zxt{bytes}"), bits(0x10), 1, operands, Operation::ZeroExtend { size }),
+            form((I, "I29"), format!("sxt{bytes}"), bits(0x14), 1, operands, Operation::SignExtend { size }),
         ]);
     }
     for (size, x6) in [(Size::One, 0x18), (Size::Two, 0x19)] {
         let bytes = size.bytes();
         let compute = |half| Operation::ComputeZeroIndex { size, half };
         forms.extend([
-            form(
-                (I, "I29"),
-                format!("czx{bytes}.l"),
-                by_x6(x6),
-                1,
-                &[R1, R3],
-                compute(Half::Left),
-            ),
-            form(
-                (I, "I29"),
-                format!("czx{bytes}.r"),
-                by_x6(x6 + 4),
-                1,
-                &[R1, R3],
-                compute(Half::Right),
-            ),
+            form((I, "I29"), format!("czx{bytes}.l"), by_x6(x6), 1, &[R1, R3], compute(Half::Left)),
+            form((I, "I29"), format!("czx{bytes}.r"), by_x6(x6 + 4), 1, &[R1, R3], compute(Half::Right)),
         ]);
     }
 }

@@ -39,54 +39,12 @@ fn checks(forms: &mut Vec<Form>) {
     let float = |clear| Operation::CheckAdvancedFloat { clear };
     let speculative_float = Operation::CheckSpeculativeFloat;
     forms.extend([
-        form(
-            (M, "M20"),
-            "chk.s.m",
-            by_x3(1, 1),
-            0,
-            &[R2, Target25b],
-            Operation::CheckSpeculative,
-        ),
-        form(
-            (M, "M21"),
-            "chk.s",
-            by_x3(1, 3),
-            0,
-            &[F2, Target25b],
-            speculative_float,
-        ),
-        form(
-            (M, "M22"),
-            "chk.a.nc",
-            by_x3(0, 4),
-            0,
-            &[R1, Target25c],
-            integer(false),
-        ),
-        form(
-            (M, "M22"),
-            "chk.a.clr",
-            by_x3(0, 5),
-            0,
-            &[R1, Target25c],
-            integer(true),
-        ),
-        form(
-            (M, "M23"),
-            "chk.a.nc",
-            by_x3(0, 6),
-            0,
-            &[F1, Target25c],
-            float(false),
-        ),
-        form(
-            (M, "M23"),
-            "chk.a.clr",
-            by_x3(0, 7),
-            0,
-            &[F1, Target25c],
-            float(true),
-        ),
+        form((M, "M20"), "chk.s.m", by_x3(1, 1), 0, &[R2, Target25b], Operation::CheckSpeculative),
+        form((M, "M21"), "chk.s", by_x3(1, 3), 0, &[F2, Target25b], speculative_float),
+        form((M, "M22"), "chk.a.nc", by_x3(0, 4), 0, &[R1, Target25c], integer(false)),
+        form((M, "M22"), "chk.a.clr", by_x3(0, 5), 0, &[R1, Target25c], integer(true)),
+        form((M, "M23"), "chk.a.nc", by_x3(0, 6), 0, &[F1, Target25c], float(false)),
+        form((M, "M23"), "chk.a.clr", by_x3(0, 7), 0, &[F1, Target25c], float(true)),
     ]);
 }
 
@@ -98,64 +56,15 @@ fn ordering(forms: &mut Vec<Form>) {
     let flush_cache = |instruction| Operation::FlushCache { instruction };
     let flush = |x| by_x6(0x30).set(field(36, 1), x);
     forms.extend([
-        form(
-            (M, "M24"),
-            "invala",
-            bits(0, 1),
-            0,
-            none,
-            Operation::InvalidateAlat,
-        ),
-        form(
-            (M, "M26"),
-            "invala.e",
-            bits(2, 1),
-            0,
-            &[R1],
-            Operation::InvalidateAlatEntry,
-        ),
-        form(
-            (M, "M27"),
-            "invala.e",
-            bits(3, 1),
-            0,
-            &[F1],
-            Operation::InvalidateAlatEntryFloat,
-        ),
-        form(
-            (M, "M24"),
-            "fwb",
-            bits(0, 2),
-            0,
-            none,
-            Operation::FlushWriteBuffers,
-        ),
+        form((M, "M24"), "invala", bits(0, 1), 0, none, Operation::InvalidateAlat),
+        form((M, "M26"), "invala.e", bits(2, 1), 0, &[R1], Operation::InvalidateAlatEntry),
+        form((M, "M27"), "invala.e", bits(3, 1), 0, &[F1], Operation::InvalidateAlatEntryFloat),
+        form((M, "M24"), "fwb", bits(0, 2), 0, none, Operation::FlushWriteBuffers),
         form((M, "M24"), "mf", bits(2, 2), 0, none, Operation::MemoryFence),
-        form(
-            (M, "M24"),
-            "mf.a",
-            bits(3, 2),
-            0,
-            none,
-            Operation::MemoryFenceAcceptance,
-        ),
+        form((M, "M24"), "mf.a", bits(3, 2), 0, none, Operation::MemoryFenceAcceptance),
         form((M, "M24"), "srlz.d", bits(0, 3), 0, none, serialize(Side::Data)),
-        form(
-            (M, "M24"),
-            "srlz.i",
-            bits(1, 3),
-            0,
-            none,
-            serialize(Side::Instruction),
-        ),
-        form(
-            (M, "M24"),
-            "sync.i",
-            bits(3, 3),
-            0,
-            none,
-            Operation::SynchronizeInstructionCache,
-        ),
+        form((M, "M24"), "srlz.i", bits(1, 3), 0, none, serialize(Side::Instruction)),
+        form((M, "M24"), "sync.i", bits(3, 3), 0, none, Operation::SynchronizeInstructionCache),
         form((M, "M28"), "fc", flush(0), 0, &[R3], flush_cache(false)),
         form((M, "M28"), "fc.i", flush(1), 0, &[R3], flush_cache(true)),
     ]);
@@ -169,30 +78,9 @@ fn any_unit(forms: &mut Vec<Form>) {
     let set_hint_register = bits(1).set(Y, 1).set(Z, 1);
     forms.extend([
         form((M, "M37"), "break.m", bits(0), 0, &[Immu21], Operation::Break),
-        form(
-            (M, "M48"),
-            "nop.m",
-            bits(1).set(Y, 0),
-            0,
-            &[Immu21],
-            Operation::Nop,
-        ),
-        form(
-            (M, "M48"),
-            "hint.m",
-            bits(1).set(Y, 1).set(Z, 0),
-            0,
-            &[Immu19],
-            Operation::Hint,
-        ),
-        form(
-            (M, "M50"),
-            "mov",
-            set_hint_register,
-            1,
-            &[Dahr, Immu16],
-            Operation::MoveToDataAccessHint,
-        ),
+        form((M, "M48"), "nop.m", bits(1).set(Y, 0), 0, &[Immu21], Operation::Nop),
+        form((M, "M48"), "hint.m", bits(1).set(Y, 1).set(Z, 0), 0, &[Immu19], Operation::Hint),
+        form((M, "M50"), "mov", set_hint_register, 1, &[Dahr, Immu16], Operation::MoveToDataAccessHint),
     ]);
 }
 
@@ -201,109 +89,26 @@ fn register_stack(forms: &mut Vec<Form>) {
     let bits = |x4| by_x4(x4).set(X2, 0);
     let frame = &[R1, ArPfs, SizeOfFrame, SizeOfLocals, SizeOfRotating];
     forms.extend([
-        form(
-            (M, "M25"),
-            "flushrs",
-            bits(0xc),
-            0,
-            &[],
-            Operation::FlushRegisterStack,
-        )
-        .unpredicated(),
-        form(
-            (M, "M25"),
-            "loadrs",
-            bits(0xa),
-            0,
-            &[],
-            Operation::LoadRegisterStack,
-        )
-        .unpredicated(),
-        form(
-            (M, "M34"),
-            "alloc",
-            major(1).set(X3, 6),
-            1,
-            frame,
-            Operation::Allocate,
-        )
-        .unpredicated(),
+        form((M, "M25"), "flushrs", bits(0xc), 0, &[], Operation::FlushRegisterStack).unpredicated(),
+        form((M, "M25"), "loadrs", bits(0xa), 0, &[], Operation::LoadRegisterStack).unpredicated(),
+        form((M, "M34"), "alloc", major(1).set(X3, 6), 1, frame, Operation::Allocate).unpredicated(),
     ]);
 }
 
 /// Formats M29 to M33, M35 and M36.
 fn register_moves(forms: &mut Vec<Form>) {
     let to_application = |value| Operation::MoveToApplication { value };
-    let (register, immediate) = (
-        to_application(Source::Register),
-        to_application(Source::Immediate),
-    );
+    let (register, immediate) = (to_application(Source::Register), to_application(Source::Immediate));
     forms.extend([
         form((M, "M29"), "mov.m", by_x6(0x2a), 1, &[Ar3, R2], register),
-        form(
-            (M, "M30"),
-            "mov.m",
-            by_x4(8).set(X2, 2),
-            1,
-            &[Ar3, Imm8],
-            immediate,
-        ),
-        form(
-            (M, "M31"),
-            "mov.m",
-            by_x6(0x22),
-            1,
-            &[R1, Ar3],
-            Operation::MoveFromApplication,
-        ),
-        form(
-            (M, "M32"),
-            "mov",
-            by_x6(0x2c),
-            1,
-            &[Cr3, R2],
-            Operation::MoveToControl,
-        ),
-        form(
-            (M, "M33"),
-            "mov",
-            by_x6(0x24),
-            1,
-            &[R1, Cr3],
-            Operation::MoveFromControl,
-        ),
-        form(
-            (M, "M35"),
-            "mov",
-            by_x6(0x2d),
-            1,
-            &[PsrLower, R2],
-            Operation::MoveToPsrLower,
-        ),
-        form(
-            (M, "M35"),
-            "mov",
-            by_x6(0x29),
-            1,
-            &[PsrUserMask, R2],
-            Operation::MoveToUserMask,
-        ),
-        form(
-            (M, "M36"),
-            "mov",
-            by_x6(0x25),
-            1,
-            &[R1, Psr],
-            Operation::MoveFromPsr,
-        ),
-        form(
-            (M, "M36"),
-            "mov",
-            by_x6(0x21),
-            1,
-            &[R1, PsrUserMask],
-            Operation::MoveFromUserMask,
-        ),
+        form((M, "M30"), "mov.m", by_x4(8).set(X2, 2), 1, &[Ar3, Imm8], immediate),
+        form((M, "M31"), "mov.m", by_x6(0x22), 1, &[R1, Ar3], Operation::MoveFromApplication),
+        form((M, "M32"), "mov", by_x6(0x2c), 1, &[Cr3, R2], Operation::MoveToControl),
+        form((M, "M33"), "mov", by_x6(0x24), 1, &[R1, Cr3], Operation::MoveFromControl),
+        form((M, "M35"), "mov", by_x6(0x2d), 1, &[PsrLower, R2], Operation::MoveToPsrLower),
+        form((M, "M35"), "mov", by_x6(0x29), 1, &[PsrUserMask, R2], Operation::MoveToUserMask),
+        form((M, "M36"), "mov", by_x6(0x25), 1, &[R1, Psr], Operation::MoveFromPsr),
+        form((M, "M36"), "mov", by_x6(0x21), 1, &[R1, PsrUserMask], Operation::MoveFromUserMask),
     ]);
 }
 
@@ -320,20 +125,14 @@ fn indirect_moves(forms: &mut Vec<Form>) {
         (0x16, IndirectFile::ModelSpecific, &[Msr, R2], &[R1, Msr]),
     ];
     for (x6, file, to, from) in FILES {
-        let (write, read) = (
-            Operation::MoveToIndirect { file },
-            Operation::MoveFromIndirect { file },
-        );
+        let (write, read) = (Operation::MoveToIndirect { file }, Operation::MoveFromIndirect { file });
         forms.extend([
             form((M, "M42"), "mov", by_x6(x6 - 0x10), 1, to, write),
             form((M, "M43"), "mov", by_x6(x6), 1, from, read),
         ]);
     }
     let read = |file| Operation::MoveFromIndirect { file };
-    let (identification, hints) = (
-        read(IndirectFile::ProcessorIdentification),
-        read(IndirectFile::DataAccessHint),
-    );
+    let (identification, hints) = (read(IndirectFile::ProcessorIdentification), read(IndirectFile::DataAccessHint));
     forms.extend([
         form((M, "M43"), "mov", by_x6(0x17), 1, &[R1, Cpuid], identification),
         form((M, "M43"), "mov", by_x6(0x20), 1, &[R1, DahrIndirect], hints),
@@ -344,30 +143,9 @@ fn indirect_moves(forms: &mut Vec<Form>) {
 fn masks(forms: &mut Vec<Form>) {
     forms.extend([
         form((M, "M44"), "sum", by_x4(4), 0, &[Immu24], Operation::SetUserMask),
-        form(
-            (M, "M44"),
-            "rum",
-            by_x4(5),
-            0,
-            &[Immu24],
-            Operation::ResetUserMask,
-        ),
-        form(
-            (M, "M44"),
-            "ssm",
-            by_x4(6),
-            0,
-            &[Immu24],
-            Operation::SetSystemMask,
-        ),
-        form(
-            (M, "M44"),
-            "rsm",
-            by_x4(7),
-            0,
-            &[Immu24],
-            Operation::ResetSystemMask,
-        ),
+        form((M, "M44"), "rum", by_x4(5), 0, &[Immu24], Operation::ResetUserMask),
+        form((M, "M44"), "ssm", by_x4(6), 0, &[Immu24], Operation::SetSystemMask),
+        form((M, "M44"), "rsm", by_x4(7), 0, &[Immu24], Operation::ResetSystemMask),
     ]);
 }
 
@@ -383,166 +161,26 @@ fn translation(forms: &mut Vec<Form>) {
     let purge_register = |side| Operation::PurgeTranslationRegister { side };
     let (data, instruction) = (Side::Data, Side::Instruction);
     forms.extend([
-        form(
-            (M, "M38"),
-            "probe.r",
-            by_x6(0x38),
-            1,
-            &[R1, R3, R2],
-            probe(read, register),
-        ),
-        form(
-            (M, "M38"),
-            "probe.w",
-            by_x6(0x39),
-            1,
-            &[R1, R3, R2],
-            probe(write, register),
-        ),
-        form(
-            (M, "M39"),
-            "probe.r",
-            by_x6(0x18),
-            1,
-            &[R1, R3, Immu2],
-            probe(read, immediate),
-        ),
-        form(
-            (M, "M39"),
-            "probe.w",
-            by_x6(0x19),
-            1,
-            &[R1, R3, Immu2],
-            probe(write, immediate),
-        ),
-        form(
-            (M, "M40"),
-            "probe.rw.fault",
-            by_x6(0x31),
-            0,
-            &[R3, Immu2],
-            fault(ProbeAccess::ReadWrite),
-        ),
-        form(
-            (M, "M40"),
-            "probe.r.fault",
-            by_x6(0x32),
-            0,
-            &[R3, Immu2],
-            fault(read),
-        ),
-        form(
-            (M, "M40"),
-            "probe.w.fault",
-            by_x6(0x33),
-            0,
-            &[R3, Immu2],
-            fault(write),
-        ),
+        form((M, "M38"), "probe.r", by_x6(0x38), 1, &[R1, R3, R2], probe(read, register)),
+        form((M, "M38"), "probe.w", by_x6(0x39), 1, &[R1, R3, R2], probe(write, register)),
+        form((M, "M39"), "probe.r", by_x6(0x18), 1, &[R1, R3, Immu2], probe(read, immediate)),
+        form((M, "M39"), "probe.w", by_x6(0x19), 1, &[R1, R3, Immu2], probe(write, immediate)),
+        form((M, "M40"), "probe.rw.fault", by_x6(0x31), 0, &[R3, Immu2], fault(ProbeAccess::ReadWrite)),
+        form((M, "M40"), "probe.r.fault", by_x6(0x32), 0, &[R3, Immu2], fault(read)),
+        form((M, "M40"), "probe.w.fault", by_x6(0x33), 0, &[R3, Immu2], fault(write)),
         form((M, "M41"), "itc.d", by_x6(0x2e), 0, &[R2], insert_cache(data)),
-        form(
-            (M, "M41"),
-            "itc.i",
-            by_x6(0x2f),
-            0,
-            &[R2],
-            insert_cache(instruction),
-        ),
-        form(
-            (M, "M42"),
-            "itr.d",
-            by_x6(0x0e),
-            1,
-            &[Dtr, R2],
-            insert_register(data),
-        ),
-        form(
-            (M, "M42"),
-            "itr.i",
-            by_x6(0x0f),
-            1,
-            &[Itr, R2],
-            insert_register(instruction),
-        ),
-        form(
-            (M, "M45"),
-            "ptc.l",
-            by_x6(0x09),
-            0,
-            &[R3, R2],
-            purge_cache(PurgeScope::Local),
-        ),
-        form(
-            (M, "M45"),
-            "ptc.g",
-            by_x6(0x0a),
-            0,
-            &[R3, R2],
-            purge_cache(PurgeScope::Global),
-        ),
-        form(
-            (M, "M45"),
-            "ptc.ga",
-            by_x6(0x0b),
-            0,
-            &[R3, R2],
-            purge_cache(PurgeScope::GlobalAlat),
-        ),
-        form(
-            (M, "M45"),
-            "ptr.d",
-            by_x6(0x0c),
-            0,
-            &[R3, R2],
-            purge_register(data),
-        ),
-        form(
-            (M, "M45"),
-            "ptr.i",
-            by_x6(0x0d),
-            0,
-            &[R3, R2],
-            purge_register(instruction),
-        ),
-        form(
-            (M, "M46"),
-            "thash",
-            by_x6(0x1a),
-            1,
-            &[R1, R3],
-            Operation::TranslationHash,
-        ),
-        form(
-            (M, "M46"),
-            "ttag",
-            by_x6(0x1b),
-            1,
-            &[R1, R3],
-            Operation::TranslationTag,
-        ),
-        form(
-            (M, "M46"),
-            "tpa",
-            by_x6(0x1e),
-            1,
-            &[R1, R3],
-            Operation::TranslateToPhysical,
-        ),
-        form(
-            (M, "M46"),
-            "tak",
-            by_x6(0x1f),
-            1,
-            &[R1, R3],
-            Operation::TranslationAccessKey,
-        ),
-        form(
-            (M, "M47"),
-            "ptc.e",
-            by_x6(0x34),
-            0,
-            &[R3],
-            Operation::PurgeTranslationCacheEntry,
-        ),
+        form((M, "M41"), "itc.i", by_x6(0x2f), 0, &[R2], insert_cache(instruction)),
+        form((M, "M42"), "itr.d", by_x6(0x0e), 1, &[Dtr, R2], insert_register(data)),
+        form((M, "M42"), "itr.i", by_x6(0x0f), 1, &[Itr, R2], insert_register(instruction)),
+        form((M, "M45"), "ptc.l", by_x6(0x09), 0, &[R3, R2], purge_cache(PurgeScope::Local)),
+        form((M, "M45"), "ptc.g", by_x6(0x0a), 0, &[R3, R2], purge_cache(PurgeScope::Global)),
+        form((M, "M45"), "ptc.ga", by_x6(0x0b), 0, &[R3, R2], purge_cache(PurgeScope::GlobalAlat)),
+        form((M, "M45"), "ptr.d", by_x6(0x0c), 0, &[R3, R2], purge_register(data)),
+        form((M, "M45"), "ptr.i", by_x6(0x0d), 0, &[R3, R2], purge_register(instruction)),
+        form((M, "M46"), "thash", by_x6(0x1a), 1, &[R1, R3], Operation::TranslationHash),
+        form((M, "M46"), "ttag", by_x6(0x1b), 1, &[R1, R3], Operation::TranslationTag),
+        form((M, "M46"), "tpa", by_x6(0x1e), 1, &[R1, R3], Operation::TranslateToPhysical),
+        form((M, "M46"), "tak", by_x6(0x1f), 1, &[R1, R3], Operation::TranslationAccessKey),
+        form((M, "M47"), "ptc.e", by_x6(0x34), 0, &[R3], Operation::PurgeTranslationCacheEntry),
     ]);
 }

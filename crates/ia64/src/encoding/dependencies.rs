@@ -1,0 +1,295 @@
+//! The registers an instruction reads and writes, for dependency checks and the timing model.
+//!
+//! Most follow from the operands of the instruction's form: those before the equals sign are written, the others
+//! read. What an instruction touches without naming it is in one table, [`implicit`] (manual, volume 3, section
+//! 5.3, restricted to registers). Registers that never change (`r0`, `f0`, `f1`, `p0`) are left out.
+
+use std::ops::Deref;
+
+use super::completers::*;
+use super::instruction::Instruction;
+use super::operand::Operand;
+use super::operation::Operation;
+
+/// Something an instruction reads or writes. Numbers are as encoded: stacked and rotating registers are not
+/// renamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Resource {
+    /// A general register with its NaT bit.
+    General(u8),
+    /// A floating-point register.
+    Float(u8),
+    /// A predicate register.
+    Predicate(u8),
+    /// All predicate registers at once.
+    Predicates,
+    /// Predicate registers 16 to 63.
+    RotatingPredicates,
+    /// A branch register.
+    Branch(u8),
+    /// An application register.
+    Application(u8),
+    /// A control register.
+    Control(u8),
+    /// A register file indexed by a general register.
+    Indirect(IndirectFile),
+    /// The current frame marker with the rename bases.
+    FrameMarker,
+    /// The processor status register, with the user mask.
+    ProcessorStatus,
+}
+
+impl Resource {
+    /// Whether the resource always has the same value, so that reading it depends on nothing.
+    fn is_constant(self) -> bool {
+        matches!(
+            self,
+            Resource::General(0) | Resource::Float(0 | 1) | Resource::Predicate(0)
+        )
+    }
+}
+
+/// Application registers that instructions touch without naming them.
+mod application {
+    pub const RSC: u8 = 16;
+    pub const BSP: u8 = 17;
+    pub const BSPSTORE: u8 = 18;
+    pub const UNAT: u8 = 36;
+    pub const FPSR: u8 = 40;
+    pub const PFS: u8 = 64;
+    pub const LC: u8 = 65;
+    pub const EC: u8 = 66;
+}
+
+/// Control registers that instructions touch without naming them.
+mod control {
+    pub const PTA: u8 = 8;
+    pub const IPSR: u8 = 16;
+    pub const IIP: u8 = 19;
+    pub const IFA: u8 = 20;
+    pub const ITIR: u8 = 21;
+    pub const IFS: u8 = 23;
+}
+
+const LIST_MAX: usize = 8;
+
+/// A short list of resources, held in place.
+#[derive(Clone, Copy, Debug)]
+pub struct Resources {
+    items: [Resource; LIST_MAX],
+    length: u8,
+}
+
+impl Resources {
+    const EMPTY: Resources = Resources {
+        items: [Resource::FrameMarker; LIST_MAX],
+        length: 0,
+    };
+
+    fn add(&mut self, resource: Resource) {
+        if !resource.is_constant() && !self.contains(&resource) {
+            self.items[self.length as usize] = resource;
+            self.length += 1;
+        }
+    }
+}
+
+impl Deref for Resources {
+    type Target = [Resource];
+
+    fn deref(&self) -> &[Resource] {
+        &self.items[..self.length as usize]
+    }
+}
+
+impl Instruction {
+    /// What the instruction reads, its qualifying predicate first.
+    pub fn sources(&self) -> Resources {
+        let form = self.form();
+        let mut list = Resources::EMPTY;
+        if form.predicated {
+            list.add(Resource::Predicate(self.qp()));
+        }
+        for (index, operand) in form.operands.iter().enumerate() {
+            // The address of a store is written before the equals sign, but it is read.
+            if index >= form.outputs || is_indexed(*operand) {
+                self.add_read(&mut list, *operand);
+            }
+        }
+        for resource in implicit(self).0 {
+            list.add(*resource);
+        }
+        list
+    }
+
+    /// What the instruction writes when its qualifying predicate is 1.
+    pub fn destinations(&self) -> Resources {
+        let form = self.form();
+        let mut list = Resources::EMPTY;
+        for operand in &form.operands[..form.outputs] {
+            if let Some(resource) = self.named(*operand) {
+                list.add(resource);
+            }
+        }
+        if self.base_update() != BaseUpdate::None {
+            list.add(Resource::General(self.r3()));
+        }
+        for resource in implicit(self).1 {
+            list.add(*resource);
+        }
+        list
+    }
+
+    /// How the instruction changes its base register.
+    pub fn base_update(&self) -> BaseUpdate {
+        match self.operation {
+            Operation::Load { update, .. }
+            | Operation::LoadFloat { update, .. }
+            | Operation::LoadFloatPair { update, .. }
+            | Operation::Store { update, .. }
+            | Operation::StoreFloat { update, .. }
+            | Operation::LineFetch { update, .. } => update,
+            _ => BaseUpdate::None,
+        }
+    }
+
+    fn add_read(&self, list: &mut Resources, operand: Operand) {
+        // These name a register whose ALAT entry is meant, not its value.
+        let by_name = matches!(
+            self.operation,
+            Operation::CheckAdvanced { .. }
+                | Operation::CheckAdvancedFloat { .. }
+                | Operation::InvalidateAlatEntry
+                | Operation::InvalidateAlatEntryFloat
+        );
+        if by_name {
+            return;
+        }
+        if is_indexed(operand) {
+            list.add(Resource::General(self.r3()));
+        }
+        // A memory operand or a file being written is not read itself.
+        let written = is_indexed(operand) && matches!(self.operation, Operation::MoveToIndirect { .. });
+        if let Some(resource) = self.named(operand).filter(|_| !written) {
+            list.add(resource);
+        }
+    }
+
+    /// The resource an operand names; `None` for memory and immediates.
+    fn named(&self, operand: Operand) -> Option<Resource> {
+        Some(match operand {
+            Operand::R1 => Resource::General(self.r1()),
+            Operand::R2 => Resource::General(self.r2()),
+            Operand::R3 => Resource::General(self.r3()),
+            Operand::R3Short => Resource::General(self.r3_short()),
+            Operand::F1 => Resource::Float(self.f1()),
+            Operand::F2 => Resource::Float(self.f2()),
+            Operand::F3 => Resource::Float(self.f3()),
+            Operand::F4 => Resource::Float(self.f4()),
+            Operand::P1 => Resource::Predicate(self.p1()),
+            Operand::P2 => Resource::Predicate(self.p2()),
+            Operand::B1 => Resource::Branch(self.b1()),
+            Operand::B2 => Resource::Branch(self.b2()),
+            Operand::Ar3 => Resource::Application(self.ar3()),
+            Operand::Cr3 => Resource::Control(self.cr3()),
+            Operand::ArCsd | Operand::ArCcv | Operand::ArPfs => {
+                Resource::Application(operand.extract(0, 0) as u8)
+            }
+            Operand::Pr => Resource::Predicates,
+            Operand::PrRot => Resource::RotatingPredicates,
+            Operand::Psr | Operand::PsrLower | Operand::PsrUserMask => Resource::ProcessorStatus,
+            Operand::Cpuid => Resource::Indirect(IndirectFile::ProcessorIdentification),
+            Operand::Dbr => Resource::Indirect(IndirectFile::DataBreakpoint),
+            Operand::Ibr => Resource::Indirect(IndirectFile::InstructionBreakpoint),
+            Operand::Msr => Resource::Indirect(IndirectFile::ModelSpecific),
+            Operand::Pkr => Resource::Indirect(IndirectFile::ProtectionKey),
+            Operand::Pmc => Resource::Indirect(IndirectFile::MonitorConfiguration),
+            Operand::Pmd => Resource::Indirect(IndirectFile::MonitorData),
+            Operand::Dahr | Operand::DahrIndirect => Resource::Indirect(IndirectFile::DataAccessHint),
+            Operand::Rr => Resource::Indirect(IndirectFile::Region),
+            _ => return None,
+        })
+    }
+}
+
+/// Whether the operand is addressed by the value of `r3`.
+fn is_indexed(operand: Operand) -> bool {
+    matches!(
+        operand.description().notation,
+        super::operand::Notation::Indirect(_)
+    )
+}
+
+/// What an instruction reads and writes without naming it.
+fn implicit(instruction: &Instruction) -> (&'static [Resource], &'static [Resource]) {
+    use Resource::*;
+    use application::*;
+    use control::*;
+    const FPSR_ONLY: &[Resource] = &[Application(FPSR)];
+    const STATUS: &[Resource] = &[ProcessorStatus];
+    match instruction.operation {
+        Operation::Load {
+            kind: LoadKind::Fill, ..
+        } => (&[Application(UNAT)], &[]),
+        Operation::Store {
+            kind: StoreKind::Spill,
+            ..
+        } => (&[], &[Application(UNAT)]),
+        Operation::MoveToApplication { .. } if instruction.ar3() == BSPSTORE => (&[], &[Application(BSP)]),
+        Operation::Allocate | Operation::ClearRegisterRename { .. } => (&[FrameMarker], &[FrameMarker]),
+        Operation::Cover => (&[FrameMarker], &[FrameMarker, Control(IFS), Application(BSP)]),
+        Operation::FlushRegisterStack => (&[Application(RSC)], &[Application(BSPSTORE)]),
+        Operation::LoadRegisterStack => (&[Application(RSC)], &[Application(BSPSTORE)]),
+        Operation::Branch { kind, .. } => match kind {
+            BranchKind::Conditional => (&[], &[]),
+            BranchKind::CountedLoop => (&[Application(LC)], &[Application(LC)]),
+            BranchKind::WhileExit | BranchKind::WhileTop => (
+                &[Application(EC), FrameMarker],
+                &[Application(EC), FrameMarker, Predicate(63)],
+            ),
+            BranchKind::CountedExit | BranchKind::CountedTop => (
+                &[Application(LC), Application(EC), FrameMarker],
+                &[Application(LC), Application(EC), FrameMarker, Predicate(63)],
+            ),
+        },
+        Operation::Call { .. } => (
+            &[FrameMarker, Application(EC)],
+            &[FrameMarker, Application(PFS), Application(BSP)],
+        ),
+        Operation::Return => (
+            &[Application(PFS)],
+            &[FrameMarker, Application(EC), Application(BSP), ProcessorStatus],
+        ),
+        Operation::ReturnFromInterruption => (
+            &[Control(IPSR), Control(IIP), Control(IFS)],
+            &[ProcessorStatus, FrameMarker],
+        ),
+        Operation::EnterPrivilegedCode => (&[Application(PFS), ProcessorStatus], STATUS),
+        Operation::BankSwitch { .. } | Operation::VirtualMachineSwitch { .. } => (STATUS, STATUS),
+        Operation::SetUserMask
+        | Operation::ResetUserMask
+        | Operation::SetSystemMask
+        | Operation::ResetSystemMask => (STATUS, STATUS),
+        Operation::InsertTranslationCache { .. } | Operation::InsertTranslationRegister { .. } => {
+            (&[Control(IFA), Control(ITIR)], &[])
+        }
+        Operation::TranslationHash | Operation::TranslationTag => {
+            (&[Control(PTA), Indirect(IndirectFile::Region)], &[])
+        }
+        Operation::FloatMultiplyAdd { .. }
+        | Operation::ParallelFloatMultiplyAdd { .. }
+        | Operation::FloatCompare { .. }
+        | Operation::FloatReciprocalApproximation { .. }
+        | Operation::FloatReciprocalSquareRootApproximation { .. }
+        | Operation::ParallelFloatReciprocalApproximation { .. }
+        | Operation::ParallelFloatReciprocalSquareRootApproximation { .. }
+        | Operation::FloatExtremum { .. }
+        | Operation::ParallelFloatExtremum { .. }
+        | Operation::ParallelFloatCompare { .. }
+        | Operation::ConvertToFixed { .. }
+        | Operation::ParallelConvertToFixed { .. }
+        | Operation::FloatCheckFlags { .. } => (FPSR_ONLY, &[]),
+        Operation::FloatSetControls { .. } | Operation::FloatClearFlags { .. } => (FPSR_ONLY, FPSR_ONLY),
+        _ => (&[], &[]),
+    }
+}

@@ -1,0 +1,5 @@
+//! The encoding from outside: properties of the tables, and GNU binutils as an oracle.
+
+mod oracle;
+mod properties;
+mod support;
