@@ -6,19 +6,7 @@ use std::cmp::Ordering;
 
 use super::control::{Control, Flags, FloatFault, Rounded};
 use super::register::{Class, FloatRegister};
-
-/// The relations that `fcmp` tests; the others are pseudo-operations with operands or predicates exchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// `eq`: quiet.
-    Equal,
-    /// `lt`: any NaN is invalid.
-    Less,
-    /// `le`: any NaN is invalid.
-    LessOrEqual,
-    /// `unord`: quiet.
-    Unordered,
-}
+use crate::encoding::{Extremum, FloatRelation};
 
 /// The outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +25,7 @@ pub struct Compared {
 pub fn compare(
     left: FloatRegister,
     right: FloatRegister,
-    relation: Relation,
+    relation: FloatRelation,
     control: &Control,
 ) -> Result<Compared, FloatFault> {
     if left.is_normal() && right.is_normal() {
@@ -54,7 +42,7 @@ pub fn compare(
 fn compare_any(
     left: FloatRegister,
     right: FloatRegister,
-    relation: Relation,
+    relation: FloatRelation,
     control: &Control,
 ) -> Result<Compared, FloatFault> {
     if left.is_natval() || right.is_natval() {
@@ -63,7 +51,7 @@ fn compare_any(
             flags: Flags::empty(),
         });
     }
-    let quiet = matches!(relation, Relation::Equal | Relation::Unordered);
+    let quiet = matches!(relation, FloatRelation::Equal | FloatRelation::Unordered);
     let invalid = [left, right].iter().any(|operand| match operand.class() {
         Class::Unsupported | Class::SignalingNan => true,
         Class::QuietNan => !quiet,
@@ -84,12 +72,12 @@ fn compare_any(
 }
 
 #[inline(always)]
-fn relation_holds(relation: Relation, ordering: Option<Ordering>) -> bool {
+fn relation_holds(relation: FloatRelation, ordering: Option<Ordering>) -> bool {
     match relation {
-        Relation::Equal => ordering == Some(Ordering::Equal),
-        Relation::Less => ordering == Some(Ordering::Less),
-        Relation::LessOrEqual => ordering.is_some_and(Ordering::is_le),
-        Relation::Unordered => ordering.is_none(),
+        FloatRelation::Equal => ordering == Some(Ordering::Equal),
+        FloatRelation::Less => ordering == Some(Ordering::Less),
+        FloatRelation::LessOrEqual => ordering.is_some_and(Ordering::is_le),
+        FloatRelation::Unordered => ordering.is_none(),
     }
 }
 
@@ -121,19 +109,6 @@ fn order(left: FloatRegister, right: FloatRegister) -> Ordering {
     }
 }
 
-/// Which of two operands an extremum delivers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extremum {
-    /// `fmin`: the smaller.
-    Minimum,
-    /// `fmax`: the larger.
-    Maximum,
-    /// `famin`: the one of smaller magnitude.
-    MagnitudeMinimum,
-    /// `famax`: the one of larger magnitude.
-    MagnitudeMaximum,
-}
-
 /// `fmin`, `fmax`, `famin`, `famax`: f2 if it is strictly the wanted one, else f3; so f3 when either is a NaN.
 ///
 /// # Errors
@@ -153,11 +128,11 @@ pub fn extremum(
     let flags = control.check_fault(first.denormal_flag() | second.denormal_flag())?;
     let ordering = match wanted {
         Extremum::Minimum | Extremum::Maximum => order(first, second),
-        Extremum::MagnitudeMinimum | Extremum::MagnitudeMaximum => order(magnitude(first), magnitude(second)),
+        Extremum::AbsoluteMinimum | Extremum::AbsoluteMaximum => order(magnitude(first), magnitude(second)),
     };
     let takes_first = match wanted {
-        Extremum::Minimum | Extremum::MagnitudeMinimum => ordering.is_lt(),
-        Extremum::Maximum | Extremum::MagnitudeMaximum => ordering.is_gt(),
+        Extremum::Minimum | Extremum::AbsoluteMinimum => ordering.is_lt(),
+        Extremum::Maximum | Extremum::AbsoluteMaximum => ordering.is_gt(),
     };
     Ok(Rounded::exact(if takes_first { first } else { second }, flags))
 }
@@ -249,15 +224,15 @@ mod tests {
             for right in VALUES {
                 let compared = |relation| compare(double(left), double(right), relation, &control()).unwrap();
                 let unordered = left.is_nan() || right.is_nan();
-                assert_eq!(compared(Relation::Equal).holds, Some(left == right));
-                assert_eq!(compared(Relation::Less).holds, Some(left < right));
-                assert_eq!(compared(Relation::LessOrEqual).holds, Some(left <= right));
-                assert_eq!(compared(Relation::Unordered).holds, Some(unordered));
+                assert_eq!(compared(FloatRelation::Equal).holds, Some(left == right));
+                assert_eq!(compared(FloatRelation::Less).holds, Some(left < right));
+                assert_eq!(compared(FloatRelation::LessOrEqual).holds, Some(left <= right));
+                assert_eq!(compared(FloatRelation::Unordered).holds, Some(unordered));
                 let denormal = !unordered && (left.is_subnormal() || right.is_subnormal());
                 let quiet = if denormal { Flags::DENORMAL } else { Flags::empty() };
-                assert_eq!(compared(Relation::Equal).flags, quiet);
+                assert_eq!(compared(FloatRelation::Equal).flags, quiet);
                 assert_eq!(
-                    compared(Relation::Less).flags,
+                    compared(FloatRelation::Less).flags,
                     if unordered { Flags::INVALID } else { quiet }
                 );
             }
@@ -276,8 +251,8 @@ mod tests {
                 let pick = |first: bool| double(if first { left } else { right });
                 assert_eq!(of(Extremum::Minimum), pick(left < right));
                 assert_eq!(of(Extremum::Maximum), pick(left > right));
-                assert_eq!(of(Extremum::MagnitudeMinimum), pick(left.abs() < right.abs()));
-                assert_eq!(of(Extremum::MagnitudeMaximum), pick(left.abs() > right.abs()));
+                assert_eq!(of(Extremum::AbsoluteMinimum), pick(left.abs() < right.abs()));
+                assert_eq!(of(Extremum::AbsoluteMaximum), pick(left.abs() > right.abs()));
             }
         }
     }
@@ -286,13 +261,13 @@ mod tests {
     fn equal_values_of_different_form_are_equal() {
         let unnormal = FloatRegister::new(false, 0x10000, 1 << 62);
         assert_eq!(
-            compare(unnormal, FloatRegister::ONE, Relation::Equal, &control())
+            compare(unnormal, FloatRegister::ONE, FloatRelation::Equal, &control())
                 .unwrap()
                 .holds,
             Some(true)
         );
         let pseudo_zero = FloatRegister::new(true, 77, 0);
-        let compared = compare(pseudo_zero, FloatRegister::ZERO, Relation::Equal, &control()).unwrap();
+        let compared = compare(pseudo_zero, FloatRegister::ZERO, FloatRelation::Equal, &control()).unwrap();
         assert_eq!(
             compared,
             Compared {
@@ -307,7 +282,7 @@ mod tests {
         let compared = compare(
             FloatRegister::NATVAL,
             double(f64::NAN),
-            Relation::Less,
+            FloatRelation::Less,
             &control(),
         )
         .unwrap();
@@ -319,7 +294,13 @@ mod tests {
             }
         );
         let unsupported = FloatRegister::new(false, 0x1FFFF, 5);
-        let compared = compare(unsupported, FloatRegister::ONE, Relation::Unordered, &control()).unwrap();
+        let compared = compare(
+            unsupported,
+            FloatRegister::ONE,
+            FloatRelation::Unordered,
+            &control(),
+        )
+        .unwrap();
         assert_eq!(
             compared,
             Compared {
@@ -331,7 +312,7 @@ mod tests {
             disabled: Flags::all() - Flags::INVALID,
             ..control()
         };
-        let fault = compare(unsupported, FloatRegister::ONE, Relation::Equal, &enabled);
+        let fault = compare(unsupported, FloatRegister::ONE, FloatRelation::Equal, &enabled);
         assert_eq!(fault, Err(FloatFault { isr_code: 1 }));
     }
 

@@ -7,15 +7,7 @@
 use super::control::{Control, Flags, FloatFault, Rounded};
 use super::register::{Class, EXPONENT_BIAS, EXPONENT_INTEGER, FloatRegister};
 use super::round::{delivered, shift_right};
-
-/// The integers a conversion delivers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Integer {
-    /// Two's complement.
-    Signed,
-    /// Never negative.
-    Unsigned,
-}
+use crate::encoding::Signedness;
 
 /// `fcvt.fx`, `fcvt.fxu`: the 64-bit integer nearest in the control's rounding mode (`.trunc`:
 /// [`Control::with_rounding`]); a value out of range is invalid and gives [`FloatRegister::INTEGER_INDEFINITE`].
@@ -23,17 +15,21 @@ pub enum Integer {
 /// # Errors
 /// The fault, if the operand is invalid, out of range or denormal and that condition is not disabled.
 #[inline]
-pub fn to_integer(value: FloatRegister, kind: Integer, control: &Control) -> Result<Rounded, FloatFault> {
+pub fn to_integer(
+    value: FloatRegister,
+    signedness: Signedness,
+    control: &Control,
+) -> Result<Rounded, FloatFault> {
     if value.is_natval() {
         return Ok(Rounded::exact(FloatRegister::NATVAL, Flags::empty()));
     }
-    to_integer_of_width(value, kind, 64, control)
+    to_integer_of_width(value, signedness, 64, control)
 }
 
 /// As [`to_integer`] for integers of `width` bits (64 or 32), held in the low bits of the result's significand.
 pub(super) fn to_integer_of_width(
     value: FloatRegister,
-    kind: Integer,
+    signedness: Signedness,
     width: u32,
     control: &Control,
 ) -> Result<Rounded, FloatFault> {
@@ -41,11 +37,11 @@ pub(super) fn to_integer_of_width(
         return out_of_range(width, control);
     };
     let sign_bit = 1u64 << (width - 1);
-    let in_range = match (kind, value.is_negative()) {
-        (Integer::Signed, false) => magnitude < sign_bit,
-        (Integer::Signed, true) => magnitude <= sign_bit,
-        (Integer::Unsigned, false) => magnitude >> (width - 1) <= 1,
-        (Integer::Unsigned, true) => magnitude == 0,
+    let in_range = match (signedness, value.is_negative()) {
+        (Signedness::Signed, false) => magnitude < sign_bit,
+        (Signedness::Signed, true) => magnitude <= sign_bit,
+        (Signedness::Unsigned, false) => magnitude >> (width - 1) <= 1,
+        (Signedness::Unsigned, true) => magnitude == 0,
     };
     if !in_range {
         return out_of_range(width, control);
@@ -134,7 +130,7 @@ mod tests {
 
     /// Converts and reads the result as a signed integer, with its flags.
     fn signed(value: f64, rounding: Rounding) -> (i64, Flags) {
-        let result = to_integer(double(value), Integer::Signed, &control(rounding)).unwrap();
+        let result = to_integer(double(value), Signedness::Signed, &control(rounding)).unwrap();
         (result.value.significand() as i64, result.flags)
     }
 
@@ -170,7 +166,7 @@ mod tests {
         }
         assert_eq!(signed(-most, Rounding::Zero), (i64::MIN, Flags::empty()));
         let unsigned =
-            |value| to_integer(double(value), Integer::Unsigned, &control(Rounding::Nearest)).unwrap();
+            |value| to_integer(double(value), Signedness::Unsigned, &control(Rounding::Nearest)).unwrap();
         assert_eq!(unsigned(most).value.significand(), 1 << 63);
         assert_eq!(unsigned(most).flags, Flags::empty());
         assert_eq!(unsigned(2.0 * most).flags, Flags::INVALID);
@@ -186,18 +182,18 @@ mod tests {
             disabled: Flags::all() - Flags::DENORMAL,
             ..control(Rounding::Up)
         };
-        let result = to_integer(denormal_out_of_range, Integer::Signed, &enabled).unwrap();
+        let result = to_integer(denormal_out_of_range, Signedness::Signed, &enabled).unwrap();
         assert_eq!(result.flags, Flags::INVALID);
         let unnormal = FloatRegister::new(false, 0xFFFF, 1);
         assert_eq!(
-            to_integer(unnormal, Integer::Signed, &enabled),
+            to_integer(unnormal, Signedness::Signed, &enabled),
             Err(FloatFault { isr_code: 2 })
         );
         let enabled = Control {
             disabled: Flags::all() - Flags::INEXACT,
             ..control(Rounding::Up)
         };
-        let result = to_integer(unnormal, Integer::Signed, &enabled).unwrap();
+        let result = to_integer(unnormal, Signedness::Signed, &enabled).unwrap();
         assert_eq!(result.trap, FloatTrap::INEXACT | FloatTrap::MAGNITUDE_INCREASED);
         assert_eq!(result.value, FloatRegister::from_significand(1));
     }
@@ -219,7 +215,7 @@ mod tests {
         fn integers_convert_exactly(integer: i64, shift in 0u32..64) {
             let integer = integer >> shift;
             let value = from_signed_integer(FloatRegister::from_significand(integer as u64));
-            let back = to_integer(value, Integer::Signed, &control(Rounding::Nearest)).unwrap();
+            let back = to_integer(value, Signedness::Signed, &control(Rounding::Nearest)).unwrap();
             prop_assert_eq!((back.value.significand() as i64, back.flags), (integer, Flags::empty()));
             if i64::from(integer as i32) == integer {
                 prop_assert_eq!(value, double(integer as f64));

@@ -26,7 +26,8 @@ pub mod register;
 mod round;
 pub mod status;
 
+pub use crate::encoding::{Extremum, FixedPart, FloatRelation, MultiplyAdd, Signedness, StatusField};
 pub use control::{Completer, Control, Flags, FloatFault, FloatTrap, Precision, Range, Rounded, Rounding};
-pub use multiply_add::{MultiplyAdd, multiply, multiply_add};
+pub use multiply_add::{multiply, multiply_add};
 pub use register::{Class, FloatRegister};
-pub use status::{ReservedField, StatusField, StatusRegister};
+pub use status::{ReservedField, StatusRegister};

@@ -15,17 +15,7 @@ use std::hint::select_unpredictable;
 use super::control::{Control, Flags, FloatFault, Rounded, Rounding};
 use super::register::{Class, EXPONENT_BIAS, FloatRegister, Normalized};
 use super::round::{Unrounded, shift_right};
-
-/// Which member of the family: what is negated before the sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MultiplyAdd {
-    /// `fma`: product plus addend.
-    Add,
-    /// `fms`: product minus addend.
-    Subtract,
-    /// `fnma`: addend minus product.
-    NegateAdd,
-}
+use crate::encoding::MultiplyAdd;
 
 impl MultiplyAdd {
     #[inline(always)]

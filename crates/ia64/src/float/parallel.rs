@@ -6,15 +6,15 @@
 //! Source: Itanium manual, volume 3, `fpma`, `fpms`, `fpnma`, `fpmin`, `fpmax`, `fpamin`, `fpamax`, `fpcmp`,
 //! `fpcvt.fx`, `fprcpa`, `fprsqrta`.
 
-use super::compare::{self, Compared, Extremum, Relation};
+use super::compare::{self, Compared};
 use super::control::{Control, Flags, FloatFault, FloatTrap, Rounded};
-use super::convert::{self, Integer};
-use super::multiply_add::propagate_nan;
-use super::multiply_add::{self, MultiplyAdd};
+use super::convert;
+use super::multiply_add::{self, propagate_nan};
 use super::reciprocal::{
     Approximation, approximate_reciprocal, approximate_reciprocal_root, special_quotient,
 };
 use super::register::{Class, EXPONENT_BIAS, FloatRegister};
+use crate::encoding::{Extremum, FloatRelation, MultiplyAdd, Signedness};
 
 const BIAS: i32 = EXPONENT_BIAS as i32;
 /// The largest unbiased exponent of the single format.
@@ -129,7 +129,7 @@ pub fn extremum(
 pub fn compare(
     f2: FloatRegister,
     f3: FloatRegister,
-    relation: Relation,
+    relation: FloatRelation,
     negated: bool,
     control: &Control,
 ) -> Result<Rounded, FloatFault> {
@@ -148,9 +148,13 @@ pub fn compare(
 ///
 /// # Errors
 /// As [`convert::to_integer`], for either half.
-pub fn to_integers(value: FloatRegister, kind: Integer, control: &Control) -> Result<Rounded, FloatFault> {
+pub fn to_integers(
+    value: FloatRegister,
+    signedness: Signedness,
+    control: &Control,
+) -> Result<Rounded, FloatFault> {
     on_halves([value], |[value]| {
-        convert::to_integer_of_width(value, kind, 32, control).map(Half::integer)
+        convert::to_integer_of_width(value, signedness, 32, control).map(Half::integer)
     })
 }
 
@@ -318,18 +322,18 @@ mod tests {
                 .value
                 .significand()
         };
-        assert_eq!(mask(Relation::Equal, false), 0xFFFF_FFFF_0000_0000);
-        assert_eq!(mask(Relation::Equal, true), 0x0000_0000_FFFF_FFFF);
-        assert_eq!(mask(Relation::Unordered, false), 0x0000_0000_FFFF_FFFF);
+        assert_eq!(mask(FloatRelation::Equal, false), 0xFFFF_FFFF_0000_0000);
+        assert_eq!(mask(FloatRelation::Equal, true), 0x0000_0000_FFFF_FFFF);
+        assert_eq!(mask(FloatRelation::Unordered, false), 0x0000_0000_FFFF_FFFF);
     }
 
     #[test]
     fn integers_of_32_bits_have_their_own_range() {
         let truncate = control().with_rounding(Rounding::Zero);
-        let result = to_integers(pair(-3.75, 3e9), Integer::Signed, &truncate).unwrap();
+        let result = to_integers(pair(-3.75, 3e9), Signedness::Signed, &truncate).unwrap();
         assert_eq!(result.value.significand(), 0xFFFF_FFFD_8000_0000);
         assert_eq!(result.flags, Flags::INEXACT | Flags::INVALID);
-        let result = to_integers(pair(0.0, 3e9), Integer::Unsigned, &truncate).unwrap();
+        let result = to_integers(pair(0.0, 3e9), Signedness::Unsigned, &truncate).unwrap();
         assert_eq!(result.value.significand(), 3_000_000_000);
     }
 

@@ -4,6 +4,7 @@
 //! Source: Itanium manual, volume 1, section 5.2, figures 5-3 and 5-4; `fsetc`, `fclrf` and `fchkf` in volume 3.
 
 use super::control::{Completer, Control, Flags, Precision, Range, Rounding};
+use crate::encoding::StatusField;
 
 const FIELD_WIDTH: u32 = 13;
 const FIRST_FIELD: u32 = 6;
@@ -15,28 +16,13 @@ const FLUSH_TO_ZERO: u64 = 1;
 const WIDEST_RANGE: u64 = 1 << 1;
 const TRAPS_DISABLED: u64 = 1 << 6;
 
-/// One of the four status fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum StatusField {
-    /// The main field, which the user's environment controls.
-    S0 = 0,
-    /// First alternate field.
-    S1 = 1,
-    /// Second alternate field.
-    S2 = 2,
-    /// Third alternate field.
-    S3 = 3,
-}
+/// The four fields, in order.
+const FIELDS: [StatusField; 4] = [StatusField::S0, StatusField::S1, StatusField::S2, StatusField::S3];
 
-impl StatusField {
-    /// All four, in order.
-    pub const ALL: [Self; 4] = [Self::S0, Self::S1, Self::S2, Self::S3];
-
-    #[inline]
-    const fn shift(self) -> u32 {
-        FIRST_FIELD + FIELD_WIDTH * self as u32
-    }
+/// The position of a field's controls.
+#[inline]
+const fn shift(field: StatusField) -> u32 {
+    FIRST_FIELD + FIELD_WIDTH * field as u32
 }
 
 /// A value for the FPSR that sets a reserved field: writing it raises a Reserved Register/Field fault.
@@ -65,11 +51,11 @@ impl StatusRegister {
     /// # Errors
     /// [`ReservedField`] if bits 63:58 or sf0.td are set or a pc field has its reserved value 1.
     pub const fn new(value: u64) -> Result<Self, ReservedField> {
-        let trap_bit_of_main_field = TRAPS_DISABLED << StatusField::S0.shift();
+        let trap_bit_of_main_field = TRAPS_DISABLED << shift(StatusField::S0);
         let mut reserved = value & (RESERVED_MASK | trap_bit_of_main_field) != 0;
         let mut field = 0;
-        while field < StatusField::ALL.len() {
-            reserved |= precision_control(value >> StatusField::ALL[field].shift()) == 1;
+        while field < FIELDS.len() {
+            reserved |= precision_control(value >> shift(FIELDS[field])) == 1;
             field += 1;
         }
         if reserved {
@@ -94,18 +80,18 @@ impl StatusRegister {
     /// The flags a status field has gathered.
     #[inline]
     pub const fn flags(self, field: StatusField) -> Flags {
-        Flags::from_bits_truncate((self.0 >> (field.shift() + FLAGS_SHIFT)) as u8)
+        Flags::from_bits_truncate((self.0 >> (shift(field) + FLAGS_SHIFT)) as u8)
     }
 
     /// Adds to a status field's flags.
     #[inline]
     pub const fn raise(&mut self, field: StatusField, flags: Flags) {
-        self.0 |= (flags.bits() as u64) << (field.shift() + FLAGS_SHIFT);
+        self.0 |= (flags.bits() as u64) << (shift(field) + FLAGS_SHIFT);
     }
 
     /// `fclrf`: clears a status field's flags.
     pub const fn clear_flags(&mut self, field: StatusField) {
-        self.0 &= !((Flags::all().bits() as u64) << (field.shift() + FLAGS_SHIFT));
+        self.0 &= !((Flags::all().bits() as u64) << (shift(field) + FLAGS_SHIFT));
     }
 
     /// `fsetc`: gives a status field the controls of s0, first masked by `and_mask`, then set by `or_mask`.
@@ -118,9 +104,9 @@ impl StatusRegister {
         and_mask: u8,
         or_mask: u8,
     ) -> Result<(), ReservedField> {
-        let main = self.0 >> StatusField::S0.shift();
+        let main = self.0 >> shift(StatusField::S0);
         let controls = (main & and_mask as u64 | or_mask as u64) & CONTROL_MASK;
-        match Self::new(self.0 & !(CONTROL_MASK << field.shift()) | controls << field.shift()) {
+        match Self::new(self.0 & !(CONTROL_MASK << shift(field)) | controls << shift(field)) {
             Ok(register) => {
                 *self = register;
                 Ok(())
@@ -139,7 +125,7 @@ impl StatusRegister {
 
     /// What an operation under a status field with a precision completer does.
     pub const fn control(self, field: StatusField, completer: Completer) -> Control {
-        let controls = self.0 >> field.shift();
+        let controls = self.0 >> shift(field);
         let disabled = if controls & TRAPS_DISABLED != 0 {
             Flags::all()
         } else {
@@ -210,8 +196,8 @@ mod tests {
         assert!(StatusRegister::new(legal | 1 << 58).is_err());
         assert!(StatusRegister::new(legal | 1 << 63).is_err());
         assert!(StatusRegister::new(legal | TRAPS_DISABLED << 6).is_err());
-        for field in StatusField::ALL {
-            let reserved = legal & !(3 << (field.shift() + 2)) | 1 << (field.shift() + 2);
+        for field in FIELDS {
+            let reserved = legal & !(3 << (shift(field) + 2)) | 1 << (shift(field) + 2);
             assert_eq!(StatusRegister::new(reserved), Err(ReservedField(reserved)));
         }
     }
