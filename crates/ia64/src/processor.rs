@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::alat::AdvancedLoads;
 use crate::execution::BlockCache;
 use crate::fault::Fault;
-use crate::float::FloatRegister;
+use crate::float::{ControlTable, FloatRegister};
 use crate::memory::AddressSpace;
 use crate::memory::tlb::TranslationCache;
 use crate::register_stack::RegisterStack;
@@ -43,6 +43,8 @@ pub struct Processor {
     pub(crate) application: [u64; 128],
     /// f0 to f127 before rotation.
     pub(crate) floating: [FloatRegister; 128],
+    /// The FPSR's controls, decoded.
+    pub(crate) float_controls: ControlTable,
     pub(crate) register_stack: RegisterStack,
     pub(crate) advanced_loads: AdvancedLoads,
     pub(crate) translations: TranslationCache,
@@ -93,6 +95,7 @@ impl Processor {
             system: Box::default(),
             application,
             floating,
+            float_controls: ControlTable::new(FPSR_RESET),
             register_stack: RegisterStack::new(),
             advanced_loads: AdvancedLoads::default(),
             translations: TranslationCache::new(),

@@ -16,6 +16,7 @@
 pub mod bits;
 pub mod compare;
 pub mod control;
+mod control_table;
 pub mod convert;
 pub mod integer;
 pub mod memory;
@@ -28,6 +29,7 @@ pub mod status;
 
 pub use crate::encoding::{Extremum, FixedPart, FloatRelation, MultiplyAdd, Signedness, StatusField};
 pub use control::{Completer, Control, Flags, FloatFault, FloatTrap, Precision, Range, Rounded, Rounding};
+pub(crate) use control_table::{ControlIndex, ControlTable};
 pub use multiply_add::{multiply, multiply_add};
 pub use register::{Class, FloatRegister};
 pub use status::{ReservedField, StatusRegister};

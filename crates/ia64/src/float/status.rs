@@ -65,6 +65,12 @@ impl StatusRegister {
         }
     }
 
+    /// Takes a value as it is: a reserved pc means double-extended, other reserved fields nothing.
+    #[inline]
+    pub(crate) const fn from_bits(value: u64) -> Self {
+        Self(value)
+    }
+
     /// The register's 64 bits.
     #[inline]
     pub const fn bits(self) -> u64 {
@@ -121,6 +127,11 @@ impl StatusRegister {
         let enabled = flags.difference(self.traps_disabled());
         let new = flags.difference(self.flags(StatusField::S0));
         !enabled.is_empty() || !new.is_empty()
+    }
+
+    /// The bits of the register that an operation under a status field depends on.
+    pub(crate) const fn control_bits(field: StatusField) -> u64 {
+        Flags::all().bits() as u64 | CONTROL_MASK << shift(field)
     }
 
     /// What an operation under a status field with a precision completer does.

@@ -11,6 +11,7 @@
 
 mod branch;
 mod compare;
+mod float;
 mod integer;
 mod memory;
 mod moves;
@@ -33,6 +34,7 @@ const FAMILIES: &[fn(&Instruction) -> Option<MicroOperation>] = &[
     stack::lower,
     parallel::lower,
     system::lower,
+    float::lower,
 ];
 
 /// Lowers an instruction whose bundle stands `bundle_offset` bytes into its block.

@@ -1,0 +1,375 @@
+//! Arithmetic that delivers a value: multiply-add, minima and maxima, conversions, approximations, `xma`, and their
+//! parallel forms (formats F1, F2, F6 to F8, F10, F11).
+
+use super::is_constant;
+use crate::encoding::{
+    Extremum, FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd, Operation,
+};
+use crate::encoding::{ParallelFloatRelation, Precision, Signedness, StatusField};
+use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::fault::Fault;
+use crate::float::reciprocal::Approximation;
+use crate::float::{self, Control, ControlIndex, FloatFault, FloatRegister, Rounded, Rounding};
+use crate::processor::Processor;
+
+/// Chooses the function and operands of an arithmetic operation.
+pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
+    use Operation as O;
+    let dynamic = |status| ControlIndex::scalar(status, Precision::Dynamic);
+    let parallel = ControlIndex::parallel;
+    let (execute, index): (Execute, ControlIndex) = match instruction.operation {
+        O::FloatMultiplyAdd {
+            function,
+            precision,
+            status,
+        } => (
+            multiply_add_function::<Scalar>(instruction, function),
+            ControlIndex::scalar(status, precision),
+        ),
+        O::ParallelFloatMultiplyAdd { function, status } => (
+            multiply_add_function::<Parallel>(instruction, function),
+            parallel(status),
+        ),
+        O::FloatExtremum { select, status } => (extremum_function::<Scalar>(select), dynamic(status)),
+        O::ParallelFloatExtremum { select, status } => {
+            (extremum_function::<Parallel>(select), parallel(status))
+        }
+        O::ParallelFloatCompare { relation, status } => (compare_function(relation), parallel(status)),
+        O::ConvertToFixed {
+            signedness,
+            rounding,
+            status,
+        } => (
+            conversion_function::<Scalar>(signedness, rounding),
+            dynamic(status),
+        ),
+        O::ParallelConvertToFixed {
+            signedness,
+            rounding,
+            status,
+        } => (
+            conversion_function::<Parallel>(signedness, rounding),
+            parallel(status),
+        ),
+        O::FloatReciprocalApproximation { status } => {
+            return Some(approximation(reciprocal::<Scalar>, instruction, dynamic(status)));
+        }
+        O::FloatReciprocalSquareRootApproximation { status } => {
+            return Some(approximation(
+                reciprocal_root::<Scalar>,
+                instruction,
+                dynamic(status),
+            ));
+        }
+        O::ParallelFloatReciprocalApproximation { status } => {
+            return Some(approximation(
+                reciprocal::<Parallel>,
+                instruction,
+                parallel(status),
+            ));
+        }
+        O::ParallelFloatReciprocalSquareRootApproximation { status } => {
+            return Some(approximation(
+                reciprocal_root::<Parallel>,
+                instruction,
+                parallel(status),
+            ));
+        }
+        O::FixedMultiplyAdd { part } => {
+            let execute: Execute = match part {
+                FixedPart::Low => fixed_multiply_add::<Low>,
+                FixedPart::High => fixed_multiply_add::<High>,
+                FixedPart::HighUnsigned => fixed_multiply_add::<HighUnsigned>,
+            };
+            (execute, dynamic(StatusField::S0))
+        }
+        O::ConvertFromFixed => (convert_from_fixed, dynamic(StatusField::S0)),
+        _ => return None,
+    };
+    Some(MicroOperation {
+        immediate: index.operand(),
+        ..super::with_target(execute, instruction)
+    })
+}
+
+/// An operation that writes f1 and p2, and clears p2 when its predicate is false.
+fn approximation(execute: Execute, instruction: &Instruction, index: ControlIndex) -> MicroOperation {
+    MicroOperation {
+        immediate: index.operand(),
+        ..super::super::always(execute, instruction)
+    }
+}
+
+/// The scalar or the parallel form of the operations that have both.
+trait Shape {
+    fn multiply_add(
+        f: [FloatRegister; 3],
+        function: MultiplyAdd,
+        control: &Control,
+    ) -> Result<Rounded, FloatFault>;
+    fn multiply(
+        f: [FloatRegister; 2],
+        function: MultiplyAdd,
+        control: &Control,
+    ) -> Result<Rounded, FloatFault>;
+    fn extremum(f: [FloatRegister; 2], select: Extremum, control: &Control) -> Result<Rounded, FloatFault>;
+    fn to_integer(f: FloatRegister, sign: Signedness, control: &Control) -> Result<Rounded, FloatFault>;
+    fn reciprocal(f: [FloatRegister; 2], control: &Control) -> Result<Approximation, FloatFault>;
+    fn reciprocal_root(f: FloatRegister, control: &Control) -> Result<Approximation, FloatFault>;
+}
+
+struct Scalar;
+struct Parallel;
+
+macro_rules! shape {
+    ($shape:ty, $multiply:path, $multiply_add:path, $extremum:path, $to_integer:path, $approximations:ident) => {
+        impl Shape for $shape {
+            #[inline(always)]
+            fn multiply_add(
+                [f3, f4, f2]: [FloatRegister; 3],
+                function: MultiplyAdd,
+                control: &Control,
+            ) -> Result<Rounded, FloatFault> {
+                $multiply_add(f3, f4, f2, function, control)
+            }
+            #[inline(always)]
+            fn multiply(
+                [f3, f4]: [FloatRegister; 2],
+                function: MultiplyAdd,
+                control: &Control,
+            ) -> Result<Rounded, FloatFault> {
+                $multiply(f3, f4, function, control)
+            }
+            fn extremum(
+                [f2, f3]: [FloatRegister; 2],
+                select: Extremum,
+                control: &Control,
+            ) -> Result<Rounded, FloatFault> {
+                $extremum(f2, f3, select, control)
+            }
+            fn to_integer(
+                f2: FloatRegister,
+                sign: Signedness,
+                control: &Control,
+            ) -> Result<Rounded, FloatFault> {
+                $to_integer(f2, sign, control)
+            }
+            fn reciprocal(
+                [f2, f3]: [FloatRegister; 2],
+                control: &Control,
+            ) -> Result<Approximation, FloatFault> {
+                float::$approximations::reciprocal(f2, f3, control)
+            }
+            fn reciprocal_root(f3: FloatRegister, control: &Control) -> Result<Approximation, FloatFault> {
+                float::$approximations::reciprocal_root(f3, control)
+            }
+        }
+    };
+}
+
+shape!(
+    Scalar,
+    float::multiply,
+    float::multiply_add,
+    float::compare::extremum,
+    float::convert::to_integer,
+    reciprocal
+);
+shape!(
+    Parallel,
+    float::parallel::multiply,
+    float::parallel::multiply_add,
+    float::parallel::extremum,
+    float::parallel::to_integers,
+    parallel
+);
+
+/// A value known when the function is chosen.
+trait Choice<T> {
+    const VALUE: T;
+}
+
+macro_rules! choices {
+    ($type:ident: $($name:ident = $value:expr),+) => {
+        $(
+            struct $name;
+            impl Choice<$type> for $name {
+                const VALUE: $type = $value;
+            }
+        )+
+    };
+}
+
+choices!(MultiplyAdd: Add = MultiplyAdd::Add, Subtract = MultiplyAdd::Subtract, NegateAdd = MultiplyAdd::NegateAdd);
+choices!(FixedPart: Low = FixedPart::Low, High = FixedPart::High, HighUnsigned = FixedPart::HighUnsigned);
+choices!(
+    Extremum: Minimum = Extremum::Minimum,
+    Maximum = Extremum::Maximum,
+    AbsoluteMinimum = Extremum::AbsoluteMinimum,
+    AbsoluteMaximum = Extremum::AbsoluteMaximum
+);
+choices!(Signedness: Signed = Signedness::Signed, Unsigned = Signedness::Unsigned);
+choices!(
+    FloatRelation: Equal = FloatRelation::Equal,
+    Less = FloatRelation::Less,
+    LessOrEqual = FloatRelation::LessOrEqual,
+    Unordered = FloatRelation::Unordered
+);
+
+/// f0 as the addend is no addend: the product alone is rounded.
+fn multiply_add_function<S: Shape>(instruction: &Instruction, function: MultiplyAdd) -> Execute {
+    fn by_addend<S: Shape, F: Choice<MultiplyAdd>>(addend: u8) -> Execute {
+        if addend == 0 {
+            multiply::<S, F>
+        } else {
+            multiply_add::<S, F>
+        }
+    }
+    match function {
+        MultiplyAdd::Add => by_addend::<S, Add>(instruction.f2()),
+        MultiplyAdd::Subtract => by_addend::<S, Subtract>(instruction.f2()),
+        MultiplyAdd::NegateAdd => by_addend::<S, NegateAdd>(instruction.f2()),
+    }
+}
+
+fn multiply_add<S: Shape, F: Choice<MultiplyAdd>>(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+) -> Step {
+    processor.check_floating_enabled(&[operation.r1, operation.r2, operation.r3, operation.r4], 0)?;
+    let operands = [operation.r3, operation.r4, operation.r2].map(|register| processor.floating(register));
+    let result = S::multiply_add(operands, F::VALUE, processor.float_control(operation));
+    processor.deliver(operation, result)
+}
+
+fn multiply<S: Shape, F: Choice<MultiplyAdd>>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    processor.check_floating_enabled(&[operation.r1, operation.r3, operation.r4], 0)?;
+    let operands = [operation.r3, operation.r4].map(|register| processor.floating(register));
+    let result = S::multiply(operands, F::VALUE, processor.float_control(operation));
+    processor.deliver(operation, result)
+}
+
+fn extremum_function<S: Shape>(select: Extremum) -> Execute {
+    match select {
+        Extremum::Minimum => extremum::<S, Minimum>,
+        Extremum::Maximum => extremum::<S, Maximum>,
+        Extremum::AbsoluteMinimum => extremum::<S, AbsoluteMinimum>,
+        Extremum::AbsoluteMaximum => extremum::<S, AbsoluteMaximum>,
+    }
+}
+
+fn extremum<S: Shape, E: Choice<Extremum>>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    processor.check_floating_enabled(&[operation.r1, operation.r2, operation.r3], 0)?;
+    let operands = [operation.r2, operation.r3].map(|register| processor.floating(register));
+    let result = S::extremum(operands, E::VALUE, processor.float_control(operation));
+    processor.deliver(operation, result)
+}
+
+fn compare_function(relation: ParallelFloatRelation) -> Execute {
+    match relation {
+        ParallelFloatRelation::Equal => compare::<Equal, false>,
+        ParallelFloatRelation::Less => compare::<Less, false>,
+        ParallelFloatRelation::LessOrEqual => compare::<LessOrEqual, false>,
+        ParallelFloatRelation::Unordered => compare::<Unordered, false>,
+        ParallelFloatRelation::NotEqual => compare::<Equal, true>,
+        ParallelFloatRelation::NotLess => compare::<Less, true>,
+        ParallelFloatRelation::NotLessOrEqual => compare::<LessOrEqual, true>,
+        ParallelFloatRelation::Ordered => compare::<Unordered, true>,
+    }
+}
+
+fn compare<R: Choice<FloatRelation>, const NEGATED: bool>(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+) -> Step {
+    processor.check_floating_enabled(&[operation.r1, operation.r2, operation.r3], 0)?;
+    let (f2, f3) = (processor.floating(operation.r2), processor.floating(operation.r3));
+    let result = float::parallel::compare(f2, f3, R::VALUE, NEGATED, processor.float_control(operation));
+    processor.deliver(operation, result)
+}
+
+fn conversion_function<S: Shape>(signedness: Signedness, rounding: FixedRounding) -> Execute {
+    match (signedness, rounding) {
+        (Signedness::Signed, FixedRounding::Dynamic) => convert_to_fixed::<S, Signed, false>,
+        (Signedness::Signed, FixedRounding::Truncate) => convert_to_fixed::<S, Signed, true>,
+        (Signedness::Unsigned, FixedRounding::Dynamic) => convert_to_fixed::<S, Unsigned, false>,
+        (Signedness::Unsigned, FixedRounding::Truncate) => convert_to_fixed::<S, Unsigned, true>,
+    }
+}
+
+fn convert_to_fixed<S: Shape, K: Choice<Signedness>, const TRUNCATE: bool>(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+) -> Step {
+    processor.check_floating_enabled(&[operation.r1, operation.r2], 0)?;
+    let value = processor.floating(operation.r2);
+    let control = processor.float_control(operation);
+    let result = if TRUNCATE {
+        S::to_integer(value, K::VALUE, &control.with_rounding(Rounding::Zero))
+    } else {
+        S::to_integer(value, K::VALUE, control)
+    };
+    processor.deliver(operation, result)
+}
+
+fn convert_from_fixed(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    processor.check_floating_enabled(&[operation.r1, operation.r2], 0)?;
+    let value = float::convert::from_signed_integer(processor.floating(operation.r2));
+    processor.set_floating(operation.r1, value);
+    Ok(Flow::Next)
+}
+
+fn fixed_multiply_add<P: Choice<FixedPart>>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    processor.check_floating_enabled(&[operation.r1, operation.r2, operation.r3, operation.r4], 0)?;
+    let [f3, f4, f2] =
+        [operation.r3, operation.r4, operation.r2].map(|register| processor.floating(register));
+    processor.set_floating(
+        operation.r1,
+        float::integer::multiply_add_integers(f3, f4, f2, P::VALUE),
+    );
+    Ok(Flow::Next)
+}
+
+fn reciprocal<S: Shape>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    approximate(
+        processor,
+        operation,
+        &[operation.r1, operation.r2, operation.r3],
+        |processor| {
+            let operands = [operation.r2, operation.r3].map(|register| processor.floating(register));
+            S::reciprocal(operands, processor.float_control(operation))
+        },
+    )
+}
+
+fn reciprocal_root<S: Shape>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    approximate(processor, operation, &[operation.r1, operation.r3], |processor| {
+        let radicand = processor.floating(operation.r3);
+        S::reciprocal_root(radicand, processor.float_control(operation))
+    })
+}
+
+/// Runs an approximation on `registers`, the first of them its target; its own predicate is in `extra`.
+#[inline(always)]
+fn approximate(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+    registers: &[u8],
+    compute: impl FnOnce(&mut Processor) -> Result<Approximation, FloatFault>,
+) -> Step {
+    if !processor.predicate(operation.extra) {
+        processor.set_predicate(operation.p2, false);
+        return Ok(Flow::Next);
+    }
+    if is_constant(operation.r1) {
+        return Err(processor.raise(Fault::illegal_operation()));
+    }
+    processor.check_floating_enabled(registers, 0)?;
+    match compute(processor) {
+        Ok(Approximation { result, predicate }) => {
+            processor.set_predicate(operation.p2, predicate);
+            processor.deliver(operation, Ok(result))
+        }
+        Err(fault) => Err(processor.raise_float_fault(fault)),
+    }
+}

@@ -1,0 +1,122 @@
+//! `fcmp` and `fclass`, which write two predicates (formats F4 and F5).
+
+use super::super::compare::write_predicates;
+use crate::encoding::{FloatRelation, Instruction, Operation, Precision};
+use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::float::ControlIndex;
+use crate::float::compare::{Classes, compare};
+use crate::processor::Processor;
+
+/// Chooses the function and operands of a compare or a classification.
+pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
+    let (execute, unconditional, immediate): (Execute, bool, u64) = match instruction.operation {
+        Operation::FloatCompare {
+            relation,
+            unconditional,
+            status,
+        } => {
+            let index = ControlIndex::scalar(status, Precision::Dynamic);
+            (
+                compare_function(relation, unconditional),
+                unconditional,
+                index.operand(),
+            )
+        }
+        Operation::FloatClass { unconditional: false } => {
+            (classify::<false>, false, instruction.immediate as u64)
+        }
+        Operation::FloatClass { unconditional: true } => {
+            (classify::<true>, true, instruction.immediate as u64)
+        }
+        _ => return None,
+    };
+    let predicate = if unconditional { 0 } else { instruction.predicate() };
+    if instruction.p1() == instruction.p2() {
+        return Some(super::super::illegal(predicate));
+    }
+    let operation = super::super::always(execute, instruction);
+    Some(MicroOperation {
+        predicate,
+        immediate,
+        ..operation
+    })
+}
+
+fn compare_function(relation: FloatRelation, unconditional: bool) -> Execute {
+    const EQUAL: u8 = FloatRelation::Equal as u8;
+    const LESS: u8 = FloatRelation::Less as u8;
+    const LESS_OR_EQUAL: u8 = FloatRelation::LessOrEqual as u8;
+    const UNORDERED: u8 = FloatRelation::Unordered as u8;
+    match (relation, unconditional) {
+        (FloatRelation::Equal, false) => float_compare::<EQUAL, false>,
+        (FloatRelation::Equal, true) => float_compare::<EQUAL, true>,
+        (FloatRelation::Less, false) => float_compare::<LESS, false>,
+        (FloatRelation::Less, true) => float_compare::<LESS, true>,
+        (FloatRelation::LessOrEqual, false) => float_compare::<LESS_OR_EQUAL, false>,
+        (FloatRelation::LessOrEqual, true) => float_compare::<LESS_OR_EQUAL, true>,
+        (FloatRelation::Unordered, false) => float_compare::<UNORDERED, false>,
+        (FloatRelation::Unordered, true) => float_compare::<UNORDERED, true>,
+    }
+}
+
+/// The relation that a constant of [`compare_function`] stands for.
+const fn relation(constant: u8) -> FloatRelation {
+    const RELATIONS: [FloatRelation; 4] = [
+        FloatRelation::Equal,
+        FloatRelation::Less,
+        FloatRelation::LessOrEqual,
+        FloatRelation::Unordered,
+    ];
+    RELATIONS[constant as usize]
+}
+
+/// Writes a result and its complement; an unknown result clears both.
+#[inline(always)]
+fn write_result(processor: &mut Processor, operation: &MicroOperation, result: Option<bool>) {
+    write_predicates(processor, operation, result == Some(true), result == Some(false));
+}
+
+/// Whether an unconditional operation's predicate is false, which clears both targets.
+#[inline(always)]
+fn is_annulled<const UNCONDITIONAL: bool>(processor: &mut Processor, operation: &MicroOperation) -> bool {
+    if UNCONDITIONAL && !processor.predicate(operation.extra) {
+        write_result(processor, operation, None);
+        return true;
+    }
+    false
+}
+
+fn float_compare<const RELATION: u8, const UNCONDITIONAL: bool>(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+) -> Step {
+    if is_annulled::<UNCONDITIONAL>(processor, operation) {
+        return Ok(Flow::Next);
+    }
+    processor.check_floating_enabled(&[operation.r2, operation.r3], 0)?;
+    let (f2, f3) = (processor.floating(operation.r2), processor.floating(operation.r3));
+    match compare(
+        f2,
+        f3,
+        const { relation(RELATION) },
+        processor.float_control(operation),
+    ) {
+        Ok(compared) => {
+            processor.raise_flags(operation, compared.flags);
+            write_result(processor, operation, compared.holds);
+            Ok(Flow::Next)
+        }
+        Err(fault) => Err(processor.raise_float_fault(fault)),
+    }
+}
+
+fn classify<const UNCONDITIONAL: bool>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    if is_annulled::<UNCONDITIONAL>(processor, operation) {
+        return Ok(Flow::Next);
+    }
+    processor.check_floating_enabled(&[operation.r2], 0)?;
+    let classes = Classes::from_bits_truncate(operation.immediate as u16);
+    let member = classes.contain(processor.floating(operation.r2));
+    write_result(processor, operation, member);
+    Ok(Flow::Next)
+}

@@ -1,0 +1,371 @@
+//! Floating-point loads and stores (formats M6 to M13; manual volume 1, sections 4.4 and 5.3.1).
+
+use super::super::memory::{NoUpdate, Update, UpdateByImmediate, UpdateByRegister, address};
+use super::is_constant;
+use crate::encoding::{BaseUpdate, FloatFormat, Instruction, LoadKind, Operation};
+use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::fault::{Access, Fault, isr};
+use crate::float::FloatRegister;
+use crate::processor::{Processor, Raised};
+
+/// Chooses the function and operands of a floating-point load or store.
+pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
+    match instruction.operation {
+        Operation::LoadFloat { format, kind, update } => Some(super::with_target(
+            load_function::<One>(format, kind, update),
+            instruction,
+        )),
+        Operation::LoadFloatPair { format, kind, update } => {
+            if is_constant(instruction.f2()) {
+                return Some(super::super::illegal(instruction.predicate()));
+            }
+            Some(super::with_target(
+                load_function::<Pair>(format, kind, update),
+                instruction,
+            ))
+        }
+        Operation::StoreFloat { format, update } => {
+            Some(super::super::fields(store_function(format, update), instruction))
+        }
+        _ => None,
+    }
+}
+
+/// A memory format: how a value is read and written.
+trait Format {
+    /// Its size in bytes.
+    const SIZE: u64;
+    fn load(processor: &mut Processor, address: u64) -> Result<FloatRegister, Raised>;
+    fn store(processor: &mut Processor, address: u64, value: FloatRegister) -> Result<(), Raised>;
+}
+
+struct Single;
+struct Double;
+struct Significand;
+struct Extended;
+struct Spill;
+
+impl Format for Single {
+    const SIZE: u64 = 4;
+    #[inline(always)]
+    fn load(processor: &mut Processor, address: u64) -> Result<FloatRegister, Raised> {
+        Ok(FloatRegister::from_single(processor.load::<u32>(address)? as u32))
+    }
+    #[inline(always)]
+    fn store(processor: &mut Processor, address: u64, value: FloatRegister) -> Result<(), Raised> {
+        processor.store::<u32>(address, u64::from(value.to_single()))
+    }
+}
+
+impl Format for Double {
+    const SIZE: u64 = 8;
+    #[inline(always)]
+    fn load(processor: &mut Processor, address: u64) -> Result<FloatRegister, Raised> {
+        Ok(FloatRegister::from_double(processor.load::<u64>(address)?))
+    }
+    #[inline(always)]
+    fn store(processor: &mut Processor, address: u64, value: FloatRegister) -> Result<(), Raised> {
+        processor.store::<u64>(address, value.to_double())
+    }
+}
+
+impl Format for Significand {
+    const SIZE: u64 = 8;
+    #[inline(always)]
+    fn load(processor: &mut Processor, address: u64) -> Result<FloatRegister, Raised> {
+        Ok(FloatRegister::from_significand(processor.load::<u64>(address)?))
+    }
+    #[inline(always)]
+    fn store(processor: &mut Processor, address: u64, value: FloatRegister) -> Result<(), Raised> {
+        processor.store::<u64>(address, value.significand())
+    }
+}
+
+impl Format for Extended {
+    const SIZE: u64 = 10;
+    fn load(processor: &mut Processor, address: u64) -> Result<FloatRegister, Raised> {
+        processor.check_alignment(address, ALIGNMENT_OF_WIDE, Access::Read)?;
+        if processor.is_big_endian() {
+            let image = load_bytes(processor, address, Self::SIZE)?;
+            return Ok(FloatRegister::from_extended(image as u64, (image >> 64) as u16));
+        }
+        let significand = processor.load::<u64>(address)?;
+        let sign_exponent = processor.load::<u16>(address.wrapping_add(8))?;
+        Ok(FloatRegister::from_extended(significand, sign_exponent as u16))
+    }
+    fn store(processor: &mut Processor, address: u64, value: FloatRegister) -> Result<(), Raised> {
+        processor.check_alignment(address, ALIGNMENT_OF_WIDE, Access::Write)?;
+        let (significand, sign_exponent) = value.to_extended();
+        if processor.is_big_endian() {
+            let image = u128::from(sign_exponent) << 64 | u128::from(significand);
+            return store_bytes(processor, address, Self::SIZE, image);
+        }
+        check_end(processor, address, Self::SIZE)?;
+        processor.store::<u64>(address, significand)?;
+        processor.store::<u16>(address.wrapping_add(8), u64::from(sign_exponent))
+    }
+}
+
+impl Format for Spill {
+    const SIZE: u64 = 16;
+    fn load(processor: &mut Processor, address: u64) -> Result<FloatRegister, Raised> {
+        processor.check_alignment(address, ALIGNMENT_OF_WIDE, Access::Read)?;
+        let mut image = [
+            processor.load::<u64>(address)?,
+            processor.load::<u64>(address.wrapping_add(8))?,
+        ];
+        if processor.is_big_endian() {
+            image.reverse();
+        }
+        Ok(FloatRegister::from_spill(image))
+    }
+    fn store(processor: &mut Processor, address: u64, value: FloatRegister) -> Result<(), Raised> {
+        processor.check_alignment(address, ALIGNMENT_OF_WIDE, Access::Write)?;
+        let mut image = value.to_spill();
+        if processor.is_big_endian() {
+            image.reverse();
+        }
+        check_end(processor, address, Self::SIZE)?;
+        processor.store::<u64>(address, image[0])?;
+        processor.store::<u64>(address.wrapping_add(8), image[1])
+    }
+}
+
+/// The alignment of the formats of 10 and 16 bytes and of pairs of 8 bytes.
+const ALIGNMENT_OF_WIDE: u64 = 16;
+
+/// Finds out whether the last byte can be written before the first one is: a fault must leave memory as it was.
+#[inline(always)]
+fn check_end(processor: &mut Processor, address: u64, size: u64) -> Result<(), Raised> {
+    if address.is_multiple_of(ALIGNMENT_OF_WIDE) {
+        return Ok(());
+    }
+    processor
+        .resolve(address.wrapping_add(size - 1), Access::Write)
+        .map(|_| ())
+}
+
+/// Bytes of a big-endian image, the first one highest.
+#[cold]
+fn load_bytes(processor: &mut Processor, address: u64, size: u64) -> Result<u128, Raised> {
+    (0..size).try_fold(0, |image, offset| {
+        let byte = processor.load::<u8>(address.wrapping_add(offset))?;
+        Ok(image << 8 | u128::from(byte))
+    })
+}
+
+/// As [`load_bytes`], the other way.
+#[cold]
+fn store_bytes(processor: &mut Processor, address: u64, size: u64, image: u128) -> Result<(), Raised> {
+    check_end(processor, address, size)?;
+    (0..size).try_for_each(|offset| {
+        let byte = (image >> (8 * (size - 1 - offset))) as u64 & 0xFF;
+        processor.store::<u8>(address.wrapping_add(offset), byte)
+    })
+}
+
+/// How many registers a load writes.
+trait Count {
+    /// What is loaded.
+    type Values: Copy;
+    /// Deferred-exception tokens.
+    const NATVALS: Self::Values;
+    /// How many values.
+    const COUNT: u64;
+    fn check(processor: &mut Processor, operation: &MicroOperation) -> Result<(), Raised>;
+    fn load<F: Format>(processor: &mut Processor, address: u64) -> Result<Self::Values, Raised>;
+    fn write(processor: &mut Processor, operation: &MicroOperation, values: Self::Values);
+}
+
+struct One;
+struct Pair;
+
+impl Count for One {
+    type Values = FloatRegister;
+    const NATVALS: FloatRegister = FloatRegister::NATVAL;
+    const COUNT: u64 = 1;
+    #[inline(always)]
+    fn check(processor: &mut Processor, operation: &MicroOperation) -> Result<(), Raised> {
+        processor.check_floating_enabled(&[operation.r1], isr::READ)
+    }
+    #[inline(always)]
+    fn load<F: Format>(processor: &mut Processor, address: u64) -> Result<FloatRegister, Raised> {
+        F::load(processor, address)
+    }
+    #[inline(always)]
+    fn write(processor: &mut Processor, operation: &MicroOperation, value: FloatRegister) {
+        processor.set_floating(operation.r1, value);
+    }
+}
+
+impl Count for Pair {
+    type Values = [FloatRegister; 2];
+    const NATVALS: [FloatRegister; 2] = [FloatRegister::NATVAL; 2];
+    const COUNT: u64 = 2;
+    /// The targets must be an even and an odd physical register.
+    #[inline(always)]
+    fn check(processor: &mut Processor, operation: &MicroOperation) -> Result<(), Raised> {
+        let (first, second) = (
+            processor.floating_index(operation.r1),
+            processor.floating_index(operation.r2),
+        );
+        if (first ^ second) & 1 == 0 {
+            return Err(processor.raise(Fault::illegal_operation()));
+        }
+        processor.check_floating_enabled(&[operation.r1, operation.r2], isr::READ)
+    }
+    #[inline(always)]
+    fn load<F: Format>(processor: &mut Processor, address: u64) -> Result<[FloatRegister; 2], Raised> {
+        processor.check_alignment(address, 2 * F::SIZE, Access::Read)?;
+        Ok([
+            F::load(processor, address)?,
+            F::load(processor, address.wrapping_add(F::SIZE))?,
+        ])
+    }
+    #[inline(always)]
+    fn write(processor: &mut Processor, operation: &MicroOperation, [first, second]: [FloatRegister; 2]) {
+        processor.set_floating(operation.r1, first);
+        processor.set_floating(operation.r2, second);
+    }
+}
+
+fn load_function<C: Count>(format: FloatFormat, kind: LoadKind, update: BaseUpdate) -> Execute {
+    fn by_kind<C: Count, F: Format>(kind: LoadKind, update: BaseUpdate) -> Execute {
+        match update {
+            BaseUpdate::None => by_update::<C, F, NoUpdate>(kind),
+            BaseUpdate::Register => by_update::<C, F, UpdateByRegister>(kind),
+            BaseUpdate::Immediate => by_update::<C, F, UpdateByImmediate>(kind),
+        }
+    }
+    fn by_update<C: Count, F: Format, U: Update>(kind: LoadKind) -> Execute {
+        match kind {
+            LoadKind::Speculative => load_speculative::<C, F, U, false>,
+            LoadKind::SpeculativeAdvanced => load_speculative::<C, F, U, true>,
+            LoadKind::Advanced => load::<C, F, U, true>,
+            LoadKind::CheckKeep => load_check::<C, F, U, false>,
+            LoadKind::CheckClear | LoadKind::CheckClearAcquire => load_check::<C, F, U, true>,
+            LoadKind::Normal | LoadKind::Acquire | LoadKind::Bias | LoadKind::Fill => load::<C, F, U, false>,
+        }
+    }
+    match format {
+        FloatFormat::Single => by_kind::<C, Single>(kind, update),
+        FloatFormat::Double => by_kind::<C, Double>(kind, update),
+        FloatFormat::Significand => by_kind::<C, Significand>(kind, update),
+        FloatFormat::Extended => by_kind::<C, Extended>(kind, update),
+        FloatFormat::Register => by_kind::<C, Spill>(kind, update),
+    }
+}
+
+fn load<C: Count, F: Format, U: Update, const ADVANCED: bool>(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+) -> Step {
+    C::check(processor, operation)?;
+    let address = address(processor, operation, isr::READ)?;
+    let values = C::load::<F>(processor, address)?;
+    U::update(processor, operation, address);
+    C::write(processor, operation, values);
+    if ADVANCED {
+        remember::<C, F>(processor, operation, address);
+    }
+    Ok(Flow::Next)
+}
+
+/// Allocates an ALAT entry for the first target, covering everything that was loaded.
+fn remember<C: Count, F: Format>(processor: &mut Processor, operation: &MicroOperation, address: u64) {
+    let target = processor.advanced_floating(operation.r1);
+    processor
+        .advanced_loads
+        .insert(target, address, C::COUNT * F::SIZE);
+}
+
+fn load_speculative<C: Count, F: Format, U: Update, const ADVANCED: bool>(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+) -> Step {
+    C::check(processor, operation)?;
+    let address = processor.general.value(operation.r3);
+    let loaded = if processor.general.nat(operation.r3) {
+        None
+    } else {
+        C::load::<F>(processor, address).ok()
+    };
+    U::update(processor, operation, address);
+    C::write(processor, operation, loaded.unwrap_or(C::NATVALS));
+    if loaded.is_none() {
+        processor.raised = None;
+    }
+    if ADVANCED {
+        if loaded.is_some() {
+            remember::<C, F>(processor, operation, address);
+        } else {
+            let target = processor.advanced_floating(operation.r1);
+            processor.advanced_loads.remove(target);
+        }
+    }
+    Ok(Flow::Next)
+}
+
+fn load_check<C: Count, F: Format, U: Update, const CLEAR: bool>(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+) -> Step {
+    C::check(processor, operation)?;
+    let address = address(processor, operation, isr::READ)?;
+    let target = processor.advanced_floating(operation.r1);
+    if !processor.advanced_loads.contains(target) {
+        return load_missed::<C, F, U, CLEAR>(processor, operation, address);
+    }
+    U::update(processor, operation, address);
+    if CLEAR {
+        processor.advanced_loads.remove(target);
+    }
+    Ok(Flow::Next)
+}
+
+/// A check load whose advanced load is no longer remembered loads again.
+fn load_missed<C: Count, F: Format, U: Update, const CLEAR: bool>(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+    address: u64,
+) -> Step {
+    let values = C::load::<F>(processor, address)?;
+    U::update(processor, operation, address);
+    C::write(processor, operation, values);
+    if !CLEAR {
+        remember::<C, F>(processor, operation, address);
+    }
+    Ok(Flow::Next)
+}
+
+fn store_function(format: FloatFormat, update: BaseUpdate) -> Execute {
+    fn by_update<F: Format, const SPILL: bool>(update: BaseUpdate) -> Execute {
+        match update {
+            BaseUpdate::None => store::<F, NoUpdate, SPILL>,
+            BaseUpdate::Register | BaseUpdate::Immediate => store::<F, UpdateByImmediate, SPILL>,
+        }
+    }
+    match format {
+        FloatFormat::Single => by_update::<Single, false>(update),
+        FloatFormat::Double => by_update::<Double, false>(update),
+        FloatFormat::Significand => by_update::<Significand, false>(update),
+        FloatFormat::Extended => by_update::<Extended, false>(update),
+        FloatFormat::Register => by_update::<Spill, true>(update),
+    }
+}
+
+/// Storing NaTVal consumes it, but for a spill.
+fn store<F: Format, U: Update, const SPILL: bool>(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+) -> Step {
+    processor.check_floating_enabled(&[operation.r2], isr::WRITE)?;
+    let address = address(processor, operation, isr::WRITE)?;
+    let value = processor.floating(operation.r2);
+    if !SPILL && value.is_natval() {
+        return Err(processor.raise(Fault::register_nat_consumption(isr::WRITE)));
+    }
+    F::store(processor, address, value)?;
+    U::update(processor, operation, address);
+    Ok(Flow::Next)
+}

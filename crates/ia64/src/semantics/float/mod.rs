@@ -1,0 +1,130 @@
+//! Floating-point operations on a processor: registers, status fields, faults and traps around the arithmetic of
+//! [`crate::float`].
+//!
+//! Every operation checks, in this order: a constant register as target (an illegal operation, found when it is
+//! lowered), disabled registers, then what the arithmetic itself finds. A fault leaves everything as it was; a trap
+//! comes after the target and the flags have been written.
+
+mod arithmetic;
+mod compare;
+mod memory;
+mod moves;
+
+use crate::encoding::{Instruction, StatusField};
+use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::fault::{Fault, FaultKind};
+use crate::float::{Control, ControlIndex, Flags, FloatFault, FloatTrap, Rounded, StatusRegister};
+use crate::processor::{Processor, Raised};
+use crate::registers::application::FPSR;
+use crate::registers::status::psr;
+
+/// Chooses the function and operands of a floating-point operation.
+pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
+    [arithmetic::lower, compare::lower, memory::lower, moves::lower]
+        .iter()
+        .find_map(|lower| lower(instruction))
+}
+
+/// An operation that writes f1: illegal if that is a constant register.
+fn with_target(execute: Execute, instruction: &Instruction) -> MicroOperation {
+    if is_constant(instruction.f1()) {
+        return super::illegal(instruction.predicate());
+    }
+    super::fields(execute, instruction)
+}
+
+/// Whether a register is f0 or f1, which cannot be written.
+const fn is_constant(register: u8) -> bool {
+    register < 2
+}
+
+/// ISR.code of a disabled floating-point register fault: a register of f2 to f31, one of f32 to f127.
+const DISABLED_LOW: u64 = 1;
+const DISABLED_HIGH: u64 = 2;
+
+impl Processor {
+    /// Raises the disabled floating-point register fault if one of `registers` is disabled; `access` goes into the
+    /// ISR.
+    #[inline(always)]
+    fn check_floating_enabled(&mut self, registers: &[u8], access: u64) -> Result<(), Raised> {
+        if self.status & (psr::DFL | psr::DFH) == 0 {
+            return Ok(());
+        }
+        self.check_each_floating_enabled(registers, access)
+    }
+
+    #[cold]
+    fn check_each_floating_enabled(&mut self, registers: &[u8], access: u64) -> Result<(), Raised> {
+        let mut code = 0;
+        for register in registers {
+            code |= match register & 127 {
+                0 | 1 => 0,
+                2..32 if self.status & psr::DFL != 0 => DISABLED_LOW,
+                32.. if self.status & psr::DFH != 0 => DISABLED_HIGH,
+                _ => 0,
+            };
+        }
+        if code == 0 {
+            return Ok(());
+        }
+        Err(self.raise(Fault::new(FaultKind::DisabledFloatingPoint, access | code)))
+    }
+
+    /// The control whose index is the operation's immediate.
+    #[inline(always)]
+    fn float_control(&mut self, operation: &MicroOperation) -> &Control {
+        let fpsr = self.application[usize::from(FPSR)];
+        self.float_controls
+            .get(fpsr, ControlIndex::from_operand(operation.immediate))
+    }
+
+    /// Adds to the flags of the status field that the operation's immediate names.
+    #[inline(always)]
+    fn raise_flags(&mut self, operation: &MicroOperation, flags: Flags) {
+        let status = ControlIndex::from_operand(operation.immediate).status();
+        self.with_fpsr(|fpsr| fpsr.raise(status, flags));
+    }
+
+    /// Changes the FPSR.
+    #[inline(always)]
+    fn with_fpsr<T>(&mut self, change: impl FnOnce(&mut StatusRegister) -> T) -> T {
+        let mut fpsr = StatusRegister::from_bits(self.application[usize::from(FPSR)]);
+        let answer = change(&mut fpsr);
+        self.application[usize::from(FPSR)] = fpsr.bits();
+        answer
+    }
+
+    #[cold]
+    fn raise_float_fault(&mut self, fault: FloatFault) -> Raised {
+        self.raise(Fault::new(
+            FaultKind::FloatingPointFault,
+            u64::from(fault.isr_code),
+        ))
+    }
+
+    #[cold]
+    fn raise_float_trap(&mut self, trap: FloatTrap) -> Raised {
+        self.raise(Fault::new(FaultKind::FloatingPointTrap, trap.isr_code()))
+    }
+
+    /// Writes an arithmetic result to f1 and its flags to the status field; raises its trap or its fault.
+    #[inline(always)]
+    fn deliver(&mut self, operation: &MicroOperation, result: Result<Rounded, FloatFault>) -> Step {
+        match result {
+            Ok(rounded) => {
+                self.set_floating(operation.r1, rounded.value);
+                self.raise_flags(operation, rounded.flags);
+                if !rounded.trap.is_empty() {
+                    return Err(self.raise_float_trap(rounded.trap));
+                }
+                Ok(Flow::Next)
+            }
+            Err(fault) => Err(self.raise_float_fault(fault)),
+        }
+    }
+}
+
+/// The status field in an operation's `extra`.
+fn status_operand(operation: &MicroOperation) -> StatusField {
+    ControlIndex::from_operand(u64::from(operation.extra)).status()
+}
