@@ -28,6 +28,8 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// What holds of the sweep as a whole.
     pub findings: Vec<Finding>,
+    /// Why there are no findings, if the experiment's code for them panicked.
+    pub defect: Option<PointError>,
     /// The charts.
     pub figures: Vec<crate::figure::Figure>,
     /// How many repetitions of points came from the cache.
@@ -49,6 +51,19 @@ impl Comparison {
             Err(error @ (PointError::Failed(_) | PointError::Panicked(_))) => Some((row, error)),
             _ => None,
         })
+    }
+
+    /// The name and unit of every counter of either side, in order of first appearance.
+    pub fn counters(&self) -> Vec<(String, String)> {
+        let mut names: Vec<(String, String)> = Vec::new();
+        let sides = self.rows.iter().filter_map(Row::measurement);
+        let sides = sides.flat_map(|measurement| [&measurement.baseline, &measurement.sidestep]);
+        for counter in sides.flat_map(|side| &side.counters) {
+            if !names.iter().any(|(name, _)| *name == counter.name) {
+                names.push((counter.name.to_string(), counter.unit.to_string()));
+            }
+        }
+        names
     }
 
     /// How many verdicts, of points and of findings, are of a kind.

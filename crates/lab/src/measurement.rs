@@ -54,6 +54,13 @@ impl Measurement {
         }
     }
 
+    /// Whether there is any picture.
+    pub fn has_drawings(&self) -> bool {
+        [&self.drawings, &self.baseline.drawings, &self.sidestep.drawings]
+            .iter()
+            .any(|drawings| !drawings.is_empty())
+    }
+
     /// Adds a picture that belongs to neither side alone.
     pub fn draw(mut self, drawing: Drawing) -> Measurement {
         self.drawings.push(drawing);

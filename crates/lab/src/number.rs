@@ -26,6 +26,10 @@ pub struct NotANumber {
 
 /// How many digits after the point a number that is not an integer is written with.
 const DECIMALS: usize = 6;
+/// How many digits a float gets.
+const SIGNIFICANT: usize = 9;
+/// How many digits may follow the point at all.
+const MOST_DECIMALS: usize = 18;
 
 impl Number {
     /// Zero.
@@ -123,10 +127,30 @@ impl Number {
         }
     }
 
+    /// The nearest decimal with so many significant digits, or all those of the whole part if they are more.
+    pub fn to_significant(self, digits: usize) -> String {
+        let mut decimals = digits;
+        let mut bound = Ratio::from_integer(1);
+        // One digit less after the point for each digit before it; one more for each zero that follows the point.
+        let magnitude = self.0.abs();
+        while decimals > 0 && magnitude >= bound {
+            decimals -= 1;
+            bound *= 10;
+        }
+        let mut bound = Ratio::new(1, 10);
+        while !magnitude.is_zero() && decimals < MOST_DECIMALS && magnitude < bound {
+            decimals += 1;
+            bound /= 10;
+        }
+        self.to_decimal(decimals)
+    }
+
     /// The nearest 64-bit float: for drawing and for file formats that know no other number. Never part of a result.
     pub fn to_f64(self) -> f64 {
         // Through the decimal text: rounded once by integer arithmetic, so alike on every machine.
-        self.to_decimal(DECIMALS).parse().expect("a decimal is a float")
+        self.to_significant(SIGNIFICANT)
+            .parse()
+            .expect("a decimal is a float")
     }
 }
 
@@ -239,6 +263,21 @@ mod tests {
             assert_eq!(number.to_decimal(digits), text);
         }
         assert_eq!(Number::ratio(5, 2).to_fixed(2), "2.50");
+    }
+
+    #[test]
+    fn significant_digits_begin_where_zeros_end() {
+        for (number, text) in [
+            (Number::ratio(1, 3), "0.333"),
+            (Number::ratio(1, 300), "0.00333"),
+            (Number::ratio(100, 3), "33.3"),
+            (Number::ratio(-123_456, 10), "-12346"),
+            (Number::ratio(1, 10), "0.1"),
+            (Number::ZERO, "0"),
+            (Number::ONE, "1"),
+        ] {
+            assert_eq!(number.to_significant(3), text);
+        }
     }
 
     #[test]

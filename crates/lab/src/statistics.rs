@@ -90,6 +90,11 @@ pub fn growth_exponent(points: &[(Number, Number)]) -> Option<Number> {
     ))
 }
 
+/// The binary logarithm of a positive number, to seven decimals, the same on every machine: for drawing.
+pub(crate) fn binary_logarithm(number: Number) -> f64 {
+    logarithm(number) as f64 / f64::from(1u32 << FRACTION_BITS)
+}
+
 /// How many bits follow the point in a logarithm.
 const FRACTION_BITS: u32 = 24;
 

@@ -1,6 +1,10 @@
 //! The subcommands, one module each.
 
+mod compare;
+mod list;
+
 use std::error::Error;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -10,11 +14,28 @@ pub type Outcome = Result<ExitCode, Box<dyn Error>>;
 
 /// The subcommands of `sidestep`.
 #[derive(Subcommand)]
-pub enum Command {}
+pub enum Command {
+    List(list::List),
+    Compare(compare::Compare),
+}
 
 impl Command {
     /// Runs the chosen command.
     pub fn run(self) -> Outcome {
-        match self {}
+        match self {
+            Command::List(list) => list.run(),
+            Command::Compare(compare) => compare.run(),
+        }
+    }
+}
+
+/// Writes to the standard output. That nobody reads it to its end (`| head`) is no error.
+fn print(content: &[u8]) -> Result<(), Box<dyn Error>> {
+    let mut output = io::stdout().lock();
+    match output.write_all(content).and_then(|()| output.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to the standard output: {error}").into())
+        }
+        _ => Ok(()),
     }
 }

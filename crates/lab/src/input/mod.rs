@@ -133,6 +133,18 @@ pub enum InputError {
     },
 }
 
+impl InputError {
+    /// No such key, with the nearest of those known.
+    pub(crate) fn unknown_key(experiment: &str, key: &str, known: &[&str]) -> InputError {
+        InputError::UnknownKey {
+            experiment: experiment.to_owned(),
+            key: key.to_owned(),
+            nearest: nearest(key, known.iter().copied()),
+            known: known.iter().map(|key| (*key).to_owned()).collect(),
+        }
+    }
+}
+
 impl Input {
     fn new(key: &'static str, kind: Kind, default: Value) -> Input {
         Input {

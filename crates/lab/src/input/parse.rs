@@ -1,5 +1,7 @@
 //! From the text of a `--set` to a checked value.
 
+use std::fmt;
+
 use super::{InputError, Kind, Value};
 use crate::number::Number;
 use crate::suggest::nearest;
@@ -18,7 +20,7 @@ pub(super) fn value(key: &str, kind: &Kind, text: &str) -> Result<Value, InputEr
     let bad = |nearest| InputError::BadValue {
         key: key.to_owned(),
         text: text.to_owned(),
-        wanted: wanted(kind),
+        wanted: kind.to_string(),
         nearest,
     };
     match kind {
@@ -104,31 +106,37 @@ fn duration_ns(text: &str) -> Option<u64> {
 }
 
 /// What would be right, as a phrase that follows "is not".
-fn wanted(kind: &Kind) -> String {
-    match kind {
-        Kind::Integer { minimum, maximum } => match (*minimum, *maximum) {
-            (i64::MIN, i64::MAX) => "a whole number".to_owned(),
-            (minimum, i64::MAX) => format!("a whole number from {minimum}"),
-            (minimum, maximum) => format!("a whole number from {minimum} to {maximum}"),
-        },
-        Kind::Ratio { minimum, maximum } => {
-            format!("a decimal or ratio from {minimum} to {maximum} (such as 1.5 or 3/2)")
+impl fmt::Display for Kind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Integer { minimum, maximum } => match (*minimum, *maximum) {
+                (i64::MIN, i64::MAX) => formatter.write_str("a whole number"),
+                (minimum, i64::MAX) => write!(formatter, "a whole number from {minimum}"),
+                (minimum, maximum) => write!(formatter, "a whole number from {minimum} to {maximum}"),
+            },
+            Kind::Ratio { minimum, maximum } => write!(
+                formatter,
+                "a decimal or ratio from {minimum} to {maximum} (such as 1.5 or 3/2)"
+            ),
+            Kind::Duration {
+                minimum_ns,
+                maximum_ns,
+            } => {
+                write!(
+                    formatter,
+                    "a duration from {}",
+                    Value::Duration { ns: *minimum_ns }
+                )?;
+                if *maximum_ns != u64::MAX {
+                    write!(formatter, " to {}", Value::Duration { ns: *maximum_ns })?;
+                }
+                formatter.write_str(" (such as 500ns, 2us, 1.5ms, 3s)")
+            }
+            Kind::Choice { choices } => write!(formatter, "one of {}", choices.join(", ")),
+            Kind::Switch => formatter.write_str("on or off"),
+            Kind::Text => formatter.write_str("a text"),
+            Kind::File => formatter.write_str("the path of a file"),
+            Kind::List(of) => of.fmt(formatter),
         }
-        Kind::Duration {
-            minimum_ns,
-            maximum_ns,
-        } => {
-            let least = Value::Duration { ns: *minimum_ns };
-            let most = match *maximum_ns {
-                u64::MAX => String::new(),
-                ns => format!(" to {}", Value::Duration { ns }),
-            };
-            format!("a duration from {least}{most} (such as 500ns, 2us, 1.5ms, 3s)")
-        }
-        Kind::Choice { choices } => format!("one of {}", choices.join(", ")),
-        Kind::Switch => "on or off".to_owned(),
-        Kind::Text => "a text".to_owned(),
-        Kind::File => "the path of a file".to_owned(),
-        Kind::List(of) => wanted(of),
     }
 }

@@ -1,0 +1,200 @@
+//! Comparisons as one self-contained page: no script, no network, light and dark, for a phone and for paper.
+//!
+//! The page holds what a reader needs to believe a result or to doubt it: question, setting, charts with the paper's values
+//! beside ours, findings, every number, what explains them, the inputs with their sources, and the command that reproduces it.
+
+mod breakdown;
+mod tables;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::picture::{STYLE, chart, matrix, tree};
+use super::words;
+use crate::comparison::{Comparison, Row};
+use crate::drawing::Drawing;
+use crate::experiment::Better;
+use crate::paper::{Finding, Verdict};
+
+/// How the page looks, besides its pictures.
+const PAGE_STYLE: &str = include_str!("page.css");
+/// The drawings of so many points are open at first.
+const OPEN_POINTS: usize = 2;
+
+/// Comparisons as a page.
+pub fn render(comparisons: &[Comparison]) -> String {
+    let title = match comparisons {
+        [one] => format!("{}: {}", one.about.name, one.about.question),
+        _ => "Sidestep: baseline against sidestep".to_owned(),
+    };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                // An icon of its own: without one a browser asks the server for it.
+                link rel="icon" href="data:,";
+                style { (PreEscaped(STYLE)) (PreEscaped(PAGE_STYLE)) }
+            }
+            body {
+                main {
+                    p.masthead { "Sidestep laboratory" }
+                    @if comparisons.len() > 1 { (overview(comparisons)) }
+                    @for comparison in comparisons { (experiment(comparison)) }
+                }
+                footer {
+                    "Written by sidestep " (env!("CARGO_PKG_VERSION")) ". Holds, differs: ours lies within, or outside, the "
+                    "tolerance that the experiment states for the paper's value."
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// The table of contents of a page with several experiments.
+fn overview(comparisons: &[Comparison]) -> Markup {
+    html! {
+        h1 { "Baseline against sidestep" }
+        div.scroll {
+            table.overview {
+                thead { tr { th { "experiment" } th { "question" } th { "source" } th { "held against the paper" } } }
+                tbody {
+                    @for comparison in comparisons {
+                        tr {
+                            td { a href={ "#" (comparison.about.name) } { (comparison.about.name) } }
+                            td { (comparison.about.question) }
+                            td { (comparison.about.source) }
+                            td { (tally(comparison)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn experiment(comparison: &Comparison) -> Markup {
+    let about = &comparison.about;
+    let better = match about.metric.better {
+        Better::Lower => "lower is better",
+        Better::Higher => "higher is better",
+    };
+    html! {
+        article id=(about.name) {
+            header {
+                p.name { (about.name) }
+                h2 { (about.question) }
+                p.source { (about.source) }
+                (tally(comparison))
+            }
+            dl.sides {
+                dt.baseline { "Baseline" } dd { (about.baseline) }
+                dt.sidestep { "Sidestep" } dd { (about.sidestep) }
+                dt { "Metric" }
+                dd { (about.metric.name) @if !about.metric.unit.is_empty() { " in " (about.metric.unit) } ", " (better) }
+                dt { "Numbers" } dd { (words::nature(comparison)) }
+            }
+            p.setting { (about.setting) }
+            @let charts: Vec<Markup> = comparison.figures.iter().filter_map(|figure| chart::draw(comparison, figure)).collect();
+            @if !charts.is_empty() {
+                section.charts { @for chart in charts { figure { (chart) } } }
+            }
+            @if !comparison.findings.is_empty() {
+                section { h3 { "Findings" } @for finding in &comparison.findings { (self::finding(finding)) } }
+            }
+            section { h3 { "Every point" } (tables::points(comparison)) }
+            @if !comparison.counters().is_empty() {
+                section { h3 { "What explains it" } (tables::counters(comparison)) }
+            }
+            (drawings(comparison))
+            section { h3 { "How to read it" } p { (about.reading) } }
+            section { h3 { "Inputs" } (tables::inputs(comparison)) }
+            section { h3 { "To reproduce" } pre { code { (words::command(comparison)) } } }
+        }
+    }
+}
+
+fn tally(comparison: &Comparison) -> Markup {
+    html! {
+        p.tally {
+            @for verdict in [Verdict::Holds, Verdict::Differs, Verdict::NotStated] {
+                @let count = comparison.count(verdict);
+                @if count > 0 { span class={ "verdict " (class(verdict)) } { (count) " " (words::verdicts(verdict, count)) } " " }
+            }
+        }
+    }
+}
+
+/// The class of a verdict.
+fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Holds => "holds",
+        Verdict::Differs => "differs",
+        Verdict::NotStated => "not-stated",
+    }
+}
+
+fn finding(finding: &Finding) -> Markup {
+    html! {
+        div.finding {
+            span class={ "verdict " (class(finding.verdict)) } { (words::verdict(finding.verdict)) }
+            div {
+                p { strong { (finding.about) } ": " (finding.ours) }
+                @if !finding.stated.is_empty() {
+                    p.paper { "Paper: " (finding.stated) @if !finding.source.is_empty() { " (" (finding.source) ")" } }
+                }
+                @if !finding.because.is_empty() { p.because { (finding.because) } }
+            }
+        }
+    }
+}
+
+/// The pictures that the points brought, point by point.
+fn drawings(comparison: &Comparison) -> Markup {
+    let with: Vec<&Row> = (comparison.rows.iter())
+        .filter(|row| row.measurement().is_some_and(|each| each.has_drawings()))
+        .collect();
+    html! {
+        @if !with.is_empty() {
+            section.drawings {
+                h3 { "Point by point" }
+                @for (index, row) in with.iter().enumerate() {
+                    details open[index < OPEN_POINTS] {
+                        summary { (row.point) }
+                        (point_drawings(row))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn point_drawings(row: &Row) -> Markup {
+    let Some(measurement) = row.measurement() else {
+        return Markup::default();
+    };
+    let sides = [
+        ("", &measurement.drawings),
+        ("Baseline", &measurement.baseline.drawings),
+        ("Sidestep", &measurement.sidestep.drawings),
+    ];
+    html! {
+        div.charts {
+            @for (side, drawings) in sides {
+                @for drawing in drawings {
+                    figure {
+                        @if !side.is_empty() { figcaption class=(side.to_lowercase()) { (side) } }
+                        @match drawing {
+                            Drawing::Matrix(matrix) => (matrix::draw(matrix)),
+                            Drawing::Tree(tree) => (tree::draw(tree)),
+                            Drawing::Breakdown(breakdown) => (breakdown::draw(breakdown)),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Comparisons as text, data, a page and a timeline: one module for each format.
+
+pub mod catalogue;
+pub mod csv;
+pub mod html;
+pub mod json;
+pub mod parquet;
+pub mod picture;
+pub mod table;
+pub mod trace;
+
+mod columns;
+mod words;
+
+pub use words::{command, quoted};

@@ -1,0 +1,214 @@
+//! Comparisons as text for a terminal: a row a point, then the counters that explain it, then the findings.
+
+use std::fmt::Write;
+
+use super::words;
+use crate::comparison::{Comparison, Row};
+use crate::experiment::{Better, PointError};
+use crate::measurement::Counter;
+use crate::paper::Quantity;
+
+/// Comparisons as text, one after the other, no line of a table wider than `width` where a table can be split.
+pub fn render(comparisons: &[Comparison], width: usize) -> String {
+    let texts: Vec<String> = comparisons.iter().map(|each| comparison(each, width)).collect();
+    texts.join("\n")
+}
+
+fn comparison(comparison: &Comparison, width: usize) -> String {
+    let about = &comparison.about;
+    let better = match about.metric.better {
+        Better::Lower => "lower is better",
+        Better::Higher => "higher is better",
+    };
+    let unit = match about.metric.unit {
+        "" => String::new(),
+        unit => format!(" in {unit}"),
+    };
+    let mut text = String::new();
+    let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string");
+    line(format!("{}: {}", about.name, about.question));
+    line(format!("  source    {}", about.source));
+    line(format!("  baseline  {}", about.baseline));
+    line(format!("  sidestep  {}", about.sidestep));
+    line(format!(
+        "  metric    {}{unit}, {better}; {}",
+        about.metric.name,
+        words::nature(comparison)
+    ));
+    line(String::new());
+    text += &layout(&points(comparison), width, coordinates(comparison));
+    for (point, error) in errors(comparison) {
+        writeln!(text, "  {point}: {error}").expect("writing to a string");
+    }
+    let counters = counters(comparison);
+    if counters[0].len() > coordinates(comparison) {
+        text += "\n  Counters, baseline → sidestep\n";
+        text += &layout(&counters, width, coordinates(comparison));
+    }
+    if !comparison.findings.is_empty() {
+        text += "\n  Findings\n";
+    }
+    for finding in &comparison.findings {
+        writeln!(
+            text,
+            "  {:10}  {}: {}",
+            words::verdict(finding.verdict),
+            finding.about,
+            finding.ours
+        )
+        .expect("writing to a string");
+        for (what, said) in [("paper", &finding.stated), ("because", &finding.because)] {
+            let source = match (what, finding.source.as_str()) {
+                ("paper", source) if !source.is_empty() => format!(" ({source})"),
+                _ => String::new(),
+            };
+            if !said.is_empty() {
+                writeln!(text, "              {what}: {said}{source}").expect("writing to a string");
+            }
+        }
+    }
+    writeln!(text, "\n  {}", words::tally(comparison)).expect("writing to a string");
+    text
+}
+
+/// How many columns at the left name the point.
+fn coordinates(comparison: &Comparison) -> usize {
+    comparison
+        .rows
+        .first()
+        .map_or(0, |row| row.point.coordinates().len())
+}
+
+fn names(comparison: &Comparison) -> Vec<String> {
+    let first = comparison.rows.first();
+    first.map_or(Vec::new(), |row| {
+        row.point.coordinates().map(|(key, _)| key.to_owned()).collect()
+    })
+}
+
+fn place(row: &Row) -> Vec<String> {
+    row.point
+        .coordinates()
+        .map(|(_, value)| value.to_string())
+        .collect()
+}
+
+/// The table of values, heading first.
+fn points(comparison: &Comparison) -> Vec<Vec<String>> {
+    let mut heading = names(comparison);
+    heading.extend(["baseline", "sidestep", "ratio", "paper", "difference", "verdict"].map(str::to_owned));
+    let mut table = vec![heading];
+    for row in &comparison.rows {
+        let mut cells = place(row);
+        cells.extend(
+            [Quantity::Baseline, Quantity::Sidestep, Quantity::Ratio]
+                .map(|quantity| words::measured(row, quantity)),
+        );
+        cells.push(join(row, |stated| {
+            Some(format!(
+                "{} {}",
+                words::quantity(stated.quantity),
+                words::stated(stated)
+            ))
+        }));
+        cells.push(join(row, |stated| {
+            Some(words::percent(stated.difference(row.quantity(stated.quantity)?)?))
+        }));
+        cells.push(match &row.result {
+            Ok(_) => words::verdict(row.verdict()).to_owned(),
+            Err(PointError::Unavailable(_)) => "not possible".to_owned(),
+            Err(PointError::Cancelled) => "not run".to_owned(),
+            Err(_) => "FAILED".to_owned(),
+        });
+        table.push(cells);
+    }
+    table
+}
+
+fn join(row: &Row, word: impl Fn(&crate::paper::Stated) -> Option<String>) -> String {
+    row.stated.iter().filter_map(word).collect::<Vec<_>>().join(", ")
+}
+
+fn errors(comparison: &Comparison) -> impl Iterator<Item = (String, &PointError)> {
+    comparison.rows.iter().filter_map(|row| match &row.result {
+        Err(PointError::Cancelled) | Ok(_) => None,
+        Err(error) => Some((row.point.to_string(), error)),
+    })
+}
+
+/// The table of counters, heading first.
+fn counters(comparison: &Comparison) -> Vec<Vec<String>> {
+    let counters = comparison.counters();
+    let mut heading = names(comparison);
+    heading.extend(counters.iter().map(|(name, unit)| match unit.as_str() {
+        "" => name.clone(),
+        unit => format!("{name} ({unit})"),
+    }));
+    let mut table = vec![heading];
+    for row in &comparison.rows {
+        let Ok(measurement) = &row.result else { continue };
+        let mut cells = place(row);
+        cells.extend(counters.iter().map(|(name, _)| {
+            let show = |counter: Option<&Counter>| words::show_or_none(counter.map(|each| each.value));
+            match (measurement.baseline.find(name), measurement.sidestep.find(name)) {
+                (None, None) => String::new(),
+                (baseline, sidestep) => format!("{} → {}", show(baseline), show(sidestep)),
+            }
+        }));
+        table.push(cells);
+    }
+    table
+}
+
+/// Lays a table out in columns, right-aligned but for names; splits it between columns where it is too wide, repeating the
+/// first `fixed` columns.
+fn layout(table: &[Vec<String>], width: usize, fixed: usize) -> String {
+    let columns = table[0].len();
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| {
+            table
+                .iter()
+                .map(|row| row[column].chars().count())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let fixed_width: usize = widths[..fixed].iter().map(|width| width + 2).sum();
+    let mut text = String::new();
+    let mut begin = fixed;
+    while begin < columns {
+        let mut end = begin;
+        let mut taken = fixed_width;
+        while end < columns && (end == begin || taken + widths[end] + 2 <= width) {
+            taken += widths[end] + 2;
+            end += 1;
+        }
+        if begin > fixed {
+            text.push('\n');
+        }
+        for row in table {
+            let mut line = String::new();
+            for column in (0..fixed).chain(begin..end) {
+                let (cell, width) = (&row[column], widths[column]);
+                let padding = " ".repeat(width - cell.chars().count());
+                match is_name(table, column) {
+                    true => write!(line, "  {cell}{padding}"),
+                    false => write!(line, "  {padding}{cell}"),
+                }
+                .expect("writing to a string");
+            }
+            writeln!(text, "{}", line.trim_end()).expect("writing to a string");
+        }
+        begin = end;
+    }
+    text
+}
+
+/// Whether a column holds words rather than numbers.
+fn is_name(table: &[Vec<String>], column: usize) -> bool {
+    table[1..]
+        .iter()
+        .map(|row| &row[column])
+        .find(|cell| !cell.is_empty())
+        .is_some_and(|cell| cell.starts_with(|first: char| first.is_alphabetic()))
+}

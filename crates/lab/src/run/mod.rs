@@ -1,0 +1,354 @@
+//! Running experiments: the points of all of them over the host's cores, each repeated, cached and contained.
+//!
+//! A [`Plan`] is an experiment with its checked inputs; a [`Runner`] turns plans into [`Comparison`]s. Points in virtual
+//! time run side by side; points that measure real time run alone afterwards, one at a time, so that their timings
+//! are honest. The outcome does not depend on the number of jobs, on their order, or on what came from the cache.
+
+pub mod cache;
+mod repeat;
+
+use std::any::Any;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use crate::comparison::{Comparison, Row};
+use crate::experiment::{About, Context, Experiment, Nature, Point, PointError};
+use crate::input::{Input, InputError, Inputs};
+use crate::measurement::Measurement;
+use cache::{Cache, CacheProblem, Key};
+
+/// How experiments are to be run.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Settings of the form `key=value`.
+    pub settings: Vec<String>,
+    /// Whether the defaults are those of a quick run.
+    pub quick: bool,
+    /// The seed of the first repetition; each further one takes the next.
+    pub seed: u64,
+    /// How often to run each point of an experiment that is not deterministic; `None` for the usual count.
+    pub repetitions: Option<u32>,
+    /// Whether to record what happens when.
+    pub trace: bool,
+}
+
+/// How often a point that is not deterministic is run: seven are the fewest whose extremes hold the median with more than 95%.
+const REPETITIONS: u32 = 7;
+/// The same for a quick run.
+const QUICK_REPETITIONS: u32 = 3;
+
+/// An experiment with its checked inputs and the points they give.
+pub struct Plan<'a> {
+    experiment: &'a dyn Experiment,
+    about: About,
+    declared: Vec<Input>,
+    inputs: Inputs,
+    points: Vec<Point>,
+    repetitions: u32,
+    request: Request,
+}
+
+/// Why an experiment cannot be run as requested.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A setting is wrong.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The inputs contradict each other.
+    #[error("{experiment}: {reason}")]
+    Contradiction {
+        /// The experiment.
+        experiment: &'static str,
+        /// What contradicts what.
+        reason: String,
+    },
+}
+
+/// Plans several experiments with one request: each setting goes to the experiments that know its key, and one of them
+/// must.
+pub fn plan_all<'a>(
+    experiments: &[&'a dyn Experiment],
+    request: &Request,
+) -> Result<Vec<Plan<'a>>, PlanError> {
+    let keys: Vec<Vec<&str>> = experiments
+        .iter()
+        .map(|experiment| experiment.inputs().iter().map(|input| input.key).collect())
+        .collect();
+    for setting in &request.settings {
+        let (key, _) = setting.split_once('=').ok_or_else(|| InputError::NotASetting {
+            setting: setting.clone(),
+        })?;
+        if !keys.iter().flatten().any(|known| *known == key) {
+            let mut known: Vec<&str> = keys.concat();
+            known.sort_unstable();
+            known.dedup();
+            let names: Vec<&str> = experiments.iter().map(|each| each.about().name).collect();
+            return Err(InputError::unknown_key(&names.join(", "), key, &known).into());
+        }
+    }
+    experiments
+        .iter()
+        .zip(&keys)
+        .map(|(experiment, keys)| {
+            let known = |setting: &&String| keys.iter().any(|key| setting.split('=').next() == Some(key));
+            let settings = request.settings.iter().filter(known).cloned().collect();
+            Plan::new(
+                *experiment,
+                &Request {
+                    settings,
+                    ..request.clone()
+                },
+            )
+        })
+        .collect()
+}
+
+/// Is told what a run is doing, from several threads.
+pub trait Observer: Sync {
+    /// A point of an experiment begins.
+    fn begins(&self, _about: &About, _point: &Point) {}
+    /// A point is done, or was given up.
+    fn ends(&self, _about: &About, _point: &Point) {}
+    /// The cache could not be used as it should; the point is run instead, or not kept.
+    fn cache_problem(&self, _problem: &CacheProblem) {}
+}
+
+/// Nobody watches.
+impl Observer for () {}
+
+/// What runs plans.
+pub struct Runner<'a> {
+    /// How many points run side by side.
+    pub jobs: NonZeroUsize,
+    /// Where finished points are kept; `None` keeps and uses none.
+    pub cache: Option<&'a Cache>,
+    /// Turns true when the user wants to stop: no further point begins.
+    pub cancelled: &'a AtomicBool,
+    /// Who is told.
+    pub observer: &'a dyn Observer,
+}
+
+/// A row with how many of its repetitions came from the cache.
+type Finished = (Row, usize);
+
+impl<'a> Plan<'a> {
+    /// Checks the settings of a request and asks the experiment for its points.
+    pub fn new(experiment: &'a dyn Experiment, request: &Request) -> Result<Plan<'a>, PlanError> {
+        let about = experiment.about();
+        let declared = experiment.inputs();
+        let inputs = Inputs::new(about.name, &declared, request.quick, &request.settings)?;
+        let points = experiment
+            .points(&inputs)
+            .map_err(|reason| PlanError::Contradiction {
+                experiment: about.name,
+                reason,
+            })?;
+        let usual = if request.quick {
+            QUICK_REPETITIONS
+        } else {
+            REPETITIONS
+        };
+        let repetitions = match about.nature {
+            Nature::Deterministic => 1,
+            Nature::Seeded | Nature::Measured => request.repetitions.unwrap_or(usual),
+        };
+        Ok(Plan {
+            experiment,
+            about,
+            declared,
+            inputs,
+            points,
+            repetitions,
+            request: request.clone(),
+        })
+    }
+
+    /// How many points there are.
+    pub fn points(&self) -> usize {
+        self.points.len()
+    }
+
+    /// What the experiment asks.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn is_measured(&self) -> bool {
+        self.about.nature == Nature::Measured
+    }
+}
+
+impl Runner<'_> {
+    /// Runs every point of every plan. Points not begun when the user stops are [`PointError::Cancelled`].
+    pub fn run(&self, plans: &[Plan]) -> Vec<Comparison> {
+        let tasks = |measured: bool| -> Vec<(usize, usize)> {
+            plans
+                .iter()
+                .enumerate()
+                .filter(|(_, plan)| plan.is_measured() == measured)
+                .flat_map(|(plan, of)| (0..of.points.len()).map(move |point| (plan, point)))
+                .collect()
+        };
+        let mut finished = self.run_tasks(plans, &tasks(false), self.jobs);
+        finished.extend(self.run_tasks(plans, &tasks(true), NonZeroUsize::MIN));
+        finished.sort_by_key(|(task, _)| *task);
+        let mut finished = finished.into_iter().map(|(_, row)| row);
+        plans
+            .iter()
+            .map(|plan| conclude(plan, finished.by_ref().take(plan.points.len()).collect()))
+            .collect()
+    }
+
+    fn run_tasks(
+        &self,
+        plans: &[Plan],
+        tasks: &[(usize, usize)],
+        jobs: NonZeroUsize,
+    ) -> Vec<((usize, usize), Finished)> {
+        let next = AtomicUsize::new(0);
+        let finished = Mutex::new(Vec::with_capacity(tasks.len()));
+        let work = || {
+            while let Some(&task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let plan = &plans[task.0];
+                let row = self.run_point(plan, &plan.points[task.1]);
+                finished.lock().expect("no holder panics").push((task, row));
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..jobs.get().min(tasks.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        finished.into_inner().expect("no holder panics")
+    }
+
+    /// Runs every repetition of a point.
+    fn run_point(&self, plan: &Plan, point: &Point) -> Finished {
+        let readable = plan.inputs.without_axes(&plan.declared);
+        let mut measurements = Vec::new();
+        let mut from_cache = 0;
+        let mut failure = None;
+        self.observer.begins(&plan.about, point);
+        for repetition in 0..plan.repetitions {
+            let seed = match plan.about.nature {
+                Nature::Deterministic => 0,
+                Nature::Seeded | Nature::Measured => plan.request.seed.wrapping_add(u64::from(repetition)),
+            };
+            match self.run_once(plan, &readable, point, seed) {
+                Ok((measurement, cached)) => {
+                    from_cache += usize::from(cached);
+                    measurements.push(measurement);
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
+        }
+        self.observer.ends(&plan.about, point);
+        let metric = plan.about.metric;
+        let (stated, failure) = match contain(|| plan.experiment.stated(&readable, point)) {
+            Ok(stated) => (stated, failure),
+            Err(panicked) => (Vec::new(), failure.or(Some(panicked))),
+        };
+        let (result, spread) = match failure {
+            Some(error) => (Err(error), None),
+            None => {
+                let (measurement, spread) = repeat::merge(metric, measurements);
+                (Ok(measurement), spread)
+            }
+        };
+        let row = Row {
+            point: point.clone(),
+            result,
+            stated,
+            metric,
+            spread,
+        };
+        (row, from_cache)
+    }
+
+    /// Runs a point once, or takes it from the cache; says which.
+    fn run_once(
+        &self,
+        plan: &Plan,
+        inputs: &Inputs,
+        point: &Point,
+        seed: u64,
+    ) -> Result<(Measurement, bool), PointError> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(PointError::Cancelled);
+        }
+        let kept = self.cache.map(|cache| {
+            let key = Key {
+                about: &plan.about,
+                declared: &plan.declared,
+                inputs,
+                point,
+                seed,
+                trace: plan.request.trace,
+            };
+            (cache, cache.entry(&key))
+        });
+        if let Some((cache, entry)) = &kept {
+            match cache.load(entry) {
+                Ok(Some(measurement)) => return Ok((measurement, true)),
+                Ok(None) => {}
+                Err(problem) => self.observer.cache_problem(&problem),
+            }
+        }
+        let context = Context::new(seed, plan.request.trace, self.cancelled);
+        let measurement = contain(|| plan.experiment.run_point(inputs, point, &context))??;
+        if let Some((cache, entry)) = &kept
+            && let Err(problem) = cache.store(entry, &measurement)
+        {
+            self.observer.cache_problem(&problem);
+        }
+        Ok((measurement, false))
+    }
+}
+
+/// Puts an experiment's rows together and asks what they show as a whole.
+fn conclude(plan: &Plan, finished: Vec<Finished>) -> Comparison {
+    let from_cache = finished.iter().map(|(_, cached)| cached).sum();
+    let rows: Vec<Row> = finished.into_iter().map(|(row, _)| row).collect();
+    let findings = match rows.iter().any(|row| row.result.is_ok()) {
+        true => contain(|| plan.experiment.findings(&plan.inputs, &rows)),
+        false => Ok(Vec::new()),
+    };
+    let (findings, defect) = match findings {
+        Ok(findings) => (findings, None),
+        Err(panicked) => (Vec::new(), Some(panicked)),
+    };
+    Comparison {
+        about: plan.about.clone(),
+        declared: plan.declared.clone(),
+        inputs: plan.inputs.clone(),
+        settings: plan.request.settings.clone(),
+        quick: plan.request.quick,
+        seed: plan.request.seed,
+        repetitions: plan.repetitions,
+        rows,
+        findings,
+        defect,
+        figures: plan.experiment.figures(),
+        from_cache,
+    }
+}
+
+/// Runs an experiment's code and turns its panic into an error.
+fn contain<T>(code: impl FnOnce() -> T) -> Result<T, PointError> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|payload| PointError::Panicked(panic_text(payload.as_ref())))
+}
+
+fn panic_text(payload: &(dyn Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "without a message".to_owned())
+}
