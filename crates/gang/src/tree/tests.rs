@@ -1,0 +1,219 @@
+//! The paper's example step by step, and the fast algorithms against one that recomputes everything.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Figure 3 of the paper.
+pub(crate) fn figure_3() -> SharingMatrix {
+    let rows = [
+        [0, 6, 1, 9, 6],
+        [6, 0, 1, 6, 7],
+        [1, 1, 0, 1, 1],
+        [9, 6, 1, 0, 6],
+        [6, 7, 1, 6, 0],
+    ];
+    SharingMatrix::from_rows(&rows.map(|row| row.to_vec())).expect("the paper's matrix is symmetric")
+}
+
+/// The subtrees after a step: their tasks and the dependency at their top.
+fn state(tree: &DependencyTree, step: usize) -> Vec<(Vec<u32>, Ratio)> {
+    let describe = |top: NodeId| {
+        (
+            tree.tasks_of(top).into_iter().map(|task| task.0).collect(),
+            tree.dependency(top),
+        )
+    };
+    tree.subtrees_after(step).into_iter().map(describe).collect()
+}
+
+#[test]
+fn figure_4_is_built_in_its_three_steps() {
+    let tree = DependencyTree::build(&figure_3(), Pairing::Rounds);
+    let value = |d| Ratio::new(d, 1);
+    assert_eq!(tree.steps(), 3);
+    assert_eq!(
+        state(&tree, 0),
+        (0..5).map(|task| (vec![task], value(0))).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        state(&tree, 1),
+        [
+            (vec![0, 3], value(9)),
+            (vec![1, 4], value(7)),
+            (vec![2], value(0))
+        ]
+    );
+    assert_eq!(
+        state(&tree, 2),
+        [(vec![0, 1, 3, 4], value(6)), (vec![2], value(0))]
+    );
+    assert_eq!(state(&tree, 3), [(vec![0, 1, 2, 3, 4], value(1))]);
+    let events: Vec<_> = tree
+        .joins()
+        .iter()
+        .map(|join| (join.dependency.events, join.dependency.pairs))
+        .collect();
+    assert_eq!(
+        events,
+        [(9, 1), (7, 1), (24, 4), (4, 4)],
+        "equation (1): sums and numbers of pairs"
+    );
+}
+
+#[test]
+fn single_joins_make_the_same_tree_of_figure_3_in_four_steps() {
+    let rounds = DependencyTree::build(&figure_3(), Pairing::Rounds);
+    let single = DependencyTree::build(&figure_3(), Pairing::Single);
+    assert_eq!(single.steps(), 4);
+    let shape = |tree: &DependencyTree| {
+        tree.joins()
+            .iter()
+            .map(|join| (join.left, join.right, join.dependency))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(shape(&rounds), shape(&single));
+}
+
+#[test]
+fn ties_go_to_the_lowest_tasks() {
+    let rows: Vec<Vec<u64>> = (0..4)
+        .map(|row| (0..4).map(|column| u64::from(row != column)).collect())
+        .collect();
+    let matrix = SharingMatrix::from_rows(&rows).expect("symmetric");
+    let tree = DependencyTree::build(&matrix, Pairing::Rounds);
+    let first: Vec<_> = tree
+        .subtrees_after(1)
+        .into_iter()
+        .map(|top| tree.tasks_of(top))
+        .collect();
+    assert_eq!(first, [[TaskId(0), TaskId(1)], [TaskId(2), TaskId(3)]]);
+}
+
+#[test]
+fn three_together_and_one_apart_show_the_difference_of_the_pairings() {
+    let rows = [[0, 5, 5, 0], [5, 0, 5, 0], [5, 5, 0, 0], [0, 0, 0, 0]].map(|row: [u64; 4]| row.to_vec());
+    let matrix = SharingMatrix::from_rows(&rows).expect("symmetric");
+    let below_root = |pairing| {
+        let tree = DependencyTree::build(&matrix, pairing);
+        let root = *tree.join(tree.root().expect("a root")).expect("a join");
+        (tree.tasks_of(root.left).len(), tree.tasks_of(root.right).len())
+    };
+    assert_eq!(below_root(Pairing::Rounds), (2, 2));
+    assert_eq!(below_root(Pairing::Single), (3, 1));
+}
+
+#[test]
+fn no_task_and_one_task_are_trees_too() {
+    for pairing in [Pairing::Rounds, Pairing::Single] {
+        assert_eq!(
+            DependencyTree::build(&SharingMatrix::new(0), pairing).root(),
+            None
+        );
+        let one = DependencyTree::build(&SharingMatrix::new(1), pairing);
+        assert_eq!(one.tasks_of(one.root().expect("the leaf")), [TaskId(0)]);
+    }
+}
+
+/// The tree as the paper's text reads, each dependency computed from the matrix whenever it is needed.
+fn naive(matrix: &SharingMatrix, pairing: Pairing) -> Vec<Join> {
+    let mut joins: Vec<Join> = Vec::new();
+    let mut subtrees: Vec<(NodeId, Vec<usize>)> = (0..matrix.tasks())
+        .map(|task| (NodeId(task), vec![task]))
+        .collect();
+    let mut step = 0;
+    while subtrees.len() > 1 {
+        step += 1;
+        let mut waiting = std::mem::take(&mut subtrees);
+        while waiting.len() > 1 {
+            let mut best: Option<(Dependency, usize, usize)> = None;
+            for left in 0..waiting.len() {
+                for right in left + 1..waiting.len() {
+                    let mut events = 0;
+                    for &x in &waiting[left].1 {
+                        for &y in &waiting[right].1 {
+                            events += u128::from(matrix.events(TaskId::new(x), TaskId::new(y)));
+                        }
+                    }
+                    let pairs = (waiting[left].1.len() * waiting[right].1.len()) as u64;
+                    let dependency = Dependency { events, pairs };
+                    if best.is_none_or(|(highest, ..)| dependency.ratio() > highest.ratio()) {
+                        best = Some((dependency, left, right));
+                    }
+                }
+            }
+            let (dependency, left, right) = best.expect("two subtrees are a pair");
+            let (right_node, right_tasks) = waiting.remove(right);
+            let (left_node, mut tasks) = waiting.remove(left);
+            tasks.extend(right_tasks);
+            tasks.sort_unstable();
+            let node = NodeId(matrix.tasks() + joins.len());
+            joins.push(Join {
+                left: left_node,
+                right: right_node,
+                dependency,
+                step,
+            });
+            subtrees.push((node, tasks));
+            if pairing == Pairing::Single {
+                break;
+            }
+        }
+        subtrees.append(&mut waiting);
+        subtrees.sort_by_key(|(_, tasks)| tasks[0]);
+    }
+    joins
+}
+
+fn matrices() -> impl Strategy<Value = SharingMatrix> {
+    // Small counts make many ties; large ones try the width of the sums.
+    (0_usize..20, prop_oneof![Just(2_u64), Just(20), Just(u64::MAX)]).prop_flat_map(|(tasks, most)| {
+        proptest::collection::vec(0..=most, tasks * tasks.saturating_sub(1) / 2).prop_map(move |events| {
+            let mut matrix = SharingMatrix::new(tasks);
+            let mut events = events.into_iter();
+            for row in 0..tasks {
+                for column in 0..row {
+                    let count = events.next().expect("a count for each pair");
+                    matrix.record(TaskId::new(row), TaskId::new(column), count);
+                }
+            }
+            matrix
+        })
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_fast_trees_are_the_naive_trees(matrix in matrices()) {
+        for pairing in [Pairing::Rounds, Pairing::Single] {
+            prop_assert_eq!(DependencyTree::build(&matrix, pairing).joins, naive(&matrix, pairing));
+        }
+    }
+
+    #[test]
+    fn every_task_is_one_leaf(matrix in matrices()) {
+        for pairing in [Pairing::Rounds, Pairing::Single] {
+            let tree = DependencyTree::build(&matrix, pairing);
+            if let Some(root) = tree.root() {
+                let all: Vec<TaskId> = (0..matrix.tasks()).map(TaskId::new).collect();
+                prop_assert_eq!(tree.tasks_of(root), all);
+            }
+        }
+    }
+}
+
+/// Not a test of speed (the benchmark is): only that the largest promised size is built whole.
+#[test]
+fn a_thousand_tasks_make_one_tree() {
+    let mut matrix = SharingMatrix::new(1024);
+    for row in 0..1024_u32 {
+        for column in 0..row {
+            let close = if row / 8 == column / 8 { 1000 } else { 0 };
+            let noise = (row.wrapping_mul(2_654_435_761) ^ column.wrapping_mul(40_503)) >> 28;
+            matrix.record(TaskId(row), TaskId(column), u64::from(close + noise));
+        }
+    }
+    for pairing in [Pairing::Rounds, Pairing::Single] {
+        let tree = DependencyTree::build(&matrix, pairing);
+        assert_eq!(tree.tasks_of(tree.root().expect("a root")).len(), 1024);
+    }
+}
