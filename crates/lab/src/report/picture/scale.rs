@@ -199,8 +199,8 @@ mod tests {
         assert_eq!(scale.place(Number::from(25)), Some(0.5));
         let scale = Scale::linear(&[Number::ratio(-1, 2), Number::ratio(1, 3)]);
         assert_eq!(names(&scale), ["−0.6", "−0.4", "−0.2", "0", "0.2", "0.4"]);
-        assert_eq!(names(&Scale::linear(&[])), ["0", "1"]);
         assert_eq!(names(&Scale::linear(&[Number::ZERO])), ["0", "1"]);
+        assert_eq!(names(&Scale::linear(&[])), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
     }
 
     #[test]
