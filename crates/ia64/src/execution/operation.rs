@@ -1,6 +1,7 @@
 //! A decoded instruction in the form that the execution loop wants: a function and its operands.
 
 use crate::processor::{Processor, Raised};
+use crate::semantics::Code;
 
 /// Where execution goes after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct MicroOperation {
     pub p1: u8,
     /// Second predicate target.
     pub p2: u8,
+    /// Which of the frequent operations it is, if any.
+    pub(crate) code: Code,
     /// A further small operand: bit position, status field, the predicate of an operation that also acts
     /// when its predicate is false.
     pub extra: u8,
@@ -60,6 +63,7 @@ impl MicroOperation {
             r4: 0,
             p1: 0,
             p2: 0,
+            code: Code::ByPointer,
             extra: 0,
             retired: 0,
             place: 0,

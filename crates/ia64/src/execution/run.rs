@@ -7,6 +7,7 @@ use crate::execution::operation::{Flow, MicroOperation};
 use crate::fault::Fault;
 use crate::memory::HostPage;
 use crate::processor::{Processor, Raised, pending};
+use crate::semantics;
 
 /// Why [`Processor::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +134,7 @@ impl Processor {
             if self.predicates >> (operation.predicate & 63) & 1 == 0 {
                 continue;
             }
-            match (operation.execute)(self, operation) {
+            match semantics::execute(self, operation) {
                 Ok(Flow::Next) => {}
                 Ok(Flow::Branch) => {
                     self.arrive(operation);

@@ -14,6 +14,7 @@ const NEVER: u64 = u64::MAX;
 const GRANULE_MASK: u64 = !((1 << GRANULE_LOG2) - 1);
 
 #[derive(Clone, Copy)]
+#[repr(align(32))]
 struct Entry {
     read: u64,
     write: u64,
@@ -23,19 +24,17 @@ struct Entry {
 
 /// Recently used data pages.
 pub(crate) struct TranslationCache {
-    entries: Box<[Entry; ENTRIES]>,
+    entries: [Entry; ENTRIES],
 }
 
 impl TranslationCache {
     pub(crate) fn new() -> TranslationCache {
         TranslationCache {
-            entries: Box::new(
-                [Entry {
-                    read: NEVER,
-                    write: NEVER,
-                    delta: 0,
-                }; ENTRIES],
-            ),
+            entries: [Entry {
+                read: NEVER,
+                write: NEVER,
+                delta: 0,
+            }; ENTRIES],
         }
     }
 

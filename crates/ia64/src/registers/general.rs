@@ -8,7 +8,8 @@
 /// 128 general registers and their NaT bits.
 #[derive(Clone)]
 pub struct GeneralRegisters {
-    values: [u64; 128],
+    /// By register number; twice as many as there are, so that any byte is a valid index.
+    values: [u64; 256],
     nats: u128,
 }
 
@@ -16,7 +17,7 @@ impl GeneralRegisters {
     /// All registers zero, no NaT.
     pub fn new() -> GeneralRegisters {
         GeneralRegisters {
-            values: [0; 128],
+            values: [0; 256],
             nats: 0,
         }
     }
@@ -24,7 +25,7 @@ impl GeneralRegisters {
     /// The value of a register.
     #[inline(always)]
     pub fn value(&self, register: u8) -> u64 {
-        self.values[usize::from(register & 127)]
+        self.values[usize::from(register)]
     }
 
     /// The NaT bit of a register.
@@ -42,7 +43,7 @@ impl GeneralRegisters {
     /// Writes a register and clears its NaT bit.
     #[inline(always)]
     pub fn set(&mut self, register: u8, value: u64) {
-        self.values[usize::from(register & 127)] = value;
+        self.values[usize::from(register)] = value;
         if self.nats != 0 {
             self.clear_nat(register);
         }
@@ -51,7 +52,7 @@ impl GeneralRegisters {
     /// Writes a register and its NaT bit.
     #[inline]
     pub fn set_with_nat(&mut self, register: u8, value: u64, nat: bool) {
-        self.values[usize::from(register & 127)] = value;
+        self.values[usize::from(register)] = value;
         self.nats = self.nats & !(1 << (register & 127)) | u128::from(nat) << (register & 127);
     }
 

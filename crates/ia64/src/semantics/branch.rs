@@ -38,19 +38,17 @@ pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
 }
 
 /// Takes a relative branch.
-#[inline(always)]
 pub(super) fn branch(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.target = processor.block_start.wrapping_add(operation.immediate);
     Ok(Flow::Branch)
 }
 
-#[inline(always)]
-fn branch_indirect(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn branch_indirect(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.target = processor.branch[usize::from(operation.r2 & 7)] & !15;
     Ok(Flow::Branch)
 }
 
-fn branch_counted_loop(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn branch_counted_loop(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let count = &mut processor.application[usize::from(LC)];
     if *count == 0 {
         return Ok(Flow::Next);
@@ -98,12 +96,12 @@ fn branch_while<const TOP: bool>(processor: &mut Processor, operation: &MicroOpe
     }
 }
 
-fn call(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn call(processor: &mut Processor, operation: &MicroOperation) -> Step {
     link(processor, operation);
     branch(processor, operation)
 }
 
-fn call_indirect(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn call_indirect(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let target = processor.branch[usize::from(operation.r2 & 7)] & !15;
     link(processor, operation);
     processor.target = target;
@@ -121,7 +119,7 @@ fn link(processor: &mut Processor, operation: &MicroOperation) {
     processor.call_frame();
 }
 
-fn return_(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn return_(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let state = processor.application[usize::from(PFS)];
     let level = (state >> pfs::PRIVILEGE_SHIFT) as u8;
     processor.target = processor.branch[usize::from(operation.r2 & 7)] & !15;

@@ -9,121 +9,155 @@ use crate::processor::Processor;
 
 /// Chooses the function and operands of a compare or test.
 pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    let (execute, update, extra_register) = match instruction.operation {
+    let (execute, update) = match instruction.operation {
         Operation::Compare {
             relation,
-            width,
+            width: CompareWidth::DoubleWord,
             update,
             first,
-        } => {
-            let execute = match width {
-                CompareWidth::DoubleWord => compare::<DoubleWord>(relation, update, first),
-                CompareWidth::Word => compare::<Word>(relation, update, first),
-            };
-            (execute, update, None)
-        }
-        Operation::TestBit { relation, update } => {
-            (test::<Bit>(relation, update), update, Some(instruction.position))
-        }
-        Operation::TestNat { relation, update } => (test::<Nat>(relation, update), update, None),
-        Operation::TestFeature { relation, update } => (test::<Feature>(relation, update), update, None),
+        } => (compare::<DoubleWord>(relation, update, first), update),
+        Operation::Compare {
+            relation,
+            width: CompareWidth::Word,
+            update,
+            first,
+        } => (compare::<Word>(relation, update, first), update),
+        Operation::TestBit { relation, update } => (test::<Bit>(relation, update), update),
+        Operation::TestNat { relation, update } => (test::<Nat>(relation, update), update),
+        Operation::TestFeature { relation, update } => (test::<Feature>(relation, update), update),
         _ => return None,
     };
+    let is_unconditional = update == PredicateUpdate::Unconditional;
     if instruction.p1() == instruction.p2() {
-        let predicate = if update == PredicateUpdate::Unconditional {
+        return Some(super::illegal(if is_unconditional {
             0
         } else {
             instruction.predicate()
-        };
-        return Some(super::illegal(predicate));
+        }));
     }
-    let mut operation = if update == PredicateUpdate::Unconditional {
+    let mut operation = if is_unconditional {
         super::always(execute, instruction)
     } else {
         super::fields(execute, instruction)
     };
-    if let Some(position) = extra_register {
-        operation.r4 = position;
+    operation.immediate = clearing_mask(instruction);
+    match instruction.operation {
+        Operation::Compare {
+            first: CompareSource::Immediate,
+            ..
+        } => operation.r2 = instruction.immediate as u8,
+        Operation::Compare {
+            first: CompareSource::Zero,
+            ..
+        } => operation.r2 = 0,
+        Operation::TestBit { .. } => operation.r4 = instruction.position,
+        Operation::TestFeature { .. } => operation.r4 = instruction.immediate as u8,
+        _ => {}
     }
     Some(operation)
 }
 
 /// How a result writes the two predicates.
-trait Update {
-    fn update(processor: &mut Processor, operation: &MicroOperation, result: bool, nat: bool);
+///
+/// A compare's immediate is the mask that clears its targets, p0 excepted, so that p0 stays one whatever is
+/// written.
+pub(super) trait Update {
+    fn update(predicates: u64, operation: &MicroOperation, result: bool) -> u64;
+    /// The targets when a source is NaT.
+    fn update_nat(predicates: u64, operation: &MicroOperation) -> u64;
     /// Whether the targets are cleared, and nothing else happens, when the qualifying predicate is false.
     const UNCONDITIONAL: bool = false;
 }
 
-struct Normal;
-struct Unconditional;
-struct And;
-struct Or;
-struct OrAndComplement;
+pub(super) struct Normal;
+pub(super) struct Unconditional;
+pub(super) struct And;
+pub(super) struct Or;
+pub(super) struct OrAndComplement;
 
-/// Writes both predicates; p0 stays one.
+/// The mask that clears both targets but p0.
+fn clearing_mask(instruction: &Instruction) -> u64 {
+    !(1 << instruction.p1() | 1 << instruction.p2()) | 1
+}
+
+/// p1 becomes the result, p2 its complement.
 #[inline(always)]
-pub(super) fn write_predicates(
-    processor: &mut Processor,
-    operation: &MicroOperation,
-    first: bool,
-    second: bool,
-) {
-    let (p1, p2) = (operation.p1 & 63, operation.p2 & 63);
-    let cleared = processor.predicates & !(1 << p1 | 1 << p2);
-    processor.predicates = cleared | u64::from(first) << p1 | u64::from(second) << p2 | 1;
+fn complementary(predicates: u64, operation: &MicroOperation, result: bool) -> u64 {
+    let set = if result { operation.p1 } else { operation.p2 };
+    predicates & operation.immediate | 1 << (set & 63)
 }
 
 impl Update for Normal {
     #[inline(always)]
-    fn update(processor: &mut Processor, operation: &MicroOperation, result: bool, nat: bool) {
-        write_predicates(processor, operation, result & !nat, !result & !nat);
+    fn update(predicates: u64, operation: &MicroOperation, result: bool) -> u64 {
+        complementary(predicates, operation, result)
+    }
+    fn update_nat(predicates: u64, operation: &MicroOperation) -> u64 {
+        predicates & operation.immediate
     }
 }
 
 impl Update for Unconditional {
     #[inline(always)]
-    fn update(processor: &mut Processor, operation: &MicroOperation, result: bool, nat: bool) {
-        write_predicates(processor, operation, result & !nat, !result & !nat);
+    fn update(predicates: u64, operation: &MicroOperation, result: bool) -> u64 {
+        complementary(predicates, operation, result)
+    }
+    fn update_nat(predicates: u64, operation: &MicroOperation) -> u64 {
+        predicates & operation.immediate
     }
     const UNCONDITIONAL: bool = true;
 }
 
 impl Update for And {
     #[inline(always)]
-    fn update(processor: &mut Processor, operation: &MicroOperation, result: bool, nat: bool) {
-        if nat || !result {
-            write_predicates(processor, operation, false, false);
+    fn update(predicates: u64, operation: &MicroOperation, result: bool) -> u64 {
+        if result {
+            predicates
+        } else {
+            predicates & operation.immediate
         }
+    }
+    fn update_nat(predicates: u64, operation: &MicroOperation) -> u64 {
+        predicates & operation.immediate
     }
 }
 
 impl Update for Or {
     #[inline(always)]
-    fn update(processor: &mut Processor, operation: &MicroOperation, result: bool, nat: bool) {
-        if result && !nat {
-            write_predicates(processor, operation, true, true);
+    fn update(predicates: u64, operation: &MicroOperation, result: bool) -> u64 {
+        if result {
+            predicates | !operation.immediate
+        } else {
+            predicates
         }
+    }
+    fn update_nat(predicates: u64, _: &MicroOperation) -> u64 {
+        predicates
     }
 }
 
 impl Update for OrAndComplement {
     #[inline(always)]
-    fn update(processor: &mut Processor, operation: &MicroOperation, result: bool, nat: bool) {
-        if result && !nat {
-            write_predicates(processor, operation, true, false);
+    fn update(predicates: u64, operation: &MicroOperation, result: bool) -> u64 {
+        if result {
+            predicates & operation.immediate | 1 << (operation.p1 & 63)
+        } else {
+            predicates
         }
+    }
+    fn update_nat(predicates: u64, _: &MicroOperation) -> u64 {
+        predicates
     }
 }
 
 /// The operand width of a compare.
-trait Width {
+pub(super) trait Width {
     fn signed(value: u64) -> i64;
     fn unsigned(value: u64) -> u64;
 }
 
-struct Word;
-struct DoubleWord;
+pub(super) struct Word;
+pub(super) struct DoubleWord;
 
 impl Width for Word {
     #[inline(always)]
@@ -148,13 +182,13 @@ impl Width for DoubleWord {
 }
 
 /// A relation between two operands.
-trait Relate {
+pub(super) trait Relate {
     fn relate<W: Width>(a: u64, b: u64) -> bool;
 }
 
 macro_rules! relations {
     ($($name:ident = |$width:ident, $a:ident, $b:ident| $result:expr;)+) => {$(
-        struct $name;
+        pub(super) struct $name;
         impl Relate for $name {
             #[inline(always)]
             fn relate<$width: Width>($a: u64, $b: u64) -> bool {
@@ -202,43 +236,38 @@ fn compare<W: Width>(relation: Relation, update: PredicateUpdate, first: Compare
     }
 }
 
-fn compare_registers<W: Width, R: Relate, U: Update>(
+pub(super) fn compare_registers<W: Width, R: Relate, U: Update>(
     processor: &mut Processor,
     operation: &MicroOperation,
 ) -> Step {
-    if is_annulled::<U>(processor, operation) {
-        return Ok(Flow::Next);
-    }
     let registers = &processor.general;
     let result = R::relate::<W>(registers.value(operation.r2), registers.value(operation.r3));
     let nat = registers.any_nat() && (registers.nat(operation.r2) || registers.nat(operation.r3));
-    U::update(processor, operation, result, nat);
-    Ok(Flow::Next)
+    Ok(finish::<U>(processor, operation, result, nat))
 }
 
-/// The first operand is the immediate, which is zero for a compare with r0.
-fn compare_immediate<W: Width, R: Relate, U: Update>(
+/// The first operand is the immediate, which fits in `r2`; it is zero for a compare with r0.
+pub(super) fn compare_immediate<W: Width, R: Relate, U: Update>(
     processor: &mut Processor,
     operation: &MicroOperation,
 ) -> Step {
-    if is_annulled::<U>(processor, operation) {
-        return Ok(Flow::Next);
-    }
     let registers = &processor.general;
-    let result = R::relate::<W>(operation.immediate, registers.value(operation.r3));
+    let result = R::relate::<W>(operation.r2 as i8 as u64, registers.value(operation.r3));
     let nat = registers.any_nat() && registers.nat(operation.r3);
-    U::update(processor, operation, result, nat);
-    Ok(Flow::Next)
+    Ok(finish::<U>(processor, operation, result, nat))
 }
 
-/// Clears the targets of an unconditional operation whose qualifying predicate is false.
+/// Writes the targets, or clears them if the operation is unconditional and its predicate false.
 #[inline(always)]
-fn is_annulled<U: Update>(processor: &mut Processor, operation: &MicroOperation) -> bool {
-    let annulled = U::UNCONDITIONAL && !processor.predicate(operation.extra);
-    if annulled {
-        write_predicates(processor, operation, false, false);
-    }
-    annulled
+fn finish<U: Update>(processor: &mut Processor, operation: &MicroOperation, result: bool, nat: bool) -> Flow {
+    processor.predicates = if U::UNCONDITIONAL && !processor.predicate(operation.extra) {
+        processor.predicates & operation.immediate
+    } else if nat {
+        U::update_nat(processor.predicates, operation)
+    } else {
+        U::update(processor.predicates, operation, result)
+    };
+    Flow::Next
 }
 
 /// What a test looks at: the bit, and whether the source was NaT.
@@ -298,10 +327,6 @@ fn test_bit<S: Subject, U: Update, const WANTED: bool>(
     processor: &mut Processor,
     operation: &MicroOperation,
 ) -> Step {
-    if is_annulled::<U>(processor, operation) {
-        return Ok(Flow::Next);
-    }
     let (bit, nat) = S::bit(processor, operation);
-    U::update(processor, operation, bit == WANTED, nat);
-    Ok(Flow::Next)
+    Ok(finish::<U>(processor, operation, bit == WANTED, nat))
 }

@@ -159,7 +159,7 @@ pub(super) fn from_one(
 /// Operations of r2 and r3.
 macro_rules! of_two {
     ($($name:ident = |$a:ident, $b:ident, $operation:ident| $result:expr;)+) => {$(
-        fn $name(processor: &mut Processor, $operation: &MicroOperation) -> Step {
+        pub(super) fn $name(processor: &mut Processor, $operation: &MicroOperation) -> Step {
             let $a = processor.general.value($operation.r2);
             let $b = processor.general.value($operation.r3);
             from_two(processor, $operation, $result)
@@ -170,7 +170,7 @@ macro_rules! of_two {
 /// Operations of r3 and the immediate.
 macro_rules! of_third {
     ($($name:ident = |$b:ident, $operation:ident| $result:expr;)+) => {$(
-        fn $name(processor: &mut Processor, $operation: &MicroOperation) -> Step {
+        pub(super) fn $name(processor: &mut Processor, $operation: &MicroOperation) -> Step {
             let $b = processor.general.value($operation.r3);
             from_one(processor, $operation, $operation.r3, $result)
         }
@@ -180,7 +180,7 @@ macro_rules! of_third {
 /// Operations of r2 and the immediate.
 macro_rules! of_second {
     ($($name:ident = |$a:ident, $operation:ident| $result:expr;)+) => {$(
-        fn $name(processor: &mut Processor, $operation: &MicroOperation) -> Step {
+        pub(super) fn $name(processor: &mut Processor, $operation: &MicroOperation) -> Step {
             let $a = processor.general.value($operation.r2);
             from_one(processor, $operation, $operation.r2, $result)
         }
@@ -248,7 +248,7 @@ fn pointer(sum: u64, base: u64) -> u64 {
     sum & 0xffff_ffff | (base >> 30 & 3) << 61
 }
 
-fn move_immediate(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn move_immediate(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.general.set(operation.r1, operation.immediate);
     Ok(Flow::Next)
 }

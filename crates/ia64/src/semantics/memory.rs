@@ -153,11 +153,11 @@ fn load_by_kind<V: Value>(kind: LoadKind, update: BaseUpdate) -> Execute {
 }
 
 /// What a load does beside loading.
-trait Kind {
+pub(super) trait Kind {
     fn load<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step;
 }
 
-struct Plain;
+pub(super) struct Plain;
 struct Acquire;
 struct Advanced;
 struct Fill;
@@ -265,7 +265,7 @@ fn store_by_kind<V: Value>(kind: StoreKind, update: BaseUpdate) -> Execute {
     }
 }
 
-fn store<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn store<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let address = address(processor, operation, isr::WRITE)?;
     let value = stored(processor, operation, isr::WRITE)?;
     processor.store::<V>(address, value)?;

@@ -12,6 +12,7 @@
 mod branch;
 mod compare;
 mod float;
+mod frequent;
 mod integer;
 mod memory;
 mod moves;
@@ -23,6 +24,7 @@ use crate::encoding::{BaseUpdate, BranchKind, Instruction, Operation, Target};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::fault::Fault;
 use crate::processor::Processor;
+pub(crate) use frequent::{Code, execute};
 
 /// The families; each answers for the operations it knows.
 const FAMILIES: &[fn(&Instruction) -> Option<MicroOperation>] = &[
@@ -50,6 +52,7 @@ pub(crate) fn lower(instruction: &Instruction, slot: u8, bundle_offset: u64) -> 
     if is_relative_branch(&instruction.operation) {
         operation.immediate = operation.immediate.wrapping_add(bundle_offset);
     }
+    operation.code = Code::of(operation.execute);
     operation
 }
 

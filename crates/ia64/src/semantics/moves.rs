@@ -47,7 +47,11 @@ fn lower_application(instruction: &Instruction) -> MicroOperation {
     let execute: Execute = match instruction.operation {
         Operation::MoveToApplication {
             value: Source::Register,
-        } => to_application,
+        } => match register {
+            application::PFS => to_previous_function_state,
+            application::CCV | application::UNAT | application::LC => to_plain_application,
+            _ => to_application,
+        },
         Operation::MoveToApplication {
             value: Source::Immediate,
         } => to_application_immediate,
@@ -74,12 +78,12 @@ fn source(processor: &mut Processor, operation: &MicroOperation) -> Result<u64, 
     Ok(processor.general.value(operation.r2))
 }
 
-fn to_branch(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn to_branch(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.branch[usize::from(operation.r1 & 7)] = source(processor, operation)?;
     Ok(Flow::Next)
 }
 
-fn from_branch(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn from_branch(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor
         .general
         .set(operation.r1, processor.branch[usize::from(operation.r2 & 7)]);
@@ -122,7 +126,7 @@ fn from_ip(processor: &mut Processor, operation: &MicroOperation) -> Step {
 }
 
 /// Application registers that anyone may read at any time.
-fn from_plain_application(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn from_plain_application(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.general.set(
         operation.r1,
         processor.application[usize::from(operation.r3 & 127)],
@@ -153,6 +157,22 @@ fn to_application(processor: &mut Processor, operation: &MicroOperation) -> Step
     write_application(processor, operation, value)
 }
 
+/// Application registers that anyone may write with any value.
+pub(super) fn to_plain_application(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    processor.application[usize::from(operation.r3 & 127)] = source(processor, operation)?;
+    Ok(Flow::Next)
+}
+
+/// PFS, which every function restores.
+pub(super) fn to_previous_function_state(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    let value = source(processor, operation)?;
+    if value & !previous_function_state::IMPLEMENTED != 0 {
+        return Err(processor.raise(Fault::reserved_register_field()));
+    }
+    processor.application[usize::from(application::PFS)] = value;
+    Ok(Flow::Next)
+}
+
 fn to_application_immediate(processor: &mut Processor, operation: &MicroOperation) -> Step {
     write_application(processor, operation, operation.immediate)
 }
@@ -169,9 +189,6 @@ fn write_application(processor: &mut Processor, operation: &MicroOperation, valu
             Some(Fault::privileged_register())
         }
         application::RSC if value & !rsc::IMPLEMENTED != 0 => Some(Fault::reserved_register_field()),
-        application::PFS if value & !previous_function_state::IMPLEMENTED != 0 => {
-            Some(Fault::reserved_register_field())
-        }
         application::FPSR if StatusRegister::new(value).is_err() => Some(Fault::reserved_register_field()),
         _ => None,
     };
