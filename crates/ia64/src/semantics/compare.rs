@@ -75,6 +75,18 @@ pub(super) struct And;
 pub(super) struct Or;
 pub(super) struct OrAndComplement;
 
+/// Writes both predicate targets of an operation whose immediate is no clearing mask.
+#[inline(always)]
+pub(super) fn write_predicates(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+    first: bool,
+    second: bool,
+) {
+    processor.set_predicate(operation.p1, first);
+    processor.set_predicate(operation.p2, second);
+}
+
 /// The mask that clears both targets but p0.
 fn clearing_mask(instruction: &Instruction) -> u64 {
     !(1 << instruction.p1() | 1 << instruction.p2()) | 1
