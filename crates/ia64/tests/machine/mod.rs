@@ -1,0 +1,127 @@
+//! A processor on a page of code and a page of data, for tests that run single instructions.
+
+use std::sync::Arc;
+
+use sidestep_ia64::encoding::{Bundle, Form, Template, UnitClass};
+use sidestep_ia64::{Access, AddressSpace, Exit, Fault, HostPage, Processor, Refusal, VirtualAddress};
+
+/// Where the code stands.
+pub const CODE: u64 = 0x1_0000;
+/// Where the data stands; the page behind it is not mapped.
+pub const DATA: u64 = 0x2_0000;
+
+const PAGE: usize = 4096;
+const NOPS: [&str; 3] = ["nop.m", "nop.f", "nop.i"];
+/// Template of memory, floating-point and integer slots with a stop behind them.
+const MFI_STOP: u8 = 0x0D;
+
+#[repr(C, align(4096))]
+struct Page([u8; PAGE]);
+
+struct Pages {
+    code: *mut Page,
+    data: *mut Page,
+}
+
+// SAFETY: the pages are leaked, so the pointers stay valid; only the processor of one test uses them.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+// SAFETY: the pages live as long as the program.
+unsafe impl AddressSpace for Pages {
+    fn resolve(&self, address: VirtualAddress, access: Access) -> Result<HostPage, Refusal> {
+        let start = address.0 & !(PAGE as u64 - 1);
+        let (host, executable) = match start {
+            CODE => (self.code, true),
+            DATA => (self.data, false),
+            _ => return Err(Refusal::NotPresent),
+        };
+        if access.writes() && executable {
+            return Err(Refusal::AccessRights);
+        }
+        Ok(HostPage {
+            start: VirtualAddress(start),
+            size_log2: 12,
+            host: host.cast(),
+            readable: true,
+            writable: !executable,
+            executable,
+        })
+    }
+}
+
+/// The processor with its memory.
+pub struct Machine {
+    pub processor: Processor,
+    code: *mut Page,
+    data: *mut Page,
+}
+
+/// An instruction: mnemonic without hints, qualifying predicate, operand values as written. Of several forms the last
+/// one is meant: an immediate rather than a register, a floating-point register rather than a general one.
+pub type Line<'a> = (&'a str, u8, &'a [i64]);
+
+impl Machine {
+    pub fn new() -> Self {
+        let page = || Box::into_raw(Box::new(Page([0; PAGE])));
+        let (code, data) = (page(), page());
+        let mut processor = Processor::new(Arc::new(Pages { code, data }));
+        processor.predicates = !0;
+        Self {
+            processor,
+            code,
+            data,
+        }
+    }
+
+    /// Runs instructions, one in a bundle, until control reaches the end behind them or one faults or traps.
+    pub fn run(&mut self, lines: &[Line]) -> Result<(), Fault> {
+        for (index, line) in lines.iter().enumerate() {
+            let bundle = bundle(*line).to_bytes();
+            // SAFETY: the page is leaked and no processor runs; the lines of a test fit into it.
+            unsafe { (&mut (*self.code).0)[index * 16..index * 16 + 16].copy_from_slice(&bundle) };
+        }
+        let end = CODE + lines.len() as u64 * 16;
+        // SAFETY: as above. All zeros are a break in the first slot.
+        unsafe { (&mut (*self.code).0)[lines.len() * 16..].fill(0) };
+        self.processor.flush_translations();
+        self.processor.set_instruction_pointer(CODE, 0);
+        match self.processor.run(u64::MAX) {
+            Exit::Fault(_) if self.processor.instruction_pointer() == (end, 0) => Ok(()),
+            Exit::Fault(fault) => Err(fault),
+            exit => unreachable!("{exit:?}"),
+        }
+    }
+
+    /// The bytes at the beginning of the data page.
+    pub fn data(&mut self) -> &mut [u8] {
+        // SAFETY: the page is leaked and no processor runs while the reference lives.
+        unsafe { &mut (*self.data).0 }
+    }
+}
+
+fn bundle((mnemonic, predicate, values): Line) -> Bundle {
+    let form = Form::named(mnemonic)
+        .filter(|form| form.operands.len() == values.len())
+        .last()
+        .unwrap_or_else(|| panic!("no form {mnemonic} of {} operands", values.len()));
+    let encoded = form
+        .encode(predicate, values, &[])
+        .unwrap_or_else(|error| panic!("{mnemonic}: {error}"));
+    let mut slots = NOPS.map(|nop| {
+        Form::named(nop)
+            .next()
+            .unwrap()
+            .encode(0, &[0], &[])
+            .unwrap()
+            .slot
+    });
+    let slot = match form.class {
+        UnitClass::M | UnitClass::A => 0,
+        UnitClass::F => 1,
+        class => panic!("{class:?} instructions have no slot here"),
+    };
+    slots[slot] = encoded.slot;
+    Bundle::new(Template::new(MFI_STOP), slots)
+}
