@@ -1,5 +1,6 @@
 //! An experiment written against the public interface alone.
 
+#[allow(dead_code)] // Each test uses some of the samples.
 mod sample;
 
 use std::sync::atomic::AtomicBool;

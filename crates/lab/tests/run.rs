@@ -1,5 +1,6 @@
 //! Running experiments: side by side, repeated, kept, contained, interrupted.
 
+#[allow(dead_code)] // Each test uses some of the samples.
 mod sample;
 
 use std::fs;

@@ -1,6 +1,8 @@
 //! A complete small experiment: what to copy when writing one. Handing over a packet to each of several guests, by
 //! signalling all guests that share a bit of a register or by naming the one that is meant.
 
+pub mod gallery;
+
 use std::time::Duration;
 
 use sidestep_lab::{

@@ -49,7 +49,12 @@ pub(super) fn points(comparison: &Comparison) -> Markup {
                         tr {
                             (coordinates(row))
                             @for quantity in [Quantity::Baseline, Quantity::Sidestep, Quantity::Ratio] {
-                                td.number { (words::measured(row, quantity)) }
+                                td.number {
+                                    (words::show_or_none(row.quantity(quantity)))
+                                    @if let Some(median) = row.spread.and_then(|spread| spread.of(quantity)) {
+                                        div.interval { (words::show(median.low)) " to " (words::show(median.high)) }
+                                    }
+                                }
                             }
                             td.number {
                                 @for stated in &row.stated {

@@ -18,22 +18,17 @@ const LEGEND_LINE: f64 = 19.0;
 const RIGHT: f64 = 16.0;
 const AXIS_HEIGHT: f64 = 48.0;
 
-/// Where the plot lies in the picture.
-struct Frame {
+/// A chart's plot: where it lies in the picture, its scales and what it shows.
+struct Plot<'a> {
     left: f64,
     top: f64,
     right: f64,
     bottom: f64,
-}
-
-impl Frame {
-    fn x(&self, share: f64) -> f64 {
-        self.left + share * (self.right - self.left)
-    }
-
-    fn y(&self, share: f64) -> f64 {
-        self.bottom - share * (self.bottom - self.top)
-    }
+    horizontal: Scale,
+    vertical: Scale,
+    figure: &'a Figure,
+    all: &'a [Series],
+    groups: usize,
 }
 
 /// A chart of a comparison; `None` if there is nothing to show.
@@ -42,37 +37,33 @@ pub fn draw(comparison: &Comparison, figure: &Figure) -> Option<Markup> {
     if all.is_empty() {
         return None;
     }
-    let marks = || all.iter().flat_map(|series| &series.marks);
-    let (horizontal, vertical) = (horizontal(&all, figure), vertical(&all, figure));
-    let has_stated = marks().any(|mark| mark.stated.is_some());
-    let legend = legend(&all, groups, has_stated, figure);
-
-    let widest = vertical
-        .ticks
-        .iter()
+    let legend = legend(&all, groups, figure);
+    let vertical = vertical(&all, figure);
+    let widest = (vertical.ticks.iter())
         .map(|(_, name)| text_width(name))
         .fold(0.0, f64::max);
     let top = TITLE_HEIGHT + legend.height + 14.0;
-    let frame = Frame {
+    let plot = Plot {
         left: widest + 34.0,
         top,
         right: WIDTH - RIGHT,
         bottom: top + PLOT_HEIGHT,
+        horizontal: horizontal(&all, figure),
+        vertical,
+        figure,
+        all: &all,
+        groups,
     };
     let content = html! {
         text class="heading" x="4" y="17" { (figure.title) }
         (legend.drawn)
-        (axes(&frame, &horizontal, &vertical, figure))
-        @if figure.y == Measure::Ratio && let Some(even) = vertical.place(Number::ONE) {
-            line class="even" x1=(Length(frame.left)) x2=(Length(frame.right))
-                y1=(Length(frame.y(even))) y2=(Length(frame.y(even))) {}
-        }
+        (plot.axes())
+        (plot.even())
         @for (index, series) in all.iter().enumerate() {
-            @if figure.bars { (bars(&frame, &horizontal, &vertical, &all, index, groups)) }
-            @else { (line(&frame, &horizontal, &vertical, series, groups, figure)) }
+            @if figure.bars { (plot.bars(index, series)) } @else { (plot.line(series)) }
         }
     };
-    Some(picture(figure.title, WIDTH, frame.bottom + AXIS_HEIGHT, content))
+    Some(picture(figure.title, WIDTH, plot.bottom + AXIS_HEIGHT, content))
 }
 
 fn horizontal(all: &[Series], figure: &Figure) -> Scale {
@@ -145,46 +136,6 @@ fn with_unit(label: &str, unit: &str) -> String {
     }
 }
 
-fn axes(frame: &Frame, horizontal: &Scale, vertical: &Scale, figure: &Figure) -> Markup {
-    let middle = (frame.top + frame.bottom) / 2.0;
-    let y_label = match figure.y {
-        Measure::Ratio if figure.y_unit.is_empty() => format!("{} (×)", figure.y_label),
-        _ => with_unit(figure.y_label, figure.y_unit),
-    };
-    // Names that would run into each other are drawn slanting.
-    let share = (frame.right - frame.left) / horizontal.ticks.len().max(1) as f64;
-    let slanting = horizontal
-        .ticks
-        .iter()
-        .any(|(_, name)| text_width(name) > share + 2.0);
-    html! {
-        g class="y-axis" {
-            @for (position, name) in &vertical.ticks {
-                line class="grid" x1=(Length(frame.left)) x2=(Length(frame.right))
-                    y1=(Length(frame.y(*position))) y2=(Length(frame.y(*position))) {}
-                text class="minor" x=(Length(frame.left - 6.0)) y=(Length(frame.y(*position) + 4.0)) text-anchor="end" { (name) }
-            }
-            text class="axis-label" text-anchor="middle" transform={ "translate(14 " (Length(middle)) ") rotate(-90)" } { (y_label) }
-        }
-        g class="x-axis" {
-            line class="axis" x1=(Length(frame.left)) x2=(Length(frame.right))
-                y1=(Length(frame.bottom)) y2=(Length(frame.bottom)) {}
-            @for (position, name) in &horizontal.ticks {
-                @let x = frame.x(*position);
-                line class="axis" x1=(Length(x)) x2=(Length(x)) y1=(Length(frame.bottom)) y2=(Length(frame.bottom + 4.0)) {}
-                @if slanting {
-                    text class="minor" text-anchor="end"
-                        transform={ "translate(" (Length(x + 4.0)) " " (Length(frame.bottom + 15.0)) ") rotate(-18)" } { (name) }
-                } @else {
-                    text class="minor" x=(Length(x)) y=(Length(frame.bottom + 18.0)) text-anchor="middle" { (name) }
-                }
-            }
-            text class="axis-label" x=(Length((frame.left + frame.right) / 2.0)) y=(Length(frame.bottom + 40.0))
-                text-anchor="middle" { (with_unit(figure.x.label, figure.x.unit)) }
-        }
-    }
-}
-
 /// The classes of a series: its colour and its side.
 fn classes(series: &Series, groups: usize) -> String {
     let side = match series.quantity {
@@ -198,109 +149,148 @@ fn classes(series: &Series, groups: usize) -> String {
     }
 }
 
-fn place_x(horizontal: &Scale, mark: &Mark, figure: &Figure) -> Option<f64> {
-    match number(&mark.x, figure).and_then(|number| horizontal.place(number)) {
-        Some(share) => Some(share),
-        None => horizontal.place_name(&name(&mark.x, figure)),
+impl Plot<'_> {
+    fn x(&self, share: f64) -> f64 {
+        self.left + share * (self.right - self.left)
     }
-}
 
-fn line(
-    frame: &Frame,
-    horizontal: &Scale,
-    vertical: &Scale,
-    series: &Series,
-    groups: usize,
-    figure: &Figure,
-) -> Markup {
-    let classes = classes(series, groups);
-    let mut placed: Vec<(f64, f64, &Mark)> = (series.marks.iter())
-        .filter_map(|mark| {
-            let x = frame.x(place_x(horizontal, mark, figure)?);
-            Some((x, frame.y(vertical.place(mark.y)?), mark))
-        })
-        .collect();
-    placed.sort_by(|one, other| one.0.total_cmp(&other.0));
-    html! {
-        g class=(classes) {
-            @if placed.len() > 1 {
-                polyline class={ "line " (classes) } points={
-                    @for (x, y, _) in &placed { (Length(*x)) "," (Length(*y)) " " }
-                } {}
+    fn y(&self, share: f64) -> f64 {
+        self.bottom - share * (self.bottom - self.top)
+    }
+
+    /// How wide the share of one name on the horizontal axis is.
+    fn share(&self) -> f64 {
+        (self.right - self.left) / self.horizontal.ticks.len().max(1) as f64
+    }
+
+    /// Where a mark stands along the horizontal axis.
+    fn x_of(&self, mark: &Mark) -> Option<f64> {
+        let share = number(&mark.x, self.figure)
+            .and_then(|number| self.horizontal.place(number))
+            .or_else(|| self.horizontal.place_name(&name(&mark.x, self.figure)))?;
+        Some(self.x(share))
+    }
+
+    /// How high a number stands.
+    fn y_of(&self, number: Number) -> Option<f64> {
+        Some(self.y(self.vertical.place(number)?.clamp(0.0, 1.0)))
+    }
+
+    fn axes(&self) -> Markup {
+        let middle = (self.top + self.bottom) / 2.0;
+        let y_label = match self.figure.y {
+            Measure::Ratio if self.figure.y_unit.is_empty() => format!("{} (×)", self.figure.y_label),
+            _ => with_unit(self.figure.y_label, self.figure.y_unit),
+        };
+        // Names that would run into each other are drawn slanting.
+        let slanting = (self.horizontal.ticks.iter()).any(|(_, name)| text_width(name) > self.share() + 2.0);
+        html! {
+            g class="y-axis" {
+                @for (position, name) in &self.vertical.ticks {
+                    @let y = self.y(*position);
+                    line class="grid" x1=(Length(self.left)) x2=(Length(self.right)) y1=(Length(y)) y2=(Length(y)) {}
+                    text class="minor" x=(Length(self.left - 6.0)) y=(Length(y + 4.0)) text-anchor="end" { (name) }
+                }
+                text class="axis-label" text-anchor="middle"
+                    transform={ "translate(14 " (Length(middle)) ") rotate(-90)" } { (y_label) }
             }
-            @for (x, y, mark) in &placed {
-                (interval(frame, vertical, *x, mark, &classes))
-                circle class={ "mark " (classes) } cx=(Length(*x)) cy=(Length(*y)) r="3.5" {}
-                (stated(frame, vertical, *x, mark))
+            g class="x-axis" {
+                line class="axis" x1=(Length(self.left)) x2=(Length(self.right))
+                    y1=(Length(self.bottom)) y2=(Length(self.bottom)) {}
+                @for (position, name) in &self.horizontal.ticks {
+                    @let x = self.x(*position);
+                    line class="axis" x1=(Length(x)) x2=(Length(x))
+                        y1=(Length(self.bottom)) y2=(Length(self.bottom + 4.0)) {}
+                    @if slanting {
+                        text class="minor" text-anchor="end"
+                            transform={ "translate(" (Length(x + 4.0)) " " (Length(self.bottom + 15.0)) ") rotate(-18)" } { (name) }
+                    } @else {
+                        text class="minor" x=(Length(x)) y=(Length(self.bottom + 18.0)) text-anchor="middle" { (name) }
+                    }
+                }
+                text class="axis-label" x=(Length((self.left + self.right) / 2.0)) y=(Length(self.bottom + 40.0))
+                    text-anchor="middle" { (with_unit(self.figure.x.label, self.figure.x.unit)) }
             }
         }
     }
-}
 
-fn bars(
-    frame: &Frame,
-    horizontal: &Scale,
-    vertical: &Scale,
-    all: &[Series],
-    index: usize,
-    groups: usize,
-) -> Markup {
-    let series = &all[index];
-    let classes = classes(series, groups);
-    let share = (frame.right - frame.left) / horizontal.ticks.len().max(1) as f64;
-    let width = (share * 0.8 / all.len() as f64).min(46.0);
-    let offset = (index as f64 - all.len() as f64 / 2.0) * width;
-    let floor = frame.y(vertical.place(Number::ZERO).unwrap_or(0.0));
-    html! {
-        g {
-            @for mark in &series.marks {
-                @if let (Some(x), Some(y)) = (position_of(horizontal, mark), vertical.place(mark.y)) {
-                    @let (x, y) = (frame.x(x) + offset, frame.y(y));
-                    rect class={ "bar " (classes) } x=(Length(x + 1.0)) width=(Length(width - 2.0))
-                        y=(Length(y.min(floor))) height=(Length((y - floor).abs())) {}
-                    (interval(frame, vertical, x + width / 2.0, mark, "axis"))
-                    (stated(frame, vertical, x + width / 2.0, mark))
+    /// The line on which the sidestep neither gains nor loses.
+    fn even(&self) -> Markup {
+        html! {
+            @if self.figure.y == Measure::Ratio && let Some(y) = self.y_of(Number::ONE) {
+                line class="even" x1=(Length(self.left)) x2=(Length(self.right)) y1=(Length(y)) y2=(Length(y)) {}
+            }
+        }
+    }
+
+    fn line(&self, series: &Series) -> Markup {
+        let classes = classes(series, self.groups);
+        let mut placed: Vec<(f64, f64, &Mark)> = (series.marks.iter())
+            .filter_map(|mark| Some((self.x_of(mark)?, self.y_of(mark.y)?, mark)))
+            .collect();
+        placed.sort_by(|one, other| one.0.total_cmp(&other.0));
+        html! {
+            g class=(classes) {
+                @if placed.len() > 1 {
+                    polyline class={ "line " (classes) } points={
+                        @for (x, y, _) in &placed { (Length(*x)) "," (Length(*y)) " " }
+                    } {}
+                }
+                @for (x, y, mark) in &placed {
+                    (self.interval(*x, mark, &classes))
+                    circle class={ "mark " (classes) } cx=(Length(*x)) cy=(Length(*y)) r="3.5" {}
+                    (self.stated(*x, mark))
                 }
             }
         }
     }
-}
 
-fn position_of(horizontal: &Scale, mark: &Mark) -> Option<f64> {
-    let shown = match mark.x.number() {
-        Some(number) => crate::report::words::show(number),
-        None => mark.x.to_string(),
-    };
-    horizontal.place_name(&shown)
-}
+    fn bars(&self, index: usize, series: &Series) -> Markup {
+        let classes = classes(series, self.groups);
+        let count = self.all.len() as f64;
+        let width = (self.share() * 0.8 / count).min(46.0);
+        let offset = (index as f64 - count / 2.0) * width;
+        let floor = self.y_of(Number::ZERO).unwrap_or(self.bottom);
+        html! {
+            @for mark in &series.marks {
+                @if let (Some(x), Some(y)) = (self.x_of(mark), self.y_of(mark.y)) {
+                    @let x = x + offset;
+                    rect class={ "bar " (classes) } x=(Length(x + 1.0)) width=(Length(width - 2.0))
+                        y=(Length(y.min(floor))) height=(Length((y - floor).abs())) {}
+                    (self.interval(x + width / 2.0, mark, "axis"))
+                    (self.stated(x + width / 2.0, mark))
+                }
+            }
+        }
+    }
 
-fn interval(frame: &Frame, vertical: &Scale, x: f64, mark: &Mark, classes: &str) -> Markup {
-    let ends = (mark.interval).and_then(|(low, high)| Some((vertical.place(low)?, vertical.place(high)?)));
-    html! {
-        @if let Some((low, high)) = ends {
-            line class={ "interval " (classes) } x1=(Length(x)) x2=(Length(x)) y1=(Length(frame.y(low))) y2=(Length(frame.y(high))) {}
+    fn interval(&self, x: f64, mark: &Mark, classes: &str) -> Markup {
+        let ends = (mark.interval).and_then(|(low, high)| Some((self.y_of(low)?, self.y_of(high)?)));
+        html! {
+            @if let Some((low, high)) = ends {
+                line class={ "interval " (classes) } x1=(Length(x)) x2=(Length(x)) y1=(Length(low)) y2=(Length(high)) {}
+            }
+        }
+    }
+
+    /// The paper's value as a diamond, with its tolerance.
+    fn stated(&self, x: f64, mark: &Mark) -> Markup {
+        let placed = (mark.stated).and_then(|(value, tolerance)| Some((value, tolerance, self.y_of(value)?)));
+        html! {
+            @if let Some((value, tolerance, y)) = placed {
+                @if let (Some(low), Some(high)) = (self.y_of(value - tolerance), self.y_of(value + tolerance)) {
+                    line class="tolerance" x1=(Length(x)) x2=(Length(x)) y1=(Length(low)) y2=(Length(high)) {}
+                }
+                (diamond(x, y, html! { title { "paper: " (crate::report::words::show(value)) } }))
+            }
         }
     }
 }
 
-/// The paper's value as a diamond, with its tolerance.
-fn stated(frame: &Frame, vertical: &Scale, x: f64, mark: &Mark) -> Markup {
-    let Some((value, place)) = mark
-        .stated
-        .and_then(|(value, _)| Some((value, vertical.place(value)?)))
-    else {
-        return Markup::default();
-    };
-    let tolerance = mark.stated.map_or(Number::ZERO, |(_, tolerance)| tolerance);
-    let reach = |end: Number| vertical.place(end).map(|share| frame.y(share.clamp(0.0, 1.0)));
-    let y = frame.y(place);
+/// The mark of a paper's value.
+fn diamond(x: f64, y: f64, inside: Markup) -> Markup {
     html! {
-        @if let (Some(low), Some(high)) = (reach(value - tolerance), reach(value + tolerance)) {
-            line class="tolerance" x1=(Length(x)) x2=(Length(x)) y1=(Length(low)) y2=(Length(high)) {}
-        }
-        path class="stated" d={ "M" (Length(x)) " " (Length(y - 5.5)) "l5.5 5.5l-5.5 5.5l-5.5 -5.5z" } {
-            title { "paper: " (crate::report::words::show(value)) }
-        }
+        path class="stated" d={ "M" (Length(x)) " " (Length(y - 5.5)) "l5.5 5.5l-5.5 5.5l-5.5 -5.5z" } { (inside) }
     }
 }
 
@@ -310,7 +300,8 @@ struct Legend {
 }
 
 /// The legend above the plot, in as many lines as it needs.
-fn legend(all: &[Series], groups: usize, has_stated: bool, figure: &Figure) -> Legend {
+fn legend(all: &[Series], groups: usize, figure: &Figure) -> Legend {
+    let has_stated = (all.iter().flat_map(|series| &series.marks)).any(|mark| mark.stated.is_some());
     let mut entries: Vec<(String, Option<&Series>)> = all
         .iter()
         .map(|series| (series.label.clone(), Some(series)))
@@ -343,7 +334,7 @@ fn legend(all: &[Series], groups: usize, has_stated: bool, figure: &Figure) -> L
                         }
                     }
                 } @else {
-                    path class="stated" d={ "M" (Length(*x + 12.0)) " " (Length(*y - 5.5)) "l5.5 5.5l-5.5 5.5l-5.5 -5.5z" } {}
+                    (diamond(*x + 12.0, *y, Markup::default()))
                 }
                 text class="minor" x=(Length(*x + 29.0)) y=(Length(*y + 4.0)) { (label) }
             }

@@ -30,6 +30,9 @@ pub fn draw(matrix: &Matrix) -> Markup {
         .max(Number::ZERO);
     let readable = columns.len() <= READABLE && rows.len() <= READABLE;
     let every = |count: usize| count.div_ceil(READABLE).max(1);
+    // Names of columns that would run into each other are left out evenly.
+    let broadest = columns.iter().map(|name| text_width(name)).fold(0.0, f64::max);
+    let column_step = every(columns.len()).max((broadest / side).ceil() as usize);
     let strength = |value: Number| value.over(greatest).map_or(0.0, Number::to_f64).clamp(0.0, 1.0);
     let unit = match matrix.unit.as_str() {
         "" => String::new(),
@@ -40,7 +43,7 @@ pub fn draw(matrix: &Matrix) -> Markup {
         text class="axis-label" x=(Length(left + side * columns.len() as f64 / 2.0)) y="40" text-anchor="middle" { (column_title) }
         text class="axis-label" text-anchor="middle"
             transform={ "translate(14 " (Length((top + bottom) / 2.0)) ") rotate(-90)" } { (row_title) }
-        @for (index, name) in columns.iter().enumerate().step_by(every(columns.len())) {
+        @for (index, name) in columns.iter().enumerate().step_by(column_step) {
             text class="minor" x=(Length(left + side * (index as f64 + 0.5))) y="59" text-anchor="middle" { (name) }
         }
         @for (row, cells) in matrix.cells.iter().enumerate() {
@@ -57,7 +60,7 @@ pub fn draw(matrix: &Matrix) -> Markup {
                         title { (rows[row]) ", " (columns[column]) ": " (show(*value)) (unit) }
                     }
                     @if readable {
-                        text class=(if strength > 0.6 { "minor over" } else { "minor" }) x=(Length(x + side / 2.0))
+                        text class=(if strength > 0.5 { "minor over" } else { "minor" }) x=(Length(x + side / 2.0))
                             y=(Length(y + height / 2.0 + 4.0)) text-anchor="middle" { (show(*value)) }
                     }
                 } @else {
