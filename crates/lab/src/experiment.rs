@@ -145,6 +145,28 @@ pub enum PointError {
     Panicked(String),
 }
 
+impl Default for About {
+    /// A nameless deterministic experiment, to be completed by struct update; an experiment that ships fills in every field.
+    fn default() -> About {
+        About {
+            name: "own",
+            question: "Which is better?",
+            source: "",
+            setting: "",
+            baseline: "",
+            sidestep: "",
+            metric: Metric {
+                name: "value",
+                unit: "",
+                better: Better::Lower,
+            },
+            nature: Nature::Deterministic,
+            takes: (Duration::ZERO, Duration::ZERO),
+            reading: "",
+        }
+    }
+}
+
 impl Point {
     /// A point without coordinates yet.
     pub fn new() -> Point {

@@ -28,5 +28,5 @@ pub use input::{Input, InputError, Inputs, Value};
 pub use measurement::{Counter, Measurement, Side};
 pub use number::Number;
 pub use paper::{Expected, Finding, Quantity, Stated, Verdict};
-pub use run::{Observer, Plan, PlanError, Request, Runner};
+pub use run::{Observer, Plan, PlanError, Request, Runner, compare};
 pub use timeline::{Event, EventKind, Timeline};

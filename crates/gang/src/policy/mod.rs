@@ -18,6 +18,9 @@ pub use coscheduled::{Coscheduled, IdleCores};
 pub use free::Free;
 pub use relaxed::Relaxed;
 
+use std::fmt::Debug;
+use std::sync::Arc;
+
 use crate::identity::{CoreId, ProgramId, TaskId};
 use crate::topology::Topology;
 
@@ -82,9 +85,15 @@ pub struct Assignment {
 }
 
 /// Who runs where.
-pub trait Policy {
+pub trait Policy: Debug + Send + Sync {
     /// Decides for a moment.
     fn assign(&self, moment: &Moment<'_>) -> Assignment;
+}
+
+impl Policy for Arc<dyn Policy> {
+    fn assign(&self, moment: &Moment<'_>) -> Assignment {
+        self.as_ref().assign(moment)
+    }
 }
 
 /// The end of the slot that `now_ns` is in, when slots of a length begin at multiples of it plus an offset below it.

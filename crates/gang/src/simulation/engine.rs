@@ -4,6 +4,8 @@
 //! waits by task, the sets found anew; then the policy is asked if the runnable tasks changed or its answer's time is
 //! up.
 
+use std::sync::Arc;
+
 use super::sharing::{Toucher, Watch};
 use super::thread::{Doing, PER_NS, Team};
 use super::{CoreTime, InstanceProgress, Outcome, Scenario, Schedule, TURNS_MAX, Turn};
@@ -117,7 +119,7 @@ impl<'a> Engine<'a> {
                 vec![(0, scenario.full_sets())],
                 Some(Watch::new(automatic.clone(), scenario)),
             ),
-            Schedule::Free(_) | Schedule::Relaxed(_) => (Vec::new(), None),
+            Schedule::Free(_) | Schedule::Relaxed(_) | Schedule::Other(_) => (Vec::new(), None),
         };
         let outcome = Outcome {
             time_ns: scenario.horizon_ns,
@@ -516,6 +518,7 @@ fn policy_of(schedule: &Schedule, sets: CoscheduledSets) -> Box<dyn Policy> {
     match *schedule {
         Schedule::Free(free) => Box::new(free),
         Schedule::Relaxed(relaxed) => Box::new(relaxed),
+        Schedule::Other(ref policy) => Box::new(Arc::clone(policy)),
         Schedule::Sets {
             slot_ns,
             idle,

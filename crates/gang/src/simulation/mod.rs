@@ -20,10 +20,12 @@ mod workload;
 pub use engine::simulate;
 pub use workload::{Phase, Sharing, Workload};
 
+use std::sync::Arc;
+
 use crate::detection::DetectorSettings;
 use crate::identity::{CoreId, TaskId};
 use crate::matrix::SharingMatrix;
-use crate::policy::{Free, IdleCores, Relaxed};
+use crate::policy::{Free, IdleCores, Policy, Relaxed};
 use crate::sets::{CoscheduledSets, Selection};
 use crate::topology::{Placement, Topology};
 
@@ -156,6 +158,8 @@ pub enum Schedule {
     Free(Free),
     /// Bounded skew.
     Relaxed(Relaxed),
+    /// A policy that this crate does not know.
+    Other(Arc<dyn Policy>),
     /// Given sets.
     Sets {
         /// Who runs together.

@@ -106,6 +106,18 @@ pub fn plan_all<'a>(
         .collect()
 }
 
+/// Runs one experiment on all the host's cores, without a cache: for use from Rust.
+pub fn compare(experiment: &dyn Experiment, request: &Request) -> Result<Comparison, PlanError> {
+    let runner = Runner {
+        jobs: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        cache: None,
+        cancelled: &AtomicBool::new(false),
+        observer: &(),
+    };
+    let plan = Plan::new(experiment, request)?;
+    Ok(runner.run(&[plan]).remove(0))
+}
+
 /// Is told what a run is doing, from several threads.
 pub trait Observer: Sync {
     /// A point of an experiment begins.
