@@ -2,9 +2,32 @@
 //!
 //! A program runs on [`sidestep_ia64`]'s processor in an address space made of host mappings; what it asks of
 //! its kernel is passed on to the host's, translated where the two differ.
+//!
+//! - [`launch`]: from a command line to the first instruction; [`elf`]: reading and mapping programs.
+//! - [`memory`]: guest memory; [`gate`]: the page the kernel gives every process.
+//! - [`thread`] and [`process`]: who runs, and what is shared; [`world`]: stopping all threads.
+//! - [`syscalls`]: the table of system calls and what they do; [`signal`]: signals and faults.
+//! - [`host`]: the host kernel, and all assembly.
+//! - [`strace`], [`trace`], [`crash`], [`statistics`]: what a user can be told about a run.
+//!
+//! Signal dispositions, the working folder and process numbers are the host process's own, so one host process
+//! runs one guest process; the parts below [`thread`] have no such bound.
 
+pub mod crash;
 pub mod elf;
 pub mod gate;
 pub mod host;
+pub mod launch;
 pub mod memory;
+pub mod proc_files;
+pub mod process;
+pub mod signal;
+pub mod statistics;
+pub mod strace;
+pub mod syscalls;
+pub mod thread;
+pub mod trace;
 pub mod world;
+
+pub use launch::{Launch, LaunchError, run};
+pub use process::Options;

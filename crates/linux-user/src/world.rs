@@ -114,6 +114,16 @@ impl World {
         result
     }
 
+    /// Makes every thread drop its cached translations and instructions before it goes on.
+    pub fn tell_everybody(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        for (_, inside, raise_attention) in &self.state().members {
+            if *inside {
+                raise_attention();
+            }
+        }
+    }
+
     /// Forks with the world stopped and its own lock held, so that the child finds it unlocked and holding
     /// the calling thread alone. `fork` answers whether this is the child.
     pub fn fork<T>(&self, survivor: Member, fork: impl FnOnce() -> (bool, T)) -> T {

@@ -1,6 +1,7 @@
 //! The subcommands, one module each.
 
 mod compare;
+mod exec;
 mod list;
 
 use std::error::Error;
@@ -17,6 +18,7 @@ pub type Outcome = Result<ExitCode, Box<dyn Error>>;
 pub enum Command {
     List(list::List),
     Compare(compare::Compare),
+    Exec(exec::Exec),
 }
 
 impl Command {
@@ -25,6 +27,7 @@ impl Command {
         match self {
             Command::List(list) => list.run(),
             Command::Compare(compare) => compare.run(),
+            Command::Exec(exec) => exec.run(),
         }
     }
 }

@@ -12,6 +12,7 @@
 pub mod access;
 pub mod changes;
 pub mod mapping;
+mod space;
 pub mod window;
 
 use std::ops::Range;
@@ -41,6 +42,8 @@ pub struct Memory {
     stack_limit: AtomicU64,
     /// Whether future mappings are to be locked in memory.
     lock_future: AtomicBool,
+    /// Whether anybody else may write it: another thread, or another process through a shared mapping.
+    shared: AtomicBool,
     gate: Gate,
     /// The threads that run in it.
     pub world: World,
@@ -100,6 +103,7 @@ impl Memory {
             heap: Mutex::default(),
             stack_limit: AtomicU64::new(8 << 20),
             lock_future: AtomicBool::new(false),
+            shared: AtomicBool::new(false),
             gate: Gate::new(),
             world: World::default(),
         })
@@ -132,6 +136,15 @@ impl Memory {
     /// Bytes of each region that a program can map.
     pub fn region_limit(&self) -> u64 {
         self.windows.limit()
+    }
+
+    /// Notes that others may write this memory from now on.
+    pub fn share(&self) {
+        self.shared.store(true, Ordering::Relaxed);
+    }
+
+    fn is_shared_now(&self) -> bool {
+        self.shared.load(Ordering::Relaxed)
     }
 
     /// Sets how far stacks may grow.

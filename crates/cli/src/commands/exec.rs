@@ -1,0 +1,171 @@
+//! `sidestep exec`: runs a Linux/ia64 program.
+//!
+//! The program's standard streams, arguments, environment, exit status and fatal signals are the command's own.
+//! Failures of the command itself end with status 127 (no such program), 126 (it cannot be run) or 125.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use sidestep_linux_user::{Launch, Options};
+
+use super::Outcome;
+
+/// Where the trace goes unless a file is named.
+const STANDARD_ERROR: &str = "/dev/stderr";
+
+/// Runs a Linux/ia64 program.
+#[derive(Args)]
+pub struct Exec {
+    /// Print instructions, time, pages and register stack traffic to standard error at the end
+    #[arg(long)]
+    stats: bool,
+
+    /// Print every system call to standard error
+    #[arg(long)]
+    strace: bool,
+
+    /// Set an environment variable of the program (may be repeated)
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = parse_assignment)]
+    environment: Vec<(OsString, OsString)>,
+
+    /// Leave an environment variable out (may be repeated)
+    #[arg(long = "unset-env", value_name = "NAME")]
+    unset_environment: Vec<OsString>,
+
+    /// Look absolute paths up below this folder first: the program's interpreter, libraries, every file
+    #[arg(long, value_name = "DIR", env = "SIDESTEP_SYSROOT")]
+    sysroot: Option<PathBuf>,
+
+    /// End the program, with status 124, after this many instructions of all its threads together
+    #[arg(long, value_name = "N")]
+    max_instructions: Option<u64>,
+
+    /// Write a line for every retired instruction: `insn`, or `insn=FILE` (default: standard error)
+    #[arg(long, value_name = "insn[=FILE]", value_parser = parse_trace)]
+    trace: Option<PathBuf>,
+
+    /// Give the program this name as its first argument
+    #[arg(long, value_name = "NAME")]
+    argv0: Option<OsString>,
+
+    /// Start the program with SIGPIPE ignored
+    #[arg(long, hide = true)]
+    ignore_sigpipe: bool,
+
+    /// The program
+    #[arg(value_name = "PROG")]
+    program: PathBuf,
+
+    /// Its arguments
+    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+fn parse_assignment(text: &str) -> Result<(OsString, OsString), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("must be NAME=VALUE".into()),
+    }
+}
+
+fn parse_trace(text: &str) -> Result<PathBuf, String> {
+    match text.split_once('=') {
+        None if text == "insn" => Ok(STANDARD_ERROR.into()),
+        Some(("insn", file)) if !file.is_empty() => Ok(file.into()),
+        _ => Err("must be insn or insn=FILE".into()),
+    }
+}
+
+impl Exec {
+    /// Runs the program; comes back only if it could not be started.
+    pub fn run(self) -> Outcome {
+        let name = self
+            .argv0
+            .clone()
+            .unwrap_or_else(|| self.program.clone().into_os_string());
+        let arguments = [name].into_iter().chain(self.arguments.iter().cloned());
+        let launch = Launch {
+            program: self.program.clone(),
+            arguments: arguments.map(OsString::into_vec).collect(),
+            environment: self.environment(),
+            options: self.options(),
+            pipe_ignored: self.ignore_sigpipe,
+        };
+        let Err(error) = sidestep_linux_user::run(launch);
+        eprintln!("sidestep: {}", chain(&error));
+        Ok(ExitCode::from(error.exit_status()))
+    }
+
+    /// The host's environment with the changes asked for.
+    fn environment(&self) -> Vec<Vec<u8>> {
+        let mut variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let given = self.environment.iter();
+        let changed: Vec<&OsString> = self
+            .unset_environment
+            .iter()
+            .chain(given.map(|(name, _)| name))
+            .collect();
+        variables.retain(|(name, _)| !changed.contains(&name));
+        variables.extend(self.environment.iter().cloned());
+        let joined = |(name, value): (OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
+        variables.into_iter().map(joined).collect()
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            sysroot: self.sysroot.clone(),
+            strace: self.strace,
+            statistics: self.stats,
+            instructions_max: self.max_instructions,
+            trace: self.trace.clone(),
+            reenter: self.reentry(),
+        }
+    }
+
+    /// The command that runs another program in the same way; its environment is the program's own affair.
+    fn reentry(&self) -> Vec<Vec<u8>> {
+        let mut command: Vec<OsString> = vec!["sidestep".into(), "exec".into()];
+        let mut flag = |given: bool, name: &str| {
+            if given {
+                command.push(name.into());
+            }
+        };
+        flag(self.stats, "--stats");
+        flag(self.strace, "--strace");
+        let mut option = |name: &str, value: Option<OsString>| {
+            if let Some(value) = value {
+                command.extend([OsStr::new(name).into(), value]);
+            }
+        };
+        let absolute = |path: &PathBuf| {
+            std::path::absolute(path)
+                .unwrap_or_else(|_| path.clone())
+                .into_os_string()
+        };
+        option("--sysroot", self.sysroot.as_ref().map(absolute));
+        option(
+            "--max-instructions",
+            self.max_instructions.map(|count| count.to_string().into()),
+        );
+        let trace = |path: &PathBuf| {
+            [OsStr::new("insn="), absolute(path).as_os_str()]
+                .into_iter()
+                .collect()
+        };
+        option("--trace", self.trace.as_ref().map(trace));
+        command.into_iter().map(OsString::into_vec).collect()
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
+}

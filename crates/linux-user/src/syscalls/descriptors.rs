@@ -1,0 +1,105 @@
+//! Descriptors: `pipe`, `fcntl`, `ioctl`.
+
+use super::{Arguments, SystemCallResult};
+use crate::thread::Thread;
+
+/// `pipe()`: both descriptors are results, in r8 and r9.
+pub fn pipe(thread: &mut Thread, _arguments: &Arguments) -> SystemCallResult {
+    let mut ends = [0i32; 2];
+    thread.host(libc::SYS_pipe2, [&raw mut ends as u64, 0, 0, 0, 0, 0])?;
+    thread.second_result = Some(ends[1] as u64);
+    Ok(ends[0] as u64)
+}
+
+/// `fcntl(descriptor, command, argument)`: some commands take the address of a structure, which both sides lay
+/// out alike.
+pub fn fcntl(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    const F_SETOWN_EX: i32 = 15;
+    const F_GETOWN_EX: i32 = 16;
+    /// `F_GET_RW_HINT` and its relatives.
+    const HINTS: std::ops::RangeInclusive<i32> = 1035..=1038;
+    let [descriptor, command, argument, ..] = *arguments;
+    let number = command as i32;
+    let takes_address = matches!(
+        number,
+        libc::F_GETLK
+            | libc::F_SETLK
+            | libc::F_SETLKW
+            | libc::F_OFD_GETLK
+            | libc::F_OFD_SETLK
+            | libc::F_OFD_SETLKW
+            | F_GETOWN_EX
+            | F_SETOWN_EX
+    ) || HINTS.contains(&number);
+    let argument = if takes_address {
+        thread.process.memory.pointer(argument)?
+    } else {
+        argument
+    };
+    thread.host_blocking(libc::SYS_fcntl, [descriptor, command, argument, 0, 0, 0])
+}
+
+/// Requests from the time before sizes were encoded whose argument is a number, or none.
+const PLAIN_REQUESTS: &[u64] = &[
+    libc::TCSBRK,
+    libc::TCSBRKP,
+    libc::TCXONC,
+    libc::TCFLSH,
+    libc::TIOCSCTTY,
+    libc::TIOCNOTTY,
+    libc::TIOCEXCL,
+    libc::TIOCNXCL,
+    libc::TIOCSBRK,
+    libc::TIOCCBRK,
+    libc::FIOCLEX,
+    libc::FIONCLEX,
+    0x5437,      // TIOCVHANGUP
+    0x5441,      // TIOCGPTPEER
+    0x4004_9409, // FICLONE
+];
+
+/// `ioctl(descriptor, request, argument)`.
+///
+/// Terminal, file, socket and block device requests carry the same numbers and structures on both sides. A
+/// request whose number encodes a size takes an address, one that encodes none a number; the exceptions and the
+/// older terminal requests are in [`PLAIN_REQUESTS`].
+pub fn ioctl(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let [descriptor, request, argument, ..] = *arguments;
+    let request = request & 0xffff_ffff;
+    let argument = if takes_number(request) {
+        argument
+    } else {
+        thread.process.memory.pointer(argument)?
+    };
+    thread.host_blocking(libc::SYS_ioctl, [descriptor, request, argument, 0, 0, 0])
+}
+
+fn takes_number(request: u64) -> bool {
+    const BLOCK_DEVICES: u64 = 0x12;
+    let (direction, size, kind) = (request >> 30, request >> 16 & 0x3fff, request >> 8 & 0xff);
+    match kind {
+        _ if PLAIN_REQUESTS.contains(&request) => true,
+        _ if size != 0 || direction != 0 => false,
+        0x54 | 0x89 | 0x53 => false,
+        BLOCK_DEVICES => matches!(request & 0xff, 95 | 97 | 101),
+        0 => false,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_told_apart_by_their_argument() {
+        assert!(!takes_number(libc::TCGETS));
+        assert!(!takes_number(libc::TIOCGWINSZ));
+        assert!(!takes_number(libc::FIONREAD));
+        assert!(!takes_number(libc::SIOCGIFCONF));
+        assert!(!takes_number(0x8008_6601), "FS_IOC_GETFLAGS");
+        assert!(takes_number(libc::TCSBRK));
+        assert!(takes_number(libc::FIOCLEX));
+        assert!(takes_number(0x4004_9409), "FICLONE takes a descriptor");
+    }
+}

@@ -1,0 +1,142 @@
+//! System calls: `break 0x100000` with the number in r15 and the arguments in the output registers.
+//!
+//! [`table`] says what every call is; the other files hold those that need more than passing on, by family.
+//! A result goes to r8 and sets r10 to 0; an error number goes to r8 and sets r10 to -1; a second result, where
+//! there is one, goes to r9.
+
+pub mod descriptors;
+pub mod execute;
+pub mod ipc;
+pub mod memory;
+pub mod paths;
+pub mod polling;
+pub mod processes;
+pub mod shape;
+pub mod signals;
+pub mod sockets;
+pub mod system;
+pub mod table;
+pub mod threads;
+pub mod vectors;
+
+use std::ffi::CString;
+
+use crate::host::{self, Errno, Interruption};
+use crate::strace;
+use crate::thread::Thread;
+use shape::Shape;
+use table::{Action, SystemCall};
+
+/// The arguments of a call.
+pub type Arguments = [u64; 6];
+/// The function of an emulated call.
+pub type Handler = fn(&mut Thread, &Arguments) -> SystemCallResult;
+/// What a call comes to.
+pub type SystemCallResult = Result<u64, Unfinished>;
+
+/// A call that has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfinished {
+    /// It failed.
+    Error(Errno),
+    /// A signal came: the call is repeated after a handler with `SA_RESTART`, or fails with `EINTR`.
+    Restart,
+    /// A signal came before the call began: it is repeated in any case.
+    RestartAlways,
+    /// It replaced the registers itself (`rt_sigreturn`).
+    Resumed,
+    /// The thread ends with this status.
+    ThreadEnd(i32),
+}
+
+impl From<Errno> for Unfinished {
+    fn from(error: Errno) -> Unfinished {
+        Unfinished::Error(error)
+    }
+}
+
+impl From<Interruption> for Unfinished {
+    fn from(interruption: Interruption) -> Unfinished {
+        match interruption {
+            Interruption::Error(error) => Unfinished::Error(error),
+            Interruption::Restart => Unfinished::Restart,
+        }
+    }
+}
+
+/// Shorthand for a failure.
+pub fn fail<T>(number: i32) -> Result<T, Unfinished> {
+    Err(Unfinished::Error(Errno(number)))
+}
+
+/// Performs a call.
+pub fn perform(thread: &mut Thread, number: u64, arguments: &Arguments) -> SystemCallResult {
+    if !thread.process.options.strace {
+        return dispatch(thread, number, arguments);
+    }
+    let process = thread.process.clone();
+    let line = strace::Line::begin(&process.memory, thread.identifier, number, arguments);
+    if table::find(number)
+        .is_some_and(|call| matches!(call.name, "exit" | "exit_group" | "execve" | "execveat"))
+    {
+        let shown = strace::Line::begin(&process.memory, thread.identifier, number, arguments);
+        shown.print_without_result(&process.memory);
+    }
+    let result = dispatch(thread, number, arguments);
+    line.print(&process.memory, &result);
+    result
+}
+
+fn dispatch(thread: &mut Thread, number: u64, arguments: &Arguments) -> SystemCallResult {
+    match table::find(number) {
+        None => fail(libc::ENOSYS),
+        Some(call) => match call.action {
+            Action::Missing => fail(libc::ENOSYS),
+            Action::Emulated(handler) => handler(thread, arguments),
+            Action::Host(number) => forward(thread, call, number, arguments, false),
+            Action::Blocking(number) => forward(thread, call, number, arguments, true),
+        },
+    }
+}
+
+/// Passes a call on with its addresses translated.
+fn forward(
+    thread: &mut Thread,
+    call: &SystemCall,
+    number: i64,
+    arguments: &Arguments,
+    blocking: bool,
+) -> SystemCallResult {
+    let mut translated = *arguments;
+    let mut paths: [Option<CString>; 6] = Default::default();
+    for (at, shape) in call.arguments.iter().enumerate() {
+        if let Shape::Path = shape {
+            paths[at] = paths::substitute(thread, arguments[at])?;
+        }
+        translated[at] = match &paths[at] {
+            Some(path) => path.as_ptr() as u64,
+            None if shape.is_pointer() => thread.process.memory.pointer(arguments[at])?,
+            None => arguments[at],
+        };
+    }
+    if blocking {
+        thread.host_blocking(number, translated)
+    } else {
+        thread.host(number, translated)
+    }
+}
+
+impl Thread {
+    /// A call of the host that does not sleep. Addresses in it must be translated, or of this program.
+    pub fn host(&self, number: i64, arguments: Arguments) -> SystemCallResult {
+        // SAFETY: guest addresses were translated into the guest's windows, where the host checks access; other
+        // addresses are of live values of the caller. No call in the table maps or unmaps memory.
+        unsafe { host::call(number, arguments) }.map_err(Unfinished::Error)
+    }
+
+    /// A call of the host that may sleep; a signal interrupts it.
+    pub fn host_blocking(&self, number: i64, arguments: Arguments) -> SystemCallResult {
+        // SAFETY: as for `host`; the inbox is this thread's.
+        unsafe { host::call_interruptible(self.inbox.pending(), number, arguments) }.map_err(Unfinished::from)
+    }
+}

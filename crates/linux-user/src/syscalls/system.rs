@@ -1,0 +1,183 @@
+//! What a process can ask about the system and set for itself.
+
+use bytemuck::Zeroable;
+
+use super::{Arguments, SystemCallResult, fail};
+use crate::host::Errno;
+use crate::thread::{Thread, Unaligned};
+
+/// The kernel release that programs see: glibc asks for a minimum.
+const RELEASE: &str = "6.1.0-sidestep";
+
+/// `uname(name)`.
+pub fn uname(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    const FIELD: usize = 65;
+    // SAFETY: an all-zero utsname is valid.
+    let mut host = unsafe { std::mem::zeroed::<libc::utsname>() };
+    thread.host(libc::SYS_uname, [&raw mut host as u64, 0, 0, 0, 0, 0])?;
+    let text = |field: &[libc::c_char]| -> Vec<u8> {
+        field
+            .iter()
+            .map(|character| *character as u8)
+            .take_while(|byte| *byte != 0)
+            .collect()
+    };
+    let fields: [&[u8]; 6] = [
+        b"Linux",
+        &text(&host.nodename),
+        RELEASE.as_bytes(),
+        &text(&host.version),
+        b"ia64",
+        &text(&host.domainname),
+    ];
+    let mut name = [0u8; 6 * FIELD];
+    for (target, field) in name.chunks_mut(FIELD).zip(fields) {
+        let length = field.len().min(FIELD - 1);
+        target[..length].copy_from_slice(&field[..length]);
+    }
+    thread.process.memory.write_bytes(arguments[0], &name)?;
+    Ok(0)
+}
+
+/// `getpriority(which, who)`: the nice value itself, where other kernels give 20 minus it.
+pub fn getpriority(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let priority = thread.host(libc::SYS_getpriority, *arguments)?;
+    Ok(20u64.wrapping_sub(priority))
+}
+
+/// `setrlimit(resource, limit)`.
+pub fn setrlimit(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    prlimit64(thread, &[0, arguments[0], arguments[1], 0, 0, 0])
+}
+
+/// `prlimit64(process, resource, new, old)`: limits on the address space are kept from the host, since they
+/// would hit the emulator's reservation; the stack limit also bounds how far the guest's stacks grow.
+pub fn prlimit64(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let [process, resource, new, old, ..] = *arguments;
+    let memory = thread.process.memory.clone();
+    let limit: Option<[u64; 2]> = memory.read_optional(new)?;
+    let own = process == 0 || process as u32 == std::process::id();
+    let hidden = own
+        && matches!(
+            resource as u32,
+            libc::RLIMIT_AS | libc::RLIMIT_DATA | libc::RLIMIT_STACK
+        );
+    let new = if hidden { 0 } else { memory.pointer(new)? };
+    let result = thread.host(
+        libc::SYS_prlimit64,
+        [process, resource, new, memory.pointer(old)?, 0, 0],
+    )?;
+    if hidden {
+        let mut limits = thread
+            .process
+            .limits
+            .lock()
+            .expect("no thread panics while it sets limits");
+        if let Some(known) = limits.get(&(resource as u32)) {
+            memory.write_optional(old, known)?;
+        }
+        if let Some(limit) = limit {
+            if limit[0] > limit[1] {
+                return fail(libc::EINVAL);
+            }
+            limits.insert(resource as u32, limit);
+            if resource as u32 == libc::RLIMIT_STACK {
+                memory.set_stack_limit(limit[0]);
+            }
+        }
+    }
+    Ok(result)
+}
+
+/// `personality(persona)`: only plain Linux, with or without its modifiers.
+pub fn personality(_thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    match arguments[0] as u32 {
+        u32::MAX => Ok(0),
+        persona if persona & 0xff == 0 => Ok(0),
+        _ => fail(libc::EINVAL),
+    }
+}
+
+/// `getunwind(buffer, size)`: the size of the kernel's unwind table; there is none beside the gate page's own.
+pub fn getunwind(_thread: &mut Thread, _arguments: &Arguments) -> SystemCallResult {
+    Ok(0)
+}
+
+fn file_system(thread: &mut Thread, arguments: &Arguments, number: i64, first: u64) -> SystemCallResult {
+    if arguments[1] != size_of::<libc::statfs>() as u64 {
+        return fail(libc::EINVAL);
+    }
+    let result = thread.process.memory.pointer(arguments[2])?;
+    thread.host(number, [first, result, 0, 0, 0, 0])
+}
+
+/// `statfs64(path, size, result)`.
+pub fn statfs64(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let path = thread.process.memory.pointer(arguments[0])?;
+    file_system(thread, arguments, libc::SYS_statfs, path)
+}
+
+/// `fstatfs64(descriptor, size, result)`.
+pub fn fstatfs64(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    file_system(thread, arguments, libc::SYS_fstatfs, arguments[0])
+}
+
+/// How `prctl` shows a misaligned access: silently emulated, or by `SIGBUS`.
+const PR_UNALIGN_SIGBUS: u64 = 2;
+
+/// `prctl(operation, ...)`: the IA-64 controls are the thread's own, operations that hold addresses are
+/// translated, and those that would change how the host runs the emulator are refused.
+pub fn prctl(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let memory = thread.process.memory.clone();
+    let mut translated = *arguments;
+    match arguments[0] as i32 {
+        libc::PR_SET_UNALIGN => {
+            thread.unaligned = Unaligned {
+                control: arguments[1] & 3,
+            };
+            Ok(0)
+        }
+        libc::PR_GET_UNALIGN => {
+            memory.write(arguments[1], &(thread.unaligned.control as u32))?;
+            Ok(0)
+        }
+        libc::PR_SET_FPEMU => {
+            thread.floating_point_control = arguments[1] & 3;
+            Ok(0)
+        }
+        libc::PR_GET_FPEMU => {
+            memory.write(arguments[1], &(thread.floating_point_control as u32))?;
+            Ok(0)
+        }
+        libc::PR_GET_PDEATHSIG | libc::PR_SET_NAME | libc::PR_GET_NAME | libc::PR_GET_CHILD_SUBREAPER => {
+            translated[1] = memory.pointer(arguments[1])?;
+            thread.host(libc::SYS_prctl, translated)
+        }
+        // Names of anonymous memory are for a debugger of the host.
+        libc::PR_SET_VMA => fail(libc::EINVAL),
+        libc::PR_GET_TID_ADDRESS => {
+            memory.write(arguments[1], &thread.clear_identifier)?;
+            Ok(0)
+        }
+        libc::PR_SET_SECCOMP | libc::PR_SET_MM | libc::PR_GET_SECCOMP => fail(libc::EINVAL),
+        _ => thread.host(libc::SYS_prctl, translated),
+    }
+}
+
+impl Unaligned {
+    /// Whether a misaligned access ends in `SIGBUS`.
+    pub fn raises(self) -> bool {
+        self.control & PR_UNALIGN_SIGBUS != 0
+    }
+}
+
+/// The soft and hard limit of a resource.
+pub fn limit_of(resource: u32) -> Result<[u64; 2], Errno> {
+    let mut limit = <[u64; 2]>::zeroed();
+    // SAFETY: the kernel writes two 64-bit numbers.
+    if unsafe { libc::getrlimit(resource, (&raw mut limit).cast()) } != 0 {
+        Err(Errno::last())
+    } else {
+        Ok(limit)
+    }
+}

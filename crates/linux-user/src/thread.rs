@@ -1,0 +1,415 @@
+//! A guest thread: a processor, its signals, and the loop that runs it.
+//!
+//! Each guest thread is one host thread. It is *inside* the [`World`](crate::world::World) while its processor
+//! runs and outside while it handles what the processor stopped for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use sidestep_ia64::registers::status::psr;
+use sidestep_ia64::{Exit, Fault, FaultKind, Processor};
+
+use crate::crash;
+use crate::host;
+use crate::host::signals::{Inbox, SignalSet};
+use crate::memory::{Denial, NAT_PAGE, Need};
+use crate::process::Process;
+use crate::signal::context::AlternateStack;
+use crate::signal::deliver::{Interrupted, Killed};
+use crate::signal::faults::{FaultSignal, PageState, signal_of};
+use crate::statistics::{Report, Statistics};
+use crate::syscalls::{self, Arguments, SystemCallResult, Unfinished};
+use crate::trace::Trace;
+use crate::world::Member;
+
+/// The immediate of the `break` that enters the kernel.
+const SYSTEM_CALL_BREAK: u64 = 0x10_0000;
+/// Instructions taken from a bounded budget at a time.
+const BUDGET_STEP: u64 = 1 << 20;
+/// The exit status when the bound on instructions was reached: that of `timeout`.
+pub const STATUS_LIMIT: i32 = 124;
+
+/// How misaligned accesses are treated (`PR_SET_UNALIGN`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unaligned {
+    /// The control's bits.
+    pub control: u64,
+}
+
+/// How a thread, or its process with it, ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The thread ended with this status.
+    Thread(i32),
+    /// A signal ends the process.
+    Killed(i32),
+    /// The bound on instructions was reached.
+    Limit,
+}
+
+/// A guest thread.
+pub struct Thread {
+    /// What it shares with the other threads of its process.
+    pub process: Arc<Process>,
+    /// Its registers.
+    pub processor: Processor,
+    /// Its number, as the host knows it.
+    pub identifier: i32,
+    /// Signals the host has handed over.
+    pub inbox: Arc<Inbox>,
+    /// Its place in the world of its memory.
+    pub member: Member,
+    /// The signals it blocks.
+    pub blocked: SignalSet,
+    /// The mask to go back to after a call that waited under another one.
+    pub saved_mask: Option<SignalSet>,
+    /// Where handlers with `SA_ONSTACK` run.
+    pub alternate_stack: AlternateStack,
+    /// The word to clear and wake when it ends; zero for none.
+    pub clear_identifier: u64,
+    /// The head of its list of robust mutexes; zero for none.
+    pub robust_list: u64,
+    /// The result of a system call that goes to r9.
+    pub second_result: Option<u64>,
+    /// Whether the instruction pointer is behind a system call that was just made.
+    pub in_system_call: bool,
+    /// A fault that a system call found on the guest's behalf.
+    pub pending_fault: Option<FaultSignal>,
+    /// What misaligned accesses do.
+    pub unaligned: Unaligned,
+    /// What `PR_SET_FPEMU` set.
+    pub floating_point_control: u64,
+    /// Counts that the processor does not keep.
+    pub statistics: Statistics,
+    attention: Arc<AtomicBool>,
+    generation: u64,
+    trace: Option<Trace>,
+    /// What the processor had done when this process began (after `fork`).
+    baseline: Statistics,
+    /// Where others find what the thread did, if statistics are wanted.
+    progress: Option<Arc<Mutex<Statistics>>>,
+}
+
+impl Thread {
+    /// A thread of a process, outside the world; to be made on the host thread that will run it.
+    pub fn new(process: Arc<Process>, mut processor: Processor) -> Thread {
+        let attention = processor.attention();
+        let raise = attention.clone();
+        let raise: Arc<dyn Fn() + Send + Sync> = Arc::new(move || raise.store(true, Ordering::Release));
+        let for_inbox = raise.clone();
+        let inbox = Arc::new(Inbox::new(Box::new(move || for_inbox())));
+        processor.set_privilege_level(3);
+        let member = process.memory.world.join(raise);
+        let trace = process.options.trace.as_deref().and_then(Trace::open);
+        let baseline = Statistics {
+            threads: 0,
+            ..Statistics::of(&processor)
+        };
+        let progress = process.new_progress();
+        Thread {
+            process,
+            processor,
+            identifier: host::thread_id(),
+            inbox,
+            member,
+            blocked: 0,
+            saved_mask: None,
+            alternate_stack: AlternateStack::NONE,
+            clear_identifier: 0,
+            robust_list: 0,
+            second_result: None,
+            in_system_call: false,
+            pending_fault: None,
+            unaligned: Unaligned::default(),
+            floating_point_control: 0,
+            statistics: Statistics::default(),
+            attention,
+            generation: 0,
+            trace,
+            baseline,
+            progress,
+        }
+    }
+
+    /// Runs the thread to its end on the calling host thread.
+    pub fn run(&mut self) -> Ending {
+        Inbox::attach(Arc::as_ptr(&self.inbox));
+        host::signals::set_mask(self.blocked);
+        loop {
+            match self.step() {
+                Ok(()) => {}
+                Err(ending) => return ending,
+            }
+        }
+    }
+
+    /// Runs until the processor stops once, and handles why.
+    fn step(&mut self) -> Result<(), Ending> {
+        let wanted = if self.process.options.instructions_max.is_some() {
+            BUDGET_STEP
+        } else {
+            u64::MAX
+        };
+        let limit = self.process.take_budget(wanted);
+        if limit == 0 {
+            return Err(Ending::Limit);
+        }
+        let before = self.processor.instructions_retired();
+        let exit = self.execute(limit);
+        let used = self.processor.instructions_retired() - before;
+        self.process.return_budget(limit.saturating_sub(used));
+        match exit {
+            Exit::Limit => Ok(()),
+            Exit::Attention => self.deliver(None),
+            Exit::Fault(fault) if is_system_call(&fault) => self.system_call(),
+            Exit::Fault(fault) => self.fault(fault),
+        }
+    }
+
+    /// Runs the processor, inside the world.
+    fn execute(&mut self, limit: u64) -> Exit {
+        self.attention.store(false, Ordering::Release);
+        let generation = self.process.memory.world.enter(self.member);
+        if generation != self.generation {
+            self.processor.flush_translations();
+            self.generation = generation;
+        }
+        let exit = if self.inbox.is_empty() {
+            match &mut self.trace {
+                None => self.processor.run(limit),
+                Some(trace) => self.processor.run_observed(limit, trace),
+            }
+        } else {
+            Exit::Attention
+        };
+        self.publish_progress();
+        self.process.memory.world.leave(self.member);
+        exit
+    }
+
+    fn deliver(&mut self, interrupted: Option<Interrupted>) -> Result<(), Ending> {
+        if self.inbox.is_empty() && self.saved_mask.is_none() && interrupted.is_none() {
+            return Ok(());
+        }
+        self.deliver_signals(interrupted)
+            .map_err(|Killed { signal }| Ending::Killed(signal))
+    }
+
+    fn system_call(&mut self) -> Result<(), Ending> {
+        self.statistics.system_calls += 1;
+        let number = if self.processor.general.nat(15) {
+            u64::MAX
+        } else {
+            self.processor.general.value(15)
+        };
+        let arguments = self.system_call_arguments();
+        let result = syscalls::perform(self, number, &arguments);
+        self.in_system_call = true;
+        let interrupted = match result {
+            Ok(_) | Err(Unfinished::Error(_)) => {
+                self.finish_system_call(result);
+                None
+            }
+            Err(Unfinished::Restart) => Some(Interrupted { always: false }),
+            Err(Unfinished::RestartAlways) => Some(Interrupted { always: true }),
+            Err(Unfinished::Resumed) => None,
+            Err(Unfinished::ThreadEnd(status)) => return Err(Ending::Thread(status)),
+        };
+        let delivered = match self.pending_fault.take() {
+            Some(fault) => self.kill_or_handle(fault, None),
+            None => self.deliver(interrupted),
+        };
+        self.in_system_call = false;
+        delivered
+    }
+
+    /// The output registers of the current frame; a NaT reads as all ones.
+    fn system_call_arguments(&self) -> Arguments {
+        let frame = self.processor.frame;
+        std::array::from_fn(|index| {
+            let register = 32 + frame.locals + index as u32;
+            match u8::try_from(register) {
+                Ok(register) if u32::from(register) < 32 + frame.size => {
+                    let nat = self.processor.general.nat(register);
+                    if nat {
+                        u64::MAX
+                    } else {
+                        self.processor.general.value(register)
+                    }
+                }
+                _ => 0,
+            }
+        })
+    }
+
+    /// Puts a result into the registers and steps over the `break`.
+    pub(crate) fn finish_system_call(&mut self, result: SystemCallResult) {
+        let general = &mut self.processor.general;
+        match result {
+            Ok(value) => {
+                general.set(8, value);
+                general.set(10, 0);
+            }
+            Err(Unfinished::Error(error)) => {
+                general.set(8, error.0 as u64);
+                general.set(10, u64::MAX);
+            }
+            Err(_) => unreachable!("only a result or an error finishes a call"),
+        }
+        if let Some(second) = self.second_result.take() {
+            general.set(9, second);
+        }
+        self.processor.skip_instruction();
+    }
+
+    fn fault(&mut self, fault: Fault) -> Result<(), Ending> {
+        let may_emulate = fault.kind == FaultKind::UnalignedReference && !self.unaligned.raises();
+        if may_emulate && self.processor.status & psr::AC != 0 {
+            return self.without_alignment_check();
+        }
+        let (address, slot) = match fault.kind.is_trap() {
+            true => self.processor.trapped_instruction(),
+            false => self.processor.instruction_pointer(),
+        };
+        let signal = signal_of(&fault, address + u64::from(slot), slot, self.page_state(&fault));
+        self.kill_or_handle(signal, Some(fault))
+    }
+
+    /// Executes one instruction as if PSR.ac were off, as the kernel emulates a misaligned access.
+    fn without_alignment_check(&mut self) -> Result<(), Ending> {
+        self.processor.status &= !psr::AC;
+        let exit = self.execute(1);
+        self.processor.status |= psr::AC;
+        match exit {
+            Exit::Limit => Ok(()),
+            Exit::Attention => self.deliver(None),
+            Exit::Fault(fault) => {
+                let (address, slot) = self.processor.instruction_pointer();
+                let signal = signal_of(&fault, address + u64::from(slot), slot, self.page_state(&fault));
+                self.kill_or_handle(signal, Some(fault))
+            }
+        }
+    }
+
+    fn page_state(&self, fault: &Fault) -> PageState {
+        let address = fault.address.0;
+        if NAT_PAGE.contains(&address) {
+            return PageState::NatPage;
+        }
+        let nothing = Need {
+            read: false,
+            write: false,
+            execute: false,
+        };
+        match self.process.memory.view(address, nothing) {
+            Ok(_) | Err(Denial::NotAllowed) => PageState::Mapped,
+            Err(Denial::BeyondFile) => PageState::BeyondFile,
+            Err(Denial::NotMapped) => PageState::Unmapped,
+        }
+    }
+
+    /// Runs the guest's handler for a fault, or reports the crash.
+    fn kill_or_handle(&mut self, signal: FaultSignal, fault: Option<Fault>) -> Result<(), Ending> {
+        self.deliver_fault(signal).map_err(|Killed { signal: killer }| {
+            if let Some(fault) = fault {
+                host::print_error(&crash::report(self, &fault, &signal));
+            }
+            Ending::Killed(killer)
+        })
+    }
+
+    /// What the thread did in this process so far.
+    fn totals(&self) -> Statistics {
+        let mut totals = Statistics::of(&self.processor);
+        totals += self.statistics;
+        totals - self.baseline
+    }
+
+    fn publish_progress(&self) {
+        if let Some(progress) = &self.progress {
+            *progress.lock().expect("no thread panics while it publishes") = self.totals();
+        }
+    }
+
+    /// Prints the statistics of the process, if they are wanted.
+    pub fn print_statistics(&self) {
+        if !self.process.options.statistics {
+            return;
+        }
+        self.publish_progress();
+        // While the world is stopped, every thread has published what it did.
+        let total = self
+            .process
+            .memory
+            .world
+            .exclusively(|| self.process.total_progress());
+        let elapsed = self.process.started.elapsed();
+        let report = Report {
+            total,
+            elapsed,
+            pages: self.process.memory.page_counts(),
+        };
+        host::print_error(&report.to_string());
+    }
+
+    /// Writes out what of the trace is buffered.
+    pub(crate) fn flush_trace(&mut self) {
+        if let Some(trace) = &mut self.trace {
+            trace.flush();
+        }
+    }
+
+    /// After `fork`, in the child: it is the only thread, under a new number, and has done nothing yet.
+    pub(crate) fn become_forked_child(&mut self) {
+        self.identifier = host::thread_id();
+        self.robust_list = 0;
+        self.clear_identifier = 0;
+        self.process.threads.store(1, Ordering::Release);
+        self.statistics = Statistics::default();
+        self.baseline = Statistics {
+            threads: 0,
+            ..Statistics::of(&self.processor)
+        };
+        self.process.forget_progress();
+        self.progress = self.process.new_progress();
+    }
+
+    /// Ends the whole process as the guest's ending says.
+    pub fn end_process(&mut self, ending: Ending) -> ! {
+        self.flush_trace();
+        self.print_statistics();
+        match ending {
+            Ending::Thread(status) => host::exit_group(status),
+            Ending::Killed(signal) => host::signals::die_by(signal),
+            Ending::Limit => {
+                host::print_error(
+                    "sidestep: the program was ended: it reached the bound of --max-instructions\n",
+                );
+                host::exit_group(STATUS_LIMIT)
+            }
+        }
+    }
+
+    /// Ends the thread, and the process if it was the last one. For a thread other than the first, the host thread
+    /// then returns; the first one stays behind as the kernel's thread group leader does.
+    pub fn end(mut self, ending: Ending) {
+        let Ending::Thread(status) = ending else {
+            self.end_process(ending)
+        };
+        syscalls::threads::at_end(&self);
+        if self.process.threads.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.end_process(ending);
+        }
+        self.publish_progress();
+        self.process.memory.world.part(self.member);
+        host::signals::block_all();
+        Inbox::attach(std::ptr::null());
+        if self.identifier as u32 == std::process::id() {
+            host::exit_thread(status);
+        }
+    }
+}
+
+fn is_system_call(fault: &Fault) -> bool {
+    fault.kind == FaultKind::Break && fault.immediate == SYSTEM_CALL_BREAK
+}
