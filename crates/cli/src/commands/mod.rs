@@ -1,6 +1,7 @@
 //! The subcommands, one module each.
 
 mod compare;
+mod disasm;
 mod exec;
 mod list;
 
@@ -19,6 +20,7 @@ pub enum Command {
     List(list::List),
     Compare(compare::Compare),
     Exec(exec::Exec),
+    Disasm(disasm::Disasm),
 }
 
 impl Command {
@@ -28,6 +30,7 @@ impl Command {
             Command::List(list) => list.run(),
             Command::Compare(compare) => compare.run(),
             Command::Exec(exec) => exec.run(),
+            Command::Disasm(disasm) => disasm.run(),
         }
     }
 }

@@ -1,0 +1,97 @@
+//! `sidestep disasm FILE`: the code of an IA-64 ELF file as assembly text, laid out as `objdump -d` does.
+
+mod image;
+mod listing;
+mod symbols;
+
+use std::fs;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use self::image::Image;
+use self::symbols::{Symbol, SymbolTable};
+use super::Outcome;
+
+/// Print the instructions of an IA-64 program, library or object file.
+#[derive(Args)]
+pub struct Disasm {
+    /// An ELF file for IA-64.
+    file: PathBuf,
+    /// Only the function or label of this name.
+    #[arg(long, value_name = "NAME")]
+    symbol: Option<String>,
+}
+
+/// Why a file cannot be disassembled.
+#[derive(Debug, thiserror::Error)]
+enum DisasmError {
+    #[error("{path}: cannot be read")]
+    Read { path: String, source: io::Error },
+    #[error("{path}")]
+    Image { path: String, source: image::ImageError },
+    #[error("{path}: no symbol `{name}` in its code; {}", nearest(.near))]
+    NoSymbol {
+        path: String,
+        name: String,
+        near: Vec<String>,
+    },
+    #[error("the listing cannot be written")]
+    Write(#[from] io::Error),
+}
+
+/// What to say about the names nearest to one that does not exist.
+fn nearest(names: &[String]) -> String {
+    match names {
+        [] => "the file names no code at all".to_owned(),
+        names => format!("the nearest names are {}", names.join(", ")),
+    }
+}
+
+impl Disasm {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let mut out = BufWriter::new(io::stdout().lock());
+        match self.list(&mut out).and_then(|()| Ok(out.flush()?)) {
+            // Whoever reads the listing has read enough.
+            Err(DisasmError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => {}
+            other => other?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn list(&self, out: &mut dyn Write) -> Result<(), DisasmError> {
+        let path = self.file.display().to_string();
+        let bytes = fs::read(&self.file).map_err(|source| DisasmError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let image = Image::parse(&bytes).map_err(|source| DisasmError::Image {
+            path: path.clone(),
+            source,
+        })?;
+        let symbols = SymbolTable::new(&image);
+        match &self.symbol {
+            None => {
+                write!(out, "\n{path}:     file format {}\n\n", image.format)?;
+                for section in &image.sections {
+                    listing::section(section, &symbols, out)?;
+                }
+            }
+            Some(name) => {
+                let found: Vec<&Symbol> = symbols.named(name).collect();
+                if found.is_empty() {
+                    let (name, near) = (name.clone(), symbols.nearest(name));
+                    return Err(DisasmError::NoSymbol { path, name, near });
+                }
+                write!(out, "\n{path}:     file format {}\n\n", image.format)?;
+                for symbol in found {
+                    listing::symbol(symbol, &image, &symbols, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
