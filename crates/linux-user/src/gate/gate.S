@@ -6,7 +6,8 @@
 //
 // __kernel_sigtramp is where a signal handler returns to. The frame at sp + 16 holds three arguments, the
 // handler's descriptor, the siginfo and the sigcontext; the unwind descriptors tell an unwinder where the
-// interrupted context's registers are in it. Delivery itself (leaving the interrupted frame, switching the
+// interrupted context's registers are in it; the backing store they find through the context itself, by the ABI
+// marker. Delivery itself (leaving the interrupted frame, switching the
 // backing store, calling the handler) is done before the first instruction of the handler, so this code only
 // asks to go back.
 //
@@ -15,8 +16,6 @@
 SIGCONTEXT	= 16 + 160		// from sp
 CONTEXT_IP	= SIGCONTEXT + 40
 CONTEXT_CFM	= SIGCONTEXT + 48
-CONTEXT_BSP	= SIGCONTEXT + 72
-CONTEXT_RNAT	= SIGCONTEXT + 80
 CONTEXT_UNAT	= SIGCONTEXT + 96
 CONTEXT_FPSR	= SIGCONTEXT + 104
 CONTEXT_PR	= SIGCONTEXT + 128
@@ -65,8 +64,6 @@ __kernel_sigtramp:
 	.savesp rp, CONTEXT_IP
 	.savesp ar.pfs, CONTEXT_CFM
 	.vframesp CONTEXT_SP
-	.spillsp ar.bsp, CONTEXT_BSP
-	.spillsp ar.rnat, CONTEXT_RNAT
 	.body
 	nop.m 0			// stands for the call: a return address points behind one
 	nop.i 0

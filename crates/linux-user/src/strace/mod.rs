@@ -137,12 +137,18 @@ fn hexadecimal(value: u64) -> String {
     }
 }
 
+/// The members of a signal set, or what it lacks where that is shorter.
 fn describe_set(set: u64) -> String {
-    let members = (1..=64).filter(|signal| set >> (signal - 1) & 1 != 0);
+    let (mark, shown) = if set.count_ones() > 32 {
+        ("~", !set)
+    } else {
+        ("", set)
+    };
+    let members = (1..=64).filter(|signal| shown >> (signal - 1) & 1 != 0);
     let members: Vec<String> = members
         .map(|signal| names::signal(signal).replace("SIG", ""))
         .collect();
-    format!("[{}]", members.join(" "))
+    format!("{mark}[{}]", members.join(" "))
 }
 
 fn quote_string(memory: &Memory, address: u64) -> String {

@@ -123,7 +123,7 @@ pub const AT: &Names = &Names {
 #[rustfmt::skip]
 pub const CLONE: &Names = &Names {
     field: 0xff,
-    values: &[(0, "0"), (value!(SIGCHLD), "SIGCHLD")],
+    values: &[(value!(SIGCHLD), "SIGCHLD")],
     bits: &[(value!(CLONE_VM), "CLONE_VM"), (value!(CLONE_FS), "CLONE_FS"), (value!(CLONE_FILES), "CLONE_FILES"), (value!(CLONE_SIGHAND), "CLONE_SIGHAND"), (value!(CLONE_PIDFD), "CLONE_PIDFD"), (value!(CLONE_PTRACE), "CLONE_PTRACE"), (value!(CLONE_VFORK), "CLONE_VFORK"), (value!(CLONE_PARENT), "CLONE_PARENT"), (value!(CLONE_THREAD), "CLONE_THREAD"), (value!(CLONE_NEWNS), "CLONE_NEWNS"), (value!(CLONE_SYSVSEM), "CLONE_SYSVSEM"), (value!(CLONE_SETTLS), "CLONE_SETTLS"), (value!(CLONE_PARENT_SETTID), "CLONE_PARENT_SETTID"), (value!(CLONE_CHILD_CLEARTID), "CLONE_CHILD_CLEARTID"), (value!(CLONE_DETACHED), "CLONE_DETACHED"), (value!(CLONE_UNTRACED), "CLONE_UNTRACED"), (value!(CLONE_CHILD_SETTID), "CLONE_CHILD_SETTID"), (value!(CLONE_NEWCGROUP), "CLONE_NEWCGROUP"), (value!(CLONE_NEWUTS), "CLONE_NEWUTS"), (value!(CLONE_NEWIPC), "CLONE_NEWIPC"), (value!(CLONE_NEWUSER), "CLONE_NEWUSER"), (value!(CLONE_NEWPID), "CLONE_NEWPID"), (value!(CLONE_NEWNET), "CLONE_NEWNET"), (value!(CLONE_IO), "CLONE_IO")],
 };
 
@@ -187,7 +187,7 @@ pub const FAMILY: &Names = &Names {
 #[rustfmt::skip]
 pub const SOCKET: &Names = &Names {
     field: 0xf,
-    values: &[(0, "0"), (value!(SOCK_STREAM), "SOCK_STREAM"), (value!(SOCK_DGRAM), "SOCK_DGRAM"), (value!(SOCK_RAW), "SOCK_RAW"), (value!(SOCK_RDM), "SOCK_RDM"), (value!(SOCK_SEQPACKET), "SOCK_SEQPACKET")],
+    values: &[(value!(SOCK_STREAM), "SOCK_STREAM"), (value!(SOCK_DGRAM), "SOCK_DGRAM"), (value!(SOCK_RAW), "SOCK_RAW"), (value!(SOCK_RDM), "SOCK_RDM"), (value!(SOCK_SEQPACKET), "SOCK_SEQPACKET")],
     bits: &[(value!(SOCK_CLOEXEC), "SOCK_CLOEXEC"), (value!(SOCK_NONBLOCK), "SOCK_NONBLOCK")],
 };
 
