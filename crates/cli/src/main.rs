@@ -4,6 +4,8 @@
 //! returns the process's exit code; an error is printed once, here, and ends the process with code 1.
 
 mod commands;
+#[cfg(test)]
+mod reference;
 
 use std::error::Error;
 use std::process::ExitCode;

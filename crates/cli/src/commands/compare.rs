@@ -4,6 +4,7 @@ mod progress;
 
 use std::env;
 use std::error::Error;
+use std::fs;
 use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -62,6 +63,9 @@ pub struct Compare {
     /// Also write a report as one self-contained page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Also write each chart as an SVG file into a folder
+    #[arg(long, value_name = "FOLDER")]
+    charts: Option<PathBuf>,
     /// Also record what happens when, for Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -83,6 +87,8 @@ enum Format {
     Csv,
     /// A row a point, as Apache Parquet
     Parquet,
+    /// What the papers state beside what came out, as a Markdown table
+    Markdown,
 }
 
 impl Compare {
@@ -168,6 +174,7 @@ impl Compare {
             Format::Json => report::json::render(comparisons).into_bytes(),
             Format::Csv => report::csv::render(comparisons).into_bytes(),
             Format::Parquet => report::parquet::render(comparisons),
+            Format::Markdown => report::markdown::render(comparisons).into_bytes(),
         };
         if let Some(path) = &self.html {
             output::write(path, report::html::render(comparisons).as_bytes())?;
@@ -176,6 +183,13 @@ impl Compare {
             output::write(path, report::trace::render(comparisons).as_bytes())?;
             for name in report::trace::silent(comparisons) {
                 eprintln!("sidestep: {name} records no timeline");
+            }
+        }
+        if let Some(folder) = &self.charts {
+            fs::create_dir_all(folder)
+                .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+            for (name, content) in comparisons.iter().flat_map(report::picture::files) {
+                output::write(&folder.join(name), content.as_bytes())?;
             }
         }
         match &self.output {

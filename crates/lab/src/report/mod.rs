@@ -4,6 +4,7 @@ pub mod catalogue;
 pub mod csv;
 pub mod html;
 pub mod json;
+pub mod markdown;
 pub mod parquet;
 pub mod picture;
 pub mod table;

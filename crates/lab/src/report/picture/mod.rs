@@ -11,7 +11,10 @@ pub mod tree;
 mod scale;
 mod series;
 
-use maud::{Markup, PreEscaped, Render, html};
+use maud::{Markup, Render, html};
+
+use crate::comparison::{Comparison, Row};
+use crate::drawing::Drawing;
 
 /// The classes that pictures use.
 pub const STYLE: &str = include_str!("style.css");
@@ -54,12 +57,47 @@ pub(super) fn figure(title: &str, width: f64, height: f64, content: Markup) -> M
     }
 }
 
-/// A picture as a file of its own, with its title and its colours.
-pub fn file(picture: &Markup) -> String {
-    let text = picture.0.replacen(
-        '>',
-        &format!(" style=\"max-width:46rem\"><style>{STYLE}</style>"),
-        1,
+/// Every chart and every drawing of the first point that has any, each as the name and content of a file.
+pub fn files(comparison: &Comparison) -> Vec<(String, String)> {
+    let charts = comparison
+        .figures
+        .iter()
+        .filter_map(|figure| chart::draw(comparison, figure));
+    let first = comparison
+        .rows
+        .iter()
+        .filter_map(Row::measurement)
+        .find(|each| each.has_drawings());
+    let drawings = first.into_iter().flat_map(|measurement| {
+        let sides = [
+            &measurement.drawings,
+            &measurement.baseline.drawings,
+            &measurement.sidestep.drawings,
+        ];
+        sides.into_iter().flatten().filter_map(|drawing| match drawing {
+            Drawing::Matrix(matrix) => Some(matrix::draw(matrix)),
+            Drawing::Tree(tree) => Some(tree::draw(tree)),
+            // A table of the page, not a picture.
+            Drawing::Breakdown(_) => None,
+        })
+    });
+    (charts.chain(drawings).enumerate())
+        .map(|(index, picture)| {
+            (
+                format!("{}-{}.svg", comparison.about.name, index + 1),
+                file(&picture),
+            )
+        })
+        .collect()
+}
+
+/// A picture as a file of its own, with its colours.
+fn file(picture: &Markup) -> String {
+    let mut text = picture.0.clone();
+    let inside = text.find('>').expect("a picture is an element") + 1;
+    text.insert_str(
+        inside,
+        &format!("<style>{STYLE}svg {{ background: var(--background); }}</style>"),
     );
-    PreEscaped(text).0
+    text
 }
