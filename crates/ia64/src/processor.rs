@@ -302,5 +302,11 @@ impl Processor {
     }
 }
 
+/// A processor can move to the host thread that is to run it.
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<Processor>();
+};
+
 /// FPSR after reset: all traps disabled, double-extended precision, round to nearest.
 const FPSR_RESET: u64 = 0x0009_804c_0270_033f;

@@ -8,7 +8,7 @@
 //! translation that leads to them. They hold no absolute guest address.
 
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::encoding::{Bundle, DecodedSlot, Illegal, Operation};
 use crate::execution::operation::MicroOperation;
@@ -47,8 +47,8 @@ pub(crate) enum Detail {
 /// The decoded blocks of one processor.
 #[derive(Default)]
 pub struct BlockCache {
-    front: Vec<Option<(u64, Rc<Block>)>>,
-    blocks: HashMap<u64, Rc<Block>>,
+    front: Vec<Option<(u64, Arc<Block>)>>,
+    blocks: HashMap<u64, Arc<Block>>,
     detail: Detail,
 }
 
@@ -69,7 +69,7 @@ impl BlockCache {
 
     /// The block whose first instruction stands at the host address and slot that `key` combines.
     #[inline(always)]
-    pub(crate) fn find(&self, key: u64) -> Option<&Rc<Block>> {
+    pub(crate) fn find(&self, key: u64) -> Option<&Arc<Block>> {
         match self.front.get(front_index(key)) {
             Some(Some((at, block))) if *at == key => Some(block),
             _ => None,
@@ -78,7 +78,7 @@ impl BlockCache {
 
     /// Finds a block behind the front, or decodes it from `page`.
     #[cold]
-    pub(crate) fn find_or_decode(&mut self, key: u64, (ip, slot): (u64, u8), page: &HostPage) -> Rc<Block> {
+    pub(crate) fn find_or_decode(&mut self, key: u64, (ip, slot): (u64, u8), page: &HostPage) -> Arc<Block> {
         if self.blocks.len() >= BLOCKS_MAX {
             self.flush();
         }
@@ -86,12 +86,12 @@ impl BlockCache {
         let block = self
             .blocks
             .entry(key)
-            .or_insert_with(|| Rc::new(decode(ip, slot, page, detail, None, u16::MAX)));
+            .or_insert_with(|| Arc::new(decode(ip, slot, page, detail, None, u16::MAX)));
         if self.front.is_empty() {
             self.front.resize_with(FRONT, || None);
         }
-        self.front[front_index(key)] = Some((key, Rc::clone(block)));
-        Rc::clone(block)
+        self.front[front_index(key)] = Some((key, Arc::clone(block)));
+        Arc::clone(block)
     }
 
     /// Decodes a block of `instructions_max` instructions at most, for a frame of `frame_size` registers:

@@ -308,15 +308,20 @@ impl Processor {
     /// Finds the host address behind one guest address, filling the software TLB.
     pub(crate) fn resolve(&mut self, address: u64, access: Access) -> Result<*mut u8, Raised> {
         let virtual_address = VirtualAddress(address);
+        if let Some(&page) = self.translations.page(address)
+            && page.allows(access)
+        {
+            self.translations.insert_granule(address, &page);
+            return Ok(page.host_address(virtual_address));
+        }
         match self.space.resolve(virtual_address, access) {
             Ok(page) => {
-                let host = page.host_address(virtual_address);
                 debug_assert!(page.size_log2 >= GRANULE_LOG2);
                 // Big-endian data takes the slow path at every access, so its pages stay out of the TLB.
                 if !self.is_big_endian() {
                     self.translations.insert(address, &page);
                 }
-                Ok(host)
+                Ok(page.host_address(virtual_address))
             }
             Err(refusal) => Err(self.raise(refused(refusal, access, address))),
         }

@@ -32,6 +32,11 @@ pub struct HostPage {
     pub executable: bool,
 }
 
+// SAFETY: a page is a description; whoever follows its host address answers for that access.
+unsafe impl Send for HostPage {}
+// SAFETY: as above.
+unsafe impl Sync for HostPage {}
+
 /// Why an address space offers no page for an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {

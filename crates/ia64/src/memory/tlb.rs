@@ -1,15 +1,22 @@
 //! The software TLB: host addresses of recently used guest pages.
 //!
-//! It is direct-mapped by the guest page number. A tag comparison checks the page, the permission and the
-//! alignment of an access at once: the address is compared with its low, must-be-zero bits left in.
+//! Its first level is direct-mapped by the guest page number. A tag comparison checks the page, the permission and the
+//! alignment of an access at once: the address is compared with its low, must-be-zero bits left in. The second
+//! level is larger and knows whole pages, so that a program that touches much memory does not ask the address
+//! space again and again.
 
 use super::{GRANULE_LOG2, HostPage};
 use crate::address::VirtualAddress;
+use crate::fault::Access;
 
 /// Number of entries; 512 cover 2 MB of 4 kB granules and fit into a first-level data cache.
 const ENTRIES: usize = 512;
 /// A tag that no masked address equals: bits between the alignment mask and the page mask are never set.
 const NEVER: u64 = u64::MAX;
+/// Number of entries of the second level.
+const PAGES: usize = 4096;
+/// Addresses this close together share an entry of the second level: the usual page size of Linux/ia64.
+const PAGE_INDEX_LOG2: u32 = 14;
 /// The bits that select a granule.
 const GRANULE_MASK: u64 = !((1 << GRANULE_LOG2) - 1);
 
@@ -22,20 +29,40 @@ struct Entry {
     delta: u64,
 }
 
-/// Recently used data pages.
+/// A page in the second level.
+#[derive(Clone, Copy)]
+struct KnownPage {
+    page: HostPage,
+    /// The flush count when it was entered; an older one makes the entry stale.
+    generation: u64,
+}
+
+/// Recently used data pages: the granules used last, and behind them whole pages.
 pub(crate) struct TranslationCache {
     entries: [Entry; ENTRIES],
+    pages: Vec<Option<KnownPage>>,
+    generation: u64,
 }
 
 impl TranslationCache {
     pub(crate) fn new() -> TranslationCache {
+        let entries = [Entry {
+            read: NEVER,
+            write: NEVER,
+            delta: 0,
+        }; ENTRIES];
         TranslationCache {
-            entries: [Entry {
-                read: NEVER,
-                write: NEVER,
-                delta: 0,
-            }; ENTRIES],
+            entries,
+            pages: Vec::new(),
+            generation: 0,
         }
+    }
+
+    /// The page of the second level that holds `address`.
+    pub(crate) fn page(&self, address: u64) -> Option<&HostPage> {
+        let known = self.pages.get(page_index(address))?.as_ref()?;
+        let is_current = known.generation == self.generation;
+        (is_current && known.page.holds(VirtualAddress(address))).then_some(&known.page)
     }
 
     #[inline(always)]
@@ -59,8 +86,20 @@ impl TranslationCache {
             .then(|| address.wrapping_add(entry.delta) as *mut u8)
     }
 
-    /// Remembers the granule of `page` that holds `address`.
+    /// Remembers `page` and its granule that holds `address`.
     pub(crate) fn insert(&mut self, address: u64, page: &HostPage) {
+        self.insert_granule(address, page);
+        if self.pages.is_empty() {
+            self.pages.resize(PAGES, None);
+        }
+        self.pages[page_index(address)] = Some(KnownPage {
+            page: *page,
+            generation: self.generation,
+        });
+    }
+
+    /// Remembers the granule of `page` that holds `address`.
+    pub(crate) fn insert_granule(&mut self, address: u64, page: &HostPage) {
         let granule = address & GRANULE_MASK;
         self.entries[(address >> GRANULE_LOG2) as usize % ENTRIES] = Entry {
             read: if page.readable { granule } else { NEVER },
@@ -76,10 +115,26 @@ impl TranslationCache {
             write: NEVER,
             delta: 0,
         });
+        self.generation += 1;
     }
 }
 
+/// The place in the second level of the page that holds `address`.
+fn page_index(address: u64) -> usize {
+    (address >> PAGE_INDEX_LOG2) as usize % PAGES
+}
+
 impl HostPage {
+    /// Whether the page holds a guest address.
+    pub(crate) fn holds(&self, address: VirtualAddress) -> bool {
+        address.0.wrapping_sub(self.start.0) >> self.size_log2 == 0
+    }
+
+    /// Whether the page allows an access.
+    pub(crate) fn allows(&self, access: Access) -> bool {
+        (!access.reads() || self.readable) && (!access.writes() || self.writable)
+    }
+
     /// The host address of a guest address within the page.
     pub(crate) fn host_address(&self, address: VirtualAddress) -> *mut u8 {
         let offset = address.0.wrapping_sub(self.start.0);
