@@ -6,6 +6,7 @@
 //!
 //! Source: Itanium manual, volume 1, section 5.2 (FPSR), table 5-6 (precision and range), section 5.4 (exceptions).
 
+use super::host::Host;
 use super::register::{EXPONENT_BIAS, FloatRegister};
 use super::round::SignificandRounding;
 
@@ -186,6 +187,8 @@ pub struct Control {
     pub(super) significand: SignificandRounding,
     pub(super) precision: Precision,
     pub(super) rounding: Rounding,
+    /// Where the host's floating-point unit may compute.
+    pub(super) host: Host,
     /// Conditions that set a flag instead of raising a fault or trap.
     pub(super) disabled: Flags,
     /// Tiny results become zero (only while underflow traps are disabled).
@@ -210,6 +213,7 @@ impl Control {
             significand: SignificandRounding::new(precision, rounding),
             precision,
             rounding,
+            host: Host::Unused,
             disabled,
             flush_to_zero,
             parallel: false,

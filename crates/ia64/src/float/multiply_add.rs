@@ -13,6 +13,7 @@
 use std::hint::select_unpredictable;
 
 use super::control::{Control, Flags, FloatFault, Rounded, Rounding};
+use super::host;
 use super::register::{Class, EXPONENT_BIAS, FloatRegister, Normalized};
 use super::round::{Unrounded, shift_right};
 use crate::encoding::MultiplyAdd;
@@ -35,6 +36,37 @@ impl MultiplyAdd {
 /// The fault, if an operand is invalid or denormal and that condition is not disabled.
 #[inline]
 pub fn multiply_add(
+    multiplicand: FloatRegister,
+    multiplier: FloatRegister,
+    addend: FloatRegister,
+    operation: MultiplyAdd,
+    control: &Control,
+) -> Result<Rounded, FloatFault> {
+    if let Some(value) = host::multiply_add([multiplicand, multiplier, addend], operation, control) {
+        return Ok(Rounded::exact(value, Flags::empty()));
+    }
+    multiply_add_integers(multiplicand, multiplier, addend, operation, control)
+}
+
+/// `f1 = ±f3 ± f2` with one rounding: [`multiply_add`] with f1 as the multiplier, as `fadd` and `fsub` are written.
+///
+/// # Errors
+/// As [`multiply_add`].
+#[inline]
+pub fn add(
+    augend: FloatRegister,
+    addend: FloatRegister,
+    operation: MultiplyAdd,
+    control: &Control,
+) -> Result<Rounded, FloatFault> {
+    if let Some(value) = host::add([augend, addend], operation, control) {
+        return Ok(Rounded::exact(value, Flags::empty()));
+    }
+    multiply_add_integers(augend, FloatRegister::ONE, addend, operation, control)
+}
+
+/// [`multiply_add`] without the host.
+fn multiply_add_integers(
     multiplicand: FloatRegister,
     multiplier: FloatRegister,
     addend: FloatRegister,
@@ -67,6 +99,9 @@ pub fn multiply(
     operation: MultiplyAdd,
     control: &Control,
 ) -> Result<Rounded, FloatFault> {
+    if let Some(value) = host::multiply([multiplicand, multiplier], operation, control) {
+        return Ok(Rounded::exact(value, Flags::empty()));
+    }
     if multiplicand.is_normal() && multiplier.is_normal() {
         let product = Product::new(
             multiplicand.fields(),

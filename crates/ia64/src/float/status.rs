@@ -4,6 +4,7 @@
 //! Source: Itanium manual, volume 1, section 5.2, figures 5-3 and 5-4; `fsetc`, `fclrf` and `fchkf` in volume 3.
 
 use super::control::{Completer, Control, Flags, Precision, Range, Rounding};
+use super::host::Host;
 use crate::encoding::StatusField;
 
 const FIELD_WIDTH: u32 = 13;
@@ -129,13 +130,15 @@ impl StatusRegister {
         !enabled.is_empty() || !new.is_empty()
     }
 
-    /// The bits of the register that an operation under a status field depends on.
+    /// The bits of the register that an operation under a status field depends on: trap-disable bits, the field's
+    /// controls, and its inexact flag, which decides whether the host may compute.
     pub(crate) const fn control_bits(field: StatusField) -> u64 {
-        Flags::all().bits() as u64 | CONTROL_MASK << shift(field)
+        let inexact_flag = (Flags::INEXACT.bits() as u64) << (shift(field) + FLAGS_SHIFT);
+        Flags::all().bits() as u64 | CONTROL_MASK << shift(field) | inexact_flag
     }
 
     /// What an operation under a status field with a precision completer does.
-    pub const fn control(self, field: StatusField, completer: Completer) -> Control {
+    pub fn control(self, field: StatusField, completer: Completer) -> Control {
         let controls = self.0 >> shift(field);
         let disabled = if controls & TRAPS_DISABLED != 0 {
             Flags::all()
@@ -159,7 +162,11 @@ impl StatusRegister {
         } else {
             narrow
         };
-        Control::new(precision, range, rounding, flush_to_zero, disabled)
+        let host = Host::of(precision, range, rounding, disabled, self.flags(field));
+        Control {
+            host,
+            ..Control::new(precision, range, rounding, flush_to_zero, disabled)
+        }
     }
 }
 

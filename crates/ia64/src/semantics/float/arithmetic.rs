@@ -22,10 +22,14 @@ pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
             function,
             precision,
             status,
-        } => (
-            multiply_add_function::<Scalar>(instruction, function),
-            ControlIndex::scalar(status, precision),
-        ),
+        } => {
+            let execute = if instruction.f4() == 1 && instruction.f2() != 0 {
+                add_function(function)
+            } else {
+                multiply_add_function::<Scalar>(instruction, function)
+            };
+            (execute, ControlIndex::scalar(status, precision))
+        }
         O::ParallelFloatMultiplyAdd { function, status } => (
             multiply_add_function::<Parallel>(instruction, function),
             parallel(status),
@@ -102,87 +106,42 @@ fn approximation(execute: Execute, instruction: &Instruction, index: ControlInde
 
 /// The scalar or the parallel form of the operations that have both.
 trait Shape {
-    fn multiply_add(
-        f: [FloatRegister; 3],
-        function: MultiplyAdd,
-        control: &Control,
-    ) -> Result<Rounded, FloatFault>;
-    fn multiply(
-        f: [FloatRegister; 2],
-        function: MultiplyAdd,
-        control: &Control,
-    ) -> Result<Rounded, FloatFault>;
-    fn extremum(f: [FloatRegister; 2], select: Extremum, control: &Control) -> Result<Rounded, FloatFault>;
-    fn to_integer(f: FloatRegister, sign: Signedness, control: &Control) -> Result<Rounded, FloatFault>;
-    fn reciprocal(f: [FloatRegister; 2], control: &Control) -> Result<Approximation, FloatFault>;
-    fn reciprocal_root(f: FloatRegister, control: &Control) -> Result<Approximation, FloatFault>;
+    const MULTIPLY_ADD: Fused;
+    const MULTIPLY: Product;
+    const EXTREMUM: Selection;
+    const TO_INTEGER: Conversion;
+    const RECIPROCAL: Quotient;
+    const RECIPROCAL_ROOT: Root;
 }
+
+type Fused = fn(FloatRegister, FloatRegister, FloatRegister, MultiplyAdd, &Control) -> Delivered;
+type Product = fn(FloatRegister, FloatRegister, MultiplyAdd, &Control) -> Delivered;
+type Selection = fn(FloatRegister, FloatRegister, Extremum, &Control) -> Delivered;
+type Conversion = fn(FloatRegister, Signedness, &Control) -> Delivered;
+type Quotient = fn(FloatRegister, FloatRegister, &Control) -> Result<Approximation, FloatFault>;
+type Root = fn(FloatRegister, &Control) -> Result<Approximation, FloatFault>;
+type Delivered = Result<Rounded, FloatFault>;
 
 struct Scalar;
 struct Parallel;
 
-macro_rules! shape {
-    ($shape:ty, $multiply:path, $multiply_add:path, $extremum:path, $to_integer:path, $approximations:ident) => {
-        impl Shape for $shape {
-            #[inline(always)]
-            fn multiply_add(
-                [f3, f4, f2]: [FloatRegister; 3],
-                function: MultiplyAdd,
-                control: &Control,
-            ) -> Result<Rounded, FloatFault> {
-                $multiply_add(f3, f4, f2, function, control)
-            }
-            #[inline(always)]
-            fn multiply(
-                [f3, f4]: [FloatRegister; 2],
-                function: MultiplyAdd,
-                control: &Control,
-            ) -> Result<Rounded, FloatFault> {
-                $multiply(f3, f4, function, control)
-            }
-            fn extremum(
-                [f2, f3]: [FloatRegister; 2],
-                select: Extremum,
-                control: &Control,
-            ) -> Result<Rounded, FloatFault> {
-                $extremum(f2, f3, select, control)
-            }
-            fn to_integer(
-                f2: FloatRegister,
-                sign: Signedness,
-                control: &Control,
-            ) -> Result<Rounded, FloatFault> {
-                $to_integer(f2, sign, control)
-            }
-            fn reciprocal(
-                [f2, f3]: [FloatRegister; 2],
-                control: &Control,
-            ) -> Result<Approximation, FloatFault> {
-                float::$approximations::reciprocal(f2, f3, control)
-            }
-            fn reciprocal_root(f3: FloatRegister, control: &Control) -> Result<Approximation, FloatFault> {
-                float::$approximations::reciprocal_root(f3, control)
-            }
-        }
-    };
+impl Shape for Scalar {
+    const MULTIPLY_ADD: Fused = float::multiply_add;
+    const MULTIPLY: Product = float::multiply;
+    const EXTREMUM: Selection = float::compare::extremum;
+    const TO_INTEGER: Conversion = float::convert::to_integer;
+    const RECIPROCAL: Quotient = float::reciprocal::reciprocal;
+    const RECIPROCAL_ROOT: Root = float::reciprocal::reciprocal_root;
 }
 
-shape!(
-    Scalar,
-    float::multiply,
-    float::multiply_add,
-    float::compare::extremum,
-    float::convert::to_integer,
-    reciprocal
-);
-shape!(
-    Parallel,
-    float::parallel::multiply,
-    float::parallel::multiply_add,
-    float::parallel::extremum,
-    float::parallel::to_integers,
-    parallel
-);
+impl Shape for Parallel {
+    const MULTIPLY_ADD: Fused = float::parallel::multiply_add;
+    const MULTIPLY: Product = float::parallel::multiply;
+    const EXTREMUM: Selection = float::parallel::extremum;
+    const TO_INTEGER: Conversion = float::parallel::to_integers;
+    const RECIPROCAL: Quotient = float::parallel::reciprocal;
+    const RECIPROCAL_ROOT: Root = float::parallel::reciprocal_root;
+}
 
 /// A value known when the function is chosen.
 trait Choice<T> {
@@ -218,17 +177,21 @@ choices!(
 
 /// f0 as the addend is no addend: the product alone is rounded.
 fn multiply_add_function<S: Shape>(instruction: &Instruction, function: MultiplyAdd) -> Execute {
-    fn by_addend<S: Shape, F: Choice<MultiplyAdd>>(addend: u8) -> Execute {
-        if addend == 0 {
-            multiply::<S, F>
-        } else {
-            multiply_add::<S, F>
-        }
+    match (function, instruction.f2() == 0) {
+        (MultiplyAdd::Add, false) => multiply_add::<S, Add>,
+        (MultiplyAdd::Subtract, false) => multiply_add::<S, Subtract>,
+        (MultiplyAdd::NegateAdd, false) => multiply_add::<S, NegateAdd>,
+        (MultiplyAdd::Add | MultiplyAdd::Subtract, true) => multiply::<S, Add>,
+        (MultiplyAdd::NegateAdd, true) => multiply::<S, NegateAdd>,
     }
+}
+
+/// The scalar family with f1, which is 1.0, as the multiplier.
+fn add_function(function: MultiplyAdd) -> Execute {
     match function {
-        MultiplyAdd::Add => by_addend::<S, Add>(instruction.f2()),
-        MultiplyAdd::Subtract => by_addend::<S, Subtract>(instruction.f2()),
-        MultiplyAdd::NegateAdd => by_addend::<S, NegateAdd>(instruction.f2()),
+        MultiplyAdd::Add => add::<Add>,
+        MultiplyAdd::Subtract => add::<Subtract>,
+        MultiplyAdd::NegateAdd => add::<NegateAdd>,
     }
 }
 
@@ -237,15 +200,23 @@ fn multiply_add<S: Shape, F: Choice<MultiplyAdd>>(
     operation: &MicroOperation,
 ) -> Step {
     processor.check_floating_enabled(&[operation.r1, operation.r2, operation.r3, operation.r4], 0)?;
-    let operands = [operation.r3, operation.r4, operation.r2].map(|register| processor.floating(register));
-    let result = S::multiply_add(operands, F::VALUE, processor.float_control(operation));
+    let [f3, f4, f2] =
+        [operation.r3, operation.r4, operation.r2].map(|register| processor.floating(register));
+    let result = (S::MULTIPLY_ADD)(f3, f4, f2, F::VALUE, processor.float_control(operation));
+    processor.deliver(operation, result)
+}
+
+fn add<F: Choice<MultiplyAdd>>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+    processor.check_floating_enabled(&[operation.r1, operation.r2, operation.r3], 0)?;
+    let [f3, f2] = [operation.r3, operation.r2].map(|register| processor.floating(register));
+    let result = float::add(f3, f2, F::VALUE, processor.float_control(operation));
     processor.deliver(operation, result)
 }
 
 fn multiply<S: Shape, F: Choice<MultiplyAdd>>(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.check_floating_enabled(&[operation.r1, operation.r3, operation.r4], 0)?;
-    let operands = [operation.r3, operation.r4].map(|register| processor.floating(register));
-    let result = S::multiply(operands, F::VALUE, processor.float_control(operation));
+    let [f3, f4] = [operation.r3, operation.r4].map(|register| processor.floating(register));
+    let result = (S::MULTIPLY)(f3, f4, F::VALUE, processor.float_control(operation));
     processor.deliver(operation, result)
 }
 
@@ -260,8 +231,8 @@ fn extremum_function<S: Shape>(select: Extremum) -> Execute {
 
 fn extremum<S: Shape, E: Choice<Extremum>>(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.check_floating_enabled(&[operation.r1, operation.r2, operation.r3], 0)?;
-    let operands = [operation.r2, operation.r3].map(|register| processor.floating(register));
-    let result = S::extremum(operands, E::VALUE, processor.float_control(operation));
+    let [f2, f3] = [operation.r2, operation.r3].map(|register| processor.floating(register));
+    let result = (S::EXTREMUM)(f2, f3, E::VALUE, processor.float_control(operation));
     processor.deliver(operation, result)
 }
 
@@ -305,9 +276,9 @@ fn convert_to_fixed<S: Shape, K: Choice<Signedness>, const TRUNCATE: bool>(
     let value = processor.floating(operation.r2);
     let control = processor.float_control(operation);
     let result = if TRUNCATE {
-        S::to_integer(value, K::VALUE, &control.with_rounding(Rounding::Zero))
+        (S::TO_INTEGER)(value, K::VALUE, &control.with_rounding(Rounding::Zero))
     } else {
-        S::to_integer(value, K::VALUE, control)
+        (S::TO_INTEGER)(value, K::VALUE, control)
     };
     processor.deliver(operation, result)
 }
@@ -336,8 +307,8 @@ fn reciprocal<S: Shape>(processor: &mut Processor, operation: &MicroOperation) -
         operation,
         &[operation.r1, operation.r2, operation.r3],
         |processor| {
-            let operands = [operation.r2, operation.r3].map(|register| processor.floating(register));
-            S::reciprocal(operands, processor.float_control(operation))
+            let [f2, f3] = [operation.r2, operation.r3].map(|register| processor.floating(register));
+            (S::RECIPROCAL)(f2, f3, processor.float_control(operation))
         },
     )
 }
@@ -345,7 +316,7 @@ fn reciprocal<S: Shape>(processor: &mut Processor, operation: &MicroOperation) -
 fn reciprocal_root<S: Shape>(processor: &mut Processor, operation: &MicroOperation) -> Step {
     approximate(processor, operation, &[operation.r1, operation.r3], |processor| {
         let radicand = processor.floating(operation.r3);
-        S::reciprocal_root(radicand, processor.float_control(operation))
+        (S::RECIPROCAL_ROOT)(radicand, processor.float_control(operation))
     })
 }
 
