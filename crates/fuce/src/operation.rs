@@ -338,7 +338,7 @@ operations! {
     Contdu "contdu" 0x4c &[O::SourceB, O::SourceC, O::Slot9], Controller, Fixed(1), &[F::MissingEntry, F::ModeProtection, F::NotArmed, F::FrameBounds], "Continues as `contd` does, with no more rights than a user thread.";
     SelfContinue "self" 0x42 &[], Controller, Fixed(1), &[F::MissingEntry, F::NotSpent], "Makes the running thread ready again at its code entry, counter untouched, and ends it.";
     Lock  "lock"  0x43 &[O::Destination, O::SourceB], Controller, Answer, TARGETED, "rd = 1 and sets the lock of thread rb's entry if it was clear, else rd = 0.";
-    Unlock "unlock" 0x44 TARGET, Controller, Fixed(1), &[F::MissingEntry, F::ModeProtection, F::NotLocked], "Clears the lock of thread rb's entry. A user thread may unlock only within its own page.";
+    Unlock "unlock" 0x44 TARGET, Controller, Fixed(1), &[F::MissingEntry, F::ModeProtection, F::NotLocked], "Clears the lock of thread rb's entry. A user thread may unlock user threads only.";
     Create "create" 0x45 &[O::Destination, O::SourceB, O::Unsigned14], Controller, Answer, &[F::MemoryProtection], "Allocates a page of the activation control memory for an instance whose frame is number words at rb; rd = the identifier of its entry 0, or -1 when no page is free.";
     Delete "delete" 0x46 TARGET, Controller, Fixed(1), &[F::MissingEntry, F::ModeProtection, F::NotSpent], "Frees the page that holds thread rb; refused while one of its threads is ready.";
     Install "install" 0x47 &[O::Mode, O::SourceB, O::SourceC, O::FanIn], Controller, Fixed(1), &[F::MissingEntry, F::ModeProtection, F::NotSpent, F::CodeBounds], "Sets entry rb: code entry rc, mode, fan-in; counter = fan-in, lock clear. Refused while the thread is ready.";

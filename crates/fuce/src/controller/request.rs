@@ -179,11 +179,10 @@ impl Controller {
             }
             Operation::Unlock { target } => {
                 let thread = self.present(target)?;
-                let own_page = issuer.thread.is_some_and(|own| own.page() == thread.page());
-                if !issuer.mode.is_supervisor() && !own_page {
+                let entry = self.memory.entry_mut(thread);
+                if !issuer.mode.is_supervisor() && entry.mode != Some(Mode::User) {
                     return Err((FaultCause::ModeProtection, target));
                 }
-                let entry = self.memory.entry_mut(thread);
                 if !entry.locked {
                     return Err((FaultCause::NotLocked, target));
                 }
