@@ -303,6 +303,23 @@ pub enum IndirectFile {
     DataAccessHint,
 }
 
+impl IndirectFile {
+    /// The file's name in assembly.
+    pub const fn name(self) -> &'static str {
+        match self {
+            IndirectFile::Region => "rr",
+            IndirectFile::DataBreakpoint => "dbr",
+            IndirectFile::InstructionBreakpoint => "ibr",
+            IndirectFile::ProtectionKey => "pkr",
+            IndirectFile::MonitorConfiguration => "pmc",
+            IndirectFile::MonitorData => "pmd",
+            IndirectFile::ModelSpecific => "msr",
+            IndirectFile::ProcessorIdentification => "cpuid",
+            IndirectFile::DataAccessHint => "dahr",
+        }
+    }
+}
+
 /// How far `ptc` reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PurgeScope {

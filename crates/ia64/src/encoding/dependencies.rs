@@ -122,7 +122,8 @@ impl Instruction {
         list
     }
 
-    /// What the instruction writes when its qualifying predicate is 1.
+    /// What the instruction writes when its qualifying predicate is 1; unconditional compares write also when it
+    /// is 0.
     pub fn destinations(&self) -> Resources {
         let form = self.form();
         let mut list = Resources::EMPTY;
@@ -221,7 +222,7 @@ fn is_indexed(operand: Operand) -> bool {
 }
 
 /// What an instruction reads and writes without naming it.
-fn implicit(instruction: &Instruction) -> (&'static [Resource], &'static [Resource]) {
+pub(super) fn implicit(instruction: &Instruction) -> (&'static [Resource], &'static [Resource]) {
     use Resource::*;
     use application::*;
     use control::*;

@@ -16,6 +16,7 @@ mod forms;
 mod instruction;
 mod operand;
 mod operation;
+mod reference;
 
 pub use bundle::{Bundle, Template, Unit};
 pub use completers::*;
@@ -29,3 +30,4 @@ pub use operand::{
     Coding, Description, Field, Notation, Operand, application_register_name, control_register_name,
 };
 pub use operation::Operation;
+pub use reference::write_reference;
