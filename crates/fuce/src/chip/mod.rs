@@ -28,7 +28,7 @@ use unit::{NEVER, Unit};
 
 use crate::controller::{
     Acceptors, Completion, Controller, ControllerConfig, ControllerOperation, Effect, Issuer, Level, Mode,
-    Page, Request, ThreadId,
+    Page, Request, Step, ThreadId,
 };
 use crate::device::{Bus, Device, System};
 use crate::image::{Image, ImageError};
@@ -55,9 +55,9 @@ pub enum ChipError {
 /// Cycles the signal hub waits after a handler was found not armed before it offers the next signal.
 const SIGNAL_RETRY_CYCLES: u64 = 16;
 
-/// What happened at the controller in one cycle, for observers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ControllerCycle<'a> {
+/// What an observer sees of one cycle.
+#[derive(Clone, Copy)]
+pub struct Observation<'a> {
     /// The cycle.
     pub cycle: u64,
     /// Requests that were put into ports, with the port of each.
@@ -65,7 +65,24 @@ pub struct ControllerCycle<'a> {
     /// Units that could take a thread.
     pub acceptors: Acceptors,
     /// What the controller did.
-    pub step: crate::controller::Step,
+    pub step: Step,
+    /// Threads in the ready queue after it.
+    pub queued: usize,
+    units: &'a [Unit],
+}
+
+impl Observation<'_> {
+    /// How many units the chip has.
+    pub fn units(&self) -> usize {
+        self.units.len()
+    }
+
+    /// The thread a unit runs after this cycle, and the byte address of its first instruction.
+    pub fn running(&self, unit: usize) -> Option<(ThreadId, u32)> {
+        self.units[unit]
+            .running
+            .map(|running| (running.thread, running.code * 4))
+    }
 }
 
 /// A FUCE chip with a program loaded.
@@ -187,7 +204,7 @@ impl Chip {
     }
 
     /// Runs as [`Chip::run`] does, and shows every cycle that was not skipped to `observe`.
-    pub fn run_observed(&mut self, limit: u64, mut observe: impl FnMut(&ControllerCycle)) -> Stop {
+    pub fn run_observed(&mut self, limit: u64, mut observe: impl FnMut(&Observation)) -> Stop {
         loop {
             if let Some(stop) = self.shared.stopped() {
                 return stop;
@@ -207,7 +224,7 @@ impl Chip {
     }
 
     /// One cycle; answers whether any unit acted.
-    fn cycle(&mut self, observe: &mut impl FnMut(&ControllerCycle)) -> bool {
+    fn cycle(&mut self, observe: &mut impl FnMut(&Observation)) -> bool {
         let now = self.now;
         if self.shared.bus.next_event() <= now {
             self.shared.bus.advance(now, &mut self.shared.memory);
@@ -224,12 +241,13 @@ impl Chip {
         }
         let acceptors = self.shared.acceptors;
         let step = self.shared.controller.step(now, acceptors);
-        let submissions = self.shared.controller.submissions();
-        observe(&ControllerCycle {
+        observe(&Observation {
             cycle: now,
-            submissions,
+            submissions: self.shared.controller.submissions(),
             acceptors,
             step,
+            queued: self.shared.controller.queue().len(),
+            units: &self.units,
         });
         self.shared.controller.forget_submissions();
         if let Some((number, thread)) = step.dispatch {

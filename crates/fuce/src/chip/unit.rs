@@ -65,6 +65,8 @@ pub(super) struct Running {
     pub(super) mode: Mode,
     pub(super) frame: u32,
     pub(super) words: u16,
+    /// Number of its first instruction.
+    pub(super) code: u32,
     /// Number of the next instruction.
     pub(super) pc: u32,
 }
@@ -177,6 +179,7 @@ impl Unit {
             mode: ready.mode,
             frame: ready.frame,
             words: ready.words,
+            code: ready.code,
             pc: ready.code,
         };
         let mut done = now + 1;
@@ -416,6 +419,7 @@ impl Unit {
             mode: handler.mode,
             frame: handler.frame,
             words: handler.words,
+            code: handler.code,
             pc: handler.code,
         });
         self.line = u32::MAX;

@@ -1,10 +1,12 @@
 //! The experiments that ship, one folder for each area and one file for each experiment.
 
+mod cefos;
+
 use crate::experiment::Experiment;
 use crate::suggest::{did_you_mean, nearest};
 
 /// The areas: a folder each, with the table of its experiments.
-const AREAS: &[&[&dyn Experiment]] = &[];
+const AREAS: &[&[&dyn Experiment]] = &[cefos::EXPERIMENTS];
 
 /// No experiment has a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

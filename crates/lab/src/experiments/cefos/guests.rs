@@ -1,0 +1,48 @@
+//! The guests of these experiments: kernel and programs, assembled from the sources in `guests/cefos`.
+
+use std::collections::BTreeMap;
+
+use sidestep_fuce::assembler::assemble;
+use sidestep_fuce::image::Image;
+
+use crate::experiment::PointError;
+
+macro_rules! sources {
+    ($($name:literal),* $(,)?) => {
+        /// The sources by the names under which they include each other.
+        const SOURCES: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../../../../guests/cefos/", $name)))),*];
+    };
+}
+
+sources!(
+    "cefos.s",
+    "kernel/boot.s",
+    "kernel/calls.s",
+    "kernel/exclusive.s",
+    "kernel/fault.s",
+    "kernel/gate.s",
+    "kernel/layout.s",
+    "kernel/request.s",
+    "kernel/user.s",
+    "programs/calls.s",
+    "programs/overload.s",
+);
+
+/// Assembles a program, with or without software queues before the gates.
+pub fn build(name: &str, software_queue: bool) -> Result<Image, PointError> {
+    let read = |wanted: &str| {
+        let found = SOURCES.iter().find(|(name, _)| *name == wanted);
+        found.map(|(_, source)| source.to_string())
+    };
+    let source = read(name).ok_or_else(|| PointError::Failed(format!("no guest is called {name}")))?;
+    let constants = BTreeMap::from([("SOFTWARE_QUEUE".to_string(), i64::from(software_queue))]);
+    assemble(name, &source, &constants, &read)
+        .map(|assembly| assembly.image)
+        .map_err(failed)
+}
+
+/// Any error of the chip or the assembler as the failure of a point.
+pub fn failed(error: impl std::fmt::Display) -> PointError {
+    PointError::Failed(error.to_string())
+}
