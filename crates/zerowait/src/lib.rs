@@ -52,7 +52,7 @@ pub use time::Time;
 /// The parts whose protocols the model checker explores; not for use.
 #[doc(hidden)]
 pub mod model {
-    pub use crate::gate::GateLock;
+    pub use crate::gate::{Entered, GateLock};
     pub use crate::join::JoinTable;
     pub use crate::queue::Bounded;
 }

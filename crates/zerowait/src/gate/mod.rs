@@ -9,7 +9,7 @@ mod cell;
 mod lock;
 
 pub(crate) use cell::{Admission, GateBody, GateCell};
-pub use lock::GateLock;
+pub use lock::{Entered, GateLock};
 
 /// What a gate does with an entry that comes while it is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

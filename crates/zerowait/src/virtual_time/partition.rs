@@ -158,7 +158,10 @@ impl Partition {
     fn happen(&mut self, program: &Program, phase: Phase, continuation: Continuation) {
         if continuation.thread == CORE_FREE {
             self.free_cores |= 1 << continuation.place;
-            if let Some((phase, next)) = self.next_ready(continuation.place) {
+            // A thread that takes no time leaves the core free for the next.
+            while self.free_cores & 1 << continuation.place != 0
+                && let Some((phase, next)) = self.next_ready(continuation.place)
+            {
                 self.execute(program, phase, continuation.place, next);
             }
             return;
