@@ -93,6 +93,7 @@ impl Context<'_> {
     #[inline]
     pub(crate) fn count_batched(&mut self, words: Words) {
         self.current.words = words;
+        self.guaranteed = true;
         self.counters.issued += 1;
         self.counters.executed += 1;
         self.runs[self.current.thread as usize] += 1;

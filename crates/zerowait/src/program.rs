@@ -120,7 +120,8 @@ impl Program {
                 return;
             }
             let Some(next) = gate.next() else { return };
-            if served >= context.gate_batch() {
+            // With little room each entry goes through the queue, which makes room for what it continues to.
+            if served >= context.gate_batch() || !context.local.has_room() {
                 context.continue_gate(next);
                 return;
             }

@@ -30,6 +30,8 @@ const WORTH_SHARING_NANOS: u64 = 2_000;
 const WORTH_WAKING_NANOS: u64 = 20_000;
 /// A thread of this length makes the core look at who is idle after each.
 const LONG_THREAD_NANOS: u64 = 1_000;
+/// How many completions are taken in one look around.
+const COMPLETIONS_MOST: usize = 256;
 /// How many continuations are handed over at most at once.
 const SHARE_MOST: usize = 64;
 /// After so many bursts a core shows its counters, though it has not been idle.
@@ -225,8 +227,7 @@ impl Surroundings {
         let mut found = false;
         let most = if context.local.has_room() { BURST } else { 1 };
         for _ in 0..most {
-            // Running one may add its guaranteed continuation and one that the executor itself must keep.
-            if context.local.len() + 2 > context.local.physical() {
+            if !context.local.has_room_for_others() {
                 break;
             }
             let Some(continuation) = inbox.pop() else { break };
@@ -296,7 +297,7 @@ impl Surroundings {
         }
         let now = self.shared.clock.now();
         let mut found = false;
-        while context.local.has_room()
+        while context.local.room_for_events() > 0
             && let Some(continuation) = timers.take_due(now)
         {
             // One that is bound elsewhere is sent on when its turn comes.
@@ -311,9 +312,8 @@ impl Surroundings {
         let Some(reactor) = reactor.as_mut() else {
             return false;
         };
-        let room = context.local.limit().saturating_sub(context.local.len());
-        let taken = reactor.poll(room, &mut |continuation| context.local.push(continuation));
-        taken > 0
+        let room = context.local.room_for_events().min(COMPLETIONS_MOST);
+        reactor.poll(room, &mut |continuation| context.local.push(continuation)) > 0
     }
 
     /// Takes over what a core that left could not finish.

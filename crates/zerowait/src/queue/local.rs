@@ -1,15 +1,15 @@
 //! The continuations that one core issued to itself: a ring without atomics.
 //!
 //! Normally first in, first out, so that nobody starves. Above half of its limit the newest goes first: a tree of
-//! threads then grows by its depth and no longer by its breadth, and stays within the limit. Every eighth pop still takes
-//! the oldest, so that nobody starves then either. A thread that continues to itself to wait for something goes where
-//! it is taken last.
+//! threads then grows by its depth and no longer by its breadth, and stays within the limit. If that has not helped for
+//! long, the oldest is taken once, so that nobody starves then either. A thread that continues to itself to wait for
+//! something goes where it is taken last.
 
 use crate::continuation::Continuation;
 use crate::payload::WORDS;
 
-/// Of this many pops under pressure one takes the oldest.
-const OLDEST_EVERY: u32 = 8;
+/// After this many pops under pressure, for each continuation of the limit, one takes the oldest.
+const PATIENCE: usize = 64;
 
 /// One core's own queue.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Local {
     head: usize,
     length: usize,
     limit: usize,
-    pops_under_pressure: u32,
+    pops_under_pressure: usize,
     longest: usize,
 }
 
@@ -67,6 +67,17 @@ impl Local {
     /// Changes what bodies may fill, never beyond the ring.
     pub(crate) fn set_limit(&mut self, limit: usize) {
         self.limit = limit.min(self.ring.len() / 2);
+    }
+
+    /// Whether there is room for what another core sent: half as much again as for bodies.
+    pub(crate) fn has_room_for_others(&self) -> bool {
+        self.length < self.limit + self.limit / 2
+    }
+
+    /// How much room there is for what timers and devices report: nearly the whole ring, because what waits for
+    /// them may be what fills the queue.
+    pub(crate) fn room_for_events(&self) -> usize {
+        (self.ring.len() - 4).saturating_sub(self.length)
     }
 
     /// How many the ring itself holds: what is beyond the limit is for what must not be refused.
@@ -125,15 +136,17 @@ impl Local {
         if self.length == 0 {
             return None;
         }
-        if self.is_under_pressure() {
-            self.pops_under_pressure = self.pops_under_pressure.wrapping_add(1);
-            if !self.pops_under_pressure.is_multiple_of(OLDEST_EVERY) {
-                self.length -= 1;
-                let at = (self.head + self.length) & (self.ring.len() - 1);
-                return Some(read(&self.ring[at]));
-            }
+        if !self.is_under_pressure() {
+            return self.pop_oldest();
         }
-        self.pop_oldest()
+        self.pops_under_pressure += 1;
+        if self.pops_under_pressure > PATIENCE * self.limit {
+            self.pops_under_pressure = 0;
+            return self.pop_oldest();
+        }
+        self.length -= 1;
+        let at = (self.head + self.length) & (self.ring.len() - 1);
+        Some(read(&self.ring[at]))
     }
 
     /// Takes the oldest.
@@ -196,9 +209,9 @@ mod tests {
         let mut queue = Local::new(8);
         (0..6).for_each(|value| queue.push(number(value)));
         let mut seen = Vec::new();
-        for round in 0..OLDEST_EVERY {
+        for round in 0..=PATIENCE * 8 {
             seen.push(popped(&mut queue));
-            queue.push(number(10 + u64::from(round)));
+            queue.push(number(10 + round as u64));
         }
         assert!(seen.contains(&0), "{seen:?}");
     }
