@@ -273,6 +273,12 @@ impl Processor {
         self.blocks.flush();
     }
 
+    /// Forgets all translations but keeps decoded instructions: enough after a change that left the memory
+    /// behind every executable page as it was.
+    pub fn flush_data_translations(&mut self) {
+        self.translations.flush();
+    }
+
     /// A flag that makes [`Processor::run`] return at the next block boundary once it is set. It may be set
     /// by other threads and by signal handlers; `run` leaves it set.
     pub fn attention(&self) -> Arc<AtomicBool> {

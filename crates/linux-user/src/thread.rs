@@ -20,7 +20,7 @@ use crate::signal::faults::{FaultSignal, PageState, signal_of};
 use crate::statistics::{Report, Statistics};
 use crate::syscalls::{self, Arguments, SystemCallResult, Unfinished};
 use crate::trace::Trace;
-use crate::world::Member;
+use crate::world::{Generation, Member};
 
 /// The immediate of the `break` that enters the kernel.
 const SYSTEM_CALL_BREAK: u64 = 0x10_0000;
@@ -82,7 +82,7 @@ pub struct Thread {
     /// Counts that the processor does not keep.
     pub statistics: Statistics,
     attention: Arc<AtomicBool>,
-    generation: u64,
+    generation: Generation,
     trace: Option<Trace>,
     /// What the processor had done when this process began (after `fork`).
     baseline: Statistics,
@@ -124,7 +124,7 @@ impl Thread {
             floating_point_control: 0,
             statistics: Statistics::default(),
             attention,
-            generation: 0,
+            generation: Generation::default(),
             trace,
             baseline,
             progress,
@@ -170,10 +170,12 @@ impl Thread {
     fn execute(&mut self, limit: u64) -> Exit {
         self.attention.store(false, Ordering::Release);
         let generation = self.process.memory.world.enter(self.member);
-        if generation != self.generation {
+        if generation.code_changes != self.generation.code_changes {
             self.processor.flush_translations();
-            self.generation = generation;
+        } else if generation.changes != self.generation.changes {
+            self.processor.flush_data_translations();
         }
+        self.generation = generation;
         let exit = if self.inbox.is_empty() {
             match &mut self.trace {
                 None => self.processor.run(limit),

@@ -3,8 +3,8 @@
 //! A guest thread is *inside* while its processor executes and *outside* while it is in a system call. Some
 //! changes (unmapping, protecting, `fork`) must not happen under a running processor, which holds host
 //! pointers in its software TLB. [`World::exclusively`] raises every processor's attention, waits until all
-//! are outside, makes the change, and moves the generation on; a thread that enters and sees a new generation
-//! drops its cached translations first.
+//! are outside, makes the change, and moves the [`Generation`] on; a thread that enters and sees a new one drops
+//! its cached translations first, and its decoded instructions if code may have changed, too.
 //!
 //! A thread blocked in a host system call is outside, so it never holds anybody up.
 
@@ -20,7 +20,18 @@ pub struct World {
     state: Mutex<State>,
     changed: Condvar,
     /// Counts exclusive changes.
-    generation: AtomicU64,
+    changes: AtomicU64,
+    /// Counts those after which code may be different.
+    code_changes: AtomicU64,
+}
+
+/// Which changes of the memory a thread has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Generation {
+    /// How many changes there were.
+    pub changes: u64,
+    /// How many of them may have changed code.
+    pub code_changes: u64,
 }
 
 #[derive(Default)]
@@ -62,7 +73,7 @@ impl World {
     }
 
     /// Waits until nobody is stopping the world, and goes inside; answers the current generation.
-    pub fn enter(&self, member: Member) -> u64 {
+    pub fn enter(&self, member: Member) -> Generation {
         let mut state = self.state();
         while state.stopping {
             state = self
@@ -72,7 +83,10 @@ impl World {
         }
         state.inside += 1;
         state.mark(member, true);
-        self.generation.load(Ordering::Acquire)
+        Generation {
+            changes: self.changes.load(Ordering::Acquire),
+            code_changes: self.code_changes.load(Ordering::Acquire),
+        }
     }
 
     /// Goes outside.
@@ -108,15 +122,21 @@ impl World {
         }
         drop(state);
         let result = change();
-        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.changes.fetch_add(1, Ordering::AcqRel);
         self.state().stopping = false;
         self.changed.notify_all();
         result
     }
 
-    /// Makes every thread drop its cached translations and instructions before it goes on.
-    pub fn tell_everybody(&self) {
-        self.generation.fetch_add(1, Ordering::AcqRel);
+    /// Notes, within an exclusive change, that code may be different after it.
+    pub fn note_code_change(&self) {
+        self.code_changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Makes every thread drop its decoded instructions before it goes on.
+    pub fn tell_code_change(&self) {
+        self.note_code_change();
+        self.changes.fetch_add(1, Ordering::AcqRel);
         for (_, inside, raise_attention) in &self.state().members {
             if *inside {
                 raise_attention();
@@ -199,6 +219,6 @@ mod tests {
         world.part(member);
         world.exclusively(|| ());
         let other = world.join(Arc::new(|| ()));
-        assert!(world.enter(other) > before);
+        assert!(world.enter(other).changes > before.changes);
     }
 }

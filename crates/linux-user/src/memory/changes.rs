@@ -118,6 +118,17 @@ impl Memory {
         }
     }
 
+    /// Notes that code may be different after a change of a range, if any of it may be executed.
+    fn note_code(&self, mappings: &super::Mappings, range: &Range<u64>) {
+        if mappings
+            .within(range.clone())
+            .iter()
+            .any(|(_, mapping)| mapping.protection.executes())
+        {
+            self.world.note_code_change();
+        }
+    }
+
     /// The first room at or above the wish, else at or above the usual base.
     fn find_room(&self, mappings: &super::Mappings, wish: u64, length: u64, shared: bool) -> Option<u64> {
         let alignment = if shared { SHARED_ALIGNMENT } else { PAGE };
@@ -228,6 +239,7 @@ impl Memory {
         }
         self.world.exclusively(|| {
             let mut mappings = self.mappings_mut();
+            self.note_code(&mappings, &range);
             self.reserve_on_host(&range)?;
             mappings.remove(range.clone());
             Ok(())
@@ -255,6 +267,10 @@ impl Memory {
         let protection = Protection::from_bits(bits);
         self.world.exclusively(|| {
             let mut mappings = self.mappings_mut();
+            self.note_code(&mappings, &range);
+            if protection.executes() {
+                self.world.note_code_change();
+            }
             for (part, mapping) in mappings.within(range.clone()) {
                 let start = self.host(part.start, part.end - part.start)?;
                 // SAFETY: the range lies within the guest's windows.
@@ -307,6 +323,7 @@ impl Memory {
         let old_length = old_range.end - old_range.start;
         self.world.exclusively(|| {
             let mut mappings = self.mappings_mut();
+            self.note_code(&mappings, &old_range);
             let mapping = match mappings.within(old..old + old_length.max(PAGE)).as_slice() {
                 [(part, mapping)] if *part == (old..old + old_length.max(PAGE)) => mapping.clone(),
                 _ => return Err(Errno(libc::EFAULT)),
@@ -319,6 +336,7 @@ impl Memory {
                 if range.start < old_range.end && old_range.start < range.end {
                     return Err(invalid());
                 }
+                self.note_code(&mappings, &range);
                 self.move_mapping(&mut mappings, &old_range, range, mapping)?;
                 return Ok(target);
             }
@@ -415,14 +433,16 @@ impl Memory {
             let range = old_pages..new_pages;
             let mut mappings = self.mappings_mut();
             mappings.is_free(&(range.start..range.end + PAGE))
-                && self.map_anonymous_on_host(&range, Protection(7), 0).is_ok()
+                && self
+                    .map_anonymous_on_host(&range, Protection::READ_WRITE, 0)
+                    .is_ok()
                 && {
                     let backing = Backing::Role("[heap]");
                     mappings.insert(
                         range,
                         Mapping {
                             backing,
-                            ..Mapping::anonymous(Protection(7))
+                            ..Mapping::anonymous(Protection::READ_WRITE)
                         },
                     );
                     true

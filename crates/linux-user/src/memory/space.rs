@@ -30,7 +30,7 @@ unsafe impl AddressSpace for Memory {
     }
 
     fn instructions_changed(&self, _address: VirtualAddress) {
-        self.world.tell_everybody();
+        self.world.tell_code_change();
     }
 
     fn is_shared(&self) -> bool {
