@@ -169,6 +169,9 @@ impl Thread {
     /// Runs the processor, inside the world.
     fn execute(&mut self, limit: u64) -> Exit {
         self.attention.store(false, Ordering::Release);
+        if self.unaligned.raises() {
+            self.processor.status |= psr::AC;
+        }
         let generation = self.process.memory.world.enter(self.member);
         if generation.code_changes != self.generation.code_changes {
             self.processor.flush_translations();

@@ -7,15 +7,18 @@
 
 use bytemuck::Zeroable;
 use sidestep_ia64::float::FloatRegister;
+use sidestep_ia64::register_stack::{above, below, registers_between};
 use sidestep_ia64::registers::application;
 use sidestep_ia64::registers::frame::{FrameMarker, previous_function_state};
 use sidestep_ia64::registers::status::{psr, rsc};
+use sidestep_ia64::{Access, Fault, FaultKind};
 
 use super::actions::{Action, DefaultAction, default_action};
 use super::context::{self, AlternateStack, SignalContext, SignalFrame};
 use super::faults::FaultSignal;
 use crate::gate;
 use crate::host::signals::{self as host_signals, RawInformation, set_of};
+use crate::memory::Memory;
 use crate::syscalls::{SystemCallResult, Unfinished};
 use crate::thread::Thread;
 
@@ -117,7 +120,7 @@ impl Thread {
         }
         let interrupted_frame = self.processor.frame;
         self.processor.cover_frame();
-        self.processor.flush_stack().map_err(|_| killed)?;
+        let stored = self.processor.flush_stack();
 
         let mut stack_pointer = self.processor.general.value(12);
         let mut backing_store_base = 0;
@@ -134,6 +137,18 @@ impl Thread {
             return Err(killed);
         }
         let mut context = self.capture(interrupted_frame);
+        let (store, collection) = match (backing_store_base, stored) {
+            (0, Ok(())) => (context.backing_store_pointer, context.nat_collection),
+            (base, Ok(())) => (base, 0),
+            (0, Err(_)) => return Err(killed),
+            (base, Err(_)) => {
+                context.load_distance = self.move_dirty_registers(base).ok_or(killed)?;
+                (
+                    self.processor.application(application::BSP),
+                    self.processor.application(application::RNAT),
+                )
+            }
+        };
         if stack.holds(frame_address) {
             context.flags |= context::ON_STACK;
         }
@@ -161,10 +176,14 @@ impl Thread {
         if stack.flags & SS_AUTODISARM != 0 && stack.holds(frame_address) {
             self.alternate_stack = AlternateStack::NONE;
         }
+        self.processor.register_stack_mut().restart(store, collection);
+        if backing_store_base != 0 {
+            let eager = rsc::MODE | 3 << rsc::PRIVILEGE_SHIFT;
+            self.processor.set_application(application::RSC, eager);
+        }
         self.start_handler(
             frame_address,
             [frame.signal, frame.information_address, context_address],
-            backing_store_base,
         );
         self.processor.general.set(1, global_pointer);
         self.processor.set_instruction_pointer(entry, 0);
@@ -219,21 +238,18 @@ impl Thread {
         context
     }
 
+    /// Stores the registers that the interrupted backing store has no room for at the base of the handler's own;
+    /// answers how many bytes they take, in the form of ar.rsc.loadrs.
+    fn move_dirty_registers(&mut self, base: u64) -> Option<u64> {
+        self.processor.set_application(application::BSPSTORE, base);
+        self.processor.set_application(application::RNAT, 0);
+        self.processor.flush_stack().ok()?;
+        Some((self.processor.application(application::BSP) - base) << rsc::LOAD_SHIFT)
+    }
+
     /// Puts the processor where the gate page has just called the handler.
-    fn start_handler(&mut self, frame_address: u64, arguments: [u64; 3], backing_store_base: u64) {
+    fn start_handler(&mut self, frame_address: u64, arguments: [u64; 3]) {
         let processor = &mut self.processor;
-        let (store, collection) = match backing_store_base {
-            0 => (
-                processor.application(application::BSP),
-                processor.application(application::RNAT),
-            ),
-            base => (base, 0),
-        };
-        processor.register_stack_mut().restart(store, collection);
-        if backing_store_base != 0 {
-            let eager = rsc::MODE | 3 << rsc::PRIVILEGE_SHIFT;
-            processor.set_application(application::RSC, eager);
-        }
         let frame = FrameMarker {
             size: HANDLER_ARGUMENTS,
             ..FrameMarker::default()
@@ -274,7 +290,7 @@ impl Thread {
         Err(Unfinished::Resumed)
     }
 
-    fn restore(&mut self, context: &SignalContext) -> Result<(), sidestep_ia64::Fault> {
+    fn restore(&mut self, context: &SignalContext) -> Result<(), Fault> {
         host_signals::block_all();
         self.blocked = context.mask & !(set_of(libc::SIGKILL) | set_of(libc::SIGSTOP));
         self.inbox.recheck(self.blocked);
@@ -287,11 +303,18 @@ impl Thread {
 
         let processor = &mut self.processor;
         processor.flush_stack()?;
-        let same_store = processor.application(application::BSP) == context.backing_store_pointer;
-        let collection = if same_store {
-            processor.application(application::RNAT)
-        } else {
-            context.nat_collection
+        let reached = processor.application(application::BSP);
+        let collection = match context.load_distance >> rsc::LOAD_SHIFT {
+            0 if reached == context.backing_store_pointer => processor.application(application::RNAT),
+            0 => context.nat_collection,
+            distance => {
+                let source = Moved {
+                    start: reached.wrapping_sub(distance),
+                    end: reached,
+                };
+                let last = processor.application(application::RNAT);
+                source.put_back(&self.process.memory, last, context)?
+            }
         };
         processor.frame = FrameMarker::default();
         processor
@@ -343,6 +366,46 @@ impl Thread {
         processor.resume_frame(FrameMarker::from_bits(context.frame_marker))
     }
 }
+
+/// Registers that `move_dirty_registers` put at the base of a handler's backing store.
+struct Moved {
+    start: u64,
+    end: u64,
+}
+
+impl Moved {
+    /// Stores them where they belong, below the interrupted context's BSP; answers the RNAT that goes with it.
+    fn put_back(&self, memory: &Memory, last_collection: u64, context: &SignalContext) -> Result<u64, Fault> {
+        let fault = |address| {
+            move |_| Fault::reference(FaultKind::PageNotPresent, Access::RegisterStackWrite, address)
+        };
+        let slot = |address: u64| address >> 3 & COLLECTION_SLOT;
+        let count = registers_between(self.start, self.end);
+        let target = below(context.backing_store_pointer, count);
+        let mut collection = context.nat_collection;
+        for index in 0..count {
+            let (from, to) = (above(self.start, index), above(target, index));
+            let collected_at = from | COLLECTION_SLOT << 3;
+            let nats = if collected_at < self.end {
+                memory.read(collected_at)
+            } else {
+                Ok(last_collection)
+            };
+            let nat = nats.map_err(fault(from))? >> slot(from) & 1;
+            let value: u64 = memory.read(from).map_err(fault(from))?;
+            memory.write(to, &value).map_err(fault(to))?;
+            collection = collection & !(1 << slot(to)) | nat << slot(to);
+            if slot(to) == COLLECTION_SLOT - 1 {
+                memory.write(to + 8, &collection).map_err(fault(to))?;
+                collection = 0;
+            }
+        }
+        Ok(collection)
+    }
+}
+
+/// The slot of a backing store's 64-word groups that holds the NaT bits of the others.
+const COLLECTION_SLOT: u64 = 63;
 
 /// `SS_AUTODISARM`: the alternate stack is off while a handler runs on it.
 const SS_AUTODISARM: i32 = 1 << 31;
