@@ -125,23 +125,10 @@ fn clone_by(thread: &mut Thread, request: Request) -> SystemCallResult {
     }
 }
 
-/// A new processor on its way to the host thread that will run it.
-struct Handover(Processor);
-
-// SAFETY: what keeps a processor on its thread are the counted references in its block cache; a duplicate's cache
-// is empty, and nothing runs it before it arrives.
-unsafe impl Send for Handover {}
-
-impl Handover {
-    fn received(self) -> Processor {
-        self.0
-    }
-}
-
 /// Starts a thread of the same process.
 fn start_thread(thread: &mut Thread, request: Request) -> SystemCallResult {
     let process = thread.process.clone();
-    let processor = Handover(request.child_processor(thread));
+    let processor = request.child_processor(thread);
     let (blocked, unaligned) = (thread.blocked, thread.unaligned);
     process.memory.share();
     process.threads.fetch_add(1, Ordering::AcqRel);
@@ -149,7 +136,7 @@ fn start_thread(thread: &mut Thread, request: Request) -> SystemCallResult {
     let body = {
         let process = process.clone();
         move || {
-            let mut child = Thread::new(process, processor.received());
+            let mut child = Thread::new(process, processor);
             child.blocked = blocked;
             child.unaligned = unaligned;
             tell_identifier(&mut child, &request);
