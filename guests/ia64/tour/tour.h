@@ -21,7 +21,7 @@ void process_part(void);
 void file_part(void);
 
 /* An address in region 2 where the program has mapped nothing. */
-#define NOWHERE 0x4444440000000000
+#define NOWHERE 0x4000044400000000
 
 /* register_stack.S: recursion `depth` deep in frames of 91 registers; answers depth * (depth + 1) * 2. */
 long pyramid(long depth);
