@@ -22,6 +22,9 @@ pub struct DetectorSettings {
     pub window_ns: u64,
     /// The most regions remembered at once.
     pub regions_max: usize,
+    /// Whether a region's first touch counts for nothing: on a real host it is often the initialisation of memory by
+    /// one thread for all others, which is no communication.
+    pub skips_first_touch: bool,
 }
 
 impl Default for DetectorSettings {
@@ -30,6 +33,7 @@ impl Default for DetectorSettings {
         Self {
             window_ns: 4_000_000_000,
             regions_max: 1 << 20,
+            skips_first_touch: false,
         }
     }
 }
@@ -83,6 +87,10 @@ impl<Region: Copy + Ord> Detector<Region> {
             }
         }
         let window_ns = self.settings.window_ns;
+        if self.settings.skips_first_touch && !self.regions.contains_key(&access.region) {
+            self.regions.insert(access.region, Vec::new());
+            return 0;
+        }
         let sharers = self.regions.entry(access.region).or_default();
         let mut events = 0;
         for touch in sharers.iter().filter(|touch| touch.task != access.task) {
@@ -107,7 +115,6 @@ impl<Region: Copy + Ord> Detector<Region> {
         for sharers in self.regions.values_mut() {
             sharers.retain(|touch| touch.task != task);
         }
-        self.regions.retain(|_, sharers| !sharers.is_empty());
     }
 
     /// Forgets every access.
@@ -148,6 +155,7 @@ mod tests {
         Detector::new(DetectorSettings {
             window_ns,
             regions_max,
+            skips_first_touch: false,
         })
     }
 
@@ -189,6 +197,23 @@ mod tests {
         assert_eq!((detector.accesses(), detector.lost()), (3, 1));
         detector.observe(access(0, 9, 11), &mut matrix);
         assert_eq!(detector.lost(), 1, "the stale regions made room");
+    }
+
+    #[test]
+    fn initialisation_by_one_thread_is_no_communication() {
+        let mut matrix = SharingMatrix::new(2);
+        let settings = DetectorSettings {
+            skips_first_touch: true,
+            ..DetectorSettings::default()
+        };
+        let mut detector = Detector::new(settings);
+        assert_eq!(detector.observe(access(0, 1, 0), &mut matrix), 0);
+        assert_eq!(
+            detector.observe(access(1, 1, 1), &mut matrix),
+            0,
+            "task 0 only initialised it"
+        );
+        assert_eq!(detector.observe(access(0, 1, 2), &mut matrix), 1);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod compare;
 mod disasm;
 mod exec;
+mod gang;
 mod list;
 
 use std::error::Error;
@@ -21,6 +22,7 @@ pub enum Command {
     Compare(compare::Compare),
     Exec(exec::Exec),
     Disasm(disasm::Disasm),
+    Gang(gang::Gang),
 }
 
 impl Command {
@@ -31,6 +33,7 @@ impl Command {
             Command::Compare(compare) => compare.run(),
             Command::Exec(exec) => exec.run(),
             Command::Disasm(disasm) => disasm.run(),
+            Command::Gang(gang) => gang.run(),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The experiments that ship, one folder for each area and one file for each experiment.
 
 mod cefos;
+mod gang;
 
 use crate::experiment::Experiment;
 use crate::suggest::{did_you_mean, nearest};
 
 /// The areas: a folder each, with the table of its experiments.
-const AREAS: &[&[&dyn Experiment]] = &[cefos::EXPERIMENTS];
+const AREAS: &[&[&dyn Experiment]] = &[cefos::EXPERIMENTS, gang::EXPERIMENTS];
 
 /// No experiment has a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

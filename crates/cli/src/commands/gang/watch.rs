@@ -1,0 +1,228 @@
+//! `sidestep gang watch`: which threads share memory.
+
+use std::error::Error;
+use std::io::{IsTerminal, Write, stdout};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+use sidestep_gang_linux::journal::{Change, ENVIRONMENT, Journal};
+use sidestep_gang_linux::process;
+use sidestep_gang_linux::recording::Recording;
+use sidestep_gang_linux::watch::{Snapshot, WatchSettings, Watcher};
+
+use super::screen::{Key, Screen};
+use super::{Cut, State, seconds, stop_flag};
+use crate::commands::Outcome;
+
+/// Show which threads of running programs share memory, and who should run together.
+///
+/// On a terminal the matrix, the tree and the sets are shown live; on a pipe there is one JSON object a line for each
+/// interval. The kernel's NUMA balancing makes pages fault; it is switched on for the host meanwhile, and off again.
+#[derive(Args)]
+pub struct Watch {
+    /// A running process, with its descendants; can be given several times
+    #[arg(long = "pid", value_name = "PID")]
+    processes: Vec<i32>,
+    #[command(flatten)]
+    cut: Cut,
+    /// How often to show what is known
+    #[arg(long, default_value = "1", value_parser = seconds, value_name = "SECONDS")]
+    interval: Duration,
+    /// How often pages are to fault, in milliseconds, where the kernel allows to set it
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    scan_period: Option<u64>,
+    /// How far apart two touches of a page may be to count as communication
+    #[arg(long, default_value = "4", value_parser = seconds, value_name = "SECONDS")]
+    window: Duration,
+    /// Forget once, after this time, what was shared until then: the start of the programs
+    #[arg(long, value_parser = seconds, value_name = "SECONDS")]
+    reset_after: Option<Duration>,
+    /// Stop after this time
+    #[arg(long, value_parser = seconds, value_name = "SECONDS")]
+    seconds: Option<Duration>,
+    /// Save what was found to a file, for `gang run --sets` and `compare gang.policies --set matrix=FILE`
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Also watch processes of other users
+    #[arg(long)]
+    other_users: bool,
+    /// Write JSON lines on a terminal too
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    state: State,
+    /// A command to run and watch
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// What is written for each interval on a pipe.
+#[derive(Serialize)]
+struct Line<'a> {
+    way: &'a sidestep_gang_linux::watch::Way,
+    #[serde(flatten)]
+    snapshot: &'a Snapshot,
+}
+
+/// How often the kernel's rings are emptied.
+const POLL: Duration = Duration::from_millis(50);
+
+impl Watch {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        if self.processes.is_empty() && self.command.is_empty() {
+            return Err("nothing to watch; expected --pid PID, or -- COMMAND".into());
+        }
+        for &process in &self.processes {
+            process::check(process, self.other_users)?;
+        }
+        let stop = stop_flag()?;
+        let (mut journal, _) = Journal::open(&self.state.folder)?;
+        let result = self.watch(&mut journal, &stop);
+        journal.close()?;
+        result
+    }
+
+    fn watch(&self, journal: &mut Journal, stop: &AtomicBool) -> Outcome {
+        let is_screen = stdout().is_terminal() && !self.json;
+        let mut settings = WatchSettings {
+            scan_period: self.scan_period.map(Duration::from_millis),
+            selection: self.cut.selection(),
+            ..WatchSettings::default()
+        };
+        settings.detector.window_ns = self.window.as_nanos() as u64;
+        let mut roots = self.processes.clone();
+        let mut child = self.start(journal, is_screen)?;
+        roots.extend(child.iter().map(|child| child.id() as i32));
+        let outcome = self.show(journal, &roots, settings, &mut child, is_screen, stop);
+        let (last, way) = match outcome {
+            Ok(last) => last,
+            Err(error) => {
+                ask_to_end(&mut child);
+                return Err(error);
+            }
+        };
+        if stop.load(Ordering::Relaxed) {
+            ask_to_end(&mut child);
+        }
+        if let Some(path) = &self.save {
+            Recording::of(&last, &way).write(path)?;
+        }
+        if is_screen {
+            println!("{}\n\nsets: {}", last.matrix, last.sets);
+        }
+        let code = child.as_mut().and_then(|child| child.try_wait().ok()??.code());
+        Ok(code.map_or(ExitCode::SUCCESS, |code| {
+            ExitCode::from(u8::try_from(code).unwrap_or(1))
+        }))
+    }
+
+    /// Starts the command, if there is one. Beside the screen its output has no place.
+    fn start(&self, journal: &mut Journal, is_screen: bool) -> Result<Option<Child>, Box<dyn Error>> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            return Ok(None);
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).env(ENVIRONMENT, journal.path());
+        if is_screen {
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+        } else {
+            // The standard output is for the JSON lines.
+            command.stdout(std::io::stderr());
+        }
+        let child = command
+            .spawn()
+            .map_err(|error| format!("cannot start `{}`: {error}", self.command.join(" ")))?;
+        journal.note(&Change::Started {
+            process: child.id() as i32,
+        })?;
+        Ok(Some(child))
+    }
+
+    fn show(
+        &self,
+        journal: &mut Journal,
+        roots: &[i32],
+        settings: WatchSettings,
+        child: &mut Option<Child>,
+        is_screen: bool,
+        stop: &AtomicBool,
+    ) -> Result<(Snapshot, sidestep_gang_linux::watch::Way), Box<dyn Error>> {
+        let mut watcher = Watcher::start(journal, roots, settings)?;
+        let mut screen = if is_screen { Some(Screen::open()?) } else { None };
+        if screen.is_none() {
+            eprintln!("watching by {}; {}", watcher.way().faults, watcher.way().rate);
+        }
+        let began = Instant::now();
+        let mut reset_after = self.reset_after;
+        let mut shown = began;
+        loop {
+            std::thread::sleep(POLL);
+            watcher.poll();
+            if reset_after.is_some_and(|after| began.elapsed() >= after) {
+                reset_after = None;
+                watcher.reset();
+            }
+            let key = screen.as_mut().map_or(Ok(None), Screen::key)?;
+            if key == Some(Key::Reset) {
+                watcher.reset();
+            }
+            let has_ended = match child {
+                Some(child) => child.try_wait()?.is_some(),
+                None => !watcher.is_anyone_left(),
+            };
+            let is_over = has_ended
+                || key == Some(Key::Quit)
+                || stop.load(Ordering::Relaxed)
+                || self.seconds.is_some_and(|limit| began.elapsed() >= limit);
+            if is_over || shown.elapsed() >= self.interval || key.is_some() {
+                shown = Instant::now();
+                let snapshot = watcher.snapshot();
+                match &mut screen {
+                    Some(screen) => screen.draw(&snapshot, &watcher.tree(), watcher.way())?,
+                    None => write_line(&Line {
+                        way: watcher.way(),
+                        snapshot: &snapshot,
+                    })?,
+                }
+            }
+            if is_over {
+                watcher.poll();
+                return Ok((watcher.snapshot(), watcher.way().clone()));
+            }
+        }
+    }
+}
+
+/// Writes one JSON object and the line's end; that nobody reads any more ends the watch like a signal does.
+fn write_line(line: &impl Serialize) -> Result<(), Box<dyn Error>> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    let mut output = stdout().lock();
+    output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush())
+        .map_err(|error| format!("cannot write to the standard output: {error}").into())
+}
+
+fn ask_to_end(child: &mut Option<Child>) {
+    let Some(child) = child else { return };
+    if matches!(child.try_wait(), Ok(None)) {
+        // It may have ended in between; then there is nothing to ask.
+        let _ = rustix::process::kill_process(
+            rustix::process::Pid::from_child(child),
+            rustix::process::Signal::TERM,
+        );
+        let asked = Instant::now();
+        while asked.elapsed() < Duration::from_secs(2) && matches!(child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

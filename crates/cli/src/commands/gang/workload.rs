@@ -1,0 +1,128 @@
+//! `sidestep gang workload`: small parallel programs to try coscheduling on.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use sidestep_gang_linux::workload::{self, Class, Kernel, Pattern, Progress, Until};
+
+use super::seconds;
+use crate::commands::Outcome;
+
+/// Run a small parallel program: a kernel after the NAS Parallel Benchmarks, or threads that share pages in a pattern.
+#[derive(Args)]
+pub struct Workload {
+    /// What to run
+    #[arg(value_enum)]
+    what: What,
+    /// Threads of each job
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: u16,
+    /// Independent jobs side by side, each with threads of its own
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+    /// Threads that only sleep, like idle vCPUs
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=256))]
+    idle: u16,
+    /// The size of a kernel's problem
+    #[arg(long, value_enum, default_value_t = Size::S)]
+    class: Size,
+    /// How often each job runs its kernel
+    #[arg(long, default_value_t = 1, conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+    /// How long: a kernel begins no run after it, a pattern ends
+    #[arg(long, value_parser = seconds, value_name = "SECONDS")]
+    seconds: Option<Duration>,
+    /// Pages that each pair of a pattern shares
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pages: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Random pairs, no communication
+    Ep,
+    /// Integer sort, all with all
+    Is,
+    /// Conjugate gradient, irregular
+    Cg,
+    /// Multigrid, neighbours
+    Mg,
+    /// Threads that share pages two by two
+    Pairs,
+    /// Threads that share pages with the next
+    Ring,
+    /// Threads that all share pages
+    All,
+    /// Threads that share nothing
+    Nobody,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Size {
+    /// Fractions of a second
+    S,
+    /// Seconds
+    W,
+}
+
+impl Workload {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let threads = usize::from(self.threads);
+        for _ in 0..self.idle {
+            // They end with the process.
+            std::thread::spawn(|| {
+                loop {
+                    std::thread::park();
+                }
+            });
+        }
+        let kernel = match self.what {
+            What::Ep => Kernel::EmbarrassinglyParallel,
+            What::Is => Kernel::IntegerSort,
+            What::Cg => Kernel::ConjugateGradient,
+            What::Mg => Kernel::Multigrid,
+            What::Pairs => return self.share(Pattern::Pairs),
+            What::Ring => return self.share(Pattern::Ring),
+            What::All => return self.share(Pattern::All),
+            What::Nobody => return self.share(Pattern::Nobody),
+        };
+        let progress = Progress::from_environment().map_err(|error| {
+            format!(
+                "cannot open the file named by {}: {error}",
+                workload::PROGRESS_VARIABLE
+            )
+        })?;
+        let class = match self.class {
+            Size::S => Class::S,
+            Size::W => Class::W,
+        };
+        let until = self.seconds.map_or(Until::Runs(self.runs), Until::Elapsed);
+        let done = workload::run_jobs(kernel, class, self.jobs.into(), threads, until, &progress);
+        println!(
+            "{} runs in {:.3} s, {} steps, {} (value {:.12e}, specified {:.12e})",
+            done.runs,
+            done.elapsed.as_secs_f64(),
+            progress.steps(),
+            if done.wrong == 0 {
+                "verified".to_owned()
+            } else {
+                format!("{} WRONG", done.wrong)
+            },
+            done.last.value,
+            done.last.expected
+        );
+        Ok(if done.wrong == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+
+    fn share(&self, pattern: Pattern) -> Outcome {
+        let time = self.seconds.unwrap_or(Duration::from_secs(10));
+        pattern.run(self.threads.into(), self.pages as usize, time);
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,146 @@
+//! What was watched, as a file: threads, matrix, sets.
+//!
+//! JSON, one object. `sidestep gang run --sets` finds the recorded threads again by the name of their program and
+//! their place in it, since numbers change from run to run; the laboratory reads the matrix alone.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sidestep_gang::{CoscheduledSets, SharingMatrix};
+
+use crate::HostError;
+use crate::watch::{Snapshot, WatchedThread, Way};
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// A recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    /// The version of the format.
+    pub sidestep_gang_recording: u32,
+    /// How the sharing was seen, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<Way>,
+    /// The threads, by their numbers in matrix and sets.
+    pub threads: Vec<WatchedThread>,
+    /// Communication events of each pair.
+    pub matrix: SharingMatrix,
+    /// Who should run together.
+    pub sets: CoscheduledSets,
+}
+
+impl Recording {
+    /// What is known at a moment, as a recording.
+    pub fn of(snapshot: &Snapshot, way: &Way) -> Self {
+        Self {
+            sidestep_gang_recording: VERSION,
+            way: Some(way.clone()),
+            threads: snapshot.threads.clone(),
+            matrix: snapshot.matrix.clone(),
+            sets: snapshot.sets.clone(),
+        }
+    }
+
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// When the text is none: the message names the place.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, HostError> {
+        let malformed = |reason: String| HostError::Malformed {
+            path: path.to_owned(),
+            reason,
+        };
+        let recording: Self = serde_json::from_str(text).map_err(|error| {
+            malformed(format!(
+                "{error}; expected a recording made by `sidestep gang watch`"
+            ))
+        })?;
+        if recording.sidestep_gang_recording != VERSION {
+            let found = recording.sidestep_gang_recording;
+            return Err(malformed(format!(
+                "version {found} of the format, expected {VERSION}"
+            )));
+        }
+        let (threads, tasks) = (recording.threads.len(), recording.matrix.tasks());
+        if threads != tasks {
+            return Err(malformed(format!(
+                "{threads} threads but a matrix of {tasks}; expected one row for each"
+            )));
+        }
+        let stray = recording
+            .sets
+            .sets()
+            .iter()
+            .flatten()
+            .find(|task| task.index() >= tasks);
+        if let Some(task) = stray {
+            return Err(malformed(format!(
+                "task {task} in `sets`, but there are only {tasks} threads"
+            )));
+        }
+        Ok(recording)
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no recording.
+    pub fn read(path: &Path) -> Result<Self, HostError> {
+        let text = fs::read_to_string(path).map_err(HostError::file("read", path))?;
+        Self::parse(path, &text)
+    }
+
+    /// Writes a file: whole, or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), HostError> {
+        let text = serde_json::to_string_pretty(self).expect("a recording has no keys that JSON lacks");
+        let beside = path.with_extension("partial");
+        fs::write(&beside, text + "\n").map_err(HostError::file("write", &beside))?;
+        fs::rename(&beside, path).map_err(HostError::file("write", path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> Result<Recording, HostError> {
+        Recording::parse(Path::new("some.json"), text)
+    }
+
+    #[test]
+    fn malformed_recordings_are_named() {
+        let thread = r#"{"task":0,"process":1,"thread":1,"start":5,"program":"p","place":0,"is_alive":true}"#;
+        let with = |threads: &str, matrix: &str, sets: &str| {
+            format!(
+                r#"{{"sidestep_gang_recording":1,"threads":[{threads}],"matrix":{matrix},"sets":{sets}}}"#
+            )
+        };
+        assert!(parse(&with(thread, "[[0]]", "[[0]]")).is_ok());
+        for (text, expected) in [
+            (with(thread, "[[0,1]]", "[[0]]"), "row 0 has 2 columns"),
+            (
+                with(thread, "[[0,1],[1,0]]", "[[0]]"),
+                "1 threads but a matrix of 2",
+            ),
+            (with(thread, "[[0]]", "[[1]]"), "task 1 in `sets`"),
+            (with(thread, "[[0]]", "[[0],[0]]"), "more than one set"),
+            ("{".to_owned(), "line 1"),
+        ] {
+            let error = parse(&text).expect_err("malformed").to_string();
+            assert!(error.contains(expected), "{error} should say {expected}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,120}") {
+            let _ = parse(&text);
+        }
+    }
+}

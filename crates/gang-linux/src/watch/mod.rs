@@ -1,0 +1,403 @@
+//! Who shares memory, among the threads of running programs.
+//!
+//! The kernel's NUMA balancing takes pages away from multithreaded processes now and then, to see who touches them
+//! next; the page comes back at that touch with a cheap fault. [`fault`] hears of each, [`region`] names the memory,
+//! and [`sidestep_gang`]'s detector, matrix, tree and sets do the rest. No data moves, and on a host with a single
+//! memory node nothing else changes either.
+//!
+//! Limits, stated where it is used ([`Way`]): the setting is the host's, not the program's; the kernel chooses the rate
+//! (at first once a second of run time, less as faults prove to be local) unless debugfs allows to set it; a huge page
+//! counts as one page; private memory of a process with a single thread is not watched by the kernel, shared memory
+//! is; pages of read-only files and dirty pages of disk files are skipped by the kernel.
+
+pub mod fault;
+pub mod region;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use sidestep_gang::detection::Access;
+use sidestep_gang::{
+    CoscheduledSets, DependencyTree, Detector, DetectorSettings, Pairing, Selection, SharingMatrix, TaskId,
+};
+
+use crate::HostError;
+use crate::journal::Journal;
+use crate::process::{self, Stat, ThreadName};
+use crate::setting::{self, Changed, NUMA_BALANCING, SCAN_RATES};
+use fault::{Faults, Record};
+use region::{AddressSpaces, PAGE_BITS, Region};
+
+/// How sharing is seen on this host, with what that costs and what it misses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Way {
+    /// Where faults come from.
+    pub faults: String,
+    /// Who decides how often.
+    pub rate: String,
+    /// What is not seen.
+    pub misses: Vec<String>,
+}
+
+/// What to watch and how.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchSettings {
+    /// How often pages are to fault, where the kernel allows to set it.
+    pub scan_period: Option<Duration>,
+    /// What counts as communication.
+    pub detector: DetectorSettings,
+    /// How sets are found.
+    pub selection: Selection,
+    /// The part of each count that stays each second, in thousandths.
+    pub keep_permille: u32,
+}
+
+impl Default for WatchSettings {
+    fn default() -> Self {
+        Self {
+            scan_period: None,
+            detector: DetectorSettings {
+                skips_first_touch: true,
+                ..DetectorSettings::default()
+            },
+            selection: Selection::Modularity,
+            keep_permille: 990,
+        }
+    }
+}
+
+/// A watched thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchedThread {
+    /// Its number in the matrix.
+    pub task: TaskId,
+    /// Which thread it is.
+    #[serde(flatten)]
+    pub name: ThreadName,
+    /// The name of its process.
+    pub program: String,
+    /// Its place among the threads of its process, from zero, in the order in which they were first seen.
+    pub place: usize,
+    /// Whether it is still there.
+    pub is_alive: bool,
+}
+
+/// What is known at a moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Snapshot {
+    /// Seconds since watching began.
+    pub seconds: f64,
+    /// The threads.
+    pub threads: Vec<WatchedThread>,
+    /// Communication events of each pair.
+    pub matrix: SharingMatrix,
+    /// Who should run together.
+    pub sets: CoscheduledSets,
+    /// Faults of watched threads so far.
+    pub faults: u64,
+    /// Faults that the kernel could not report, or that found the table of regions full.
+    pub lost: u64,
+}
+
+/// Ended threads that are still shown; the oldest beyond are forgotten.
+const ENDED_MAX: usize = 64;
+
+/// Watches programs until it is dropped, which puts the kernel's settings back.
+pub struct Watcher {
+    faults: Faults,
+    settings: WatchSettings,
+    way: Way,
+    changed: Vec<Changed>,
+    processes: BTreeSet<i32>,
+    spaces: AddressSpaces,
+    detector: Detector<Region>,
+    matrix: SharingMatrix,
+    threads: Vec<WatchedThread>,
+    numbers: BTreeMap<i32, TaskId>,
+    ended: VecDeque<TaskId>,
+    free: Vec<TaskId>,
+    began: Instant,
+    decayed: Instant,
+    faults_seen: u64,
+    lost: u64,
+}
+
+impl Watcher {
+    /// Begins to watch these processes and their descendants.
+    ///
+    /// # Errors
+    /// When the kernel cannot make or report faults; settings changed so far are put back.
+    pub fn start(
+        journal: &mut Journal,
+        processes: &[i32],
+        settings: WatchSettings,
+    ) -> Result<Self, HostError> {
+        let balancing = Path::new(NUMA_BALANCING);
+        if !balancing.exists() {
+            return Err(HostError::Unsupported(format!(
+                "{NUMA_BALANCING} does not exist; a kernel with CONFIG_NUMA_BALANCING is needed to make pages fault"
+            )));
+        }
+        let faults = Faults::listen()?;
+        let mut changed = Vec::new();
+        let rate = set_rate(journal, settings.scan_period, &mut changed)?;
+        changed.extend(Changed::to(journal, balancing, "1")?);
+        let mut misses = vec![
+            "a huge page counts as one page".to_owned(),
+            "private memory of a process with one thread".to_owned(),
+            "read-only file mappings and dirty pages of disk files".to_owned(),
+        ];
+        if !faults.sees_guests() {
+            misses.push("memory that a KVM guest uses without its VMM touching it".to_owned());
+        }
+        let source = "NUMA-balancing hint faults, for every multithreaded process of the host";
+        let mut watcher = Self {
+            faults,
+            settings,
+            way: Way {
+                faults: source.to_owned(),
+                rate,
+                misses,
+            },
+            changed,
+            processes: BTreeSet::new(),
+            spaces: AddressSpaces::default(),
+            detector: Detector::new(settings.detector),
+            matrix: SharingMatrix::new(0),
+            threads: Vec::new(),
+            numbers: BTreeMap::new(),
+            ended: VecDeque::new(),
+            free: Vec::new(),
+            began: Instant::now(),
+            decayed: Instant::now(),
+            faults_seen: 0,
+            lost: 0,
+        };
+        for &root in processes {
+            for process in process::family(root) {
+                watcher.add_process(process);
+            }
+        }
+        Ok(watcher)
+    }
+
+    /// How sharing is seen here.
+    pub fn way(&self) -> &Way {
+        &self.way
+    }
+
+    /// Which of the kernel's settings are changed while this lives.
+    pub fn settings_changed(&self) -> usize {
+        self.changed.len()
+    }
+
+    /// Takes in what happened since the last time. Should be called several times a second, or the kernel's rings
+    /// fill up (what was lost is counted).
+    pub fn poll(&mut self) {
+        let mut records = Vec::new();
+        self.faults.drain(|record| records.push(record));
+        // Rings are in order each, not among each other.
+        records.sort_by_key(|record| match *record {
+            Record::Fault { time_ns, .. } | Record::GuestFault { time_ns, .. } => time_ns,
+            // Beginnings first, so that a new thread's faults count; ends and the like at the end.
+            Record::Began { .. } => 0,
+            Record::Mapped { .. } => 1,
+            Record::Ended { .. } | Record::Lost { .. } => u64::MAX,
+        });
+        for record in records {
+            self.take(record);
+        }
+        let since = self.decayed.elapsed();
+        if since >= Duration::from_secs(1) {
+            self.decayed = Instant::now();
+            self.matrix.decay(self.settings.keep_permille, 1000);
+        }
+    }
+
+    /// Forgets all sharing seen so far, as after a program's start.
+    pub fn reset(&mut self) {
+        self.matrix.reset();
+        self.detector.reset();
+    }
+
+    /// What is known now.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            seconds: self.began.elapsed().as_secs_f64(),
+            threads: self.threads.clone(),
+            matrix: self.matrix.clone(),
+            sets: self.sets(),
+            faults: self.faults_seen,
+            lost: self.lost + self.detector.lost(),
+        }
+    }
+
+    /// The tree of the matrix, as it is shown.
+    pub fn tree(&self) -> DependencyTree {
+        let pairing = match self.settings.selection {
+            Selection::Factor(_) => Pairing::Rounds,
+            Selection::Modularity => Pairing::Single,
+        };
+        DependencyTree::build(&self.matrix, pairing)
+    }
+
+    /// Whether any watched thread is left.
+    pub fn is_anyone_left(&self) -> bool {
+        self.threads.iter().any(|thread| thread.is_alive)
+    }
+
+    fn sets(&self) -> CoscheduledSets {
+        CoscheduledSets::find(&self.matrix, self.settings.selection)
+    }
+
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Fault {
+                process,
+                thread,
+                time_ns,
+                address,
+            } => {
+                if let Some(task) = self.task(process, thread) {
+                    let region = self.spaces.region(process, address);
+                    self.observe(task, region, time_ns);
+                }
+            }
+            Record::GuestFault {
+                process,
+                thread,
+                time_ns,
+                address,
+            } => {
+                if let Some(task) = self.task(process, thread) {
+                    self.observe(
+                        task,
+                        Region::Guest {
+                            process,
+                            page: address >> PAGE_BITS,
+                        },
+                        time_ns,
+                    );
+                }
+            }
+            Record::Began {
+                process,
+                thread,
+                parent,
+            } => {
+                if process != parent && self.processes.contains(&parent) {
+                    self.add_process(process);
+                } else if self.processes.contains(&process) {
+                    self.task(process, thread);
+                }
+            }
+            Record::Ended { process, thread } => self.end(process, thread),
+            Record::Mapped { process } => self.spaces.forget(process),
+            Record::Lost { records } => self.lost += records,
+        }
+    }
+
+    fn observe(&mut self, task: TaskId, region: Region, time_ns: u64) {
+        self.faults_seen += 1;
+        self.detector.observe(
+            Access {
+                task,
+                region,
+                time_ns,
+            },
+            &mut self.matrix,
+        );
+    }
+
+    fn add_process(&mut self, process: i32) {
+        self.processes.insert(process);
+        self.spaces.forget(process);
+        for thread in process::threads(process) {
+            self.task(process, thread);
+        }
+    }
+
+    /// The number of a thread of a watched process; a thread not seen before gets one.
+    fn task(&mut self, process: i32, thread: i32) -> Option<TaskId> {
+        if let Some(&task) = self.numbers.get(&thread) {
+            return Some(task);
+        }
+        if !self.processes.contains(&process) {
+            return None;
+        }
+        // A thread that is gone already has no start time any more; its number tells it from the living.
+        let name = ThreadName::of(process, thread).unwrap_or(ThreadName {
+            process,
+            thread,
+            start: 0,
+        });
+        let program = Stat::of(process, process).map_or_else(|| "?".to_owned(), |stat| stat.name);
+        let place = self
+            .threads
+            .iter()
+            .filter(|other| other.name.process == process)
+            .count();
+        let is_reused = self.free.pop();
+        let task = is_reused.unwrap_or(TaskId::new(self.threads.len()));
+        let watched = WatchedThread {
+            task,
+            name,
+            program,
+            place,
+            is_alive: true,
+        };
+        if is_reused.is_some() {
+            self.threads[task.index()] = watched;
+        } else {
+            self.threads.push(watched);
+            self.matrix.grow(self.threads.len());
+        }
+        self.numbers.insert(thread, task);
+        Some(task)
+    }
+
+    fn end(&mut self, process: i32, thread: i32) {
+        if thread == process {
+            self.processes.remove(&process);
+            self.spaces.forget(process);
+        }
+        let Some(task) = self.numbers.remove(&thread) else {
+            return;
+        };
+        self.threads[task.index()].is_alive = false;
+        self.ended.push_back(task);
+        if self.ended.len() > ENDED_MAX {
+            let forgotten = self.ended.pop_front().expect("more than the most that are kept");
+            self.matrix.forget(forgotten);
+            self.detector.forget(forgotten);
+            self.free.push(forgotten);
+        }
+    }
+}
+
+/// Sets how often pages fault, if asked and allowed; says who decides.
+fn set_rate(
+    journal: &mut Journal,
+    period: Option<Duration>,
+    changed: &mut Vec<Changed>,
+) -> Result<String, HostError> {
+    let folder = Path::new(SCAN_RATES);
+    let is_readable = setting::read(&folder.join("scan_period_min_ms")).is_ok();
+    let kernel = "the kernel's own rate (first after a second of run time, then less often)";
+    match period {
+        None => Ok(kernel.to_owned()),
+        Some(_) if !is_readable => Ok(format!(
+            "{kernel}; {SCAN_RATES} cannot be used (debugfs not mounted, or the kernel is locked down), so the period \
+             asked for is ignored"
+        )),
+        Some(period) => {
+            let milliseconds = period.as_millis().max(1).to_string();
+            for file in ["scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms"] {
+                changed.extend(Changed::to(journal, &folder.join(file), &milliseconds)?);
+            }
+            Ok(format!("every {milliseconds} ms of run time, as asked"))
+        }
+    }
+}

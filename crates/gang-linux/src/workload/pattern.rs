@@ -1,0 +1,92 @@
+//! Threads that share pages in a known pattern, to see whether a watch finds it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Who shares with whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Threads 0 and 1, 2 and 3, and so on.
+    Pairs,
+    /// Each with the next, the last with the first.
+    Ring,
+    /// Each with each.
+    All,
+    /// Nobody.
+    Nobody,
+}
+
+/// Words of a page.
+const WORDS: usize = 512;
+
+impl Pattern {
+    /// All patterns, with their names.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("pairs", Self::Pairs),
+        ("ring", Self::Ring),
+        ("all", Self::All),
+        ("nobody", Self::Nobody),
+    ];
+
+    /// Whether two of some threads share pages.
+    pub fn is_shared(self, left: usize, right: usize, threads: usize) -> bool {
+        let (low, high) = (left.min(right), left.max(right));
+        match self {
+            _ if low == high => false,
+            Self::Pairs => low / 2 == high / 2,
+            Self::Ring => high - low == 1 || (high - low == threads - 1),
+            Self::All => true,
+            Self::Nobody => false,
+        }
+    }
+
+    /// Runs the threads for a time; each touches the pages it shares and as many of its own. `pages` is how many each
+    /// pair shares.
+    ///
+    /// # Panics
+    /// Without threads.
+    pub fn run(self, threads: usize, pages: usize, time: Duration) {
+        assert!(threads > 0, "a pattern has at least one thread");
+        let mut regions: Vec<(Vec<usize>, usize)> = (0..threads).map(|thread| (vec![thread], 0)).collect();
+        for right in 0..threads {
+            for left in 0..right {
+                if self.is_shared(left, right, threads) {
+                    regions.push((vec![left, right], 0));
+                }
+            }
+        }
+        let mut words = 0;
+        for (_, start) in &mut regions {
+            *start = words;
+            words += pages * WORDS;
+        }
+        // One page more, so that the first region can begin at a page's start.
+        let memory: Vec<AtomicU64> = (0..words + WORDS).map(|_| AtomicU64::new(1)).collect();
+        let to_page = memory.as_ptr().align_offset(WORDS * size_of::<u64>()).min(WORDS);
+        let is_over = AtomicBool::new(false);
+        let work = |thread: usize| {
+            let mine = regions.iter().filter(|(sharers, _)| sharers.contains(&thread));
+            let starts: Vec<usize> = mine.map(|&(_, start)| to_page + start).collect();
+            while !is_over.load(Ordering::Relaxed) {
+                for start in &starts {
+                    for page in 0..pages {
+                        memory[start + page * WORDS + thread % WORDS].fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for thread in 1..threads {
+                scope.spawn(move || work(thread));
+            }
+            scope.spawn(|| {
+                let began = Instant::now();
+                while began.elapsed() < time {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                is_over.store(true, Ordering::Relaxed);
+            });
+            work(0);
+        });
+    }
+}
