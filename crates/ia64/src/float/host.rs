@@ -2,13 +2,16 @@
 //!
 //! The host computes only when everything that could differ is excluded beforehand or afterwards:
 //! - the status field rounds to nearest and its precision and range are both those of the host's format;
-//! - the inexact trap is disabled and the I flag already set, so that it does not matter whether the result is exact;
+//! - the inexact trap is disabled; and the I flag is already set, so that it does not matter whether the result is
+//!   exact, or the host's own error terms prove that it is;
 //! - every operand is a normal value that the host's format holds exactly, far from the ends of its range, so that
 //!   neither V nor D can be raised and the operand's encoding is the only one of its value;
 //! - the result is a normal value above the smallest one, so that neither O nor U was raised and the sign of a zero
 //!   is not asked for.
 //!
 //! A fused multiply-add also needs the host's instruction for it; [`Host::of`] finds that out.
+
+use std::ops::{Add, Mul, Neg, Sub};
 
 use super::control::{Control, Flags, Precision, Range, Rounding};
 use super::register::{EXPONENT_BIAS, FloatRegister};
@@ -23,6 +26,10 @@ pub(super) enum Host {
     Double,
     /// `f32`.
     Single,
+    /// `f64`, and only an exact result is taken.
+    ExactDouble,
+    /// `f32`, and only an exact result is taken.
+    ExactSingle,
 }
 
 impl Host {
@@ -34,13 +41,14 @@ impl Host {
         disabled: Flags,
         raised: Flags,
     ) -> Self {
-        let exactness_matters = !disabled.contains(Flags::INEXACT) || !raised.contains(Flags::INEXACT);
-        if rounding != Rounding::Nearest || exactness_matters || !has_fused_multiply_add() {
+        if rounding != Rounding::Nearest || !disabled.contains(Flags::INEXACT) || !has_fused_multiply_add() {
             return Self::Unused;
         }
-        match (precision, range) {
-            (Precision::Double, Range::Double) => Self::Double,
-            (Precision::Single, Range::Single) => Self::Single,
+        match (precision, range, raised.contains(Flags::INEXACT)) {
+            (Precision::Double, Range::Double, true) => Self::Double,
+            (Precision::Single, Range::Single, true) => Self::Single,
+            (Precision::Double, Range::Double, false) => Self::ExactDouble,
+            (Precision::Single, Range::Single, false) => Self::ExactSingle,
             _ => Self::Unused,
         }
     }
@@ -57,13 +65,14 @@ const fn has_fused_multiply_add() -> bool {
 }
 
 /// A format of the host's.
-trait Format: Copy {
+trait Format:
+    Copy + PartialEq + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
+{
     const FRACTION_BITS: u32;
     const EXPONENT_BITS: u32;
+    const ZERO: Self;
     fn from_bits(bits: u64) -> Self;
     fn to_bits(self) -> u64;
-    fn multiply(self, factor: Self) -> Self;
-    fn add(self, term: Self) -> Self;
     /// # Safety
     /// The host must have an instruction for it ([`has_fused_multiply_add`]).
     unsafe fn multiply_add(self, factor: Self, term: Self) -> Self;
@@ -74,6 +83,7 @@ macro_rules! format {
         impl Format for $float {
             const FRACTION_BITS: u32 = $fraction_bits;
             const EXPONENT_BITS: u32 = $exponent_bits;
+            const ZERO: Self = 0.0;
             #[inline(always)]
             fn from_bits(bits: u64) -> Self {
                 <$float>::from_bits(bits as $bits)
@@ -81,14 +91,6 @@ macro_rules! format {
             #[inline(always)]
             fn to_bits(self) -> u64 {
                 u64::from(self.to_bits())
-            }
-            #[inline(always)]
-            fn multiply(self, factor: Self) -> Self {
-                self * factor
-            }
-            #[inline(always)]
-            fn add(self, term: Self) -> Self {
-                self + term
             }
             #[inline]
             #[cfg_attr(target_arch = "x86_64", target_feature(enable = "fma"))]
@@ -102,6 +104,26 @@ macro_rules! format {
 format!(f64, u64, 52, 11);
 format!(f32, u32, 23, 8);
 
+/// Whether the rounded product of two operands is their product. Operands in the middle quarter of the exponents keep
+/// the error term in range.
+///
+/// # Safety
+/// As [`Format::multiply_add`].
+#[inline(always)]
+unsafe fn product_is_exact<F: Format>(a: F, b: F) -> bool {
+    let product = a * b;
+    // SAFETY: the caller's promise.
+    (unsafe { a.multiply_add(b, -product) }) == F::ZERO
+}
+
+/// Whether the rounded sum of two values is their sum: Knuth's error term is zero.
+#[inline(always)]
+fn sum_is_exact<F: Format>(a: F, c: F) -> bool {
+    let sum = a + c;
+    let part = sum - a;
+    (a - (sum - part)) + (c - part) == F::ZERO
+}
+
 /// Below this, the exponents of operands and results are those of the register less this.
 const fn rebias<F: Format>() -> u32 {
     EXPONENT_BIAS - bias::<F>()
@@ -111,18 +133,18 @@ const fn bias<F: Format>() -> u32 {
     (1 << (F::EXPONENT_BITS - 1)) - 1
 }
 
-/// Whether all registers hold normal values of the format, their exponents in the middle half of its range.
+/// Whether all registers hold normal values of the format, their exponents in the middle quarter of its range.
 #[inline(always)]
 fn all_hold<F: Format, const N: usize>(registers: [FloatRegister; N]) -> bool {
     let low_bits = (1u64 << (63 - F::FRACTION_BITS)) - 1;
-    let lowest = EXPONENT_BIAS - (1 << (F::EXPONENT_BITS - 2));
+    let lowest = EXPONENT_BIAS - (1 << (F::EXPONENT_BITS - 3));
     let (mut integer_bits, mut fraction, mut exponents) = (u64::MAX, 0, 0);
     for register in registers {
         integer_bits &= register.significand();
         fraction |= register.significand();
         exponents |= register.exponent().wrapping_sub(lowest);
     }
-    integer_bits >> 63 != 0 && fraction & low_bits == 0 && exponents >> (F::EXPONENT_BITS - 1) == 0
+    integer_bits >> 63 != 0 && fraction & low_bits == 0 && exponents >> (F::EXPONENT_BITS - 2) == 0
 }
 
 /// The value of a register that [`all_hold`] accepts.
@@ -159,7 +181,10 @@ pub(super) fn multiply_add(
     control: &Control,
 ) -> Option<FloatRegister> {
     #[inline(always)]
-    fn compute<F: Format>([a, b, c]: [FloatRegister; 3], function: MultiplyAdd) -> Option<FloatRegister> {
+    fn compute<F: Format, const EXACT: bool>(
+        [a, b, c]: [FloatRegister; 3],
+        function: MultiplyAdd,
+    ) -> Option<FloatRegister> {
         if !all_hold::<F, 3>([a, b, c]) {
             return None;
         }
@@ -169,11 +194,17 @@ pub(super) fn multiply_add(
             value(c, matches!(function, MultiplyAdd::Subtract)),
         );
         // SAFETY: a control names a format of the host only if the host has the instruction.
-        register(unsafe { a.multiply_add(b, c) })
+        let (result, product_is_exact) = unsafe { (a.multiply_add(b, c), !EXACT || product_is_exact(a, b)) };
+        if EXACT && !(product_is_exact && sum_is_exact(a * b, c)) {
+            return None;
+        }
+        register(result)
     }
     match control.host {
-        Host::Double => compute::<f64>(operands, function),
-        Host::Single => compute::<f32>(operands, function),
+        Host::Double => compute::<f64, false>(operands, function),
+        Host::Single => compute::<f32, false>(operands, function),
+        Host::ExactDouble => compute::<f64, true>(operands, function),
+        Host::ExactSingle => compute::<f32, true>(operands, function),
         Host::Unused => None,
     }
 }
@@ -186,15 +217,28 @@ pub(super) fn multiply(
     control: &Control,
 ) -> Option<FloatRegister> {
     #[inline(always)]
-    fn compute<F: Format>([a, b]: [FloatRegister; 2], function: MultiplyAdd) -> Option<FloatRegister> {
+    fn compute<F: Format, const EXACT: bool>(
+        [a, b]: [FloatRegister; 2],
+        function: MultiplyAdd,
+    ) -> Option<FloatRegister> {
         if !all_hold::<F, 2>([a, b]) {
             return None;
         }
-        register(value::<F>(a, matches!(function, MultiplyAdd::NegateAdd)).multiply(value(b, false)))
+        let (a, b): (F, F) = (
+            value(a, matches!(function, MultiplyAdd::NegateAdd)),
+            value(b, false),
+        );
+        // SAFETY: as in `multiply_add`.
+        if EXACT && !unsafe { product_is_exact(a, b) } {
+            return None;
+        }
+        register(a * b)
     }
     match control.host {
-        Host::Double => compute::<f64>(operands, function),
-        Host::Single => compute::<f32>(operands, function),
+        Host::Double => compute::<f64, false>(operands, function),
+        Host::Single => compute::<f32, false>(operands, function),
+        Host::ExactDouble => compute::<f64, true>(operands, function),
+        Host::ExactSingle => compute::<f32, true>(operands, function),
         Host::Unused => None,
     }
 }
@@ -207,16 +251,25 @@ pub(super) fn add(
     control: &Control,
 ) -> Option<FloatRegister> {
     #[inline(always)]
-    fn compute<F: Format>([a, c]: [FloatRegister; 2], function: MultiplyAdd) -> Option<FloatRegister> {
+    fn compute<F: Format, const EXACT: bool>(
+        [a, c]: [FloatRegister; 2],
+        function: MultiplyAdd,
+    ) -> Option<FloatRegister> {
         if !all_hold::<F, 2>([a, c]) {
             return None;
         }
         let a: F = value(a, matches!(function, MultiplyAdd::NegateAdd));
-        register(a.add(value(c, matches!(function, MultiplyAdd::Subtract))))
+        let c = value(c, matches!(function, MultiplyAdd::Subtract));
+        if EXACT && !sum_is_exact(a, c) {
+            return None;
+        }
+        register(a + c)
     }
     match control.host {
-        Host::Double => compute::<f64>(operands, function),
-        Host::Single => compute::<f32>(operands, function),
+        Host::Double => compute::<f64, false>(operands, function),
+        Host::Single => compute::<f32, false>(operands, function),
+        Host::ExactDouble => compute::<f64, true>(operands, function),
+        Host::ExactSingle => compute::<f32, true>(operands, function),
         Host::Unused => None,
     }
 }
@@ -240,12 +293,19 @@ mod tests {
         }
     }
 
-    /// The controls of a completer without and with the host.
-    fn controls(completer: Completer) -> [Control; 2] {
+    /// The controls of a completer without the host, with it while the I flag is clear, and with it afterwards.
+    fn controls(completer: Completer) -> [Control; 3] {
         let mut fpsr = StatusRegister::LINUX;
-        let integers = fpsr.control(StatusField::S0, completer);
+        let before = fpsr.control(StatusField::S0, completer);
         fpsr.raise(StatusField::S0, Flags::INEXACT);
-        [integers, fpsr.control(StatusField::S0, completer)]
+        [
+            Control {
+                host: Host::Unused,
+                ..before
+            },
+            before,
+            fpsr.control(StatusField::S0, completer),
+        ]
     }
 
     fn completers() -> impl Strategy<Value = Completer> {
@@ -265,14 +325,14 @@ mod tests {
         let exponent = prop_oneof![
             4 => 0xFFFFu32 - 30..0xFFFF + 30,
             1 => 0xFFFFu32 - 1030..0xFFFF + 1030,
-            1 => prop_oneof![Just(0xFFFFu32 - 64), Just(0xFFFF + 63), Just(0xFFFF - 512), Just(0xFFFF + 511)],
+            1 => prop_oneof![Just(0xFFFFu32 - 32), Just(0xFFFF + 31), Just(0xFFFF - 256), Just(0xFFFF + 255)],
         ];
         let significand = prop_oneof![
             2 => any::<u64>(),
             2 => (0u32..64, 0u32..64).prop_map(|(from, to)| (u64::MAX << from) ^ (u64::MAX << to)),
             1 => Just(0),
         ];
-        let dropped = prop_oneof![Just(11u32), Just(40), Just(0)];
+        let dropped = prop_oneof![Just(11u32), Just(40), Just(0), Just(52), Just(60)];
         (any::<bool>(), exponent, significand, dropped).prop_map(
             |(negative, exponent, significand, dropped)| {
                 FloatRegister::new(negative, exponent, (significand | 1 << 63) >> dropped << dropped)
@@ -280,36 +340,32 @@ mod tests {
         )
     }
 
-    /// The host's answer must be the integers' answer, without a flag that is not set yet.
+    /// The host's answers must be the integers' answer, the flags too; a flag that is set already may be missing.
     fn same(
         completer: Completer,
         compute: impl Fn(&Control) -> Result<float::Rounded, float::FloatFault>,
     ) -> Result<(), TestCaseError> {
-        let [integers, host] = controls(completer).map(|control| compute(&control).unwrap());
-        prop_assert_eq!(host.value, integers.value);
-        prop_assert_eq!(host.flags | Flags::INEXACT, integers.flags | Flags::INEXACT);
-        prop_assert_eq!(host.trap, integers.trap);
+        let [integers, before, after] = controls(completer).map(|control| compute(&control).unwrap());
+        prop_assert_eq!(before, integers);
+        prop_assert_eq!(after.value, integers.value);
+        prop_assert_eq!(after.flags | Flags::INEXACT, integers.flags | Flags::INEXACT);
+        prop_assert_eq!(after.trap, integers.trap);
         Ok(())
     }
 
     #[test]
-    fn the_host_waits_until_exactness_no_longer_matters() {
-        let [before, after] = controls(Completer::Double);
-        assert_eq!(before.host, Host::Unused);
-        assert_eq!(after.host == Host::Double, has_fused_multiply_add());
-        let mut fpsr = StatusRegister::new(StatusRegister::LINUX.bits() & !0x20).unwrap();
-        fpsr.raise(StatusField::S0, Flags::INEXACT);
+    fn the_host_is_used_where_it_may_be() {
+        let [_, before, after] = controls(Completer::Double);
+        if has_fused_multiply_add() {
+            assert_eq!((before.host, after.host), (Host::ExactDouble, Host::Double));
+        }
+        let traps_enabled = StatusRegister::new(StatusRegister::LINUX.bits() & !0x20).unwrap();
         assert_eq!(
-            fpsr.control(StatusField::S0, Completer::Double).host,
-            Host::Unused,
-            "trap enabled"
+            traps_enabled.control(StatusField::S0, Completer::Double).host,
+            Host::Unused
         );
-        fpsr.raise(StatusField::S1, Flags::INEXACT);
-        assert_eq!(
-            fpsr.control(StatusField::S1, Completer::Double).host,
-            Host::Unused,
-            "widest range"
-        );
+        let widest_range = StatusRegister::LINUX.control(StatusField::S1, Completer::Double);
+        assert_eq!(widest_range.host, Host::Unused);
     }
 
     #[test]
@@ -347,7 +403,7 @@ mod tests {
 
         #[test]
         fn near_cancellation_is_the_integers(a in values(), b in values(), place in 0u32..64, completer in completers()) {
-            let [integers, _] = controls(completer);
+            let [integers, ..] = controls(completer);
             let product = float::multiply(a, b, MultiplyAdd::Add, &integers).unwrap().value;
             let c = FloatRegister::new(!product.is_negative(), product.exponent(), product.significand() ^ 1 << place);
             same(completer, |control| float::multiply_add(a, b, c, MultiplyAdd::Add, control))?;

@@ -34,7 +34,7 @@ impl MultiplyAdd {
 ///
 /// # Errors
 /// The fault, if an operand is invalid or denormal and that condition is not disabled.
-#[inline]
+#[inline(always)]
 pub fn multiply_add(
     multiplicand: FloatRegister,
     multiplier: FloatRegister,
@@ -52,7 +52,7 @@ pub fn multiply_add(
 ///
 /// # Errors
 /// As [`multiply_add`].
-#[inline]
+#[inline(always)]
 pub fn add(
     augend: FloatRegister,
     addend: FloatRegister,
@@ -66,6 +66,7 @@ pub fn add(
 }
 
 /// [`multiply_add`] without the host.
+#[inline(never)]
 fn multiply_add_integers(
     multiplicand: FloatRegister,
     multiplier: FloatRegister,
@@ -73,17 +74,24 @@ fn multiply_add_integers(
     operation: MultiplyAdd,
     control: &Control,
 ) -> Result<Rounded, FloatFault> {
-    if multiplicand.is_normal() && multiplier.is_normal() && addend.is_normal() {
+    let sum = if multiplicand.is_normal() && multiplier.is_normal() {
         let product = Product::new(
             multiplicand.fields(),
             multiplier.fields(),
             operation.negates_product(),
         );
-        if let Some(sum) = product.plus(addend.fields(), operation.negates_addend())
-            && let Some(rounded) = sum.round_in_range(control)
-        {
-            return Ok(rounded);
+        match addend.class() {
+            Class::Normal => product.plus(addend.fields(), operation.negates_addend()),
+            Class::Zero => Some(product.unrounded()),
+            _ => None,
         }
+    } else {
+        None
+    };
+    if let Some(sum) = sum
+        && let Some(rounded) = sum.round_in_range(control)
+    {
+        return Ok(rounded);
     }
     any_operands(multiplicand, multiplier, Some(addend), operation, control)
 }
@@ -92,7 +100,7 @@ fn multiply_add_integers(
 ///
 /// # Errors
 /// As [`multiply_add`].
-#[inline]
+#[inline(always)]
 pub fn multiply(
     multiplicand: FloatRegister,
     multiplier: FloatRegister,
@@ -102,6 +110,17 @@ pub fn multiply(
     if let Some(value) = host::multiply([multiplicand, multiplier], operation, control) {
         return Ok(Rounded::exact(value, Flags::empty()));
     }
+    multiply_integers(multiplicand, multiplier, operation, control)
+}
+
+/// [`multiply`] without the host.
+#[inline(never)]
+fn multiply_integers(
+    multiplicand: FloatRegister,
+    multiplier: FloatRegister,
+    operation: MultiplyAdd,
+    control: &Control,
+) -> Result<Rounded, FloatFault> {
     if multiplicand.is_normal() && multiplier.is_normal() {
         let product = Product::new(
             multiplicand.fields(),
