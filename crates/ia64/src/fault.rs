@@ -25,6 +25,11 @@ pub enum Access {
 }
 
 impl Access {
+    /// Whether the register stack engine makes the access.
+    pub fn is_register_stack(self) -> bool {
+        matches!(self, Access::RegisterStackRead | Access::RegisterStackWrite)
+    }
+
     /// Whether the access stores.
     pub fn writes(self) -> bool {
         matches!(
@@ -182,6 +187,20 @@ interruptions! {
 }
 
 impl FaultKind {
+    /// Whether IFA and ITIR describe its reference.
+    pub fn has_address(self) -> bool {
+        !self.is_trap()
+            && !matches!(
+                self,
+                FaultKind::Break
+                    | FaultKind::ExternalInterrupt
+                    | FaultKind::DisabledFloatingPoint
+                    | FaultKind::Speculation
+                    | FaultKind::FloatingPointFault
+                    | FaultKind::DataNestedTlb
+            )
+    }
+
     /// Whether it is taken after the instruction completed, rather than instead of it.
     pub fn is_trap(self) -> bool {
         matches!(

@@ -9,11 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::alat::AdvancedLoads;
+use crate::environment::{Environment, SystemMode};
 use crate::execution::BlockCache;
 use crate::fault::Fault;
 use crate::float::{ControlTable, FloatRegister};
+use crate::interrupts::Interrupts;
 use crate::memory::AddressSpace;
+use crate::memory::physical::SharedPhysicalMemory;
 use crate::memory::tlb::TranslationCache;
+use crate::mmu::Mmu;
 use crate::register_stack::RegisterStack;
 use crate::registers::application::{self, Presence};
 use crate::registers::frame::FrameMarker;
@@ -47,8 +51,8 @@ pub struct Processor {
     pub(crate) float_controls: ControlTable,
     pub(crate) register_stack: RegisterStack,
     pub(crate) advanced_loads: AdvancedLoads,
-    pub(crate) translations: TranslationCache,
-    pub(crate) space: Arc<dyn AddressSpace>,
+    pub(crate) translations: Box<TranslationCache>,
+    pub(crate) environment: Environment,
     pub(crate) blocks: BlockCache,
     /// Address of the bundle where execution goes on.
     pub(crate) ip: u64,
@@ -64,6 +68,8 @@ pub struct Processor {
     pub(crate) retired: u64,
     /// Bundle and slot of the last instruction that trapped.
     pub(crate) trapped: (u64, u8),
+    /// The last bundle of the block that was left last.
+    pub(crate) completed: u64,
     /// What must be done before the next block; bits of [`pending`].
     pub(crate) pending: u32,
     attention: Arc<AtomicBool>,
@@ -77,11 +83,23 @@ pub(crate) mod pending {
     pub const FRAME_INCOMPLETE: u32 = 1 << 1;
     /// The translation of instruction addresses may have changed.
     pub const CODE_PAGE: u32 = 1 << 2;
+    /// The interval timer was set anew.
+    pub const TIMER: u32 = 1 << 3;
 }
 
 impl Processor {
-    /// A processor as after reset, at address zero, with an empty register frame, on the given memory.
+    /// A processor that runs a program without a kernel, on an environment that knows virtual memory; at
+    /// address zero, with an empty register frame.
     pub fn new(space: Arc<dyn AddressSpace>) -> Processor {
+        Processor::with_environment(Environment::Program(space))
+    }
+
+    /// A processor in system mode as after reset: physical addressing, privilege level 0, at address zero.
+    pub fn new_system(memory: SharedPhysicalMemory) -> Processor {
+        Processor::with_environment(Environment::System(Box::new(SystemMode::new(memory))))
+    }
+
+    fn with_environment(environment: Environment) -> Processor {
         let mut floating = [FloatRegister::ZERO; 128];
         floating[1] = FloatRegister::ONE;
         let mut application = [0; 128];
@@ -98,8 +116,8 @@ impl Processor {
             float_controls: ControlTable::new(FPSR_RESET),
             register_stack: RegisterStack::new(),
             advanced_loads: AdvancedLoads::default(),
-            translations: TranslationCache::new(),
-            space,
+            translations: Box::default(),
+            environment,
             blocks: BlockCache::default(),
             ip: 0,
             slot: 0,
@@ -108,6 +126,7 @@ impl Processor {
             raised: None,
             retired: 0,
             trapped: (0, 0),
+            completed: 0,
             pending: 0,
             attention: Arc::default(),
         }
@@ -120,8 +139,8 @@ impl Processor {
             system: self.system.clone(),
             register_stack: self.register_stack.clone(),
             advanced_loads: AdvancedLoads::default(),
-            translations: TranslationCache::new(),
-            space,
+            translations: Box::default(),
+            environment: Environment::Program(space),
             blocks: BlockCache::default(),
             raised: None,
             retired: 0,
@@ -283,6 +302,18 @@ impl Processor {
     /// by other threads and by signal handlers; `run` leaves it set.
     pub fn attention(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.attention)
+    }
+
+    /// The external interrupts of a processor in system mode, for devices and other processors to request.
+    pub fn interrupts(&self) -> Option<Arc<Interrupts>> {
+        self.environment
+            .system()
+            .map(|system| Arc::clone(&system.interrupts))
+    }
+
+    /// The translations of a processor in system mode.
+    pub fn mmu(&self) -> Option<&Mmu> {
+        self.environment.system().map(|system| &system.mmu)
     }
 
     #[inline(always)]

@@ -4,9 +4,10 @@ use crate::address::VirtualAddress;
 use crate::execution::BlockCache;
 use crate::execution::block::{Block, Detail};
 use crate::execution::operation::{Flow, MicroOperation};
-use crate::fault::Fault;
+use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::HostPage;
 use crate::processor::{Processor, Raised, pending};
+use crate::registers::status::psr;
 use crate::semantics;
 
 /// Why [`Processor::run`] returned.
@@ -20,6 +21,11 @@ pub enum Exit {
     /// The given number of instructions has retired.
     Limit,
 }
+
+/// PSR bits that hold until one instruction has completed.
+const ONE_INSTRUCTION: u64 = psr::ID | psr::DA | psr::DD | psr::ED | psr::IA;
+/// PSR bits under which instructions execute one by one.
+pub(crate) const STEPPED: u64 = ONE_INSTRUCTION | psr::SS | psr::TB | psr::DB;
 
 /// The page that instructions were last fetched from.
 pub(crate) struct CodePage {
@@ -66,25 +72,68 @@ impl CodePage {
 }
 
 impl Processor {
-    /// Executes until a fault, until the attention flag is set, or until `limit` more instructions retired.
+    /// Executes until something needs the environment, or until `limit` more instructions retired.
+    ///
+    /// In system mode the processor takes its interruptions itself; only hypercalls end the run as faults.
     pub fn run(&mut self, limit: u64) -> Exit {
         let mut blocks = std::mem::take(&mut self.blocks);
         blocks.set_detail(Detail::Effects);
-        let exit = self.run_blocks(&mut blocks, self.retired.saturating_add(limit));
+        let end = self.retired.saturating_add(limit);
+        let exit = self.run_with_interruptions(end, |processor, end| processor.run_blocks(&mut blocks, end));
         self.blocks = blocks;
         exit
     }
 
+    /// Runs with `run_until` up to `end` retired instructions; in system mode, takes interruptions and goes on.
+    pub(crate) fn run_with_interruptions(
+        &mut self,
+        end: u64,
+        mut run_until: impl FnMut(&mut Processor, u64) -> Exit,
+    ) -> Exit {
+        let Some(interrupts) = self.interrupts() else {
+            return run_until(self, end);
+        };
+        loop {
+            let timer = self.timer_deadline();
+            match run_until(self, end.min(timer)) {
+                Exit::Fault(fault) if self.is_hypercall(&fault) => return Exit::Fault(fault),
+                Exit::Fault(fault) => self.take_interruption(fault),
+                Exit::Attention => {
+                    if interrupts.take_signal() {
+                        self.deliver_external_interrupt();
+                    }
+                    if self.wants_attention() {
+                        return Exit::Attention;
+                    }
+                }
+                Exit::Limit => {
+                    if self.retired >= timer {
+                        self.timer_matched();
+                    }
+                    if self.retired >= end {
+                        return Exit::Limit;
+                    }
+                }
+            }
+        }
+    }
+
     fn run_blocks(&mut self, blocks: &mut BlockCache, end: u64) -> Exit {
+        let interrupts = self.interrupts();
         self.pending |= pending::CODE_PAGE;
         let mut code = CodePage::none();
         loop {
-            if self.wants_attention() {
+            if self.wants_attention()
+                || interrupts
+                    .as_ref()
+                    .is_some_and(|interrupts| interrupts.is_signalled())
+            {
                 return Exit::Attention;
             }
             if self.pending != 0 || !code.holds(self.ip) {
                 code = match self.prepare(blocks) {
-                    Ok(code) => code,
+                    Ok(Some(code)) => code,
+                    Ok(None) => return Exit::Attention,
                     Err(Raised) => return Exit::Fault(self.take_fault()),
                 };
             }
@@ -99,14 +148,24 @@ impl Processor {
             };
             let remaining = end - self.retired;
             let fits = u32::from(block.highest_target) <= 31 + self.frame.size;
-            let executed = if fits && u64::from(block.instructions) <= remaining {
+            let is_stepped = self.status & STEPPED != 0;
+            let executed = if fits && u64::from(block.instructions) <= remaining && !is_stepped {
                 self.execute(block)
             } else if remaining == 0 {
                 return Exit::Limit;
             } else {
-                let instructions_max = u16::try_from(remaining).unwrap_or(u16::MAX);
+                let most = if is_stepped {
+                    1
+                } else {
+                    u16::try_from(remaining).unwrap_or(u16::MAX)
+                };
                 let place = (self.ip, self.slot);
-                self.execute(&blocks.decode_narrow(place, code.page(), self.frame.size, instructions_max))
+                let narrow = blocks.decode_narrow(place, code.page(), self.frame.size, most);
+                if is_stepped {
+                    self.step(|processor| processor.execute(&narrow))
+                } else {
+                    self.execute(&narrow)
+                }
             };
             if let Err(Raised) = executed {
                 return Exit::Fault(self.take_fault());
@@ -114,16 +173,69 @@ impl Processor {
         }
     }
 
-    /// Does what is pending before the next block, and finds the page that holds it.
+    /// Does what is pending before the next block, and finds the page that holds it; `None` if the timer was
+    /// set and its deadline must be looked at first.
     #[cold]
-    pub(crate) fn prepare(&mut self, blocks: &mut BlockCache) -> Result<CodePage, Raised> {
+    pub(crate) fn prepare(&mut self, blocks: &mut BlockCache) -> Result<Option<CodePage>, Raised> {
         if self.pending & pending::CODE_CHANGED != 0 {
             blocks.flush();
         }
+        if self.pending & pending::TIMER != 0 {
+            self.pending &= !(pending::CODE_CHANGED | pending::TIMER);
+            return Ok(None);
+        }
         self.pending &= pending::FRAME_INCOMPLETE;
         self.complete_frame()?;
+        let page = self.resolve_instructions(self.ip)?;
+        self.note_code_page();
         self.pending = 0;
-        Ok(CodePage::new(self.resolve_instructions(self.ip)?))
+        Ok(Some(CodePage::new(page)))
+    }
+
+    /// Executes one instruction under the PSR bits that hold for one instruction only or trap after each.
+    #[cold]
+    pub(crate) fn step(
+        &mut self,
+        execute: impl FnOnce(&mut Processor) -> Result<(), Raised>,
+    ) -> Result<(), Raised> {
+        let place = (self.ip, self.slot);
+        if self.status & (psr::DB | psr::ID) == psr::DB && self.is_instruction_breakpoint(place.0) {
+            return Err(self.raise(Fault::reference(FaultKind::Debug, Access::Execute, place.0)));
+        }
+        let before = self.status;
+        execute(self)?;
+        // Bits that `rfi` has just set hold for the next instruction.
+        self.status &= !(before & ONE_INSTRUCTION);
+        if before & psr::DA != 0 {
+            // What was looked up under PSR.da may lack an accessed or dirty bit.
+            self.translations_changed();
+        }
+        let is_branch = self.ip != place.0 && self.ip != place.0.wrapping_add(16)
+            || self.ip == place.0 && self.slot <= place.1;
+        let kind = if is_branch && before & psr::TB != 0 {
+            FaultKind::TakenBranch
+        } else if before & psr::SS != 0 {
+            FaultKind::SingleStep
+        } else {
+            return Ok(());
+        };
+        self.trapped = place;
+        Err(self.raise(Fault::new(
+            kind,
+            if kind == FaultKind::SingleStep { 8 } else { 4 },
+        )))
+    }
+
+    /// Whether an instruction breakpoint register covers a bundle at the current privilege level.
+    fn is_instruction_breakpoint(&self, ip: u64) -> bool {
+        const ENABLED: u64 = 1 << 63;
+        self.system.instruction_breakpoint.chunks(2).any(|pair| {
+            let mask = pair[1] & (1 << 56) - 1 | 0xff << 56;
+            let levels = pair[1] >> 56 & 0xf;
+            pair[1] & ENABLED != 0
+                && levels >> self.privilege_level() & 1 != 0
+                && (ip ^ pair[0]) & mask & !15 == 0
+        })
     }
 
     /// Executes a block to its end or to a taken branch.
@@ -153,6 +265,7 @@ impl Processor {
     #[inline(always)]
     pub(crate) fn arrive(&mut self, operation: &MicroOperation) {
         self.retired += u64::from(operation.retired);
+        self.completed = self.bundle_address(operation);
         self.ip = self.target & !15;
         self.slot = (self.target & 3) as u8;
     }

@@ -6,7 +6,7 @@
 
 use crate::encoding::Instruction;
 use crate::execution::block::{Block, Detail};
-use crate::execution::run::Exit;
+use crate::execution::run::{Exit, STEPPED};
 use crate::execution::{BlockCache, Flow};
 use crate::processor::{Processor, Raised};
 use crate::semantics;
@@ -41,7 +41,10 @@ impl Processor {
     pub fn run_observed<O: Observer>(&mut self, limit: u64, observer: &mut O) -> Exit {
         let mut blocks = std::mem::take(&mut self.blocks);
         blocks.set_detail(Detail::Everything);
-        let exit = self.run_blocks_observed(&mut blocks, self.retired.saturating_add(limit), observer);
+        let end = self.retired.saturating_add(limit);
+        let exit = self.run_with_interruptions(end, |processor, end| {
+            processor.run_blocks_observed(&mut blocks, end, observer)
+        });
         self.blocks = blocks;
         exit
     }
@@ -52,8 +55,13 @@ impl Processor {
         end: u64,
         observer: &mut O,
     ) -> Exit {
+        let interrupts = self.interrupts();
         loop {
-            if self.wants_attention() {
+            if self.wants_attention()
+                || interrupts
+                    .as_ref()
+                    .is_some_and(|interrupts| interrupts.is_signalled())
+            {
                 return Exit::Attention;
             }
             let remaining = end - self.retired;
@@ -61,19 +69,28 @@ impl Processor {
                 return Exit::Limit;
             }
             let code = match self.prepare(blocks) {
-                Ok(code) => code,
+                Ok(Some(code)) => code,
+                Ok(None) => return Exit::Attention,
                 Err(Raised) => return Exit::Fault(self.take_fault()),
             };
             let place = (self.ip, self.slot);
-            let key = code.key(self.ip, self.slot);
-            let block = blocks.find_or_decode(key, place, code.page());
+            let block = blocks.find_or_decode(code.key(self.ip, self.slot), place, code.page());
             let fits = u32::from(block.highest_target) <= 31 + self.frame.size;
-            let executed = if fits && u64::from(block.instructions) <= remaining {
+            let is_stepped = self.status & STEPPED != 0;
+            let executed = if fits && u64::from(block.instructions) <= remaining && !is_stepped {
                 self.execute_observed(&block, observer)
             } else {
-                let instructions_max = u16::try_from(remaining).unwrap_or(u16::MAX);
-                let narrow = blocks.decode_narrow(place, code.page(), self.frame.size, instructions_max);
-                self.execute_observed(&narrow, observer)
+                let most = if is_stepped {
+                    1
+                } else {
+                    u16::try_from(remaining).unwrap_or(u16::MAX)
+                };
+                let narrow = blocks.decode_narrow(place, code.page(), self.frame.size, most);
+                if is_stepped {
+                    self.step(|processor| processor.execute_observed(&narrow, observer))
+                } else {
+                    self.execute_observed(&narrow, observer)
+                }
             };
             if let Err(Raised) = executed {
                 return Exit::Fault(self.take_fault());

@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use portable_atomic::AtomicU128;
 
-use crate::address::VirtualAddress;
+use crate::address::{PhysicalAddress, VirtualAddress};
+use crate::environment::not_executable;
 use crate::fault::{Access, Fault, FaultKind};
-use crate::memory::{GRANULE_LOG2, HostPage, Refusal};
+use crate::memory::{GRANULE_LOG2, HostPage};
+use crate::mmu::Translated;
 use crate::processor::{Processor, Raised};
 use crate::registers::status::psr;
 
@@ -109,6 +111,14 @@ value!(u16, AtomicU16);
 value!(u32, AtomicU32);
 value!(u64, AtomicU64);
 
+/// What stands behind an address.
+enum Place {
+    /// Host memory.
+    Host(*mut u8),
+    /// A device.
+    Device(PhysicalAddress),
+}
+
 impl Processor {
     /// Loads a value, zero-extended.
     #[inline(always)]
@@ -139,20 +149,20 @@ impl Processor {
     pub(crate) fn load_backing_store(&mut self, address: u64) -> Result<u64, Raised> {
         match self.translations.for_load(address, 8) {
             // SAFETY: as in `load`.
-            Some(host) => Ok(unsafe { u64::load(host) }),
-            None => self.load_slowly::<u64>(address, Access::RegisterStackRead),
+            Some(host) if self.shares_data_context() => Ok(unsafe { u64::load(host) }),
+            _ => self.load_slowly::<u64>(address, Access::RegisterStackRead),
         }
     }
 
     /// Stores for the register stack engine, which has its own byte order.
     pub(crate) fn store_backing_store(&mut self, address: u64, value: u64) -> Result<(), Raised> {
         match self.translations.for_store(address, 8) {
-            Some(host) => {
+            Some(host) if self.shares_data_context() => {
                 // SAFETY: as in `store`.
                 unsafe { u64::store(host, value) };
                 Ok(())
             }
-            None => self.store_slowly::<u64>(address, value, Access::RegisterStackWrite),
+            _ => self.store_slowly::<u64>(address, value, Access::RegisterStackWrite),
         }
     }
 
@@ -275,11 +285,16 @@ impl Processor {
         }
     }
 
-    /// Reads guest memory without side effects on the processor, for debuggers and system call emulation.
-    pub fn peek(&self, address: u64) -> Option<u8> {
-        let page = self.space.resolve(VirtualAddress(address), Access::Read).ok()?;
-        // SAFETY: the address space just returned the page as valid for reads.
-        Some(unsafe { u8::load(page.host_address(VirtualAddress(address))) } as u8)
+    /// Reads a byte of guest memory for debuggers and checkers; the program sees no effect.
+    pub fn peek(&mut self, address: u64) -> Option<u8> {
+        match self.locate(address, Access::Read).ok()? {
+            Translated::Memory(page) => {
+                let host = page.host_address(VirtualAddress(address));
+                // SAFETY: the page was just found to be valid for reads.
+                Some(unsafe { u8::load(host) } as u8)
+            }
+            Translated::Device(_) => None,
+        }
     }
 
     /// Whether data references are big-endian.
@@ -307,34 +322,63 @@ impl Processor {
 
     /// Finds the host address behind one guest address, filling the software TLB.
     pub(crate) fn resolve(&mut self, address: u64, access: Access) -> Result<*mut u8, Raised> {
+        match self.place(address, access)? {
+            Place::Host(host) => Ok(host),
+            // Only single loads and stores reach a device.
+            Place::Device(_) => Err(self.unanswered(address, access)),
+        }
+    }
+
+    /// Finds what is behind one guest address, filling the software TLB.
+    fn place(&mut self, address: u64, access: Access) -> Result<Place, Raised> {
         let virtual_address = VirtualAddress(address);
         if let Some(&page) = self.translations.page(address)
             && page.allows(access)
+            && (!access.is_register_stack() || self.shares_data_context())
         {
             self.translations.insert_granule(address, &page);
-            return Ok(page.host_address(virtual_address));
+            return Ok(Place::Host(page.host_address(virtual_address)));
         }
-        match self.space.resolve(virtual_address, access) {
-            Ok(page) => {
-                debug_assert!(page.size_log2 >= GRANULE_LOG2);
-                // Big-endian data takes the slow path at every access, so its pages stay out of the TLB.
-                if !self.is_big_endian() {
-                    self.translations.insert(address, &page);
-                }
-                Ok(page.host_address(virtual_address))
+        match self.locate(address, access) {
+            Ok(Translated::Memory(page)) => {
+                self.remember(address, access, &page);
+                Ok(Place::Host(page.host_address(virtual_address)))
             }
-            Err(refusal) => Err(self.raise(refused(refusal, access, address))),
+            Ok(Translated::Device(physical)) => Ok(Place::Device(physical)),
+            Err(fault) => Err(self.raise(fault)),
+        }
+    }
+
+    /// The fault of a reference that no memory or device takes.
+    fn unanswered(&mut self, address: u64, access: Access) -> Raised {
+        self.raise(Fault::reference(FaultKind::UnsupportedReference, access, address))
+    }
+
+    /// Enters a page into the software TLB, unless accesses to it must stay slow.
+    fn remember(&mut self, address: u64, access: Access, page: &HostPage) {
+        debug_assert!(page.size_log2 >= GRANULE_LOG2);
+        // Big-endian data and data breakpoints need a look at every access.
+        let stays_slow = self.status & (psr::BE | psr::DB) != 0
+            || access.is_register_stack() && !self.shares_data_context();
+        if !stays_slow {
+            self.translations.insert(address, page);
         }
     }
 
     /// Finds the host page that holds instructions.
     pub(crate) fn resolve_instructions(&mut self, address: u64) -> Result<HostPage, Raised> {
-        let refusal = match self.space.resolve(VirtualAddress(address), Access::Execute) {
-            Ok(page) if page.executable => return Ok(page),
-            Ok(_) => Refusal::AccessRights,
-            Err(refusal) => refusal,
-        };
-        Err(self.raise(refused(refusal, Access::Execute, address)))
+        match self.locate(address, Access::Execute) {
+            Ok(Translated::Memory(page)) => match not_executable(&page, address) {
+                None => Ok(page),
+                Some(fault) => Err(self.raise(fault)),
+            },
+            Ok(Translated::Device(_)) => Err(self.raise(Fault::reference(
+                FaultKind::UnsupportedReference,
+                Access::Execute,
+                address,
+            ))),
+            Err(fault) => Err(self.raise(fault)),
+        }
     }
 
     #[cold]
@@ -342,9 +386,14 @@ impl Processor {
     fn load_slowly<V: Value>(&mut self, address: u64, access: Access) -> Result<u64, Raised> {
         self.check_alignment(address, V::SIZE, access)?;
         let value = if address.is_multiple_of(V::SIZE) {
-            let host = self.resolve(address, access)?;
-            // SAFETY: `resolve` returned host memory that is valid for reads, aligned as the guest address is.
-            unsafe { V::load(host) }
+            match self.place(address, access)? {
+                // SAFETY: `place` returned host memory that is valid for reads, aligned as the guest address is.
+                Place::Host(host) => unsafe { V::load(host) },
+                Place::Device(physical) => {
+                    let loaded = self.physical_memory().load_device(physical, V::SIZE);
+                    loaded.ok_or(()).map_err(|()| self.unanswered(address, access))?
+                }
+            }
         } else {
             let mut value = 0;
             for offset in 0..V::SIZE {
@@ -371,9 +420,15 @@ impl Processor {
             value
         };
         if address.is_multiple_of(V::SIZE) {
-            let host = self.resolve(address, access)?;
-            // SAFETY: `resolve` returned host memory that is valid for writes, aligned as the guest address is.
-            unsafe { V::store(host, value) };
+            match self.place(address, access)? {
+                // SAFETY: `place` returned host memory that is valid for writes, aligned as the guest address is.
+                Place::Host(host) => unsafe { V::store(host, value) },
+                Place::Device(physical) => {
+                    if !self.physical_memory().store_device(physical, V::SIZE, value) {
+                        return Err(self.unanswered(address, access));
+                    }
+                }
+            }
         } else {
             // The last byte is resolved before the first is written: a fault leaves memory as it was.
             self.resolve(address.wrapping_add(V::SIZE - 1), access)?;
@@ -402,22 +457,6 @@ impl Processor {
             _ => self.is_big_endian(),
         }
     }
-}
-
-/// The fault for an address space's refusal.
-fn refused(refusal: Refusal, access: Access, address: u64) -> Fault {
-    let kind = match (refusal, access) {
-        (Refusal::NotPresent, _) => FaultKind::PageNotPresent,
-        (Refusal::AccessRights, Access::Execute) => FaultKind::InstructionAccessRights,
-        (Refusal::AccessRights, _) => FaultKind::DataAccessRights,
-        (Refusal::Unimplemented, _) => {
-            let mut fault = Fault::reserved_register_field();
-            fault.isr |= access.isr();
-            fault.address = VirtualAddress(address);
-            return fault;
-        }
-    };
-    Fault::reference(kind, access, address)
 }
 
 /// The two 8-byte halves of 16 bytes of memory, lower address first.

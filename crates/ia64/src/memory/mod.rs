@@ -5,9 +5,11 @@
 //! through host pointers ([`access`]).
 
 mod access;
+pub mod physical;
 pub(crate) mod tlb;
 
 pub use access::Value;
+pub use physical::{GlobalPurge, MemoryRegion, PhysicalMemory};
 
 use crate::address::VirtualAddress;
 use crate::fault::Access;

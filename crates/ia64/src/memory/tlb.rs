@@ -119,6 +119,12 @@ impl TranslationCache {
     }
 }
 
+impl Default for TranslationCache {
+    fn default() -> Self {
+        TranslationCache::new()
+    }
+}
+
 /// The place in the second level of the page that holds `address`.
 fn page_index(address: u64) -> usize {
     (address >> PAGE_INDEX_LOG2) as usize % PAGES

@@ -105,6 +105,14 @@ impl GeneralRegisters {
             self.nats = self.nats & !(mask << 32) | rotated << 32;
         }
     }
+
+    /// Exchanges r16 to r31, with their NaT bits, with another bank.
+    pub(crate) fn exchange_bank(&mut self, values: &mut [u64; 16], nats: &mut u16) {
+        self.values[16..32].swap_with_slice(values);
+        let current = (self.nats >> 16) as u16;
+        self.nats = self.nats & !(0xffff << 16) | u128::from(*nats) << 16;
+        *nats = current;
+    }
 }
 
 impl Default for GeneralRegisters {

@@ -53,6 +53,12 @@ pub mod control {
     pub const LRR_1: u8 = 81;
 }
 
+/// Whether a control register exists.
+pub fn is_control_register(number: u8) -> bool {
+    use control::*;
+    matches!(number, DCR..=IVA | PTA | IPSR | ISR | IIP..=IHA | LID..=CMCV | LRR_0 | LRR_1)
+}
+
 /// The system register files.
 #[derive(Clone)]
 pub struct SystemRegisters {
@@ -70,6 +76,8 @@ pub struct SystemRegisters {
     pub performance_configuration: [u64; 256],
     /// Performance monitor data registers.
     pub performance_data: [u64; 256],
+    /// External interrupts in service, one bit a vector.
+    pub in_service: [u64; 4],
     /// The bank of r16 to r31 that is not current, and its NaT bits.
     pub other_bank: ([u64; 16], u16),
 }
@@ -85,6 +93,7 @@ impl SystemRegisters {
             instruction_breakpoint: [0; 8],
             performance_configuration: [0; 256],
             performance_data: [0; 256],
+            in_service: [0; 4],
             other_bank: ([0; 16], 0),
         }
     }

@@ -11,6 +11,7 @@ use crate::fault::{Access, Fault, isr};
 use crate::memory::Value;
 use crate::processor::{Processor, Raised, pending};
 use crate::registers::application::{CCV, CSD, UNAT};
+use crate::registers::status::psr;
 
 /// ISR.code of a fault of `lfetch`.
 const ISR_CODE_LINE_FETCH: u64 = 4;
@@ -185,28 +186,26 @@ impl Kind for Acquire {
 impl<const ADVANCED: bool> Kind for Speculative<ADVANCED> {
     fn load<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
         let address = processor.general.value(operation.r3);
-        let deferred = processor.general.nat(operation.r3);
-        let loaded = if deferred {
-            Err(Raised)
-        } else {
-            processor.load::<V>(address)
-        };
         let target = processor.advanced_general(operation.r1);
+        let loaded = if processor.defers_at_once(operation.r3) {
+            None
+        } else {
+            match processor.load::<V>(address) {
+                Ok(value) => Some(value),
+                Err(Raised) => {
+                    processor.defer()?;
+                    None
+                }
+            }
+        };
         U::update(processor, operation, address);
-        match loaded {
-            Ok(value) => {
-                processor.general.set(operation.r1, value);
-                if ADVANCED {
-                    processor.advanced_loads.insert(target, address, V::SIZE);
-                }
-            }
-            Err(Raised) => {
-                processor.raised = None;
-                processor.general.set_with_nat(operation.r1, 0, true);
-                if ADVANCED {
-                    processor.advanced_loads.remove(target);
-                }
-            }
+        processor
+            .general
+            .set_with_nat(operation.r1, loaded.unwrap_or(0), loaded.is_none());
+        if ADVANCED && loaded.is_some() {
+            processor.advanced_loads.insert(target, address, V::SIZE);
+        } else if ADVANCED {
+            processor.advanced_loads.remove(target);
         }
         Ok(Flow::Next)
     }
@@ -388,9 +387,7 @@ fn flush_cache(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let access = isr::READ | isr::NON_ACCESS | ISR_CODE_FLUSH_CACHE;
     let address = address(processor, operation, access)?;
     processor.touch(address, access)?;
-    processor
-        .space
-        .instructions_changed(crate::address::VirtualAddress(address));
+    processor.environment.instructions_changed(address);
     processor.pending |= pending::CODE_CHANGED;
     Ok(Flow::Next)
 }
@@ -415,11 +412,17 @@ impl Processor {
         )
     }
 
+    /// Whether a speculative load through `register` has no access to make: the address is NaT, or PSR.ed
+    /// asks for a deferred exception.
+    pub(crate) fn defers_at_once(&self, register: u8) -> bool {
+        self.general.nat(register) || self.status & psr::ED != 0
+    }
+
     /// An acquiring operation must not let a later check succeed on a value that was loaded before it and
     /// that another processor has changed since.
     #[inline(always)]
     pub(super) fn forget_what_others_may_change(&mut self) {
-        if !self.advanced_loads.is_empty() && self.space.is_shared() {
+        if !self.advanced_loads.is_empty() && self.environment.is_shared() {
             self.advanced_loads.clear();
         }
     }

@@ -285,16 +285,19 @@ fn load_speculative<C: Count, F: Format, U: Update, const ADVANCED: bool>(
 ) -> Step {
     C::check(processor, operation)?;
     let address = processor.general.value(operation.r3);
-    let loaded = if processor.general.nat(operation.r3) {
+    let loaded = if processor.defers_at_once(operation.r3) {
         None
     } else {
-        C::load::<F>(processor, address).ok()
+        match C::load::<F>(processor, address) {
+            Ok(loaded) => Some(loaded),
+            Err(Raised) => {
+                processor.defer()?;
+                None
+            }
+        }
     };
     U::update(processor, operation, address);
     C::write(processor, operation, loaded.unwrap_or(C::NATVALS));
-    if loaded.is_none() {
-        processor.raised = None;
-    }
     if ADVANCED {
         if loaded.is_some() {
             remember::<C, F>(processor, operation, address);

@@ -1,0 +1,210 @@
+//! What is behind a processor's addresses: an environment that knows virtual memory (a program without a
+//! kernel), or the processor's own MMU over physical memory (system mode).
+
+use std::sync::Arc;
+
+use crate::address::VirtualAddress;
+use crate::fault::{Access, Fault, FaultKind};
+use crate::interrupts::Interrupts;
+use crate::memory::physical::SharedPhysicalMemory;
+use crate::memory::tlb::TranslationCache;
+use crate::memory::{AddressSpace, HostPage, Refusal};
+use crate::mmu::{Mmu, Translated};
+use crate::processor::Processor;
+use crate::registers::status::psr;
+
+/// Where references go.
+pub(crate) enum Environment {
+    /// An address space resolves virtual addresses.
+    Program(Arc<dyn AddressSpace>),
+    /// The MMU translates to physical addresses.
+    System(Box<SystemMode>),
+}
+
+/// What a processor in system mode has beside its registers.
+pub(crate) struct SystemMode {
+    pub memory: SharedPhysicalMemory,
+    pub mmu: Mmu,
+    pub interrupts: Arc<Interrupts>,
+    /// The immediate of a `break` at level 0 that is a call to the environment.
+    pub hypercall: Option<u64>,
+    /// Software TLBs of the contexts that are not current, by [`Processor::context`].
+    parked: [Option<Box<TranslationCache>>; CONTEXTS],
+    current: usize,
+    /// Whether the page that instructions come from defers speculative faults.
+    pub deferral: bool,
+    /// The level to which `epc` promotes on the page that instructions come from.
+    pub gate_level: Option<u8>,
+}
+
+/// Contexts whose software TLBs are kept apart: physical addressing, and the four privilege levels.
+const CONTEXTS: usize = 5;
+
+impl SystemMode {
+    pub(crate) fn new(memory: SharedPhysicalMemory) -> SystemMode {
+        SystemMode {
+            memory,
+            mmu: Mmu::default(),
+            interrupts: Arc::default(),
+            hypercall: None,
+            parked: [const { None }; CONTEXTS],
+            current: 0,
+            deferral: false,
+            gate_level: None,
+        }
+    }
+}
+
+impl Environment {
+    /// Whether the processor is in system mode.
+    pub(crate) fn system(&self) -> Option<&SystemMode> {
+        match self {
+            Environment::System(system) => Some(system),
+            Environment::Program(_) => None,
+        }
+    }
+
+    pub(crate) fn system_mut(&mut self) -> Option<&mut SystemMode> {
+        match self {
+            Environment::System(system) => Some(system),
+            Environment::Program(_) => None,
+        }
+    }
+
+    /// Tells the other processors that instructions at `address` may have changed.
+    pub(crate) fn instructions_changed(&self, address: u64) {
+        if let Environment::Program(space) = self {
+            space.instructions_changed(VirtualAddress(address));
+        }
+    }
+
+    /// Whether other processors use the same memory.
+    pub(crate) fn is_shared(&self) -> bool {
+        match self {
+            Environment::Program(space) => space.is_shared(),
+            Environment::System(_) => true,
+        }
+    }
+}
+
+impl Processor {
+    /// Finds what is behind a guest address for an access.
+    pub(crate) fn locate(&mut self, address: u64, access: Access) -> Result<Translated, Fault> {
+        match &self.environment {
+            Environment::Program(space) => match space.resolve(VirtualAddress(address), access) {
+                Ok(page) => Ok(Translated::Memory(page)),
+                Err(refusal) => Err(refused(refusal, access, address)),
+            },
+            Environment::System(_) => self.translate(address, access, self.purpose(access)),
+        }
+    }
+
+    /// The MMU; there is one in system mode only.
+    pub(crate) fn mmu_mut(&mut self) -> &mut Mmu {
+        &mut self.environment.system_mut().expect("system mode").mmu
+    }
+
+    /// Physical memory; there is one in system mode only.
+    pub(crate) fn physical_memory(&self) -> &SharedPhysicalMemory {
+        &self.environment.system().expect("system mode").memory
+    }
+
+    /// Whether the code page defers speculative faults.
+    pub(crate) fn fetches_with_deferral(&self) -> bool {
+        self.environment.system().is_some_and(|system| system.deferral)
+    }
+
+    /// Notes what the page of the instruction pointer means for its instructions.
+    pub(crate) fn note_code_page(&mut self) {
+        let translated = self.status & psr::IT != 0;
+        let region = self.region_register(self.ip).identifier();
+        let ip = self.ip;
+        if let Environment::System(system) = &mut self.environment {
+            let entry = system.mmu.instruction.find(ip, region).filter(|_| translated);
+            system.deferral = entry.is_some_and(|entry| entry.deferral);
+            system.gate_level = entry.and_then(|entry| entry.gate_level());
+        }
+    }
+
+    /// Makes `break immediate` at privilege level 0 end [`Processor::run`] instead of interrupting the guest.
+    /// A program's processor has no such calls: all its `break`s end `run`.
+    pub fn set_hypercall(&mut self, immediate: u64) {
+        if let Environment::System(system) = &mut self.environment {
+            system.hypercall = Some(immediate);
+        }
+    }
+
+    /// Whether a fault is a call to the environment.
+    pub(crate) fn is_hypercall(&self, fault: &Fault) -> bool {
+        fault.kind == FaultKind::Break
+            && self.privilege_level() == 0
+            && self
+                .environment
+                .system()
+                .is_some_and(|system| system.hypercall == Some(fault.immediate))
+    }
+
+    /// Which software TLB serves data references now.
+    fn context(&self) -> usize {
+        if self.status & psr::DT == 0 {
+            0
+        } else {
+            1 + usize::from(self.privilege_level())
+        }
+    }
+
+    /// Switches to the software TLB of the current context; to be called when PSR.dt or PSR.cpl has changed.
+    pub(crate) fn context_changed(&mut self) {
+        let context = self.context();
+        let Environment::System(system) = &mut self.environment else {
+            return;
+        };
+        if system.current != context {
+            let next = system.parked[context].take().unwrap_or_default();
+            let previous = std::mem::replace(&mut self.translations, next);
+            system.parked[system.current] = Some(previous);
+            system.current = context;
+        }
+    }
+
+    /// Forgets what the software TLBs know; to be called when a translation or a right to use one has changed.
+    pub(crate) fn translations_changed(&mut self) {
+        self.translations.flush();
+        if let Environment::System(system) = &mut self.environment {
+            for parked in system.parked.iter_mut().flatten() {
+                parked.flush();
+            }
+        }
+        self.pending |= crate::processor::pending::CODE_PAGE;
+    }
+
+    /// Whether references of the register stack engine follow the rules of data references, so that the same
+    /// software TLB serves them.
+    pub(crate) fn shares_data_context(&self) -> bool {
+        match self.environment {
+            Environment::Program(_) => true,
+            Environment::System(_) => self.purpose(Access::RegisterStackRead) == self.purpose(Access::Read),
+        }
+    }
+}
+
+/// The fault for an address space's refusal.
+fn refused(refusal: Refusal, access: Access, address: u64) -> Fault {
+    let kind = match (refusal, access) {
+        (Refusal::NotPresent, _) => FaultKind::PageNotPresent,
+        (Refusal::AccessRights, Access::Execute) => FaultKind::InstructionAccessRights,
+        (Refusal::AccessRights, _) => FaultKind::DataAccessRights,
+        (Refusal::Unimplemented, _) => {
+            let mut fault = Fault::reserved_register_field();
+            fault.isr |= access.isr();
+            fault.address = VirtualAddress(address);
+            return fault;
+        }
+    };
+    Fault::reference(kind, access, address)
+}
+
+/// A page that may not be executed, for the fault of a fetch.
+pub(crate) fn not_executable(page: &HostPage, address: u64) -> Option<Fault> {
+    (!page.executable).then(|| refused(Refusal::AccessRights, Access::Execute, address))
+}

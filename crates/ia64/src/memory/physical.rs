@@ -1,0 +1,61 @@
+//! Physical memory and devices, as a processor in system mode reaches them.
+
+use std::sync::Arc;
+
+use crate::address::PhysicalAddress;
+
+/// A stretch of physical memory that host memory backs.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryRegion {
+    /// Its first address; a multiple of 64 kB.
+    pub start: PhysicalAddress,
+    /// Its size in bytes; a multiple of 64 kB.
+    pub size: u64,
+    /// The host address of its first byte, aligned to 4 kB at least.
+    pub host: *mut u8,
+    /// Whether stores reach it; they are dropped otherwise, as by a ROM.
+    pub writable: bool,
+}
+
+// SAFETY: a region is a description; whoever follows its host address answers for that access.
+unsafe impl Send for MemoryRegion {}
+// SAFETY: as above.
+unsafe impl Sync for MemoryRegion {}
+
+/// What is behind the physical addresses of a machine.
+///
+/// # Safety
+///
+/// The host memory of every region that `region` returned must stay valid for reads (and for writes, if
+/// writable) as long as the object lives. Processors access it atomically.
+pub unsafe trait PhysicalMemory: Send + Sync {
+    /// The memory region that holds an address, if it is memory.
+    fn region(&self, address: PhysicalAddress) -> Option<MemoryRegion>;
+
+    /// Loads from a device: `size` is 1, 2, 4 or 8 bytes. `None`: nothing answers there.
+    fn load_device(&self, address: PhysicalAddress, size: u64) -> Option<u64>;
+
+    /// Stores to a device. False: nothing answers there.
+    fn store_device(&self, address: PhysicalAddress, size: u64, value: u64) -> bool;
+
+    /// Broadcasts a global purge (`ptc.g`, `ptc.ga`) to the other processors.
+    fn purge_others(&self, purge: GlobalPurge) {
+        let _ = purge;
+    }
+}
+
+/// A global purge of translation caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GlobalPurge {
+    /// A virtual address in the purged range.
+    pub address: u64,
+    /// The region identifier.
+    pub region: u32,
+    /// The range's size: 2 to this power.
+    pub size_log2: u32,
+    /// Whether advanced loads are forgotten as well (`ptc.ga`).
+    pub advanced_loads: bool,
+}
+
+/// Shared physical memory.
+pub type SharedPhysicalMemory = Arc<dyn PhysicalMemory>;
