@@ -2,12 +2,13 @@
 
 mod cefos;
 mod gang;
+mod zerowait;
 
 use crate::experiment::Experiment;
 use crate::suggest::{did_you_mean, nearest};
 
 /// The areas: a folder each, with the table of its experiments.
-const AREAS: &[&[&dyn Experiment]] = &[cefos::EXPERIMENTS, gang::EXPERIMENTS];
+const AREAS: &[&[&dyn Experiment]] = &[cefos::EXPERIMENTS, gang::EXPERIMENTS, zerowait::EXPERIMENTS];
 
 /// No experiment has a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
