@@ -123,7 +123,7 @@ impl Uring {
     fn arm_wake(&mut self) {
         if !self.wake_armed {
             let fd = types::Fd(self.wake.as_fd().as_raw_fd());
-            let readable = rustix::event::PollFlags::IN.bits().into();
+            let readable = rustix::event::PollFlags::IN.bits() as u32;
             self.push(&opcode::PollAdd::new(fd, readable).build().user_data(WAKE));
             self.wake_armed = true;
         }
@@ -205,7 +205,7 @@ impl Uring {
             Operation::Send { .. } | Operation::Write { .. } => PollFlags::OUT,
             _ => PollFlags::IN,
         };
-        let entry = opcode::PollAdd::new(fd, ready.bits().into()).build();
+        let entry = opcode::PollAdd::new(fd, ready.bits() as u32).build();
         self.push(&entry.user_data(UNTIL_READY | u64::from(number)));
     }
 

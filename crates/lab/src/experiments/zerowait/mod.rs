@@ -4,10 +4,11 @@
 //! spent on the work, not the time of day, wherever other programs may want the processor too.
 
 mod gates;
+mod io;
 mod stopwatch;
 mod tasks;
 
 use crate::experiment::Experiment;
 
 /// The experiments of this area.
-pub const EXPERIMENTS: &[&dyn Experiment] = &[&tasks::Tasks, &gates::Gates];
+pub const EXPERIMENTS: &[&dyn Experiment] = &[&tasks::Tasks, &io::Io, &gates::Gates];
