@@ -1,80 +1,111 @@
 //! Finds the row of the opcode table for a slot by testing one bit after another.
 //!
-//! Built from the rows' masks alone: each inner node tests the bit that separates its rows best, a leaf holds the
-//! few rows that are left. A row that leaves a tested bit open is in both branches.
+//! Built from the rows' masks alone: below the major opcode, each inner node tests the bit that separates its rows
+//! best, a leaf holds the few rows that are left. A row that leaves a tested bit open is in both branches.
+
+use std::cmp::Reverse;
 
 use super::form::Form;
 use super::instruction::UnitClass;
 
+/// The major opcode, which every row fixes, is the four highest bits of a slot.
+const MAJOR_SHIFT: u8 = 37;
+const MAJOR_OPCODES: usize = 16;
+
+#[derive(Clone, Copy)]
 enum Node {
     /// Tests a bit; the indices are the nodes for 0 and 1.
     Test { bit: u8, branches: [u16; 2] },
-    /// The rows that are left, most fixed bits first.
-    Leaf(Box<[u16]>),
+    /// The rows that are left, as a range of the tree's rows, most fixed bits first.
+    Leaf { start: u16, end: u16 },
 }
 
 /// A decision tree over the rows of one class.
 pub(super) struct DecisionTree {
+    /// The first node for each major opcode.
+    roots: [u16; MAJOR_OPCODES],
     nodes: Vec<Node>,
+    rows: Vec<u16>,
 }
 
 impl DecisionTree {
     /// The tree over all rows of a class.
     pub(super) fn build(forms: &[Form], class: UnitClass) -> DecisionTree {
-        let rows = (0..forms.len() as u16)
-            .filter(|row| forms[*row as usize].class == class)
-            .collect();
-        let mut tree = DecisionTree { nodes: Vec::new() };
-        tree.add(forms, rows);
+        let mut rows = [const { Vec::new() }; MAJOR_OPCODES];
+        for (row, form) in forms.iter().enumerate().filter(|(_, form)| form.class == class) {
+            assert_eq!(form.mask >> MAJOR_SHIFT, 0xf, "a row fixes the major opcode");
+            rows[(form.value >> MAJOR_SHIFT) as usize].push(row as u16);
+        }
+        let mut tree = DecisionTree {
+            roots: [0; MAJOR_OPCODES],
+            nodes: Vec::new(),
+            rows: Vec::new(),
+        };
+        tree.roots = rows.map(|rows| tree.add(forms, rows));
         tree
     }
 
+    /// Adds the node for some rows and those below it. Returns its index.
     fn add(&mut self, forms: &[Form], mut rows: Vec<u16>) -> u16 {
-        let index = self.nodes.len() as u16;
+        let index = self.nodes.len();
         let Some(bit) = best_bit(forms, &rows) else {
-            rows.sort_by_key(|row| std::cmp::Reverse(forms[*row as usize].mask.count_ones()));
-            self.nodes.push(Node::Leaf(rows.into()));
-            return index;
+            rows.sort_by_key(|row| Reverse(forms[*row as usize].mask.count_ones()));
+            let start = self.rows.len() as u16;
+            self.rows.extend(rows);
+            self.nodes.push(Node::Leaf {
+                start,
+                end: self.rows.len() as u16,
+            });
+            return index as u16;
         };
-        self.nodes.push(Node::Leaf(Box::new([])));
+        // The place of this node, which comes before those below it.
+        self.nodes.push(Node::Leaf { start: 0, end: 0 });
         let branches = [0, 1].map(|value| {
-            let admits = |row: &u16| {
-                let form = &forms[*row as usize];
-                form.mask >> bit & 1 == 0 || form.value >> bit & 1 == value
-            };
-            let remaining = rows.iter().copied().filter(admits).collect();
-            self.add(forms, remaining)
+            let remaining = rows
+                .iter()
+                .copied()
+                .filter(|row| admits(&forms[*row as usize], bit, value));
+            self.add(forms, remaining.collect())
         });
-        self.nodes[index as usize] = Node::Test { bit, branches };
-        index
+        self.nodes[index] = Node::Test { bit, branches };
+        index as u16
     }
 
     /// The rows that may match a slot.
     pub(super) fn candidates(&self, slot: u64) -> &[u16] {
-        let mut index = 0;
+        let mut index = self.roots[(slot >> MAJOR_SHIFT) as usize % MAJOR_OPCODES];
         loop {
-            match &self.nodes[index as usize] {
+            match self.nodes[index as usize] {
                 Node::Test { bit, branches } => index = branches[(slot >> bit & 1) as usize],
-                Node::Leaf(rows) => return rows,
+                Node::Leaf { start, end } => return &self.rows[start as usize..end as usize],
             }
         }
     }
 }
 
+/// Whether a form can have the value in a bit.
+fn admits(form: &Form, bit: u8, value: u64) -> bool {
+    form.mask >> bit & 1 == 0 || form.value >> bit & 1 == value
+}
+
 /// The bit whose larger branch is smallest; `None` when no bit makes both branches smaller.
 fn best_bit(forms: &[Form], rows: &[u16]) -> Option<u8> {
-    let larger_branch = |bit: &u8| {
-        let count = |value: u64| {
-            let admits = |row: &&u16| {
-                let form = &forms[**row as usize];
-                form.mask >> bit & 1 == 0 || form.value >> bit & 1 == value
-            };
-            rows.iter().filter(admits).count()
-        };
-        count(0).max(count(1))
+    // How many rows fix each bit to 0 and to 1: those are missing from the other branch.
+    let mut fixed = [[0; 2]; MAJOR_SHIFT as usize];
+    for row in rows {
+        let form = &forms[*row as usize];
+        let mut bits = form.mask & ((1 << MAJOR_SHIFT) - 1);
+        while bits != 0 {
+            let bit = bits.trailing_zeros() as usize;
+            fixed[bit][(form.value >> bit & 1) as usize] += 1;
+            bits &= bits - 1;
+        }
+    }
+    let missing = |bit: &u8| {
+        let [zeros, ones] = fixed[*bit as usize];
+        zeros.min(ones)
     };
-    (0..41)
-        .rev()
-        .min_by_key(larger_branch)
-        .filter(|bit| larger_branch(bit) < rows.len())
+    (0..MAJOR_SHIFT)
+        .max_by_key(missing)
+        .filter(|bit| missing(bit) > 0)
 }

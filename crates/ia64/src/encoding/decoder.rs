@@ -65,8 +65,8 @@ pub fn decode(unit: Unit, slot: u64, long: u64) -> Result<Instruction, Illegal> 
         operation: form.operation,
         slot,
         immediate: form.immediate.map_or(0, value),
-        position: form.position().map_or(0, value) as u8,
-        length: form.length().map_or(0, value) as u8,
+        position: form.position.map_or(0, value) as u8,
+        length: form.length.map_or(0, value) as u8,
         unit,
         form: index,
     })
@@ -101,5 +101,85 @@ impl Bundle {
                     stop: template.stop_after(bits),
                 }
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoding::{Form, Operation};
+
+    /// A slot of a major opcode with six more opcode bits at 27, under predicate 6.
+    fn slot(major: u64, x6: u64) -> u64 {
+        major << 37 | x6 << 27 | 6
+    }
+
+    #[test]
+    fn reserved_opcodes_fault_under_their_predicate_or_always() {
+        assert_eq!(
+            decode(Unit::M, slot(1, 0x3f), 0),
+            Err(Illegal::EncodingIfPredicate(6))
+        );
+        assert_eq!(
+            decode(Unit::I, slot(1, 0), 0),
+            Err(Illegal::EncodingIfPredicate(6))
+        );
+        assert_eq!(
+            decode(Unit::F, slot(0xf, 0), 0),
+            Err(Illegal::EncodingIfPredicate(6))
+        );
+        assert_eq!(
+            decode(Unit::X, slot(8, 0), 0),
+            Err(Illegal::EncodingIfPredicate(6))
+        );
+        assert_eq!(
+            decode(Unit::B, slot(0, 0x03), 0),
+            Err(Illegal::EncodingIfPredicate(6))
+        );
+        assert_eq!(decode(Unit::B, slot(0, 0x22), 0), Err(Illegal::Encoding));
+        assert_eq!(decode(Unit::B, slot(4, 0) | 1 << 6, 0), Err(Illegal::Encoding));
+        assert_eq!(decode(Unit::B, slot(9, 0), 0), Err(Illegal::Encoding));
+        let reserved = Bundle::from_bits(0x06);
+        assert!(
+            reserved
+                .decode()
+                .all(|slot| slot.instruction == Err(Illegal::Template))
+        );
+    }
+
+    #[test]
+    fn ignored_opcodes_and_reserved_hints_execute_without_a_spelling() {
+        for ignored in [slot(0, 0x01), slot(2, 0x3f), slot(3, 0), slot(6, 0x15)] {
+            let instruction = decode(Unit::B, ignored, 0).expect("an ignored opcode is no fault");
+            assert_eq!(instruction.operation, Operation::Nop);
+            assert!(!instruction.has_spelling());
+        }
+        let load = Form::named("ld8")
+            .find(|form| form.format == "M3")
+            .expect("a load with base update");
+        let encoded = load
+            .encode(0, &[10, 11, 8], &[2])
+            .expect("the reserved hint has bits");
+        let instruction = decode(Unit::M, encoded.slot, 0).expect("a reserved hint is no fault");
+        assert_eq!(instruction.operation, load.operation);
+        assert!(!instruction.has_spelling());
+    }
+
+    #[test]
+    fn a_long_instruction_is_one_slot_with_both_slots_bits() {
+        let movl = Form::named("movl").next().expect("movl is an instruction");
+        let encoded = movl
+            .encode(0, &[8, 0x0123_4567_89ab_cdef], &[])
+            .expect("any value fits");
+        let bundle = Bundle::new(crate::encoding::Template::new(5), [0, encoded.long, encoded.slot]);
+        let slots: Vec<DecodedSlot> = bundle.decode().collect();
+        assert_eq!(slots.len(), 2);
+        let instruction = slots[1].instruction.expect("movl decodes");
+        assert_eq!((slots[1].slot, slots[1].stop), (1, true));
+        assert_eq!(
+            (instruction.immediate, instruction.r1()),
+            (0x0123_4567_89ab_cdef, 8)
+        );
+        assert!(instruction.is_long());
     }
 }

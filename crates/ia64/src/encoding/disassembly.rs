@@ -35,7 +35,7 @@ impl Alias {
                 Condition::None => true,
                 Condition::SameSources => value(Operand::F2) == value(Operand::F3),
                 Condition::ToTheEnd => {
-                    let sum = form.position().map_or(0, value) + form.length().map_or(0, value);
+                    let sum = form.position.map_or(0, value) + form.length.map_or(0, value);
                     sum == 64
                 }
             }

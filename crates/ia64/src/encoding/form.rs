@@ -115,26 +115,16 @@ pub struct Form {
     pub operation: Operation,
     /// The operand whose value is the instruction's immediate.
     pub immediate: Option<Operand>,
+    /// The operand that gives the bit position of a field.
+    pub position: Option<Operand>,
+    /// The operand that gives the length of a field.
+    pub length: Option<Operand>,
 }
 
 impl Form {
     /// Whether a slot's fixed bits are those of this form.
     pub fn matches(&self, slot: u64) -> bool {
         slot & self.mask == self.value
-    }
-
-    /// The operand that gives the bit position of a field, if any.
-    pub fn position(&self) -> Option<Operand> {
-        use Operand::{Cposition6a, Cposition6b, Cposition6c, Position6};
-        let is_position =
-            |operand: &&Operand| matches!(operand, Cposition6a | Cposition6b | Cposition6c | Position6);
-        self.operands.iter().find(is_position).copied()
-    }
-
-    /// The operand that gives the length of a field, if any.
-    pub fn length(&self) -> Option<Operand> {
-        let is_length = |operand: &&Operand| matches!(operand, Operand::Length4 | Operand::Length6);
-        self.operands.iter().find(is_length).copied()
     }
 }
 

@@ -369,12 +369,23 @@ impl Operand {
         }
     }
 
+    /// Whether the value is the bit position of a field.
+    pub const fn is_position(self) -> bool {
+        use Operand::{Cposition6a, Cposition6b, Cposition6c, Position6};
+        matches!(self, Cposition6a | Cposition6b | Cposition6c | Position6)
+    }
+
+    /// Whether the value is the length of a field.
+    pub const fn is_length(self) -> bool {
+        matches!(self, Operand::Length4 | Operand::Length6)
+    }
+
     /// Whether the value is an instruction's one immediate, rather than a register, a bit position or length,
     /// or one of several numbers that have names of their own.
     pub const fn is_immediate(self) -> bool {
         use Operand::*;
         match self {
-            Cposition6a | Cposition6b | Cposition6c | Position6 | Length4 | Length6 => false,
+            _ if self.is_position() || self.is_length() => false,
             SizeOfFrame | SizeOfLocals | SizeOfRotating | Count6a | Immu7b => false,
             Eight | Sixteen => true,
             _ => matches!(

@@ -83,6 +83,7 @@ fn form(
     operands: &'static [Operand],
     operation: Operation,
 ) -> Form {
+    let find = |is_meant: fn(Operand) -> bool| operands.iter().copied().find(|operand| is_meant(*operand));
     Form {
         mnemonic: mnemonic.into(),
         class,
@@ -96,7 +97,9 @@ fn form(
         hints: &[],
         aliases: Vec::new(),
         operation,
-        immediate: operands.iter().copied().find(|operand| operand.is_immediate()),
+        immediate: find(Operand::is_immediate),
+        position: find(Operand::is_position),
+        length: find(Operand::is_length),
     }
 }
 
