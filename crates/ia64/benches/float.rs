@@ -1,8 +1,14 @@
-//! The register arithmetic's cost per operation beside the host's fused multiply-add on the same operands.
+//! The register arithmetic's cost per operation, computed with integers and on the host's floating-point unit, beside
+//! the host's own fused multiply-add on the same operands.
 
-use criterion::{BatchSize, Criterion};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion};
+use sidestep_ia64::float::compare::compare;
+use sidestep_ia64::float::convert::to_integer;
+use sidestep_ia64::float::reciprocal::reciprocal;
 use sidestep_ia64::float::{
-    Completer, Control, FloatRegister, MultiplyAdd, StatusField, StatusRegister, multiply, multiply_add,
+    Completer, Control, Flags, FloatRegister, FloatRelation, MultiplyAdd, Signedness, StatusField,
+    StatusRegister, add, multiply, multiply_add,
 };
 use std::hint::black_box;
 
@@ -29,77 +35,70 @@ fn registers(values: &[f64]) -> Vec<FloatRegister> {
         .collect()
 }
 
-fn multiply_adds(criterion: &mut Criterion) {
-    let (a, b, c) = (doubles(1), doubles(2), doubles(3));
-    let (x, y, z) = (registers(&a), registers(&b), registers(&c));
-    let mut group = criterion.benchmark_group("float, 1024 operations");
-    for (name, completer) in [
-        ("fma.s", Completer::Single),
-        ("fma.d", Completer::Double),
-        ("fma (extended)", Completer::Dynamic),
-    ] {
-        let control = StatusRegister::LINUX.control(StatusField::S0, completer);
-        group.bench_function(name, |bencher| {
-            bencher.iter(|| {
-                for index in 0..COUNT {
-                    let result = multiply_add(
-                        x[index],
-                        y[index],
-                        z[index],
-                        MultiplyAdd::Add,
-                        black_box(&control),
-                    );
-                    let _ = black_box(result);
-                }
-            })
-        });
-    }
-    let control = StatusRegister::LINUX.control(StatusField::S0, Completer::Double);
-    group.bench_function("fmpy.d", |bencher| {
-        bencher.iter(|| {
-            for index in 0..COUNT {
-                let _ = black_box(multiply(
-                    x[index],
-                    y[index],
-                    MultiplyAdd::Add,
-                    black_box(&control),
-                ));
-            }
-        })
-    });
-    dependent_chain(&mut group, &control, &x, &y);
-    group.bench_function("host f64::mul_add", |bencher| {
-        bencher.iter(|| {
-            for index in 0..COUNT {
-                black_box(a[index].mul_add(b[index], c[index]));
-            }
-        })
-    });
-    group.finish();
+/// The control of a completer: with integers only (the widest range excludes the host), or with the host's unit, as
+/// after a first inexact result.
+fn control(completer: Completer, host: bool) -> Control {
+    let status = if host { StatusField::S0 } else { StatusField::S1 };
+    let mut fpsr = StatusRegister::LINUX;
+    fpsr.raise(status, Flags::INEXACT);
+    fpsr.control(status, completer)
 }
 
-/// A dot product: each operation waits for the one before, as an accumulation does.
-fn dependent_chain(
-    group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::WallTime>,
-    control: &Control,
-    x: &[FloatRegister],
-    y: &[FloatRegister],
-) {
-    group.bench_function("fma.d, dependent", |bencher| {
-        bencher.iter_batched(
-            || FloatRegister::ONE,
-            |start| {
-                x.iter().zip(y).fold(start, |sum, (x, y)| {
-                    multiply_add(*x, *y, sum, MultiplyAdd::Add, control).map_or(sum, |rounded| rounded.value)
-                })
-            },
-            BatchSize::SmallInput,
-        )
+/// Measures an operation on each of the operands.
+fn measure<T>(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, mut operation: impl FnMut(usize) -> T) {
+    group.bench_function(name, |bencher| {
+        bencher.iter(|| {
+            for index in 0..COUNT {
+                let _ = black_box(operation(index));
+            }
+        })
     });
 }
 
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
-    multiply_adds(&mut criterion);
+    let (a, b, c) = (doubles(1), doubles(2), doubles(3));
+    let (x, y, z) = (registers(&a), registers(&b), registers(&c));
+    let mut group = criterion.benchmark_group("float, 1024 operations");
+    measure(&mut group, "host f64::mul_add", |index| {
+        a[index].mul_add(b[index], c[index])
+    });
+    for (name, host) in [("integers", false), ("host", true)] {
+        let double = control(Completer::Double, host);
+        measure(&mut group, &format!("fma.d by {name}"), |index| {
+            multiply_add(x[index], y[index], z[index], MultiplyAdd::Add, black_box(&double))
+        });
+        measure(&mut group, &format!("fadd.d by {name}"), |index| {
+            add(x[index], z[index], MultiplyAdd::Add, black_box(&double))
+        });
+        measure(&mut group, &format!("fmpy.d by {name}"), |index| {
+            multiply(x[index], y[index], MultiplyAdd::Add, black_box(&double))
+        });
+        let mut sum = FloatRegister::ONE;
+        measure(&mut group, &format!("fma.d by {name}, dependent"), |index| {
+            sum = multiply_add(x[index], y[index], sum, MultiplyAdd::Add, &double)
+                .map_or(sum, |rounded| rounded.value);
+        });
+    }
+    let extended = control(Completer::Dynamic, false);
+    measure(&mut group, "fma (extended)", |index| {
+        multiply_add(
+            x[index],
+            y[index],
+            z[index],
+            MultiplyAdd::Add,
+            black_box(&extended),
+        )
+    });
+    measure(&mut group, "frcpa", |index| {
+        reciprocal(x[index], y[index], black_box(&extended))
+    });
+    measure(&mut group, "fcmp.lt", |index| {
+        compare(x[index], y[index], FloatRelation::Less, black_box(&extended))
+    });
+    measure(&mut group, "fcvt.fx", |index| {
+        to_integer(x[index], Signedness::Signed, black_box(&extended))
+    });
+    group.finish();
     criterion.final_summary();
 }

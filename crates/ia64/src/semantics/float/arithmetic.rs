@@ -1,7 +1,7 @@
 //! Arithmetic that delivers a value: multiply-add, minima and maxima, conversions, approximations, `xma`, and their
 //! parallel forms (formats F1, F2, F6 to F8, F10, F11).
 
-use super::is_constant;
+use super::{Names, Rotating, Static, is_constant};
 use crate::encoding::{
     Extremum, FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd, Operation,
 };
@@ -22,14 +22,10 @@ pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
             function,
             precision,
             status,
-        } => {
-            let execute = if instruction.f4() == 1 && instruction.f2() != 0 {
-                add_function(function)
-            } else {
-                multiply_add_function::<Scalar>(instruction, function)
-            };
-            (execute, ControlIndex::scalar(status, precision))
-        }
+        } => (
+            multiply_add_function::<Scalar>(instruction, function),
+            ControlIndex::scalar(status, precision),
+        ),
         O::ParallelFloatMultiplyAdd { function, status } => (
             multiply_add_function::<Parallel>(instruction, function),
             parallel(status),
@@ -106,6 +102,7 @@ fn approximation(execute: Execute, instruction: &Instruction, index: ControlInde
 
 /// The scalar or the parallel form of the operations that have both.
 trait Shape {
+    const IS_SCALAR: bool;
     const MULTIPLY_ADD: Fused;
     const MULTIPLY: Product;
     const EXTREMUM: Selection;
@@ -126,6 +123,7 @@ struct Scalar;
 struct Parallel;
 
 impl Shape for Scalar {
+    const IS_SCALAR: bool = true;
     const MULTIPLY_ADD: Fused = float::multiply_add;
     const MULTIPLY: Product = float::multiply;
     const EXTREMUM: Selection = float::compare::extremum;
@@ -135,6 +133,7 @@ impl Shape for Scalar {
 }
 
 impl Shape for Parallel {
+    const IS_SCALAR: bool = false;
     const MULTIPLY_ADD: Fused = float::parallel::multiply_add;
     const MULTIPLY: Product = float::parallel::multiply;
     const EXTREMUM: Selection = float::parallel::extremum;
@@ -175,49 +174,62 @@ choices!(
     Unordered = FloatRelation::Unordered
 );
 
-/// f0 as the addend is no addend: the product alone is rounded.
+/// f0 as the addend is no addend: the product alone is rounded. f1 as the multiplier of a scalar operation is 1.0.
 fn multiply_add_function<S: Shape>(instruction: &Instruction, function: MultiplyAdd) -> Execute {
-    match (function, instruction.f2() == 0) {
-        (MultiplyAdd::Add, false) => multiply_add::<S, Add>,
-        (MultiplyAdd::Subtract, false) => multiply_add::<S, Subtract>,
-        (MultiplyAdd::NegateAdd, false) => multiply_add::<S, NegateAdd>,
-        (MultiplyAdd::Add | MultiplyAdd::Subtract, true) => multiply::<S, Add>,
-        (MultiplyAdd::NegateAdd, true) => multiply::<S, NegateAdd>,
+    let registers = [
+        instruction.f1(),
+        instruction.f2(),
+        instruction.f3(),
+        instruction.f4(),
+    ];
+    if super::are_static(&registers) {
+        multiply_add_by_names::<S, Static>(instruction, function)
+    } else {
+        multiply_add_by_names::<S, Rotating>(instruction, function)
     }
 }
 
-/// The scalar family with f1, which is 1.0, as the multiplier.
-fn add_function(function: MultiplyAdd) -> Execute {
+fn multiply_add_by_names<S: Shape, N: Names>(instruction: &Instruction, function: MultiplyAdd) -> Execute {
+    fn by_operands<S: Shape, N: Names, F: Choice<MultiplyAdd>>(instruction: &Instruction) -> Execute {
+        match (instruction.f2(), instruction.f4()) {
+            (0, _) => multiply::<S, N, F>,
+            (_, 1) if S::IS_SCALAR => add::<N, F>,
+            _ => multiply_add::<S, N, F>,
+        }
+    }
     match function {
-        MultiplyAdd::Add => add::<Add>,
-        MultiplyAdd::Subtract => add::<Subtract>,
-        MultiplyAdd::NegateAdd => add::<NegateAdd>,
+        MultiplyAdd::Add => by_operands::<S, N, Add>(instruction),
+        MultiplyAdd::Subtract => by_operands::<S, N, Subtract>(instruction),
+        MultiplyAdd::NegateAdd => by_operands::<S, N, NegateAdd>(instruction),
     }
 }
 
-fn multiply_add<S: Shape, F: Choice<MultiplyAdd>>(
+fn multiply_add<S: Shape, N: Names, F: Choice<MultiplyAdd>>(
     processor: &mut Processor,
     operation: &MicroOperation,
 ) -> Step {
     processor.check_floating_enabled(&[operation.r1, operation.r2, operation.r3, operation.r4], 0)?;
-    let [f3, f4, f2] =
-        [operation.r3, operation.r4, operation.r2].map(|register| processor.floating(register));
+    let (f3, f4) = (N::read(processor, operation.r3), N::read(processor, operation.r4));
+    let f2 = N::read(processor, operation.r2);
     let result = (S::MULTIPLY_ADD)(f3, f4, f2, F::VALUE, processor.float_control(operation));
-    processor.deliver(operation, result)
+    processor.deliver::<N>(operation, result)
 }
 
-fn add<F: Choice<MultiplyAdd>>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+fn add<N: Names, F: Choice<MultiplyAdd>>(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.check_floating_enabled(&[operation.r1, operation.r2, operation.r3], 0)?;
-    let [f3, f2] = [operation.r3, operation.r2].map(|register| processor.floating(register));
+    let (f3, f2) = (N::read(processor, operation.r3), N::read(processor, operation.r2));
     let result = float::add(f3, f2, F::VALUE, processor.float_control(operation));
-    processor.deliver(operation, result)
+    processor.deliver::<N>(operation, result)
 }
 
-fn multiply<S: Shape, F: Choice<MultiplyAdd>>(processor: &mut Processor, operation: &MicroOperation) -> Step {
+fn multiply<S: Shape, N: Names, F: Choice<MultiplyAdd>>(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+) -> Step {
     processor.check_floating_enabled(&[operation.r1, operation.r3, operation.r4], 0)?;
-    let [f3, f4] = [operation.r3, operation.r4].map(|register| processor.floating(register));
+    let (f3, f4) = (N::read(processor, operation.r3), N::read(processor, operation.r4));
     let result = (S::MULTIPLY)(f3, f4, F::VALUE, processor.float_control(operation));
-    processor.deliver(operation, result)
+    processor.deliver::<N>(operation, result)
 }
 
 fn extremum_function<S: Shape>(select: Extremum) -> Execute {
@@ -233,7 +245,7 @@ fn extremum<S: Shape, E: Choice<Extremum>>(processor: &mut Processor, operation:
     processor.check_floating_enabled(&[operation.r1, operation.r2, operation.r3], 0)?;
     let [f2, f3] = [operation.r2, operation.r3].map(|register| processor.floating(register));
     let result = (S::EXTREMUM)(f2, f3, E::VALUE, processor.float_control(operation));
-    processor.deliver(operation, result)
+    processor.deliver::<Rotating>(operation, result)
 }
 
 fn compare_function(relation: ParallelFloatRelation) -> Execute {
@@ -256,7 +268,7 @@ fn compare<R: Choice<FloatRelation>, const NEGATED: bool>(
     processor.check_floating_enabled(&[operation.r1, operation.r2, operation.r3], 0)?;
     let (f2, f3) = (processor.floating(operation.r2), processor.floating(operation.r3));
     let result = float::parallel::compare(f2, f3, R::VALUE, NEGATED, processor.float_control(operation));
-    processor.deliver(operation, result)
+    processor.deliver::<Rotating>(operation, result)
 }
 
 fn conversion_function<S: Shape>(signedness: Signedness, rounding: FixedRounding) -> Execute {
@@ -280,7 +292,7 @@ fn convert_to_fixed<S: Shape, K: Choice<Signedness>, const TRUNCATE: bool>(
     } else {
         (S::TO_INTEGER)(value, K::VALUE, control)
     };
-    processor.deliver(operation, result)
+    processor.deliver::<Rotating>(operation, result)
 }
 
 fn convert_from_fixed(processor: &mut Processor, operation: &MicroOperation) -> Step {
@@ -339,7 +351,7 @@ fn approximate(
     match compute(processor) {
         Ok(Approximation { result, predicate }) => {
             processor.set_predicate(operation.p2, predicate);
-            processor.deliver(operation, Ok(result))
+            processor.deliver::<Rotating>(operation, Ok(result))
         }
         Err(fault) => Err(processor.raise_float_fault(fault)),
     }

@@ -1,6 +1,7 @@
 //! `fcmp` and `fclass`, which write two predicates (formats F4 and F5).
 
 use super::super::compare::write_predicates;
+use super::{Names, Rotating, Static};
 use crate::encoding::{FloatRelation, Instruction, Operation, Precision};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::float::ControlIndex;
@@ -17,7 +18,7 @@ pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
         } => {
             let index = ControlIndex::scalar(status, Precision::Dynamic);
             (
-                compare_function(relation, unconditional),
+                compare_function(instruction, relation, unconditional),
                 unconditional,
                 index.operand(),
             )
@@ -42,24 +43,32 @@ pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
     })
 }
 
-fn compare_function(relation: FloatRelation, unconditional: bool) -> Execute {
+fn compare_function(instruction: &Instruction, relation: FloatRelation, unconditional: bool) -> Execute {
+    if super::are_static(&[instruction.f2(), instruction.f3()]) {
+        compare_by_names::<Static>(relation, unconditional)
+    } else {
+        compare_by_names::<Rotating>(relation, unconditional)
+    }
+}
+
+fn compare_by_names<N: Names>(relation: FloatRelation, unconditional: bool) -> Execute {
     const EQUAL: u8 = FloatRelation::Equal as u8;
     const LESS: u8 = FloatRelation::Less as u8;
     const LESS_OR_EQUAL: u8 = FloatRelation::LessOrEqual as u8;
     const UNORDERED: u8 = FloatRelation::Unordered as u8;
     match (relation, unconditional) {
-        (FloatRelation::Equal, false) => float_compare::<EQUAL, false>,
-        (FloatRelation::Equal, true) => float_compare::<EQUAL, true>,
-        (FloatRelation::Less, false) => float_compare::<LESS, false>,
-        (FloatRelation::Less, true) => float_compare::<LESS, true>,
-        (FloatRelation::LessOrEqual, false) => float_compare::<LESS_OR_EQUAL, false>,
-        (FloatRelation::LessOrEqual, true) => float_compare::<LESS_OR_EQUAL, true>,
-        (FloatRelation::Unordered, false) => float_compare::<UNORDERED, false>,
-        (FloatRelation::Unordered, true) => float_compare::<UNORDERED, true>,
+        (FloatRelation::Equal, false) => float_compare::<N, EQUAL, false>,
+        (FloatRelation::Equal, true) => float_compare::<N, EQUAL, true>,
+        (FloatRelation::Less, false) => float_compare::<N, LESS, false>,
+        (FloatRelation::Less, true) => float_compare::<N, LESS, true>,
+        (FloatRelation::LessOrEqual, false) => float_compare::<N, LESS_OR_EQUAL, false>,
+        (FloatRelation::LessOrEqual, true) => float_compare::<N, LESS_OR_EQUAL, true>,
+        (FloatRelation::Unordered, false) => float_compare::<N, UNORDERED, false>,
+        (FloatRelation::Unordered, true) => float_compare::<N, UNORDERED, true>,
     }
 }
 
-/// The relation that a constant of [`compare_function`] stands for.
+/// The relation that a constant of [`compare_by_names`] stands for.
 const fn relation(constant: u8) -> FloatRelation {
     const RELATIONS: [FloatRelation; 4] = [
         FloatRelation::Equal,
@@ -86,7 +95,7 @@ fn is_annulled<const UNCONDITIONAL: bool>(processor: &mut Processor, operation: 
     false
 }
 
-fn float_compare<const RELATION: u8, const UNCONDITIONAL: bool>(
+fn float_compare<N: Names, const RELATION: u8, const UNCONDITIONAL: bool>(
     processor: &mut Processor,
     operation: &MicroOperation,
 ) -> Step {
@@ -94,7 +103,7 @@ fn float_compare<const RELATION: u8, const UNCONDITIONAL: bool>(
         return Ok(Flow::Next);
     }
     processor.check_floating_enabled(&[operation.r2, operation.r3], 0)?;
-    let (f2, f3) = (processor.floating(operation.r2), processor.floating(operation.r3));
+    let (f2, f3) = (N::read(processor, operation.r2), N::read(processor, operation.r3));
     match compare(
         f2,
         f3,

@@ -1,7 +1,7 @@
 //! Floating-point loads and stores (formats M6 to M13; manual volume 1, sections 4.4 and 5.3.1).
 
 use super::super::memory::{NoUpdate, Update, UpdateByImmediate, UpdateByRegister, address};
-use super::is_constant;
+use super::{Names, Rotating, Static, is_constant};
 use crate::encoding::{BaseUpdate, FloatFormat, Instruction, LoadKind, Operation};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::fault::{Access, Fault, isr};
@@ -12,7 +12,7 @@ use crate::processor::{Processor, Raised};
 pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
     match instruction.operation {
         Operation::LoadFloat { format, kind, update } => Some(super::with_target(
-            load_function::<One>(format, kind, update),
+            load_by_names::<One>(instruction, format, kind, update),
             instruction,
         )),
         Operation::LoadFloatPair { format, kind, update } => {
@@ -20,13 +20,14 @@ pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
                 return Some(super::super::illegal(instruction.predicate()));
             }
             Some(super::with_target(
-                load_function::<Pair>(format, kind, update),
+                load_by_names::<Pair>(instruction, format, kind, update),
                 instruction,
             ))
         }
-        Operation::StoreFloat { format, update } => {
-            Some(super::super::fields(store_function(format, update), instruction))
-        }
+        Operation::StoreFloat { format, update } => Some(super::super::fields(
+            store_by_names(instruction, format, update),
+            instruction,
+        )),
         _ => None,
     }
 }
@@ -174,7 +175,7 @@ trait Count {
     const COUNT: u64;
     fn check(processor: &mut Processor, operation: &MicroOperation) -> Result<(), Raised>;
     fn load<F: Format>(processor: &mut Processor, address: u64) -> Result<Self::Values, Raised>;
-    fn write(processor: &mut Processor, operation: &MicroOperation, values: Self::Values);
+    fn write<N: Names>(processor: &mut Processor, operation: &MicroOperation, values: Self::Values);
 }
 
 struct One;
@@ -193,8 +194,8 @@ impl Count for One {
         F::load(processor, address)
     }
     #[inline(always)]
-    fn write(processor: &mut Processor, operation: &MicroOperation, value: FloatRegister) {
-        processor.set_floating(operation.r1, value);
+    fn write<N: Names>(processor: &mut Processor, operation: &MicroOperation, value: FloatRegister) {
+        N::write(processor, operation.r1, value);
     }
 }
 
@@ -223,40 +224,60 @@ impl Count for Pair {
         ])
     }
     #[inline(always)]
-    fn write(processor: &mut Processor, operation: &MicroOperation, [first, second]: [FloatRegister; 2]) {
-        processor.set_floating(operation.r1, first);
-        processor.set_floating(operation.r2, second);
+    fn write<N: Names>(
+        processor: &mut Processor,
+        operation: &MicroOperation,
+        [first, second]: [FloatRegister; 2],
+    ) {
+        N::write(processor, operation.r1, first);
+        N::write(processor, operation.r2, second);
     }
 }
 
-fn load_function<C: Count>(format: FloatFormat, kind: LoadKind, update: BaseUpdate) -> Execute {
-    fn by_kind<C: Count, F: Format>(kind: LoadKind, update: BaseUpdate) -> Execute {
+fn load_by_names<C: Count>(
+    instruction: &Instruction,
+    format: FloatFormat,
+    kind: LoadKind,
+    update: BaseUpdate,
+) -> Execute {
+    let registers = [instruction.f1(), instruction.f2()];
+    if super::are_static(&registers[..C::COUNT as usize]) {
+        load_function::<C, Static>(format, kind, update)
+    } else {
+        load_function::<C, Rotating>(format, kind, update)
+    }
+}
+
+fn load_function<C: Count, N: Names>(format: FloatFormat, kind: LoadKind, update: BaseUpdate) -> Execute {
+    fn by_kind<C: Count, N: Names, F: Format>(kind: LoadKind, update: BaseUpdate) -> Execute {
         match update {
-            BaseUpdate::None => by_update::<C, F, NoUpdate>(kind),
-            BaseUpdate::Register => by_update::<C, F, UpdateByRegister>(kind),
-            BaseUpdate::Immediate => by_update::<C, F, UpdateByImmediate>(kind),
+            BaseUpdate::None => by_update::<C, N, F, NoUpdate>(kind),
+            BaseUpdate::Register => by_update::<C, N, F, UpdateByRegister>(kind),
+            BaseUpdate::Immediate => by_update::<C, N, F, UpdateByImmediate>(kind),
         }
     }
-    fn by_update<C: Count, F: Format, U: Update>(kind: LoadKind) -> Execute {
+    fn by_update<C: Count, N: Names, F: Format, U: Update>(kind: LoadKind) -> Execute {
         match kind {
-            LoadKind::Speculative => load_speculative::<C, F, U, false>,
-            LoadKind::SpeculativeAdvanced => load_speculative::<C, F, U, true>,
-            LoadKind::Advanced => load::<C, F, U, true>,
-            LoadKind::CheckKeep => load_check::<C, F, U, false>,
-            LoadKind::CheckClear | LoadKind::CheckClearAcquire => load_check::<C, F, U, true>,
-            LoadKind::Normal | LoadKind::Acquire | LoadKind::Bias | LoadKind::Fill => load::<C, F, U, false>,
+            LoadKind::Speculative => load_speculative::<C, N, F, U, false>,
+            LoadKind::SpeculativeAdvanced => load_speculative::<C, N, F, U, true>,
+            LoadKind::Advanced => load::<C, N, F, U, true>,
+            LoadKind::CheckKeep => load_check::<C, N, F, U, false>,
+            LoadKind::CheckClear | LoadKind::CheckClearAcquire => load_check::<C, N, F, U, true>,
+            LoadKind::Normal | LoadKind::Acquire | LoadKind::Bias | LoadKind::Fill => {
+                load::<C, N, F, U, false>
+            }
         }
     }
     match format {
-        FloatFormat::Single => by_kind::<C, Single>(kind, update),
-        FloatFormat::Double => by_kind::<C, Double>(kind, update),
-        FloatFormat::Significand => by_kind::<C, Significand>(kind, update),
-        FloatFormat::Extended => by_kind::<C, Extended>(kind, update),
-        FloatFormat::Register => by_kind::<C, Spill>(kind, update),
+        FloatFormat::Single => by_kind::<C, N, Single>(kind, update),
+        FloatFormat::Double => by_kind::<C, N, Double>(kind, update),
+        FloatFormat::Significand => by_kind::<C, N, Significand>(kind, update),
+        FloatFormat::Extended => by_kind::<C, N, Extended>(kind, update),
+        FloatFormat::Register => by_kind::<C, N, Spill>(kind, update),
     }
 }
 
-fn load<C: Count, F: Format, U: Update, const ADVANCED: bool>(
+fn load<C: Count, N: Names, F: Format, U: Update, const ADVANCED: bool>(
     processor: &mut Processor,
     operation: &MicroOperation,
 ) -> Step {
@@ -264,7 +285,7 @@ fn load<C: Count, F: Format, U: Update, const ADVANCED: bool>(
     let address = address(processor, operation, isr::READ)?;
     let values = C::load::<F>(processor, address)?;
     U::update(processor, operation, address);
-    C::write(processor, operation, values);
+    C::write::<N>(processor, operation, values);
     if ADVANCED {
         remember::<C, F>(processor, operation, address);
     }
@@ -279,7 +300,7 @@ fn remember<C: Count, F: Format>(processor: &mut Processor, operation: &MicroOpe
         .insert(target, address, C::COUNT * F::SIZE);
 }
 
-fn load_speculative<C: Count, F: Format, U: Update, const ADVANCED: bool>(
+fn load_speculative<C: Count, N: Names, F: Format, U: Update, const ADVANCED: bool>(
     processor: &mut Processor,
     operation: &MicroOperation,
 ) -> Step {
@@ -297,7 +318,7 @@ fn load_speculative<C: Count, F: Format, U: Update, const ADVANCED: bool>(
         }
     };
     U::update(processor, operation, address);
-    C::write(processor, operation, loaded.unwrap_or(C::NATVALS));
+    C::write::<N>(processor, operation, loaded.unwrap_or(C::NATVALS));
     if ADVANCED {
         if loaded.is_some() {
             remember::<C, F>(processor, operation, address);
@@ -309,7 +330,7 @@ fn load_speculative<C: Count, F: Format, U: Update, const ADVANCED: bool>(
     Ok(Flow::Next)
 }
 
-fn load_check<C: Count, F: Format, U: Update, const CLEAR: bool>(
+fn load_check<C: Count, N: Names, F: Format, U: Update, const CLEAR: bool>(
     processor: &mut Processor,
     operation: &MicroOperation,
 ) -> Step {
@@ -317,7 +338,7 @@ fn load_check<C: Count, F: Format, U: Update, const CLEAR: bool>(
     let address = address(processor, operation, isr::READ)?;
     let target = processor.advanced_floating(operation.r1);
     if !processor.advanced_loads.contains(target) {
-        return load_missed::<C, F, U, CLEAR>(processor, operation, address);
+        return load_missed::<C, N, F, U, CLEAR>(processor, operation, address);
     }
     U::update(processor, operation, address);
     if CLEAR {
@@ -327,44 +348,52 @@ fn load_check<C: Count, F: Format, U: Update, const CLEAR: bool>(
 }
 
 /// A check load whose advanced load is no longer remembered loads again.
-fn load_missed<C: Count, F: Format, U: Update, const CLEAR: bool>(
+fn load_missed<C: Count, N: Names, F: Format, U: Update, const CLEAR: bool>(
     processor: &mut Processor,
     operation: &MicroOperation,
     address: u64,
 ) -> Step {
     let values = C::load::<F>(processor, address)?;
     U::update(processor, operation, address);
-    C::write(processor, operation, values);
+    C::write::<N>(processor, operation, values);
     if !CLEAR {
         remember::<C, F>(processor, operation, address);
     }
     Ok(Flow::Next)
 }
 
-fn store_function(format: FloatFormat, update: BaseUpdate) -> Execute {
-    fn by_update<F: Format, const SPILL: bool>(update: BaseUpdate) -> Execute {
+fn store_by_names(instruction: &Instruction, format: FloatFormat, update: BaseUpdate) -> Execute {
+    if super::are_static(&[instruction.f2()]) {
+        store_function::<Static>(format, update)
+    } else {
+        store_function::<Rotating>(format, update)
+    }
+}
+
+fn store_function<N: Names>(format: FloatFormat, update: BaseUpdate) -> Execute {
+    fn by_update<N: Names, F: Format, const SPILL: bool>(update: BaseUpdate) -> Execute {
         match update {
-            BaseUpdate::None => store::<F, NoUpdate, SPILL>,
-            BaseUpdate::Register | BaseUpdate::Immediate => store::<F, UpdateByImmediate, SPILL>,
+            BaseUpdate::None => store::<N, F, NoUpdate, SPILL>,
+            BaseUpdate::Register | BaseUpdate::Immediate => store::<N, F, UpdateByImmediate, SPILL>,
         }
     }
     match format {
-        FloatFormat::Single => by_update::<Single, false>(update),
-        FloatFormat::Double => by_update::<Double, false>(update),
-        FloatFormat::Significand => by_update::<Significand, false>(update),
-        FloatFormat::Extended => by_update::<Extended, false>(update),
-        FloatFormat::Register => by_update::<Spill, true>(update),
+        FloatFormat::Single => by_update::<N, Single, false>(update),
+        FloatFormat::Double => by_update::<N, Double, false>(update),
+        FloatFormat::Significand => by_update::<N, Significand, false>(update),
+        FloatFormat::Extended => by_update::<N, Extended, false>(update),
+        FloatFormat::Register => by_update::<N, Spill, true>(update),
     }
 }
 
 /// Storing NaTVal consumes it, but for a spill.
-fn store<F: Format, U: Update, const SPILL: bool>(
+fn store<N: Names, F: Format, U: Update, const SPILL: bool>(
     processor: &mut Processor,
     operation: &MicroOperation,
 ) -> Step {
     processor.check_floating_enabled(&[operation.r2], isr::WRITE)?;
     let address = address(processor, operation, isr::WRITE)?;
-    let value = processor.floating(operation.r2);
+    let value = N::read(processor, operation.r2);
     if !SPILL && value.is_natval() {
         return Err(processor.raise(Fault::register_nat_consumption(isr::WRITE)));
     }

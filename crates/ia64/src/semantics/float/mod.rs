@@ -13,7 +13,9 @@ mod moves;
 use crate::encoding::{Instruction, StatusField};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::fault::{Fault, FaultKind};
-use crate::float::{Control, ControlIndex, Flags, FloatFault, FloatTrap, Rounded, StatusRegister};
+use crate::float::{
+    Control, ControlIndex, Flags, FloatFault, FloatRegister, FloatTrap, Rounded, StatusRegister,
+};
 use crate::processor::{Processor, Raised};
 use crate::registers::application::FPSR;
 use crate::registers::status::psr;
@@ -36,6 +38,47 @@ fn with_target(execute: Execute, instruction: &Instruction) -> MicroOperation {
 /// Whether a register is f0 or f1, which cannot be written.
 const fn is_constant(register: u8) -> bool {
     register < 2
+}
+
+/// How an operation finds its registers.
+trait Names {
+    fn read(processor: &Processor, register: u8) -> FloatRegister;
+    fn write(processor: &mut Processor, register: u8, value: FloatRegister);
+}
+
+/// All of them are below f32, which do not rotate.
+struct Static;
+
+/// Some of them may rotate.
+struct Rotating;
+
+impl Names for Static {
+    #[inline(always)]
+    fn read(processor: &Processor, register: u8) -> FloatRegister {
+        processor.floating[usize::from(register & 31)]
+    }
+    /// The target is no constant: [`with_target`] has seen to that.
+    #[inline(always)]
+    fn write(processor: &mut Processor, register: u8, value: FloatRegister) {
+        processor.floating[usize::from(register & 31)] = value;
+        processor.status |= psr::MFL;
+    }
+}
+
+impl Names for Rotating {
+    #[inline(always)]
+    fn read(processor: &Processor, register: u8) -> FloatRegister {
+        processor.floating(register)
+    }
+    #[inline(always)]
+    fn write(processor: &mut Processor, register: u8, value: FloatRegister) {
+        processor.set_floating(register, value);
+    }
+}
+
+/// Whether none of the registers rotates.
+fn are_static(registers: &[u8]) -> bool {
+    registers.iter().all(|register| *register < 32)
 }
 
 /// ISR.code of a disabled floating-point register fault: a register of f2 to f31, one of f32 to f127.
@@ -109,10 +152,10 @@ impl Processor {
 
     /// Writes an arithmetic result to f1 and its flags to the status field; raises its trap or its fault.
     #[inline(always)]
-    fn deliver(&mut self, operation: &MicroOperation, result: Result<Rounded, FloatFault>) -> Step {
+    fn deliver<N: Names>(&mut self, operation: &MicroOperation, result: Result<Rounded, FloatFault>) -> Step {
         match result {
             Ok(rounded) => {
-                self.set_floating(operation.r1, rounded.value);
+                N::write(self, operation.r1, rounded.value);
                 self.raise_flags(operation, rounded.flags);
                 if !rounded.trap.is_empty() {
                     return Err(self.raise_float_trap(rounded.trap));

@@ -2,7 +2,7 @@
 //! the FPSR's own operations (formats F3, F9, F12 to F14, M18, M19, M21 to M23, M27).
 
 use super::super::branch::branch;
-use super::status_operand;
+use super::{Names, Rotating, Static, status_operand};
 use crate::alat::Target;
 use crate::encoding::{FloatMix, FloatSwap, FloatTransfer, Half, Instruction, Logical, Merge, Operation};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
@@ -15,7 +15,13 @@ use crate::processor::Processor;
 pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
     use Operation as O;
     if let Some(combination) = bit_operation(&instruction.operation) {
-        return Some(super::with_target(combine_function(combination), instruction));
+        let registers = [instruction.f1(), instruction.f2(), instruction.f3()];
+        let execute = if super::are_static(&registers) {
+            combine_function::<Static>(combination)
+        } else {
+            combine_function::<Rotating>(combination)
+        };
+        return Some(super::with_target(execute, instruction));
     }
     let execute: Execute = match instruction.operation {
         O::FloatSelect => return Some(super::with_target(float_select, instruction)),
@@ -105,9 +111,9 @@ fn bit_operation(operation: &Operation) -> Option<BitOperation> {
 macro_rules! combine_functions {
     ($($name:ident),+) => {
         /// The function that executes one combination.
-        fn combine_function(combination: BitOperation) -> Execute {
+        fn combine_function<N: Names>(combination: BitOperation) -> Execute {
             match combination {
-                $(BitOperation::$name => |processor, operation| combine(processor, operation, BitOperation::$name),)+
+                $(BitOperation::$name => |processor, operation| combine::<N>(processor, operation, BitOperation::$name),)+
             }
         }
     };
@@ -136,10 +142,14 @@ combine_functions!(
 );
 
 #[inline(always)]
-fn combine(processor: &mut Processor, operation: &MicroOperation, combination: BitOperation) -> Step {
+fn combine<N: Names>(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+    combination: BitOperation,
+) -> Step {
     processor.check_floating_enabled(&[operation.r1, operation.r2, operation.r3], 0)?;
-    let (f2, f3) = (processor.floating(operation.r2), processor.floating(operation.r3));
-    processor.set_floating(operation.r1, combination.apply(f2, f3));
+    let (f2, f3) = (N::read(processor, operation.r2), N::read(processor, operation.r3));
+    N::write(processor, operation.r1, combination.apply(f2, f3));
     Ok(Flow::Next)
 }
 
