@@ -2,6 +2,7 @@
 
 use super::bundle::Unit;
 use super::form::{Form, FormIndex};
+use super::operand::Operand;
 use super::operation::Operation;
 
 /// The class of an instruction: which unit types execute it (manual, volume 3, section 4.1).
@@ -104,6 +105,12 @@ impl Instruction {
     #[inline]
     pub const fn fetch_count(&self) -> u8 {
         ((self.slot >> 6) as u8 & 0x3f) + 1
+    }
+
+    /// The displacement in bytes of the branch that `brp` is about.
+    #[inline]
+    pub fn tag(&self) -> i64 {
+        Operand::Tag13.extract(self.slot, 0)
     }
 
     /// The predicate that decides whether the instruction executes: the field `qp`, or 0 (always true) for the

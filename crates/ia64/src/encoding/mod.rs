@@ -2,7 +2,19 @@
 //!
 //! A [`Bundle`] is 16 bytes: a [`Template`] and three slots. [`decode`] turns a slot into an [`Instruction`],
 //! whose [`Operation`] says what it does; registers and immediates are read from it by the manual's field names.
+//!
 //! Everything rests on two tables: [`Form`], one row per opcode form, and [`Operand`], one row per operand field.
+//! From them follow
+//! - decoding: a decision tree over the rows' fixed bits, built once;
+//! - encoding: [`Form::encode`], the inverse, for tests and generators;
+//! - text: [`Instruction::write`], as GNU binutils writes it, with the pseudo-operations it prefers;
+//! - dependencies: [`Instruction::sources`] and [`Instruction::destinations`];
+//! - the reference page: [`write_reference`].
+//!
+//! To add an instruction: a variant of [`Operation`] if it does something new, and a row in `forms`; a new field
+//! needs a row in [`Operand`], and a register it touches without naming it an arm in `dependencies`.
+//!
+//! "The manual" is the Intel Itanium Architecture Software Developer's Manual, revision 2.3.
 
 mod bundle;
 mod completers;
