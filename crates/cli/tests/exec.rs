@@ -1,0 +1,323 @@
+//! `sidestep exec` on whole programs.
+//!
+//! The C and C++ programs in `crates/linux-user/tests/programs` check themselves and exit 0. They are built by
+//! the cross-compiler (`IA64_CC`, `ia64-linux-gnu-gcc` on `PATH`, or the unpacked one in the user's cache);
+//! where there is none these tests say so and pass. The others need nothing.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+fn sidestep() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sidestep"));
+    command.arg("exec").env_remove("SIDESTEP_SYSROOT");
+    command
+}
+
+/// The cross-compiler's folder, if there is one.
+fn toolchain() -> Option<&'static PathBuf> {
+    static TOOLCHAIN: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = TOOLCHAIN.get_or_init(|| {
+        let named =
+            std::env::var_os("IA64_CC").and_then(|path| PathBuf::from(path).parent().map(PathBuf::from));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let home = std::env::var_os("HOME").unwrap_or_default();
+        let cached = PathBuf::from(home).join(".cache/sidestep-toolchain/bin");
+        let folders = named
+            .into_iter()
+            .chain(std::env::split_paths(&path))
+            .chain([cached]);
+        let assembler = || {
+            Command::new("ia64-linux-gnu-as")
+                .arg("--version")
+                .output()
+                .is_ok()
+        };
+        folders
+            .into_iter()
+            .find(|folder| folder.join("ia64-linux-gnu-gcc").exists())
+            .filter(|_| assembler())
+    });
+    if found.is_none() {
+        eprintln!("skipped: no ia64-linux-gnu-gcc found");
+    }
+    found.as_ref()
+}
+
+fn build(source: &str, options: &[&str]) -> Option<PathBuf> {
+    let folder = toolchain()?;
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux-user/tests/programs");
+    let compiler = if source.ends_with(".cc") {
+        "ia64-linux-gnu-g++"
+    } else {
+        "ia64-linux-gnu-gcc"
+    };
+    let kind = if options.contains(&"-static") {
+        "static"
+    } else {
+        "dynamic"
+    };
+    let output =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{source}.{kind}.{}", std::process::id()));
+    let built = Command::new(folder.join(compiler))
+        .args(["-O2", "-pthread", "-D_GNU_SOURCE", "-w"])
+        .args(options)
+        .arg(programs.join(source))
+        .arg("-o")
+        .arg(&output)
+        .arg("-lrt")
+        .status()
+        .expect("the compiler runs");
+    assert!(built.success(), "{source} is compiled");
+    Some(output)
+}
+
+fn expect_success(mut command: Command) -> Output {
+    let output = command.stdin(Stdio::null()).output().expect("sidestep runs");
+    let shown =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {shown}", output.status);
+    output
+}
+
+fn run_static(source: &str, options: &[&str]) {
+    if let Some(program) = build(source, &[&["-static"], options].concat()) {
+        let mut command = sidestep();
+        command.arg(&program);
+        expect_success(command);
+        let _ = fs::remove_file(program);
+    }
+}
+
+#[test]
+fn system_calls_do_what_linux_says() {
+    run_static("calls.c", &[]);
+}
+
+#[test]
+fn signals_arrive_and_faults_tell_where() {
+    run_static("signals.c", &[]);
+}
+
+#[test]
+fn stack_overflows_reach_a_handler_on_the_alternate_stack() {
+    run_static("overflow.c", &[]);
+}
+
+#[test]
+fn misaligned_accesses_are_served_or_refused() {
+    run_static("alignment.c", &[]);
+}
+
+#[test]
+fn exceptions_unwind_through_signal_frames() {
+    run_static("exceptions.cc", &["-fnon-call-exceptions"]);
+}
+
+#[test]
+fn a_dynamic_program_finds_its_interpreter_below_the_sysroot() {
+    let Some(program) = build("signals.c", &[]) else {
+        return;
+    };
+    let sysroot = toolchain()
+        .expect("a toolchain")
+        .join("../ia64-linux-gnu/sysroot");
+    let mut command = sidestep();
+    command.arg("--sysroot").arg(&sysroot).arg(&program);
+    expect_success(command);
+    let mut command = sidestep();
+    command.env("SIDESTEP_SYSROOT", &sysroot).arg(&program);
+    expect_success(command);
+    let output = sidestep().arg(&program).output().expect("sidestep runs");
+    assert_eq!(output.status.code(), Some(126));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        error.contains("ld-linux-ia64.so.2") && error.contains("--sysroot"),
+        "{error}"
+    );
+    let _ = fs::remove_file(program);
+}
+
+#[test]
+fn streams_arguments_environment_and_status_are_the_commands_own() {
+    let Some(program) = build("startup.c", &["-static"]) else {
+        return;
+    };
+    let mut child = sidestep()
+        .args(["--env", "SIDE_A=1", "--unset-env", "SIDE_B", "--argv0", "zero"])
+        .arg(&program)
+        .args(["one", "--stats"])
+        .env("SIDE_B", "2")
+        .env("SIDE_C", "3")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("sidestep runs");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(b"typed\n")
+        .expect("a reader");
+    let output = child.wait_with_output().expect("an end");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(42));
+    assert_eq!(
+        text,
+        format!(
+            "argument zero\nargument one\nargument --stats\nvariable SIDE_C=3\nvariable SIDE_A=1\n\
+             page 16384, file {}\nline typed\n",
+            program.display()
+        )
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "to the error stream\n");
+
+    let ending = |argument: &str| {
+        sidestep()
+            .arg(&program)
+            .arg(argument)
+            .output()
+            .expect("sidestep runs")
+    };
+    assert_eq!(ending("abort").status.signal(), Some(libc_signal::ABORT));
+    let crash = ending("crash");
+    assert_eq!(crash.status.signal(), Some(libc_signal::SEGMENTATION));
+    let report = String::from_utf8_lossy(&crash.stderr);
+    for expected in ["ip 0x4000", "main+0x", "0x0000000000123450", "=> ", "bsp", "r12"] {
+        assert!(report.contains(expected), "{expected} in {report}");
+    }
+    let mut command = sidestep();
+    let bounded = command
+        .args(["--stats", "--max-instructions", "100000"])
+        .arg(&program)
+        .arg("spin");
+    let output = bounded.output().expect("sidestep runs");
+    assert_eq!(output.status.code(), Some(124));
+    let report = String::from_utf8_lossy(&output.stderr);
+    let retired = report
+        .lines()
+        .find_map(|line| line.strip_prefix("instructions retired"));
+    assert_eq!(retired.map(str::trim), Some("100000"), "{report}");
+    let _ = fs::remove_file(program);
+}
+
+/// The two signal numbers the tests look for.
+mod libc_signal {
+    pub const ABORT: i32 = 6;
+    pub const SEGMENTATION: i32 = 11;
+}
+
+#[test]
+fn system_calls_and_instructions_can_be_watched() {
+    let Some(program) = build("startup.c", &["-static"]) else {
+        return;
+    };
+    let trace = program.with_extension("trace");
+    let mut command = sidestep();
+    command
+        .args(["--strace", "--trace", &format!("insn={}", trace.display())])
+        .arg(&program);
+    let output = command.stdin(Stdio::null()).output().expect("sidestep runs");
+    let calls = String::from_utf8_lossy(&output.stderr);
+    for expected in [
+        "brk(0) = 0x6",
+        "write(1, \"argument ",
+        "exit_group(42) = ?",
+        "read(0, ",
+    ] {
+        assert!(calls.contains(expected), "{expected} in {calls}");
+    }
+    let lines = fs::read_to_string(&trace).expect("a trace");
+    let first = lines.lines().next().expect("a first instruction");
+    assert!(first.contains("4000") && first.contains("alloc"), "{first}");
+    assert!(
+        lines
+            .lines()
+            .any(|line| line.contains("ld8 ") && line.contains(" [6")),
+        "a reference is shown"
+    );
+    let _ = fs::remove_file(program);
+    let _ = fs::remove_file(trace);
+}
+
+#[test]
+fn a_killed_emulator_leaves_no_files_behind() {
+    let Some(program) = build("startup.c", &["-static"]) else {
+        return;
+    };
+    let folder = program.with_extension("empty");
+    fs::create_dir_all(&folder).expect("a folder");
+    let mut command = sidestep();
+    let mut child = command
+        .arg(&program)
+        .arg("spin")
+        .current_dir(&folder)
+        .env("TMPDIR", &folder)
+        .spawn()
+        .expect("a run");
+    std::thread::sleep(Duration::from_millis(200));
+    child.kill().expect("it runs");
+    assert_eq!(child.wait().expect("an end").signal(), Some(9));
+    assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 0);
+    fs::remove_dir(&folder).expect("it is empty");
+    let _ = fs::remove_file(program);
+}
+
+#[test]
+fn files_that_are_no_programs_give_one_clear_error() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bad.{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let header = |changes: &[(usize, u8)]| {
+        let mut bytes = vec![0u8; 64];
+        bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        (bytes[16], bytes[18], bytes[54], bytes[56]) = (2, 50, 56, 1);
+        changes.iter().for_each(|(at, value)| bytes[*at] = *value);
+        bytes
+    };
+    let cases: [(&str, Vec<u8>, &str); 7] = [
+        ("text", b"hello".to_vec(), "not an ELF file"),
+        ("short", header(&[])[..20].to_vec(), "truncated"),
+        ("class", header(&[(4, 1)]), "class 1"),
+        ("endian", header(&[(5, 2)]), "encoding 2"),
+        ("machine", header(&[(18, 62)]), "machine 62"),
+        ("object", header(&[(16, 1)]), "type 1"),
+        ("headers", header(&[(32, 64)]), "program headers"),
+    ];
+    for (name, bytes, expected) in cases {
+        let path = folder.join(name);
+        fs::write(&path, bytes).expect("a file");
+        let output = sidestep().arg(&path).output().expect("sidestep runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(126), "{name}: {error}");
+        assert!(
+            error.contains(expected) && error.contains(name) && error.lines().count() == 1,
+            "{error}"
+        );
+    }
+    fs::remove_dir_all(folder).expect("the folder goes");
+    let missing = sidestep().arg("/nonexistent").output().expect("sidestep runs");
+    assert_eq!(missing.status.code(), Some(127));
+    let mut command = sidestep();
+    let output = command
+        .args(["--sysroot", "/nonexistent", "/bin/true"])
+        .output()
+        .expect("sidestep runs");
+    assert_eq!(output.status.code(), Some(125));
+}
+
+#[test]
+fn the_tour_runs() {
+    let tour = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/tour");
+    if !tour.exists() {
+        eprintln!("skipped: {} is not there", tour.display());
+        return;
+    }
+    let mut command = sidestep();
+    command.arg(tour);
+    expect_success(command);
+}
