@@ -76,16 +76,20 @@ pub fn perform(thread: &mut Thread, number: u64, arguments: &Arguments) -> Syste
     }
     let process = thread.process.clone();
     let line = strace::Line::begin(&process.memory, thread.identifier, number, arguments);
-    if table::find(number)
-        .is_some_and(|call| matches!(call.name, "exit" | "exit_group" | "execve" | "execveat"))
-    {
-        let shown = strace::Line::begin(&process.memory, thread.identifier, number, arguments);
-        shown.print_without_result(&process.memory);
+    let may_not_return = table::find(number).is_some_and(|call| DEPARTURES.contains(&call.name));
+    if may_not_return {
+        strace::Line::begin(&process.memory, thread.identifier, number, arguments)
+            .print_without_result(&process.memory);
     }
     let result = dispatch(thread, number, arguments);
-    line.print(&process.memory, &result);
+    if !may_not_return || matches!(result, Err(Unfinished::Error(_))) {
+        line.print(&process.memory, &result);
+    }
     result
 }
+
+/// Calls that are shown before they are made, since they may not come back.
+const DEPARTURES: [&str; 4] = ["exit", "exit_group", "execve", "execveat"];
 
 fn dispatch(thread: &mut Thread, number: u64, arguments: &Arguments) -> SystemCallResult {
     match table::find(number) {
