@@ -1,6 +1,7 @@
 //! Starting a program: everything between a command line and the first instruction.
 
 use std::convert::Infallible;
+use std::ffi::CString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,6 +96,7 @@ pub fn run(launch: Launch) -> Result<Infallible, LaunchError> {
         arguments: built.arguments,
         auxiliary: built.auxiliary,
     };
+    name_process(&launch.program);
     let actions = Actions::on_entry(launch.pipe_ignored);
     let process = Arc::new(Process::new(memory, actions, Arc::new(launch.options), program));
     let mut thread = Thread::new(process, processor);
@@ -102,6 +104,15 @@ pub fn run(launch: Launch) -> Result<Infallible, LaunchError> {
     let ending = thread.run();
     thread.end(ending);
     unreachable!("the first thread ends with the host process, or leaves it by itself")
+}
+
+/// Gives the host process the program's name, as `execve` would: `ps` and `/proc/self/comm` show it.
+fn name_process(program: &Path) {
+    let name = program.file_name().unwrap_or_default().as_encoded_bytes();
+    if let Ok(name) = CString::new(name) {
+        // SAFETY: the name is a live string, of which the kernel takes fifteen bytes.
+        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    }
 }
 
 fn check(options: &Options) -> Result<(), LaunchError> {

@@ -209,7 +209,8 @@ impl Thread {
         };
         let arguments = self.system_call_arguments();
         let result = syscalls::perform(self, number, &arguments);
-        self.in_system_call = true;
+        // A context that `rt_sigreturn` brought back may be anywhere: all of it counts.
+        self.in_system_call = result != Err(Unfinished::Resumed);
         let interrupted = match result {
             Ok(_) | Err(Unfinished::Error(_)) => {
                 self.finish_system_call(result);

@@ -1,7 +1,9 @@
 //! `--trace insn`: a line for every retired instruction, precise enough to compare emulators by.
 //!
-//! `thread ip slot predicate text`, then the address of a memory reference, the target of a taken branch, and
-//! the new values of the general registers, predicates and branch registers that changed.
+//! `thread ip.slot predicate text`, where the predicate column shows `-` for an instruction that its qualifying
+//! predicate kept from executing; then `[address]` of a memory reference, `->target` of a taken branch, and the new
+//! values of all registers that changed, in hexadecimal: `r` (a `*` marks a NaT), `f` (sign and exponent, significand),
+//! `pr` as the current rotation names them, `b`, `cfm`, and application registers by name.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -10,6 +12,7 @@ use std::path::Path;
 use sidestep_ia64::Processor;
 use sidestep_ia64::encoding::{Bundle, NoSymbols};
 use sidestep_ia64::execution::{Observer, Retired};
+use sidestep_ia64::registers::application;
 
 use crate::host;
 
@@ -19,9 +22,28 @@ pub struct Trace {
     thread: i32,
     general: [u64; 128],
     nats: u128,
+    floating: [[u64; 2]; 128],
     predicates: u64,
     branch: [u64; 8],
+    frame_marker: u64,
+    application: [u64; SHOWN.len()],
 }
+
+/// The application registers that are shown.
+const SHOWN: [(&str, u8); 12] = [
+    ("rsc", application::RSC),
+    ("bsp", application::BSP),
+    ("bspstore", application::BSPSTORE),
+    ("rnat", application::RNAT),
+    ("csd", application::CSD),
+    ("ssd", application::SSD),
+    ("ccv", application::CCV),
+    ("unat", application::UNAT),
+    ("fpsr", application::FPSR),
+    ("pfs", application::PFS),
+    ("lc", application::LC),
+    ("ec", application::EC),
+];
 
 impl Trace {
     /// A trace that is appended to a file; none if it cannot be opened, which is reported.
@@ -32,8 +54,11 @@ impl Trace {
                 thread: host::thread_id(),
                 general: [0; 128],
                 nats: 0,
+                floating: [[0; 2]; 128],
                 predicates: 0,
                 branch: [0; 8],
+                frame_marker: 0,
+                application: [0; SHOWN.len()],
             }),
             Err(error) => {
                 host::print_error(&format!(
@@ -70,6 +95,11 @@ impl Trace {
         if let Some(target) = retired.taken {
             write!(self.output, " ->{target:x}")?;
         }
+        self.write_changes(processor)?;
+        writeln!(self.output)
+    }
+
+    fn write_changes(&mut self, processor: &Processor) -> std::io::Result<()> {
         for register in 1..128u8 {
             let (value, nat) = (processor.general.value(register), processor.general.nat(register));
             let known = (
@@ -83,18 +113,35 @@ impl Trace {
                 self.nats = self.nats & !(1 << register) | u128::from(nat) << register;
             }
         }
-        if self.predicates != processor.predicates {
-            write!(self.output, " pr={:x}", processor.predicates)?;
-            self.predicates = processor.predicates;
-        }
-        for (register, (known, value)) in self.branch.iter_mut().zip(processor.branch).enumerate() {
-            if *known != value {
-                write!(self.output, " b{register}={value:x}")?;
-                *known = value;
+        for register in 2..128u8 {
+            let image = processor.floating(register).to_spill();
+            let known = &mut self.floating[usize::from(register)];
+            if *known != image {
+                let [significand, sign_exponent] = image;
+                write!(self.output, " f{register}={sign_exponent:05x}:{significand:016x}")?;
+                *known = image;
             }
         }
-        writeln!(self.output)
+        let output = &mut self.output;
+        changed(output, "pr", &mut self.predicates, processor.predicates)?;
+        for (register, known) in self.branch.iter_mut().enumerate() {
+            changed(output, &format!("b{register}"), known, processor.branch[register])?;
+        }
+        changed(output, "cfm", &mut self.frame_marker, processor.frame.bits())?;
+        for ((name, register), known) in SHOWN.iter().zip(&mut self.application) {
+            changed(output, name, known, processor.application(*register))?;
+        }
+        Ok(())
     }
+}
+
+/// Writes a register that has another value than was known.
+fn changed(output: &mut impl Write, name: &str, known: &mut u64, value: u64) -> std::io::Result<()> {
+    if *known != value {
+        write!(output, " {name}={value:x}")?;
+        *known = value;
+    }
+    Ok(())
 }
 
 impl Observer for Trace {

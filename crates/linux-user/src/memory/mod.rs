@@ -161,7 +161,8 @@ impl Memory {
         }
     }
 
-    /// The same as a system call's argument; a null pointer stays one.
+    /// The same as a system call's argument; a null pointer stays one. A buffer that runs beyond its region ends
+    /// at the page that no window maps, so the host never gets past it.
     pub fn pointer(&self, address: u64) -> Result<u64, Errno> {
         if address == 0 {
             Ok(0)

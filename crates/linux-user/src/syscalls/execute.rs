@@ -223,6 +223,7 @@ fn replace_process(
     let (argument_pointers, environment_pointers) = (pointers(&arguments), pointers(&environment));
     thread.flush_trace();
     thread.print_statistics();
+    thread.process.apply_limits();
     let ignored = thread.process.actions().ignore_for_execution();
     let call = [
         file.as_ptr() as u64,

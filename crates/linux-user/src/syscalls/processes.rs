@@ -195,11 +195,11 @@ fn fork(thread: &mut Thread, request: Request) -> SystemCallResult {
     settled(thread)?;
     thread.flush_trace();
     let process = thread.process.clone();
+    // Every lock of this process is held, so that the child finds none of them taken by a thread it does not have.
+    // The order is that of all other code: the program break, the world, the rest.
+    let heap = process.memory.heap();
     let child = process.memory.world.fork(thread.member, || {
-        // Every lock of this process is held, so that the child finds none of them taken by a thread it does
-        // not have.
         let _mappings = process.memory.mappings_mut();
-        let _heap = process.memory.heap();
         let _actions = process.actions();
         let _limits = process.limits.lock();
         let _progress = process.progress.lock();
@@ -209,6 +209,7 @@ fn fork(thread: &mut Thread, request: Request) -> SystemCallResult {
         (child == 0, child)
     });
     let error = Errno::last();
+    drop(heap);
     if child == 0 {
         thread.become_forked_child();
         tell_identifier(

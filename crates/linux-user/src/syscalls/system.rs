@@ -4,6 +4,7 @@ use bytemuck::Zeroable;
 
 use super::{Arguments, SystemCallResult, fail};
 use crate::host::Errno;
+use crate::process::Process;
 use crate::thread::{Thread, Unaligned};
 
 /// The kernel release that programs see: glibc asks for a minimum.
@@ -50,8 +51,14 @@ pub fn setrlimit(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult
     prlimit64(thread, &[0, arguments[0], arguments[1], 0, 0, 0])
 }
 
-/// `prlimit64(process, resource, new, old)`: limits on the address space are kept from the host, since they
-/// would hit the emulator's reservation; the stack limit also bounds how far the guest's stacks grow.
+/// `getrlimit(resource, limit)`.
+pub fn getrlimit(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    prlimit64(thread, &[0, arguments[0], 0, arguments[1], 0, 0])
+}
+
+/// `prlimit64(process, resource, new, old)`: limits on memory are kept from the host until a program is executed,
+/// since they would hit the emulator's own stack and reservation; the stack limit bounds how far the guest's stacks
+/// grow.
 pub fn prlimit64(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let [process, resource, new, old, ..] = *arguments;
     let memory = thread.process.memory.clone();
@@ -168,6 +175,21 @@ impl Unaligned {
     /// Whether a misaligned access ends in `SIGBUS`.
     pub fn raises(self) -> bool {
         self.control & PR_UNALIGN_SIGBUS != 0
+    }
+}
+
+impl Process {
+    /// Tells the host the limits that were kept from it, for a program that is executed next.
+    pub fn apply_limits(&self) {
+        let limits = self.limits.lock().expect("no thread panics while it sets limits");
+        for (resource, [soft, hard]) in limits.iter() {
+            let limit = libc::rlimit {
+                rlim_cur: *soft,
+                rlim_max: *hard,
+            };
+            // SAFETY: the kernel reads the limit; a failure leaves the old one, as on Linux.
+            unsafe { libc::setrlimit(*resource, &limit) };
+        }
     }
 }
 

@@ -123,7 +123,7 @@ pub const TABLE: &[SystemCall] = &[
     row(58, "getsid", &[Int], Host(libc::SYS_getsid)),
     row(59, "sethostname", &[Text, Size], Host(libc::SYS_sethostname)),
     row(60, "setrlimit", &[Named(names::RESOURCE), Pointer], Emulated(system::setrlimit)),
-    row(61, "getrlimit", &[Named(names::RESOURCE), Pointer], Host(libc::SYS_getrlimit)),
+    row(61, "getrlimit", &[Named(names::RESOURCE), Pointer], Emulated(system::getrlimit)),
     row(62, "getrusage", &[Int, Pointer], Host(libc::SYS_getrusage)),
     row(63, "gettimeofday", &[Pointer, Pointer], Host(libc::SYS_gettimeofday)),
     row(64, "settimeofday", &[Pointer, Pointer], Host(libc::SYS_settimeofday)),

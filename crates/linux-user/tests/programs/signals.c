@@ -44,6 +44,12 @@ static long descend(long depth, int number) {
     return descend(depth - 1, number) + local;
 }
 
+/* Leaves another signal behind, which arrives when this handler returns to the interrupted code. */
+static void note_and_raise(int number) {
+    seen = number;
+    raise(SIGUSR1);
+}
+
 static double sum_while_interrupted(void) {
     double sum = 0;
     for (int i = 1; i < 2000000; i++)
@@ -131,6 +137,10 @@ static void interruptions(void) {
     CHECK(read(ends[0], &byte, 1) == 1 && byte == 'x');
     wait(0);
     double expected = sum_while_interrupted();
+    signal(SIGUSR1, note);
+    action.sa_handler = note_and_raise;
+    sigaddset(&action.sa_mask, SIGUSR1);
+    CHECK(!sigaction(SIGALRM, &action, 0));
     ualarm(1000, 500);
     for (int i = 0; i < 5; i++)
         CHECK(sum_while_interrupted() == expected);
