@@ -1,10 +1,13 @@
 //! The outcome of an experiment: a row for each point, and the findings.
 
+use std::fmt;
+
 use crate::experiment::{About, Better, Metric, Point, PointError};
 use crate::input::{Input, Inputs};
 use crate::measurement::Measurement;
 use crate::number::Number;
 use crate::paper::{Finding, Quantity, Stated, Verdict};
+use crate::report::table;
 use crate::statistics::Median;
 
 /// The outcome of one experiment.
@@ -73,6 +76,16 @@ impl Comparison {
         rows.chain(findings).filter(|each| *each == verdict).count()
     }
 }
+
+/// As the table that a terminal shows.
+impl fmt::Display for Comparison {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&table::render(std::slice::from_ref(self), TERMINAL_WIDTH))
+    }
+}
+
+/// The usual width of a table.
+const TERMINAL_WIDTH: usize = 120;
 
 /// One point with what was measured and what the paper states.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -91,6 +91,26 @@ pub struct Metric {
     pub better: Better,
 }
 
+impl Metric {
+    /// A metric of which less is better.
+    pub const fn lower(name: &'static str, unit: &'static str) -> Metric {
+        Metric {
+            name,
+            unit,
+            better: Better::Lower,
+        }
+    }
+
+    /// A metric of which more is better.
+    pub const fn higher(name: &'static str, unit: &'static str) -> Metric {
+        Metric {
+            name,
+            unit,
+            better: Better::Higher,
+        }
+    }
+}
+
 /// Which way a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
@@ -145,21 +165,17 @@ pub enum PointError {
     Panicked(String),
 }
 
-impl Default for About {
-    /// A nameless deterministic experiment, to be completed by struct update; an experiment that ships fills in every field.
-    fn default() -> About {
+impl About {
+    /// A deterministic experiment of one's own. An experiment that ships fills in every field.
+    pub const fn new(name: &'static str, metric: Metric) -> About {
         About {
-            name: "own",
-            question: "Which is better?",
-            source: "",
+            name,
+            question: "Which of the two is better?",
+            source: "none",
             setting: "",
             baseline: "",
             sidestep: "",
-            metric: Metric {
-                name: "value",
-                unit: "",
-                better: Better::Lower,
-            },
+            metric,
             nature: Nature::Deterministic,
             takes: (Duration::ZERO, Duration::ZERO),
             reading: "",

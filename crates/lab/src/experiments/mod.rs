@@ -1,7 +1,7 @@
 //! The experiments that ship, one folder for each area and one file for each experiment.
 
 mod cefos;
-mod gang;
+pub mod gang;
 mod zerowait;
 
 use crate::experiment::Experiment;

@@ -89,6 +89,25 @@ fn a_point_cannot_read_an_axis() {
     with(&[]).unwrap().without_axes(&declared()).integers("calls");
 }
 
+#[test]
+fn a_sweep_visits_every_combination_the_last_list_fastest() {
+    let inputs = with(&["round-trip=0,1us"]).unwrap();
+    let points: Vec<String> = inputs
+        .sweep(&["calls", "round-trip"])
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        points,
+        [
+            "calls=5 round-trip=0ns",
+            "calls=5 round-trip=1us",
+            "calls=10 round-trip=0ns",
+            "calls=10 round-trip=1us"
+        ]
+    );
+}
+
 proptest! {
     #[test]
     fn any_setting_is_read_or_refused(text in "(calls|units|threshold|round-trip|queue|preload|matrix)=\\PC*") {

@@ -27,9 +27,15 @@ fn comparison(comparison: &Comparison, width: usize) -> String {
     let mut text = String::new();
     let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string");
     line(format!("{}: {}", about.name, about.question));
-    line(format!("  source    {}", about.source));
-    line(format!("  baseline  {}", about.baseline));
-    line(format!("  sidestep  {}", about.sidestep));
+    for (what, said) in [
+        ("source", about.source),
+        ("baseline", about.baseline),
+        ("sidestep", about.sidestep),
+    ] {
+        if !said.is_empty() {
+            line(format!("  {what:8}  {said}"));
+        }
+    }
     line(format!(
         "  metric    {}{unit}, {better}; {}",
         about.metric.name,

@@ -35,6 +35,16 @@ pub struct Request {
     pub trace: bool,
 }
 
+impl Request {
+    /// A quick run with every default.
+    pub fn quick() -> Request {
+        Request {
+            quick: true,
+            ..Request::default()
+        }
+    }
+}
+
 /// How often a point that is not deterministic is run: seven are the fewest whose extremes hold the median with more than 95%.
 const REPETITIONS: u32 = 7;
 /// The same for a quick run.

@@ -151,7 +151,7 @@ impl Experiment for Scaling {
                 above.then(|| format!("{} ({} times)", row.point, ratio.to_decimal(2)))
             })
             .collect();
-        let base = rows.iter().find_map(|row| explain_base(row));
+        let base = rows.iter().find_map(explain_base);
         vec![Finding {
             about: "superlinear cases among pairs of as many devices as units".to_owned(),
             stated:

@@ -7,7 +7,7 @@ mod groups;
 mod host;
 mod policies;
 mod scale;
-mod scenario;
+pub mod scenario;
 mod threshold;
 
 use crate::experiment::Experiment;

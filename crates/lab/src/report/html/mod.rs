@@ -97,8 +97,8 @@ fn experiment(comparison: &Comparison) -> Markup {
                 dd { (about.metric.name) @if !about.metric.unit.is_empty() { " in " (about.metric.unit) } ", " (better) }
                 dt { "Numbers" } dd { (words::nature(comparison)) }
             }
-            p.setting { (about.setting) }
-            @let charts: Vec<Markup> = comparison.figures.iter().filter_map(|figure| chart::draw(comparison, figure)).collect();
+            p.setting { (prose(about.setting)) }
+            @let charts: Vec<Markup> = comparison.figures.iter().flat_map(|figure| chart::draw(comparison, figure)).collect();
             @if !charts.is_empty() {
                 section.charts { @for chart in charts { figure { (chart) } } }
             }
@@ -110,7 +110,7 @@ fn experiment(comparison: &Comparison) -> Markup {
                 section { h3 { "What explains it" } (tables::counters(comparison)) }
             }
             (drawings(comparison))
-            section { h3 { "How to read it" } p { (about.reading) } }
+            section { h3 { "How to read it" } p { (prose(about.reading)) } }
             section { h3 { "Inputs" } (tables::inputs(comparison)) }
             section { h3 { "To reproduce" } pre { code { (words::command(comparison)) } } }
         }
@@ -137,16 +137,25 @@ fn class(verdict: Verdict) -> &'static str {
     }
 }
 
+/// Text in which what stands between backquotes is code.
+fn prose(text: &str) -> Markup {
+    html! {
+        @for (index, part) in text.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
 fn finding(finding: &Finding) -> Markup {
     html! {
         div.finding {
             span class={ "verdict " (class(finding.verdict)) } { (words::verdict(finding.verdict)) }
             div {
-                p { strong { (finding.about) } ": " (finding.ours) }
+                p { strong { (prose(&finding.about)) } ": " (prose(&finding.ours)) }
                 @if !finding.stated.is_empty() {
-                    p.paper { "Paper: " (finding.stated) @if !finding.source.is_empty() { " (" (finding.source) ")" } }
+                    p.paper { "Paper: " (prose(&finding.stated)) @if !finding.source.is_empty() { " (" (finding.source) ")" } }
                 }
-                @if !finding.because.is_empty() { p.because { (finding.because) } }
+                @if !finding.because.is_empty() { p.because { (prose(&finding.because)) } }
             }
         }
     }

@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 
 use super::scale::Scale;
-use super::series::{Mark, Series, series};
+use super::series::{Mark, Series, place, series};
 use super::{COLOURS, Length, figure as picture, text_width};
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, Row};
 use crate::figure::{Figure, Measure};
 use crate::input::Value;
 use crate::number::Number;
@@ -17,6 +17,8 @@ const TITLE_HEIGHT: f64 = 26.0;
 const LEGEND_LINE: f64 = 19.0;
 const RIGHT: f64 = 16.0;
 const AXIS_HEIGHT: f64 = 48.0;
+/// Beyond so many lines a chart is hard to read.
+const READABLE_SERIES: usize = 12;
 
 /// A chart's plot: where it lies in the picture, its scales and what it shows.
 struct Plot<'a> {
@@ -31,9 +33,42 @@ struct Plot<'a> {
     groups: usize,
 }
 
-/// A chart of a comparison; `None` if there is nothing to show.
-pub fn draw(comparison: &Comparison, figure: &Figure) -> Option<Markup> {
-    let (all, groups) = series(comparison, figure);
+/// The charts of a figure: one, or where it would hold too many lines one for each value of the first coordinate that splits
+/// them; none if there is nothing to show.
+pub fn draw(comparison: &Comparison, figure: &Figure) -> Vec<Markup> {
+    let rows: Vec<&Row> = comparison.rows.iter().collect();
+    let (all, _) = series(&rows, figure);
+    let [first, rest @ ..] = figure.lines else {
+        return draw_one(&rows, figure, figure.title).into_iter().collect();
+    };
+    if all.len() <= READABLE_SERIES {
+        return draw_one(&rows, figure, figure.title).into_iter().collect();
+    }
+    let mut values: Vec<String> = Vec::new();
+    for value in rows
+        .iter()
+        .filter_map(|row| row.point.find(first))
+        .map(ToString::to_string)
+    {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    let part = Figure {
+        lines: rest,
+        ..figure.clone()
+    };
+    let of_value = |value: &String| -> Option<Markup> {
+        let has = |row: &&&Row| row.point.find(first).map(ToString::to_string).as_ref() == Some(value);
+        let rows: Vec<&Row> = rows.iter().filter(has).copied().collect();
+        let title = format!("{}, {}", figure.title, place(&rows, first, value));
+        draw_one(&rows, &part, &title)
+    };
+    values.iter().filter_map(of_value).collect()
+}
+
+fn draw_one(rows: &[&Row], figure: &Figure, title: &str) -> Option<Markup> {
+    let (all, groups) = series(rows, figure);
     if all.is_empty() {
         return None;
     }
@@ -55,7 +90,7 @@ pub fn draw(comparison: &Comparison, figure: &Figure) -> Option<Markup> {
         groups,
     };
     let content = html! {
-        text class="heading" x="4" y="17" { (figure.title) }
+        text class="heading" x="4" y="17" { (title) }
         (legend.drawn)
         (plot.axes())
         (plot.even())
@@ -63,7 +98,7 @@ pub fn draw(comparison: &Comparison, figure: &Figure) -> Option<Markup> {
             @if figure.bars { (plot.bars(index, series)) } @else { (plot.line(series)) }
         }
     };
-    Some(picture(figure.title, WIDTH, plot.bottom + AXIS_HEIGHT, content))
+    Some(picture(title, WIDTH, plot.bottom + AXIS_HEIGHT, content))
 }
 
 fn horizontal(all: &[Series], figure: &Figure) -> Scale {

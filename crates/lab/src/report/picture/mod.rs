@@ -59,10 +59,7 @@ pub(super) fn figure(title: &str, width: f64, height: f64, content: Markup) -> M
 
 /// Every chart and every drawing of the first point that has any, each as the name and content of a file.
 pub fn files(comparison: &Comparison) -> Vec<(String, String)> {
-    let charts = comparison
-        .figures
-        .iter()
-        .filter_map(|figure| chart::draw(comparison, figure));
+    let charts = (comparison.figures.iter()).flat_map(|figure| chart::draw(comparison, figure));
     let first = comparison
         .rows
         .iter()

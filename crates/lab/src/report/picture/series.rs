@@ -1,6 +1,6 @@
 //! The lines (or bars) of a chart: which numbers of which points, and what the paper states beside them.
 
-use crate::comparison::{Comparison, Row};
+use crate::comparison::Row;
 use crate::figure::{Figure, Measure};
 use crate::input::Value;
 use crate::number::Number;
@@ -30,10 +30,10 @@ pub(super) struct Mark {
     pub stated: Option<(Number, Number)>,
 }
 
-/// The series of a chart, and how many groups there are.
-pub(super) fn series(comparison: &Comparison, figure: &Figure) -> (Vec<Series>, usize) {
+/// The series of a chart over some rows, and how many groups there are.
+pub(super) fn series(rows: &[&Row], figure: &Figure) -> (Vec<Series>, usize) {
     let mut groups: Vec<Vec<String>> = Vec::new();
-    for row in &comparison.rows {
+    for row in rows {
         let group = group_of(row, figure);
         if !groups.contains(&group) {
             groups.push(group);
@@ -46,13 +46,13 @@ pub(super) fn series(comparison: &Comparison, figure: &Figure) -> (Vec<Series>, 
     let mut all = Vec::new();
     for (index, group) in groups.iter().enumerate() {
         for &quantity in quantities {
-            let marks: Vec<Mark> = (comparison.rows.iter())
+            let marks: Vec<Mark> = (rows.iter())
                 .filter(|row| group_of(row, figure) == *group)
                 .filter_map(|row| mark(row, figure, quantity))
                 .collect();
             if !marks.is_empty() {
                 all.push(Series {
-                    label: label(comparison, figure, group, quantity),
+                    label: label(rows, figure, group, quantity),
                     group: index,
                     quantity,
                     marks,
@@ -68,26 +68,30 @@ fn group_of(row: &Row, figure: &Figure) -> Vec<String> {
     figure.lines.iter().map(value).collect()
 }
 
-fn label(comparison: &Comparison, figure: &Figure, group: &[String], quantity: Quantity) -> String {
+fn label(rows: &[&Row], figure: &Figure, group: &[String], quantity: Quantity) -> String {
     let side = match quantity {
         Quantity::Baseline => "baseline",
         Quantity::Sidestep => "sidestep",
         Quantity::Ratio => "gain",
     };
     let group: Vec<String> = (figure.lines.iter().zip(group))
-        .map(|(key, value)| {
-            let is_name =
-                (comparison.rows.iter()).any(|row| matches!(row.point.find(key), Some(Value::Text(_))));
-            match is_name {
-                true => value.clone(),
-                false => format!("{value} {key}"),
-            }
-        })
+        .map(|(key, value)| place(rows, key, value))
         .collect();
     match (group.is_empty(), quantity) {
         (true, _) => side.to_owned(),
         (false, Quantity::Ratio) => group.join(", "),
         (false, _) => format!("{}: {side}", group.join(", ")),
+    }
+}
+
+/// A coordinate in words: a name says enough by itself, a number needs its key.
+pub(super) fn place(rows: &[&Row], key: &str, value: &str) -> String {
+    match rows
+        .iter()
+        .any(|row| matches!(row.point.find(key), Some(Value::Text(_))))
+    {
+        true => value.to_owned(),
+        false => format!("{key} {value}"),
     }
 }
 

@@ -1,0 +1,155 @@
+//! The machine-readable formats, read back by other means than those that wrote them.
+
+#[allow(dead_code)] // Each test uses some of the samples.
+mod sample;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use sample::RedundantSignals;
+use sample::gallery::Gallery;
+use serde_json::Value;
+use sidestep_lab::{Comparison, Request, compare, report};
+
+fn comparisons() -> Vec<Comparison> {
+    let request = Request {
+        trace: true,
+        ..Request::default()
+    };
+    vec![
+        compare(&RedundantSignals, &request).unwrap(),
+        compare(&Gallery, &request).unwrap(),
+    ]
+}
+
+/// A timeline's event, as the Trace Event Format has it.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Event {
+    ph: String,
+    name: String,
+    pid: u64,
+    tid: u64,
+    ts: Option<f64>,
+    dur: Option<f64>,
+    s: Option<String>,
+    args: Option<BTreeMap<String, Value>>,
+}
+
+#[test]
+fn a_trace_is_in_the_trace_event_format() {
+    let trace: Value = serde_json::from_str(&report::trace::render(&comparisons())).unwrap();
+    assert_eq!(trace["displayTimeUnit"], "ns");
+    let events: Vec<Event> = serde_json::from_value(trace["traceEvents"].clone()).unwrap();
+    let mut named: BTreeSet<(u64, u64)> = BTreeSet::new();
+    let mut open: BTreeMap<(u64, u64), Vec<f64>> = BTreeMap::new();
+    let mut spans = 0;
+    for event in &events {
+        let thread = (event.pid, event.tid);
+        match event.ph.as_str() {
+            "M" => {
+                assert!(["process_name", "thread_name"].contains(&event.name.as_str()));
+                assert!(event.args.as_ref().unwrap()["name"].is_string());
+                named.insert(thread);
+            }
+            "X" => {
+                spans += 1;
+                let (start, duration) = (event.ts.unwrap(), event.dur.unwrap());
+                assert!(
+                    duration >= 0.0 && named.contains(&thread),
+                    "a span on a nameless thread"
+                );
+                // Spans of a thread follow or nest: Perfetto drops those that overlap partly.
+                let open = open.entry(thread).or_default();
+                open.retain(|end| *end > start);
+                assert!(
+                    open.iter().all(|end| start + duration <= *end),
+                    "spans overlap partly"
+                );
+                open.push(start + duration);
+            }
+            "i" => assert_eq!(event.s.as_deref(), Some("t")),
+            "C" => assert!(event.args.as_ref().unwrap()["value"].is_i64()),
+            other => panic!("an event of phase {other}"),
+        }
+    }
+    // One for each guest that each side of each point signals.
+    assert_eq!(spans, (1 + 1 + 2 + 4) + 4);
+    assert_eq!(report::trace::silent(&comparisons()), ["sample.gallery"]);
+}
+
+#[test]
+fn csv_and_parquet_hold_the_same_rows() {
+    let comparisons = comparisons();
+    let text = report::csv::render(&comparisons);
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let names: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 4 + 8);
+    assert_eq!(
+        names.iter().collect::<BTreeSet<_>>().len(),
+        names.len(),
+        "a column occurs twice"
+    );
+
+    let bytes = bytes::Bytes::from(report::parquet::render(&comparisons));
+    let file = SerializedFileReader::new(bytes).unwrap();
+    let mut read = 0;
+    for (record, row) in file.get_row_iter(None).unwrap().zip(&rows) {
+        for ((name, field), cell) in record.unwrap().get_column_iter().zip(row) {
+            let position = names.iter().position(|each| each == name).unwrap();
+            assert_eq!(&row[position], cell, "columns in another order");
+            match field {
+                Field::Null => assert_eq!(cell, "", "{name}"),
+                Field::Str(text) => assert_eq!(text, cell, "{name}"),
+                Field::Double(number) => assert_eq!(*number, cell.parse::<f64>().unwrap(), "{name}"),
+                other => panic!("{name}: {other}"),
+            }
+        }
+        read += 1;
+    }
+    assert_eq!(read, rows.len());
+}
+
+#[test]
+fn json_holds_what_the_schema_says() {
+    let document: Value = serde_json::from_str(&report::json::render(&comparisons())).unwrap();
+    assert_eq!(document["schema"], "sidestep.compare/1");
+    let gallery = &document["comparisons"][1];
+    assert_eq!(gallery["nature"], "seeded");
+    assert_eq!(gallery["repetitions"], 7);
+    assert_eq!(gallery["inputs"][0]["value"][1], 2000);
+    let point = &gallery["points"][1];
+    assert_eq!(point["at"]["round-trip_ns"], 2000);
+    assert_eq!(point["intervals"]["ratio"]["confidence"], 0.984375);
+    assert_eq!(point["stated"][0]["quantity"], "baseline");
+    assert_eq!(point["stated"][0]["is"], "value");
+    assert_eq!(point["stated"][1]["verdict"], "differs");
+    let kinds: Vec<&Value> = (point["drawings"].as_array().unwrap().iter())
+        .map(|each| &each["kind"])
+        .collect();
+    assert_eq!(kinds, ["matrix", "tree", "breakdown", "breakdown"]);
+    let statuses: BTreeSet<&str> = (gallery["points"].as_array().unwrap().iter())
+        .map(|point| point["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(statuses, BTreeSet::from(["measured", "unavailable", "failed"]));
+    assert_eq!(gallery["findings"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn markdown_has_a_line_for_each_statement() {
+    let text = report::markdown::render(&comparisons());
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "| experiment | the paper | ours | verdict |");
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.matches(" | ").count() == 3 || line.starts_with("|---")),
+        "{text}"
+    );
+    assert!(
+        text.contains("| guests=8: ratio 1 (Sidecore III: no benefit up to 8 guests) | 1 | holds |"),
+        "{text}"
+    );
+}
