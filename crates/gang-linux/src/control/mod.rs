@@ -183,7 +183,13 @@ impl<'a> Controller<'a> {
     /// are in no such group; running processes stay in theirs, which is said.
     fn leave_autogroups(&mut self, targets: &[Target]) -> Result<(), HostError> {
         let setting = Path::new(setting::AUTOGROUP);
-        if self.settings.kind == Kind::Free || setting::read(setting).ok().as_deref() != Some("1") {
+        let is_left_alone = self.settings.kind == Kind::Free
+            && self
+                .settings
+                .baseline
+                .as_ref()
+                .is_none_or(|kind| *kind == Kind::Free);
+        if is_left_alone || setting::read(setting).ok().as_deref() != Some("1") {
             return Ok(());
         }
         self.changed.extend(Changed::to(&mut self.journal, setting, "0")?);

@@ -270,7 +270,7 @@ fn compressors(threads: usize) -> Result<Vec<String>, PointError> {
 }
 
 /// The `sidestep` command, which has the kernels.
-fn own_command() -> Result<PathBuf, PointError> {
+pub(super) fn own_command() -> Result<PathBuf, PointError> {
     let own = std::env::current_exe()
         .map_err(|error| PointError::Unavailable(format!("cannot find this program's file: {error}")))?;
     if own.file_name().is_none_or(|name| name != "sidestep") {
@@ -313,7 +313,8 @@ fn measurement(report: &Report) -> Result<Measurement, PointError> {
     Ok(Measurement::new(side(baseline), sidestep))
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
+/// An error and its causes on one line.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -9,6 +9,7 @@ mod policies;
 mod scale;
 pub mod scenario;
 mod threshold;
+mod watch;
 
 use crate::experiment::Experiment;
 
@@ -19,6 +20,7 @@ pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &threshold::Threshold,
     &scale::Scale,
     &host::Host,
+    &watch::Watch,
 ];
 
 /// The paper.

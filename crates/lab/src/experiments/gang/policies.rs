@@ -204,10 +204,13 @@ impl Experiment for Policies {
                 source: format!("{PAPER}, section 5"),
                 ours: format!("better in {above} of {compared}"),
                 verdict: verdict(2 * above > compared),
-                because: if losing.is_empty() {
-                    String::new()
-                } else {
-                    format!("not better: {}", losing.join(", "))
+                because: match losing.is_empty() {
+                    true => String::new(),
+                    false => format!(
+                        "not better: {}; short programs end before sets are found, and the walk with a factor stops at \
+                         a node whose two parts are no denser than it is, however dense their own parts are",
+                        losing.join(", ")
+                    ),
                 },
             },
         ]

@@ -31,14 +31,14 @@ pub struct Kind {
 
 /// The workloads.
 pub const KINDS: &[Kind] = &[
-    // As EP: no waiting, no sharing.
+    // As EP: no waiting, hardly any sharing (the sums at its end).
     Kind {
         name: "independent",
         phases: &[Phase::Compute {
             work_ns: 50 * MS,
             varies_permille: 50,
         }],
-        sharing: Sharing::Nothing,
+        sharing: Sharing::Everyone { regions: 1 },
         horizon_permille: 1000,
     },
     // As BT and SP: long work between barriers, everything shared alike.
@@ -147,14 +147,14 @@ pub fn inputs() -> Vec<Input> {
             .lasting(MS, 100_000 * MS)
             .about("how often sets are found anew")
             .source("Partial Coscheduling 4: every five seconds"),
-        Input::duration("housekeeping-period", 100 * MS)
+        Input::duration("housekeeping-period", 10 * MS)
             .lasting(MS, 100_000 * MS)
             .about("how often the guest's kernel works on each vCPU, also on idle ones")
             .source("chosen"),
         Input::duration("housekeeping-work", 100_000)
             .lasting(0, 100 * MS)
             .about("how long it then works")
-            .source("chosen"),
+            .source("chosen: a hundredth of a core for timers, kernel threads and daemons"),
         Input::integer("kernel-regions", 4)
             .between(0, 1000)
             .about("regions of the guest's kernel that its vCPUs share")

@@ -1,0 +1,449 @@
+//! `sidestep gang` as a user runs it: what it refuses, what it finds, and that it leaves nothing behind.
+//!
+//! Tests that change the host's scheduling or settings need root, and say so where they are skipped.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use sidestep_gang::scatter::scatter;
+use sidestep_gang_linux::process;
+use sidestep_gang_linux::scheduling::Scheduling;
+use sidestep_gang_linux::setting::{AUTOGROUP, NUMA_BALANCING};
+
+/// The kernel's settings belong to the host: one test at a time.
+static HOST: Mutex<()> = Mutex::new(());
+
+fn host() -> MutexGuard<'static, ()> {
+    HOST.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn sidestep(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sidestep"));
+    command.arg("gang").args(arguments);
+    command
+}
+
+fn output(arguments: &[&str]) -> Output {
+    sidestep(arguments).output().expect("the command starts")
+}
+
+fn error_of(arguments: &[&str]) -> String {
+    let output = output(arguments);
+    assert!(!output.status.success(), "{arguments:?} must fail");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn is_root(what: &str) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        eprintln!("skipped: {what} needs root");
+    }
+    is_root
+}
+
+/// A folder for one test's journals, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("sidestep-gang-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    fn text(&self) -> &str {
+        self.0.to_str().expect("a temporary folder's name is text")
+    }
+
+    fn is_empty(&self) -> bool {
+        fs::read_dir(&self.0).expect("the folder").next().is_none()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A workload that runs until the test ends.
+struct Running(Child);
+
+impl Running {
+    fn workload(arguments: &[&str]) -> Self {
+        let mut command = sidestep(&["workload"]);
+        command
+            .args(arguments)
+            .args(["--seconds", "600"])
+            .stdout(Stdio::null());
+        Self(command.spawn().expect("the workload starts"))
+    }
+
+    fn number(&self) -> i32 {
+        self.0.id() as i32
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How all threads of some processes are scheduled, and the kernel's settings.
+fn state(processes: &[i32]) -> (Vec<(i32, Scheduling)>, Vec<String>) {
+    let threads = processes.iter().flat_map(|&process| process::threads(process));
+    let scheduling = threads
+        .map(|thread| (thread, Scheduling::of(thread).expect("a living thread")))
+        .collect();
+    let settings = [NUMA_BALANCING, AUTOGROUP].map(|path| fs::read_to_string(path).unwrap_or_default());
+    (scheduling, settings.to_vec())
+}
+
+/// Waits until a workload has all its threads.
+fn wait_for_threads(process: i32, threads: usize) {
+    let began = Instant::now();
+    while process::threads(process).len() < threads {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "the workload has no {threads} threads"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_must_be_left_alone_is_refused() {
+    let folder = Folder::new("refused");
+    for command in ["run", "watch"] {
+        let refusal = error_of(&[command, "--state", folder.text(), "--pid", "1"]);
+        assert!(refusal.contains("process 1: is PID 1"), "{refusal}");
+        let missing = error_of(&[command, "--state", folder.text(), "--pid", "2147483647"]);
+        assert!(missing.contains("does not exist"), "{missing}");
+        let nothing = error_of(&[command, "--state", folder.text()]);
+        assert!(nothing.contains("expected --pid PID, or -- COMMAND"), "{nothing}");
+    }
+    let empty = error_of(&["run", "--state", folder.text(), "--", "true", "::"]);
+    assert!(empty.contains("an empty command"), "{empty}");
+    let missing = error_of(&[
+        "run",
+        "--state",
+        folder.text(),
+        "--sets",
+        "/nowhere/a.json",
+        "--",
+        "true",
+    ]);
+    assert!(missing.contains("cannot read /nowhere/a.json"), "{missing}");
+    let factor = error_of(&["run", "--factor", "-1", "--", "true"]);
+    assert!(factor.contains("positive decimal number"), "{factor}");
+    assert!(folder.is_empty(), "a refusal leaves no journal");
+}
+
+#[test]
+fn a_malformed_recording_is_named() {
+    let folder = Folder::new("malformed");
+    let path = folder.0.join("recording.json");
+    fs::write(&path, "{\"threads\": 3}").expect("a file");
+    let error = error_of(&["run", "--sets", path.to_str().expect("text"), "--", "true"]);
+    assert!(
+        error.contains("recording.json") && error.contains("expected a recording"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_commands_exit_code_is_passed_on_and_everything_put_back() {
+    if !is_root("scheduling by rank") {
+        return;
+    }
+    let _host = host();
+    let folder = Folder::new("exit");
+    let before = state(&[]);
+    let policies = ["full", "relaxed", "none"];
+    for policy in policies {
+        let arguments = [
+            "run",
+            "--state",
+            folder.text(),
+            "--policy",
+            policy,
+            "--",
+            "sh",
+            "-c",
+            "sleep 0.1; exit 7",
+        ];
+        assert_eq!(output(&arguments).status.code(), Some(7), "{policy}");
+    }
+    let failed = error_of(&[
+        "run",
+        "--state",
+        folder.text(),
+        "--policy",
+        "full",
+        "--",
+        "/nowhere/program",
+    ]);
+    assert!(failed.contains("cannot start `/nowhere/program`"), "{failed}");
+    assert_eq!(state(&[]), before);
+    assert!(folder.is_empty(), "the regular end leaves no journal");
+}
+
+#[test]
+fn a_killed_controller_leaves_nothing_behind_that_restore_does_not_undo() {
+    if !is_root("changing other threads' ranks") {
+        return;
+    }
+    let _host = host();
+    let folder = Folder::new("killed");
+    let programs = [
+        Running::workload(&["pairs", "--threads", "3"]),
+        Running::workload(&["pairs", "--threads", "2"]),
+    ];
+    let numbers = programs.each_ref().map(Running::number);
+    // A pattern has one thread that keeps the time.
+    wait_for_threads(numbers[0], 4);
+    wait_for_threads(numbers[1], 3);
+    let before = state(&numbers);
+    let texts = numbers.map(|number| number.to_string());
+    let (mut caught, mut restored) = (0, 0);
+    for round in 0..100_u64 {
+        let policy = ["full", "partial", "relaxed"][round as usize % 3];
+        let sets = if round % 2 == 0 { "auto" } else { "singles" };
+        let mut controller = sidestep(&[
+            "run",
+            "--state",
+            folder.text(),
+            "--policy",
+            policy,
+            "--sets",
+            sets,
+        ]);
+        controller
+            .args(["--slot", "3", "--pid", &texts[0], "--pid", &texts[1]])
+            .stderr(Stdio::null());
+        let mut controller = controller.spawn().expect("the controller starts");
+        std::thread::sleep(Duration::from_micros(scatter(&[round]) % 60_000));
+        controller.kill().expect("the controller can be killed");
+        controller.wait().expect("the controller has ended");
+        caught += usize::from(state(&numbers) != before);
+        // Every second time the next controller does it; at last restore.
+        if round % 2 == 1 || round == 99 {
+            let output = output(&["restore", "--state", folder.text()]);
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            restored += 1;
+            assert_eq!(state(&numbers), before, "round {round}");
+            assert!(folder.is_empty(), "round {round}: a journal is left");
+        }
+    }
+    eprintln!("killed 100 times, {caught} times with changes in force; {restored} restorations");
+    assert!(caught > 0, "the controller was never killed at work");
+}
+
+#[test]
+fn an_interrupted_controller_puts_everything_back_itself() {
+    if !is_root("changing other threads' ranks") {
+        return;
+    }
+    let _host = host();
+    let folder = Folder::new("interrupted");
+    let program = Running::workload(&["pairs", "--threads", "2"]);
+    wait_for_threads(program.number(), 3);
+    let before = state(&[program.number()]);
+    let mut controller = sidestep(&["run", "--state", folder.text(), "--policy", "full", "--pid"])
+        .arg(program.number().to_string())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the controller starts");
+    let began = Instant::now();
+    while state(&[program.number()]) == before && began.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&controller),
+        rustix::process::Signal::TERM,
+    )
+    .expect("the controller is alive");
+    assert!(controller.wait().expect("the controller ends").success());
+    assert_eq!(state(&[program.number()]), before);
+    assert!(folder.is_empty());
+}
+
+/// The most pages that a pair which shares nothing may seem to share, for each hundred of a pair that does.
+const STRAY_PERCENT: u64 = 25;
+
+#[test]
+fn known_sharing_is_found() {
+    if !is_root("page-fault events of the host") {
+        return;
+    }
+    if !Path::new(NUMA_BALANCING).exists() {
+        eprintln!("skipped: this kernel has no NUMA balancing, so pages do not fault again");
+        return;
+    }
+    let _host = host();
+    let folder = Folder::new("watch");
+    for (pattern, threads) in [("pairs", 4), ("ring", 8), ("all", 3), ("nobody", 2)] {
+        find(pattern, threads, &folder);
+    }
+    assert!(folder.is_empty());
+}
+
+/// Watches a pattern until what it shares has been seen, or the host gave it too little time for that.
+fn find(pattern: &str, threads: usize, folder: &Folder) {
+    let count = threads.to_string();
+    let mut watch = sidestep(&[
+        "watch",
+        "--state",
+        folder.text(),
+        "--interval",
+        "0.5",
+        "--seconds",
+        "25",
+        "--",
+    ])
+    .args([
+        env!("CARGO_BIN_EXE_sidestep"),
+        "gang",
+        "workload",
+        pattern,
+        "--pages",
+        "64",
+        "--seconds",
+        "60",
+    ])
+    .args(["--threads", &count])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::null())
+    .spawn()
+    .expect("the watch starts");
+    let lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
+    let kind = sidestep_gang_linux::workload::Pattern::ALL
+        .iter()
+        .find(|(name, _)| *name == pattern);
+    let kind = kind.expect("a pattern").1;
+    let pairs: Vec<(usize, usize)> = (0..threads)
+        .flat_map(|right| (0..right).map(move |left| (left, right)))
+        .collect();
+    let shares = |&(left, right): &(usize, usize)| kind.is_shared(left, right, threads);
+    let mut outcome = None;
+    let mut faults = 0;
+    for line in lines {
+        let line: serde_json::Value = serde_json::from_str(&line.expect("a line")).expect("JSON");
+        let matrix: Vec<Vec<u64>> = serde_json::from_value(line["matrix"].clone()).expect("a matrix");
+        faults = line["faults"].as_u64().expect("a count");
+        if matrix.len() < threads {
+            continue;
+        }
+        let least = pairs
+            .iter()
+            .filter(|pair| shares(pair))
+            .map(|&(left, right)| matrix[left][right])
+            .min();
+        let stray = pairs
+            .iter()
+            .filter(|pair| !shares(pair))
+            .map(|&(left, right)| matrix[left][right])
+            .max();
+        outcome = Some((least, stray.unwrap_or(0)));
+        let is_seen = least.map_or(faults > 64 * 2 * threads as u64, |least| least >= 8);
+        if is_seen {
+            break;
+        }
+    }
+    // The pipe is closed; the watch ends, and with it the workload.
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&watch),
+        rustix::process::Signal::TERM,
+    )
+    .expect("the watch is not collected yet");
+    watch.wait().expect("the watch ends");
+    match outcome {
+        Some((Some(least), stray)) if least >= 8 => {
+            assert!(
+                stray * 100 <= least * STRAY_PERCENT,
+                "{pattern}: {stray} between strangers, {least} between pairs"
+            );
+            eprintln!(
+                "{pattern} of {threads}: at least {least} between pairs, at most {stray} between strangers"
+            );
+        }
+        Some((None, stray)) => {
+            assert!(
+                stray <= faults / 20,
+                "{pattern}: {stray} events between strangers in {faults} faults"
+            );
+        }
+        _ => {
+            eprintln!("skipped: {pattern} of {threads} had too little time on this busy host to fault again")
+        }
+    }
+}
+
+#[test]
+fn a_recording_of_a_watch_serves_the_runner_and_the_laboratory() {
+    if !is_root("page-fault events of the host") || !Path::new(NUMA_BALANCING).exists() {
+        eprintln!("skipped: no recording without NUMA balancing and root");
+        return;
+    }
+    let _host = host();
+    let folder = Folder::new("recording");
+    let path = folder.0.join("recording.json");
+    let path = path.to_str().expect("text");
+    let program = env!("CARGO_BIN_EXE_sidestep");
+    let watched = output(&[
+        "watch",
+        "--state",
+        folder.text(),
+        "--save",
+        path,
+        "--",
+        program,
+        "gang",
+        "workload",
+        "pairs",
+        "--threads",
+        "2",
+        "--seconds",
+        "1",
+    ]);
+    assert!(
+        watched.status.success(),
+        "{}",
+        String::from_utf8_lossy(&watched.stderr)
+    );
+    let run = output(&[
+        "run",
+        "--state",
+        folder.text(),
+        "--sets",
+        path,
+        "--",
+        program,
+        "gang",
+        "workload",
+        "is",
+        "--runs",
+        "3",
+    ]);
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let setting = format!("matrix={path}");
+    let compared = Command::new(program)
+        .args(["compare", "gang.groups", "--no-cache", "--set", &setting])
+        .output()
+        .expect("the command starts");
+    assert!(
+        compared.status.success(),
+        "{}",
+        String::from_utf8_lossy(&compared.stderr)
+    );
+}
