@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::mapping::{Backing, Growth, Mapping, Protection};
 use super::window::{PAGE, page_ceiling};
-use super::{Heap, MAP_BASE, Memory, Need};
+use super::{Heap, MAP_BASE, Memory};
 use crate::host::{self, Errno};
 
 /// Grows towards higher addresses; an IA-64 addition to `mmap`'s flags.
@@ -597,15 +597,6 @@ impl Memory {
             }
             mappings.remove(range.clone());
             self.reclaim_hole(&mut mappings, &range)
-        })
-    }
-
-    /// Whether an access would be allowed, without growing a stack.
-    pub fn allows(&self, address: u64, need: Need) -> bool {
-        self.mappings().at(address).is_some_and(|(_, mapping)| {
-            (!need.read || mapping.protection.reads())
-                && (!need.write || mapping.protection.writes())
-                && (!need.execute || mapping.protection.executes())
         })
     }
 }

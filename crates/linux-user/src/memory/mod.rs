@@ -171,11 +171,6 @@ impl Memory {
         }
     }
 
-    /// The guest address of a host address within guest memory.
-    pub fn guest(&self, host: *const u8) -> Option<u64> {
-        self.windows.guest(host)
-    }
-
     /// The piece of memory that holds an address, if the access is allowed. Stacks grow here.
     pub fn view(&self, address: u64, need: Need) -> Result<View, Denial> {
         if let Some(view) = self.gate.view(address, need) {
