@@ -1,9 +1,9 @@
 //! Running instructions: decode once into cached blocks, then execute the blocks.
 //!
-//! - [`operation`](self::operation): a decoded instruction in the form the loop executes.
-//! - [`block`](self::block): runs of bundles decoded together, and the cache that finds them.
-//! - [`run`](self::run): the loop, and why it ends.
-//! - [`trace`](self::trace): the loop that shows every retired instruction to an observer.
+//! - `operation`: a decoded instruction in the form the loop executes.
+//! - `block`: runs of bundles decoded together, and the cache that finds them.
+//! - `run`: the loop, and why it ends.
+//! - `trace`: the loop that shows every retired instruction to an observer.
 
 mod block;
 mod operation;

@@ -2,7 +2,7 @@
 //!
 //! - [`register`]: the 82-bit register format and its classes; [`memory`]: its images in memory and general registers.
 //! - [`status`]: the FPSR; [`control`]: what an operation takes from it and what it reports back.
-//! - [`multiply_add`]: `fma` and everything written with it; [`integer`]: `xma`.
+//! - [`mod@multiply_add`]: `fma` and everything written with it; [`integer`]: `xma`.
 //! - [`compare`]: `fcmp`, `fclass`, minima and maxima; [`convert`]: integers; [`reciprocal`]: `frcpa`, `frsqrta`.
 //! - [`bits`]: merges, mixes, swaps and logic; [`parallel`]: all of it on pairs of singles.
 //!

@@ -6,7 +6,7 @@
 //! what the assisting software delivers: the exactly rounded result and the D flag.
 //!
 //! `fmpy`, `fnmpy` and `fnorm` name f0 as the addend, which is no addition of +0: the product alone is rounded and
-//! keeps its own sign of zero. They are [`multiply`].
+//! keeps its own sign of zero. They are [`multiply()`].
 //!
 //! Source: Itanium manual, volume 3, `fma`, `fms`, `fnma`; volume 1, figure 5-11 for the order of checks.
 
@@ -30,7 +30,7 @@ impl MultiplyAdd {
     }
 }
 
-/// `f1 = ±(f3 * f4) ± f2` with one rounding; `addend` is f2 and not the register f0 (see [`multiply`]).
+/// `f1 = ±(f3 * f4) ± f2` with one rounding; `addend` is f2 and not the register f0 (see [`multiply()`]).
 ///
 /// # Errors
 /// The fault, if an operand is invalid or denormal and that condition is not disabled.
@@ -48,10 +48,10 @@ pub fn multiply_add(
     multiply_add_integers(multiplicand, multiplier, addend, operation, control)
 }
 
-/// `f1 = ±f3 ± f2` with one rounding: [`multiply_add`] with f1 as the multiplier, as `fadd` and `fsub` are written.
+/// `f1 = ±f3 ± f2` with one rounding: [`multiply_add()`] with f1 as the multiplier, as `fadd` and `fsub` are written.
 ///
 /// # Errors
-/// As [`multiply_add`].
+/// As [`multiply_add()`].
 #[inline(always)]
 pub fn add(
     augend: FloatRegister,
@@ -65,7 +65,7 @@ pub fn add(
     multiply_add_integers(augend, FloatRegister::ONE, addend, operation, control)
 }
 
-/// [`multiply_add`] without the host.
+/// [`multiply_add()`] without the host.
 #[inline(never)]
 fn multiply_add_integers(
     multiplicand: FloatRegister,
@@ -99,7 +99,7 @@ fn multiply_add_integers(
 /// `f1 = ±(f3 * f4)` with one rounding: the family's members with f0 as the addend. `NegateAdd` negates the product.
 ///
 /// # Errors
-/// As [`multiply_add`].
+/// As [`multiply_add()`].
 #[inline(always)]
 pub fn multiply(
     multiplicand: FloatRegister,
@@ -113,7 +113,7 @@ pub fn multiply(
     multiply_integers(multiplicand, multiplier, operation, control)
 }
 
-/// [`multiply`] without the host.
+/// [`multiply()`] without the host.
 #[inline(never)]
 fn multiply_integers(
     multiplicand: FloatRegister,

@@ -95,7 +95,7 @@ pub fn multiply_add(
 /// `fpmpy`, `fpnmpy`: the family with f0 as f2.
 ///
 /// # Errors
-/// As [`multiply_add`].
+/// As [`multiply_add()`].
 pub fn multiply(
     f3: FloatRegister,
     f4: FloatRegister,

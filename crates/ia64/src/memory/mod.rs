@@ -1,8 +1,8 @@
 //! How the processor reaches guest memory.
 //!
 //! The environment describes guest memory as an [`AddressSpace`], which finds the host page behind a
-//! guest page. The processor keeps what it was told in a software TLB ([`tlb`]) and reads and writes
-//! through host pointers ([`access`]).
+//! guest page. The processor keeps what it was told in a software TLB (`tlb`) and reads and writes
+//! through host pointers (`access`).
 
 mod access;
 pub mod physical;
