@@ -61,6 +61,7 @@ impl Processor {
                 self.collect_reference(&fault);
             }
         }
+        self.suspend_fill(true);
         self.select_bank(0);
         let defaults = self.system.control[usize::from(control::DCR)];
         let mut status = self.status & KEPT;

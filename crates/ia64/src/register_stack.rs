@@ -16,7 +16,7 @@
 //! ```
 
 use crate::fault::Fault;
-use crate::processor::{Processor, Raised};
+use crate::processor::{Processor, Raised, pending};
 use crate::registers::frame::{FrameMarker, ROTATING_FLOATING, ROTATING_PREDICATES, STACKED_REGISTERS};
 use crate::registers::predicate;
 use crate::registers::status::rsc;
@@ -31,8 +31,12 @@ const COLLECTION_SLOT: u64 = 63;
 struct Fill {
     /// The frame's oldest registers, which memory must still provide.
     missing: u32,
+    /// The registers above those that memory holds as well.
+    clean: u32,
     /// BSPSTORE before the return: memory holds every NaT collection below it.
     limit: u64,
+    /// Whether an interruption handler runs now, with the frame as it is (RSE.CFLE is clear).
+    suspended: bool,
 }
 
 /// The registers of the callers' frames, and where the backing store stands.
@@ -259,9 +263,19 @@ impl Processor {
         filled
     }
 
-    /// Whether a fault interrupted the fill of the current frame.
+    /// Whether a fault interrupted the fill of the current frame, which goes on before the next instruction.
     pub fn is_frame_incomplete(&self) -> bool {
-        self.register_stack.fill.is_some()
+        self.register_stack.fill.is_some_and(|fill| !fill.suspended)
+    }
+
+    /// Leaves an incomplete frame as it is while an interruption handler runs, or goes on with it behind `rfi`.
+    pub(crate) fn suspend_fill(&mut self, suspended: bool) {
+        if let Some(fill) = &mut self.register_stack.fill {
+            fill.suspended = suspended;
+            if !suspended {
+                self.pending |= pending::FRAME_INCOMPLETE;
+            }
+        }
     }
 
     /// `alloc`: resizes the current frame, spilling where it grows beyond the physical registers.
@@ -314,7 +328,7 @@ impl Processor {
 
     /// Fills the registers that an incomplete frame still lacks.
     pub(crate) fn complete_frame(&mut self) -> Result<(), Raised> {
-        while let Some(fill) = self.register_stack.fill {
+        while let Some(fill) = self.register_stack.fill.filter(|fill| !fill.suspended) {
             let base = self.register_stack.backing_store;
             if fill.missing == 0 {
                 // The backing store now ends in an earlier collection, of which memory holds the rest.
@@ -335,6 +349,7 @@ impl Processor {
             self.general.set_with_nat(31 + fill.missing as u8, value, nat);
             self.register_stack.fill = Some(Fill {
                 missing: fill.missing - 1,
+                clean: fill.clean + 1,
                 ..fill
             });
             self.register_stack.fills += 1;
@@ -409,6 +424,11 @@ impl Processor {
         }
         stack.top = (stack.top + count as usize) % RING;
         stack.dirty += count;
+        if let Some(fill) = stack.fill.take() {
+            // The oldest registers of an incomplete frame stayed in memory, those above them are there as well.
+            stack.clean = fill.clean.min(stack.dirty - fill.missing.min(stack.dirty));
+            stack.dirty = stack.dirty.saturating_sub(fill.missing + fill.clean);
+        }
         stack.backing_store = above(stack.backing_store, count);
         stack.depth = stack.depth.wrapping_add(u64::from(count));
     }
@@ -438,7 +458,9 @@ impl Processor {
         if count > stack.dirty {
             stack.fill = Some(Fill {
                 missing,
+                clean: from_clean,
                 limit: store_pointer,
+                suspended: false,
             });
         }
         stack.dirty -= from_dirty;

@@ -93,11 +93,20 @@ impl Processor {
         let Some(interrupts) = self.interrupts() else {
             return run_until(self, end);
         };
+        // A guest whose handlers cannot be fetched takes interruptions for ever and retires nothing.
+        let mut interruptions_left = end - self.retired;
         loop {
             let timer = self.timer_deadline();
             match run_until(self, end.min(timer)) {
                 Exit::Fault(fault) if self.is_hypercall(&fault) => return Exit::Fault(fault),
-                Exit::Fault(fault) => self.take_interruption(fault),
+                Exit::Fault(_) if interruptions_left == 0 => return Exit::Limit,
+                Exit::Fault(fault) => {
+                    interruptions_left -= 1;
+                    self.take_interruption(fault);
+                    if self.wants_attention() {
+                        return Exit::Attention;
+                    }
+                }
                 Exit::Attention => {
                     if interrupts.take_signal() {
                         self.deliver_external_interrupt();

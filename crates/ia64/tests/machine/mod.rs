@@ -1,4 +1,7 @@
-//! A processor on a page of code and a page of data, for tests that run single instructions.
+//! A processor on a page of code and a page of data, for tests that run short programs of one instruction a
+//! bundle.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::sync::Arc;
 
@@ -11,9 +14,12 @@ pub const CODE: u64 = 0x1_0000;
 pub const DATA: u64 = 0x2_0000;
 
 const PAGE: usize = 4096;
-const NOPS: [&str; 3] = ["nop.m", "nop.f", "nop.i"];
-/// Template of memory, floating-point and integer slots with a stop behind them.
-const MFI_STOP: u8 = 0x0D;
+/// Template of memory, integer and branch slots with a stop behind them.
+const MIB_STOP: u8 = 0x11;
+/// Template of memory, floating-point and branch slots with a stop behind them.
+const MFB_STOP: u8 = 0x1d;
+/// Template of a memory slot and a long instruction with a stop behind them.
+const MLX_STOP: u8 = 0x05;
 
 #[repr(C, align(4096))]
 struct Page([u8; PAGE]);
@@ -59,7 +65,8 @@ pub struct Machine {
 }
 
 /// An instruction: mnemonic without hints, qualifying predicate, operand values as written. Of several forms the last
-/// one is meant: an immediate rather than a register, a floating-point register rather than a general one.
+/// one is meant (an immediate rather than a register, a floating-point register rather than a general one), unless
+/// the manual's name of the format follows the mnemonic.
 pub type Line<'a> = (&'a str, u8, &'a [i64]);
 
 impl Machine {
@@ -101,27 +108,30 @@ impl Machine {
     }
 }
 
-fn bundle((mnemonic, predicate, values): Line) -> Bundle {
+/// A bundle with one instruction in it, the other slots filled with `nop`s.
+pub fn bundle((mnemonic, predicate, values): Line) -> Bundle {
+    let (mnemonic, format) = mnemonic.split_once(' ').unwrap_or((mnemonic, ""));
     let form = Form::named(mnemonic)
-        .filter(|form| form.operands.len() == values.len())
+        .filter(|form| form.operands.len() == values.len() && (format.is_empty() || form.format == format))
         .last()
         .unwrap_or_else(|| panic!("no form {mnemonic} of {} operands", values.len()));
     let encoded = form
         .encode(predicate, values, &[])
         .unwrap_or_else(|error| panic!("{mnemonic}: {error}"));
-    let mut slots = NOPS.map(|nop| {
-        Form::named(nop)
+    let nop = |mnemonic| {
+        Form::named(mnemonic)
             .next()
             .unwrap()
             .encode(0, &[0], &[])
             .unwrap()
             .slot
-    });
-    let slot = match form.class {
-        UnitClass::M | UnitClass::A => 0,
-        UnitClass::F => 1,
-        class => panic!("{class:?} instructions have no slot here"),
     };
-    slots[slot] = encoded.slot;
-    Bundle::new(Template::new(MFI_STOP), slots)
+    let (template, slots) = match form.class {
+        UnitClass::M | UnitClass::A => (MIB_STOP, [encoded.slot, nop("nop.i"), nop("nop.b")]),
+        UnitClass::I => (MIB_STOP, [nop("nop.m"), encoded.slot, nop("nop.b")]),
+        UnitClass::B => (MIB_STOP, [nop("nop.m"), nop("nop.i"), encoded.slot]),
+        UnitClass::F => (MFB_STOP, [nop("nop.m"), encoded.slot, nop("nop.b")]),
+        UnitClass::LX => (MLX_STOP, [nop("nop.m"), encoded.long, encoded.slot]),
+    };
+    Bundle::new(Template::new(template), slots)
 }

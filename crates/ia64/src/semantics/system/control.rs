@@ -191,6 +191,7 @@ fn return_from_interruption(processor: &mut Processor, _: &MicroOperation) -> St
     processor.select_bank(u8::from(status & psr::BN != 0));
     processor.change_status(status & !psr::RI);
     processor.pending |= pending::CODE_PAGE;
+    processor.suspend_fill(false);
     if function & IFS_VALID != 0 {
         let marker = FrameMarker::from_bits(function);
         if let Err(Raised) = processor.return_frame(marker, marker.size) {
