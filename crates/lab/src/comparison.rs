@@ -6,7 +6,7 @@ use crate::experiment::{About, Better, Metric, Point, PointError};
 use crate::input::{Input, Inputs};
 use crate::measurement::Measurement;
 use crate::number::Number;
-use crate::paper::{Finding, Quantity, Stated, Verdict};
+use crate::paper::{Expected, Finding, Quantity, Stated, Verdict};
 use crate::report::table;
 use crate::statistics::Median;
 
@@ -161,12 +161,57 @@ impl Row {
         self.stated.iter().find(|stated| stated.quantity == quantity)
     }
 
+    /// Whether ours agrees with one statement; `None` without a number of ours. Of a repeated point the median must lie within a
+    /// value's tolerance; a bound is broken only if the whole interval lies beyond it.
+    pub fn judge(&self, stated: &Stated) -> Option<Verdict> {
+        let median = self.spread.and_then(|spread| spread.of(stated.quantity));
+        let ours = match (stated.expected, median) {
+            (Expected::AtLeast(_), Some(median)) => median.high,
+            (Expected::AtMost(_), Some(median)) => median.low,
+            _ => self.quantity(stated.quantity)?,
+        };
+        Some(stated.judge(ours))
+    }
+
     /// Whether ours agrees with all that the paper states of this point.
     pub fn verdict(&self) -> Verdict {
-        self.stated
-            .iter()
-            .filter_map(|stated| Some(stated.judge(self.quantity(stated.quantity)?)))
+        (self.stated.iter())
+            .filter_map(|stated| self.judge(stated))
             .max()
             .unwrap_or(Verdict::NotStated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::Side;
+    use crate::statistics::median;
+
+    fn row(ratios: [i32; 3], stated: Stated) -> Row {
+        let ratio = median(&ratios.map(|tenths| Number::ratio(tenths, 10)));
+        let spread = Spread {
+            repetitions: 3,
+            baseline: None,
+            sidestep: None,
+            ratio,
+        };
+        Row {
+            point: Point::new(),
+            result: Ok(Measurement::new(Side::absent(), Side::absent())),
+            stated: vec![stated],
+            metric: Metric::lower("time", "ns"),
+            spread: Some(spread),
+        }
+    }
+
+    #[test]
+    fn a_bound_is_broken_only_by_the_whole_interval() {
+        let at_most = || Stated::at_most(Quantity::Ratio, 2, "");
+        assert_eq!(row([19, 21, 22], at_most()).verdict(), Verdict::Holds);
+        assert_eq!(row([21, 22, 23], at_most()).verdict(), Verdict::Differs);
+        let at_least = || Stated::at_least(Quantity::Ratio, 2, "");
+        assert_eq!(row([17, 18, 21], at_least()).verdict(), Verdict::Holds);
+        assert_eq!(row([17, 18, 19], at_least()).verdict(), Verdict::Differs);
     }
 }

@@ -240,7 +240,7 @@ fn statement<'a>(row: &Row, stated: &'a Stated) -> Statement<'a> {
             Expected::AtLeast(_) | Expected::AtMost(_) => None,
         },
         difference: ours.and_then(|ours| stated.difference(ours)).map(number),
-        verdict: ours.map_or(Verdict::NotStated, |ours| stated.judge(ours)),
+        verdict: row.judge(stated).unwrap_or(Verdict::NotStated),
         source: &stated.source,
     }
 }

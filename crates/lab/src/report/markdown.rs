@@ -59,9 +59,7 @@ fn lines(comparison: &Comparison) -> Vec<[String; 3]> {
         .collect();
     if stated.len() > LISTED_POINTS {
         let holding = (stated.iter())
-            .filter(|(row, stated)| {
-                row.quantity(stated.quantity).map(|ours| stated.judge(ours)) == Some(Verdict::Holds)
-            })
+            .filter(|(row, stated)| row.judge(stated) == Some(Verdict::Holds))
             .count();
         let ours = format!("{holding} of {} within the stated tolerance", stated.len());
         let verdict = if holding == stated.len() {
@@ -69,12 +67,16 @@ fn lines(comparison: &Comparison) -> Vec<[String; 3]> {
         } else {
             "differs"
         };
-        lines.push([format!("{} values", stated.len()), ours, verdict.to_owned()]);
+        lines.push([
+            format!("{} stated values", stated.len()),
+            ours,
+            verdict.to_owned(),
+        ]);
         return lines;
     }
     for (row, stated) in stated {
         let ours = row.quantity(stated.quantity);
-        let verdict = ours.map_or(Verdict::NotStated, |ours| stated.judge(ours));
+        let verdict = row.judge(stated).unwrap_or(Verdict::NotStated);
         lines.push([
             format!(
                 "{}: {} {} ({})",

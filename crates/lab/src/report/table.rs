@@ -20,10 +20,6 @@ fn comparison(comparison: &Comparison, width: usize) -> String {
         Better::Lower => "lower is better",
         Better::Higher => "higher is better",
     };
-    let unit = match about.metric.unit {
-        "" => String::new(),
-        unit => format!(" in {unit}"),
-    };
     let mut text = String::new();
     let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string");
     line(format!("{}: {}", about.name, about.question));
@@ -37,8 +33,8 @@ fn comparison(comparison: &Comparison, width: usize) -> String {
         }
     }
     line(format!(
-        "  metric    {}{unit}, {better}; {}",
-        about.metric.name,
+        "  metric    {}, {better}; {}",
+        words::metric(about),
         words::nature(comparison)
     ));
     line(String::new());

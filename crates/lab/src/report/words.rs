@@ -1,7 +1,7 @@
 //! How numbers, statements and commands are worded, alike in every format that people read.
 
 use crate::comparison::{Comparison, Row};
-use crate::experiment::Nature;
+use crate::experiment::{About, Nature};
 use crate::number::Number;
 use crate::paper::{Expected, Quantity, Stated, Verdict};
 
@@ -38,6 +38,15 @@ pub(super) fn percent(share: Number) -> String {
         Some(digits) => format!("−{digits}%"),
         None if text == "0" => "0%".to_owned(),
         None => format!("+{text}%"),
+    }
+}
+
+/// A metric with its unit, unless its name already says it.
+pub(super) fn metric(about: &About) -> String {
+    let (name, unit) = (about.metric.name, about.metric.unit);
+    match unit.is_empty() || name.split(' ').any(|word| word == unit) {
+        true => name.to_owned(),
+        false => format!("{name} in {unit}"),
     }
 }
 

@@ -94,7 +94,7 @@ fn experiment(comparison: &Comparison) -> Markup {
                 dt.baseline { "Baseline" } dd { (about.baseline) }
                 dt.sidestep { "Sidestep" } dd { (about.sidestep) }
                 dt { "Metric" }
-                dd { (about.metric.name) @if !about.metric.unit.is_empty() { " in " (about.metric.unit) } ", " (better) }
+                dd { (words::metric(about)) ", " (better) }
                 dt { "Numbers" } dd { (words::nature(comparison)) }
             }
             p.setting { (prose(about.setting)) }
@@ -138,7 +138,7 @@ fn class(verdict: Verdict) -> &'static str {
 }
 
 /// Text in which what stands between backquotes is code.
-fn prose(text: &str) -> Markup {
+pub(super) fn prose(text: &str) -> Markup {
     html! {
         @for (index, part) in text.split('`').enumerate() {
             @if index % 2 == 1 { code { (part) } } @else { (part) }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::class;
+use super::{class, prose};
 use crate::comparison::{Comparison, Row};
 use crate::experiment::PointError;
 use crate::input::{Input, Value};
@@ -147,10 +147,10 @@ pub(super) fn inputs(comparison: &Comparison) -> Markup {
                         tr {
                             td { code { (input.key) } }
                             td { (shown(value, input)) }
-                            td { (input.about) }
+                            td { (prose(input.about)) }
                             td {
                                 @if *value != input.default { (shown(&input.default, input)) "; " }
-                                (input.source)
+                                (prose(input.source))
                             }
                         }
                     }

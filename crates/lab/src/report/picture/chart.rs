@@ -98,7 +98,7 @@ fn draw_one(rows: &[&Row], figure: &Figure, title: &str) -> Option<Markup> {
             @if figure.bars { (plot.bars(index, series)) } @else { (plot.line(series)) }
         }
     };
-    Some(picture(title, WIDTH, plot.bottom + AXIS_HEIGHT, content))
+    Some(picture(title, WIDTH, plot.bottom + plot.axis_height(), content))
 }
 
 fn horizontal(all: &[Series], figure: &Figure) -> Scale {
@@ -198,6 +198,19 @@ impl Plot<'_> {
         (self.right - self.left) / self.horizontal.ticks.len().max(1) as f64
     }
 
+    /// Names that would run into each other are drawn slanting.
+    fn slanting(&self) -> bool {
+        (self.horizontal.ticks.iter()).any(|(_, name)| text_width(name) > self.share() + 2.0)
+    }
+
+    /// How much room the horizontal axis needs.
+    fn axis_height(&self) -> f64 {
+        match self.slanting() {
+            true => AXIS_HEIGHT + 18.0,
+            false => AXIS_HEIGHT,
+        }
+    }
+
     /// Where a mark stands along the horizontal axis.
     fn x_of(&self, mark: &Mark) -> Option<f64> {
         let share = number(&mark.x, self.figure)
@@ -217,8 +230,7 @@ impl Plot<'_> {
             Measure::Ratio if self.figure.y_unit.is_empty() => format!("{} (×)", self.figure.y_label),
             _ => with_unit(self.figure.y_label, self.figure.y_unit),
         };
-        // Names that would run into each other are drawn slanting.
-        let slanting = (self.horizontal.ticks.iter()).any(|(_, name)| text_width(name) > self.share() + 2.0);
+        let slanting = self.slanting();
         html! {
             g class="y-axis" {
                 @for (position, name) in &self.vertical.ticks {
@@ -243,7 +255,7 @@ impl Plot<'_> {
                         text class="minor" x=(Length(x)) y=(Length(self.bottom + 18.0)) text-anchor="middle" { (name) }
                     }
                 }
-                text class="axis-label" x=(Length((self.left + self.right) / 2.0)) y=(Length(self.bottom + 40.0))
+                text class="axis-label" x=(Length((self.left + self.right) / 2.0)) y=(Length(self.bottom + self.axis_height() - 8.0))
                     text-anchor="middle" { (with_unit(self.figure.x.label, self.figure.x.unit)) }
             }
         }
