@@ -1,11 +1,12 @@
 //! What a running thread can do.
 //!
-//! A body gets a [`Context`] and its data, does its work, and ends. What it wants to happen next it says by continuing: nothing
-//! here blocks. Where something is full the context says so at once and hands the value back, because a zero-wait
-//! thread cannot wait for room: it drops the value, answers with an error, or continues to itself.
+//! A body gets a [`Context`] and its data, does its work, and ends. What it wants to happen next it says by
+//! continuing: nothing here blocks. Where something is full the context says so at once and hands the value
+//! back, because a zero-wait thread cannot wait for room: it drops the value, answers with an error, or
+//! continues to itself.
 //!
-//! There is always room for one continuation that a thread makes to an unbound thread, so a thread that ends by
-//! continuing once never meets a full queue.
+//! There is always room for one continuation that a thread makes to an unbound thread, so a thread that ends
+//! by continuing once never meets a full queue.
 
 use crate::continuation::{ANYWHERE, Continuation, Kind};
 use crate::device::{Buffer, BufferGuard, BufferPool, Completion, Operation};
@@ -211,8 +212,9 @@ impl Context<'_> {
     /// Continues to a thread, which will start with `value`.
     ///
     /// # Panics
-    /// If the queue is full; the panic is contained and reported like any of a thread. A thread that continues more than once and can do
-    /// something about a full queue uses [`try_continue_to`](Self::try_continue_to).
+    /// If the queue is full; the panic is contained and reported like any of a thread. A thread that
+    /// continues more than once and can do something about a full queue uses
+    /// [`try_continue_to`](Self::try_continue_to).
     #[inline]
     pub fn continue_to<T: Payload>(&mut self, edge: Edge<T>, value: T) {
         self.check_origin(edge.from);
@@ -270,7 +272,8 @@ impl Context<'_> {
     /// All others that are ready go first. There is room for one retry in each run.
     ///
     /// # Panics
-    /// If `edge` does not lead from the running thread to itself, or if it is the second retry of this run and the queue is full.
+    /// If `edge` does not lead from the running thread to itself, or if it is the second retry of this run
+    /// and the queue is full.
     #[inline]
     pub fn retry<T: Payload>(&mut self, edge: Edge<T>, value: T) {
         self.check_origin(edge.from);
@@ -319,8 +322,8 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Starts a gate whose lock has been taken. That must not fail: if the core that the gate is bound to has no room,
-    /// the continuation waits here and is sent on later.
+    /// Starts a gate whose lock has been taken. That must not fail: if the core that the gate is bound to has
+    /// no room, the continuation waits here and is sent on later.
     #[inline]
     fn start_gate(&mut self, to: u32, place: u16, words: Words) {
         if !self.is_here(place) && self.issue(to, place, words, Kind::Start).is_ok() {
@@ -352,7 +355,8 @@ impl Context<'_> {
         self.counters.issued += 1;
     }
 
-    /// Keeps the running gate taken beyond the end of its body, until a thread [`release`](Self::release)s it.
+    /// Keeps the running gate taken beyond the end of its body, until a thread [`release`](Self::release)s
+    /// it.
     ///
     /// # Panics
     /// If the running thread is not a gate, or holds already.
@@ -488,7 +492,8 @@ impl Context<'_> {
             .lock(buffer)
     }
 
-    /// The time now: when this thread runs, and in virtual time what it has [`spent`](Self::spend) in addition.
+    /// The time now: when this thread runs, and in virtual time what it has [`spent`](Self::spend) in
+    /// addition.
     pub fn now(&self) -> Time {
         match self.clockwork {
             Clockwork::Virtual { now } => now,
@@ -496,8 +501,8 @@ impl Context<'_> {
         }
     }
 
-    /// In virtual time: says that the thread's work up to here took `ticks` more. On cores the work itself takes time,
-    /// and this does nothing.
+    /// In virtual time: says that the thread's work up to here took `ticks` more. On cores the work itself
+    /// takes time, and this does nothing.
     pub fn spend(&mut self, ticks: u64) {
         if let Clockwork::Virtual { now } = &mut self.clockwork {
             *now = *now + ticks;

@@ -6,7 +6,8 @@ use crate::payload::Words;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Continuation {
     pub(crate) words: Words,
-    /// In virtual time: when it is due. On cores: when it was issued, in clock ticks, or 0 if it is not sampled.
+    /// In virtual time: when it is due. On cores: when it was issued, in clock ticks, or 0 if it is not
+    /// sampled.
     pub(crate) stamp: u64,
     /// Index of the thread it is for.
     pub(crate) thread: u32,
@@ -26,19 +27,20 @@ pub(crate) enum Kind {
     Retry,
     /// Starts the thread because a device or a timer says so.
     Event,
-    /// Decrements a join's counter and starts the join's thread if that was the last (virtual time only: on cores
-    /// the counter is decremented when the continuation is issued).
+    /// Decrements a join's counter and starts the join's thread if that was the last (virtual time only: on
+    /// cores the counter is decremented when the continuation is issued).
     Signal,
-    /// The time of a gate's thread is over, so that its next entry may start (virtual time only); the first word says
-    /// whether it panicked.
+    /// The time of a gate's thread is over, so that its next entry may start (virtual time only); the first
+    /// word says whether it panicked.
     Finish,
 }
 
 impl Continuation {
     /// Thread, place and kind in one word.
     ///
-    /// A core's own queue keeps continuations as words: what was stored a few cycles ago is read back in the same pieces, which
-    /// the processor can forward; wider copies of narrower stores would wait for the cache.
+    /// A core's own queue keeps continuations as words: what was stored a few cycles ago is read back in the
+    /// same pieces, which the processor can forward; wider copies of narrower stores would wait for the
+    /// cache.
     #[inline]
     pub(crate) fn header(&self) -> u64 {
         u64::from(self.thread) | u64::from(self.place) << 32 | (self.kind as u64) << 48

@@ -1,6 +1,8 @@
-//! Histograms of durations: logarithmic, eight buckets to a power of two, so an answer is at most an eighth too large.
+//! Histograms of durations: logarithmic, eight buckets to a power of two, so an answer is at most an eighth
+//! too large.
 //!
-//! [`Histogram`] is a plain value; the live one that cores record into and anyone may read meanwhile is `Live`.
+//! [`Histogram`] is a plain value; the live one that cores record into and anyone may read meanwhile is
+//! `Live`.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -90,7 +92,8 @@ impl Histogram {
         self.greatest
     }
 
-    /// A value that `per_mille` thousandths of the values do not exceed, at most an eighth above the true one; 0 if there is no value.
+    /// A value that `per_mille` thousandths of the values do not exceed, at most an eighth above the true
+    /// one; 0 if there is no value.
     pub fn quantile(&self, per_mille: u64) -> u64 {
         let rank = (u128::from(self.count) * u128::from(per_mille.min(1000)))
             .div_ceil(1000)
@@ -155,7 +158,8 @@ impl Live {
 
     /// What was recorded until about now, each value multiplied by `scale.0 / scale.1`.
     ///
-    /// Recorded values in clock ticks become nanoseconds here rather than on the hot path; a bucket moves as a whole.
+    /// Recorded values in clock ticks become nanoseconds here rather than on the hot path; a bucket moves as
+    /// a whole.
     pub(crate) fn read(&self, scale: (u64, u64)) -> Histogram {
         let scaled =
             |value: u64| (u128::from(value) * u128::from(scale.0) / u128::from(scale.1.max(1))) as u64;

@@ -1,12 +1,13 @@
 //! Joins: threads that start when their synchronisation counter reaches zero.
 //!
 //! Each *activation* of a join has a counter and four data words. A continuation to an activation may store
-//! or add a word, and decrements the counter; the one that brings it to zero takes the words along as the thread's
-//! data. At that moment the activation is free again, so data never waits for the thread to run.
+//! or add a word, and decrements the counter; the one that brings it to zero takes the words along as the
+//! thread's data. At that moment the activation is free again, so data never waits for the thread to run.
 //!
-//! An activation made at run time serves once. One made when the graph is built lives as long as the program: its counter
-//! is set back to its predefined value each time it fires; its continuations of one round must happen before those of the next
-//! (they do when the round's thread starts the next), or a round may carry the other's words.
+//! An activation made at run time serves once. One made when the graph is built lives as long as the program:
+//! its counter is set back to its predefined value each time it fires; its continuations of one round must
+//! happen before those of the next (they do when the round's thread starts the next), or a round may carry
+//! the other's words.
 
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -41,8 +42,8 @@ impl<T> Activation<T> {
 
     /// The activation that [`into_word`](Self::into_word) made this word from.
     ///
-    /// Any other word gives an activation that does not exist or is not meant; signalling it is a contained panic or
-    /// a wrong count, never undefined behaviour.
+    /// Any other word gives an activation that does not exist or is not meant; signalling it is a contained
+    /// panic or a wrong count, never undefined behaviour.
     pub fn from_word(word: u64) -> Self {
         Self::new(word as u32, (word >> 32) as u32)
     }
@@ -87,7 +88,8 @@ pub enum Bring {
 }
 
 impl Bring {
-    /// As words of a continuation that carries a signal as an event; the inverse of [`from_words`](Self::from_words).
+    /// As words of a continuation that carries a signal as an event; the inverse of
+    /// [`from_words`](Self::from_words).
     pub(crate) fn into_words(self, activation: u64) -> Words {
         match self {
             Bring::Nothing => [activation, 0, 0, 0],
@@ -216,7 +218,8 @@ impl JoinTable {
         self.exhausted.load(Relaxed)
     }
 
-    /// The counters of the activations that some, but not all, continuations have reached or that were made and not yet fired.
+    /// The counters of the activations that some, but not all, continuations have reached or that were made
+    /// and not yet fired.
     pub fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
         self.frames.iter().filter_map(|frame| {
             let counter = frame.state.load(Relaxed) as u32;

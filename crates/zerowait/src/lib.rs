@@ -1,20 +1,23 @@
 //! Zero-wait threads: they run to completion once started, start by *continuation*, and never wait.
 //!
-//! The model is that of CEFOS (Kusakabe, Taniguchi, Amamiya: "A Study of a Continuation-based Fine-grain Multithreaded
-//! Operating System CEFOS", sections 1, 2 and 4), on ordinary processors instead of a chip made for it:
+//! The model is that of CEFOS (Kusakabe, Taniguchi, Amamiya: "A Study of a Continuation-based Fine-grain
+//! Multithreaded Operating System CEFOS", sections 1, 2 and 4), on ordinary processors instead of a chip made
+//! for it:
 //!
-//! * A [thread](Graph::declare) starts when somebody continues to it, with data, or when the synchronisation counter of a
-//!   [join](Graph::declare_join) reaches zero. It runs to its end and continues to others on the way.
-//! * It continues only along [edges](Graph::edge) that were drawn when the program was built, and that the threads'
-//!   [modes](Mode) permit.
+//! * A [thread](Graph::declare) starts when somebody continues to it, with data, or when the synchronisation
+//!   counter of a [join](Graph::declare_join) reaches zero. It runs to its end and continues to others on the
+//!   way.
+//! * It continues only along [edges](Graph::edge) that were drawn when the program was built, and that the
+//!   threads' [modes](Mode) permit.
 //! * A [gate](Graph::declare_gate) is a thread that never runs twice at once. Who finds it taken tries again
 //!   (lock-or-retry) or waits in its software queue; a full queue pushes back.
 //! * An event from a [device](device) is a continuation, never an interrupt.
 //!
-//! A [`Program`] runs unchanged on [pinned cores](cores) in real time and in [deterministic virtual time](virtual_time).
+//! A [`Program`] runs unchanged on [pinned cores](cores) in real time and in [deterministic virtual
+//! time](virtual_time).
 //!
-//! Limits: a continuation carries four words; every queue is bounded and says so when it is full; a thread that loops for ever blocks its
-//! core, because nothing interrupts it.
+//! Limits: a continuation carries four words; every queue is bounded and says so when it is full; a thread
+//! that loops for ever blocks its core, because nothing interrupts it.
 
 mod context;
 mod continuation;

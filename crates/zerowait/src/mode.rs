@@ -18,9 +18,9 @@ pub enum Mode {
 /// Whether the mode of the row may continue to the mode of the column.
 ///
 /// The paper's text forbids exactly one arrow, from user to kernel, and names the two that make a system call
-/// (user to kernel interface, kernel interface to kernel) and the one that answers it (kernel to user: the handler
-/// thread continues to the receiver thread). The kernel interface may answer the user itself, which a refused
-/// call needs, and the kernel may enter through its own interface.
+/// (user to kernel interface, kernel interface to kernel) and the one that answers it (kernel to user: the
+/// handler thread continues to the receiver thread). The kernel interface may answer the user itself, which a
+/// refused call needs, and the kernel may enter through its own interface.
 const MAY_CONTINUE: [[bool; 3]; 3] = [
     //                       user  interface kernel
     /* user             */ [true, true, false],

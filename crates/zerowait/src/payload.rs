@@ -1,8 +1,8 @@
 //! The data that travels with a continuation.
 //!
-//! A continuation carries four machine words and no pointer to anything it would have to free, so that it can lie
-//! in a queue, be handed to another core, or be left over at shutdown without a destructor. What is larger
-//! lives in a gate's state or in a device [buffer](crate::device::Buffer), and its index travels.
+//! A continuation carries four machine words and no pointer to anything it would have to free, so that it can
+//! lie in a queue, be handed to another core, or be left over at shutdown without a destructor. What is
+//! larger lives in a gate's state or in a device [buffer](crate::device::Buffer), and its index travels.
 
 /// The words that one continuation carries.
 pub type Words = [u64; WORDS];
@@ -12,8 +12,8 @@ pub const WORDS: usize = 4;
 
 /// A value that fits a continuation's words.
 ///
-/// `from_words(v.into_words())` must give back `v`. A join builds its value from words that different
-/// threads delivered, so `from_words` may be handed words that no single `into_words` made and must not panic.
+/// `from_words(v.into_words())` must give back `v`. A join builds its value from words that different threads
+/// delivered, so `from_words` may be handed words that no single `into_words` made and must not panic.
 pub trait Payload: Sized {
     /// The value as words; those it does not need are zero.
     fn into_words(self) -> Words;

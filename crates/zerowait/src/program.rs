@@ -11,7 +11,8 @@ use crate::join::JoinTable;
 use crate::mode::Mode;
 use crate::payload::Words;
 
-/// The body of a thread that may run several times at once. The words are arguments of their own so that they stay in registers.
+/// The body of a thread that may run several times at once. The words are arguments of their own so that they
+/// stay in registers.
 pub(crate) type SharedBody = Box<dyn Fn(&mut Context<'_>, u64, u64, u64, u64) + Send + Sync>;
 
 /// A program of zero-wait threads; an executor takes it over and runs it.
@@ -97,8 +98,9 @@ impl Program {
 
     /// Runs the thread that `continuation` is for, to its end.
     ///
-    /// On cores a gate serves what waits at it in the same go, up to the context's batch; then it continues to itself, so that
-    /// others have their turn. In virtual time a gate stays taken until its time is over, and the executor passes it on.
+    /// On cores a gate serves what waits at it in the same go, up to the context's batch; then it continues
+    /// to itself, so that others have their turn. In virtual time a gate stays taken until its time is over,
+    /// and the executor passes it on.
     #[inline]
     pub(crate) fn run(&self, context: &mut Context<'_>, continuation: &Continuation) {
         match &self.threads[continuation.thread as usize].body {

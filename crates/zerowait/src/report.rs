@@ -1,5 +1,5 @@
-//! What an executor reports: who ran how often and how long, what waits where, what was pushed back, what panicked, and what was
-//! left over at shutdown.
+//! What an executor reports: who ran how often and how long, what waits where, what was pushed back, what
+//! panicked, and what was left over at shutdown.
 
 use std::any::Any;
 use std::fmt;
@@ -46,7 +46,8 @@ pub struct ThreadReport {
     pub runs: u64,
     /// How long it ran, in ticks. On cores of a sample of the runs.
     pub ran: Histogram,
-    /// How long it waited from being continued to until it started, in ticks. On cores of a sample of the runs.
+    /// How long it waited from being continued to until it started, in ticks. On cores of a sample of the
+    /// runs.
     pub waited: Histogram,
 }
 

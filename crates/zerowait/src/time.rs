@@ -5,8 +5,8 @@ use std::ops::{Add, Sub};
 
 /// A moment, in ticks since the executor started.
 ///
-/// In virtual time a tick is whatever unit the program means (a cycle, a nanosecond); on cores it is a nanosecond.
-/// Durations are plain `u64` ticks.
+/// In virtual time a tick is whatever unit the program means (a cycle, a nanosecond); on cores it is a
+/// nanosecond. Durations are plain `u64` ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 

@@ -403,8 +403,8 @@ fn a_core_with_a_bound_thread_does_not_leave_and_a_missing_core_is_named() {
     }
 }
 
-/// Everything at once, for as long as the environment says: callers at gates of both kinds, joins, timers, panics, and cores that
-/// come and go. What was started must have been answered, exactly.
+/// Everything at once, for as long as the environment says: callers at gates of both kinds, joins, timers,
+/// panics, and cores that come and go. What was started must have been answered, exactly.
 #[test]
 fn stress() {
     let seconds = std::env::var("SIDESTEP_STRESS_SECONDS").ok().map(|text| {
@@ -508,7 +508,8 @@ fn stress() {
     std::panic::set_hook(Box::new(|_| {}));
     let (mut sent, mut sum, mut extra) = (0, 0, None);
     for round in 1u64.. {
-        // Callers at a taken gate cost each other turns, n of them n * n: a few hundred at a time are stress enough.
+        // Callers at a taken gate cost each other turns, n of them n * n: a few hundred at a time are stress
+        // enough.
         while sent - answered.0.load(Ordering::Relaxed) > 200 {
             std::thread::sleep(Duration::from_micros(50));
         }

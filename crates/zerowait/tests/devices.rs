@@ -234,7 +234,8 @@ fn a_file_is_written_read_back_and_errors_come_as_results() {
                     .unwrap();
                 }
                 _ => {
-                    // Another test may have been given the number meanwhile, so only that it answers is certain.
+                    // Another test may have been given the number meanwhile, so only that it answers is
+                    // certain.
                     cx.return_buffer(completion.buffer.unwrap());
                 }
             }
@@ -336,7 +337,8 @@ fn a_full_device_pushes_back_and_a_leaving_core_cancels() {
             std::thread::yield_now();
         }
         assert_eq!(*refused.lock().unwrap(), [Reason::DeviceFull; 6], "{devices:?}");
-        // Whichever core took the flood, its operations end as cancelled, and the other core runs the completions.
+        // Whichever core took the flood, its operations end as cancelled, and the other core runs the
+        // completions.
         for core in [0, 1] {
             cores.leave(core).unwrap();
             if core == 0 {

@@ -84,7 +84,8 @@ fn call(gate: &GateLock, inside: &AtomicUsize, served: &AtomicUsize, word: u64) 
     }
 }
 
-/// All interleavings of two callers; of three, those with at most three preemptions, which is where bugs are and still ends.
+/// All interleavings of two callers; of three, those with at most three preemptions, which is where bugs are
+/// and still ends.
 fn gate_with_callers(capacity: Option<usize>, callers: u64) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = (callers > 2).then_some(3);

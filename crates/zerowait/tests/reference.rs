@@ -1,4 +1,5 @@
-//! Random programs on both executors against the reference interpreter: no continuation is lost, none runs twice.
+//! Random programs on both executors against the reference interpreter: no continuation is lost, none runs
+//! twice.
 
 mod random;
 

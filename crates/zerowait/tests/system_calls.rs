@@ -1,5 +1,5 @@
-//! The structure of figure 4 of the CEFOS paper, on both executors: senders, gate, system call, semaphore, device, handler,
-//! receivers.
+//! The structure of figure 4 of the CEFOS paper, on both executors: senders, gate, system call, semaphore,
+//! device, handler, receivers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

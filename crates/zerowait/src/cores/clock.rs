@@ -1,6 +1,8 @@
-//! The clock of the cores: the processor's time-stamp counter where it runs at one rate, else the system's clock.
+//! The clock of the cores: the processor's time-stamp counter where it runs at one rate, else the system's
+//! clock.
 //!
-//! A tick is whatever is cheap to read; [`Clock::time`] turns ticks into nanoseconds since the executor started.
+//! A tick is whatever is cheap to read; [`Clock::time`] turns ticks into nanoseconds since the executor
+//! started.
 
 use std::time::{Duration, Instant};
 

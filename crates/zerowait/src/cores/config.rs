@@ -13,7 +13,8 @@ pub const CORES_MAX: usize = 64;
 pub struct IdlePolicy {
     /// How long to look without a pause.
     pub spin: Duration,
-    /// How long to look with pauses of up to a microsecond, light sleep (`umwait`) where the processor has it.
+    /// How long to look with pauses of up to a microsecond, light sleep (`umwait`) where the processor has
+    /// it.
     pub pause: Duration,
     /// Whether to sleep after that; a core that owns its processor may rather go on pausing.
     pub sleep: bool,
@@ -55,10 +56,11 @@ pub struct Config {
     pub cores: usize,
     /// How many may take part at once, with those that join later; up to [`CORES_MAX`].
     pub cores_max: usize,
-    /// Whether each core is bound to a processor, in the order of the processors that the process may use. More
-    /// cores than processors share them in turn.
+    /// Whether each core is bound to a processor, in the order of the processors that the process may use.
+    /// More cores than processors share them in turn.
     pub pin: bool,
-    /// How many continuations a core queues for itself before it refuses; above half of that it takes the newest first.
+    /// How many continuations a core queues for itself before it refuses; above half of that it takes the
+    /// newest first.
     pub queue_capacity: usize,
     /// How many continuations others may have queued for a core.
     pub inbox_capacity: usize,

@@ -1,11 +1,11 @@
 //! The executor on pinned cores, in real time.
 //!
-//! A *core* is a host thread, bound to a processor, that does nothing but run zero-wait threads. Each has a queue of
-//! its own without atomics and an inbox that anybody may push to without locks. What a thread continues to stays on its core, unless
-//! it is bound to another, or another is idle and there is enough to do to be worth handing over. Nothing is allocated
-//! after the start, and every queue is bounded and pushes back. An idle core spins, pauses and sleeps by its
-//! [`IdlePolicy`]; wake-ups are counted and timed on both sides. Cores [join](Cores::join) and [leave](Cores::leave)
-//! while the program runs.
+//! A *core* is a host thread, bound to a processor, that does nothing but run zero-wait threads. Each has a
+//! queue of its own without atomics and an inbox that anybody may push to without locks. What a thread
+//! continues to stays on its core, unless it is bound to another, or another is idle and there is enough to
+//! do to be worth handing over. Nothing is allocated after the start, and every queue is bounded and pushes
+//! back. An idle core spins, pauses and sleeps by its [`IdlePolicy`]; wake-ups are counted and timed on both
+//! sides. Cores [join](Cores::join) and [leave](Cores::leave) while the program runs.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -75,7 +75,8 @@ struct Host {
 /// How to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
-    /// Let nothing more in, run what is queued, pending and in flight, and stop when all is done or the time is up.
+    /// Let nothing more in, run what is queued, pending and in flight, and stop when all is done or the time
+    /// is up.
     Drain {
         /// The longest time to wait.
         at_most: Duration,
@@ -105,7 +106,8 @@ impl Cores {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Continues to a thread from outside. If every core that may run it has a full inbox, `value` comes back.
+    /// Continues to a thread from outside. If every core that may run it has a full inbox, `value` comes
+    /// back.
     pub fn send<T: Payload>(&self, port: Port<T>, value: T) -> Result<(), Pushback<T>> {
         let words = value.into_words();
         let back = |reason| Pushback::new(reason, T::from_words(words));
@@ -149,8 +151,8 @@ impl Cores {
         Ok(core)
     }
 
-    /// Takes a core out while the program runs, and waits until it has gone. What it had queued and its timers go
-    /// to the others; its device operations complete as cancelled.
+    /// Takes a core out while the program runs, and waits until it has gone. What it had queued and its
+    /// timers go to the others; its device operations complete as cancelled.
     ///
     /// Not to be called by a zero-wait thread: it waits.
     pub fn leave(&self, core: u16) -> Result<(), LeaveError> {
@@ -185,7 +187,8 @@ impl Cores {
 
     /// Waits until nothing is queued, pending or in flight, for `at_most`; whether that came to pass.
     ///
-    /// What waits at a held gate or for a join's missing continuations does not count: nothing will come of it.
+    /// What waits at a held gate or for a join's missing continuations does not count: nothing will come of
+    /// it.
     pub fn wait_idle(&self, at_most: Duration) -> bool {
         let until = Instant::now() + at_most;
         let mut pause = Duration::from_micros(20);
@@ -204,7 +207,8 @@ impl Cores {
         self.shared.clock.now()
     }
 
-    /// What happened so far. A busy core shows its counters now and then, so they may be some thousands of threads old.
+    /// What happened so far. A busy core shows its counters now and then, so they may be some thousands of
+    /// threads old.
     pub fn report(&self) -> Report {
         let shared = &self.shared;
         let mut runs = vec![0; shared.program.threads.len()];

@@ -1,8 +1,9 @@
 //! Going to sleep and being woken.
 //!
-//! A core that sleeps says so first and then looks at its queues once more; whoever queues something for it looks
-//! at its state afterwards. Between the two stands a sequentially consistent fence on either side, so either the sleeper sees
-//! the work or the other sees the sleeper. Exactly one waker pays for the wake-up and notes when it decided to.
+//! A core that sleeps says so first and then looks at its queues once more; whoever queues something for it
+//! looks at its state afterwards. Between the two stands a sequentially consistent fence on either side, so
+//! either the sleeper sees the work or the other sees the sleeper. Exactly one waker pays for the wake-up and
+//! notes when it decided to.
 
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 use std::sync::{Mutex, PoisonError};
@@ -64,8 +65,8 @@ impl Parker {
         woken.then(|| self.decided.load(Relaxed))
     }
 
-    /// After something was queued for the core: wakes it if it sleeps. `ticks` is read only if so; the reading
-    /// if this call woke it.
+    /// After something was queued for the core: wakes it if it sleeps. `ticks` is read only if so; the
+    /// reading if this call woke it.
     pub(super) fn wake(&self, ticks: impl Fn() -> u64) -> Option<u64> {
         fence(SeqCst);
         if self.state.load(Relaxed) == AWAKE {

@@ -52,7 +52,8 @@ impl Pause {
         Pause::Hint
     }
 
-    /// Waits for at most about a microsecond, or until `watched` may have been written. `still` is asked after the watch has begun.
+    /// Waits for at most about a microsecond, or until `watched` may have been written. `still` is asked
+    /// after the watch has begun.
     pub(super) fn wait<T>(self, clock: &Clock, watched: &T, still: impl Fn() -> bool) {
         match self {
             Pause::Hint => (0..32).for_each(|_| std::hint::spin_loop()),
@@ -67,7 +68,8 @@ const UMWAIT: Duration = Duration::from_micros(1);
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn umwait(clock: &Clock, watched: *const u8, still: impl Fn() -> bool) {
     let deadline = clock.ticks() + clock.ticks_of(UMWAIT.as_nanos() as u64);
-    // SAFETY: only reached where CPUID reports WAITPKG; `umonitor` arms a watch on an address and changes no memory.
+    // SAFETY: only reached where CPUID reports WAITPKG; `umonitor` arms a watch on an address and changes no
+    // memory.
     unsafe { std::arch::asm!("umonitor {}", in(reg) watched, options(nostack, preserves_flags)) };
     if still() {
         // SAFETY: as above; state 1 is the lighter sleep (C0.1), and the deadline in edx:eax bounds it.

@@ -1,4 +1,5 @@
-//! What all cores of one executor share: the program, each core's inbox and parker, who is idle, and who has left.
+//! What all cores of one executor share: the program, each core's inbox and parker, who is idle, and who has
+//! left.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -140,7 +141,8 @@ impl Slot {
 }
 
 impl Published {
-    /// Shows the counters. `issued` first: whoever sees that something was executed sees that it had been issued.
+    /// Shows the counters. `issued` first: whoever sees that something was executed sees that it had been
+    /// issued.
     pub(super) fn show(&self, counters: &Counters, runs: &[u64]) {
         self.issued.store(counters.issued, Release);
         self.executed.store(counters.executed, Release);
@@ -190,7 +192,8 @@ impl Shared {
         }
     }
 
-    /// Queues a continuation for a core and sees to it that somebody looks. `by` is the core that pays for the wake-up.
+    /// Queues a continuation for a core and sees to it that somebody looks. `by` is the core that pays for
+    /// the wake-up.
     pub(super) fn deliver(
         &self,
         core: u16,
@@ -276,8 +279,9 @@ impl Shared {
 
     /// Whether everything issued has been executed, timers and device operations with it.
     ///
-    /// What was executed is read first. A core shows what it issued before another can take it up, and before it shows what
-    /// it executed itself; so equality means that nothing was under way when the last count was read.
+    /// What was executed is read first. A core shows what it issued before another can take it up, and before
+    /// it shows what it executed itself; so equality means that nothing was under way when the last count was
+    /// read.
     pub(super) fn is_quiet(&self) -> bool {
         let published = || self.slots.iter().map(|slot| &slot.published.0);
         let executed: u64 = published()

@@ -1,8 +1,9 @@
 //! One core: the loop that runs threads, and what it does between them.
 //!
-//! The core's own queue comes first, in bursts; between bursts the core looks into its inbox, at its timers and devices,
-//! and at what others left. Nothing in a burst touches a line that another core writes, except one look now and then
-//! at who is idle: a core with much to do hands some of it over (private queues with hand-over on request, not stealing).
+//! The core's own queue comes first, in bursts; between bursts the core looks into its inbox, at its timers
+//! and devices, and at what others left. Nothing in a burst touches a line that another core writes, except
+//! one look now and then at who is idle: a core with much to do hands some of it over (private queues with
+//! hand-over on request, not stealing).
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -119,7 +120,8 @@ impl Surroundings {
             worth_waking: nanos(WORTH_WAKING_NANOS),
             long_thread: nanos(LONG_THREAD_NANOS),
         };
-        // A panic leaves the burst, not the core: the context stays as it was, and the loop goes on with the next thread.
+        // A panic leaves the burst, not the core: the context stays as it was, and the loop goes on with the
+        // next thread.
         while let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.work(&mut context, &mut pace))) {
             self.contain(&mut context, panic_message(payload.as_ref()));
         }
@@ -217,7 +219,8 @@ impl Surroundings {
         found
     }
 
-    /// Runs what others queued. With a full queue of its own the core takes only one at a time, which its slack has room for.
+    /// Runs what others queued. With a full queue of its own the core takes only one at a time, which its
+    /// slack has room for.
     fn run_inbox(
         &self,
         context: &mut Context<'_>,

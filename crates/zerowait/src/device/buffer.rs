@@ -1,8 +1,9 @@
 //! Buffers for device operations: a fixed pool, allocated once, shared by all cores.
 //!
-//! A buffer is reached by an index that can travel in a continuation's words, so nothing in the type system keeps two threads from naming the same
-//! one. Each buffer therefore has a state; whoever wants its bytes changes it from owned to locked first, and the
-//! device keeps it locked while an operation is in flight. Misuse is a contained panic.
+//! A buffer is reached by an index that can travel in a continuation's words, so nothing in the type system
+//! keeps two threads from naming the same one. Each buffer therefore has a state; whoever wants its bytes
+//! changes it from owned to locked first, and the device keeps it locked while an operation is in flight.
+//! Misuse is a contained panic.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -54,7 +55,8 @@ pub(crate) struct BufferPool {
     free: Bounded<u32>,
 }
 
-// SAFETY: a buffer's bytes are reached only by whoever changed its state from OWNED to LOCKED, until it changes it back.
+// SAFETY: a buffer's bytes are reached only by whoever changed its state from OWNED to LOCKED, until it
+// changes it back.
 unsafe impl Sync for BufferPool {}
 
 impl BufferPool {
@@ -142,7 +144,8 @@ impl Deref for BufferGuard<'_> {
 
     fn deref(&self) -> &[u8] {
         let cells = self.cells();
-        // SAFETY: the guard holds the buffer locked, so nobody writes these bytes; `UnsafeCell<u8>` is laid out as `u8`.
+        // SAFETY: the guard holds the buffer locked, so nobody writes these bytes; `UnsafeCell<u8>` is laid
+        // out as `u8`.
         unsafe { std::slice::from_raw_parts(cells.as_ptr().cast::<u8>(), cells.len()) }
     }
 }
@@ -151,8 +154,9 @@ impl DerefMut for BufferGuard<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
         let cells = self.cells();
         let (start, length) = (UnsafeCell::raw_get(cells.as_ptr()), cells.len());
-        // SAFETY: the guard holds the buffer locked and is borrowed mutably, so nobody else reads or writes these bytes; the
-        // pointer comes from the cells themselves, which permit writing through a shared reference.
+        // SAFETY: the guard holds the buffer locked and is borrowed mutably, so nobody else reads or writes
+        // these bytes; the pointer comes from the cells themselves, which permit writing through a shared
+        // reference.
         unsafe { std::slice::from_raw_parts_mut(start, length) }
     }
 }

@@ -1,9 +1,9 @@
 //! Devices as continuations: nothing is waited for, and nothing is interrupted.
 //!
 //! A thread submits an [`Operation`] with an edge; the completion is a continuation along it. Timers are
-//! [`Context::continue_after`](crate::Context::continue_after). On cores the kernel does the operation through io_uring;
-//! where that is not permitted, readiness (epoll) and a helper thread for files do the same. In virtual time a
-//! [`DeviceModel`](crate::virtual_time::DeviceModel) says what happens and when.
+//! [`Context::continue_after`](crate::Context::continue_after). On cores the kernel does the operation
+//! through io_uring; where that is not permitted, readiness (epoll) and a helper thread for files do the
+//! same. In virtual time a [`DeviceModel`](crate::virtual_time::DeviceModel) says what happens and when.
 
 mod buffer;
 mod flights;
@@ -24,8 +24,8 @@ use crate::payload::{Payload, Words};
 
 /// An open file, socket or eventfd that the program owns.
 ///
-/// It is a plain number, so that it can travel in a continuation's words; it is closed by [`Operation::Close`] or taken
-/// back by [`into_owned`](Self::into_owned), and stays open otherwise.
+/// It is a plain number, so that it can travel in a continuation's words; it is closed by
+/// [`Operation::Close`] or taken back by [`into_owned`](Self::into_owned), and stays open otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Descriptor(RawFd);
 

@@ -27,7 +27,8 @@ pub(crate) enum Reactor {
 }
 
 impl Reactor {
-    /// Opens the devices with room for `limit` operations in flight; also the event that ends a [`wait`](Self::wait).
+    /// Opens the devices with room for `limit` operations in flight; also the event that ends a
+    /// [`wait`](Self::wait).
     pub(crate) fn open(
         interface: Interface,
         buffers: Arc<BufferPool>,

@@ -1,8 +1,8 @@
 //! Devices where io_uring is not permitted: epoll for what can be ready, a helper thread for files.
 //!
-//! An operation on a socket or an eventfd is tried at once. If it would block, it waits with others of its descriptor
-//! until epoll says that the descriptor is ready, and is tried again. File operations always may block in the kernel, so a helper thread
-//! does them and signals the core's wake event.
+//! An operation on a socket or an eventfd is tried at once. If it would block, it waits with others of its
+//! descriptor until epoll says that the descriptor is ready, and is tried again. File operations always may
+//! block in the kernel, so a helper thread does them and signals the core's wake event.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -303,8 +303,8 @@ fn borrow<'a>(descriptor: Descriptor) -> Result<BorrowedFd<'a>, Errno> {
     if descriptor.number() < 0 {
         return Err(Errno::BADF);
     }
-    // SAFETY: not the invalid -1; a number that is not open is answered by the kernel with an error, and a descriptor
-    // is closed only by an operation of the program that owns it.
+    // SAFETY: not the invalid -1; a number that is not open is answered by the kernel with an error, and a
+    // descriptor is closed only by an operation of the program that owns it.
     Ok(unsafe { BorrowedFd::borrow_raw(descriptor.number()) })
 }
 

@@ -1,8 +1,9 @@
 //! Devices through io_uring.
 //!
-//! Submissions collect in the ring and are passed to the kernel once per look around, so a burst of threads costs one system call. The ring is
-//! asked not to interrupt the core: completions are posted when the core enters the kernel anyway, or says that it
-//! has time (cooperative task running, from Linux 5.19; without it completions come by interrupt and all else is the same).
+//! Submissions collect in the ring and are passed to the kernel once per look around, so a burst of threads
+//! costs one system call. The ring is asked not to interrupt the core: completions are posted when the core
+//! enters the kernel anyway, or says that it has time (cooperative task running, from Linux 5.19; without it
+//! completions come by interrupt and all else is the same).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -21,7 +22,8 @@ use crate::pushback::Reason;
 const WAKE: u64 = u64::MAX;
 /// The number of cancellations, whose own completions say nothing.
 const CANCEL: u64 = u64::MAX - 1;
-/// Marks the number of an operation that waits until its descriptor is ready, because it does not block by itself.
+/// Marks the number of an operation that waits until its descriptor is ready, because it does not block by
+/// itself.
 const UNTIL_READY: u64 = 1 << 32;
 
 pub(crate) struct Uring {
@@ -112,8 +114,9 @@ impl Uring {
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the entry's pointers lead to a buffer that `depart` has locked until `land`, or to this ring's own
-        // `counts`; both outlive the operation because `finish` waits for the last one before they go.
+        // SAFETY: the entry's pointers lead to a buffer that `depart` has locked until `land`, or to this
+        // ring's own `counts`; both outlive the operation because `finish` waits for the last one before they
+        // go.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             self.enter(0);
         }
@@ -242,7 +245,8 @@ impl Uring {
 
     pub(super) fn finish(&mut self, done: &mut dyn FnMut(Continuation)) {
         for number in self.flights.numbers() {
-            // An operation waits under one of two numbers; cancelling the one that it does not have finds nothing.
+            // An operation waits under one of two numbers; cancelling the one that it does not have finds
+            // nothing.
             for user_data in [u64::from(number), UNTIL_READY | u64::from(number)] {
                 self.push(&opcode::AsyncCancel::new(user_data).build().user_data(CANCEL));
             }

@@ -27,8 +27,8 @@ pub(crate) struct GateCell {
     longest_queue: AtomicU64,
 }
 
-// SAFETY: the body is the only part that is not `Sync` by itself; it is reached only through `run`, whose caller holds
-// the gate's lock, and it is `Send`.
+// SAFETY: the body is the only part that is not `Sync` by itself; it is reached only through `run`, whose
+// caller holds the gate's lock, and it is `Send`.
 unsafe impl Sync for GateCell {}
 
 /// What a caller at the gate has to do.
@@ -79,8 +79,8 @@ impl GateCell {
     #[inline]
     pub(crate) fn run(&self, context: &mut Context<'_>, words: Words) {
         self.served.store(self.served.load(Relaxed) + 1, Relaxed);
-        // SAFETY: `enter`, `finish` and `release` hand out at most one right to start the gate at a time, and it is
-        // used up by this run, so no other reference to the body exists (loom checks the protocol).
+        // SAFETY: `enter`, `finish` and `release` hand out at most one right to start the gate at a time, and
+        // it is used up by this run, so no other reference to the body exists (loom checks the protocol).
         self.body.with_mut(|body| unsafe { (*body)(context, words) });
     }
 

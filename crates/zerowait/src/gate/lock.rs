@@ -1,9 +1,10 @@
 //! A gate's lock and software queue: who runs the gate next.
 //!
-//! The lock is one word. [`enter`](GateLock::enter) either makes the caller responsible for starting the gate, or
-//! leaves the entry in the queue for whoever holds the lock; [`finish`](GateLock::finish) passes the lock to the
-//! next entry or frees it. No entry is lost between the two: the one who queues looks at the lock afterwards, the one who frees the
-//! lock looks at the queue afterwards, each behind a sequentially consistent fence, so at least one of them sees the other.
+//! The lock is one word. [`enter`](GateLock::enter) either makes the caller responsible for starting the
+//! gate, or leaves the entry in the queue for whoever holds the lock; [`finish`](GateLock::finish) passes the
+//! lock to the next entry or frees it. No entry is lost between the two: the one who queues looks at the lock
+//! afterwards, the one who frees the lock looks at the queue afterwards, each behind a sequentially
+//! consistent fence, so at least one of them sees the other.
 //!
 //! The lock may outlast the body: a device's gate stays taken until its completion arrives
 //! ([`hold`](GateLock::hold), [`release`](GateLock::release)).
@@ -92,7 +93,8 @@ impl GateLock {
         }
     }
 
-    /// Ends the lock holder's turn: the next entry to start, which takes over the lock, or `None` and the lock is free.
+    /// Ends the lock holder's turn: the next entry to start, which takes over the lock, or `None` and the
+    /// lock is free.
     pub fn finish(&self) -> Option<Words> {
         loop {
             if let Some(next) = self.waiting.as_ref().and_then(Bounded::pop) {
@@ -122,8 +124,8 @@ impl GateLock {
                 .is_err()
     }
 
-    /// Ends a hold. `Ok(true)` if the caller now has the turn and must [`finish`](Self::finish) it; `Ok(false)` if the
-    /// body still runs and will; `Err(())` if the gate was not held.
+    /// Ends a hold. `Ok(true)` if the caller now has the turn and must [`finish`](Self::finish) it;
+    /// `Ok(false)` if the body still runs and will; `Err(())` if the gate was not held.
     #[allow(clippy::result_unit_err)]
     pub fn release(&self) -> Result<bool, ()> {
         if self

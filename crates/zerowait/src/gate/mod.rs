@@ -1,9 +1,9 @@
 //! Gates: threads that never run twice at the same time.
 //!
 //! A gate is a thread together with its lock (figure 3 of the CEFOS paper). Whoever wants to continue to it
-//! enters: if the lock is free, it is taken and the gate's thread starts. If not, the gate's [`Policy`] decides:
-//! the caller is refused and continues to itself (lock-or-retry), or its entry waits in the gate's software queue.
-//! As a gate's body never runs twice at once it may own mutable state.
+//! enters: if the lock is free, it is taken and the gate's thread starts. If not, the gate's [`Policy`]
+//! decides: the caller is refused and continues to itself (lock-or-retry), or its entry waits in the gate's
+//! software queue. As a gate's body never runs twice at once it may own mutable state.
 
 mod cell;
 mod lock;
@@ -26,7 +26,8 @@ pub enum Policy {
 /// What becomes of a gate whose body panicked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPanic {
-    /// The gate's state is not to be trusted: every later entry is refused, and what waited is reported at shutdown.
+    /// The gate's state is not to be trusted: every later entry is refused, and what waited is reported at
+    /// shutdown.
     #[default]
     Poison,
     /// The gate goes on with the next entry.

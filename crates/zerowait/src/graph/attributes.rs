@@ -4,8 +4,8 @@ use crate::mode::Mode;
 
 /// The order of what happens at one moment of virtual time, first to last.
 ///
-/// Events are ordered by (time, phase, sequence number); a phase is a name for a reason to be first, not a number to be
-/// tuned. Cores in real time ignore it.
+/// Events are ordered by (time, phase, sequence number); a phase is a name for a reason to be first, not a
+/// number to be tuned. Cores in real time ignore it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// A core becomes free. The executor's own; a thread declared with it goes first.
@@ -65,8 +65,9 @@ impl Attributes {
 
     /// Puts the thread into a partition of virtual time.
     ///
-    /// Partitions are what several host threads simulate side by side. A gate is entered and a join is activated only from its
-    /// own partition; other continuations may cross and then take at least the executor's lookahead.
+    /// Partitions are what several host threads simulate side by side. A gate is entered and a join is
+    /// activated only from its own partition; other continuations may cross and then take at least the
+    /// executor's lookahead.
     pub fn in_partition(mut self, partition: u16) -> Self {
         self.partition = partition;
         self

@@ -1,8 +1,8 @@
 //! Handles: what a graph gives out, and what bodies continue by.
 //!
-//! A thread's handle names it. An edge is the right of one thread to continue to another; only the graph makes
-//! edges, after checking the modes, and a body can continue by no other means. Handles are `Copy` and are moved into
-//! the bodies' closures. A handle is good for the graph that made it.
+//! A thread's handle names it. An edge is the right of one thread to continue to another; only the graph
+//! makes edges, after checking the modes, and a body can continue by no other means. Handles are `Copy` and
+//! are moved into the bodies' closures. A handle is good for the graph that made it.
 
 use std::marker::PhantomData;
 

@@ -1,9 +1,9 @@
 //! The graph: which threads there are, and which may continue to which.
 //!
-//! A program is built in three steps: *declare* every thread with its mode; draw the *edges*; *define* the bodies,
-//! which own the edges they continue by. An edge that figure 2 of the CEFOS paper forbids is an error here, so a
-//! built [`Program`] cannot make a forbidden continuation: there is nothing to check when it runs but that a body uses its
-//! own edges, one comparison.
+//! A program is built in three steps: *declare* every thread with its mode; draw the *edges*; *define* the
+//! bodies, which own the edges they continue by. An edge that figure 2 of the CEFOS paper forbids is an error
+//! here, so a built [`Program`] cannot make a forbidden continuation: there is nothing to check when it runs
+//! but that a body uses its own edges, one comparison.
 //!
 //! ```
 //! use sidestep_zerowait::{Graph, GraphError, Mode};
@@ -88,8 +88,8 @@ impl Graph {
         }
     }
 
-    /// Declares a thread that starts when an activation's counter reaches zero; at most `capacity` activations
-    /// made at run time wait at once.
+    /// Declares a thread that starts when an activation's counter reaches zero; at most `capacity`
+    /// activations made at run time wait at once.
     pub fn declare_join<T: Payload>(
         &mut self,
         name: impl Into<String>,
@@ -154,7 +154,8 @@ impl Graph {
         self.mistake.get_or_insert(mistake);
     }
 
-    /// Makes a permanent activation of `join` whose counter is set back to `counter` each time the join starts.
+    /// Makes a permanent activation of `join` whose counter is set back to `counter` each time the join
+    /// starts.
     pub fn permanent_activation<T: Payload>(&mut self, join: Join<T>, counter: u32) -> Activation<T> {
         if counter == 0 {
             let join = self.threads[join.thread as usize].name.clone();
@@ -312,7 +313,8 @@ impl Graph {
                 (Role::Plain, Some(body)) => Body::Shared(body),
                 (Role::Join(join), Some(body)) => Body::Join(join, body),
                 (Role::Gate(gate), None) => {
-                    // Gates are declared in the order of their indices, so the cells come out in that order too.
+                    // Gates are declared in the order of their indices, so the cells come out in that order
+                    // too.
                     let gate_declared = gates[gate as usize].take().expect("a gate has one thread");
                     let body = gate_declared.body.ok_or_else(|| undefined(&declared.name))?;
                     gate_cells.push(GateCell::new(gate_declared.policy, gate_declared.on_panic, body));

@@ -1,12 +1,13 @@
 //! A bounded queue for many producers and many consumers, without locks.
 //!
-//! Every slot has a sequence number that says whose turn it is (Vyukov's bounded queue): a producer that claimed
-//! position `p` may write when the number is `p` and publishes with `p + 1`; a consumer of `p` may read at `p + 1`
-//! and frees the slot for the next lap with `p + slots`. Values are `Copy`, so a queue dropped with values in it
-//! leaks nothing.
+//! Every slot has a sequence number that says whose turn it is (Vyukov's bounded queue): a producer that
+//! claimed position `p` may write when the number is `p` and publishes with `p + 1`; a consumer of `p` may
+//! read at `p + 1` and frees the slot for the next lap with `p + slots`. Values are `Copy`, so a queue
+//! dropped with values in it leaks nothing.
 //!
-//! Limits: a producer preempted between claiming and publishing hides the values behind its slot until it goes on.
-//! None is lost: [`Bounded::pop`] reports empty, and whoever waits is woken by that producer's own notification.
+//! Limits: a producer preempted between claiming and publishing hides the values behind its slot until it
+//! goes on. None is lost: [`Bounded::pop`] reports empty, and whoever waits is woken by that producer's own
+//! notification.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -28,8 +29,9 @@ struct Slot<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: a slot's value is written only by the producer that claimed its position and read only by the consumer
-// that claimed it, with the release store and acquire load of `turn` between them; values are sent, not shared.
+// SAFETY: a slot's value is written only by the producer that claimed its position and read only by the
+// consumer that claimed it, with the release store and acquire load of `turn` between them; values are sent,
+// not shared.
 unsafe impl<T: Copy + Send> Sync for Bounded<T> {}
 // SAFETY: the queue owns its values, and they may be sent.
 unsafe impl<T: Copy + Send> Send for Bounded<T> {}
@@ -67,8 +69,8 @@ impl<T: Copy> Bounded<T> {
                 position = self.tail.0.load(Relaxed);
                 continue;
             }
-            // `head` only grows, so a successful claim below never exceeds the limit, and a refusal was true when
-            // `head` was read.
+            // `head` only grows, so a successful claim below never exceeds the limit, and a refusal was true
+            // when `head` was read.
             let full = position.wrapping_sub(self.head.0.load(Acquire)) as isize >= self.limit as isize;
             if lead < 0 || full {
                 // Another producer may have moved on since `position` was read.
@@ -85,8 +87,8 @@ impl<T: Copy> Bounded<T> {
                 .compare_exchange_weak(position, position.wrapping_add(1), Relaxed, Relaxed)
             {
                 Ok(_) => {
-                    // SAFETY: the exchange gave this thread sole use of `position`, and its slot's turn says that the
-                    // previous lap's consumer is done with it.
+                    // SAFETY: the exchange gave this thread sole use of `position`, and its slot's turn says
+                    // that the previous lap's consumer is done with it.
                     slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
                     slot.turn.store(position.wrapping_add(1), Release);
                     return Ok(());
@@ -115,8 +117,8 @@ impl<T: Copy> Bounded<T> {
                 .compare_exchange_weak(position, position.wrapping_add(1), Release, Relaxed)
             {
                 Ok(_) => {
-                    // SAFETY: the exchange gave this thread sole use of `position`, and the turn says that its
-                    // producer has published; the value is `Copy`, so reading it moves nothing twice.
+                    // SAFETY: the exchange gave this thread sole use of `position`, and the turn says that
+                    // its producer has published; the value is `Copy`, so reading it moves nothing twice.
                     let value = slot.value.with(|cell| unsafe { (*cell).assume_init_read() });
                     slot.turn.store(position.wrapping_add(self.slots.len()), Release);
                     return Some(value);

@@ -1,9 +1,9 @@
 //! The continuations that one core issued to itself: a ring without atomics.
 //!
-//! Normally first in, first out, so that nobody starves. Above half of its limit the newest goes first: a tree of
-//! threads then grows by its depth and no longer by its breadth, and stays within the limit. If that has not helped for
-//! long, the oldest is taken once, so that nobody starves then either. A thread that continues to itself to wait for
-//! something goes where it is taken last.
+//! Normally first in, first out, so that nobody starves. Above half of its limit the newest goes first: a
+//! tree of threads then grows by its depth and no longer by its breadth, and stays within the limit. If that
+//! has not helped for long, the oldest is taken once, so that nobody starves then either. A thread that
+//! continues to itself to wait for something goes where it is taken last.
 
 use crate::continuation::Continuation;
 use crate::payload::WORDS;
@@ -38,7 +38,8 @@ fn read(slot: &Slot) -> Continuation {
 }
 
 impl Local {
-    /// A queue that bodies may fill up to `limit`; the executor itself may go on to [`physical`](Self::physical).
+    /// A queue that bodies may fill up to `limit`; the executor itself may go on to
+    /// [`physical`](Self::physical).
     pub(crate) fn new(limit: usize) -> Self {
         let slots = (2 * limit.max(4)).next_power_of_two();
         Self {
@@ -74,8 +75,8 @@ impl Local {
         self.length < self.limit + self.limit / 2
     }
 
-    /// How much room there is for what timers and devices report: nearly the whole ring, because what waits for
-    /// them may be what fills the queue.
+    /// How much room there is for what timers and devices report: nearly the whole ring, because what waits
+    /// for them may be what fills the queue.
     pub(crate) fn room_for_events(&self) -> usize {
         (self.ring.len() - 4).saturating_sub(self.length)
     }

@@ -1,7 +1,8 @@
 //! The order of events: (time, phase, sequence number).
 //!
-//! Far events lie in a heap. Those of the present moment lie in one first-in, first-out lane for each phase: whatever
-//! is added to the present has a later sequence number than what is there, so the lanes need no comparison.
+//! Far events lie in a heap. Those of the present moment lie in one first-in, first-out lane for each phase:
+//! whatever is added to the present has a later sequence number than what is there, so the lanes need no
+//! comparison.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};

@@ -1,12 +1,13 @@
 //! The executor in deterministic virtual time.
 //!
-//! The machine that it simulates has partitions with one or more cores each. Time moves from event to event; events of one partition are ordered
-//! by (time, [phase](crate::Phase), sequence number). A thread takes the time it [spends](crate::Context::spend), and
-//! its core is busy meanwhile. Gates, joins and device models belong to a partition; what crosses to another takes at
-//! least the *lookahead*. A gate stays taken for the time that its thread spends; what a thread itself does to gates and
-//! activations, such as entering, it does at its start, before it has spent anything. Because of the lookahead
-//! all partitions can be simulated side by side for one lookahead, and what crossed is then
-//! put in order by the sending partition: the result does not depend on how many host threads do it.
+//! The machine that it simulates has partitions with one or more cores each. Time moves from event to event;
+//! events of one partition are ordered by (time, [phase](crate::Phase), sequence number). A thread takes the
+//! time it [spends](crate::Context::spend), and its core is busy meanwhile. Gates, joins and device models
+//! belong to a partition; what crosses to another takes at least the *lookahead*. A gate stays taken for the
+//! time that its thread spends; what a thread itself does to gates and activations, such as entering, it does
+//! at its start, before it has spent anything. Because of the lookahead all partitions can be simulated side
+//! by side for one lookahead, and what crossed is then put in order by the sending partition: the result does
+//! not depend on how many host threads do it.
 //!
 //! ```
 //! use sidestep_zerowait::virtual_time::{Config, VirtualTime};
@@ -53,10 +54,11 @@ pub const CORES_MAX: u16 = 64;
 pub struct Config {
     /// Cores in each partition, 1 to [`CORES_MAX`].
     pub cores: u16,
-    /// The least number of ticks that a continuation takes from one partition to another; at least 1 if there are several.
+    /// The least number of ticks that a continuation takes from one partition to another; at least 1 if there
+    /// are several.
     pub lookahead: u64,
-    /// The least number of ticks that a continuation of a thread to itself by [`retry`](crate::Context::retry)
-    /// takes; at least 1, or a thread that waits would stop time.
+    /// The least number of ticks that a continuation of a thread to itself by
+    /// [`retry`](crate::Context::retry) takes; at least 1, or a thread that waits would stop time.
     pub retry_ticks: u64,
     /// How many events a partition holds before its threads' continuations are refused.
     pub capacity: usize,

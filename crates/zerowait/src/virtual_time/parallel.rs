@@ -1,9 +1,9 @@
 //! Several host threads, one result.
 //!
-//! Time is cut into windows of one lookahead, each beginning at the earliest event of all partitions. Within a
-//! window the partitions know nothing of each other: what one sends to another is due in a later window. Between
-//! windows every partition takes in what was sent to it, in the order of the senders' numbers, so the sequence
-//! numbers it gives do not depend on which host thread ran whom, nor when.
+//! Time is cut into windows of one lookahead, each beginning at the earliest event of all partitions. Within
+//! a window the partitions know nothing of each other: what one sends to another is due in a later window.
+//! Between windows every partition takes in what was sent to it, in the order of the senders' numbers, so the
+//! sequence numbers it gives do not depend on which host thread ran whom, nor when.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

@@ -246,7 +246,8 @@ impl Partition {
         queue.push_back((self.arrivals, phase, continuation));
     }
 
-    /// The thread that a core takes when it becomes free: of its own and of anybody's, the one that came first.
+    /// The thread that a core takes when it becomes free: of its own and of anybody's, the one that came
+    /// first.
     fn next_ready(&mut self, core: u16) -> Option<(Phase, Continuation)> {
         let bound = &mut self.ready_bound[core as usize];
         let first =

@@ -55,7 +55,8 @@ pub(super) fn merge(program: &Program, partitions: &[Partition]) -> Vec<TraceEnt
     for partition in partitions {
         starts.extend(partition.starts().iter().map(|start| (partition.index(), *start)));
     }
-    // Within a partition the order of its starts is kept, also where a core's becoming free ran one of another phase.
+    // Within a partition the order of its starts is kept, also where a core's becoming free ran one of
+    // another phase.
     starts.sort_by_key(|(partition, start)| (start.time, *partition, start.sequence));
     let entry = |(partition, start): (u16, Start)| TraceEntry {
         time: start.time,

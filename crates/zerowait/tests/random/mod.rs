@@ -1,8 +1,9 @@
 //! Random programs, and the simple reference interpreter that says what must happen.
 //!
-//! A program is a list of nodes. A message brings a budget; a node logs it and continues to each of its targets with one
-//! less. What a node does depends only on its message, so the log as a multiset is the same in every order: the
-//! reference runs messages one after the other from a list, without queues, locks or counters.
+//! A program is a list of nodes. A message brings a budget; a node logs it and continues to each of its
+//! targets with one less. What a node does depends only on its message, so the log as a multiset is the same
+//! in every order: the reference runs messages one after the other from a list, without queues, locks or
+//! counters.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,8 @@ pub enum Kind {
     Plain,
     /// A gate, with room for so many waiting entries, or without a queue.
     Gate(Option<usize>),
-    /// A thread that continues to so many leaves, whose words a join adds up; the join goes on to the targets.
+    /// A thread that continues to so many leaves, whose words a join adds up; the join goes on to the
+    /// targets.
     Fork(u32),
 }
 
@@ -53,41 +55,44 @@ pub fn programs(partitions: u16) -> impl Strategy<Value = (Vec<Node>, Vec<(usize
     let nodes = proptest::collection::vec(node, 1..8);
     let starts = proptest::collection::vec((0usize..64, 0u64..6), 1..5);
     (nodes, starts).prop_map(|(nodes, starts)| {
-        let count = nodes.len();
-        let mut nodes: Vec<Node> = nodes
-            .into_iter()
-            .map(|(kind, targets, partition, spends)| Node {
-                kind,
-                targets: targets.into_iter().map(|target| target % count).collect(),
-                partition,
-                spends,
-            })
-            .collect();
-        // A gate's body and a join's cannot try again, so they continue only to what never refuses; and a gate is
-        // entered from its own partition.
-        let shapes: Vec<(bool, u16)> = nodes
-            .iter()
-            .map(|node| (matches!(node.kind, Kind::Gate(_)), node.partition))
-            .collect();
-        for node in &mut nodes {
-            let plain = matches!(node.kind, Kind::Plain);
-            let own = node.partition;
-            node.targets.retain(|target| {
-                let (gate, partition) = shapes[*target];
-                !gate || (plain && partition == own)
-            });
-        }
-        // The host enters through plain nodes and forks.
-        let entrances: Vec<usize> = (0..count).filter(|node| !shapes[*node].0).collect();
-        let starts = match entrances.as_slice() {
-            [] => Vec::new(),
-            some => starts
-                .into_iter()
-                .map(|(node, budget)| (some[node % some.len()], budget))
-                .collect(),
+        let node = |(kind, targets, partition, spends)| Node {
+            kind,
+            targets,
+            partition,
+            spends,
         };
-        (nodes, starts)
+        legal(nodes.into_iter().map(node).collect(), starts)
     })
+}
+
+/// Makes any nodes and starts a program: numbers of nodes that exist, and only arrows that a program can
+/// have.
+///
+/// A gate's body and a join's cannot try again, so they continue only to what never refuses; a gate is
+/// entered from its own partition; the host enters through plain nodes and forks.
+pub fn legal(mut nodes: Vec<Node>, starts: Vec<(usize, u64)>) -> (Vec<Node>, Vec<(usize, u64)>) {
+    let shapes: Vec<(bool, u16)> = nodes
+        .iter()
+        .map(|node| (matches!(node.kind, Kind::Gate(_)), node.partition))
+        .collect();
+    for node in &mut nodes {
+        let plain = matches!(node.kind, Kind::Plain);
+        let own = node.partition;
+        node.targets.iter_mut().for_each(|target| *target %= shapes.len());
+        node.targets.retain(|target| {
+            let (gate, partition) = shapes[*target];
+            !gate || (plain && partition == own)
+        });
+    }
+    let entrances: Vec<usize> = (0..nodes.len()).filter(|node| !shapes[*node].0).collect();
+    let starts = match entrances.as_slice() {
+        [] => Vec::new(),
+        some => starts
+            .into_iter()
+            .map(|(node, budget)| (some[node % some.len()], budget))
+            .collect(),
+    };
+    (nodes, starts)
 }
 
 /// What must be logged.
@@ -127,7 +132,8 @@ enum Handle {
     Gate(sidestep_zerowait::Gate<(u64, u64)>),
 }
 
-/// Makes a program of nodes. A message is (budget, progress): 0 is a first run, more is a retry from target `progress - 1` on.
+/// Makes a program of nodes. A message is (budget, progress): 0 is a first run, more is a retry from target
+/// `progress - 1` on.
 pub fn build(nodes: &[Node]) -> Built {
     let log: Arc<Mutex<Log>> = Arc::default();
     let mut graph = Graph::new();

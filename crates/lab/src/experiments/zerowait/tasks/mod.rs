@@ -192,8 +192,8 @@ fn rival(name: &str, shape: Shape, cores: usize, width: u64) -> Result<Box<dyn R
     }
 }
 
-/// Nanoseconds as cycles of the processor's time-stamp counter, which runs at its nominal clock; the same number where
-/// the processor says no rate.
+/// Nanoseconds as cycles of the processor's time-stamp counter, which runs at its nominal clock; the same
+/// number where the processor says no rate.
 fn cycles(nanoseconds: Number) -> Number {
     let megahertz = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("cpu MHz"))?;

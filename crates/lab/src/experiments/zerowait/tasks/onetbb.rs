@@ -1,4 +1,5 @@
-//! The shapes as tasks of oneTBB: a C++ program that is compiled where a compiler and the library are installed.
+//! The shapes as tasks of oneTBB: a C++ program that is compiled where a compiler and the library are
+//! installed.
 
 use std::env;
 use std::fs;
