@@ -155,6 +155,7 @@ mod tests {
     proptest! {
         /// Against a list that is sorted by the full key for each step.
         #[test]
+        #[cfg_attr(miri, ignore = "arithmetic without unsafe code, and slow there")]
         fn events_happen_by_time_then_phase_then_sequence(
             additions in proptest::collection::vec((0u64..6, 0usize..Phase::COUNT, 0usize..3), 1..60)
         ) {

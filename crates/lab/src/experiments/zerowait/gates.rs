@@ -233,7 +233,6 @@ impl Machine {
             cores_max: cores as usize,
             // Twice the callers: the queue stays first in, first out.
             queue_capacity: (callers as usize * 2 + 64).next_power_of_two(),
-            sampling: 0,
             idle: IdlePolicy::SHARED,
             ..Config::default()
         };
