@@ -25,6 +25,8 @@ use crate::time::Time;
 const BURST: u32 = 64;
 /// How many threads run between two looks at who is idle, if threads are short.
 const SHARE_EVERY: u32 = 16;
+/// A thread of this length is worth handing over: moving it to another core's cache costs about as much.
+const WORTH_MOVING_NANOS: u64 = 250;
 /// Work for at least so long is worth an idle core that is awake.
 const WORTH_SHARING_NANOS: u64 = 2_000;
 /// Work for at least so long is worth waking a core.
@@ -61,6 +63,7 @@ struct Pace {
     /// How long a thread runs, in ticks: a moving mean of the sampled ones.
     run_ticks: u64,
     until_share: u32,
+    worth_moving: u64,
     worth_sharing: u64,
     worth_waking: u64,
     long_thread: u64,
@@ -116,6 +119,7 @@ impl Surroundings {
             bursts: 0,
             run_ticks: 0,
             until_share: 1,
+            worth_moving: nanos(WORTH_MOVING_NANOS),
             worth_sharing: nanos(WORTH_SHARING_NANOS),
             worth_waking: nanos(WORTH_WAKING_NANOS),
             long_thread: nanos(LONG_THREAD_NANOS),
@@ -255,7 +259,7 @@ impl Surroundings {
     /// Hands the oldest half of the queue, as far as it is anybody's to run, to an idle core.
     #[cold]
     fn share(&self, context: &mut Context<'_>, pace: &Pace) {
-        if !self.shared.config.sharing {
+        if !self.shared.config.sharing || pace.run_ticks < pace.worth_moving {
             return;
         }
         let idle = self.shared.idle.0.bits() & self.shared.active.bits() & !(1 << self.index);

@@ -21,8 +21,6 @@ pub(crate) struct GateCell {
     on_panic: OnPanic,
     /// Written by the lock holder only.
     served: AtomicU64,
-    /// Entries that found the gate taken and were queued.
-    queued: AtomicU64,
     pushed_back: AtomicU64,
     longest_queue: AtomicU64,
 }
@@ -49,7 +47,6 @@ impl GateCell {
             policy,
             on_panic,
             served: AtomicU64::new(0),
-            queued: AtomicU64::new(0),
             pushed_back: AtomicU64::new(0),
             longest_queue: AtomicU64::new(0),
         }
@@ -60,7 +57,6 @@ impl GateCell {
         let reason = match self.lock.enter(words) {
             Entered::Start(words) => return Ok(Admission::Start(words)),
             Entered::Waits => {
-                self.queued.fetch_add(1, Relaxed);
                 let waiting = self.lock.waiting() as u64;
                 if waiting > self.longest_queue.load(Relaxed) {
                     self.longest_queue.fetch_max(waiting, Relaxed);
@@ -131,7 +127,7 @@ impl GateCell {
     }
 
     pub(crate) fn queued(&self) -> u64 {
-        self.queued.load(Relaxed)
+        self.lock.queued()
     }
 
     pub(crate) fn pushed_back(&self) -> u64 {

@@ -157,6 +157,11 @@ impl GateLock {
         self.state.load(Relaxed) == HELD
     }
 
+    /// How many entries found the gate taken and were queued, so far.
+    pub fn queued(&self) -> u64 {
+        self.waiting.as_ref().map_or(0, Bounded::pushed)
+    }
+
     /// How many entries wait.
     pub fn waiting(&self) -> usize {
         self.waiting.as_ref().map_or(0, Bounded::len)

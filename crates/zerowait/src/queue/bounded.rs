@@ -140,6 +140,11 @@ impl<T: Copy> Bounded<T> {
         &self.tail.0
     }
 
+    /// How many values have been pushed so far.
+    pub fn pushed(&self) -> u64 {
+        self.tail.0.load(Relaxed) as u64
+    }
+
     /// How many values are queued or being pushed, at some moment during the call.
     pub fn len(&self) -> usize {
         let head = self.head.0.load(Acquire);

@@ -4,8 +4,8 @@ use std::net::TcpListener;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use sidestep_zerowait::cores::{Config, Cores, Devices, Shutdown};
-use sidestep_zerowait::device::{Completion, Descriptor, Operation};
+use sidestep_zerowait::cores::{Config, Cores, Devices, IdlePolicy, Shutdown};
+use sidestep_zerowait::device::{Buffer, Completion, Descriptor, Operation};
 use sidestep_zerowait::{Context, Edge, Graph, GraphError, Mode, Payload, Port};
 
 use super::service::{BLOCK, Kind, REQUEST, Service, offset};
@@ -28,6 +28,12 @@ pub fn start(
         // The rivals' threads are not bound either, and the client needs a processor too.
         pin: false,
         devices: Devices::Automatic,
+        // As the rivals do: whoever shares a processor with the client does not spin on it.
+        idle: IdlePolicy {
+            spin: Duration::ZERO,
+            pause: Duration::ZERO,
+            sleep: true,
+        },
         operations: connections + SPARE,
         buffers: connections + SPARE,
         buffer_size: BLOCK,
@@ -107,20 +113,7 @@ fn draw(
                 };
                 submit(cx, block, read, socket.into_words()[0]);
             }
-            (length, ..) => {
-                let length = length as u32;
-                submit(
-                    cx,
-                    answer,
-                    Operation::Send {
-                        socket,
-                        buffer,
-                        start: 0,
-                        length,
-                    },
-                    length.into(),
-                );
-            }
+            (length, ..) => send(cx, answer, socket, buffer, 0, length as u32),
         }
     });
 
@@ -129,41 +122,17 @@ fn draw(
         assert_eq!(completion.result().ok(), Some(BLOCK), "the file has the block");
         let socket = Descriptor::from_words([completion.token, 0, 0, 0]);
         let buffer = completion.buffer.expect("a read has a buffer");
-        let length = BLOCK as u32;
-        submit(
-            cx,
-            answer,
-            Operation::Send {
-                socket,
-                buffer,
-                start: 0,
-                length,
-            },
-            length.into(),
-        );
+        send(cx, answer, socket, buffer, 0, BLOCK as u32);
     });
 
     let (rest, request) = (graph.edge(sent, sent)?, graph.edge(sent, received)?);
     graph.define(sent, move |cx, completion: Completion| {
         let socket = completion.descriptor;
-        // The token is where the answer ends.
-        let end = completion.token >> 32;
-        let (start, end) = if end == 0 {
-            (0, completion.token)
-        } else {
-            (completion.token as u32 as u64, end)
-        };
-        let count = completion.result().expect("a client that listens") as u64;
+        let (start, end) = (completion.token as u32, (completion.token >> 32) as u32);
+        let sent = start + completion.result().expect("a client that listens") as u32;
         let buffer = completion.buffer.expect("a send has a buffer");
-        if start + count < end {
-            let start = start + count;
-            let send = Operation::Send {
-                socket,
-                buffer,
-                start: start as u32,
-                length: (end - start) as u32,
-            };
-            submit(cx, rest, send, end << 32 | start);
+        if sent < end {
+            send(cx, rest, socket, buffer, sent, end);
         } else {
             submit(cx, request, Operation::Receive { socket, buffer }, 0);
         }
@@ -182,4 +151,22 @@ fn draw(
 fn submit(cx: &mut Context<'_>, edge: Edge<Completion>, operation: Operation, token: u64) {
     cx.submit(edge, operation, token)
         .expect("room for two operations of each connection");
+}
+
+/// Sends bytes `start..end` of a buffer; both travel in the token, because fewer may be sent.
+fn send(
+    cx: &mut Context<'_>,
+    edge: Edge<Completion>,
+    socket: Descriptor,
+    buffer: Buffer,
+    start: u32,
+    end: u32,
+) {
+    let operation = Operation::Send {
+        socket,
+        buffer,
+        start,
+        length: end - start,
+    };
+    submit(cx, edge, operation, u64::from(end) << 32 | u64::from(start));
 }
