@@ -132,13 +132,16 @@ enum Handle {
     Gate(sidestep_zerowait::Gate<(u64, u64)>),
 }
 
+/// A fork's leaf and its join.
+type Fork = (Thread<(u64, u64)>, Join<(u64, u64)>);
+
 /// Makes a program of nodes. A message is (budget, progress): 0 is a first run, more is a retry from target
 /// `progress - 1` on.
 pub fn build(nodes: &[Node]) -> Built {
     let log: Arc<Mutex<Log>> = Arc::default();
     let mut graph = Graph::new();
     let mut handles = Vec::new();
-    let mut joins: Vec<Option<(Thread<(u64, u64)>, Join<(u64, u64)>)>> = Vec::new();
+    let mut joins: Vec<Option<Fork>> = Vec::new();
     for (index, node) in nodes.iter().enumerate() {
         let attributes = Attributes::new(Mode::User).in_partition(node.partition);
         let name = format!("node {index}");
