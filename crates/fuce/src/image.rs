@@ -1,16 +1,20 @@
 //! A FUCE program as a file: what the assembler writes and the chip loads.
 //!
 //! All numbers are little-endian 32-bit words. Header: the bytes `FUCE`, version 1, entry address, text bytes, data
-//! address, data bytes, zero bytes that follow the data, user region start, user region end, symbol bytes. Then the
-//! text (loaded at address 0), the data, and the symbols, each an address, a length in one byte, and that many bytes
-//! of UTF-8.
+//! address, data bytes, zero bytes that follow the data, user region start, user region end, chunk bytes, symbol bytes.
+//! Then the text (loaded at address 0); the data as chunks, each an offset, a length and that many bytes, with zeros
+//! between them; and the symbols, each an address, a length in one byte, and that many bytes of UTF-8.
 
 use thiserror::Error;
 
 /// The bytes a FUCE image begins with.
 pub const MAGIC: [u8; 4] = *b"FUCE";
 const VERSION: u32 = 1;
-const HEADER_WORDS: usize = 9;
+const HEADER_WORDS: usize = 10;
+/// The most data, initialised and zero: the paper's memory.
+const DATA_BYTES_MAX: u64 = 256 << 20;
+/// Runs of zeros in the data from this length on are left out of the file.
+const ZERO_RUN: usize = 64;
 /// The largest text, as 19 bits of instruction number allow.
 pub const TEXT_BYTES_MAX: u32 = 1 << 21;
 
@@ -60,6 +64,9 @@ pub enum ImageError {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A chunk of data is cut off, out of order or beyond the data.
+    #[error("the image's chunk at byte {0} of its data is cut off, out of order or beyond the data")]
+    Chunk(usize),
     /// A symbol is cut off or no UTF-8.
     #[error("the image's symbol at byte {0} of its symbol table is cut off or not UTF-8")]
     Symbol(usize),
@@ -143,6 +150,7 @@ impl Image {
             symbols.push(name.len() as u8);
             symbols.extend_from_slice(name);
         }
+        let chunks = write_chunks(&self.data);
         let header: [u32; HEADER_WORDS] = [
             VERSION,
             self.entry,
@@ -152,6 +160,7 @@ impl Image {
             self.zero_bytes,
             self.user.0,
             self.user.1,
+            chunks.len() as u32,
             symbols.len() as u32,
         ];
         let mut bytes = MAGIC.to_vec();
@@ -161,7 +170,7 @@ impl Image {
                 .chain(&self.text)
                 .flat_map(|word| word.to_le_bytes()),
         );
-        bytes.extend_from_slice(&self.data);
+        bytes.extend_from_slice(&chunks);
         bytes.extend_from_slice(&symbols);
         bytes
     }
@@ -191,6 +200,7 @@ impl Image {
             zero_bytes,
             user_start,
             user_end,
+            chunk_bytes,
             symbol_bytes,
         ] = words[..]
         else {
@@ -199,8 +209,11 @@ impl Image {
         if version != VERSION {
             return Err(ImageError::Version(version));
         }
-        let expected =
-            4 + header_bytes as u64 + u64::from(text_bytes) + u64::from(data_bytes) + u64::from(symbol_bytes);
+        let expected = 4
+            + header_bytes as u64
+            + u64::from(text_bytes)
+            + u64::from(chunk_bytes)
+            + u64::from(symbol_bytes);
         if expected != bytes.len() as u64 {
             return Err(length(expected));
         }
@@ -228,6 +241,13 @@ impl Image {
                 "lies in the text or is not a multiple of 4",
             );
         }
+        if u64::from(data_bytes) + u64::from(zero_bytes) > DATA_BYTES_MAX {
+            return field(
+                "data size",
+                data_bytes,
+                "is, with the zeros that follow, more than 256 MB",
+            );
+        }
         if user_start < text_bytes || user_end < user_start {
             return field(
                 "user region",
@@ -236,7 +256,7 @@ impl Image {
             );
         }
         let (text, rest) = rest[header_bytes..].split_at(text_bytes as usize);
-        let (data, symbols) = rest.split_at(data_bytes as usize);
+        let (chunks, symbols) = rest.split_at(chunk_bytes as usize);
         Ok(Image {
             entry,
             text: text
@@ -244,12 +264,64 @@ impl Image {
                 .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
                 .collect(),
             data_address,
-            data: data.to_vec(),
+            data: read_chunks(chunks, data_bytes as usize)?,
             zero_bytes,
             user: (user_start, user_end),
             symbols: read_symbols(symbols)?,
         })
     }
+}
+
+/// The data without its long runs of zeros.
+fn write_chunks(data: &[u8]) -> Vec<u8> {
+    let mut chunks = Vec::new();
+    let mut at = 0;
+    while let Some(skipped) = data[at..].iter().position(|byte| *byte != 0) {
+        let start = at + skipped;
+        // The chunk ends where a long run of zeros begins, or with the data.
+        let mut end = start;
+        let mut zeros = 0;
+        for (index, byte) in data.iter().enumerate().skip(start) {
+            zeros = if *byte == 0 { zeros + 1 } else { 0 };
+            if zeros == ZERO_RUN {
+                break;
+            }
+            if *byte != 0 {
+                end = index + 1;
+            }
+        }
+        chunks.extend_from_slice(&(start as u32).to_le_bytes());
+        chunks.extend_from_slice(&((end - start) as u32).to_le_bytes());
+        chunks.extend_from_slice(&data[start..end]);
+        at = end;
+    }
+    chunks
+}
+
+fn read_chunks(bytes: &[u8], length: usize) -> Result<Vec<u8>, ImageError> {
+    let mut data = vec![0; length];
+    let mut filled = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        let chunk = (|| {
+            let word = |from: usize| {
+                let word = bytes.get(from..from + 4)?;
+                Some(u32::from_le_bytes(word.try_into().ok()?) as usize)
+            };
+            let (offset, length) = (word(at)?, word(at + 4)?);
+            let source = bytes.get(at + 8..(at + 8).checked_add(length)?)?;
+            let target = data.get_mut(offset..offset.checked_add(length)?)?;
+            if offset < filled || length == 0 {
+                return None;
+            }
+            target.copy_from_slice(source);
+            Some((offset, length))
+        })();
+        let (offset, length) = chunk.ok_or(ImageError::Chunk(at))?;
+        filled = offset + length;
+        at += 8 + length;
+    }
+    Ok(data)
 }
 
 fn read_symbols(bytes: &[u8]) -> Result<Vec<(u32, String)>, ImageError> {
@@ -291,6 +363,21 @@ mod tests {
     #[test]
     fn an_image_survives_its_file() {
         assert_eq!(Image::from_bytes(&sample().to_bytes()), Ok(sample()));
+    }
+
+    #[test]
+    fn long_runs_of_zeros_take_no_room() {
+        let mut image = sample();
+        image.data = vec![0; 100_000];
+        (
+            image.data[0],
+            image.data[63],
+            image.data[50_000],
+            image.data[99_999],
+        ) = (1, 2, 3, 4);
+        let bytes = image.to_bytes();
+        assert!(bytes.len() < 300, "{} bytes", bytes.len());
+        assert_eq!(Image::from_bytes(&bytes), Ok(image));
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! `sidestep disasm FILE`: the code of an IA-64 ELF file as assembly text, laid out as `objdump -d` does.
+//! `sidestep disasm FILE`: the code of an IA-64 ELF file as assembly text, laid out as `objdump -d` does; and the text of
+//! a FUCE image.
 
+mod fuce;
 mod image;
 mod listing;
 mod symbols;
@@ -15,10 +17,10 @@ use self::image::Image;
 use self::symbols::{Symbol, SymbolTable};
 use super::Outcome;
 
-/// Print the instructions of an IA-64 program, library or object file.
+/// Print the instructions of an IA-64 program, library or object file, or of a FUCE image.
 #[derive(Args)]
 pub struct Disasm {
-    /// An ELF file for IA-64.
+    /// An ELF file for IA-64, or a FUCE image.
     file: PathBuf,
     /// Only the function or label of this name.
     #[arg(long, value_name = "NAME")]
@@ -32,6 +34,11 @@ enum DisasmError {
     Read { path: String, source: io::Error },
     #[error("{path}")]
     Image { path: String, source: image::ImageError },
+    #[error("{path}")]
+    Fuce {
+        path: String,
+        source: sidestep_fuce::image::ImageError,
+    },
     #[error("{path}: no symbol `{name}` in its code; {}", nearest(.near))]
     NoSymbol {
         path: String,
@@ -68,6 +75,9 @@ impl Disasm {
             path: path.clone(),
             source,
         })?;
+        if sidestep_fuce::image::Image::is_image(&bytes) {
+            return fuce::list(&path, &bytes, self.symbol.as_deref(), out);
+        }
         let image = Image::parse(&bytes).map_err(|source| DisasmError::Image {
             path: path.clone(),
             source,

@@ -1,10 +1,12 @@
 //! The subcommands, one module each.
 
+mod assemble;
 mod compare;
 mod disasm;
 mod exec;
 mod gang;
 mod list;
+mod run;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -23,6 +25,8 @@ pub enum Command {
     Exec(exec::Exec),
     Disasm(disasm::Disasm),
     Gang(gang::Gang),
+    Run(run::Run),
+    Assemble(assemble::Assemble),
 }
 
 impl Command {
@@ -34,6 +38,8 @@ impl Command {
             Command::Exec(exec) => exec.run(),
             Command::Disasm(disasm) => disasm.run(),
             Command::Gang(gang) => gang.run(),
+            Command::Run(run) => run.run(),
+            Command::Assemble(assemble) => assemble.run(),
         }
     }
 }

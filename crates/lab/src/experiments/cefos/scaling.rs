@@ -151,7 +151,11 @@ impl Experiment for Scaling {
                 above.then(|| format!("{} ({} times)", row.point, ratio.to_decimal(2)))
             })
             .collect();
-        let base = rows.iter().find_map(explain_base);
+        let because = rows
+            .iter()
+            .rev()
+            .find(|row| is_place(row, 3, 3))
+            .and_then(explain);
         vec![Finding {
             about: "superlinear cases among pairs of as many devices as units".to_owned(),
             stated:
@@ -166,7 +170,7 @@ impl Experiment for Scaling {
                 true => Verdict::Differs,
                 false => Verdict::Holds,
             },
-            because: base.unwrap_or_default(),
+            because: because.unwrap_or_default(),
         }]
     }
 
@@ -187,19 +191,33 @@ impl Experiment for Scaling {
     }
 }
 
-/// Why the one-device case is what it is: from the counters of the (1, 1) side.
-fn explain_base(row: &Row) -> Option<String> {
-    let side = &row.measurement()?.baseline;
-    let count = |name: &str| side.find(name).map(|counter| counter.value);
-    let share = count("share of the period with the device busy")?;
+fn is_place(row: &Row, devices: u64, units: u64) -> bool {
+    (
+        row.point.value("devices").count(),
+        row.point.value("units").count(),
+    ) == (devices, units)
+}
+
+/// Why (3, 3) relates to (1, 1) as it does, from the counters of both.
+fn explain(row: &Row) -> Option<String> {
+    let measurement = row.measurement()?;
+    let both = |name: &str, digits: usize| -> Option<[String; 2]> {
+        let shown = |side: &Side| Some(side.find(name)?.value.to_decimal(digits));
+        Some([shown(&measurement.baseline)?, shown(&measurement.sidestep)?])
+    };
+    let [base_busy, busy] = both("share of the period with the device busy", 2)?;
+    let [base_retries, retries] = both("self-continuations of senders", 0)?;
+    let [_, held] = both("loaded threads held while a unit was idle", 0)?;
+    let calls = measurement.baseline.value?;
     Some(format!(
-        "at {} the one device is busy {} of the period: its only unit runs the device's thread, and everything else \
-         that a call needs, {} self-continuations among it, has to fit between; with three units that work runs beside \
-         the devices' threads. The counts are small, so a call more or less moves the ratio by about {}",
+        "at {} devices are busy {base_busy} of the period with (1, 1) and {busy} with (3, 3). The one unit of (1, 1) runs \
+         the device's thread most of the time, so senders hardly spin on it ({base_retries} self-continuations of \
+         senders); of three units one is often free for them ({retries}). Threads that a busy unit had taken in advance \
+         waited {held} cycles behind device threads while another unit was idle (see `preload`). The base case is {} \
+         calls, so one call more or less in it moves the ratio by {} %",
         row.point.value("round-trip"),
-        share.to_decimal(3),
-        count("self-continuations")?,
-        Number::ONE.over(side.value?)?.to_decimal(3),
+        calls.to_decimal(0),
+        Number::from(100).over(calls)?.to_decimal(0),
     ))
 }
 
