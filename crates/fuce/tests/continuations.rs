@@ -129,7 +129,9 @@ fn program(graph: &[Node]) -> Image {
     }
     source.push_str("end\n");
     source.push_str(&nodes);
-    source.push_str("total:\nla r5, sum\nldw r6, 0(r1)\nldw r7, 0(r5)\nadd r7, r7, r6\nstw r7, 0(r5)\n");
+    source.push_str(
+        "total:\nla r5, sum\nldw r6, 0(r1)\nldw r7, 0(r5)\nadd r7, r7, r6\nstw r7, 0(r5)\nstw r0, 0(r1)\n",
+    );
     source.push_str("rearm\nunlock r2\nend\n.data\n.align 4\nsum: .word 0\n");
     for index in 0..graph.len() {
         writeln!(source, "runs{index}: .word 0").expect("a string");

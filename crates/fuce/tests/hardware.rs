@@ -112,6 +112,10 @@ impl Recording {
 
     /// Runs the hardware on what was recorded and compares.
     fn check(&self, folder: &Path, name: &str) {
+        assert!(
+            self.expected.lines().count() > 500,
+            "{name}: a trace without events proves nothing"
+        );
         let trace = format!("{name}.trace");
         let output = format!("{name}.output");
         let input = format!("C {}\n{}", self.cycles, self.input);
@@ -173,9 +177,9 @@ fn operation() -> impl Strategy<Value = Op> {
         3 => Just(Op::SelfContinue),
         2 => target().prop_map(|target| Op::Lock { target }),
         2 => target().prop_map(|target| Op::Unlock { target }),
-        2 => (0..64u32, 0..5u16).prop_map(|(frame, words)| Op::Create { frame: frame * 16, words }),
+        4 => (0..64u32, 0..5u16).prop_map(|(frame, words)| Op::Create { frame: frame * 16, words }),
         1 => target().prop_map(|target| Op::Delete { target }),
-        6 => (target(), 0..70u32, mode, 1..4u8)
+        12 => (target(), 0..66u32, mode, 1..3u8)
             .prop_map(|(target, code, mode, fan_in)| Op::Install { target, code: code * 4, mode, fan_in }),
         1 => (target(), 0..300u32).prop_map(|(target, count)| Op::SetCount { target, count }),
         5 => Just(Op::Rearm),
@@ -211,7 +215,7 @@ fn random_traffic_gives_the_same_order_and_cycles() {
         let mut recording = Recording::new(config, ports);
         // For each port how likely a request is, for each unit whether it can take a thread: drawn anew every cycle.
         let draws = (
-            prop::collection::vec((0..6u8, operation(), 0..64u32, 0..3u8), ports),
+            prop::collection::vec((0..2u8, operation(), 0..64u32, 0..3u8), ports),
             any::<u32>(),
             any::<u32>(),
         );
@@ -251,7 +255,8 @@ fn random_traffic_gives_the_same_order_and_cycles() {
             recording.cycle(cycle, controller.submissions(), acceptors, &step);
             controller.forget_submissions();
         }
-        assert!(controller.counters().activations > 100 && controller.counters().faults > 100);
+        let counters = controller.counters();
+        assert!(counters.activations > 50 && counters.faults > 100, "{counters:?}");
         assert_eq!(
             controller.counters().spills > 0,
             case > 0,

@@ -1,6 +1,7 @@
 //! From files to plain lines: `.include`, `.macro`, `.if` and `.equ` are carried out here.
 //!
-//! A macro's body is text; `\name` is replaced by the argument and `\@` by a number that differs in each expansion. A
+//! A macro's body is text; `\name` is replaced by the argument and `\@` by `$` and a number that differs in each
+//! expansion; labels with a `$` are local and do not become symbols. A
 //! condition must be known where it stands: it may use constants of `.equ` and of the command line, not labels.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -457,7 +458,7 @@ fn substitute(text: &str, parameters: &[String], arguments: &[String], expansion
         result.push_str(&rest[..position]);
         rest = &rest[position + 1..];
         if let Some(after) = rest.strip_prefix('@') {
-            result.push_str(&expansion.to_string());
+            result.push_str(&format!("${expansion}"));
             rest = after;
             continue;
         }

@@ -252,6 +252,7 @@ impl Program {
         let mut symbols: Vec<(u32, String)> = self
             .labels
             .iter()
+            .filter(|(name, _)| !name.contains('$'))
             .map(|(name, label)| (address(label.section, label.offset), name.clone()))
             .chain(
                 EDGES
