@@ -274,3 +274,23 @@ fn bad_calls_are_answered_with_errors_and_bad_threads_with_faults() {
     assert_eq!(stop, Stop::Idle);
     assert!(output.starts_with("fault 00000003 in thread "), "{output}");
 }
+
+/// The environment variable that writes the images instead of comparing them.
+const UPDATE: &str = "SIDESTEP_UPDATE";
+
+#[test]
+fn the_images_in_the_repository_are_what_the_sources_give() {
+    let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/cefos/images");
+    for program in ["sort", "wordcount"] {
+        let built = build(&format!("{program}.s"), true).to_bytes();
+        let path = images.join(format!("{program}.fuce"));
+        if std::env::var_os(UPDATE).is_some() {
+            std::fs::write(&path, &built).expect("the images can be written");
+        }
+        let kept = std::fs::read(&path).expect("in the repository");
+        assert!(
+            built == kept,
+            "guests/cefos/images/{program}.fuce is stale; write it with {UPDATE}=1"
+        );
+    }
+}
