@@ -278,6 +278,22 @@ mod tests {
     }
 
     #[test]
+    fn pseudo_zeros_are_ordered_as_zeros_whatever_their_exponent() {
+        for negative in [false, true] {
+            let pseudo_zero = FloatRegister::new(negative, 0x1FFFD, 0);
+            let less = |left, right| {
+                compare(left, right, FloatRelation::Less, &control())
+                    .unwrap()
+                    .holds
+            };
+            assert_eq!(less(pseudo_zero, double(1e-300)), Some(true));
+            assert_eq!(less(double(-1e-300), pseudo_zero), Some(true));
+            let largest = extremum(double(-0.5), pseudo_zero, Extremum::AbsoluteMaximum, &control()).unwrap();
+            assert_eq!((largest.value, largest.flags), (double(-0.5), Flags::DENORMAL));
+        }
+    }
+
+    #[test]
     fn natval_clears_and_unsupported_is_invalid() {
         let compared = compare(
             FloatRegister::NATVAL,
