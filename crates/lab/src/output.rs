@@ -68,7 +68,8 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         OpenOptions::new().append(true).open(&target)?;
     }
     let mut file = beside(&target)?;
-    file.write_all(content)?;
+    // To the file itself: errors of the wrapper would name the new file, which means nothing to the user.
+    file.as_file_mut().write_all(content)?;
     if let Some(existing) = existing {
         file.as_file().set_permissions(existing.permissions())?;
     }
