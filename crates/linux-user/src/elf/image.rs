@@ -64,7 +64,7 @@ impl Source for &[u8] {
 #[derive(Debug, Error)]
 pub enum ImageError {
     /// The file cannot be read.
-    #[error("cannot be read")]
+    #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
     /// Too short for an ELF header, or another magic number.
     #[error("is not an ELF file: it must start with the bytes 7f 45 4c 46 (\\x7fELF)")]

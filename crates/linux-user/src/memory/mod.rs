@@ -332,6 +332,9 @@ impl Memory {
                 Protection::READ_WRITE,
             ),
         ] {
+            if !mappings.is_free(&range) {
+                return Err(Errno(libc::EEXIST));
+            }
             self.map_anonymous_on_host(&range, protection, libc::MAP_NORESERVE)?;
             mappings.insert(
                 range,
@@ -373,4 +376,104 @@ pub struct Stacks {
     pub memory_top: u64,
     /// The lowest address of the register backing store.
     pub backing_store: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::changes::MapRequest;
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    const READ: Need = Need {
+        read: true,
+        write: false,
+        execute: false,
+    };
+    const WRITE: Need = Need {
+        read: false,
+        write: true,
+        execute: false,
+    };
+
+    #[test]
+    fn stacks_grow_to_their_limit_and_no_further() {
+        let memory = Memory::new().expect("an address space");
+        let stacks = memory.map_stacks(1 << 20, u64::MAX, false).expect("stacks");
+        memory.set_stack_limit(2 << 20);
+        let below = stacks.memory_top - (2 << 20);
+        assert!(memory.view(below, WRITE).is_ok());
+        assert_eq!(memory.view(below - 8, WRITE).err(), Some(Denial::NotMapped));
+        let above = stacks.backing_store + (2 << 20);
+        assert!(memory.view(above - 8, WRITE).is_ok());
+        assert_eq!(memory.view(above, WRITE).err(), Some(Denial::NotMapped));
+    }
+
+    #[test]
+    fn a_program_where_the_stack_goes_is_refused() {
+        let memory = Memory::new().expect("an address space");
+        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED) as u64;
+        let address = memory.stack_top() - PAGE;
+        let request = MapRequest {
+            address,
+            flags,
+            ..MapRequest::anonymous(PAGE)
+        };
+        assert_eq!(memory.map(&request), Ok(address));
+        assert_eq!(
+            memory.map_stacks(1 << 20, u64::MAX, false),
+            Err(Errno(libc::EEXIST))
+        );
+    }
+
+    #[test]
+    fn a_file_ends_where_it_ends_and_protection_holds() {
+        let memory = Memory::new().expect("an address space");
+        // SAFETY: the name is a string that lives for ever.
+        let descriptor = unsafe { libc::memfd_create(c"short".as_ptr(), 0) };
+        // SAFETY: the descriptor is new and nobody else's.
+        let mut file = unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(descriptor) };
+        file.write_all(&[7; 5000]).expect("room");
+        let request = MapRequest {
+            protection: 1,
+            flags: libc::MAP_SHARED as u64,
+            file: file.as_raw_fd(),
+            ..MapRequest::anonymous(2 * PAGE)
+        };
+        let shared = memory.map(&request).expect("room");
+        assert!(memory.view(shared + 4999, READ).is_ok());
+        assert_eq!(memory.view(shared + 8192, READ).err(), Some(Denial::BeyondFile));
+        assert_eq!(memory.view(shared, WRITE).err(), Some(Denial::NotAllowed));
+        let private = MapRequest {
+            flags: libc::MAP_PRIVATE as u64,
+            ..request
+        };
+        let private = memory.map(&private).expect("room");
+        assert_eq!(memory.read::<u8>(private + PAGE - 1), Ok(0));
+        assert_eq!(memory.view(private + PAGE, READ).err(), Some(Denial::BeyondFile));
+        memory.unmap(private, PAGE).expect("mapped");
+        assert_eq!(memory.view(private, READ).err(), Some(Denial::NotMapped));
+        assert_eq!(memory.read::<u8>(private), Err(Errno(libc::EFAULT)));
+    }
+
+    #[test]
+    fn a_moved_mapping_keeps_its_contents_and_leaves_nothing_behind() {
+        let memory = Memory::new().expect("an address space");
+        let old = memory.map(&MapRequest::anonymous(2 * PAGE)).expect("room");
+        let wall = memory.map(&MapRequest::anonymous(PAGE)).expect("room");
+        assert_eq!(wall, old + 2 * PAGE);
+        memory.write(old + PAGE, &77u64).expect("mapped");
+        assert_eq!(
+            memory.remap(old, 2 * PAGE, 4 * PAGE, 0, 0),
+            Err(Errno(libc::ENOMEM))
+        );
+        let moves = libc::MREMAP_MAYMOVE as u64;
+        let new = memory.remap(old, 2 * PAGE, 4 * PAGE, moves, 0).expect("room");
+        assert_ne!(new, old);
+        assert_eq!(memory.read::<u64>(new + PAGE), Ok(77));
+        assert_eq!(memory.read::<u64>(new + 3 * PAGE), Ok(0));
+        assert_eq!(memory.read::<u64>(old), Err(Errno(libc::EFAULT)));
+        assert_eq!(memory.remap(new, 4 * PAGE, PAGE, 0, 0), Ok(new));
+        assert_eq!(memory.read::<u64>(new + PAGE), Err(Errno(libc::EFAULT)));
+    }
 }
