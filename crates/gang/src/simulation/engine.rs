@@ -51,6 +51,8 @@ struct Engine<'a> {
     cores: Vec<Core>,
     /// The core each task runs on now.
     running_on: Vec<Option<CoreId>>,
+    /// Whether each team runs on more than one socket now.
+    is_spread: Vec<bool>,
     assignment: Assignment,
     now_ns: u64,
     outcome: Outcome,
@@ -113,6 +115,7 @@ impl<'a> Engine<'a> {
             }
         }
         let tasks = vcpus.len();
+        let instance_count = teams.len();
         let (sets, watch) = match schedule {
             Schedule::Sets { sets, .. } => (vec![(0, sets.clone())], None),
             Schedule::Automatic { automatic, .. } => (
@@ -148,6 +151,7 @@ impl<'a> Engine<'a> {
             vcpus,
             views,
             cores: vec![Core::default(); cores],
+            is_spread: vec![false; instance_count],
             running_on: vec![None; tasks],
             assignment: Assignment {
                 grants: vec![Grant::Idle; cores],
@@ -251,7 +255,20 @@ impl<'a> Engine<'a> {
                 self.end_wait(task);
             }
         }
+        self.find_spread_teams();
         self.touch_shared_memory();
+    }
+
+    fn find_spread_teams(&mut self) {
+        let mut socket_of: Vec<Option<u32>> = vec![None; self.teams.len()];
+        self.is_spread.fill(false);
+        for (vcpu, on) in self.vcpus.iter().zip(&self.running_on) {
+            if let (Some((team, _)), Some(core)) = (vcpu.thread, *on) {
+                let socket = self.scenario.topology.place(core).socket;
+                self.is_spread[team] |= socket_of[team].is_some_and(|first| first != socket);
+                socket_of[team].get_or_insert(socket);
+            }
+        }
     }
 
     fn end_wait(&mut self, task: usize) {
@@ -293,17 +310,10 @@ impl<'a> Engine<'a> {
         if costs.shared_core_permille != 1000 && topology.siblings(core).any(is_busy) {
             speed = speed * costs.shared_core_permille / 1000;
         }
-        if costs.across_sockets_permille != 1000
-            && let Some((team, _)) = self.vcpus[task].thread
+        if let Some((team, _)) = self.vcpus[task].thread
+            && self.is_spread[team]
         {
-            let socket = topology.place(core).socket;
-            let is_elsewhere = self.vcpus.iter().zip(&self.running_on).any(|(vcpu, on)| {
-                let is_sibling = vcpu.thread.is_some_and(|(other, _)| other == team);
-                is_sibling && on.is_some_and(|on| topology.place(on).socket != socket)
-            });
-            if is_elsewhere {
-                speed = speed * costs.across_sockets_permille / 1000;
-            }
+            speed = speed * costs.across_sockets_permille / 1000;
         }
         speed.max(1)
     }
