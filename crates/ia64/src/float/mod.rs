@@ -5,6 +5,8 @@
 //! - [`mod@multiply_add`]: `fma` and everything written with it; [`integer`]: `xma`.
 //! - [`compare`]: `fcmp`, `fclass`, minima and maxima; [`convert`]: integers; [`reciprocal`]: `frcpa`, `frsqrta`.
 //! - [`bits`]: merges, mixes, swaps and logic; [`parallel`]: all of it on pairs of singles.
+//! - Inside: `round`, the one rounding of exact sums; `host`, the host's floating-point unit where it is the same;
+//!   `control_table`, decoded controls kept until the FPSR changes.
 //!
 //! An operation takes registers and a [`Control`] and returns a [`Rounded`] (value, flags, trap) or a [`FloatFault`];
 //! nothing is changed anywhere, so a caller commits the result or takes the fault.
