@@ -1,5 +1,7 @@
 //! `sidestep disasm` on the repository's guest programs: the same listing as objdump, and one clear error for
 //! everything that is not an IA-64 file.
+//!
+//! `SIDESTEP_DISASM_FILES`, a list of paths as in `PATH`, adds programs, libraries or objects to compare.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,9 +45,10 @@ fn error_of(path: &Path, options: &[&str]) -> String {
 }
 
 #[test]
-fn guest_programs_are_listed_as_objdump_lists_them() {
-    for name in ["tour", "nbody", "contend-mutex"] {
-        let path = guest(name);
+fn programs_are_listed_as_objdump_lists_them() {
+    let more = std::env::var_os("SIDESTEP_DISASM_FILES").unwrap_or_default();
+    let guests = ["tour", "nbody", "contend-mutex"].map(guest);
+    for path in guests.into_iter().chain(std::env::split_paths(&more)) {
         let path = path.to_str().expect("a UTF-8 path");
         let ours = disasm(&[path]);
         assert!(ours.status.success());
@@ -58,7 +61,7 @@ fn guest_programs_are_listed_as_objdump_lists_them() {
                     .zip(theirs.stdout.split(|byte| *byte == b'\n'));
                 for (number, (our, their)) in pairs.enumerate() {
                     let (our, their) = (String::from_utf8_lossy(our), String::from_utf8_lossy(their));
-                    assert_eq!(our, their, "line {} of {name}", number + 1);
+                    assert_eq!(our, their, "line {} of {path}", number + 1);
                 }
                 assert_eq!(ours.stdout.len(), theirs.stdout.len());
             }
