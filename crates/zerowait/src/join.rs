@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::payload::{Payload, WORDS, Words};
-use crate::queue::Bounded;
+use crate::queue::FreeList;
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// One activation of a join: where continuations are counted.
@@ -116,7 +116,7 @@ pub struct NotWaiting;
 #[derive(Debug)]
 pub struct JoinTable {
     frames: Box<[Frame]>,
-    free: Bounded<u32>,
+    free: FreeList,
     exhausted: AtomicU64,
 }
 
@@ -145,11 +145,7 @@ impl JoinTable {
                 predefined: AtomicU32::new(predefined),
             }
         };
-        let free = Bounded::new(capacity.max(1));
-        for index in predefined.len()..total {
-            let pushed = free.push(u32::try_from(index).expect("a join has fewer than 2^32 activations"));
-            assert!(pushed.is_ok(), "the free list holds every activation");
-        }
+        let free = FreeList::new(predefined.len(), total);
         Self {
             frames: (0..total).map(frame).collect(),
             free,
@@ -159,7 +155,7 @@ impl JoinTable {
 
     /// Takes a free activation and sets its counter; `None` if there is none.
     pub fn activate(&self, counter: u32) -> Option<(u32, u32)> {
-        let Some(index) = self.free.pop() else {
+        let Some(index) = self.free.take() else {
             self.exhausted.fetch_add(1, Relaxed);
             return None;
         };
@@ -175,8 +171,7 @@ impl JoinTable {
         self.frames[index as usize]
             .state
             .store(state(generation.wrapping_add(1), 0), Release);
-        let pushed = self.free.push(index);
-        assert!(pushed.is_ok(), "the free list holds every activation");
+        self.free.give(index);
     }
 
     /// Delivers a word and decrements the counter; the data if that brought it to zero.

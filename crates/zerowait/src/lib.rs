@@ -57,5 +57,5 @@ pub use time::Time;
 pub mod model {
     pub use crate::gate::{Entered, GateLock};
     pub use crate::join::JoinTable;
-    pub use crate::queue::Bounded;
+    pub use crate::queue::{Bounded, FreeList};
 }

@@ -89,6 +89,7 @@ fn bound_threads_run_where_they_are_bound() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "spins for milliseconds, which take Miri minutes")]
 fn a_core_with_much_to_do_shares_with_an_idle_one() {
     let ran_on: Arc<[AtomicU64; 2]> = Arc::default();
     let mut graph = Graph::new();

@@ -8,7 +8,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use sidestep_zerowait::Bring;
-use sidestep_zerowait::model::{Bounded, Entered, GateLock, JoinTable};
+use sidestep_zerowait::model::{Bounded, Entered, FreeList, GateLock, JoinTable};
 
 #[test]
 fn two_producers_and_a_consumer_lose_and_double_nothing() {
@@ -168,5 +168,36 @@ fn the_last_of_two_signals_starts_the_join_with_both_words() {
         let fired: Vec<_> = ours.into_iter().chain(theirs.join().unwrap()).collect();
         assert_eq!(fired, [[1, 5, 0, 0]]);
         assert!(joins.activate(1).is_some(), "free again");
+    });
+}
+
+#[test]
+fn a_number_is_given_back_while_another_is_taken() {
+    loom::model(|| {
+        let free = Arc::new(FreeList::new(0, 2));
+        let mine = free.take().unwrap();
+        let other = Arc::clone(&free);
+        let theirs = thread::spawn(move || {
+            let number = other.take().expect("two for two");
+            other.give(number);
+            other.take().expect("two for two")
+        });
+        free.give(mine);
+        let mine = free.take().expect("two for two");
+        assert_ne!(mine, theirs.join().unwrap());
+        assert_eq!(free.take(), None);
+    });
+}
+
+/// What the stress run found: a last signal must not fail because somebody is in the middle of activating.
+#[test]
+fn a_join_fires_while_another_core_activates() {
+    loom::model(|| {
+        let joins = Arc::new(JoinTable::new(2, &[]));
+        let (index, generation) = joins.activate(1).unwrap();
+        let other = Arc::clone(&joins);
+        let activator = thread::spawn(move || other.activate(1).is_some());
+        assert_eq!(joins.signal(index, generation, Bring::Nothing), Ok(Some([0; 4])));
+        assert!(activator.join().unwrap());
     });
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use crate::payload::{Payload, Words};
-use crate::queue::Bounded;
+use crate::queue::FreeList;
 
 /// In the pool.
 const FREE: u32 = 0;
@@ -52,7 +52,7 @@ pub(crate) struct BufferPool {
     memory: Box<[UnsafeCell<u8>]>,
     size: usize,
     states: Box<[AtomicU32]>,
-    free: Bounded<u32>,
+    free: FreeList,
 }
 
 // SAFETY: a buffer's bytes are reached only by whoever changed its state from OWNED to LOCKED, until it
@@ -62,29 +62,23 @@ unsafe impl Sync for BufferPool {}
 impl BufferPool {
     /// `count` buffers of `size` bytes each.
     pub(crate) fn new(count: usize, size: usize) -> Self {
-        let free = Bounded::new(count.max(1));
-        for index in 0..count {
-            let pushed = free.push(u32::try_from(index).expect("fewer than 2^32 buffers"));
-            assert!(pushed.is_ok(), "the free list holds every buffer");
-        }
         Self {
             memory: (0..count * size).map(|_| UnsafeCell::new(0)).collect(),
             size,
             states: (0..count).map(|_| AtomicU32::new(FREE)).collect(),
-            free,
+            free: FreeList::new(0, count),
         }
     }
 
     pub(crate) fn take(&self) -> Option<Buffer> {
-        let index = self.free.pop()?;
+        let index = self.free.take()?;
         self.states[index as usize].store(OWNED, Relaxed);
         Some(Buffer { index })
     }
 
     pub(crate) fn put_back(&self, buffer: Buffer) {
         self.change(&buffer, OWNED, FREE, "given back");
-        let pushed = self.free.push(buffer.index);
-        assert!(pushed.is_ok(), "the free list holds every buffer");
+        self.free.give(buffer.index);
     }
 
     fn change(&self, buffer: &Buffer, from: u32, to: u32, what: &str) {
@@ -123,7 +117,10 @@ impl BufferPool {
 
     /// How many buffers are out of the pool.
     pub(crate) fn in_use(&self) -> usize {
-        self.states.len() - self.free.len()
+        self.states
+            .iter()
+            .filter(|state| state.load(Relaxed) != FREE)
+            .count()
     }
 }
 
