@@ -11,7 +11,7 @@
 //!   threads' [modes](Mode) permit.
 //! * A [gate](Graph::declare_gate) is a thread that never runs twice at once. Who finds it taken tries again
 //!   (lock-or-retry) or waits in its software queue; a full queue pushes back.
-//! * An event from a [device](device) is a continuation, never an interrupt.
+//! * An event from a [device] is a continuation, never an interrupt.
 //!
 //! A [`Program`] runs unchanged on [pinned cores](cores) in real time and in [deterministic virtual
 //! time](virtual_time).

@@ -404,6 +404,14 @@ fn a_core_with_a_bound_thread_does_not_leave_and_a_missing_core_is_named() {
     }
 }
 
+/// What the joins of the stress run answered: how often, the sum of the numbers, and what did not add up.
+#[derive(Default)]
+struct Answers {
+    count: AtomicU64,
+    sum: AtomicU64,
+    wrong: Mutex<Vec<(u64, u64)>>,
+}
+
 /// Everything at once, for as long as the environment says: callers at gates of both kinds, joins, timers,
 /// panics, and cores that come and go. What was started must have been answered, exactly.
 #[test]
@@ -485,13 +493,13 @@ fn stress() {
         )
         .unwrap();
     });
-    let answered: Arc<(AtomicU64, AtomicU64, Mutex<Vec<(u64, u64)>>)> = Arc::default();
+    let answered: Arc<Answers> = Arc::default();
     let answers = Arc::clone(&answered);
     graph.define(join, move |_, (sum, number)| {
-        answers.0.fetch_add(1, Ordering::Relaxed);
-        answers.1.fetch_add(number, Ordering::Relaxed);
+        answers.count.fetch_add(1, Ordering::Relaxed);
+        answers.sum.fetch_add(number, Ordering::Relaxed);
         if sum != 2 * number {
-            answers.2.lock().unwrap().push((sum, number));
+            answers.wrong.lock().unwrap().push((sum, number));
         }
     });
     let start = graph.port(caller);
@@ -511,7 +519,7 @@ fn stress() {
     for round in 1u64.. {
         // Callers at a taken gate cost each other turns, n of them n * n: a few hundred at a time are stress
         // enough.
-        while sent - answered.0.load(Ordering::Relaxed) > 200 {
+        while sent - answered.count.load(Ordering::Relaxed) > 200 {
             std::thread::sleep(Duration::from_micros(50));
         }
         for _ in 0..if cfg!(miri) { 5 } else { 200 } {
@@ -537,8 +545,8 @@ fn stress() {
     let report = cores.shutdown(AMPLE);
     drop(std::panic::take_hook());
     assert!(report.is_drained(), "{report}");
-    assert_eq!(answered.0.load(Ordering::Relaxed), sent, "{report}");
-    assert_eq!(answered.1.load(Ordering::Relaxed), sum, "{report}");
-    assert_eq!(*answered.2.lock().unwrap(), []);
+    assert_eq!(answered.count.load(Ordering::Relaxed), sent, "{report}");
+    assert_eq!(answered.sum.load(Ordering::Relaxed), sum, "{report}");
+    assert_eq!(*answered.wrong.lock().unwrap(), []);
     assert_eq!(report.panic_count, sent / 101, "{report}");
 }
