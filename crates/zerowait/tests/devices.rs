@@ -294,7 +294,7 @@ fn an_eventfd_is_a_continuation_also_if_it_does_not_block() {
             cores.send(port, ()).unwrap();
             std::thread::sleep(Duration::from_millis(5));
             rustix::io::write(&ours, &3u64.to_ne_bytes()).unwrap();
-            while counts.lock().unwrap().len() < 1 {
+            while counts.lock().unwrap().is_empty() {
                 std::thread::yield_now();
             }
             rustix::io::write(&ours, &4u64.to_ne_bytes()).unwrap();
