@@ -140,7 +140,7 @@ fn what_must_be_left_alone_is_refused() {
         "true",
     ]);
     assert!(missing.contains("cannot read /nowhere/a.json"), "{missing}");
-    let factor = error_of(&["run", "--factor", "-1", "--", "true"]);
+    let factor = error_of(&["run", "--factor=-1", "--", "true"]);
     assert!(factor.contains("positive decimal number"), "{factor}");
     assert!(folder.is_empty(), "a refusal leaves no journal");
 }
