@@ -116,6 +116,9 @@ impl Processor {
 
     /// Notes what the page of the instruction pointer means for its instructions.
     pub(crate) fn note_code_page(&mut self) {
+        if self.environment.system().is_none() {
+            return;
+        }
         let translated = self.status & psr::IT != 0;
         let region = self.region_register(self.ip).identifier();
         let ip = self.ip;

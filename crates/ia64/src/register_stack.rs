@@ -414,9 +414,10 @@ impl Processor {
     #[inline]
     fn push_registers(&mut self, count: u32) {
         let stack = &mut self.register_stack;
-        for (offset, &value) in self.general.slice(32, count as usize).iter().enumerate() {
-            stack.values[(stack.top + offset) % RING] = value;
-        }
+        let values = self.general.slice(32, count as usize);
+        let until_end = values.len().min(RING - stack.top);
+        stack.values[stack.top..stack.top + until_end].copy_from_slice(&values[..until_end]);
+        stack.values[..values.len() - until_end].copy_from_slice(&values[until_end..]);
         if self.general.any_nat() || stack.nats != 0 {
             for offset in 0..count as usize {
                 stack.set_nat(stack.top + offset, self.general.nat(32 + offset as u8));
@@ -442,14 +443,20 @@ impl Processor {
         let from_clean = (count - from_dirty).min(stack.clean);
         let missing = count - from_dirty - from_clean;
         let base = stack.top.wrapping_sub(count as usize);
-        let nats = self.general.any_nat() || stack.nats != 0;
-        for offset in missing as usize..count as usize {
-            let register = 32 + offset as u8;
-            let index = base.wrapping_add(offset);
-            self.general.set(register, stack.values[index % RING]);
-            if nats {
+        let first = base.wrapping_add(missing as usize) % RING;
+        let held = (count - missing) as usize;
+        let until_end = held.min(RING - first);
+        let registers = 32 + missing as usize;
+        self.general
+            .set_slice(registers, &stack.values[first..first + until_end]);
+        self.general
+            .set_slice(registers + until_end, &stack.values[..held - until_end]);
+        if self.general.any_nat() || stack.nats != 0 {
+            for offset in 0..held {
+                let register = (registers + offset) as u8;
+                let value = self.general.value(register);
                 self.general
-                    .set_with_nat(register, stack.values[index % RING], stack.nat(index));
+                    .set_with_nat(register, value, stack.nat(first + offset));
             }
         }
         stack.top = base % RING;

@@ -27,7 +27,13 @@ const ONE_INSTRUCTION: u64 = psr::ID | psr::DA | psr::DD | psr::ED | psr::IA;
 /// PSR bits under which instructions execute one by one.
 pub(crate) const STEPPED: u64 = ONE_INSTRUCTION | psr::SS | psr::TB | psr::DB;
 
-/// The page that instructions were last fetched from.
+/// Pages of instructions that the loop keeps at hand, chosen by the address.
+const CODE_PAGES: usize = 16;
+/// Addresses this close together share a place among them: the usual page size of Linux/ia64.
+const CODE_PAGE_INDEX_LOG2: u32 = 14;
+
+/// A page that instructions are fetched from.
+#[derive(Clone, Copy)]
 pub(crate) struct CodePage {
     page: HostPage,
     /// Bits of an address that choose the page.
@@ -131,6 +137,7 @@ impl Processor {
         let interrupts = self.interrupts();
         self.pending |= pending::CODE_PAGE;
         let mut code = CodePage::none();
+        let mut known = [CodePage::none(); CODE_PAGES];
         loop {
             if self.wants_attention()
                 || interrupts
@@ -140,11 +147,20 @@ impl Processor {
                 return Exit::Attention;
             }
             if self.pending != 0 || !code.holds(self.ip) {
-                code = match self.prepare(blocks) {
-                    Ok(Some(code)) => code,
-                    Ok(None) => return Exit::Attention,
-                    Err(Raised) => return Exit::Fault(self.take_fault()),
-                };
+                if self.pending != 0 {
+                    known.fill(CodePage::none());
+                }
+                let place = &mut known[(self.ip >> CODE_PAGE_INDEX_LOG2) as usize % CODE_PAGES];
+                if place.holds(self.ip) {
+                    self.note_code_page();
+                } else {
+                    *place = match self.prepare(blocks) {
+                        Ok(Some(code)) => code,
+                        Ok(None) => return Exit::Attention,
+                        Err(Raised) => return Exit::Fault(self.take_fault()),
+                    };
+                }
+                code = *place;
             }
             let key = code.key(self.ip, self.slot);
             let decoded;

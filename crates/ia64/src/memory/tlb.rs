@@ -17,6 +17,8 @@ const NEVER: u64 = u64::MAX;
 const PAGES: usize = 4096;
 /// Addresses this close together share an entry of the second level: the usual page size of Linux/ia64.
 const PAGE_INDEX_LOG2: u32 = 14;
+/// Areas (data, stack, register backing store) are this far apart at least.
+const AREA_LOG2: u32 = 40;
 /// The bits that select a granule.
 const GRANULE_MASK: u64 = !((1 << GRANULE_LOG2) - 1);
 
@@ -125,9 +127,10 @@ impl Default for TranslationCache {
     }
 }
 
-/// The place in the second level of the page that holds `address`.
+/// The place in the second level of the page that holds `address`. Areas of a program begin at round addresses:
+/// the high bits keep the first pages of one from those of another.
 fn page_index(address: u64) -> usize {
-    (address >> PAGE_INDEX_LOG2) as usize % PAGES
+    (address >> PAGE_INDEX_LOG2 ^ address >> AREA_LOG2) as usize % PAGES
 }
 
 impl HostPage {

@@ -86,6 +86,12 @@ impl GeneralRegisters {
         &self.values[first..first + count]
     }
 
+    /// Writes registers from `first` on, none of which has its NaT bit set.
+    #[inline]
+    pub(crate) fn set_slice(&mut self, first: usize, values: &[u64]) {
+        self.values[first..first + values.len()].copy_from_slice(values);
+    }
+
     /// Rotates the values of the `count` registers from r32 on upwards by `distance`.
     pub(crate) fn rotate_up(&mut self, count: usize, distance: usize) {
         if count == 0 || distance == 0 {
