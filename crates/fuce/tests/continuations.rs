@@ -109,8 +109,8 @@ fn program(graph: &[Node]) -> Image {
         .expect("a string");
     }
     writeln!(source, "li r4, {total}\nla r5, total\ninstall kernel, r4, r5, 1").expect("a string");
-    for index in 0..graph.len() {
-        let fan_in = given[index].max(1);
+    for (index, &inputs) in given.iter().enumerate() {
+        let fan_in = inputs.max(1);
         writeln!(
             source,
             "li r4, {}\nla r5, node{index}\ninstall kernel, r4, r5, {fan_in}",
