@@ -2,7 +2,7 @@
 //!
 //! Three operations need more than a library offers:
 //! - [`call`] passes a system call on as numbers, without a C library changing what it means.
-//! - [`Interruptible`] does the same for calls that may block, without the race between "is a signal
+//! - [`call_interruptible`] does the same for calls that may block, without the race between "is a signal
 //!   pending?" and "block": the test and the `syscall` instruction form a short range of code, and the
 //!   signal handler moves an instruction pointer inside that range to its restart exit. A signal that comes
 //!   before the kernel is entered, or that made the kernel back up for a restart, is therefore never slept

@@ -2,7 +2,7 @@
 //!
 //! The host's dispositions mirror the guest's (default, ignored, caught), so that stops, ignored signals and
 //! what a child inherits need no emulation. A caught signal, or one whose default would end the process,
-//! runs [`on_signal`]. It puts the `siginfo` into the thread's [`Inbox`], raises the processor's attention,
+//! runs `on_signal`. It puts the `siginfo` into the thread's [`Inbox`], raises the processor's attention,
 //! and blocks every further signal of the thread until the guest's own mask is set again at delivery. So at
 //! most one signal waits here, the kernel keeps the queue, and its order and priorities are the guest's.
 //!
@@ -247,7 +247,7 @@ pub enum Disposition {
     Default,
     /// Nothing.
     Ignored,
-    /// [`on_signal`].
+    /// `on_signal`.
     Caught,
 }
 

@@ -62,7 +62,7 @@ const PLAIN_REQUESTS: &[u64] = &[
 ///
 /// Terminal, file, socket and block device requests carry the same numbers and structures on both sides. A
 /// request whose number encodes a size takes an address, one that encodes none a number; the exceptions and the
-/// older terminal requests are in [`PLAIN_REQUESTS`].
+/// older terminal requests are in `PLAIN_REQUESTS`.
 pub fn ioctl(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let [descriptor, request, argument, ..] = *arguments;
     let request = request & 0xffff_ffff;

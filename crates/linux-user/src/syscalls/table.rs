@@ -2,7 +2,7 @@
 //!
 //! The numbers count from [`FIRST`], as in the kernel's own table; a number that is not here does not exist.
 //! `Host` and `Blocking` calls mean the same to both kernels: their arguments go to the host with guest
-//! addresses translated (see [`super::forward`]); the latter may sleep. `Emulated` ones differ in a structure,
+//! addresses translated (see `super::forward`); the latter may sleep. `Emulated` ones differ in a structure,
 //! a convention or an effect, and have a function. `Missing` ones give `ENOSYS`.
 
 use super::Handler;
