@@ -141,6 +141,15 @@ impl Instruction {
         list
     }
 
+    /// The general register that the instruction names as its target, r0 included: writing it is an illegal
+    /// operation, not a write that has no effect.
+    pub fn general_target(&self) -> Option<u8> {
+        let form = self.form();
+        form.operands[..form.outputs]
+            .contains(&Operand::R1)
+            .then(|| self.r1())
+    }
+
     /// How the instruction changes its base register.
     pub fn base_update(&self) -> BaseUpdate {
         match self.operation {

@@ -97,81 +97,10 @@ pub(crate) fn leave_block(processor: &mut Processor, operation: &MicroOperation)
     Ok(Flow::Branch)
 }
 
-/// The general registers that an instruction writes: its target and its updated base; 0 for none.
+/// The general registers that an instruction writes: its target and its updated base.
 fn general_targets(instruction: &Instruction) -> (Option<u8>, Option<u8>) {
-    use Operation as O;
-    let base = |update: BaseUpdate| (update != BaseUpdate::None).then_some(instruction.r3());
-    match instruction.operation {
-        O::Load { update, .. } => (Some(instruction.r1()), base(update)),
-        O::Store { update, .. }
-        | O::StoreFloat { update, .. }
-        | O::LoadFloat { update, .. }
-        | O::LoadFloatPair { update, .. }
-        | O::LineFetch { update, .. } => (None, base(update)),
-        O::Add { .. }
-        | O::Subtract { .. }
-        | O::SubtractFromImmediate
-        | O::AddPointer { .. }
-        | O::AddImmediate
-        | O::AddLongImmediate
-        | O::Logical { .. }
-        | O::ShiftLeftAdd
-        | O::ShiftLeftAddPointer
-        | O::ParallelAdd { .. }
-        | O::ParallelSubtract { .. }
-        | O::ParallelAverage { .. }
-        | O::ParallelAverageSubtract { .. }
-        | O::ParallelCompare { .. }
-        | O::ParallelShiftLeftAdd
-        | O::ParallelShiftRightAdd
-        | O::ParallelMultiplyShiftRight { .. }
-        | O::ParallelMultiply { .. }
-        | O::Mix { .. }
-        | O::Pack { .. }
-        | O::Unpack { .. }
-        | O::ParallelMinimum { .. }
-        | O::ParallelMaximum { .. }
-        | O::ParallelSumAbsoluteDifference
-        | O::MuxBytes
-        | O::MuxPairs
-        | O::ParallelShiftRight { .. }
-        | O::ParallelShiftLeft { .. }
-        | O::PopulationCount
-        | O::CountLeadingZeros
-        | O::ComputeZeroIndex { .. }
-        | O::MultiplyWord
-        | O::MultiplyShiftLeftWord
-        | O::ShiftRight { .. }
-        | O::ShiftLeft
-        | O::ShiftRightPair
-        | O::Extract { .. }
-        | O::DepositZero { .. }
-        | O::Deposit { .. }
-        | O::ZeroExtend { .. }
-        | O::SignExtend { .. }
-        | O::MoveLong
-        | O::MoveFromBranch
-        | O::MoveFromPredicates
-        | O::MoveFromIp
-        | O::MoveFromApplication
-        | O::MoveFromControl
-        | O::MoveFromPsr
-        | O::MoveFromUserMask
-        | O::MoveFromIndirect { .. }
-        | O::GetFloat { .. }
-        | O::LoadSixteen { .. }
-        | O::CompareExchange { .. }
-        | O::CompareExchangeSixteen { .. }
-        | O::Exchange { .. }
-        | O::FetchAdd { .. }
-        | O::Allocate
-        | O::Probe { .. }
-        | O::TranslationHash
-        | O::TranslationTag
-        | O::TranslateToPhysical
-        | O::TranslationAccessKey => (Some(instruction.r1()), None),
-        _ => (None, None),
-    }
+    let updates = instruction.base_update() != BaseUpdate::None;
+    (instruction.general_target(), updates.then_some(instruction.r3()))
 }
 
 /// The highest general register that an instruction writes; 0 for none.
