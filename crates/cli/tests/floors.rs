@@ -33,7 +33,7 @@ fn a_crate_imports_only_floors_below_its_own() {
             .get(folder.as_str())
             .unwrap_or_else(|| panic!("crates/{folder} has no floor in this test's table"));
         let manifest = fs::read_to_string(entry.path().join("Cargo.toml")).expect("a crate has a manifest");
-        for line in manifest.lines().filter(|line| line.contains("path = \"../")) {
+        for line in manifest.lines().filter(|line| line.contains("{ path = \"../")) {
             let target = line
                 .split("path = \"../")
                 .nth(1)
