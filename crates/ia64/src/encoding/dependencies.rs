@@ -10,6 +10,8 @@ use super::completers::*;
 use super::instruction::Instruction;
 use super::operand::Operand;
 use super::operation::Operation;
+use crate::registers::application;
+use crate::registers::system::control;
 
 /// Something an instruction reads or writes. Numbers are as encoded: stacked and rotating registers are not
 /// renamed.
@@ -47,28 +49,6 @@ impl Resource {
             Resource::General(0) | Resource::Float(0 | 1) | Resource::Predicate(0)
         )
     }
-}
-
-/// Application registers that instructions touch without naming them.
-mod application {
-    pub const RSC: u8 = 16;
-    pub const BSP: u8 = 17;
-    pub const BSPSTORE: u8 = 18;
-    pub const UNAT: u8 = 36;
-    pub const FPSR: u8 = 40;
-    pub const PFS: u8 = 64;
-    pub const LC: u8 = 65;
-    pub const EC: u8 = 66;
-}
-
-/// Control registers that instructions touch without naming them.
-mod control {
-    pub const PTA: u8 = 8;
-    pub const IPSR: u8 = 16;
-    pub const IIP: u8 = 19;
-    pub const IFA: u8 = 20;
-    pub const ITIR: u8 = 21;
-    pub const IFS: u8 = 23;
 }
 
 const LIST_MAX: usize = 8;

@@ -1,6 +1,7 @@
 //! Branches, calls, returns, the modulo-scheduled loop branches, and the checks that branch (manual volume
 //! 1, section 4.5; formats B1 to B5, M20 to M23, I20).
 
+use crate::alat;
 use crate::encoding::{BranchKind, Instruction, Operation, Target};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::fault::{Fault, FaultKind, isr};
@@ -155,6 +156,15 @@ fn check_speculative(processor: &mut Processor, operation: &MicroOperation) -> S
 
 fn check_advanced<const CLEAR: bool>(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let target = processor.advanced_general(operation.r1);
+    check_advanced_load::<CLEAR>(processor, operation, target)
+}
+
+/// `chk.a` of a register of either file: branches unless its advanced load still stands.
+pub(super) fn check_advanced_load<const CLEAR: bool>(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+    target: alat::Target,
+) -> Step {
     let hit = processor.advanced_loads.contains(target);
     if CLEAR {
         processor.advanced_loads.remove(target);

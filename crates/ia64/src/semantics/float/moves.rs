@@ -1,7 +1,7 @@
 //! Operations that move bits: merges and their kin, transfers between the register files, checks of speculation, and
 //! the FPSR's own operations (formats F3, F9, F12 to F14, M18, M19, M21 to M23, M27).
 
-use super::super::branch::branch;
+use super::super::branch::{branch, check_advanced_load};
 use super::{Names, Rotating, Static, status_operand};
 use crate::alat::Target;
 use crate::encoding::{FloatMix, FloatSwap, FloatTransfer, Half, Instruction, Logical, Merge, Operation};
@@ -230,15 +230,7 @@ fn check_speculative(processor: &mut Processor, operation: &MicroOperation) -> S
 
 fn check_advanced<const CLEAR: bool>(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let target = processor.advanced_floating(operation.r1);
-    let hit = processor.advanced_loads.contains(target);
-    if CLEAR {
-        processor.advanced_loads.remove(target);
-    }
-    if hit {
-        Ok(Flow::Next)
-    } else {
-        branch(processor, operation)
-    }
+    check_advanced_load::<CLEAR>(processor, operation, target)
 }
 
 fn invalidate_entry(processor: &mut Processor, operation: &MicroOperation) -> Step {
