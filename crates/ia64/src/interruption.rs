@@ -157,6 +157,31 @@ impl Processor {
         may_interrupt(vector, in_service, self.system.control[usize::from(control::TPR)]).then_some(vector)
     }
 
+    /// Whether an external interrupt is pending that neither the task priority nor one in service masks, whatever
+    /// PSR.i is: what ends a processor's wait for an interrupt.
+    pub fn has_deliverable_interrupt(&self) -> bool {
+        self.deliverable_interrupt().is_some()
+    }
+
+    /// How many ticks of the interval time counter are left until it matches ITM; `None` if it has passed it.
+    pub fn ticks_to_timer(&self) -> Option<u64> {
+        match self.timer_deadline() {
+            u64::MAX => None,
+            deadline => Some(deadline - self.retired),
+        }
+    }
+
+    /// Lets time pass in which no instruction retires: the interval time counter goes on by `ticks`, and the timer's
+    /// interrupt is requested if it matches meanwhile.
+    pub fn advance_clock(&mut self, ticks: u64) {
+        let matches = self.ticks_to_timer().is_some_and(|left| left <= ticks);
+        let counter = &mut self.application[usize::from(ITC)];
+        *counter = counter.wrapping_add(ticks);
+        if matches {
+            self.timer_matched();
+        }
+    }
+
     /// Reading IVR: accepts the interrupt that is due and puts it in service.
     pub(crate) fn accept_interrupt(&mut self) -> u64 {
         let Some(vector) = self.deliverable_interrupt() else {

@@ -1,31 +1,44 @@
-//! `sidestep run`: boots a machine from its image; the kind of image decides which machine.
+//! `sidestep run`: boots a machine from its image or its description; the kind of file decides which machine.
 
+mod bare;
+mod description;
 mod fuce;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::Outcome;
 
-/// Boot an image: a FUCE program with its kernel, as `sidestep assemble` writes it.
+/// Boot a machine: a FUCE image, as `sidestep assemble` writes it, or an IA-64 machine that a TOML file describes.
 #[derive(Args)]
 pub struct Run {
-    /// The image.
+    /// The image, or the description of the machine.
     image: PathBuf,
     #[command(flatten)]
     fuce: fuce::Options,
+    #[command(flatten)]
+    bare: bare::Options,
 }
 
-/// What an image's first bytes say it is.
+/// What a file says it is.
 enum Kind {
+    /// A FUCE image: its first bytes say so.
     Fuce,
+    /// A description: its name ends in `.toml`. Its top-level tables decide what of.
+    Description,
 }
 
 impl Kind {
-    fn of(bytes: &[u8]) -> Option<Kind> {
-        sidestep_fuce::image::Image::is_image(bytes).then_some(Kind::Fuce)
+    fn of(path: &Path, bytes: &[u8]) -> Option<Kind> {
+        if sidestep_fuce::image::Image::is_image(bytes) {
+            Some(Kind::Fuce)
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            Some(Kind::Description)
+        } else {
+            None
+        }
     }
 }
 
@@ -34,10 +47,16 @@ impl Run {
     pub fn run(self) -> Outcome {
         let path = self.image.display().to_string();
         let bytes = std::fs::read(&self.image).map_err(|error| format!("{path}: cannot be read: {error}"))?;
-        match Kind::of(&bytes) {
+        match Kind::of(&self.image, &bytes) {
             Some(Kind::Fuce) => self.fuce.run(&path, &bytes),
+            Some(Kind::Description) => {
+                let text =
+                    String::from_utf8(bytes).map_err(|error| format!("{path}: is no text: {error}"))?;
+                self.bare.run(&self.image, &text)
+            }
             None => Err(format!(
-                "{path}: no image that can be booted; a FUCE image begins with the bytes `FUCE`"
+                "{path}: nothing that can be booted; a FUCE image begins with the bytes `FUCE`, \
+                 and the name of a machine's description ends in .toml"
             )
             .into()),
         }
@@ -45,6 +64,6 @@ impl Run {
 }
 
 /// The exit code that stands for a guest's: its own, or 255 when it does not fit.
-fn exit_code(code: u32) -> ExitCode {
+fn exit_code(code: u64) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
 }

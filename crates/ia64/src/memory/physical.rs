@@ -38,9 +38,12 @@ pub unsafe trait PhysicalMemory: Send + Sync {
     /// Stores to a device. False: nothing answers there.
     fn store_device(&self, address: PhysicalAddress, size: u64, value: u64) -> bool;
 
-    /// Broadcasts a global purge (`ptc.g`, `ptc.ga`) to the other processors.
-    fn purge_others(&self, purge: GlobalPurge) {
+    /// Broadcasts a global purge (`ptc.g`, `ptc.ga`) to the other processors, and comes back when none of them
+    /// executes with the old translation. Returns the purges that others have broadcast meanwhile, which this
+    /// processor makes before its instruction ends.
+    fn purge_others(&self, purge: GlobalPurge) -> Vec<GlobalPurge> {
         let _ = purge;
+        Vec::new()
     }
 }
 

@@ -97,7 +97,7 @@ impl Options {
             std::io::stderr().write_all(statistics(&chip).as_bytes())?;
         }
         match stop {
-            Stop::Halt(code) => Ok(exit_code(code)),
+            Stop::Halt(code) => Ok(exit_code(code.into())),
             other => Err(format!("{path}: {}", describe(other, &chip, &image)).into()),
         }
     }

@@ -201,7 +201,9 @@ fn purge_global<const ADVANCED_LOADS: bool>(processor: &mut Processor, operation
     };
     processor.system_mmu()?;
     processor.purge_translations(purge);
-    processor.physical_memory().purge_others(purge);
+    for others in processor.physical_memory().purge_others(purge) {
+        processor.purge_translations(others);
+    }
     Ok(Flow::Next)
 }
 

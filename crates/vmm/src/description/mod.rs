@@ -1,0 +1,12 @@
+//! Machines as TOML files.
+//!
+//! - [`syntax`](self): reading a file into a structure, with errors that name file, line and column; the kinds of
+//!   number that descriptions share.
+//! - [`bare`]: the description of a bare machine: memory, processors, an image.
+
+pub mod bare;
+mod number;
+mod syntax;
+
+pub use number::Size;
+pub use syntax::{DescriptionError, UnknownKey, parse};

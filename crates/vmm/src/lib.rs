@@ -1,0 +1,19 @@
+//! Virtual machines: IA-64 processors with memory, devices and the executors that run them.
+//!
+//! - [`memory`]: RAM and ROM behind physical addresses, as the host side reads and writes them.
+//! - [`bus`]: devices behind physical addresses.
+//! - [`machine`]: processors on one memory and one bus; interrupts between them, global purges, timed events,
+//!   hypercalls; two executors, deterministic virtual time and a host thread per processor.
+//! - [`image`]: ELF images and their way into memory; [`description`]: machines as TOML files.
+//!
+//! Nothing here is global: any number of machines live in one program.
+
+pub mod bus;
+pub mod description;
+pub mod image;
+pub mod machine;
+pub mod memory;
+
+pub use bus::{Bus, Device};
+pub use machine::{End, Machine, MachineBuilder, Outcome};
+pub use memory::{GuestMemory, MemoryKind, MemoryRange};

@@ -1,0 +1,141 @@
+//! The machine's time, and what is to happen at one.
+//!
+//! Time is counted in ticks of the interval time counter, [`TICKS_PER_SECOND`] of them a second. In virtual time
+//! the executor sets it; with host threads it follows the host's clock. Devices schedule work on it; work that is
+//! due at the same time is done in the order of its [`Phase`], then in the order in which it was scheduled.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use super::wakeups::Wakeups;
+
+/// Ticks of machine time in a second: one is a nanosecond, and in virtual time an instruction.
+pub const TICKS_PER_SECOND: u64 = 1_000_000_000;
+
+/// The order of work that is due at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Data arrives or has been written: transfers complete.
+    Transfer,
+    /// Devices change their state.
+    Device,
+    /// Timers expire and interrupts are raised.
+    Interrupt,
+}
+
+type Work = Box<dyn FnOnce(u64) + Send>;
+
+/// The clock and the agenda of a machine.
+pub struct Timeline {
+    now: AtomicU64,
+    /// When the host's clock leads: its reading at machine time zero.
+    origin: OnceLock<Instant>,
+    agenda: Mutex<Agenda>,
+    wakeups: Arc<Wakeups>,
+}
+
+#[derive(Default)]
+struct Agenda {
+    sequence: u64,
+    work: BTreeMap<(u64, Phase, u64), Work>,
+}
+
+impl Timeline {
+    /// Time zero, nothing to do.
+    pub fn new(wakeups: Arc<Wakeups>) -> Timeline {
+        Timeline {
+            now: AtomicU64::new(0),
+            origin: OnceLock::new(),
+            agenda: Mutex::default(),
+            wakeups,
+        }
+    }
+
+    /// The time: of the host's clock if that leads, else as of the beginning of the current time slice.
+    pub fn now(&self) -> u64 {
+        match self.origin.get() {
+            Some(origin) => u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            None => self.now.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Has `work` done at `time`, or at once if that has passed; it is told the time it was due.
+    pub fn schedule(&self, time: u64, phase: Phase, work: impl FnOnce(u64) + Send + 'static) {
+        let mut agenda = self.agenda();
+        let sequence = agenda.sequence;
+        agenda.sequence += 1;
+        agenda.work.insert((time, phase, sequence), Box::new(work));
+        drop(agenda);
+        self.wakeups.wake();
+    }
+
+    /// When something is to happen next.
+    pub fn next(&self) -> Option<u64> {
+        self.agenda().work.keys().next().map(|&(time, ..)| time)
+    }
+
+    /// Does all that is due at `time`, including what that work schedules for then.
+    pub(crate) fn perform_until(&self, time: u64) {
+        loop {
+            let mut agenda = self.agenda();
+            let is_due = |&(due, ..): &(u64, Phase, u64)| due <= time;
+            if !agenda.work.keys().next().is_some_and(is_due) {
+                return;
+            }
+            let first = agenda.work.pop_first();
+            drop(agenda);
+            if let Some(((due, ..), work)) = first {
+                work(due);
+            }
+        }
+    }
+
+    /// Sets virtual time.
+    pub(crate) fn set_now(&self, time: u64) {
+        self.now.store(time, Ordering::Relaxed);
+    }
+
+    /// Lets the host's clock lead from now on, where virtual time stands now.
+    pub(crate) fn follow_host(&self) {
+        let passed = std::time::Duration::from_nanos(self.now.load(Ordering::Relaxed));
+        let now = Instant::now();
+        self.origin.get_or_init(|| now.checked_sub(passed).unwrap_or(now));
+    }
+
+    fn agenda(&self) -> MutexGuard<'_, Agenda> {
+        self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_by_time_then_phase_then_order() {
+        let timeline = Timeline::new(Arc::default());
+        let done = Arc::new(Mutex::new(Vec::new()));
+        for (name, time, phase) in [
+            ("late", 20, Phase::Transfer),
+            ("interrupt", 10, Phase::Interrupt),
+            ("first device", 10, Phase::Device),
+            ("second device", 10, Phase::Device),
+            ("early", 5, Phase::Interrupt),
+        ] {
+            let done = Arc::clone(&done);
+            timeline.schedule(time, phase, move |due| done.lock().unwrap().push((name, due)));
+        }
+        assert_eq!(timeline.next(), Some(5));
+        timeline.perform_until(10);
+        let expected = [
+            ("early", 5),
+            ("first device", 10),
+            ("second device", 10),
+            ("interrupt", 10),
+        ];
+        assert_eq!(*done.lock().unwrap(), expected);
+        assert_eq!(timeline.next(), Some(20));
+    }
+}
