@@ -28,6 +28,8 @@ pub(crate) struct SystemMode {
     pub interrupts: Arc<Interrupts>,
     /// The immediate of a `break` at level 0 that is a call to the environment.
     pub hypercall: Option<u64>,
+    /// Whether a monitor outside the processor handles its interruptions.
+    pub monitored: bool,
     /// Software TLBs of the contexts that are not current, by [`Processor::context`].
     parked: [Option<Box<TranslationCache>>; CONTEXTS],
     current: usize,
@@ -47,6 +49,7 @@ impl SystemMode {
             mmu: Mmu::default(),
             interrupts: Arc::default(),
             hypercall: None,
+            monitored: false,
             parked: [const { None }; CONTEXTS],
             current: 0,
             deferral: false,

@@ -27,9 +27,11 @@ mod processor;
 pub mod register_stack;
 pub mod registers;
 mod semantics;
+mod virtualization;
 
 pub use address::{PhysicalAddress, VirtualAddress};
 pub use execution::Exit;
 pub use fault::{Access, Fault, FaultKind};
 pub use memory::{AddressSpace, HostPage, MemoryRegion, PhysicalMemory, Refusal};
 pub use processor::{Processor, Raised};
+pub use virtualization::{Reference, SystemState, TranslationSide};

@@ -345,6 +345,22 @@ fn privileged_instructions_fault_at_other_levels_and_in_virtual_machines() {
 }
 
 #[test]
+fn a_virtual_machine_is_refused_what_shows_or_changes_the_monitors_state() {
+    for line in [("cover", 0, &[][..]), ("thash", 0, &[8, 9]), ("ttag", 0, &[8, 9])] {
+        let mut machine = Machine::new();
+        machine.processor.status = psr::IC | psr::VM;
+        let intercepted = Some(FaultKind::Virtualization.vector());
+        assert_eq!(machine.run(&[line]), intercepted, "{}", line.0);
+    }
+    // Half of each region's addresses belongs to the monitor.
+    let mut machine = translating();
+    machine.processor.general.set(9, REGION_1 | 1 << 60);
+    machine.processor.status |= psr::VM;
+    assert_eq!(machine.run(&[LOAD]), Some(FaultKind::GeneralException.vector()));
+    assert_eq!(machine.control(control::ISR) & 0xff, 0x30, "unimplemented");
+}
+
+#[test]
 fn rfi_restores_psr_place_and_frame() {
     let mut machine = Machine::new();
     let handler = CODE + 0x1000;

@@ -99,6 +99,9 @@ impl Processor {
         let Some(interrupts) = self.interrupts() else {
             return run_until(self, end);
         };
+        if self.environment.system().is_some_and(|system| system.monitored) {
+            return self.run_monitored(end, &mut run_until);
+        }
         // A guest whose handlers cannot be fetched takes interruptions for ever and retires nothing.
         let mut interruptions_left = end - self.retired;
         loop {
@@ -196,6 +199,20 @@ impl Processor {
                 return Exit::Fault(self.take_fault());
             }
         }
+    }
+
+    /// Executes the instruction at the instruction pointer, fetched from `page`, whatever its address translates to.
+    pub(crate) fn execute_one(&mut self, page: &HostPage) -> Result<(), Fault> {
+        let mut blocks = std::mem::take(&mut self.blocks);
+        blocks.set_detail(Detail::Effects);
+        let narrow = blocks.decode_narrow((self.ip, self.slot), page, self.frame.size, 1);
+        self.blocks = blocks;
+        let executed = if self.status & STEPPED != 0 {
+            self.step(|processor| processor.execute(&narrow))
+        } else {
+            self.execute(&narrow)
+        };
+        self.outcome(executed)
     }
 
     /// Does what is pending before the next block, and finds the page that holds it; `None` if the timer was

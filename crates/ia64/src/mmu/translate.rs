@@ -29,6 +29,12 @@ pub(crate) struct Purpose {
     pub level: u8,
 }
 
+/// Whether a virtual address belongs to the monitor alone: with PSR.vm set one bit less is implemented (manual volume
+/// 2, section 11.7), so that the bits above it must equal the highest one left.
+fn is_reserved_for_monitor(address: u64) -> bool {
+    (address >> 60 ^ address >> 59) & 1 != 0
+}
+
 /// The largest stretch that the software TLB is given at once; memory regions are multiples of it.
 const STRETCH_LOG2: u32 = 14;
 /// Bit 63 of a physical address chooses uncacheable memory.
@@ -78,6 +84,12 @@ impl Processor {
 
     /// The translation of a virtual address from registers, cache or VHPT, whatever it permits.
     pub(crate) fn translation(&mut self, address: u64, access: Access) -> Result<TranslationEntry, Fault> {
+        if self.status & psr::VM != 0 && is_reserved_for_monitor(address) {
+            let mut fault = Fault::reserved_register_field();
+            fault.isr |= access.isr();
+            fault.address = VirtualAddress(address);
+            return Err(fault);
+        }
         let region = self.region_register(address);
         let is_fetch = access == Access::Execute;
         let mmu = self.mmu_mut();
@@ -177,7 +189,7 @@ impl Processor {
     }
 
     /// Checks a translation in the manual's order of priority.
-    fn check_entry(
+    pub(crate) fn check_entry(
         &self,
         entry: &TranslationEntry,
         address: u64,

@@ -2,7 +2,7 @@
 
 use crate::encoding::{Instruction, Operation};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::processor::Processor;
 use crate::registers::application::PFS;
 use crate::registers::frame::STACKED_REGISTERS;
@@ -75,7 +75,11 @@ fn load(processor: &mut Processor, _: &MicroOperation) -> Step {
     Ok(Flow::Next)
 }
 
+/// Intercepted in a virtual machine, because a monitor must keep the guest's IFS.
 fn cover(processor: &mut Processor, _: &MicroOperation) -> Step {
+    if processor.status & psr::VM != 0 {
+        return Err(processor.raise(Fault::new(FaultKind::Virtualization, 0)));
+    }
     let marker = processor.frame.bits();
     processor.cover_frame();
     if processor.status & psr::IC == 0 {
