@@ -1,0 +1,189 @@
+//! Whole machines: several processors that lock, interrupt and purge each other, on both executors.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sidestep_vmm::description::{self, bare::Description};
+use sidestep_vmm::machine::{HostThreads, VirtualTime};
+use sidestep_vmm::{End, Machine};
+
+/// What a machine prints.
+#[derive(Clone, Default)]
+struct Printed(Arc<Mutex<Vec<u8>>>);
+
+impl Printed {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).expect("our guests print UTF-8")
+    }
+}
+
+impl Write for Printed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A machine with the image of several processors at work, and what it prints.
+fn machine(processors: usize, parameters: &str) -> (Machine, Printed) {
+    let text = format!(
+        "machine = {{ processors = {processors}, parameters = '{parameters}' }}
+         image.file = 'machine-smp'
+         memory = [{{ start = 0x100000, size = '15M' }}]"
+    );
+    let description: Description = description::parse("test.toml", &text).expect("a good description");
+    let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin");
+    let printed = Printed::default();
+    let (machine, _) = description
+        .build(&images, Box::new(printed.clone()))
+        .expect("a machine");
+    (machine, printed)
+}
+
+/// More instructions than any of these machines needs.
+const MANY: u64 = 2_000_000_000;
+
+fn runs_right(parameters: &str) {
+    for processors in [1, 2, 4] {
+        let limited = VirtualTime {
+            instructions_max: MANY,
+            ..VirtualTime::default()
+        };
+        let (mut in_virtual_time, printed) = machine(processors, parameters);
+        let outcome = limited.run(&mut in_virtual_time);
+        assert_eq!(
+            (outcome.end, printed.text().as_str()),
+            (End::Exit(0), "right\n"),
+            "{parameters}, {processors} processors in virtual time"
+        );
+        let threads = HostThreads {
+            instructions_max: MANY,
+            ..HostThreads::default()
+        };
+        let (mut on_threads, printed) = machine(processors, parameters);
+        let outcome = threads.run(&mut on_threads);
+        assert_eq!(
+            (outcome.end, printed.text().as_str()),
+            (End::Exit(0), "right\n"),
+            "{parameters}, {processors} processors on host threads"
+        );
+    }
+}
+
+#[test]
+fn spin_locks_exclude() {
+    runs_right("lock 2000");
+}
+
+#[test]
+fn interrupts_reach_the_processor_they_are_sent_to() {
+    runs_right("interrupt 300");
+}
+
+#[test]
+fn global_purges_are_done_when_they_return() {
+    runs_right("purge 500");
+}
+
+#[test]
+fn virtual_time_repeats_to_the_instruction() {
+    for processors in [1, 2, 4] {
+        for parameters in ["lock 300", "interrupt 50", "purge 50"] {
+            let run = |quantum| {
+                let (mut machine, printed) = machine(processors, parameters);
+                let executor = VirtualTime {
+                    quantum,
+                    ..VirtualTime::default()
+                };
+                (executor.run(&mut machine), printed.text())
+            };
+            assert_eq!(run(10_000), run(10_000), "{parameters}, {processors} processors");
+            assert_eq!(
+                run(97),
+                run(97),
+                "{parameters}, {processors} processors, short rounds"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_instruction_limit_is_exact_in_virtual_time() {
+    for processors in [1, 3] {
+        let (mut machine, _) = machine(processors, "compute 100000");
+        let executor = VirtualTime {
+            instructions_max: 123_457,
+            ..VirtualTime::default()
+        };
+        let outcome = executor.run(&mut machine);
+        assert_eq!(outcome.end, End::Limit);
+        assert_eq!(outcome.retired.iter().sum::<u64>(), 123_457);
+        let outcome = executor.run(&mut machine);
+        assert_eq!(outcome.retired.iter().sum::<u64>(), 2 * 123_457, "and it goes on");
+    }
+}
+
+#[test]
+fn a_machine_that_was_stopped_goes_on_also_on_the_other_executor() {
+    let (mut machine, printed) = machine(2, "purge 300");
+    let executor = VirtualTime {
+        instructions_max: 20_000,
+        ..VirtualTime::default()
+    };
+    assert_eq!(executor.run(&mut machine).end, End::Limit);
+    let threads = HostThreads {
+        instructions_max: 20_000,
+        ..HostThreads::default()
+    };
+    assert_eq!(threads.run(&mut machine).end, End::Limit);
+    assert_eq!(VirtualTime::default().run(&mut machine).end, End::Exit(0));
+    assert_eq!(printed.text(), "right\n");
+}
+
+#[test]
+fn a_stop_can_be_requested_from_another_thread() {
+    for on_threads in [false, true] {
+        let (mut machine, _) = machine(2, "compute 1000000000000");
+        let platform = Arc::clone(machine.platform());
+        let outcome = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                platform.request_stop();
+            });
+            if on_threads {
+                HostThreads::default().run(&mut machine)
+            } else {
+                VirtualTime::default().run(&mut machine)
+            }
+        });
+        assert_eq!(outcome.end, End::Stopped);
+        let executor = VirtualTime {
+            instructions_max: 1000,
+            ..VirtualTime::default()
+        };
+        assert_eq!(executor.run(&mut machine).end, End::Limit, "the request is over");
+    }
+}
+
+#[test]
+fn processors_that_all_wait_for_nothing_are_noticed() {
+    // Processor 1 is told to stop before processor 0 has interrupted it: here nobody ever interrupts.
+    for on_threads in [false, true] {
+        let (mut machine, _) = machine(2, "interrupt 1");
+        for cpu in &mut machine.cpus {
+            cpu.activity = sidestep_vmm::machine::Activity::Waiting;
+        }
+        let outcome = if on_threads {
+            HostThreads::default().run(&mut machine)
+        } else {
+            VirtualTime::default().run(&mut machine)
+        };
+        assert_eq!(outcome.end, End::Deadlock);
+    }
+}
