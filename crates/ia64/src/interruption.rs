@@ -26,6 +26,7 @@ const TIMER_MASKED: u64 = 1 << 16;
 impl Processor {
     /// Takes an interruption: collects its state and goes to its vector.
     pub(crate) fn take_interruption(&mut self, fault: Fault) {
+        self.interruption = Some(fault);
         let collects = self.status & psr::IC != 0;
         let (_, slot) = if fault.kind.is_trap() {
             self.trapped

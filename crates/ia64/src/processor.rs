@@ -64,6 +64,8 @@ pub struct Processor {
     pub(crate) target: u64,
     /// The fault that the last `Raised` stands for.
     pub(crate) raised: Option<Fault>,
+    /// The interruption that was taken last, until an observer is told.
+    pub(crate) interruption: Option<Fault>,
     /// Instructions retired so far.
     pub(crate) retired: u64,
     /// Bundle and slot of the last instruction that trapped.
@@ -124,6 +126,7 @@ impl Processor {
             block_start: 0,
             target: 0,
             raised: None,
+            interruption: None,
             retired: 0,
             trapped: (0, 0),
             completed: 0,
@@ -143,6 +146,7 @@ impl Processor {
             environment: Environment::Program(space),
             blocks: BlockCache::default(),
             raised: None,
+            interruption: None,
             retired: 0,
             attention: Arc::default(),
             ..*self

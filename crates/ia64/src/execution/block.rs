@@ -34,6 +34,14 @@ pub(crate) struct Block {
     pub highest_target: u8,
 }
 
+impl Block {
+    /// The size in bytes of its bundles.
+    pub fn size(&self) -> u64 {
+        let last = self.operations.last().expect("an operation leaves the block");
+        last.bundle_offset() + 16
+    }
+}
+
 /// Whether `nop`s stay in the block, for an observer that wants to see every instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Detail {

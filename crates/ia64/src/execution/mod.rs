@@ -13,4 +13,4 @@ mod trace;
 pub use block::BlockCache;
 pub use operation::{Execute, Flow, MicroOperation, Step};
 pub use run::Exit;
-pub use trace::{Observer, Retired};
+pub use trace::{Observer, Permission, Retired};

@@ -2,12 +2,16 @@
 //!
 //! It executes the same operations as [`Processor::run`], one instruction at a time, and costs nothing where
 //! it is not used. An observer sees what a timing model, a trace or another emulator's checker needs; it
-//! cannot change the processor.
+//! cannot change the processor, but a debugger's can keep it from executing.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use crate::encoding::Instruction;
 use crate::execution::block::{Block, Detail};
 use crate::execution::run::{Exit, STEPPED};
 use crate::execution::{BlockCache, Flow};
+use crate::fault::Fault;
 use crate::processor::{Processor, Raised};
 use crate::semantics;
 
@@ -30,10 +34,33 @@ pub struct Retired<'a> {
     pub taken: Option<u64>,
 }
 
+/// How far the processor may execute before it asks again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// All of the bundles it asked for.
+    Block,
+    /// One instruction.
+    Instruction,
+    /// Not at all: the attention flag is set, and the run ends with [`Exit::Attention`].
+    Halt,
+}
+
 /// Sees every retired instruction in order.
 pub trait Observer {
     /// Called after `retired` has retired, with the processor as it is now.
     fn retired(&mut self, processor: &Processor, retired: &Retired<'_>);
+
+    /// Called after the processor has taken an interruption in system mode: it is at the handler, and `fault` is what
+    /// it took.
+    fn interrupted(&mut self, processor: &Processor, fault: &Fault) {
+        let _ = (processor, fault);
+    }
+
+    /// Called before execution goes on in the bundles at the addresses `block`, at the instruction pointer.
+    fn permits(&mut self, processor: &Processor, block: Range<u64>) -> Permission {
+        let _ = (processor, block);
+        Permission::Block
+    }
 }
 
 impl Processor {
@@ -56,6 +83,9 @@ impl Processor {
         observer: &mut O,
     ) -> Exit {
         let interrupts = self.interrupts();
+        if let Some(fault) = self.interruption.take() {
+            observer.interrupted(self, &fault);
+        }
         loop {
             if self.wants_attention()
                 || interrupts
@@ -77,10 +107,16 @@ impl Processor {
             let block = blocks.find_or_decode(code.key(self.ip, self.slot), place, code.page());
             let fits = u32::from(block.highest_target) <= 31 + self.frame.size;
             let is_stepped = self.status & STEPPED != 0;
-            let executed = if fits && u64::from(block.instructions) <= remaining && !is_stepped {
+            let permission = observer.permits(self, self.ip..self.ip.wrapping_add(block.size()));
+            if permission == Permission::Halt {
+                self.attention().store(true, Ordering::Release);
+                return Exit::Attention;
+            }
+            let is_whole = fits && u64::from(block.instructions) <= remaining;
+            let executed = if is_whole && !is_stepped && permission == Permission::Block {
                 self.execute_observed(&block, observer)
             } else {
-                let most = if is_stepped {
+                let most = if is_stepped || permission == Permission::Instruction {
                     1
                 } else {
                     u16::try_from(remaining).unwrap_or(u16::MAX)
