@@ -14,6 +14,7 @@
 
 pub mod address;
 pub mod alat;
+mod debugging;
 pub mod encoding;
 mod environment;
 pub mod execution;

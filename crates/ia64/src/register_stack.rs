@@ -153,6 +153,17 @@ impl RegisterStack {
         self.set_collection(collection);
     }
 
+    /// The value and NaT bit of the dirty register `distance` below BSP, counted from 1.
+    pub(crate) fn pushed(&self, distance: usize) -> (u64, bool) {
+        let index = self.top.wrapping_sub(distance);
+        (self.values[index % RING], self.nat(index))
+    }
+
+    /// Changes the dirty register `distance` below BSP, counted from 1; its NaT bit becomes zero.
+    pub(crate) fn set_pushed(&mut self, distance: usize, value: u64) {
+        self.set(self.top.wrapping_sub(distance), value, false);
+    }
+
     fn set(&mut self, index: usize, value: u64, nat: bool) {
         self.values[index % RING] = value;
         self.set_nat(index, nat);

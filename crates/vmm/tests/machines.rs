@@ -130,6 +130,28 @@ fn the_instruction_limit_is_exact_in_virtual_time() {
 }
 
 #[test]
+fn a_run_in_pieces_is_the_run_as_a_whole() {
+    for parameters in ["lock 200", "interrupt 30", "purge 40"] {
+        let (mut whole, _) = machine(3, parameters);
+        let expected = VirtualTime::default().run(&mut whole);
+        for piece in [777, 12_345] {
+            let (mut pieces, _) = machine(3, parameters);
+            let executor = VirtualTime {
+                instructions_max: piece,
+                ..VirtualTime::default()
+            };
+            let outcome = loop {
+                let outcome = executor.run(&mut pieces);
+                if outcome.end != End::Limit {
+                    break outcome;
+                }
+            };
+            assert_eq!(outcome, expected, "{parameters} in pieces of {piece}");
+        }
+    }
+}
+
+#[test]
 fn a_machine_that_was_stopped_goes_on_also_on_the_other_executor() {
     let (mut machine, printed) = machine(2, "purge 300");
     let executor = VirtualTime {

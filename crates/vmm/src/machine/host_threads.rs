@@ -64,11 +64,14 @@ impl HostThreads {
     /// If there is not one driver for each processor.
     pub fn run_driven<D: Driver + Send>(&self, machine: &mut Machine, drivers: &mut [D]) -> Outcome {
         assert_eq!(machine.cpus.len(), drivers.len(), "a driver for each processor");
-        machine.platform.timeline.follow_host();
+        let now = machine.cpus.iter().map(|cpu| cpu.time).max().unwrap_or(0);
+        machine.platform.timeline.follow_host(now);
+        machine.round_end = None;
         let Machine {
             cpus,
             platform,
             handlers,
+            ..
         } = machine;
         let run = Run {
             options: *self,

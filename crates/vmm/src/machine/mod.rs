@@ -270,6 +270,7 @@ impl MachineBuilder {
             cpus,
             platform,
             handlers: self.handlers,
+            round_end: None,
         }
     }
 }
@@ -280,6 +281,8 @@ pub struct Machine {
     pub cpus: Vec<Cpu>,
     platform: Arc<Platform>,
     handlers: Vec<Box<dyn HypercallHandler>>,
+    /// When the round of virtual time ends that was left in the middle.
+    round_end: Option<u64>,
 }
 
 impl Machine {

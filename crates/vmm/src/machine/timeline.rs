@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use super::wakeups::Wakeups;
 
@@ -30,8 +30,8 @@ type Work = Box<dyn FnOnce(u64) + Send>;
 /// The clock and the agenda of a machine.
 pub struct Timeline {
     now: AtomicU64,
-    /// When the host's clock leads: its reading at machine time zero.
-    origin: OnceLock<Instant>,
+    /// While the host's clock leads: its reading at machine time zero.
+    origin: RwLock<Option<Instant>>,
     agenda: Mutex<Agenda>,
     wakeups: Arc<Wakeups>,
 }
@@ -47,7 +47,7 @@ impl Timeline {
     pub fn new(wakeups: Arc<Wakeups>) -> Timeline {
         Timeline {
             now: AtomicU64::new(0),
-            origin: OnceLock::new(),
+            origin: RwLock::new(None),
             agenda: Mutex::default(),
             wakeups,
         }
@@ -55,7 +55,7 @@ impl Timeline {
 
     /// The time: of the host's clock if that leads, else as of the beginning of the current time slice.
     pub fn now(&self) -> u64 {
-        match self.origin.get() {
+        match *self.origin.read().unwrap_or_else(PoisonError::into_inner) {
             Some(origin) => u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX),
             None => self.now.load(Ordering::Relaxed),
         }
@@ -97,11 +97,20 @@ impl Timeline {
         self.now.store(time, Ordering::Relaxed);
     }
 
-    /// Lets the host's clock lead from now on, where virtual time stands now.
-    pub(crate) fn follow_host(&self) {
-        let passed = std::time::Duration::from_nanos(self.now.load(Ordering::Relaxed));
-        let now = Instant::now();
-        self.origin.get_or_init(|| now.checked_sub(passed).unwrap_or(now));
+    /// Lets the host's clock lead from now on, going on from machine time `now`.
+    pub(crate) fn follow_host(&self, now: u64) {
+        let host = Instant::now();
+        let origin = host.checked_sub(Duration::from_nanos(now)).unwrap_or(host);
+        self.set_origin(Some(origin));
+    }
+
+    /// Lets the executor set the time from now on.
+    pub(crate) fn follow_executor(&self) {
+        self.set_origin(None);
+    }
+
+    fn set_origin(&self, origin: Option<Instant>) {
+        *self.origin.write().unwrap_or_else(PoisonError::into_inner) = origin;
     }
 
     fn agenda(&self) -> MutexGuard<'_, Agenda> {

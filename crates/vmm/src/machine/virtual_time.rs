@@ -3,7 +3,8 @@
 //! Time goes on in rounds of at most a quantum. In each round the processors execute one after the other, in the
 //! order of their numbers, an instruction a tick, up to the round's end; a processor that waits lets the time pass.
 //! A round ends where work on the timeline is due. When no processor executes, time goes on at once to the next
-//! timer or work. Nothing depends on the host: the same machine gives the same outcome, to the instruction.
+//! timer or work. Nothing depends on the host: the same machine gives the same outcome, to the instruction; and a
+//! machine that was stopped in the middle of a round goes on as if it had not been.
 
 use super::driver::{Driver, Untimed};
 use super::slice::run_until;
@@ -50,28 +51,28 @@ impl VirtualTime {
     fn rounds<D: Driver>(&self, machine: &mut Machine, drivers: &mut [D]) -> End {
         let mut executed_before = executed(machine);
         let limit = executed_before.saturating_add(self.instructions_max);
+        machine.platform.timeline.follow_executor();
         loop {
-            let now = machine.cpus.iter().map(|cpu| cpu.time).min().unwrap_or(0);
-            machine.platform.timeline.set_now(now);
-            machine.platform.timeline.perform_until(now);
-            let seen = machine.platform.wakeups.count();
             if machine.platform.is_stop_requested() {
                 return End::Stopped;
             }
             if executed_before >= limit {
                 return End::Limit;
             }
-            let Some(round_end) = self.round_end(machine, now) else {
-                if !self.expects_input {
-                    return End::Deadlock;
-                }
-                machine.platform.wakeups.wait(seen, None);
-                continue;
+            let round_end = match machine.round_end {
+                Some(round_end) => round_end,
+                None => match self.begin_round(machine) {
+                    Some(round_end) => round_end,
+                    None if self.expects_input => continue,
+                    None => return End::Deadlock,
+                },
             };
+            machine.round_end = Some(round_end);
             let Machine {
                 cpus,
                 platform,
                 handlers,
+                ..
             } = machine;
             for (index, (cpu, driver)) in cpus.iter_mut().zip(drivers.iter_mut()).enumerate() {
                 // The last instructions before the limit are dealt out one processor after the other.
@@ -89,7 +90,22 @@ impl VirtualTime {
                     return End::Limit;
                 }
             }
+            machine.round_end = None;
         }
+    }
+
+    /// Does the work that is due and says when the next round ends; `None` if nothing will happen by itself, after
+    /// having waited for input if that may come.
+    fn begin_round(&self, machine: &Machine) -> Option<u64> {
+        let now = machine.cpus.iter().map(|cpu| cpu.time).min().unwrap_or(0);
+        let seen = machine.platform.wakeups.count();
+        machine.platform.timeline.set_now(now);
+        machine.platform.timeline.perform_until(now);
+        let end = self.round_end(machine, now);
+        if end.is_none() && self.expects_input {
+            machine.platform.wakeups.wait(seen, None);
+        }
+        end
     }
 
     /// When the round that begins now ends; `None` if nothing will ever happen.
