@@ -75,19 +75,21 @@ impl VirtualTime {
                 ..
             } = machine;
             for (index, (cpu, driver)) in cpus.iter_mut().zip(drivers.iter_mut()).enumerate() {
-                // The last instructions before the limit are dealt out one processor after the other.
-                let left = limit - executed_before;
-                let until = round_end.min(cpu.time.saturating_add(left));
-                let before = cpu.processor.instructions_retired();
-                if let Some(end) = run_until(platform, handlers, (index, cpu, driver), until) {
-                    return end;
-                }
-                executed_before += cpu.processor.instructions_retired() - before;
-                if platform.is_stop_requested() {
-                    return End::Stopped;
-                }
-                if executed_before >= limit {
-                    return End::Limit;
+                while cpu.time < round_end {
+                    // Time also passes without instructions, so this may take more than one step.
+                    let left = limit - executed_before;
+                    let until = round_end.min(cpu.time.saturating_add(left));
+                    let before = cpu.processor.instructions_retired();
+                    if let Some(end) = run_until(platform, handlers, (index, cpu, driver), until) {
+                        return end;
+                    }
+                    executed_before += cpu.processor.instructions_retired() - before;
+                    if platform.is_stop_requested() {
+                        return End::Stopped;
+                    }
+                    if executed_before >= limit {
+                        return End::Limit;
+                    }
                 }
             }
             machine.round_end = None;
