@@ -35,4 +35,5 @@ pub use execution::Exit;
 pub use fault::{Access, Fault, FaultKind};
 pub use memory::{AddressSpace, HostPage, MemoryRegion, PhysicalMemory, Refusal};
 pub use processor::{Processor, Raised};
+pub use semantics::IDENTIFICATION;
 pub use virtualization::{Reference, SystemState, TranslationSide};

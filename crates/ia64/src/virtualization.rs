@@ -9,7 +9,7 @@
 //! - [`Processor::exchange_system_state`] swaps the two states. While they are swapped the processor *is* the
 //!   virtual processor: translating, delivering an interruption, or executing an instruction then do what the guest's
 //!   own processor would do, by the same code.
-//! - [`Processor::execute_in`] executes one instruction that way.
+//! - [`Processor::execute_from`] executes one instruction from a given page: an intercepted one, in the virtual state.
 //!
 //! Rules. The states are exchanged for as long as an operation takes and then exchanged back; bits of PSR that guests
 //! change without help of the monitor are the monitor's to carry over.
@@ -179,21 +179,26 @@ impl Processor {
         self.translations_changed();
     }
 
-    /// The host memory that the bundle at the instruction pointer is fetched from.
+    /// The host memory that the bundle at the instruction pointer is fetched from, after the current frame is complete.
     pub fn code_page(&mut self) -> Result<HostPage, Fault> {
-        let page = self.resolve_instructions(self.ip);
-        self.outcome(page)
+        let page = self
+            .complete_frame()
+            .and_then(|()| self.resolve_instructions(self.ip));
+        let page = self.outcome(page)?;
+        self.pending &= !pending::FRAME_INCOMPLETE;
+        self.note_code_page();
+        Ok(page)
     }
 
-    /// Executes the instruction at the instruction pointer, fetched from `page`, in the system state `other`, where it
-    /// also takes the interruption that it raises. Returns that fault, if any.
-    pub fn execute_in(&mut self, other: &mut SystemState, page: &HostPage) -> Option<Fault> {
-        self.exchange_system_state(other);
-        let fault = self.execute_one(page).err();
-        if let Some(fault) = fault {
-            self.take_interruption(fault);
-        }
-        self.exchange_system_state(other);
-        fault
+    /// Executes the instruction at the instruction pointer, fetched from `page`, whatever its address translates to.
+    /// Its interruption is returned and not taken.
+    pub fn execute_from(&mut self, page: &HostPage) -> Result<(), Fault> {
+        self.execute_one(page)
+    }
+
+    /// Forgets what the processor has looked up; to be called when registers that decide on references were changed
+    /// from outside.
+    pub fn forget_references(&mut self) {
+        self.translations_changed();
     }
 }

@@ -4,15 +4,20 @@
 //! - [`bus`]: devices behind physical addresses.
 //! - [`machine`]: processors on one memory and one bus; interrupts between them, global purges, timed events,
 //!   hypercalls; two executors, deterministic virtual time and a host thread per processor.
+//! - [`hypervisor`]: virtual machines under a monitor on a modelled [`host`]; [`sidecall`]: requests of theirs that cores in
+//!   the monitor serve.
 //! - [`image`]: ELF images and their way into memory; [`description`]: machines as TOML files.
 //!
 //! Nothing here is global: any number of machines live in one program.
 
 pub mod bus;
 pub mod description;
+pub mod host;
+pub mod hypervisor;
 pub mod image;
 pub mod machine;
 pub mod memory;
+pub mod sidecall;
 
 pub use bus::{Bus, Device};
 pub use machine::{End, Machine, MachineBuilder, Outcome};

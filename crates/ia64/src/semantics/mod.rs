@@ -25,6 +25,7 @@ use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::fault::Fault;
 use crate::processor::Processor;
 pub(crate) use frequent::{Code, execute};
+pub use system::IDENTIFICATION;
 
 /// The families; each answers for the operations it knows.
 const FAMILIES: &[fn(&Instruction) -> Option<MicroOperation>] = &[

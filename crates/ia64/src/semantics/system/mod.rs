@@ -20,7 +20,7 @@ pub(super) const FEATURES: u64 = 1 << 0 | 1 << 2 | 1 << 32 | 1 << 33;
 
 /// The processor identification registers: the vendor's name in two, a serial number, the version (highest
 /// register 4, revision 7, model 1, family 0x1f: an Itanium 2, architecture revision 0), the features.
-const IDENTIFICATION: [u64; 5] = [
+pub const IDENTIFICATION: [u64; 5] = [
     u64::from_le_bytes(*b"GenuineI"),
     u64::from_le_bytes(*b"ntel\0\0\0\0"),
     0,

@@ -1,0 +1,161 @@
+//! Calls of the monitor by `break`: those of every machine, and those of the request interface.
+
+use sidestep_ia64::PhysicalAddress;
+
+use super::exit::ExitReason;
+use super::processor::Activity;
+use super::service::Server;
+use super::virtual_machine::{Method, VirtualMachine};
+use crate::host::{Cost, HostCosts};
+use crate::machine::hypercall::{FAILED, FUNCTION_REGISTER, function};
+use crate::sidecall::request::Request;
+use crate::sidecall::{call, page};
+
+impl VirtualMachine {
+    /// Answers the call at which virtual processor `index` stands.
+    pub(super) fn call(&mut self, costs: &HostCosts, index: usize) {
+        let registers = &self.processors[index].processor().general;
+        let number = registers.value(FUNCTION_REGISTER);
+        let [first, second, third, fourth] = [8, 9, 10, 11].map(|register| registers.value(register));
+        if number == call::REQUEST {
+            let request = Request {
+                kind: first,
+                arguments: [second, third, fourth],
+                vector: 0,
+            };
+            return self.request_by_exit(costs, index, &request);
+        }
+        self.processors[index].charge(
+            ExitReason::Hypercall,
+            costs.round_trip() + costs.cycles(Cost::Emulate),
+        );
+        let result = match number {
+            function::EXIT => {
+                self.exit_code = Some(first);
+                0
+            }
+            function::PUT_CHARACTER => {
+                self.print(&[first as u8]);
+                0
+            }
+            function::GET_CHARACTER => FAILED,
+            function::WAIT_FOR_INTERRUPT => {
+                self.processors[index].activity = Activity::Waiting;
+                0
+            }
+            function::PUT_BYTES => self.put_bytes(first, second),
+            function::IDENTIFY => {
+                let count = self.processors.len() as u64;
+                self.processors[index].processor_mut().general.set(9, count);
+                index as u64
+            }
+            function::PARAMETERS => self.copy_parameters(first, second),
+            function::STOP => {
+                self.processors[index].activity = Activity::Stopped;
+                0
+            }
+            function::START => self.start(index, first, second, third),
+            function::TIME => self.processors[index].clock() * 1000 / costs.clock_mhz,
+            call::REGISTER => self.register_page(index, first),
+            _ => FAILED,
+        };
+        let waits = number == function::WAIT_FOR_INTERRUPT || number == function::STOP;
+        let processor = self.processors[index].processor_mut();
+        if !waits {
+            processor.general.set(8, result);
+        }
+        processor.skip_instruction();
+    }
+
+    fn request_by_exit(&mut self, costs: &HostCosts, index: usize, request: &Request) {
+        let time = self.processors[index].clock();
+        let served = self.serve(costs, index, request, Server::OwnCore, time);
+        let cycles = costs.round_trip() + costs.cycles(Cost::Emulate) + served.cycles;
+        self.note_request(served.kind, Server::OwnCore, cycles + served.device);
+        let processor = &mut self.processors[index];
+        processor.charge(ExitReason::Request, cycles);
+        // By exit a request of a device is synchronous: the processor waits for it.
+        let due = processor.clock() + served.device;
+        processor.wait_until(due);
+        let (status, result) = match served.answer {
+            Ok(result) => (page::status::DONE, result),
+            Err(refusal) => (page::status::REFUSED, refusal as u64),
+        };
+        let registers = processor.processor_mut();
+        registers.general.set(8, result);
+        registers.general.set(9, status);
+        registers.skip_instruction();
+    }
+
+    fn put_bytes(&mut self, address: u64, size: u64) -> u64 {
+        const SIZE_MAX: u64 = 1 << 20;
+        if size > SIZE_MAX {
+            return FAILED;
+        }
+        let mut bytes = vec![0; size as usize];
+        if self
+            .shared
+            .memory
+            .read(PhysicalAddress(address), &mut bytes)
+            .is_err()
+        {
+            return FAILED;
+        }
+        self.print(&bytes);
+        0
+    }
+
+    fn copy_parameters(&mut self, address: u64, size: u64) -> u64 {
+        let mut bytes = self.parameters.clone().into_bytes();
+        let length = bytes.len() as u64;
+        bytes.push(0);
+        let fits = bytes.len() as u64 <= size;
+        if fits
+            && self
+                .shared
+                .memory
+                .write(PhysicalAddress(address), &bytes)
+                .is_err()
+        {
+            return FAILED;
+        }
+        length
+    }
+
+    fn start(&mut self, from: usize, target: u64, entry: u64, argument: u64) -> u64 {
+        let time = self.processors[from].clock();
+        let count = self.processors.len();
+        let Some(target) = usize::try_from(target)
+            .ok()
+            .filter(|target| *target < count && *target != from)
+        else {
+            return FAILED;
+        };
+        self.start_processor(target, entry, argument, time);
+        0
+    }
+
+    fn register_page(&mut self, index: usize, address: u64) -> u64 {
+        let memory = &self.shared.memory;
+        if !address.is_multiple_of(page::SIZE) || !memory.holds(PhysicalAddress(address), page::SIZE) {
+            return FAILED;
+        }
+        let mode = u64::from(self.method == Method::Sidecall);
+        let fields = [
+            (page::MAGIC_OFFSET, page::MAGIC),
+            (page::VERSION_OFFSET, page::VERSION),
+            (page::MODE_OFFSET, mode),
+            (page::SLOTS_OFFSET, page::SLOTS as u64),
+        ];
+        let cleared = memory.clear(PhysicalAddress(address), page::SIZE);
+        let written = fields.into_iter().fold(cleared, |written, (offset, value)| {
+            written.and(memory.write_value(PhysicalAddress(address + offset), value))
+        });
+        if written.is_err() {
+            return FAILED;
+        }
+        self.forget_requests(index);
+        self.processors[index].set_request_page(address);
+        0
+    }
+}

@@ -1,0 +1,176 @@
+//! Why guests were left, how often, and what it cost.
+
+use serde::Serialize;
+use sidestep_ia64::encoding::Operation;
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)+) => {
+        /// Why a guest was left.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum ExitReason {
+            $($(#[$doc])* $name,)+
+        }
+
+        impl ExitReason {
+            /// Every reason, in the order of reports.
+            pub const ALL: &'static [ExitReason] = &[$(ExitReason::$name,)+];
+
+            /// The reason in reports.
+            pub fn name(self) -> &'static str {
+                match self { $(ExitReason::$name => $text,)+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// A translation that the guest has and the shadow lacked.
+    ShadowFill = "shadow fill";
+    /// A translation that the guest lacks, or a right that it denies: its fault.
+    PageFault = "page fault reflected";
+    /// Another interruption that is the guest's.
+    Reflected = "interruption reflected";
+    /// `itc` and `itr`.
+    Insert = "translation insert";
+    /// `ptc`, `ptr`.
+    Purge = "translation purge";
+    /// `rfi`.
+    ReturnFromInterruption = "rfi";
+    /// `ssm`, `rsm`, `mov psr.l`.
+    StatusWrite = "status write";
+    /// Reading the interruption control registers.
+    InterruptionRegister = "interruption register read";
+    /// Moves to and from other control registers.
+    ControlRegister = "control register";
+    /// Moves to and from region registers.
+    RegionRegister = "region register";
+    /// `mov = cpuid`.
+    Identification = "processor identification";
+    /// `thash`, `ttag`, `tpa`, `tak`.
+    TranslationQuery = "translation query";
+    /// `cover`, `bsw`.
+    RegisterState = "cover and bank switch";
+    /// Another privileged instruction.
+    Privileged = "other privileged instruction";
+    /// A call of the monitor that is no request.
+    Hypercall = "hypercall";
+    /// A request of the sidecall interface, by exit.
+    Request = "request";
+    /// A device register.
+    Device = "device access";
+    /// An instruction that the monitor executes for the guest, one by one.
+    Interpreted = "interpreted instruction";
+    /// The host's own interrupt: a timer, another core.
+    HostInterrupt = "host interrupt";
+}
+
+impl ExitReason {
+    /// The reason of an intercepted instruction.
+    pub(super) fn of_operation(operation: &Operation) -> ExitReason {
+        use sidestep_ia64::encoding::IndirectFile;
+        match operation {
+            Operation::InsertTranslationCache { .. } | Operation::InsertTranslationRegister { .. } => {
+                ExitReason::Insert
+            }
+            Operation::PurgeTranslationCache { .. }
+            | Operation::PurgeTranslationCacheEntry
+            | Operation::PurgeTranslationRegister { .. } => ExitReason::Purge,
+            Operation::ReturnFromInterruption => ExitReason::ReturnFromInterruption,
+            Operation::SetSystemMask
+            | Operation::ResetSystemMask
+            | Operation::MoveToPsrLower
+            | Operation::MoveFromPsr => ExitReason::StatusWrite,
+            Operation::MoveFromControl | Operation::MoveToControl => ExitReason::ControlRegister,
+            Operation::MoveFromIndirect { file } | Operation::MoveToIndirect { file } => match file {
+                IndirectFile::Region => ExitReason::RegionRegister,
+                IndirectFile::ProcessorIdentification => ExitReason::Identification,
+                _ => ExitReason::Privileged,
+            },
+            Operation::TranslationHash
+            | Operation::TranslationTag
+            | Operation::TranslateToPhysical
+            | Operation::TranslationAccessKey => ExitReason::TranslationQuery,
+            Operation::Cover | Operation::BankSwitch { .. } => ExitReason::RegisterState,
+            _ => ExitReason::Privileged,
+        }
+    }
+}
+
+/// How often each kind of exit happened and the cycles it took, handling included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExitCounts {
+    counts: [(u64, u64); ExitReason::ALL.len()],
+    /// Intercepts that hardware or firmware dealt with, without an exit.
+    pub accelerated: u64,
+}
+
+impl ExitCounts {
+    /// Notes an exit that took so many cycles.
+    pub fn note(&mut self, reason: ExitReason, cycles: u64) {
+        let (count, sum) = &mut self.counts[reason as usize];
+        *count += 1;
+        *sum += cycles;
+    }
+
+    /// How often a reason occurred.
+    pub fn count(&self, reason: ExitReason) -> u64 {
+        self.counts[reason as usize].0
+    }
+
+    /// The cycles that a reason cost.
+    pub fn cycles(&self, reason: ExitReason) -> u64 {
+        self.counts[reason as usize].1
+    }
+
+    /// All exits.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().map(|(count, _)| count).sum()
+    }
+
+    /// The cycles of all exits.
+    pub fn total_cycles(&self) -> u64 {
+        self.counts.iter().map(|(_, cycles)| cycles).sum()
+    }
+
+    /// Exits for translation: what a page fault costs before and after the guest's own handler.
+    pub fn translation(&self) -> u64 {
+        [ExitReason::ShadowFill, ExitReason::PageFault, ExitReason::Insert]
+            .iter()
+            .map(|reason| self.count(*reason))
+            .sum()
+    }
+
+    /// The reasons that occurred, in the order of reports.
+    pub fn occurred(&self) -> Vec<ExitCount> {
+        let all = ExitReason::ALL.iter();
+        all.filter(|reason| self.count(**reason) > 0)
+            .map(|reason| ExitCount {
+                reason: reason.name(),
+                count: self.count(*reason),
+                cycles: self.cycles(*reason),
+            })
+            .collect()
+    }
+}
+
+impl std::ops::AddAssign<&ExitCounts> for ExitCounts {
+    fn add_assign(&mut self, other: &ExitCounts) {
+        for (sum, more) in self.counts.iter_mut().zip(&other.counts) {
+            sum.0 += more.0;
+            sum.1 += more.1;
+        }
+        self.accelerated += other.accelerated;
+    }
+}
+
+/// One reason's line of a report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExitCount {
+    /// The reason.
+    pub reason: &'static str,
+    /// How often.
+    pub count: u64,
+    /// The cycles it took, handling included.
+    pub cycles: u64,
+}

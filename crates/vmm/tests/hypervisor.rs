@@ -1,0 +1,71 @@
+//! Virtual machines under the monitor: the bare machine's guest runs in them unchanged.
+
+use sidestep_vmm::host::HostCosts;
+use sidestep_vmm::hypervisor::{
+    ExitReason, PurgeMethod, VirtualMachine, VirtualMachineConfig, Virtualization,
+};
+
+const IMAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guests/ia64/bin/machine-smp");
+
+/// Runs the bare machine's guest in a virtual machine to its end.
+fn run(
+    processors: usize,
+    parameters: &str,
+    change: impl FnOnce(&mut VirtualMachineConfig),
+) -> VirtualMachine {
+    let image = std::fs::read(IMAGE).expect("the image is committed");
+    let mut config = VirtualMachineConfig {
+        processors,
+        parameters: parameters.to_owned(),
+        ..VirtualMachineConfig::new("guest")
+    };
+    change(&mut config);
+    let mut machine = VirtualMachine::new(0, config, &image).expect("a good virtual machine");
+    let costs = HostCosts::preset("itanium2-vti").expect("a preset");
+    for until in (1..=2000).map(|round| round * 1_000_000) {
+        machine.advance(&costs, until);
+        if machine.exit_code().is_some() {
+            break;
+        }
+    }
+    let console = String::from_utf8_lossy(machine.console()).into_owned();
+    assert_eq!(
+        machine.exit_code(),
+        Some(0),
+        "{console} {:?} {:?}",
+        machine.failure(),
+        machine.exits()
+    );
+    machine
+}
+
+#[test]
+fn a_guest_computes_translated_by_the_shadow() {
+    let machine = run(1, "compute 10000", |_| ());
+    let exits = machine.exits();
+    assert!(exits.count(ExitReason::ShadowFill) > 0);
+    assert!(exits.total() < 200, "{exits:?}");
+    assert!(machine.instructions() > 50_000);
+}
+
+#[test]
+fn locks_interrupts_and_purges_work_between_virtual_processors() {
+    for processors in [2, 4] {
+        run(processors, "lock 200", |_| ());
+        run(processors, "interrupt 50", |_| ());
+        for purge in [PurgeMethod::Broadcast, PurgeMethod::Interrupt] {
+            let machine = run(processors, "purge 50", |config| config.purge = purge);
+            assert!(machine.remote_purges() >= 50);
+            let interrupted = machine.exits().count(ExitReason::HostInterrupt) > 0;
+            assert_eq!(interrupted, purge == PurgeMethod::Interrupt);
+        }
+    }
+}
+
+#[test]
+fn guests_run_by_ring_compression_as_well() {
+    let machine = run(2, "interrupt 20", |config| {
+        config.virtualization = Virtualization::RingCompression
+    });
+    assert_eq!(machine.exits().accelerated, 0);
+}
