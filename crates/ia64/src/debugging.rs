@@ -1,4 +1,4 @@
-//! The register stack as a debugger sees it: as if all of it were in memory.
+//! What debuggers see and change: mostly the register stack, as if all of it were in memory.
 //!
 //! A debugger finds the stacked registers of every frame, the current one included, in the backing store below
 //! [`Processor::backing_store_end`]. The words that memory does not hold yet are served from the registers.
@@ -7,6 +7,7 @@ use crate::processor::Processor;
 use crate::register_stack::{above, registers_between};
 use crate::registers::frame::{FrameMarker, ROTATING_PREDICATES};
 use crate::registers::predicate;
+use crate::registers::status::psr;
 
 /// A NaT collection stands at every address whose bits 8 to 3 are all ones.
 const COLLECTION: u64 = 63;
@@ -51,6 +52,12 @@ impl Processor {
     pub fn set_unrotated_predicates(&mut self, predicates: u64) {
         let distance = (ROTATING_PREDICATES - self.frame.rename_predicate) % ROTATING_PREDICATES;
         self.predicates = predicate::rotate_up(predicates | 1, distance);
+    }
+
+    /// Makes PSR `status`, as `rfi` would but for the slot.
+    pub fn set_status(&mut self, status: u64) {
+        self.select_bank(u8::from(status & psr::BN != 0));
+        self.change_status(status & !psr::RI);
     }
 
     /// The register that names the stacked register `offset` above the frame's beginning.

@@ -6,11 +6,13 @@
 //!   hypercalls; two executors, deterministic virtual time and a host thread per processor.
 //! - [`hypervisor`]: virtual machines under a monitor on a modelled [`host`]; [`sidecall`]: requests of theirs that cores in
 //!   the monitor serve.
+//! - [`debug`]: traces, and a stub for gdb.
 //! - [`image`]: ELF images and their way into memory; [`description`]: machines as TOML files.
 //!
 //! Nothing here is global: any number of machines live in one program.
 
 pub mod bus;
+pub mod debug;
 pub mod description;
 pub mod host;
 pub mod hypervisor;

@@ -249,7 +249,7 @@ impl Description {
 /// The state in which a bare machine's processor begins: physical addressing at privilege level 0, interrupts and
 /// their collection off; r8 holds its number and r9 the number of processors.
 pub fn begin(processor: &mut Processor, entry: PhysicalAddress, index: usize, processors: usize) {
-    processor.status = 0;
+    processor.set_status(0);
     processor.set_instruction_pointer(entry.0, 0);
     processor.general.set(8, index as u64);
     processor.general.set(9, processors as u64);

@@ -183,7 +183,7 @@ fn start_processor(call: &Call<'_>) -> u64 {
     match usize::try_from(call.argument(0)) {
         Ok(index) if index < call.platform.processors() && index != call.index => {
             call.platform.start(index, move |processor| {
-                processor.status = 0;
+                processor.set_status(0);
                 processor.set_instruction_pointer(entry, 0);
                 processor.general.set(8, argument);
             });
