@@ -10,7 +10,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use sidestep_ia64::Processor;
-use sidestep_ia64::encoding::{Bundle, NoSymbols};
+use sidestep_ia64::encoding::NoSymbols;
 use sidestep_ia64::execution::{Observer, Retired};
 use sidestep_ia64::registers::application;
 
@@ -77,7 +77,7 @@ impl Trace {
 
     fn write(&mut self, processor: &Processor, retired: &Retired<'_>) -> std::io::Result<()> {
         let mut text = String::new();
-        let long = Bundle::from_bits(0).slot(1);
+        let long = retired.instruction.long_slot();
         let _ = retired.instruction.write(retired.ip, long, &NoSymbols, &mut text);
         let stop = if retired.stop { ";;" } else { "" };
         let executed = if retired.executed { ' ' } else { '-' };

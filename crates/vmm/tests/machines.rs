@@ -1,50 +1,13 @@
 //! Whole machines: several processors that lock, interrupt and purge each other, on both executors.
 
-use std::io::Write;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+mod guest;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use sidestep_vmm::description::{self, bare::Description};
+use guest::Guest;
+use sidestep_vmm::End;
 use sidestep_vmm::machine::{HostThreads, VirtualTime};
-use sidestep_vmm::{End, Machine};
-
-/// What a machine prints.
-#[derive(Clone, Default)]
-struct Printed(Arc<Mutex<Vec<u8>>>);
-
-impl Printed {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).expect("our guests print UTF-8")
-    }
-}
-
-impl Write for Printed {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// A machine with the image of several processors at work, and what it prints.
-fn machine(processors: usize, parameters: &str) -> (Machine, Printed) {
-    let text = format!(
-        "machine = {{ processors = {processors}, parameters = '{parameters}' }}
-         image.file = 'machine-smp'
-         memory = [{{ start = 0x100000, size = '15M' }}]"
-    );
-    let description: Description = description::parse("test.toml", &text).expect("a good description");
-    let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin");
-    let printed = Printed::default();
-    let (machine, _) = description
-        .build(&images, Box::new(printed.clone()))
-        .expect("a machine");
-    (machine, printed)
-}
 
 /// More instructions than any of these machines needs.
 const MANY: u64 = 2_000_000_000;
@@ -55,7 +18,11 @@ fn runs_right(parameters: &str) {
             instructions_max: MANY,
             ..VirtualTime::default()
         };
-        let (mut in_virtual_time, printed) = machine(processors, parameters);
+        let Guest {
+            machine: mut in_virtual_time,
+            printed,
+            ..
+        } = Guest::new(processors, parameters);
         let outcome = limited.run(&mut in_virtual_time);
         assert_eq!(
             (outcome.end, printed.text().as_str()),
@@ -66,7 +33,11 @@ fn runs_right(parameters: &str) {
             instructions_max: MANY,
             ..HostThreads::default()
         };
-        let (mut on_threads, printed) = machine(processors, parameters);
+        let Guest {
+            machine: mut on_threads,
+            printed,
+            ..
+        } = Guest::new(processors, parameters);
         let outcome = threads.run(&mut on_threads);
         assert_eq!(
             (outcome.end, printed.text().as_str()),
@@ -96,7 +67,9 @@ fn virtual_time_repeats_to_the_instruction() {
     for processors in [1, 2, 4] {
         for parameters in ["lock 300", "interrupt 50", "purge 50"] {
             let run = |quantum| {
-                let (mut machine, printed) = machine(processors, parameters);
+                let Guest {
+                    mut machine, printed, ..
+                } = Guest::new(processors, parameters);
                 let executor = VirtualTime {
                     quantum,
                     ..VirtualTime::default()
@@ -116,7 +89,7 @@ fn virtual_time_repeats_to_the_instruction() {
 #[test]
 fn the_instruction_limit_is_exact_in_virtual_time() {
     for processors in [1, 3] {
-        let (mut machine, _) = machine(processors, "compute 100000");
+        let mut machine = Guest::new(processors, "compute 100000").machine;
         let executor = VirtualTime {
             instructions_max: 123_457,
             ..VirtualTime::default()
@@ -132,10 +105,10 @@ fn the_instruction_limit_is_exact_in_virtual_time() {
 #[test]
 fn a_run_in_pieces_is_the_run_as_a_whole() {
     for parameters in ["lock 200", "interrupt 30", "purge 40"] {
-        let (mut whole, _) = machine(3, parameters);
+        let mut whole = Guest::new(3, parameters).machine;
         let expected = VirtualTime::default().run(&mut whole);
         for piece in [777, 12_345] {
-            let (mut pieces, _) = machine(3, parameters);
+            let mut pieces = Guest::new(3, parameters).machine;
             let executor = VirtualTime {
                 instructions_max: piece,
                 ..VirtualTime::default()
@@ -153,7 +126,9 @@ fn a_run_in_pieces_is_the_run_as_a_whole() {
 
 #[test]
 fn a_machine_that_was_stopped_goes_on_also_on_the_other_executor() {
-    let (mut machine, printed) = machine(2, "purge 300");
+    let Guest {
+        mut machine, printed, ..
+    } = Guest::new(2, "purge 300");
     let executor = VirtualTime {
         instructions_max: 20_000,
         ..VirtualTime::default()
@@ -171,7 +146,7 @@ fn a_machine_that_was_stopped_goes_on_also_on_the_other_executor() {
 #[test]
 fn a_stop_can_be_requested_from_another_thread() {
     for on_threads in [false, true] {
-        let (mut machine, _) = machine(2, "compute 1000000000000");
+        let mut machine = Guest::new(2, "compute 1000000000000").machine;
         let platform = Arc::clone(machine.platform());
         let outcome = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -197,7 +172,7 @@ fn a_stop_can_be_requested_from_another_thread() {
 fn processors_that_all_wait_for_nothing_are_noticed() {
     // Processor 1 is told to stop before processor 0 has interrupted it: here nobody ever interrupts.
     for on_threads in [false, true] {
-        let (mut machine, _) = machine(2, "interrupt 1");
+        let mut machine = Guest::new(2, "interrupt 1").machine;
         for cpu in &mut machine.cpus {
             cpu.activity = sidestep_vmm::machine::Activity::Waiting;
         }

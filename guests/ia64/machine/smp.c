@@ -23,7 +23,7 @@ volatile word interrupts[PROCESSORS_MAX];
 static char pages[2 * PROCESSORS_MAX][PAGE] __attribute__((aligned(PAGE)));
 static volatile word generation[PROCESSORS_MAX];
 static volatile int lock;
-static word counter;
+word counter;
 static word arrived;
 static char parameters[64];
 static word rounds = 1000;

@@ -2,7 +2,9 @@
 
 mod bare;
 mod description;
+mod execution;
 mod fuce;
+mod terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,7 +21,7 @@ pub struct Run {
     #[command(flatten)]
     fuce: fuce::Options,
     #[command(flatten)]
-    bare: bare::Options,
+    execution: execution::Options,
 }
 
 /// What a file says it is.
@@ -52,7 +54,7 @@ impl Run {
             Some(Kind::Description) => {
                 let text =
                     String::from_utf8(bytes).map_err(|error| format!("{path}: is no text: {error}"))?;
-                self.bare.run(&self.image, &text)
+                bare::run(&self.image, &text, &self.execution)
             }
             None => Err(format!(
                 "{path}: nothing that can be booted; a FUCE image begins with the bytes `FUCE`, \

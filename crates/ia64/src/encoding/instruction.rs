@@ -107,6 +107,16 @@ impl Instruction {
         ((self.slot >> 6) as u8 & 0x3f) + 1
     }
 
+    /// The L slot of a long instruction, made again from its immediate; otherwise 0.
+    pub fn long_slot(&self) -> u64 {
+        if !self.is_long() {
+            return 0;
+        }
+        let inserted = |operand: &Operand| operand.insert(self.immediate, 0, 0);
+        let slots = self.form().operands.iter().filter_map(inserted);
+        slots.fold(0, |long, (_, inserted)| long | inserted)
+    }
+
     /// The displacement in bytes of the branch that `brp` is about.
     #[inline]
     pub fn tag(&self) -> i64 {

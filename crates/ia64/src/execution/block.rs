@@ -35,10 +35,11 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// The size in bytes of its bundles.
+    /// The size in bytes of the bundles that its instructions stand in.
     pub fn size(&self) -> u64 {
+        // The last operation leaves to bundle and slot behind the block.
         let last = self.operations.last().expect("an operation leaves the block");
-        last.bundle_offset() + 16
+        last.immediate.next_multiple_of(16)
     }
 }
 

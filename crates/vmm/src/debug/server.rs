@@ -132,22 +132,25 @@ pub enum Finish {
 
 /// A session that broke.
 #[derive(Debug, Error)]
-#[error("the debugger's connection failed: {0}")]
+#[error("the debugger broke the protocol: {0}")]
 pub struct ServerError(String);
 
-/// Serves one debugger until the machine ends or the debugger leaves. The machine is halted first.
+/// Serves one debugger until the machine ends or the debugger leaves, also by closing the connection. The machine is halted first.
 ///
 /// # Errors
-/// If the connection fails in the middle, or the debugger breaks the protocol.
+/// If the debugger breaks the protocol.
 pub fn serve<D: Debuggee>(connection: Connection, debuggee: &mut D) -> Result<Finish, ServerError> {
     let mut session = Session::new(debuggee);
     let stub = GdbStub::builder(connection)
         .packet_buffer_size(PACKET)
         .build()
         .map_err(|error| ServerError(error.to_string()))?;
-    let reason = stub
-        .run_blocking::<EventLoop<'_, D>>(&mut session)
-        .map_err(|error| ServerError(error.to_string()))?;
+    let reason = match stub.run_blocking::<EventLoop<'_, D>>(&mut session) {
+        Ok(reason) => reason,
+        // A debugger that is gone has left.
+        Err(error) if error.is_connection_error() => DisconnectReason::Disconnect,
+        Err(error) => return Err(ServerError(error.to_string())),
+    };
     Ok(match (reason, session.end) {
         (DisconnectReason::Kill, _) => Finish::Killed,
         (_, Some(end)) => Finish::Ended(end),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use object::elf;
-use object::read::elf::ElfFile64;
+use object::read::elf::{ElfFile64, Sym};
 use object::{LittleEndian, Object, ObjectSymbol};
 use sidestep_ia64::encoding;
 
@@ -24,7 +24,8 @@ impl Symbols {
         for symbol in image.symbols() {
             let kind = symbol.elf_symbol().st_type();
             let is_place = matches!(kind, elf::STT_NOTYPE | elf::STT_FUNC | elf::STT_OBJECT);
-            if let (true, false, Ok(name)) = (is_place, symbol.is_undefined(), symbol.name())
+            let is_absolute = symbol.elf_symbol().st_shndx(LittleEndian) == elf::SHN_ABS;
+            if let (true, false, Ok(name)) = (is_place, symbol.is_undefined() || is_absolute, symbol.name())
                 && !name.is_empty()
             {
                 symbols.insert(symbol.address(), name);

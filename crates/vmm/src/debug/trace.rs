@@ -13,7 +13,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sidestep_ia64::encoding::{Bundle, Operation, PurgeScope, Side};
+use sidestep_ia64::encoding::{Operation, PurgeScope, Side};
 use sidestep_ia64::execution::{Observer, Retired};
 use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Fault, Processor};
@@ -72,10 +72,8 @@ impl Trace {
 
     fn instruction(&self, retired: &Retired<'_>) {
         let mut text = String::new();
-        let long = Bundle::from_bits(0).slot(1);
-        let _ = retired
-            .instruction
-            .write(retired.ip, long, &*self.symbols, &mut text);
+        let instruction = retired.instruction;
+        let _ = instruction.write(retired.ip, instruction.long_slot(), &*self.symbols, &mut text);
         let stop = if retired.stop { ";;" } else { "" };
         let executed = if retired.executed { ' ' } else { '-' };
         let mut line = format!(

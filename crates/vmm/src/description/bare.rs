@@ -170,12 +170,22 @@ pub enum BuildError {
     EntryOutsideMemory(PhysicalAddress),
 }
 
+/// A machine that was made from its description.
+pub struct Built {
+    /// The machine, ready to run.
+    pub machine: Machine,
+    /// The bytes of the image's file.
+    pub image: Vec<u8>,
+    /// Where the image is.
+    pub loaded: Loaded,
+}
+
 impl Description {
     /// Makes the machine; relative files are looked for in `folder`.
     ///
     /// # Errors
     /// If the description contradicts itself, or a file is missing or does not fit.
-    pub fn build(&self, folder: &Path, console: Box<dyn Console>) -> Result<(Machine, Loaded), BuildError> {
+    pub fn build(&self, folder: &Path, console: Box<dyn Console>) -> Result<Built, BuildError> {
         let processors = self.machine.processors;
         if !(1..=PROCESSORS_MAX).contains(&processors) {
             return Err(BuildError::Processors(processors));
@@ -184,7 +194,7 @@ impl Description {
             return Err(BuildError::Quantum);
         }
         let memory = self.memory(folder)?;
-        let mut loaded = self.load(folder, &memory)?;
+        let (image, mut loaded) = self.load(folder, &memory)?;
         if let Some(entry) = self.image.entry {
             if !entry.is_multiple_of(16) {
                 return Err(BuildError::UnalignedEntry(entry));
@@ -205,7 +215,11 @@ impl Description {
             begin(&mut cpu.processor, loaded.entry, index, processors);
             cpu.activity = Activity::Running;
         }
-        Ok((machine, loaded))
+        Ok(Built {
+            machine,
+            image,
+            loaded,
+        })
     }
 
     fn memory(&self, folder: &Path) -> Result<GuestMemory, BuildError> {
@@ -239,10 +253,11 @@ impl Description {
         Ok(memory)
     }
 
-    fn load(&self, folder: &Path, memory: &GuestMemory) -> Result<Loaded, BuildError> {
+    fn load(&self, folder: &Path, memory: &GuestMemory) -> Result<(Vec<u8>, Loaded), BuildError> {
         let file = folder.join(&self.image.file);
         let bytes = read(&file)?;
-        image::load(memory, &bytes).map_err(|cause| BuildError::Image { file, cause })
+        let loaded = image::load(memory, &bytes).map_err(|cause| BuildError::Image { file, cause })?;
+        Ok((bytes, loaded))
     }
 }
 

@@ -1,0 +1,246 @@
+//! How IA-64 machines are executed, whatever describes them: executor, limit, traces, debugger, Ctrl-C.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use clap::Args;
+use sidestep_vmm::debug::server::{Address, Finish, Listener, serve};
+use sidestep_vmm::debug::symbols::Symbols;
+use sidestep_vmm::debug::target::Debugged;
+use sidestep_vmm::debug::trace::{Kinds, Sink, Trace};
+use sidestep_vmm::description::bare::Clock;
+use sidestep_vmm::machine::{Driver, HostThreads, Observed, Untimed, VirtualTime};
+use sidestep_vmm::{End, Machine};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::super::Outcome;
+use super::exit_code;
+
+/// The exit code of a machine that reached its instruction limit, as of `timeout`.
+const LIMIT_REACHED: u8 = 124;
+/// The exit code after a signal: this and the signal's number, as of shells.
+const SIGNALLED: i32 = 128;
+
+/// How an IA-64 machine is executed.
+#[derive(Args)]
+#[command(next_help_heading = "IA-64 machines")]
+#[group(id = "execution")]
+pub struct Options {
+    /// Stop after this many instructions of all processors together, with exit code 124.
+    #[arg(long, value_name = "N")]
+    max_instructions: Option<u64>,
+    /// Run in virtual time on one host thread, whatever the description says: the same run each time.
+    #[arg(long)]
+    deterministic: bool,
+    /// Write a line for every instruction (`insn`), change of translations (`mmu`) or `interruption`, to the standard
+    /// error or a file; several kinds are separated by commas.
+    #[arg(long, value_name = "KIND[,KIND][=FILE]", value_parser = parse_trace, conflicts_with = "gdb")]
+    trace: Option<TraceRequest>,
+    /// Wait for gdb at a port of this host (`:1234`), an address or a socket (`unix:PATH`), and run in virtual time
+    /// under its control.
+    #[arg(long, value_name = "ADDRESS")]
+    gdb: Option<Address>,
+    /// Name addresses in traces by this ELF file or `System.map` [default: the image].
+    #[arg(long, value_name = "FILE")]
+    symbols: Option<PathBuf>,
+}
+
+/// What `--trace` asks for.
+#[derive(Clone)]
+struct TraceRequest {
+    kinds: Kinds,
+    file: Option<PathBuf>,
+}
+
+fn parse_trace(text: &str) -> Result<TraceRequest, String> {
+    let (names, file) = match text.split_once('=') {
+        Some((names, file)) if !file.is_empty() => (names, Some(file.into())),
+        Some(_) => return Err("no file is named behind the `=`".to_owned()),
+        None => (text, None),
+    };
+    let mut kinds = Kinds::default();
+    for name in names.split(',') {
+        match name {
+            "insn" => kinds.instructions = true,
+            "mmu" => kinds.translations = true,
+            "interruption" => kinds.interruptions = true,
+            _ => return Err(format!("`{name}` is none of insn, mmu, interruption")),
+        }
+    }
+    Ok(TraceRequest { kinds, file })
+}
+
+/// A machine that is ready to run.
+pub struct Ready<'a> {
+    /// What errors call it.
+    pub name: &'a str,
+    /// The machine.
+    pub machine: Machine,
+    /// The image whose symbols name addresses.
+    pub image: &'a [u8],
+    /// What its time follows.
+    pub clock: Clock,
+    /// The longest time slice.
+    pub quantum: u64,
+    /// Whether input from outside may wake it.
+    pub expects_input: bool,
+}
+
+impl Options {
+    /// Runs a machine to its end.
+    pub fn run(&self, mut ready: Ready<'_>) -> Outcome {
+        let symbols = self.symbols(ready.image)?;
+        let watcher = stop_on_signals(&ready.machine)?;
+        let end = match (&self.gdb, &self.trace) {
+            (Some(address), _) => self.debug(&mut ready, address)?,
+            (None, Some(request)) => {
+                let sink = request.sink()?;
+                let trace = |index| Trace::new(request.kinds, index, Arc::clone(&symbols), Arc::clone(&sink));
+                let mut drivers: Vec<_> = (0..ready.machine.cpus.len())
+                    .map(|index| Observed(trace(index)))
+                    .collect();
+                let end = self.execute(&mut ready, &mut drivers);
+                let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
+                sink.flush()
+                    .map_err(|error| format!("the trace cannot be written: {error}"))?;
+                end
+            }
+            (None, None) => {
+                let mut drivers = vec![Untimed; ready.machine.cpus.len()];
+                self.execute(&mut ready, &mut drivers)
+            }
+        };
+        let signal = watcher
+            .signal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        // The console gives the terminal back before anything else is printed.
+        drop(ready.machine);
+        self.report(ready.name, end, signal)
+    }
+
+    fn execute<D: Driver + Send>(&self, ready: &mut Ready<'_>, drivers: &mut [D]) -> End {
+        let instructions_max = self.max_instructions.unwrap_or(u64::MAX);
+        let outcome = if ready.clock == Clock::Host && !self.deterministic {
+            let threads = HostThreads {
+                slice: ready.quantum,
+                instructions_max,
+                expects_input: ready.expects_input,
+            };
+            threads.run_driven(&mut ready.machine, drivers)
+        } else {
+            self.virtual_time(ready).run_driven(&mut ready.machine, drivers)
+        };
+        outcome.end
+    }
+
+    fn virtual_time(&self, ready: &Ready<'_>) -> VirtualTime {
+        VirtualTime {
+            quantum: ready.quantum,
+            instructions_max: self.max_instructions.unwrap_or(u64::MAX),
+            expects_input: ready.expects_input,
+        }
+    }
+
+    /// Lets a debugger control the machine; goes on without it if it leaves.
+    fn debug(&self, ready: &mut Ready<'_>, address: &Address) -> Result<End, Box<dyn Error>> {
+        let refused = |error| format!("--gdb {address}: cannot wait for a debugger there: {error}");
+        let listener = Listener::bind(address).map_err(refused)?;
+        eprintln!("sidestep: waiting for gdb: target remote {}", listener.address()?);
+        let connection = listener.accept()?;
+        let executor = self.virtual_time(ready);
+        let mut debugged = Debugged {
+            machine: &mut ready.machine,
+            executor,
+        };
+        Ok(match serve(connection, &mut debugged)? {
+            Finish::Ended(end) => end,
+            Finish::Killed => End::Stopped,
+            Finish::Detached => executor.run(&mut ready.machine).end,
+        })
+    }
+
+    fn symbols(&self, image: &[u8]) -> Result<Arc<Symbols>, Box<dyn Error>> {
+        let Some(path) = &self.symbols else {
+            return Ok(Arc::new(Symbols::of_image(image)));
+        };
+        let name = path.display();
+        let bytes = std::fs::read(path).map_err(|error| format!("{name}: cannot be read: {error}"))?;
+        if bytes.starts_with(b"\x7fELF") {
+            return Ok(Arc::new(Symbols::of_image(&bytes)));
+        }
+        let symbols = Symbols::of_map(&String::from_utf8_lossy(&bytes))
+            .map_err(|line| format!("{name}:{line}: must be an address, a type and a name"))?;
+        Ok(Arc::new(symbols))
+    }
+
+    fn report(&self, name: &str, end: End, signal: Option<i32>) -> Outcome {
+        match end {
+            End::Exit(code) => Ok(exit_code(code)),
+            End::Limit => {
+                let limit = self.max_instructions.unwrap_or(u64::MAX);
+                eprintln!("sidestep: {name}: stopped after {limit} instructions");
+                Ok(ExitCode::from(LIMIT_REACHED))
+            }
+            End::Deadlock => Err(format!(
+                "{name}: every processor waits or is stopped, and no timer or device will wake one"
+            )
+            .into()),
+            End::Stopped | End::Halted(_) => {
+                let code = signal.map_or(1, |signal| SIGNALLED + signal);
+                Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+            }
+        }
+    }
+}
+
+impl TraceRequest {
+    fn sink(&self) -> Result<Sink, Box<dyn Error>> {
+        let sink: Box<dyn Write + Send> = match &self.file {
+            None => Box::new(io::stderr()),
+            Some(path) => Box::new(BufWriter::new(create(path)?)),
+        };
+        Ok(Arc::new(Mutex::new(sink)))
+    }
+}
+
+fn create(path: &Path) -> Result<File, Box<dyn Error>> {
+    File::create(path)
+        .map_err(|error| format!("{}: cannot be written as the trace: {error}", path.display()).into())
+}
+
+/// Waits for signals while it lives.
+struct Watcher {
+    handle: signal_hook::iterator::Handle,
+    /// The last signal.
+    signal: Arc<Mutex<Option<i32>>>,
+}
+
+/// Has Ctrl-C and SIGTERM stop the machine.
+fn stop_on_signals(machine: &Machine) -> Result<Watcher, Box<dyn Error>> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let handle = signals.handle();
+    let platform = Arc::clone(machine.platform());
+    let signal = Arc::new(Mutex::new(None));
+    let noted = Arc::clone(&signal);
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(signal);
+            platform.request_stop();
+        }
+    });
+    Ok(Watcher { handle, signal })
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.handle.close();
+    }
+}
