@@ -4,6 +4,7 @@
 //! - [`bus`]: devices behind physical addresses.
 //! - [`machine`]: processors on one memory and one bus; interrupts between them, global purges, timed events,
 //!   hypercalls; two executors, deterministic virtual time and a host thread per processor.
+//! - [`consolidation`]: several virtual machines on one host.
 //! - [`hypervisor`]: virtual machines under a monitor on a modelled [`host`]; [`sidecall`]: requests of theirs that cores in
 //!   the monitor serve.
 //! - [`debug`]: traces, and a stub for gdb.
@@ -12,6 +13,7 @@
 //! Nothing here is global: any number of machines live in one program.
 
 pub mod bus;
+pub mod consolidation;
 pub mod debug;
 pub mod description;
 pub mod host;

@@ -23,7 +23,7 @@ fn run(
     let mut machine = VirtualMachine::new(0, config, &image).expect("a good virtual machine");
     let costs = HostCosts::preset("itanium2-vti").expect("a preset");
     for until in (1..=2000).map(|round| round * 1_000_000) {
-        machine.advance(&costs, until);
+        machine.advance(&costs, until, until);
         if machine.exit_code().is_some() {
             break;
         }

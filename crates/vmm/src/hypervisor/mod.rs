@@ -30,7 +30,7 @@ mod service;
 mod shadow;
 mod virtual_machine;
 
-pub use exit::{ExitCounts, ExitReason};
+pub use exit::{ExitCount, ExitCounts, ExitReason};
 pub use processor::{Activity, Cycles, VirtualProcessor};
 pub use service::{Packet, SECTOR, Served, Server};
 pub use virtual_machine::{

@@ -403,10 +403,39 @@ impl VirtualMachine {
         registers.general.set(8, argument);
     }
 
-    /// Says which processors have a core, from `time` on.
-    pub fn schedule(&mut self, index: usize, scheduled: bool, time: u64) {
+    /// Says whether a processor has a core from `time` on; the monitor takes `delay` to put it there.
+    pub fn schedule(&mut self, index: usize, scheduled: bool, time: u64, delay: u64) {
         self.scheduled[index] = scheduled;
         self.processors[index].wait_until(time);
+        if scheduled {
+            self.processors[index].charge_more(delay);
+        }
+    }
+
+    /// Whether a processor could use a core now.
+    pub fn wants_core(&self, index: usize) -> bool {
+        let processor = &self.processors[index];
+        match processor.activity {
+            Activity::Running | Activity::Polling => true,
+            Activity::Waiting => {
+                processor.processor().has_deliverable_interrupt()
+                    || processor.processor().ticks_to_timer().is_some()
+                    || !self.mailboxes[index].arrivals.is_empty()
+            }
+            Activity::Stopped => false,
+        }
+    }
+
+    /// Whether a processor that has a core has not reached `until`.
+    pub fn is_behind(&self, until: u64) -> bool {
+        let mut scheduled = (0..self.processors.len()).filter(|index| self.scheduled[*index]);
+        self.exit_code.is_none() && scheduled.any(|index| self.processors[index].clock() < until)
+    }
+
+    /// How many requests it has made that were served.
+    pub fn requests(&self) -> u64 {
+        let both = self.latencies.by_exit.iter().chain(&self.latencies.by_sidecall);
+        both.map(|latencies| latencies.len() as u64).sum()
     }
 
     /// Has a timer's interrupt come at `time`; false if too many wait already.
@@ -537,15 +566,16 @@ impl VirtualMachine {
         })
     }
 
-    /// Lets its processors go on up to `until`, or to where they cannot without an answer.
-    pub fn advance(&mut self, costs: &HostCosts, until: u64) {
+    /// Lets its processors go on up to `until`, or to where they cannot without an answer. All answers before `floor`
+    /// are known.
+    pub fn advance(&mut self, costs: &HostCosts, until: u64, floor: u64) {
         while self.exit_code.is_none() {
             let behind = |index: &usize| self.scheduled[*index] && self.processors[*index].clock() < until;
             let blocked = (0..self.processors.len())
                 .filter(behind)
                 .filter(|index| self.is_blocked(*index));
             let bound = blocked
-                .map(|index| self.processors[index].clock() + SLICE)
+                .map(|index| self.processors[index].clock().max(floor) + SLICE)
                 .min()
                 .unwrap_or(until)
                 .min(until);
@@ -561,6 +591,18 @@ impl VirtualMachine {
                 .get(1)
                 .map_or(bound, |second| self.processors[*second].clock() + SLICE);
             self.run_processor(costs, first, bound.min(apart));
+        }
+    }
+
+    /// Lets time pass up to `until` for processors that cannot go on without an answer.
+    pub fn pass(&mut self, until: u64) {
+        for index in 0..self.processors.len() {
+            if self.scheduled[index] && self.is_blocked(index) {
+                match self.processors[index].activity {
+                    Activity::Polling => self.processors[index].poll_until(until),
+                    _ => self.processors[index].wait_until(until),
+                }
+            }
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sidestep_zerowait::virtual_time::{Config, ConfigError, Stuck, TraceEntry, VirtualTime};
+use sidestep_zerowait::virtual_time::{Config, ConfigError, Stuck, VirtualTime};
 use sidestep_zerowait::{Attributes, Graph, GraphError, Mode, Port, Time};
 use thiserror::Error;
 
@@ -62,6 +62,23 @@ struct Board {
     tickets: Vec<Option<Ticket>>,
     free: Vec<usize>,
     cores: Vec<Core>,
+    /// What was served when, if that is recorded.
+    services: Option<Vec<Service>>,
+}
+
+/// A request that was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// The sidecore.
+    pub core: usize,
+    /// The virtual machine that asked.
+    pub machine: usize,
+    /// What it asked for; `None` for an unknown kind.
+    pub kind: Option<Kind>,
+    /// When the service began.
+    pub start: u64,
+    /// Cycles of the core.
+    pub cycles: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -108,6 +125,7 @@ impl Sidecores {
             tickets: Vec::new(),
             free: Vec::new(),
             cores: vec![Core::default(); count],
+            services: trace.then(Vec::new),
         }));
         let mut graph = Graph::new();
         let mut looks = Vec::new();
@@ -123,7 +141,6 @@ impl Sidecores {
         }
         let config = Config {
             cores: count as u16,
-            trace,
             ..Config::default()
         };
         Ok(Sidecores {
@@ -185,9 +202,9 @@ impl Sidecores {
         board(&self.board).cores[core].time
     }
 
-    /// Every start of a service thread, if recording was asked for.
-    pub fn trace(&self) -> Vec<TraceEntry> {
-        self.executor.trace()
+    /// What was served when; empty unless recording was asked for.
+    pub fn services(&self) -> Vec<Service> {
+        board(&self.board).services.clone().unwrap_or_default()
     }
 }
 
@@ -276,6 +293,17 @@ impl CoreProgram {
         } = ticket.pending;
         let served = machine.serve(&self.costs, processor, &request, Server::Sidecore, now);
         ticket.served = Some(served);
+        let machine_index = ticket.machine;
+        drop(machine);
+        if let Some(services) = &mut shared.services {
+            services.push(Service {
+                core: self.core,
+                machine: machine_index,
+                kind: served.kind,
+                start: now,
+                cycles: served.cycles,
+            });
+        }
         let core = &mut shared.cores[self.core];
         core.time.busy += served.cycles;
         core.time.requests += 1;

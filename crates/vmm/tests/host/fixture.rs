@@ -1,0 +1,102 @@
+//! A host for a test, and the guest that asks for things.
+
+use std::sync::Arc;
+
+use sidestep_vmm::consolidation::dynamic::SidecorePolicy;
+use sidestep_vmm::consolidation::schedule::{PolicyName, Scheduling};
+use sidestep_vmm::consolidation::{Host, HostConfig, HostEnd, Report};
+use sidestep_vmm::host::HostCosts;
+use sidestep_vmm::hypervisor::{SECTOR, VirtualMachine, VirtualMachineConfig};
+use sidestep_vmm::sidecall::sidecores::{Polling, locked};
+
+const IMAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../guests/ia64/bin/sidecore-requests"
+);
+
+/// What differs between tests.
+pub struct Setup {
+    pub cores: usize,
+    pub sidecores: SidecorePolicy,
+    pub host_threads: usize,
+    pub trace: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup {
+            cores: 2,
+            sidecores: SidecorePolicy::Fixed(0),
+            host_threads: 1,
+            trace: false,
+        }
+    }
+}
+
+/// A virtual machine that does `work`.
+pub fn guest(name: &str, work: &str) -> VirtualMachineConfig {
+    let sectors = (0..8).flat_map(|sector: u64| (0..SECTOR).map(move |byte| (sector + byte) as u8));
+    VirtualMachineConfig {
+        parameters: work.to_owned(),
+        disk: sectors.collect(),
+        ..VirtualMachineConfig::new(name)
+    }
+}
+
+impl Setup {
+    pub fn build(&self, machines: Vec<VirtualMachineConfig>) -> (Host, Arc<HostCosts>) {
+        let image = std::fs::read(IMAGE).expect("the image is committed");
+        let machines = machines.into_iter().enumerate();
+        let machines = machines
+            .map(|(index, config)| {
+                VirtualMachine::new(index, config, &image).expect("a good virtual machine")
+            })
+            .collect();
+        let costs = Arc::new(HostCosts::preset("itanium2-vti").expect("a preset"));
+        let config = HostConfig {
+            cores: self.cores,
+            costs: Arc::clone(&costs),
+            sidecores: self.sidecores,
+            polling: Polling {
+                spin: 20_000,
+                saves_energy: true,
+            },
+            scheduling: Scheduling {
+                policy: PolicyName::Free,
+                slot_ns: 100_000,
+            },
+            host_threads: self.host_threads,
+            trace: self.trace,
+        };
+        (Host::new(config, machines).expect("a good host"), costs)
+    }
+
+    /// Runs to the end of every virtual machine.
+    pub fn run(&self, machines: Vec<VirtualMachineConfig>) -> (Host, Report) {
+        let (mut host, _) = self.build(machines);
+        let end = host.run(1_000_000_000).expect("services end");
+        let report = host.report();
+        let consoles: Vec<String> = (0..host.machines().len())
+            .map(|index| console(&host, index))
+            .collect();
+        assert_eq!(end, HostEnd::Ended, "{report:#?} {consoles:?}");
+        (host, report)
+    }
+}
+
+/// What a virtual machine has printed.
+pub fn console(host: &Host, index: usize) -> String {
+    String::from_utf8_lossy(locked(&host.machines()[index]).console()).into_owned()
+}
+
+/// The cycles and the count of a measurement that a guest has printed.
+pub fn measured(host: &Host, index: usize, name: &str) -> (u64, u64) {
+    let console = console(host, index);
+    let line = console.lines().find(|line| line.starts_with(name));
+    let mut words = line
+        .unwrap_or_else(|| panic!("no `{name}` in {console:?}"))
+        .split(' ')
+        .skip(1);
+    let mut number = || words.next().and_then(|word| word.parse().ok()).expect("a number");
+    (number(), number())
+}

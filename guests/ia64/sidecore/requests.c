@@ -1,0 +1,600 @@
+// A guest that asks the monitor for things, and measures what that costs it.
+//
+// The machine's parameters are a list of words: what to do, and numbers. A measurement prints one line, `NAME CYCLES
+// COUNT`: clock cycles of the interval time counter for so many operations. The guest ends with exit code 0 if all it
+// asked for was done and every result is right.
+//
+//   null N                    requests that do nothing
+//   identification N          reading a processor identification register by request
+//   map N                     creating page table entries
+//   change N                  changing one that exists
+//   unmap N                   removing one
+//   fault N                   touching pages that are not there
+//   context P R               P address spaces in turn, R times, each with a working set of 16 kB
+//   build J A F W             J jobs: A anonymous and F file pages touched, W rounds of computing
+//   build-files-by-exit ...   the same, with file pages mapped by exit in any mode
+//   bursts N I                bursts of N null requests, I rounds of computing between them, 20 times
+//   ring N                    N asynchronous requests, as many at once as there are slots, and one more
+//   disk N                    sectors of the block device, read, changed, written and read again
+//   timer N                   interrupts after a delay
+//   interrupts N              interrupts to the next processor, by request
+//   send V N, receive N       packets to virtual machine V
+//   compute W                 computes, and asks for nothing
+//   hostile S N               N rounds of garbage made from seed S in the request page and in calls
+//   silent N                  rings and never looks
+
+typedef unsigned long word;
+
+enum { EXIT = 0, WAIT_FOR_INTERRUPT = 3, PUT_BYTES = 4, PARAMETERS = 6, STOP = 7, START = 8, REGISTER = 0x40 };
+enum { NULL_REQUEST, IDENTIFICATION, MAP, UNMAP, TIMER, INTERRUPT, CONSOLE, READ, WRITE, SEND, RECEIVE };
+enum { FREE, REQUESTED, DONE, REFUSED };
+enum { NOT_SERVED = 6, EMPTY = 5, FULL = 7 };
+enum { PROCESSORS_MAX = 8, PAGE = 1 << 14, PAGES = 1 << 12, FRAMES = 256, SLOTS = 63, SECTOR = 512, VECTOR = 0x41 };
+
+#define REGION_1 (1ul << 61)
+#define PAGE_ENTRY 0x661ul
+#define FILE_PAGE (1ul << 53)
+
+struct slot {
+	word status, kind, arguments[3], result, vector, unused;
+};
+
+struct request_page {
+	word magic, version, mode, slots, unused[4];
+	struct slot slot[SLOTS];
+};
+
+extern long hypercall(word function, word first, word second, word third);
+extern word request_by_exit(word kind, word first, word second, word third, word *status);
+extern char _start[];
+
+char stacks[PROCESSORS_MAX << 16] __attribute__((aligned(PAGE)));
+word page_entries[PAGES];
+volatile word faults, files_by_exit;
+volatile word interrupts[PROCESSORS_MAX];
+
+static volatile struct request_page pages[PROCESSORS_MAX] __attribute__((aligned(4096)));
+static char frames[FRAMES][PAGE] __attribute__((aligned(PAGE)));
+static char buffer[4 * SECTOR] __attribute__((aligned(PAGE)));
+static char parameters[128];
+static const char *next_parameter[PROCESSORS_MAX];
+static volatile word finished;
+
+static word now(void)
+{
+	word time;
+	asm volatile("mov %0 = ar.itc" : "=r"(time)::"memory");
+	return time;
+}
+
+static void print(const char *text)
+{
+	word length = 0;
+	while (text[length])
+		length++;
+	hypercall(PUT_BYTES, (word)text, length, 0);
+}
+
+static void print_number(word number)
+{
+	char digits[24], *place = digits + sizeof digits;
+	*--place = 0;
+	do
+		*--place = '0' + number % 10;
+	while (number /= 10);
+	print(place);
+}
+
+static void report(const char *name, word cycles, word count)
+{
+	print(name);
+	print(" ");
+	print_number(cycles);
+	print(" ");
+	print_number(count);
+	print("\n");
+}
+
+static _Noreturn void end(word code)
+{
+	for (;;)
+		hypercall(EXIT, code, 0, 0);
+}
+
+static _Noreturn void fail(const char *text)
+{
+	print(text);
+	print("\n");
+	end(1);
+}
+
+static int is(const char *text, const char *other)
+{
+	while (*text && *text == *other)
+		text++, other++;
+	return *text == *other;
+}
+
+static word my_number(void)
+{
+	word number;
+	asm("mov %0 = ar.k0" : "=r"(number));
+	return number;
+}
+
+static const char *next_word(void)
+{
+	static char found[PROCESSORS_MAX][32];
+	char *here = found[my_number()];
+	const char **next = &next_parameter[my_number()];
+	word length = 0;
+	while (**next == ' ')
+		++*next;
+	while (**next && **next != ' ' && length < sizeof found[0] - 1)
+		here[length++] = *(*next)++;
+	here[length] = 0;
+	return here;
+}
+
+static word next_number(void)
+{
+	word number = 0;
+	for (const char *text = next_word(); *text >= '0' && *text <= '9'; text++)
+		number = number * 10 + (*text - '0');
+	return number;
+}
+
+static volatile struct request_page *my_page(void)
+{
+	word page;
+	asm("mov %0 = ar.k1" : "=r"(page));
+	return (volatile struct request_page *)page;
+}
+
+static void make(volatile struct slot *slot, word kind, word first, word second, word third, word vector)
+{
+	slot->kind = kind;
+	slot->arguments[0] = first;
+	slot->arguments[1] = second;
+	slot->arguments[2] = third;
+	slot->vector = vector;
+	__atomic_store_n(&slot->status, REQUESTED, __ATOMIC_RELEASE);
+}
+
+static word wait(volatile struct slot *slot)
+{
+	word status;
+	while ((status = __atomic_load_n(&slot->status, __ATOMIC_ACQUIRE)) == REQUESTED)
+		asm volatile("hint @pause" ::: "memory");
+	return status;
+}
+
+// Makes a request as the mode says and waits for it; made again by exit if nobody serves sidecalls any more.
+static word request(word kind, word first, word second, word third, word *status)
+{
+	volatile struct request_page *page = my_page();
+	if (page->mode) {
+		volatile struct slot *slot = &page->slot[0];
+		make(slot, kind, first, second, third, 0);
+		*status = wait(slot);
+		word result = slot->result;
+		slot->status = FREE;
+		if (*status != REFUSED || result != NOT_SERVED)
+			return result;
+	}
+	return request_by_exit(kind, first, second, third, status);
+}
+
+static word ask(word kind, word first, word second, word third)
+{
+	word status, result = request(kind, first, second, third, &status);
+	if (status != DONE)
+		fail("a request was refused");
+	return result;
+}
+
+static void register_page(word me)
+{
+	if (hypercall(REGISTER, (word)&pages[me], 0, 0) != 0)
+		fail("the request page was refused");
+	asm volatile("mov ar.k1 = %0;; mov cr.tpr = r0;; srlz.d" ::"r"(&pages[me]) : "memory");
+	if (pages[me].magic != 0x4c4c414345444953ul || pages[me].version != 1 || pages[me].slots != SLOTS)
+		fail("the request page is not as documented");
+}
+
+static word compute(word rounds)
+{
+	word state = 88172645463325252ul;
+	for (word round = 0; round < rounds; round++) {
+		state ^= state << 13;
+		state ^= state >> 7;
+		state ^= state << 17;
+	}
+	return state;
+}
+
+static word entry(word page)
+{
+	return (word)frames[page % FRAMES] | PAGE_ENTRY;
+}
+
+static volatile word *address(word page)
+{
+	return (volatile word *)(REGION_1 | page * PAGE);
+}
+
+// All pages of region 1 are gone from the page table.
+static void unmap_all(void)
+{
+	for (word page = 0; page < PAGES; page += 64)
+		ask(UNMAP, (word)address(page), 20, 0);
+}
+
+static void simple(const char *name, word kind, word count)
+{
+	word expected = ask(kind, 3, 0, 0);
+	word start = now();
+	for (word round = 0; round < count; round++)
+		if (ask(kind, 3, 0, 0) != expected)
+			fail("another answer than before");
+	report(name, now() - start, count);
+}
+
+static void map(word count)
+{
+	word cycles = 0;
+	for (word round = 0; round < count; round++) {
+		word page = round % PAGES;
+		if (round && page == 0)
+			unmap_all();
+		word start = now();
+		ask(MAP, (word)address(page), entry(page), 0);
+		cycles += now() - start;
+	}
+	report("map", cycles, count);
+	*address(0) = 1;
+	if (*(word *)frames[0] != 1 || faults)
+		fail("map: the page is not mapped");
+}
+
+static void change(word count)
+{
+	ask(MAP, (word)address(0), entry(0), 0);
+	word start = now();
+	for (word round = 1; round <= count; round++) {
+		*(volatile word *)frames[round & 1] = round;
+		if (ask(MAP, (word)address(0), entry(round & 1), 0) != 1)
+			fail("change: the entry was not there");
+		if (*address(0) != round)
+			fail("change: the old page is still there");
+	}
+	report("change", now() - start, count);
+}
+
+static void unmap(word count)
+{
+	word cycles = 0;
+	page_entries[0] = entry(0);
+	for (word round = 0; round < count; round++) {
+		*address(0) = round;
+		word start = now();
+		if (ask(UNMAP, (word)address(0), 14, 0) != 1)
+			fail("unmap: the entry was not there");
+		cycles += now() - start;
+		if (faults != round + 1)
+			fail("unmap: the page was still there");
+	}
+	report("unmap", cycles, count);
+}
+
+static void fault(word count)
+{
+	word cycles = 0;
+	for (word page = 0; page < PAGES; page++)
+		page_entries[page] = entry(page);
+	for (word done = 0; done < count;) {
+		word some = count - done < PAGES ? count - done : PAGES;
+		word start = now();
+		for (word page = 0; page < some; page++)
+			*address(page) = page;
+		cycles += now() - start;
+		done += some;
+		unmap_all();
+	}
+	if (faults != count)
+		fail("fault: not one for each page");
+	report("fault", cycles, count);
+}
+
+static void context(word processes, word rounds)
+{
+	for (word page = 0; page < PAGES; page++)
+		page_entries[page] = entry(page);
+	word start = now();
+	for (word round = 0; round < rounds; round++)
+		for (word process = 0; process < processes; process++) {
+			word region = (2 + process) << 8 | 14 << 2 | 1;
+			asm volatile("mov rr[%0] = %1;; srlz.d;;" ::"r"(REGION_1), "r"(region) : "memory");
+			for (word line = 0; line < PAGE / 128; line++)
+				address(process)[line * 16] += 1;
+		}
+	report("context", now() - start, processes * rounds);
+	for (word process = 0; process < processes; process++)
+		if (*(word *)frames[process] != rounds)
+			fail("context: a process saw another one's memory");
+}
+
+static void build(word jobs, word anonymous, word files, word work)
+{
+	word start = now();
+	for (word job = 0; job < jobs; job++) {
+		for (word page = 0; page < anonymous + files; page++) {
+			page_entries[page] = entry(page) | (page < anonymous ? 0 : FILE_PAGE);
+			*address(page) = page;
+			compute(work);
+		}
+		ask(UNMAP, (word)address(0), 24, 0);
+	}
+	report("build", now() - start, jobs);
+}
+
+static void bursts(word count, word idle)
+{
+	word start = now();
+	for (word burst = 0; burst < 20; burst++) {
+		for (word round = 0; round < count; round++)
+			ask(NULL_REQUEST, 0, 0, 0);
+		compute(idle);
+	}
+	report("bursts", now() - start, 20 * count);
+}
+
+// As many requests at once as there are slots: none is lost, and each is answered once.
+static void ring(word count)
+{
+	volatile struct request_page *page = my_page();
+	word made = 0, done = 0;
+	if (!page->mode)
+		fail("ring: nobody serves sidecalls");
+	word start = now();
+	while (done < count) {
+		for (word slot = 0; slot < SLOTS; slot++) {
+			volatile struct slot *place = &page->slot[slot];
+			word status = place->status;
+			if (status == DONE) {
+				if (place->result != 0)
+					fail("ring: a wrong answer");
+				place->status = status = FREE;
+				done++;
+			}
+			if (status == REFUSED)
+				fail("ring: a request was refused");
+			if (status == FREE && made < count)
+				make(place, NULL_REQUEST, 0, 0, 0, 0), made++;
+		}
+	}
+	report("ring", now() - start, count);
+}
+
+static void disk(word sectors)
+{
+	word start = now();
+	for (word sector = 0; sector < sectors; sector++) {
+		ask(READ, sector, (word)buffer, 1);
+		for (word byte = 0; byte < SECTOR; byte++)
+			if (buffer[byte] != (char)(sector + byte))
+				fail("disk: a sector reads wrong");
+			else
+				buffer[byte] ^= 0x55;
+		ask(WRITE, sector, (word)buffer, 1);
+		ask(READ, sector, (word)buffer + SECTOR, 1);
+		for (word byte = 0; byte < SECTOR; byte++)
+			if (buffer[SECTOR + byte] != buffer[byte])
+				fail("disk: a written sector reads wrong");
+	}
+	word status;
+	request(READ, 1ul << 60, (word)buffer, 1, &status);
+	if (status != REFUSED)
+		fail("disk: a sector that is not there was read");
+	report("disk", now() - start, sectors);
+}
+
+static void wait_for_interrupts(word me, word number)
+{
+	while (interrupts[me] < number) {
+		hypercall(WAIT_FOR_INTERRUPT, 0, 0, 0);
+		asm volatile("ssm psr.i;; srlz.d;; rsm psr.i;; srlz.d" ::: "memory");
+	}
+}
+
+static void timer(word count)
+{
+	word start = now();
+	for (word round = 1; round <= count; round++) {
+		word before = now();
+		ask(TIMER, 100000, VECTOR, 0);
+		wait_for_interrupts(0, round);
+		if (now() - before < 100000)
+			fail("timer: too early");
+	}
+	report("timer", now() - start, count);
+}
+
+static void pass_interrupts(word me, word processors, word count)
+{
+	word start = now();
+	for (word round = 1; round <= count; round++) {
+		if (me == 0)
+			ask(INTERRUPT, 1 % processors, VECTOR, 0);
+		wait_for_interrupts(me, round);
+		if (me != 0)
+			ask(INTERRUPT, (me + 1) % processors, VECTOR, 0);
+	}
+	if (me == 0)
+		report("interrupts", now() - start, count);
+}
+
+static void send(word to, word count)
+{
+	for (word packet = 0; packet < count; packet++) {
+		word status, result;
+		for (word byte = 0; byte < 64; byte++)
+			buffer[byte] = (char)(packet + byte);
+		do {
+			result = request(SEND, to, (word)buffer, 64, &status);
+			if (status == REFUSED && result != FULL)
+				fail("send: refused");
+		} while (status == REFUSED);
+		compute(1000);
+	}
+	report("send", 0, count);
+}
+
+static void receive(word count)
+{
+	word start = now();
+	for (word packet = 0; packet < count;) {
+		word status, result = request(RECEIVE, (word)buffer, sizeof buffer, 0, &status);
+		if (status == REFUSED) {
+			if (result != EMPTY)
+				fail("receive: refused");
+			compute(1000);
+			continue;
+		}
+		if (result != 64)
+			fail("receive: a packet of another size");
+		for (word byte = 0; byte < 64; byte++)
+			if (buffer[byte] != (char)(packet + byte))
+				fail("receive: a packet is damaged or out of order");
+		packet++;
+	}
+	report("receive", now() - start, count);
+}
+
+static word random_word(word *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+// Garbage: in slots, in the page's header, in calls. What is answered does not matter.
+static void hostile(word seed, word count)
+{
+	word state = seed * 2654435761u + 1;
+	volatile word *words = (volatile word *)my_page();
+	for (word round = 0; round < count; round++) {
+		word choice = random_word(&state), value = random_word(&state) >> (random_word(&state) & 63), status;
+		switch (choice % 5) {
+		case 0:
+			words[value % 512] = random_word(&state);
+			break;
+		case 1:
+			words[value % 512] = REQUESTED;
+			break;
+		case 2:
+			make(&my_page()->slot[value % SLOTS], random_word(&state) % 12, random_word(&state),
+			     random_word(&state) % 100000, random_word(&state) % 70, 0);
+			break;
+		case 3: {
+			word kind = random_word(&state) % 12;
+			// A page of the kernel's own is not for mapping: only region 1.
+			word first = kind == MAP || kind == UNMAP ? REGION_1 | random_word(&state) % (1ul << 26) : value;
+			if (kind != READ && kind != RECEIVE && kind != TIMER && kind != INTERRUPT)
+				request_by_exit(kind, first, random_word(&state) % (1ul << 24), value, &status);
+			break;
+		}
+		default:
+			hypercall(0x42 + value % 1000, value, random_word(&state), random_word(&state));
+		}
+	}
+	print("hostile done\n");
+}
+
+static void silent(word count)
+{
+	for (word round = 0; round < count; round++) {
+		for (word slot = 0; slot < SLOTS; slot++)
+			make(&my_page()->slot[slot], NULL_REQUEST, 0, 0, 0, 0);
+		compute(1000);
+	}
+}
+
+static void perform(word me, word processors)
+{
+	const char *what = next_word();
+	if (is(what, "null"))
+		simple(what, NULL_REQUEST, next_number());
+	else if (is(what, "identification"))
+		simple(what, IDENTIFICATION, next_number());
+	else if (is(what, "map"))
+		map(next_number());
+	else if (is(what, "change"))
+		change(next_number());
+	else if (is(what, "unmap"))
+		unmap(next_number());
+	else if (is(what, "fault"))
+		fault(next_number());
+	else if (is(what, "context")) {
+		word processes = next_number();
+		context(processes, next_number());
+	} else if (is(what, "build") || is(what, "build-files-by-exit")) {
+		files_by_exit = what[5] != 0;
+		word jobs = next_number(), anonymous = next_number(), files = next_number();
+		build(jobs, anonymous, files, next_number());
+	} else if (is(what, "bursts")) {
+		word count = next_number();
+		bursts(count, next_number());
+	} else if (is(what, "ring"))
+		ring(next_number());
+	else if (is(what, "disk"))
+		disk(next_number());
+	else if (is(what, "timer"))
+		timer(next_number());
+	else if (is(what, "interrupts"))
+		pass_interrupts(me, processors, next_number());
+	else if (is(what, "send")) {
+		word to = next_number();
+		send(to, next_number());
+	} else if (is(what, "receive"))
+		receive(next_number());
+	else if (is(what, "compute")) {
+		word start = now(), rounds = next_number();
+		compute(rounds);
+		report(what, now() - start, rounds);
+	} else if (is(what, "hostile")) {
+		word seed = next_number();
+		hostile(seed, next_number());
+	} else if (is(what, "silent"))
+		silent(next_number());
+	else
+		fail("the parameters name nothing that this guest does");
+}
+
+word main(word me, word processors)
+{
+	if (processors > PROCESSORS_MAX)
+		fail("too many processors");
+	register_page(me);
+	next_parameter[me] = parameters;
+	if (me == 0) {
+		hypercall(PARAMETERS, (word)parameters, sizeof parameters, 0);
+		for (word other = 1; other < processors; other++)
+			hypercall(START, other, (word)_start, 0);
+	}
+	if (me == 0 || is(next_word(), "interrupts")) {
+		next_parameter[me] = parameters;
+		perform(me, processors);
+	} else {
+		// The others compute on memory of the same guest, so that purges concern them.
+		while (!finished)
+			compute(100);
+	}
+	if (me == 0) {
+		finished = 1;
+		end(0);
+	}
+	hypercall(STOP, 0, 0, 0);
+	return 0;
+}
