@@ -11,6 +11,8 @@ use sidestep_ia64::{MemoryRegion, PhysicalAddress};
 use thiserror::Error;
 use vm_memory::{ByteValued, Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryMmap};
 
+use crate::machine::interrupt_block;
+
 /// Ranges begin and end at multiples of this: 64 kB, the largest page that maps memory and devices apart.
 pub const GRANULE: u64 = 1 << 16;
 /// Implemented physical addresses have 50 bits, as on the Itanium 2.
@@ -88,6 +90,17 @@ pub enum LayoutError {
         size: u64,
         /// The higher start.
         second: PhysicalAddress,
+    },
+    /// A range where processors send interrupts.
+    #[error(
+        "the memory at {start} with {size:#x} bytes overlaps the processor interrupt block at {}",
+        interrupt_block::START
+    )]
+    InterruptBlock {
+        /// Its start.
+        start: PhysicalAddress,
+        /// Its size.
+        size: u64,
     },
     /// The host has not enough memory.
     #[error("the host grants no memory for the machine: {0}")]
@@ -244,6 +257,10 @@ fn check(ranges: &[MemoryRange]) -> Result<(), LayoutError> {
         {
             return Err(LayoutError::Unimplemented { start, size });
         }
+        let block = interrupt_block::START.0;
+        if start.0 < block + interrupt_block::SIZE && block < start.0 + size {
+            return Err(LayoutError::InterruptBlock { start, size });
+        }
     }
     for pair in ranges.windows(2) {
         if pair[0].end() > pair[1].start.0 {
@@ -317,6 +334,7 @@ mod tests {
         assert!(layout_error(&[MemoryRange::ram(0x1000, GRANULE)]).contains("multiples of 0x10000"));
         assert!(layout_error(&[MemoryRange::ram(0, 0)]).contains("not be empty"));
         assert!(layout_error(&[MemoryRange::ram(1 << 50, GRANULE)]).contains("50 implemented"));
+        assert!(layout_error(&[MemoryRange::ram(0, 4 << 30)]).contains("interrupt block"));
         let overlap = [
             MemoryRange::ram(0, 2 * GRANULE),
             MemoryRange::ram(GRANULE, GRANULE),

@@ -4,21 +4,13 @@
 // The machine's parameters name the part to run, `lock`, `interrupt`, `purge` or `compute`, and the number of rounds. All
 // processors run the same part. The machine ends with exit code 0 if every result is right.
 
-typedef unsigned long word;
+#include "machine.h"
 
-enum { EXIT = 0, WAIT_FOR_INTERRUPT = 3, PUT_BYTES = 4, PARAMETERS = 6, STOP = 7, START = 8 };
-enum { PROCESSORS_MAX = 16, PAGE = 1 << 14, VECTOR = 0x41 };
+enum { PAGE = 1 << 14, VECTOR = 0x41 };
 
 #define REGION_1 (1ul << 61)
 #define PAGE_ENTRY 0x661ul
 #define INTERRUPT_BLOCK 0xfee00000ul
-
-extern long hypercall(word function, word first, word second, word third);
-extern char _start[];
-
-char stacks[PROCESSORS_MAX << 17] __attribute__((aligned(PAGE)));
-word page_table[256];
-volatile word interrupts[PROCESSORS_MAX];
 
 static char pages[2 * PROCESSORS_MAX][PAGE] __attribute__((aligned(PAGE)));
 static volatile word generation[PROCESSORS_MAX];
@@ -27,14 +19,6 @@ word counter;
 static word arrived;
 static char parameters[64];
 static word rounds = 1000;
-
-static void print(const char *text)
-{
-	word length = 0;
-	while (text[length])
-		length++;
-	hypercall(PUT_BYTES, (word)text, length, 0);
-}
 
 static _Noreturn void fail(const char *text)
 {

@@ -3,7 +3,8 @@
 // A processor starts here with physical addressing. It asks for its number, maps the first 16 MB and the processor
 // interrupt block one to one, takes 128 kB for its stack (from above) and its backing store (from below), and calls
 // main(number, processors) in virtual mode with interruptions collected; what main returns ends the machine.
-// Interruptions that are not expected end it with exit code 100 plus the vector's number.
+// Interruptions that are not expected end it with exit code 100 plus the vector's number. The parts of it that C code uses
+// are declared in machine.h.
 
 	.explicit
 	.set HYPERCALL, 0x5ede
@@ -193,3 +194,8 @@ interruption_vectors:
 	.set vector, vector + 1
 	.endr
 	.org interruption_vectors + 32768
+
+	.set PROCESSORS_MAX, 16
+	.comm stacks, PROCESSORS_MAX << STACK_LOG2, 16384
+	.comm page_table, 256 * 8, 16
+	.comm interrupts, PROCESSORS_MAX * 8, 16

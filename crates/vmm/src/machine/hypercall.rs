@@ -19,13 +19,17 @@ pub const FUNCTION_REGISTER: u8 = 15;
 /// The result of a function that does not exist or that was given a wrong argument.
 pub const FAILED: u64 = u64::MAX;
 
+/// The result of reading a character behind the last one.
+pub const INPUT_ENDED: u64 = u64::MAX - 1;
+
 /// The functions of every machine.
 pub mod function {
     /// Ends the machine with exit code r8.
     pub const EXIT: u64 = 0;
     /// Prints the character r8 on the console.
     pub const PUT_CHARACTER: u64 = 1;
-    /// Returns the next character typed on the console, or all ones if there is none.
+    /// Returns the next character typed on the console, all ones (-1) if there is none yet, and one less (-2) if there
+    /// will be none.
     pub const GET_CHARACTER: u64 = 2;
     /// Waits until an interrupt is pending that the task priority lets through, whatever PSR.i is.
     pub const WAIT_FOR_INTERRUPT: u64 = 3;
@@ -101,9 +105,14 @@ pub trait Console: Send {
     /// Prints bytes.
     fn write(&mut self, bytes: &[u8]);
 
-    /// The next byte typed, if there is one.
+    /// The next byte typed, if there is one yet.
     fn read(&mut self) -> Option<u8> {
         None
+    }
+
+    /// Whether everything that will ever be typed has been read.
+    fn has_ended(&self) -> bool {
+        false
     }
 }
 
@@ -135,6 +144,15 @@ impl StandardCalls {
 
     fn console(&self) -> std::sync::MutexGuard<'_, Box<dyn Console>> {
         self.console.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get_character(&self) -> u64 {
+        let mut console = self.console();
+        match console.read() {
+            Some(byte) => u64::from(byte),
+            None if console.has_ended() => INPUT_ENDED,
+            None => FAILED,
+        }
     }
 
     fn put_bytes(&self, call: &Call<'_>) -> u64 {
@@ -203,7 +221,7 @@ impl HypercallHandler for StandardCalls {
                 self.print(&[call.argument(0) as u8]);
                 0
             }
-            function::GET_CHARACTER => self.console().read().map_or(FAILED, u64::from),
+            function::GET_CHARACTER => self.get_character(),
             function::PUT_BYTES => self.put_bytes(call),
             function::IDENTIFY => {
                 call.set_result(1, call.platform.processors() as u64);

@@ -5,7 +5,7 @@
 //! dropped. Ctrl-C still interrupts the command.
 
 use std::io::{self, IsTerminal, Read, Write};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
 
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex, Termios};
@@ -19,6 +19,7 @@ pub struct Terminal {
 
 struct Input {
     bytes: Receiver<u8>,
+    has_ended: bool,
     /// How the terminal was before, if it is one.
     before: Option<Termios>,
 }
@@ -36,7 +37,11 @@ impl Input {
                 }
             }
         });
-        Input { bytes, before }
+        Input {
+            bytes,
+            has_ended: false,
+            before,
+        }
     }
 }
 
@@ -72,6 +77,13 @@ impl Console for Terminal {
     }
 
     fn read(&mut self) -> Option<u8> {
-        self.input.get_or_insert_with(Input::open).bytes.try_recv().ok()
+        let input = self.input.get_or_insert_with(Input::open);
+        let byte = input.bytes.try_recv();
+        input.has_ended = byte == Err(TryRecvError::Disconnected);
+        byte.ok()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.input.as_ref().is_some_and(|input| input.has_ended)
     }
 }
