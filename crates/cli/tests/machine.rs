@@ -232,10 +232,10 @@ fn traces_say_what_happens() {
     for expected in [
         "0 mmu itr.i 0000000000000000 pte 0000000000000661 size 24 register 0 <_start+0x",
         "1 mmu ptc.ga 2000000000004000 size 14 <main+0x",
-        "0 int alternate data TLB fault at 0000000000108",
+        "0 int alternate data TLB fault at 0000000000109",
         " ifa 2000000000000000 isr 0000",
-        "0 mmu itc.d 2000000000000000 pte 0000000000114661 size 14 <interruption_vectors+0x10",
-        "0 int return to 0000000000108",
+        "0 mmu itc.d 2000000000000000 pte 0000000000318661 size 14 <interruption_vectors+0x10",
+        "0 int return to 0000000000109",
     ] {
         assert!(others.contains(expected), "{expected}:\n{others}");
     }
