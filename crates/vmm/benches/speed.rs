@@ -3,6 +3,8 @@
 //! The rival of each row is the first one, virtual time without an observer: the others say what host threads, an
 //! observer and a debugger's guard cost.
 
+#![allow(missing_docs)] // criterion_group! makes a public function.
+
 use std::hint::black_box;
 use std::path::Path;
 
