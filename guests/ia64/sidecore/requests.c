@@ -202,14 +202,16 @@ static void register_page(word me)
 		fail("the request page is not as documented");
 }
 
-static word compute(word rounds)
+static __attribute__((noinline)) word compute(word rounds)
 {
 	word state = 88172645463325252ul;
+	asm volatile("" : "+r"(state));
 	for (word round = 0; round < rounds; round++) {
 		state ^= state << 13;
 		state ^= state >> 7;
 		state ^= state << 17;
 	}
+	asm volatile("" ::"r"(state));
 	return state;
 }
 
@@ -326,14 +328,16 @@ static void context(word processes, word rounds)
 
 static void build(word jobs, word anonymous, word files, word work)
 {
-	word start = now();
+	word start = now(), size_log2 = 14;
+	while (1ul << size_log2 < (anonymous + files) * PAGE)
+		size_log2++;
 	for (word job = 0; job < jobs; job++) {
 		for (word page = 0; page < anonymous + files; page++) {
 			page_entries[page] = entry(page) | (page < anonymous ? 0 : FILE_PAGE);
 			*address(page) = page;
 			compute(work);
 		}
-		ask(UNMAP, (word)address(0), 24, 0);
+		ask(UNMAP, (word)address(0), size_log2, 0);
 	}
 	report("build", now() - start, jobs);
 }

@@ -4,6 +4,7 @@ mod bare;
 mod description;
 mod execution;
 mod fuce;
+mod host;
 mod terminal;
 
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use clap::Args;
 
 use super::Outcome;
 
-/// Boot a machine: a FUCE image, as `sidestep assemble` writes it, or an IA-64 machine that a TOML file describes.
+/// Boot a machine: a FUCE image, as `sidestep assemble` writes it, or an IA-64 machine or a host with
+/// virtual machines that a TOML file describes.
 #[derive(Args)]
 pub struct Run {
     /// The image, or the description of the machine.
@@ -22,6 +24,8 @@ pub struct Run {
     fuce: fuce::Options,
     #[command(flatten)]
     execution: execution::Options,
+    #[command(flatten)]
+    host: host::Options,
 }
 
 /// What a file says it is.
@@ -54,7 +58,11 @@ impl Run {
             Some(Kind::Description) => {
                 let text =
                     String::from_utf8(bytes).map_err(|error| format!("{path}: is no text: {error}"))?;
-                bare::run(&self.image, &text, &self.execution)
+                if host::describes_host(&text) {
+                    self.host.run(&self.image, &text, &self.execution)
+                } else {
+                    bare::run(&self.image, &text, &self.execution)
+                }
             }
             None => Err(format!(
                 "{path}: nothing that can be booted; a FUCE image begins with the bytes `FUCE`, \

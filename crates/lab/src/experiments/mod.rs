@@ -2,13 +2,19 @@
 
 mod cefos;
 pub mod gang;
+pub mod sidecore;
 mod zerowait;
 
 use crate::experiment::Experiment;
 use crate::suggest::{did_you_mean, nearest};
 
 /// The areas: a folder each, with the table of its experiments.
-const AREAS: &[&[&dyn Experiment]] = &[cefos::EXPERIMENTS, gang::EXPERIMENTS, zerowait::EXPERIMENTS];
+const AREAS: &[&[&dyn Experiment]] = &[
+    cefos::EXPERIMENTS,
+    gang::EXPERIMENTS,
+    sidecore::EXPERIMENTS,
+    zerowait::EXPERIMENTS,
+];
 
 /// No experiment has a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -28,6 +28,17 @@ pub fn render(comparisons: &[Comparison]) -> String {
             side_events(&mut events, process, &title, &side.timeline);
         }
     }
+    document(&events)
+}
+
+/// One timeline as a trace; `title` names its process.
+pub fn render_timeline(title: &str, timeline: &Timeline) -> String {
+    let mut events = Vec::new();
+    side_events(&mut events, 1, title, timeline);
+    document(&events)
+}
+
+fn document(events: &[String]) -> String {
     let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     for (index, event) in events.iter().enumerate() {
         text.push_str(if index == 0 { "\n" } else { ",\n" });

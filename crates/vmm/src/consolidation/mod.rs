@@ -225,25 +225,28 @@ impl Host {
         loop {
             self.pool.advance(end, floor);
             self.collect();
-            let horizons = self
-                .machines
-                .iter()
-                .filter_map(|machine| locked(machine).horizon(end));
-            let safe = horizons.min();
-            // Without any guest that could ask, sidecores work as long as they have something to do.
-            let reach = safe.unwrap_or(end).max(floor + 1);
-            self.hand_over(reach);
-            self.sidecores.run_until(reach - 1)?;
-            floor = reach;
-            let waits = self.machines.iter().any(|machine| locked(machine).is_behind(end));
-            if !waits {
+            if !self.machines.iter().any(|machine| locked(machine).is_behind(end)) {
                 break;
+            }
+            // Sidecores work until a virtual machine can go on: with an answer, or because time has.
+            while floor < end
+                && !self
+                    .machines
+                    .iter()
+                    .any(|machine| locked(machine).can_advance(end, floor))
+            {
+                floor = self.reach(end, floor);
+                self.hand_over(floor);
+                self.sidecores.run_until(floor - 1)?;
             }
             if floor >= end {
                 // Who is left waits for an answer that comes in a later epoch.
                 self.machines.iter().for_each(|machine| locked(machine).pass(end));
             }
         }
+        // What was asked in this epoch and waits for nobody is served in it as well.
+        self.hand_over(end);
+        self.sidecores.run_until(end - 1)?;
         self.exchange_packets();
         self.account(end, &before);
         self.time = end;
@@ -265,7 +268,7 @@ impl Host {
                 .filter(|(index, _)| self.serving > 0 && index % self.serving == core)
                 .map(|(_, machine)| locked(machine).processors().len())
                 .sum();
-            self.sidecores.set_pages(core, pages);
+            self.sidecores.set_pages(core, pages, self.time);
         }
         let guests = self.config.cores - self.serving;
         let changes = self
@@ -315,6 +318,24 @@ impl Host {
         for machine in &self.machines {
             locked(machine).set_method(method);
         }
+    }
+
+    /// How far sidecores can work: no request may still be made before, neither by a guest that executes nor by one that
+    /// gets an answer, which it sees a transfer later at the earliest.
+    fn reach(&self, end: u64, floor: u64) -> u64 {
+        let transfer = self.config.costs.cycles(Cost::Transfer).max(1);
+        let asked = self
+            .queue
+            .first_key_value()
+            .map(|((time, ..), _)| time + transfer);
+        let next = self.sidecores.next_event().into_iter().chain(asked).min();
+        let answered = next.map(|next| next + transfer);
+        let horizons = self
+            .machines
+            .iter()
+            .filter_map(|machine| locked(machine).horizon(end));
+        let reach = horizons.chain(answered).min().unwrap_or(end);
+        reach.clamp(floor + 1, end)
     }
 
     /// Takes the requests that were made.

@@ -177,7 +177,7 @@ impl Host {
         Report {
             host: costs.name.clone(),
             time: self.time,
-            time_ns: (u128::from(self.time) * 1000 / u128::from(costs.clock_mhz)) as u64,
+            time_ns: costs.nanoseconds(self.time),
             cores: cores.collect(),
             machines: self
                 .machines

@@ -83,8 +83,7 @@ impl Scheduler {
         machines: &Machines,
         costs: &HostCosts,
     ) -> Vec<(usize, String)> {
-        let nanoseconds = |cycles: u64| (u128::from(cycles) * 1000 / u128::from(costs.clock_mhz)) as u64;
-        let now_ns = nanoseconds(time);
+        let now_ns = costs.nanoseconds(time);
         let home = |task: usize| CoreId::new(task % cores);
         for (machine, first) in machines.iter().zip(&self.first) {
             let machine = locked(machine);
@@ -94,7 +93,7 @@ impl Scheduler {
                 task.runnable = machine.exit_code().is_none() && machine.wants_core(number);
                 task.home = home(first + number);
                 let ran = processor.cycles();
-                task.progress_ns = nanoseconds(ran.guest + ran.monitor + ran.polling);
+                task.progress_ns = costs.nanoseconds(ran.guest + ran.monitor + ran.polling);
                 if was_running {
                     task.served_ns = now_ns;
                 }

@@ -3,8 +3,10 @@
 //! - [`syntax`](self): reading a file into a structure, with errors that name file, line and column; the kinds of
 //!   number that descriptions share.
 //! - [`bare`]: the description of a bare machine: memory, processors, an image.
+//! - [`host`]: the description of a host with virtual machines.
 
 pub mod bare;
+pub mod host;
 mod number;
 mod syntax;
 

@@ -283,6 +283,11 @@ impl HostCosts {
         (u128::from(count) * u128::from(self.instruction_millicycles) / 1000) as u64
     }
 
+    /// The nanoseconds of so many cycles, rounded down.
+    pub fn nanoseconds(&self, cycles: u64) -> u64 {
+        (u128::from(cycles) * 1000 / u128::from(self.clock_mhz)) as u64
+    }
+
     /// The table as [`parse`](Self::parse) reads it, costs in the order of [`Cost::ALL`].
     pub fn to_toml(&self) -> String {
         let mut text = format!(

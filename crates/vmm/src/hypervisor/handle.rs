@@ -90,13 +90,14 @@ impl VirtualProcessor {
         let Exit::Fault(fault) = exit else {
             return Needed::Nothing;
         };
+        let filled_before = self.filled_last.take();
         match fault.kind {
             FaultKind::Break if self.is_call(&fault) => Needed::Call,
             FaultKind::Virtualization => self.intercepted(costs, page),
             FaultKind::GeneralException if self.is_compressed_privilege(&fault) => {
                 self.intercepted(costs, page)
             }
-            kind if is_reference(kind) => self.reference(shared, costs, &fault, page),
+            kind if is_reference(kind) => self.reference(shared, costs, &fault, page, filled_before),
             _ => {
                 self.reflect(costs, fault, ExitReason::Reflected);
                 Needed::Nothing
@@ -236,6 +237,7 @@ impl VirtualProcessor {
         costs: &HostCosts,
         fault: &Fault,
         page: Option<HostPage>,
+        filled_before: Option<super::processor::Filled>,
     ) -> Needed {
         let access = access_of(fault.isr);
         let address = fault.address.0;
@@ -264,7 +266,7 @@ impl VirtualProcessor {
             _ => TranslationSide::Data,
         };
         let place = (self.processor.instruction_pointer(), address);
-        if self.filled_last == Some(place)
+        if filled_before == Some(place)
             && let Some(page) = &page
         {
             // The entry is there and does not suffice: the real levels grant less than the guest's.

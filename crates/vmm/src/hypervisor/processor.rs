@@ -98,8 +98,8 @@ pub struct VirtualProcessor {
     pub(super) exits: ExitCounts,
     pub(super) cycles: Cycles,
     instructions: u64,
-    /// Where and for which address the shadow was filled last: a repetition cannot be helped by filling.
-    pub(super) filled_last: Option<((u64, u8), u64)>,
+    /// What the last exit filled, if it filled the shadow: a repetition cannot be helped by filling.
+    pub(super) filled_last: Option<Filled>,
     /// The region identifier for which the shadow table is pinned.
     pinned: Option<u32>,
 }
@@ -477,6 +477,9 @@ impl VirtualProcessor {
         self.clear_shadow();
     }
 }
+
+/// An instruction and the address for which the shadow was filled.
+pub(super) type Filled = ((u64, u8), u64);
 
 /// How a run ended.
 pub(super) struct Left {

@@ -13,6 +13,8 @@ use crate::sidecall::request::{Answer, Kind, Refusal, Request};
 
 /// Bytes of a sector.
 pub const SECTOR: u64 = 512;
+/// Bytes of a cache line, as of the Itanium 2's second level.
+const CACHE_LINE: u64 = 128;
 /// The largest transfer of one request, in bytes.
 const TRANSFER_MAX: u64 = 1 << 20;
 /// How many packets wait for a virtual machine at most.
@@ -218,6 +220,7 @@ impl Work<'_> {
         let first = address & !((1u64 << size_log2.max(page_log2)) - 1);
         let pages = 1u64 << size_log2.saturating_sub(page_log2);
         let mut removed = 0;
+        let mut line_before = None;
         for page in 0..pages.min(TRANSFER_MAX) {
             let page = first + (page << page_log2);
             let (place, table, region) = self.entry_of(page)?;
@@ -230,6 +233,8 @@ impl Work<'_> {
             let names_page = !table.is_long() || word(16) == tag(page, region);
             if names_page && word(0) != 0 {
                 removed += 1;
+                // The shadow's entry.
+                self.cycles += self.line;
                 let cleared = memory.write_value(place, 0_u64);
                 const INVALID_TAG: u64 = 1 << 63;
                 let cleared = if table.is_long() {
@@ -239,7 +244,12 @@ impl Work<'_> {
                 };
                 cleared.map_err(|_| Refusal::NoTable)?;
             }
-            self.cycles += 2 * self.line;
+            // Entries that share a line come over together.
+            let line = place.0 / CACHE_LINE;
+            if line_before != Some(line) {
+                self.cycles += self.line;
+                line_before = Some(line);
+            }
         }
         self.purge(GlobalPurge {
             address: first,
@@ -343,7 +353,7 @@ impl Work<'_> {
             .write(PhysicalAddress(address), &packet.bytes);
         written.map_err(|_| Refusal::BadAddress)?;
         packets.pop_front();
-        self.cycles += size.div_ceil(64) * self.line;
+        self.cycles += size.div_ceil(CACHE_LINE) * self.line;
         Ok(size)
     }
 
@@ -360,7 +370,7 @@ impl Work<'_> {
             .memory
             .read(PhysicalAddress(address), &mut bytes);
         read.map_err(|_| Refusal::BadAddress)?;
-        self.cycles += size.div_ceil(64) * self.line;
+        self.cycles += size.div_ceil(CACHE_LINE) * self.line;
         Ok(bytes)
     }
 }

@@ -539,6 +539,25 @@ impl VirtualMachine {
             .min()
     }
 
+    /// Whether a processor that has a core can go on towards `until`, all answers before `floor` being known.
+    pub fn can_advance(&self, until: u64, floor: u64) -> bool {
+        let bound = self.bound(until, floor);
+        let mut scheduled = (0..self.processors.len()).filter(|index| self.scheduled[*index]);
+        self.exit_code.is_none()
+            && scheduled.any(|index| !self.is_blocked(index) && self.processors[index].clock() < bound)
+    }
+
+    /// How far processors may go on, because others wait for answers: not much further than those.
+    fn bound(&self, until: u64, floor: u64) -> u64 {
+        let scheduled = (0..self.processors.len()).filter(|index| self.scheduled[*index]);
+        scheduled
+            .filter(|index| self.processors[*index].clock() < until && self.is_blocked(*index))
+            .map(|index| self.processors[index].clock().max(floor) + SLICE)
+            .min()
+            .unwrap_or(until)
+            .min(until)
+    }
+
     /// Whether a processor cannot go on before an answer comes whose time is not known.
     fn is_blocked(&self, index: usize) -> bool {
         let processor = &self.processors[index];
@@ -570,18 +589,10 @@ impl VirtualMachine {
     /// are known.
     pub fn advance(&mut self, costs: &HostCosts, until: u64, floor: u64) {
         while self.exit_code.is_none() {
-            let behind = |index: &usize| self.scheduled[*index] && self.processors[*index].clock() < until;
-            let blocked = (0..self.processors.len())
-                .filter(behind)
-                .filter(|index| self.is_blocked(*index));
-            let bound = blocked
-                .map(|index| self.processors[index].clock().max(floor) + SLICE)
-                .min()
-                .unwrap_or(until)
-                .min(until);
+            let bound = self.bound(until, floor);
             let mut ready: Vec<usize> = (0..self.processors.len())
-                .filter(behind)
-                .filter(|index| !self.is_blocked(*index) && self.processors[*index].clock() < bound)
+                .filter(|index| self.scheduled[*index] && self.processors[*index].clock() < bound)
+                .filter(|index| !self.is_blocked(*index))
                 .collect();
             ready.sort_by_key(|index| (self.processors[*index].clock(), *index));
             let Some(first) = ready.first().copied() else {

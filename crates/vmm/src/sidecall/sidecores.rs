@@ -151,9 +151,13 @@ impl Sidecores {
         })
     }
 
-    /// Says how many request pages a sidecore polls.
-    pub fn set_pages(&mut self, core: usize, pages: usize) {
-        board(&self.board).cores[core].pages = pages as u64;
+    /// Says how many request pages a sidecore polls from `time` on; without any it is none.
+    pub fn set_pages(&mut self, core: usize, pages: usize, time: u64) {
+        let core = &mut board(&self.board).cores[core];
+        if core.pages == 0 {
+            core.idle_since = core.idle_since.max(time);
+        }
+        core.pages = pages as u64;
     }
 
     /// Hands a request to the sidecore that polls its page. Requests come in the order of their times.
@@ -189,6 +193,11 @@ impl Sidecores {
     /// If time stands still there, which is a defect of a service.
     pub fn run_until(&mut self, time: u64) -> Result<(), Stuck> {
         self.executor.run_until(Time(time)).map(|_| ())
+    }
+
+    /// When the sidecores do something next. A guest can see an answer no earlier than a transfer later.
+    pub fn next_event(&self) -> Option<u64> {
+        self.executor.next_event().map(|time| time.0)
     }
 
     /// Whether requests are under way.

@@ -234,6 +234,11 @@ impl VirtualTime {
         Ok(self.now)
     }
 
+    /// When the next thing happens, if anything does.
+    pub fn next_event(&self) -> Option<Time> {
+        self.partitions.iter().filter_map(Partition::next_time).min()
+    }
+
     /// The time now.
     pub fn now(&self) -> Time {
         self.now

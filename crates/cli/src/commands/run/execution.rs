@@ -39,8 +39,9 @@ pub struct Options {
     #[arg(long)]
     deterministic: bool,
     /// Write a line for every instruction (`insn`), change of translations (`mmu`) or `interruption`, to the standard
-    /// error or a file; several kinds are separated by commas.
-    #[arg(long, value_name = "KIND[,KIND][=FILE]", value_parser = parse_trace, conflicts_with = "gdb")]
+    /// error or a file; several kinds are separated by commas. Of a host with virtual machines: a timeline of its cores
+    /// that Perfetto opens, to a file whose name ends in `.json`.
+    #[arg(long, value_name = "KIND[,KIND][=FILE]|FILE.json", value_parser = parse_trace, conflicts_with = "gdb")]
     trace: Option<TraceRequest>,
     /// Wait for gdb at a port of this host (`:1234`), an address or a socket (`unix:PATH`), and run in virtual time
     /// under its control.
@@ -59,6 +60,15 @@ struct TraceRequest {
 }
 
 fn parse_trace(text: &str) -> Result<TraceRequest, String> {
+    if Path::new(text)
+        .extension()
+        .is_some_and(|extension| extension == "json")
+    {
+        return Ok(TraceRequest {
+            kinds: Kinds::default(),
+            file: Some(text.into()),
+        });
+    }
     let (names, file) = match text.split_once('=') {
         Some((names, file)) if !file.is_empty() => (names, Some(file.into())),
         Some(_) => return Err("no file is named behind the `=`".to_owned()),
@@ -70,7 +80,11 @@ fn parse_trace(text: &str) -> Result<TraceRequest, String> {
             "insn" => kinds.instructions = true,
             "mmu" => kinds.translations = true,
             "interruption" => kinds.interruptions = true,
-            _ => return Err(format!("`{name}` is none of insn, mmu, interruption")),
+            _ => {
+                return Err(format!(
+                    "`{name}` is none of insn, mmu, interruption, and no file whose name ends in .json"
+                ));
+            }
         }
     }
     Ok(TraceRequest { kinds, file })
@@ -93,8 +107,34 @@ pub struct Ready<'a> {
 }
 
 impl Options {
+    /// The file that a timeline goes to.
+    pub fn timeline(&self) -> Option<&Path> {
+        let request = self.trace.as_ref()?;
+        (request.kinds == Kinds::default())
+            .then_some(request.file.as_deref())
+            .flatten()
+    }
+
+    /// The options given that say how single processors are executed, of which a host with virtual machines has none.
+    pub fn of_processors(&self) -> Option<&'static str> {
+        [
+            (self.max_instructions.is_some(), "--max-instructions"),
+            (self.gdb.is_some(), "--gdb"),
+            (self.symbols.is_some(), "--symbols"),
+            (self.trace.is_some() && self.timeline().is_none(), "--trace KIND"),
+        ]
+        .into_iter()
+        .find_map(|(given, name)| given.then_some(name))
+    }
+
     /// Runs a machine to its end.
     pub fn run(&self, mut ready: Ready<'_>) -> Outcome {
+        if self.timeline().is_some() {
+            return Err(
+                "--trace FILE.json is of hosts with virtual machines; a machine has insn, mmu, interruption"
+                    .into(),
+            );
+        }
         let symbols = self.symbols(ready.image)?;
         let watcher = stop_on_signals(&ready.machine)?;
         let end = match (&self.gdb, &self.trace) {

@@ -1,0 +1,236 @@
+//! A host with virtual machines, as a TOML file describes it: progress while it runs, and what happened at the end.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use sidestep_lab::experiments::sidecore::timeline;
+use sidestep_lab::report::trace::render_timeline;
+use sidestep_vmm::consolidation::{Host, HostEnd, Report};
+use sidestep_vmm::description::host::Description;
+use sidestep_vmm::host::HostCosts;
+use sidestep_vmm::sidecall::sidecores::locked;
+
+use super::super::assemble::replace;
+use super::super::{Outcome, print};
+use super::{description, execution, exit_code};
+
+/// How a host with virtual machines is run.
+#[derive(Args)]
+#[command(next_help_heading = "Hosts with virtual machines")]
+#[group(id = "host")]
+pub struct Options {
+    /// Stop after so many cycles of the host.
+    #[arg(long, value_name = "CYCLES", default_value_t = 1 << 42)]
+    max_host_cycles: u64,
+    /// How the report at the end is written, to the standard error as text and to the standard output as JSON.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// The exit code of a host whose time is up, as of `timeout`.
+const TIME_UP: u8 = 124;
+/// Cycles between two looks at consoles and signals.
+const STRETCH: u64 = 5_000_000;
+
+/// Whether a description is of a host: it has the table `[host]`.
+pub fn describes_host(text: &str) -> bool {
+    text.lines().any(|line| {
+        let line = line.trim_start();
+        line.starts_with("[host]") || line.starts_with("[[vm]]") || line.starts_with("host.")
+    })
+}
+
+impl Options {
+    /// Builds the host that the text of `path` describes, and runs it until its virtual machines have ended.
+    pub fn run(&self, path: &Path, text: &str, execution: &execution::Options) -> Outcome {
+        let name = path.display().to_string();
+        if let Some(option) = execution.of_processors() {
+            return Err(format!(
+                "{name}: {option} is for machines, and this is a host with virtual machines"
+            )
+            .into());
+        }
+        let description: Description = description::parse(&name, text)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let traced = execution.timeline();
+        let (mut host, costs) = description
+            .build(folder, traced.is_some())
+            .map_err(|error| format!("{name}: {error}"))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))?;
+        let end = self.watch(&mut host, &costs, &stop)?;
+        let report = host.report();
+        match self.format {
+            Format::Text => eprint!("{}", text_of(&report)),
+            Format::Json => print(serde_json::to_string_pretty(&report)?.as_bytes())?,
+        }
+        if let Some(file) = traced {
+            replace(file, render_timeline(&name, &timeline(&host, &costs)).as_bytes())?;
+        }
+        for machine in &report.machines {
+            if let Some(failure) = &machine.failure {
+                eprintln!("sidestep: {name}: virtual machine `{}`: {failure}", machine.name);
+            }
+        }
+        match end {
+            Some(HostEnd::Ended) => {
+                let codes = report.machines.iter().filter_map(|machine| machine.exit_code);
+                Ok(exit_code(codes.max().unwrap_or(0)))
+            }
+            Some(HostEnd::Deadlock) => {
+                Err(format!("{name}: every virtual processor waits, and nothing will wake one").into())
+            }
+            Some(HostEnd::Time) | None => {
+                eprintln!("sidestep: {name}: stopped at cycle {}", report.time);
+                Ok(ExitCode::from(TIME_UP))
+            }
+        }
+    }
+
+    /// Runs, printing what guests print; `None` if it was interrupted.
+    fn watch(
+        &self,
+        host: &mut Host,
+        costs: &HostCosts,
+        stop: &AtomicBool,
+    ) -> Result<Option<HostEnd>, Box<dyn std::error::Error>> {
+        let bar = if std::io::stderr().is_terminal() {
+            ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {msg}")?)
+        } else {
+            ProgressBar::hidden()
+        };
+        let several = host.machines().len() > 1;
+        let mut unfinished = vec![Vec::new(); host.machines().len()];
+        let end = loop {
+            let until = (host.time() + STRETCH).min(self.max_host_cycles);
+            let end = host.run(until)?;
+            bar.suspend(|| flush_consoles(host, several, &mut unfinished, end != HostEnd::Time))?;
+            let running = host
+                .machines()
+                .iter()
+                .filter(|machine| locked(machine).exit_code().is_none());
+            bar.set_message(format!(
+                "{} us: {} of {} virtual machines run, {} sidecores",
+                host.time() / costs.clock_mhz,
+                running.count(),
+                host.machines().len(),
+                host.serving()
+            ));
+            bar.tick();
+            if stop.load(Ordering::Relaxed) {
+                break None;
+            }
+            if end != HostEnd::Time || host.time() >= self.max_host_cycles {
+                break Some(end);
+            }
+        };
+        flush_consoles(host, several, &mut unfinished, true)?;
+        bar.finish_and_clear();
+        Ok(end)
+    }
+}
+
+/// Prints what guests have printed, line by line with their names if there are several.
+fn flush_consoles(
+    host: &Host,
+    several: bool,
+    unfinished: &mut [Vec<u8>],
+    all: bool,
+) -> Result<(), Box<dyn std::error::Error>> {
+    for (machine, rest) in host.machines().iter().zip(unfinished) {
+        let mut machine = locked(machine);
+        rest.extend(machine.take_console());
+        if !several {
+            print(&std::mem::take(rest))?;
+            continue;
+        }
+        let complete = match (all, rest.iter().rposition(|byte| *byte == b'\n')) {
+            (true, _) => rest.len(),
+            (false, last) => last.map_or(0, |last| last + 1),
+        };
+        let mut output = Vec::new();
+        for line in rest
+            .drain(..complete)
+            .collect::<Vec<u8>>()
+            .split(|byte| *byte == b'\n')
+        {
+            if !line.is_empty() {
+                write!(output, "{}: ", machine.name())?;
+                output.extend_from_slice(line);
+                output.push(b'\n');
+            }
+        }
+        print(&output)?;
+    }
+    Ok(())
+}
+
+/// The report for people.
+fn text_of(report: &Report) -> String {
+    let mut text = format!(
+        "{}: {} cycles, {} us\n",
+        report.host,
+        report.time,
+        report.time_ns / 1000
+    );
+    let percent = |part: u64| format!("{:.1} %", part as f64 * 100.0 / report.time.max(1) as f64);
+    text.push_str("\ncore      guest  monitor  polling  serving  looking   asleep     idle\n");
+    for core in &report.cores {
+        let parts = [
+            core.guest,
+            core.monitor,
+            core.polling,
+            core.serving,
+            core.looking,
+            core.asleep,
+            core.idle,
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .map(|part| format!("{:>8}", percent(*part)))
+            .collect();
+        text.push_str(&format!("{:>4}   {}\n", core.core, parts.join(" ")));
+    }
+    for machine in &report.machines {
+        let code = machine
+            .exit_code
+            .map_or("still running".to_owned(), |code| format!("exit code {code}"));
+        text.push_str(&format!(
+            "\n{}: {code}, {} instructions, {} intercepts without exit, {} purges of other TLBs\n",
+            machine.name, machine.instructions, machine.accelerated, machine.remote_purges
+        ));
+        for exit in &machine.exits {
+            text.push_str(&format!(
+                "  exit      {:<32} {:>10}   {:>14} cycles\n",
+                exit.reason, exit.count, exit.cycles
+            ));
+        }
+        for request in &machine.requests {
+            text.push_str(&format!(
+                "  {:<9} {:<32} {:>10}   least {}, median {}, 99 % {}, most {} cycles\n",
+                request.method,
+                request.kind,
+                request.count,
+                request.least,
+                request.median,
+                request.percentile_99,
+                request.most
+            ));
+        }
+    }
+    text
+}

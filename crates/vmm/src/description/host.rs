@@ -1,0 +1,295 @@
+//! A host with virtual machines.
+//!
+//! ```toml
+//! [host]
+//! cores = 4
+//! costs = "itanium2-vti"      # a preset, or a file that `sidestep calibrate` wrote
+//! sidecores = 1               # how many, or "dynamic"
+//!
+//! [[vm]]
+//! name = "guest"
+//! image = "guest.elf"
+//! memory = "16M"
+//! processors = 2
+//! count = 3                   # three of them
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::Size;
+use crate::consolidation::dynamic::SidecorePolicy;
+use crate::consolidation::schedule::{PolicyName, Scheduling};
+use crate::consolidation::{Host, HostConfig, HostError};
+use crate::host::{CostsError, HostCosts, PRESETS};
+use crate::hypervisor::{
+    Method, PurgeMethod, VirtualMachine, VirtualMachineConfig, VirtualMachineError, Virtualization,
+};
+use crate::sidecall::sidecores::Polling;
+
+/// The description of a host.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// The host itself.
+    pub host: HostTable,
+    /// Its virtual machines.
+    #[serde(default)]
+    pub vm: Vec<VirtualMachineTable>,
+}
+
+/// `[host]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct HostTable {
+    /// How many cores it has.
+    pub cores: usize,
+    /// What transitions cost: the name of a preset, or a file.
+    pub costs: String,
+    /// How many of the cores are sidecores.
+    pub sidecores: Sidecores,
+    /// The most sidecores when their number is dynamic.
+    pub sidecores_max: usize,
+    /// Which virtual processor has which core.
+    pub scheduling: PolicyName,
+    /// The length of a scheduling slot, in microseconds.
+    pub slot_us: u64,
+    /// After so many cycles without a request a sidecore waits without executing, if it saves energy.
+    pub spin_cycles: u64,
+    /// Whether it does.
+    pub saves_energy: bool,
+    /// How many host threads advance virtual machines.
+    pub host_threads: usize,
+}
+
+impl Default for HostTable {
+    fn default() -> HostTable {
+        HostTable {
+            cores: 2,
+            costs: "itanium2-vti".to_owned(),
+            sidecores: Sidecores::Count(0),
+            sidecores_max: 1,
+            scheduling: PolicyName::Free,
+            slot_us: 1000,
+            spin_cycles: 20_000,
+            saves_energy: true,
+            host_threads: 1,
+        }
+    }
+}
+
+/// How many sidecores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "the number of sidecores, or \"dynamic\"")]
+pub enum Sidecores {
+    /// Always so many.
+    Count(usize),
+    /// As the load asks for.
+    Named(Dynamic),
+}
+
+/// The word for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dynamic {
+    /// As the load asks for.
+    Dynamic,
+}
+
+/// `[[vm]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct VirtualMachineTable {
+    /// Its name in reports; its number if there is none.
+    #[serde(default)]
+    pub name: String,
+    /// The ELF file, relative to the description.
+    pub image: PathBuf,
+    /// How many processors it has.
+    #[serde(default = "one")]
+    pub processors: usize,
+    /// How much memory.
+    #[serde(default = "default_memory")]
+    pub memory: Size,
+    /// How its guest is kept from the monitor's state.
+    #[serde(default = "hardware")]
+    pub virtualization: Virtualization,
+    /// How other cores' TLBs are purged.
+    #[serde(default = "broadcast")]
+    pub purge: PurgeMethod,
+    /// What the guest reads with the call for parameters.
+    #[serde(default)]
+    pub parameters: String,
+    /// The contents of its block device, which is not written back.
+    pub disk: Option<PathBuf>,
+    /// How many of it there are.
+    #[serde(default = "one")]
+    pub count: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn default_memory() -> Size {
+    Size(16 << 20)
+}
+
+fn hardware() -> Virtualization {
+    Virtualization::Hardware
+}
+
+fn broadcast() -> PurgeMethod {
+    PurgeMethod::Broadcast
+}
+
+/// The most virtual machines of a host.
+const MACHINES_MAX: usize = 256;
+
+/// Why a host cannot be built.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// A file that cannot be read.
+    #[error("{path}: cannot be read: {error}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A table of costs that cannot be used.
+    #[error("costs `{name}`: {error}")]
+    Costs {
+        /// The preset or file.
+        name: String,
+        /// Why.
+        error: CostsError,
+    },
+    /// Too many virtual machines, or none.
+    #[error("there are {0} virtual machines (`[[vm]]`, with `count`): 1 to {MACHINES_MAX} are possible")]
+    Machines(usize),
+    /// A number that makes no sense.
+    #[error("`{key}` is {value}: {range} is possible")]
+    OutOfRange {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: u64,
+        /// What it may be.
+        range: &'static str,
+    },
+    /// A virtual machine that cannot be made.
+    #[error(transparent)]
+    Machine(#[from] VirtualMachineError),
+    /// A host that cannot be made.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+impl Description {
+    /// Builds the host; paths are relative to `folder`.
+    ///
+    /// # Errors
+    /// What cannot be read, is out of range or does not fit.
+    pub fn build(&self, folder: &Path, trace: bool) -> Result<(Host, Arc<HostCosts>), BuildError> {
+        let table = &self.host;
+        let costs = Arc::new(costs(folder, &table.costs)?);
+        let total = self
+            .vm
+            .iter()
+            .map(|vm| vm.count)
+            .fold(0usize, usize::saturating_add);
+        if !(1..=MACHINES_MAX).contains(&total) {
+            return Err(BuildError::Machines(total));
+        }
+        in_range("host.slot-us", table.slot_us, 1, 10_000_000, "1 to 10000000")?;
+        in_range("host.host-threads", table.host_threads as u64, 1, 256, "1 to 256")?;
+        let mut machines = Vec::new();
+        for vm in &self.vm {
+            let image = read(&folder.join(&vm.image))?;
+            let disk = vm
+                .disk
+                .as_ref()
+                .map(|disk| read(&folder.join(disk)))
+                .transpose()?;
+            for number in 0..vm.count {
+                let index = machines.len();
+                let name = match (vm.name.as_str(), vm.count) {
+                    ("", _) => format!("vm {index}"),
+                    (name, 1) => name.to_owned(),
+                    (name, _) => format!("{name} {number}"),
+                };
+                let config = VirtualMachineConfig {
+                    name,
+                    processors: vm.processors,
+                    memory: vm.memory.0,
+                    virtualization: vm.virtualization,
+                    method: Method::Exit,
+                    purge: vm.purge,
+                    parameters: vm.parameters.clone(),
+                    disk: disk.clone().unwrap_or_default(),
+                };
+                machines.push(VirtualMachine::new(index, config, &image)?);
+            }
+        }
+        let config = HostConfig {
+            cores: table.cores,
+            costs: Arc::clone(&costs),
+            sidecores: match table.sidecores {
+                Sidecores::Count(count) => SidecorePolicy::Fixed(count),
+                Sidecores::Named(Dynamic::Dynamic) => SidecorePolicy::Dynamic {
+                    most: table.sidecores_max,
+                },
+            },
+            polling: Polling {
+                spin: table.spin_cycles,
+                saves_energy: table.saves_energy,
+            },
+            scheduling: Scheduling {
+                policy: table.scheduling,
+                slot_ns: table.slot_us * 1000,
+            },
+            host_threads: table.host_threads,
+            trace,
+        };
+        Ok((Host::new(config, machines)?, costs))
+    }
+}
+
+/// The table of a preset's name, or of a file.
+fn costs(folder: &Path, name: &str) -> Result<HostCosts, BuildError> {
+    let is_preset = PRESETS.iter().any(|(preset, _)| *preset == name);
+    let costs = if is_preset || !name.ends_with(".toml") {
+        HostCosts::preset(name)
+    } else {
+        let bytes = read(&folder.join(name))?;
+        HostCosts::parse(&String::from_utf8_lossy(&bytes))
+    };
+    costs.map_err(|error| BuildError::Costs {
+        name: name.to_owned(),
+        error,
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
+    std::fs::read(path).map_err(|error| BuildError::File {
+        path: path.display().to_string(),
+        error,
+    })
+}
+
+fn in_range(
+    key: &'static str,
+    value: u64,
+    least: u64,
+    most: u64,
+    range: &'static str,
+) -> Result<(), BuildError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(BuildError::OutOfRange { key, value, range })
+}
