@@ -150,6 +150,10 @@ impl Processor {
                 return Exit::Attention;
             }
             if self.pending != 0 || !code.holds(self.ip) {
+                // Behind the last instruction nothing is fetched, so that no fetch faults.
+                if self.retired == end {
+                    return Exit::Limit;
+                }
                 if self.pending != 0 {
                     known.fill(CodePage::none());
                 }

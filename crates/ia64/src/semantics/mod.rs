@@ -148,6 +148,20 @@ pub(crate) fn ends_block(instruction: &Instruction) -> bool {
         | O::SynchronizeInstructionCache
         | O::Serialize { .. }
         | O::VirtualMachineSwitch { .. } => true,
+        // What these change decides how the next instruction executes; a block looks only where it begins.
+        O::MoveToControl
+        | O::MoveToPsrLower
+        | O::SetSystemMask
+        | O::ResetSystemMask
+        | O::MoveToUserMask
+        | O::SetUserMask
+        | O::ResetUserMask
+        | O::MoveToIndirect { .. }
+        | O::InsertTranslationCache { .. }
+        | O::InsertTranslationRegister { .. }
+        | O::PurgeTranslationCache { .. }
+        | O::PurgeTranslationCacheEntry
+        | O::PurgeTranslationRegister { .. } => true,
         _ => false,
     }
 }
