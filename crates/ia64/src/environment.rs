@@ -76,8 +76,9 @@ impl Environment {
 
     /// Tells the other processors that instructions at `address` may have changed.
     pub(crate) fn instructions_changed(&self, address: u64) {
-        if let Environment::Program(space) = self {
-            space.instructions_changed(VirtualAddress(address));
+        match self {
+            Environment::Program(space) => space.instructions_changed(VirtualAddress(address)),
+            Environment::System(system) => system.memory.instructions_changed(),
         }
     }
 

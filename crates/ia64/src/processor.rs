@@ -296,6 +296,11 @@ impl Processor {
         self.blocks.flush();
     }
 
+    /// Forgets all decoded instructions; needed after another processor or a device has changed some.
+    pub fn forget_instructions(&mut self) {
+        self.pending |= pending::CODE_CHANGED;
+    }
+
     /// Forgets all translations but keeps decoded instructions: enough after a change that left the memory
     /// behind every executable page as it was.
     pub fn flush_data_translations(&mut self) {

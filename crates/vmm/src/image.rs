@@ -131,3 +131,46 @@ pub fn load(memory: &GuestMemory, file: &[u8]) -> Result<Loaded, ImageError> {
         end: PhysicalAddress(end),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryRange;
+    use proptest::prelude::*;
+
+    fn image() -> Vec<u8> {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../guests/ia64/bin/machine-console"
+        );
+        std::fs::read(path).expect("the image is in the repository")
+    }
+
+    fn memory() -> GuestMemory {
+        GuestMemory::new(&[MemoryRange::ram(0x10_0000, 15 << 20)]).expect("a good layout")
+    }
+
+    #[test]
+    fn segments_go_to_their_physical_addresses() {
+        let (memory, image) = (memory(), image());
+        let loaded = load(&memory, &image).expect("an image");
+        assert_eq!(loaded.start, PhysicalAddress(0x10_0000));
+        assert!(loaded.start < loaded.entry && loaded.entry < loaded.end);
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_images_are_refused_or_loaded(changes in proptest::collection::vec((0usize..176, any::<u8>()), 1..8)) {
+            let mut image = image();
+            for (place, byte) in changes {
+                image[place] = byte;
+            }
+            let _ = load(&memory(), &image);
+        }
+
+        #[test]
+        fn truncated_images_are_refused(length in 0usize..1000) {
+            prop_assert!(load(&memory(), &image()[..length]).is_err());
+        }
+    }
+}

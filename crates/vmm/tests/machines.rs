@@ -63,6 +63,11 @@ fn global_purges_are_done_when_they_return() {
 }
 
 #[test]
+fn changed_code_is_executed_everywhere() {
+    runs_right("code 200");
+}
+
+#[test]
 fn virtual_time_repeats_to_the_instruction() {
     for processors in [1, 2, 4] {
         for parameters in ["lock 300", "interrupt 50", "purge 50"] {

@@ -1,16 +1,20 @@
-// Several processors at work on one memory: spin locks, interrupts between processors, global purges; and a loop
-// that only computes.
+// Several processors at work on one memory: spin locks, interrupts between processors, global purges, code that one
+// changes and all execute; and a loop that only computes.
 //
-// The machine's parameters name the part to run, `lock`, `interrupt`, `purge` or `compute`, and the number of rounds. All
+// The machine's parameters name the part to run, `lock`, `interrupt`, `purge`, `code` or `compute`, and the number of
+// rounds. All
 // processors run the same part. The machine ends with exit code 0 if every result is right.
 
 #include "machine.h"
 
-enum { PAGE = 1 << 14, VECTOR = 0x41 };
+enum { PAGE = 1 << 14, VECTOR = 0x41, VARIANTS = 8 };
 
 #define REGION_1 (1ul << 61)
 #define PAGE_ENTRY 0x661ul
 #define INTERRUPT_BLOCK 0xfee00000ul
+
+extern word patched(void);
+extern const char variants[];
 
 static char pages[2 * PROCESSORS_MAX][PAGE] __attribute__((aligned(PAGE)));
 static volatile word generation[PROCESSORS_MAX];
@@ -101,6 +105,26 @@ static void move_pages(word me, word processors)
 	meet(processors, 2);
 }
 
+// Processor 0 replaces a function of one bundle by another in each round; all processors call it.
+static void change_code(word me, word processors)
+{
+	word *code = *(word **)patched;
+	const word(*bundles)[2] = (const word(*)[2])variants;
+	for (word round = 0; round < rounds; round++) {
+		word variant = round % VARIANTS;
+		if (me == 0) {
+			code[0] = bundles[variant][0];
+			code[1] = bundles[variant][1];
+			asm volatile("fc.i %0;; sync.i;; srlz.i;;" ::"r"(code) : "memory");
+		}
+		meet(processors, 2 * round + 1);
+		asm volatile("srlz.i;;" ::: "memory");
+		if (patched() != variant)
+			fail("code: an old instruction was executed\n");
+		meet(processors, 2 * round + 2);
+	}
+}
+
 static __attribute__((noinline)) word compute(void)
 {
 	word state = 1, sum = 0;
@@ -149,10 +173,12 @@ int main(word me, word processors)
 		pass_interrupts(me, processors);
 	else if (begins(parameters, "purge"))
 		move_pages(me, processors);
+	else if (begins(parameters, "code"))
+		change_code(me, processors);
 	else if (begins(parameters, "compute"))
 		counter = compute();
 	else
-		fail("parameters: lock, interrupt, purge or compute, and a number of rounds\n");
+		fail("parameters: lock, interrupt, purge, code or compute, and a number of rounds\n");
 	if (me != 0)
 		for (;;)
 			hypercall(STOP, 0, 0, 0);

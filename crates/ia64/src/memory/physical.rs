@@ -45,6 +45,10 @@ pub unsafe trait PhysicalMemory: Send + Sync {
         let _ = purge;
         Vec::new()
     }
+
+    /// Tells that this processor has executed `fc` or `fc.i`: the other processors must not execute what they decoded
+    /// before ([`Processor::forget_instructions`](crate::Processor::forget_instructions)).
+    fn instructions_changed(&self) {}
 }
 
 /// A global purge of translation caches.

@@ -47,8 +47,11 @@ struct Run<'a> {
 struct State {
     end: Option<End>,
     executed: u64,
-    /// Processors that wait or are stopped, with nothing that would wake them but others or the outside.
-    idle: usize,
+    /// Of each processor that only others or the outside can wake: how many wakeups it had seen when it looked for
+    /// something to do.
+    idle: Vec<Option<u64>>,
+    /// Whether work of the timeline is being done.
+    works: bool,
 }
 
 impl HostThreads {
@@ -80,7 +83,8 @@ impl HostThreads {
             state: Mutex::new(State {
                 end: None,
                 executed: 0,
-                idle: 0,
+                idle: vec![None; platform.processors()],
+                works: false,
             }),
         };
         std::thread::scope(|scope| {
@@ -116,7 +120,7 @@ impl Run<'_> {
                 || self.platform.has_start(index)
                 || cpu.activity == Activity::Waiting && cpu.processor.has_deliverable_interrupt();
             if !is_awake {
-                self.sleep(cpu, seen);
+                self.sleep(index, cpu, seen);
                 continue;
             }
             let before = cpu.processor.instructions_retired();
@@ -127,7 +131,7 @@ impl Run<'_> {
     }
 
     /// Sleeps until the processor's timer matches or something happens.
-    fn sleep(&self, cpu: &Cpu, seen: u64) {
+    fn sleep(&self, index: usize, cpu: &Cpu, seen: u64) {
         let timer = match cpu.activity {
             Activity::Waiting => cpu.processor.ticks_to_timer(),
             _ => None,
@@ -138,26 +142,31 @@ impl Run<'_> {
                 .wakeups
                 .wait(seen, Some(Duration::from_nanos(ticks))),
             None => {
-                self.change_idle(|idle| idle + 1);
-                if self.is_deadlocked() {
-                    // Another look: what wakes one processor may have come before it was counted.
-                    self.platform.wakeups.wait(seen, Some(Duration::from_millis(20)));
-                    if self.platform.wakeups.count() == seen && self.is_deadlocked() {
-                        self.finish(End::Deadlock);
-                    }
-                } else {
+                self.state().idle[index] = Some(seen);
+                self.end_if_deadlocked();
+                if !self.is_over() {
                     self.platform.wakeups.wait(seen, None);
                 }
-                self.change_idle(|idle| idle - 1);
+                self.state().idle[index] = None;
             }
         }
     }
 
-    /// Whether nothing inside the machine can wake a processor.
-    fn is_deadlocked(&self) -> bool {
-        !self.options.expects_input
+    /// Ends the run if nothing inside the machine can wake a processor: all are idle, none has yet to look at what
+    /// happened since, and nothing is or will be done by the timeline.
+    fn end_if_deadlocked(&self) {
+        if self.options.expects_input {
+            return;
+        }
+        let state = self.state();
+        let happened = Some(self.platform.wakeups.count());
+        let is_deadlocked = !state.works
             && self.platform.timeline.next().is_none()
-            && self.state().idle == self.platform.processors()
+            && state.idle.iter().all(|&seen| seen == happened);
+        drop(state);
+        if is_deadlocked {
+            self.finish(End::Deadlock);
+        }
     }
 
     /// Does the timeline's work when it is due, until the run is over.
@@ -165,7 +174,10 @@ impl Run<'_> {
         while !self.is_over() {
             let seen = self.platform.wakeups.count();
             let now = self.platform.timeline.now();
+            self.state().works = true;
             self.platform.timeline.perform_until(now);
+            self.state().works = false;
+            self.end_if_deadlocked();
             let next = self.platform.timeline.next();
             let wait = next.map(|next| Duration::from_nanos(next.saturating_sub(now)));
             if wait.is_none_or(|wait| !wait.is_zero()) && !self.is_over() {
@@ -194,11 +206,6 @@ impl Run<'_> {
 
     fn is_over(&self) -> bool {
         self.platform.is_stop_requested()
-    }
-
-    fn change_idle(&self, change: impl FnOnce(usize) -> usize) {
-        let mut state = self.state();
-        state.idle = change(state.idle);
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {

@@ -31,6 +31,8 @@ pub struct Platform {
     pub(crate) purges: PurgeBoard,
     pub(crate) stop: AtomicBool,
     pub(crate) attention: std::sync::OnceLock<Vec<Arc<AtomicBool>>>,
+    /// Which processors must forget the instructions that they have decoded.
+    stale: Vec<AtomicBool>,
     starts: Mutex<Vec<Option<Start>>>,
 }
 
@@ -52,6 +54,7 @@ impl Platform {
             purges: PurgeBoard::new(processors),
             stop: AtomicBool::new(false),
             attention: std::sync::OnceLock::new(),
+            stale: (0..processors).map(|_| AtomicBool::new(false)).collect(),
             starts: Mutex::new((0..processors).map(|_| None).collect()),
         }
     }
@@ -69,6 +72,21 @@ impl Platform {
     pub fn start(&self, index: usize, work: impl FnOnce(&mut Processor) + Send + 'static) {
         self.starts()[index] = Some(Box::new(work));
         self.call(index);
+    }
+
+    /// Has every processor read its instructions from memory again: a device has written code.
+    pub fn instructions_changed(&self) {
+        (0..self.processors()).for_each(|index| self.make_stale(index));
+    }
+
+    fn make_stale(&self, index: usize) {
+        self.stale[index].store(true, Ordering::Release);
+        self.call(index);
+    }
+
+    /// Whether processor `index` must forget the instructions that it has decoded; asked once.
+    pub(crate) fn take_stale(&self, index: usize) -> bool {
+        self.stale[index].swap(false, Ordering::AcqRel)
     }
 
     pub(crate) fn has_start(&self, index: usize) -> bool {
@@ -135,6 +153,11 @@ unsafe impl PhysicalMemory for Port {
 
     fn purge_others(&self, purge: GlobalPurge) -> Vec<GlobalPurge> {
         self.platform.purges.broadcast(self.index, purge)
+    }
+
+    fn instructions_changed(&self) {
+        let others = (0..self.platform.processors()).filter(|&index| index != self.index);
+        others.for_each(|index| self.platform.make_stale(index));
     }
 }
 

@@ -65,6 +65,9 @@ fn execute<D: Driver>(
     for purge in platform.purges.enter(index) {
         cpu.processor.purge_translations(purge);
     }
+    if platform.take_stale(index) {
+        cpu.processor.forget_instructions();
+    }
     // Whoever asked for a stop after the flag was cleared has set it again.
     let before = cpu.processor.instructions_retired();
     let driven = driver.run(&mut cpu.processor, limit);
