@@ -49,22 +49,22 @@ fn runs_right(parameters: &str) {
 
 #[test]
 fn spin_locks_exclude() {
-    runs_right("lock 2000");
+    runs_right("lock 1000");
 }
 
 #[test]
 fn interrupts_reach_the_processor_they_are_sent_to() {
-    runs_right("interrupt 300");
+    runs_right("interrupt 100");
 }
 
 #[test]
 fn global_purges_are_done_when_they_return() {
-    runs_right("purge 500");
+    runs_right("purge 200");
 }
 
 #[test]
 fn changed_code_is_executed_everywhere() {
-    runs_right("code 200");
+    runs_right("code 60");
 }
 
 #[test]
