@@ -514,6 +514,31 @@ fn the_interval_timer_interrupts_at_its_match() {
 }
 
 #[test]
+fn a_match_is_not_lost_where_an_interruption_is_taken_at_the_same_instruction() {
+    for distance in 1..=12 {
+        let mut machine = Machine::new();
+        machine.translate_code();
+        machine.set_control(control::ITV, 0xef);
+        let begin = machine.processor.instructions_retired();
+        machine.set_control(control::ITM, begin + distance);
+        machine.processor.status |= psr::IC;
+        // To a page that cannot be fetched.
+        let program = [("nop.m", 0, &[0][..]), ("brl.cond", 0, &[1 << 24])];
+        assert_eq!(
+            machine.run(&program),
+            Some(FaultKind::AlternateInstructionTlb.vector())
+        );
+        let passed = machine.processor.instructions_retired() - begin;
+        let requests = machine.processor.interrupts().expect("system mode").requests(3);
+        assert_eq!(
+            requests >> (0xef - 192) & 1 != 0,
+            passed >= distance,
+            "{passed} instructions, the match at {distance}"
+        );
+    }
+}
+
+#[test]
 fn speculative_loads_defer_as_dcr_and_the_code_page_say() {
     let speculative: Line = ("ld8.s", 0, &[8, 9]);
     let mut machine = translating();

@@ -106,7 +106,12 @@ impl Processor {
         let mut interruptions_left = end - self.retired;
         loop {
             let timer = self.timer_deadline();
-            match run_until(self, end.min(timer)) {
+            let exit = run_until(self, end.min(timer));
+            if self.retired >= timer {
+                // Also when the run ends there for another reason: the match does not come again.
+                self.timer_matched();
+            }
+            match exit {
                 Exit::Fault(fault) if self.is_hypercall(&fault) => return Exit::Fault(fault),
                 Exit::Fault(_) if interruptions_left == 0 => return Exit::Limit,
                 Exit::Fault(fault) => {
@@ -124,14 +129,8 @@ impl Processor {
                         return Exit::Attention;
                     }
                 }
-                Exit::Limit => {
-                    if self.retired >= timer {
-                        self.timer_matched();
-                    }
-                    if self.retired >= end {
-                        return Exit::Limit;
-                    }
-                }
+                Exit::Limit if self.retired >= end => return Exit::Limit,
+                Exit::Limit => {}
             }
         }
     }
