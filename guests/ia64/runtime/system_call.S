@@ -1,5 +1,5 @@
 // Linux/ia64 system calls: number in r15, arguments in the output registers, `break 0x100000`.
-// The kernel answers in r8; r10 is -1 when r8 is an error number.
+// The kernel answers in r8; r10 is -1 when r8 is an error number. It keeps what a call keeps, so not r2 or r3.
 
 #include <asm/unistd.h>
 
@@ -10,8 +10,8 @@
 	.proc	system_call
 system_call:
 	.prologue
-	.save	ar.pfs, r2
-	alloc	r2 = ar.pfs, 7, 0, 6, 0
+	.save	ar.pfs, r39
+	alloc	loc0 = ar.pfs, 7, 1, 6, 0
 	.body
 	mov	r15 = in0
 	mov	out0 = in1
@@ -26,7 +26,7 @@ system_call:
 	cmp.eq	p6, p0 = -1, r10
 	;;
 (p6)	sub	r8 = r0, r8
-	mov	ar.pfs = r2
+	mov	ar.pfs = loc0
 	br.ret.sptk.many rp
 	.endp	system_call
 
@@ -38,8 +38,8 @@ system_call:
 	.proc	thread_clone
 thread_clone:
 	.prologue
-	.save	ar.pfs, r2
-	alloc	r2 = ar.pfs, 6, 0, 6, 0
+	.save	ar.pfs, r38
+	alloc	loc0 = ar.pfs, 6, 1, 6, 0
 	.body
 	mov	r15 = __NR_clone2
 	mov	out0 = in0
@@ -55,7 +55,7 @@ thread_clone:
 	cmp.ne	p7, p0 = 0, r8
 	;;
 (p6)	sub	r8 = r0, r8
-(p7)	mov	ar.pfs = r2
+(p7)	mov	ar.pfs = loc0
 (p7)	br.ret.sptk.many rp
 	;;
 	alloc	r2 = ar.pfs, 0, 0, 1, 0
