@@ -1,0 +1,202 @@
+// The gate page: the one page of the kernel that programs may execute. On it `epc` raises the privilege level without an
+// interruption.
+//
+//   gate_system_call   system calls by `epc`: `br.call b6 = gate_system_call` with the number in r15; r8 and r10 answer as
+//                      they do for `break`; r16 to r31, p6 to p15 and b7 are lost
+//   gate_signal        where a signal's handler is called from, and returns to
+//
+// After `epc` the code is privileged but still on the program's stacks, which it must not trust: it calls nothing
+// (a frame could spill to the program's backing store), takes no fault (it touches pinned memory only, and probes
+// what the program gave it), and works in scratch registers. `br.ret` takes the program's level from ar.pfs. What has no
+// fast code here is done by `break`.
+//
+// An interrupt may come at any instruction. It finds TASK_ON_USER_STACK set, so it switches stacks although the privilege
+// level is zero.
+
+#include "layout.h"
+#include "assembly.h"
+
+#include <asm/unistd.h>
+
+	.section .text.gate, "ax"
+	.align	PAGE_SIZE
+	.global	gate_page
+gate_page:
+
+	.global	gate_system_call
+	.proc	gate_system_call
+gate_system_call:
+{ .mib
+	mov	r17 = SYSTEM_CALLS
+	adds	r18 = -SYSTEM_CALL_FIRST, r15
+	epc						// level 0 from here on
+	;;
+}
+	mov	r16 = KR_CURRENT			// takes 12 cycles
+	movl	r19 = gate_calls
+	cmp.ltu	p6, p7 = r18, r17
+	;;
+(p6)	shladd	r19 = r18, 3, r19
+	;;
+	ld8	r19 = [r19]				// entry 0 is for numbers that do not exist, and NaT
+	;;
+	mov	b7 = r19
+	adds	r17 = TASK_WORK, r16
+	br.cond.sptk.many b7
+	;;
+	.endp	gate_system_call
+
+// The fast calls: r16 = current task, r17 = address of its work word.
+	.global	gate_getpid
+gate_getpid:
+	ld4	r17 = [r17]
+	adds	r18 = TASK_IDENTITY, r16
+	;;
+	ld8	r8 = [r18]
+	cmp4.ne	p8, p0 = r0, r17
+	mov	r10 = 0
+(p8)	br.cond.spnt.few gate_by_break			// somebody wants this task: take the slow way
+	br.ret.sptk.many b6
+	;;
+
+	.global	gate_getppid
+gate_getppid:
+	ld4	r17 = [r17]
+	adds	r18 = TASK_PARENT_IDENTITY, r16
+	;;
+	ld8	r8 = [r18]
+	cmp4.ne	p8, p0 = r0, r17
+	mov	r10 = 0
+(p8)	br.cond.spnt.few gate_by_break
+	br.ret.sptk.many b6
+	;;
+
+// gettimeofday(struct timeval *, 0): seconds and microseconds from the time data that KR_TIME points to (time.c), which
+// are valid while their sequence number is even and stays the same.
+	.global	gate_gettimeofday
+gate_gettimeofday:
+	mov	r19 = KR_TIME
+	ld4	r17 = [r17]
+	tnat.nz	p8, p0 = r32
+	tnat.nz	p9, p0 = r33
+	;;
+	cmp4.ne	p10, p0 = r0, r17
+(p8)	br.cond.spnt.few gate_by_break
+(p9)	br.cond.spnt.few gate_by_break
+	;;
+	cmp.ne	p9, p0 = r0, r33			// a time zone
+	extr.u	r18 = r32, REGION_SHIFT, 3
+	and	r20 = 7, r32
+	;;
+	cmp.le	p8, p0 = USER_REGIONS, r18
+	cmp.ne	p11, p0 = r0, r20
+(p10)	br.cond.spnt.few gate_by_break
+(p9)	br.cond.spnt.few gate_by_break
+	;;
+	adds	r21 = 8, r32
+	probe.w	r18 = r32, 3
+(p8)	br.cond.spnt.few gate_by_break
+(p11)	br.cond.spnt.few gate_by_break
+	;;
+	cmp.eq	p8, p0 = r0, r18
+	probe.w	r20 = r21, 3
+	;;
+	cmp.eq	p9, p0 = r0, r20
+(p8)	br.cond.spnt.few gate_by_break
+(p9)	br.cond.spnt.few gate_by_break
+	;;
+1:	ld4.acq	r20 = [r19]				// sequence
+	adds	r22 = TIME_LAST, r19
+	adds	r23 = TIME_MULTIPLIER, r19
+	adds	r24 = TIME_SECONDS, r19
+	adds	r25 = TIME_NANOSECONDS, r19
+	mov	r26 = ar.itc				// takes 36 cycles
+	;;
+	ld8	r22 = [r22]
+	ld8	r23 = [r23]
+	tbit.nz	p8, p0 = r20, 0
+(p8)	br.cond.spnt.few 1b
+	;;
+	ld8	r24 = [r24]
+	ld8	r25 = [r25]
+	sub	r26 = r26, r22
+	;;
+	setf.sig f6 = r26
+	setf.sig f7 = r23
+	;;
+	xma.l	f8 = f6, f7, f0
+	movl	r27 = 1000000000
+	mf
+	;;
+	ld4	r28 = [r19]				// the same sequence number?
+	getf.sig r26 = f8
+	;;
+	cmp4.ne	p8, p0 = r20, r28
+	shr.u	r26 = r26, TIME_SHIFT
+(p8)	br.cond.spnt.few 1b
+	;;
+	add	r25 = r25, r26
+	movl	r29 = 2361183241434822607		// 2^71 / 1000, for the division by 1000
+	;;
+2:	cmp.geu	p8, p9 = r25, r27
+	;;
+(p8)	sub	r25 = r25, r27
+(p8)	adds	r24 = 1, r24
+(p8)	br.cond.spnt.few 2b
+	;;
+	shr.u	r26 = r25, 3
+	setf.sig f7 = r29
+	;;
+	setf.sig f6 = r26
+	;;
+	xmpy.hu	f8 = f6, f7
+	;;
+	getf.sig r26 = f8
+	;;
+	shr.u	r26 = r26, 4
+	st8	[r32] = r24
+	mov	r8 = 0
+	;;
+	st8	[r21] = r26
+	mov	r10 = 0
+	br.ret.sptk.many b6
+	;;
+
+// By `break`, here at level 0: the kernel returns behind it at the program's level.
+	.global	gate_by_break
+gate_by_break:
+	break.m	BREAK_SYSTEM_CALL
+	br.ret.sptk.many b6
+	;;
+
+// In: r2 = signal, r3 = the handler's descriptor; the frame is empty, sp is below the saved state.
+	.global	gate_signal
+gate_signal:
+	alloc	r14 = ar.pfs, 0, 0, 3, 0
+	ld8	r16 = [r3], 8
+	mov	out0 = r2
+	;;
+	ld8	gp = [r3]
+	mov	out1 = 0
+	adds	out2 = 16, sp
+	mov	b6 = r16
+	br.call.sptk.many b0 = b6
+	;;
+	alloc	r14 = ar.pfs, 0, 0, 0, 0		// empty again, so that the register stack is as it was
+	mov	r15 = __NR_rt_sigreturn
+	;;
+	break.m	BREAK_SYSTEM_CALL
+	;;
+	.org	PAGE_SIZE
+
+// Which calls have fast code, by number.
+	.section .rodata
+	.align	16
+	.global	gate_calls
+	.set	next, 0
+	.set	otherwise, GATE_ADDRESS + (gate_by_break - gate_page)
+gate_calls:
+	entry	__NR_getpid, GATE_ADDRESS + (gate_getpid - gate_page)
+	entry	__NR_getppid, GATE_ADDRESS + (gate_getppid - gate_page)
+	entry	__NR_gettimeofday, GATE_ADDRESS + (gate_gettimeofday - gate_page)
+	entry	(SYSTEM_CALL_FIRST + SYSTEM_CALLS), otherwise

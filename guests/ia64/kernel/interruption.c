@@ -1,0 +1,186 @@
+/* What every interruption comes to that translation.S does not handle itself: page faults, system calls that need the
+   whole frame, floating point that is disabled, external interrupts, and what ends a process or the machine. */
+
+#include "kernel.h"
+
+#include <asm/unistd.h>
+
+static const struct {
+    uint64_t vector;
+    const char *name;
+    enum signal_number signal; /* for the program; zero: the kernel handles it */
+} kinds[] = {
+    {0x0000, "VHPT translation", 0},
+    {0x0400, "instruction TLB miss", 0},
+    {0x0800, "data TLB miss", 0},
+    {0x0c00, "alternate instruction TLB miss", 0},
+    {0x1000, "alternate data TLB miss", 0},
+    {0x1800, "instruction key miss", SIGSEGV},
+    {0x1c00, "data key miss", SIGSEGV},
+    {0x2000, "dirty bit", 0},
+    {0x2400, "instruction access bit", 0},
+    {0x2800, "data access bit", 0},
+    {0x2c00, "break instruction", SIGILL},
+    {0x3000, "external interrupt", 0},
+    {0x5000, "page not present", 0},
+    {0x5100, "key permission", SIGSEGV},
+    {0x5200, "instruction access rights", 0},
+    {0x5300, "data access rights", 0},
+    {0x5400, "general exception", SIGILL},
+    {0x5500, "disabled floating-point register", 0},
+    {0x5600, "NaT consumption", SIGILL},
+    {0x5700, "speculation", SIGILL},
+    {0x5900, "debug", SIGTRAP},
+    {0x5a00, "unaligned reference", SIGSEGV},
+    {0x5b00, "unsupported data reference", SIGSEGV},
+    {0x5c00, "floating-point fault", SIGFPE},
+    {0x5d00, "floating-point trap", SIGFPE},
+    {0x5e00, "lower-privilege transfer", SIGTRAP},
+    {0x5f00, "taken branch", SIGTRAP},
+    {0x6000, "single step", SIGTRAP},
+};
+
+#define ISR_EXECUTE (1UL << 32)
+#define ISR_WRITE (1UL << 33)
+#define ISR_SPECULATIVE (1UL << 36)
+
+/* An interruption that nothing expects: everything there is to know, and the end of the machine. */
+static void unexpected(const struct frame *frame, const char *name)
+{
+    panic("unexpected interruption: %s (vector %lx) at %lx slot %lu on CPU %u, process %lu\n"
+          "        ipsr %lx isr %lx ifa %lx iim %lx iipa %lx\n"
+          "        r1 %lx sp %lx tp %lx b0 %lx pfs %lx bspstore %lx",
+          name, frame->vector, frame->iip, frame->ipsr >> PSR_RI_SHIFT & 3, this_cpu->number, current->identity,
+          frame->ipsr, frame->isr, frame->ifa, frame->iim, frame->iipa, frame->r1, frame->r12, frame->r13, frame->b0,
+          frame->pfs, frame->bspstore);
+}
+
+static int is_from_program(const struct frame *frame)
+{
+    return frame == user_frame(current);
+}
+
+/* A fault that a program deserves. Privileged code on the gate page has none of its own: what it was given is wrong, and
+   the slow way says so. */
+static void blame(struct frame *frame, int signal)
+{
+    if (frame->ipsr >> PSR_CPL_SHIFT & 3) {
+        signal_force(current, signal);
+    } else {
+        frame->iip = GATE_ADDRESS + ((uint64_t)gate_by_break - (uint64_t)gate_page);
+        frame->ipsr &= ~(3UL << PSR_RI_SHIFT);
+    }
+}
+
+/* A reference that the TLB refused. The kernel's own references to a program's memory come here too. */
+static void reference(struct frame *frame, const char *name)
+{
+    int signal = SIGSEGV;
+    if (frame->ifa < REGION_BASE(USER_REGIONS) && current->directory)
+        signal = page_fault(current, frame->ifa, (frame->isr & ISR_WRITE) != 0, (frame->isr & ISR_EXECUTE) != 0);
+    if (!signal)
+        return;
+    if (frame->isr & ISR_SPECULATIVE)
+        frame->ipsr |= 1UL << PSR_ED_BIT; /* let the speculative load give a NaT */
+    else if (is_from_program(frame))
+        blame(frame, signal);
+    else if (frame->iip >= *(uint64_t *)copy_user /* its descriptor begins with its address */ && frame->iip < (uint64_t)copy_user_end)
+        frame->iip = (uint64_t)copy_user_fault, frame->ipsr &= ~(3UL << PSR_RI_SHIFT);
+    else
+        unexpected(frame, name);
+}
+
+/* A `break` that break_instruction left to C. */
+static void break_instruction_of(struct frame *frame)
+{
+    if (!is_from_program(frame))
+        unexpected(frame, "break instruction");
+    if (frame->iim != BREAK_SYSTEM_CALL) {
+        signal_force(current, SIGILL);
+        return;
+    }
+    uint64_t slot = frame->ipsr >> PSR_RI_SHIFT & 3;
+    frame->iip += slot == 2 ? 16 : 0;
+    slot = slot == 2 ? 0 : slot + 1;
+    frame->ipsr = (frame->ipsr & ~(3UL << PSR_RI_SHIFT)) | slot << PSR_RI_SHIFT | 3UL << PSR_CPL_SHIFT;
+    if (frame->r15 == __NR_rt_sigreturn) {
+        current->work |= WORK_SIGNAL_RETURN;
+        return;
+    }
+    long answer = process_fork(frame);
+    frame->r8 = answer < 0 ? -answer : answer;
+    frame->r10 = answer < 0 ? -1 : 0;
+}
+
+void interruption(struct frame *frame)
+{
+    const char *name = "reserved vector";
+    enum signal_number signal = 0;
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].vector == frame->vector)
+            name = kinds[i].name, signal = kinds[i].signal;
+    switch (frame->vector) {
+    case 0x3000:
+        external_interrupts();
+        return;
+    case 0x2c00:
+        break_instruction_of(frame);
+        return;
+    case 0x5500:
+        if (is_from_program(frame))
+            floating_point_wanted(current, frame);
+        else
+            unexpected(frame, name);
+        return;
+    case 0x0000: case 0x0400: case 0x0800: case 0x0c00: case 0x1000: case 0x2000: case 0x2400: case 0x2800:
+    case 0x5000: case 0x5200: case 0x5300:
+        reference(frame, name);
+        return;
+    default:
+        if (signal && is_from_program(frame))
+            blame(frame, signal);
+        else
+            unexpected(frame, name);
+    }
+}
+
+/* Before a task returns to its program with a bit set in its work word. Comes and goes with interrupts off. */
+void work_before_return(struct frame *frame, struct preserved *preserved)
+{
+    while (current->work) {
+        if (current->work & WORK_SIGNAL_RETURN)
+            signal_return(frame, preserved);
+        if (current->work & WORK_SIGNAL)
+            signals_deliver(frame, preserved);
+        if (current->work & WORK_RESCHEDULE)
+            yield();
+    }
+}
+
+/* For work_entry: f2 to f31 hold the current program's values from here on, and count as changed. */
+void floating_low_to_current(void)
+{
+    struct frame *frame = user_frame(current);
+    if (frame->ipsr & PSR_DFL) {
+        uint64_t isr = frame->isr;
+        frame->isr = 1;
+        floating_point_wanted(current, frame);
+        frame->isr = isr;
+    }
+    frame->ipsr |= PSR_MFL;
+}
+
+/* A system call that returns with work to do needs the frame of an interruption: what a call destroys is zero in it. */
+void complete_system_call_frame(struct frame *frame, uint64_t r8, uint64_t r10)
+{
+    frame->r2 = frame->r3 = frame->r9 = frame->r11 = frame->r14 = frame->b7 = frame->ccv = frame->csd = 0;
+    for (int i = 0; i < 16; i++)
+        frame->r16[i] = 0;
+    for (int i = 0; i < 6; i++)
+        frame->f6[i] = (struct floating){{0, 0}};
+    frame->r8 = r8;
+    frame->r10 = r10;
+    /* Of the NaT bits only those of r1, r12 and r13 were saved. */
+    uint64_t saved = 1UL << ((uint64_t)&frame->r1 >> 3 & 63) | 1UL << ((uint64_t)&frame->r12 >> 3 & 63) | 1UL << ((uint64_t)&frame->r13 >> 3 & 63);
+    frame->spill_unat &= saved;
+}

@@ -1,0 +1,29 @@
+/* What the programs of the kernel have beside guests/ia64/runtime: its own system calls, and system calls by `epc`. */
+
+#ifndef SYSTEM_H
+#define SYSTEM_H
+
+#include "runtime.h"
+
+#include <asm/unistd.h>
+
+#define CALL_MARK (1024 + 500)
+#define CALL_SHARE (1024 + 501)
+#define CALL_STATISTIC (1024 + 502)
+
+enum statistic { STATISTIC_SWITCHES, STATISTIC_PAGE_FAULTS, STATISTIC_INTERRUPTS, STATISTIC_DISABLED_FLOATING, STATISTIC_FRAMES_FREE, STATISTIC_TICKS, STATISTIC_PROCESSOR };
+
+/* gate_call.S: like system_call, by `epc` on the gate page. */
+long gate_call(long number, ...);
+
+static inline long fork(void)
+{
+    return system_call(__NR_clone2, 17L, 0L, 0L, 0L, 0L, 0L);
+}
+
+static inline void mark(long label)
+{
+    system_call(CALL_MARK, label);
+}
+
+#endif

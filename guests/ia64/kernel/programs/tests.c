@@ -1,0 +1,300 @@
+/* What the kernel promises, tried from the inside: every check prints a line, and the program's exit code counts what was
+   wrong. */
+
+#include "system.h"
+
+static int wrong, argument_count;
+
+int main(int count, char **arguments);
+
+static void check(const char *name, int is_right)
+{
+    print("%s %s\n", is_right ? "ok   " : "WRONG", name);
+    wrong += !is_right;
+}
+
+/* ---- page faults on demand, and fork ---- */
+
+static int initialised = 42;
+static int zeroed[20000];
+
+static int wait_for_child(void)
+{
+    int status = -1;
+    system_call(__NR_wait4, -1L, &status, 0L);
+    return status;
+}
+
+static void memory(void)
+{
+    check("initialised data come from the image", initialised == 42);
+    int sum = 0;
+    for (int i = 0; i < 20000; i++)
+        sum += zeroed[i];
+    check("bss is zero", sum == 0);
+    long before = system_call(CALL_STATISTIC, (long)STATISTIC_PAGE_FAULTS);
+    char *area = allocate(10 * 65536);
+    for (int i = 0; i < 10; i++)
+        area[i * 65536 + 77] = i;
+    long faults = system_call(CALL_STATISTIC, (long)STATISTIC_PAGE_FAULTS) - before;
+    check("a page comes when it is touched, and once", faults >= 10 && faults < 13);
+
+    initialised = 1;
+    area[77] = 7;
+    if (fork() == 0) {
+        int right = initialised == 1 && area[77] == 7 && area[65536 + 77] == 1;
+        initialised = 2;
+        area[77] = 8;
+        leave(right && initialised == 2 && area[77] == 8 ? 5 : 6);
+    }
+    check("a child sees its parent's memory", wait_for_child() == 5 << 8);
+    check("and writes to its own", initialised == 1 && area[77] == 7);
+    system_call(__NR_munmap, area, 10L * 65536);
+}
+
+/* ---- the register stack ---- */
+
+static long deep(long depth)
+{
+    if (depth == 0)
+        return system_call(__NR_getpid) > 0 && fork() == 0 ? 1000000 : 0;
+    long values[3] = {depth, depth * 3, depth ^ 5};
+    return deep(depth - 1) + values[depth % 3];
+}
+
+static long expected(long depth)
+{
+    long sum = 0;
+    for (; depth; depth--)
+        sum += depth % 3 == 0 ? depth : depth % 3 == 1 ? depth * 3 : depth ^ 5;
+    return sum;
+}
+
+static void register_stack(void)
+{
+    long result = deep(60);
+    if (result > 1000000)
+        leave(result - 1000000 == expected(60) ? 9 : 10);
+    check("registers of 60 callers survive a fork in the parent", result == expected(60));
+    check("and in the child", wait_for_child() == 9 << 8);
+}
+
+/* ---- system calls ---- */
+
+struct time {
+    long seconds, microseconds;
+};
+
+static void system_calls(void)
+{
+    check("getpid by break", system_call(__NR_getpid) == 1);
+    check("getpid by epc", gate_call(__NR_getpid) == 1);
+    check("getppid by epc", gate_call(__NR_getppid) == 0);
+    check("an unknown call is an error by both", system_call(1024L + 300) == -38 && gate_call(1024L + 300) == -38 && gate_call(5L) == -38);
+    struct time first = {0}, second = {0};
+    check("gettimeofday by break", system_call(__NR_gettimeofday, &first, 0L) == 0);
+    check("gettimeofday by epc", gate_call(__NR_gettimeofday, &second, 0L) == 0);
+    long difference = (second.seconds - first.seconds) * 1000000 + second.microseconds - first.microseconds;
+    check("they agree", difference >= 0 && difference < 100000 && second.microseconds < 1000000);
+    check("a bad address is an error by both", system_call(__NR_gettimeofday, 16L, 0L) == -14 && gate_call(__NR_gettimeofday, 16L, 0L) == -14);
+    check("a kernel address is none of a program's", gate_call(__NR_gettimeofday, 0xe000000000000000L, 0L) == -14);
+    if (gate_call(__NR_clone2, 17L, 0L, 0L, 0L, 0L, 0L) == 0)
+        leave(gate_call(__NR_getppid) == 1 ? 11 : 12);
+    check("fork by epc takes the slow way", wait_for_child() == 11 << 8);
+}
+
+/* ---- signals ---- */
+
+struct action {
+    void (*handler)(int);
+    unsigned long flags, mask;
+};
+
+static volatile int received, depth_in_handler;
+
+static void handle(int signal)
+{
+    volatile double used = signal;
+    received = signal;
+    depth_in_handler = (int)expected(20) + (int)used * 0;
+}
+
+static int set_handler(long signal, void (*handler)(int))
+{
+    struct action action = {handler, 0, 0};
+    return system_call(__NR_rt_sigaction, signal, &action, 0L, 8L);
+}
+
+static void signals(void)
+{
+    long me = system_call(__NR_getpid);
+    set_handler(10, handle);
+    double kept = 1.5;
+    long local = me * 77;
+    system_call(__NR_kill, me, 10L);
+    check("a signal reaches its handler", received == 10);
+    check("and what it interrupted goes on", kept * 2 == 3.0 && local == 77);
+    unsigned long set = 1UL << 10;
+    received = 0;
+    system_call(__NR_rt_sigprocmask, 0L, &set, 0L, 8L);
+    system_call(__NR_kill, me, 10L);
+    check("a blocked signal waits", received == 0);
+    system_call(__NR_rt_sigprocmask, 1L, &set, 0L, 8L);
+    check("until it is unblocked", received == 10);
+
+    if (fork() == 0) {
+        *(volatile int *)(argument_count * 16L) = 1;
+        leave(0);
+    }
+    check("a null pointer ends a process by SIGSEGV", wait_for_child() == 11);
+    if (fork() == 0) {
+        **(volatile int **)main = 1;
+        leave(0);
+    }
+    check("writing to text does too", wait_for_child() == 11);
+    if (fork() == 0) {
+        __asm__ volatile("break 77");
+        leave(0);
+    }
+    check("an unknown break is SIGILL", wait_for_child() == 4);
+    if (fork() == 0) {
+        __asm__ volatile("rsm 0x4000");
+        leave(0);
+    }
+    check("a privileged instruction is SIGILL", wait_for_child() == 4);
+
+    long child = fork();
+    if (child == 0)
+        for (volatile long spin = 0;; spin++)
+            ;
+    system_call(__NR_kill, child, 9L);
+    check("SIGKILL ends a process that only computes", wait_for_child() == 9);
+}
+
+/* ---- floating point of several processes ---- */
+
+static double mix(double value, int rounds)
+{
+    double a = value, b = value * 3, c = value * 5, d = value * 7;
+    for (int i = 0; i < rounds; i++) {
+        a = a * 1.0001 + b * 0.5;
+        b = b * 0.9999 - c * 0.25;
+        c = c * 0.5 + d;
+        d = d * 0.125 + a * 0.0625;
+        if (i % 50 == 0)
+            system_call(__NR_sched_yield);
+    }
+    return a + b + c + d;
+}
+
+static void floating_point(void)
+{
+    double alone[4];
+    for (int i = 0; i < 4; i++)
+        alone[i] = mix(i + 1, 400);
+    for (int i = 0; i < 4; i++)
+        if (fork() == 0)
+            leave(mix(i + 1, 400) == alone[i] ? 21 : 22);
+    int right = 0;
+    for (int i = 0; i < 4; i++)
+        right += wait_for_child() == 21 << 8;
+    check("processes keep their floating-point registers", right == 4);
+}
+
+/* ---- pipes and time slices ---- */
+
+static void pipes(void)
+{
+    int to[2], from[2];
+    check("pipe", system_call(__NR_pipe, to) == 0 && system_call(__NR_pipe, from) == 0);
+    if (fork() == 0) {
+        long value;
+        while (system_call(__NR_read, (long)to[0], &value, 8L) == 8) {
+            value = value * 3 + 1;
+            system_call(__NR_write, (long)from[1], &value, 8L);
+            if (value == 301)
+                break;
+        }
+        leave(31);
+    }
+    int right = 0;
+    for (long i = 1; i <= 100; i++) {
+        long value = i;
+        system_call(__NR_write, (long)to[1], &value, 8L);
+        system_call(__NR_read, (long)from[0], &value, 8L);
+        right += value == i * 3 + 1;
+    }
+    check("a hundred messages there and back", right == 100 && wait_for_child() == 31 << 8);
+
+    /* More than a pipe holds, so that the writer waits. */
+    static char block[40000];
+    if (fork() == 0) {
+        long got = 0, sum = 0;
+        while (got < (long)sizeof block) {
+            long part = system_call(__NR_read, (long)to[0], block, 3000L);
+            for (long i = 0; i < part; i++)
+                sum += (unsigned char)block[i];
+            got += part;
+        }
+        leave(sum % 251);
+    }
+    long sum = 0;
+    for (size_t i = 0; i < sizeof block; i++)
+        sum += (unsigned char)(block[i] = i * 7);
+    check("a writer waits for room", system_call(__NR_write, (long)to[1], block, sizeof block) == sizeof block);
+    check("and everything arrives", wait_for_child() == (sum % 251) << 8);
+
+    volatile long *spins = allocate(4096);
+    for (int i = 0; i < 3; i++)
+        if (fork() == 0) {
+            long start = system_call(CALL_STATISTIC, (long)STATISTIC_TICKS);
+            while (system_call(CALL_STATISTIC, (long)STATISTIC_TICKS) < start + 2)
+                ++*spins;
+            leave(*spins > 10 ? 41 : 42);
+        }
+    int shared = 0;
+    for (int i = 0; i < 3; i++)
+        shared += wait_for_child() == 41 << 8;
+    check("processes that only compute share the CPUs", shared == 3);
+}
+
+/* ---- shared memory ---- */
+
+static void sharing(void)
+{
+    volatile long *writer = (long *)system_call(CALL_SHARE, 5L, 1L);
+    writer[0] = 1234;
+    if (fork() == 0) {
+        volatile long *reader = (long *)system_call(CALL_SHARE, 5L, 0L);
+        leave(reader == writer && reader[0] == 1234 ? 51 : 52);
+    }
+    check("processes share an object", wait_for_child() == 51 << 8);
+    if (fork() == 0) {
+        volatile long *reader = (long *)system_call(CALL_SHARE, 5L, 0L);
+        reader[0] = 1;
+        leave(53);
+    }
+    check("and one that may only read cannot write", wait_for_child() == 11 && writer[0] == 1234);
+    if (fork() == 0) {
+        writer[0] = 4321;
+        leave(54);
+    }
+    check("but one that may write does", wait_for_child() == 54 << 8 && writer[0] == 4321);
+}
+
+int main(int count, char **arguments)
+{
+    argument_count = count + !arguments[0];
+    long frames = system_call(CALL_STATISTIC, (long)STATISTIC_FRAMES_FREE);
+    memory();
+    register_stack();
+    system_calls();
+    signals();
+    floating_point();
+    pipes();
+    sharing();
+    long lost = frames - system_call(CALL_STATISTIC, (long)STATISTIC_FRAMES_FREE);
+    check("ended processes give their memory back", lost < 40);
+    print(wrong ? "%d wrong\n" : "all right\n", wrong);
+    return wrong != 0;
+}
