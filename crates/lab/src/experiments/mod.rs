@@ -2,6 +2,7 @@
 
 mod cefos;
 pub mod gang;
+pub mod itanium;
 pub mod sidecore;
 mod zerowait;
 
@@ -12,6 +13,7 @@ use crate::suggest::{did_you_mean, nearest};
 const AREAS: &[&[&dyn Experiment]] = &[
     cefos::EXPERIMENTS,
     gang::EXPERIMENTS,
+    itanium::EXPERIMENTS,
     sidecore::EXPERIMENTS,
     zerowait::EXPERIMENTS,
 ];
