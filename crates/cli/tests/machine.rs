@@ -302,3 +302,41 @@ fn a_debugger_connects_to_the_port_that_is_announced() {
     stub.write_all(b"+$k#6b").expect("the stub listens");
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
 }
+
+#[test]
+fn a_terminal_gives_keys_one_by_one_and_is_given_back() {
+    use rustix::fs::{Mode, OFlags, open};
+    use rustix::process::{Pid, Signal, kill_process};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{LocalModes, tcgetattr};
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+    grantpt(&controller).expect("ours");
+    unlockpt(&controller).expect("ours");
+    let name = ptsname(&controller, Vec::new()).expect("a name");
+    let terminal = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("ours");
+    let modes = || tcgetattr(&terminal).expect("a terminal").local_modes;
+    let before = modes();
+    assert!(before.contains(LocalModes::ICANON | LocalModes::ECHO));
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut child = command(&["console.toml"], &examples)
+        .stdin(terminal.try_clone().expect("a descriptor"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("sidestep starts");
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("a line");
+    while modes().intersects(LocalModes::ICANON | LocalModes::ECHO) {
+        assert!(child.try_wait().expect("a child").is_none(), "it waits for keys");
+        std::thread::yield_now();
+    }
+    rustix::io::write(&controller, b"q").expect("a key");
+    let mut answer = [0];
+    output
+        .read_exact(&mut answer)
+        .expect("an answer without a line feed");
+    assert_eq!(answer, *b"Q");
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert_eq!(modes(), before);
+}

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use guest::Guest;
+use sidestep_ia64::registers::application::ITC;
+use sidestep_ia64::registers::system::control;
 use sidestep_vmm::End;
-use sidestep_vmm::machine::{HostThreads, VirtualTime};
+use sidestep_vmm::machine::{Activity, HostThreads, VirtualTime};
 
 /// More instructions than any of these machines needs.
 const MANY: u64 = 2_000_000_000;
@@ -179,7 +181,7 @@ fn processors_that_all_wait_for_nothing_are_noticed() {
     for on_threads in [false, true] {
         let mut machine = Guest::new(2, "interrupt 1").machine;
         for cpu in &mut machine.cpus {
-            cpu.activity = sidestep_vmm::machine::Activity::Waiting;
+            cpu.activity = Activity::Waiting;
         }
         let outcome = if on_threads {
             HostThreads::default().run(&mut machine)
@@ -187,5 +189,23 @@ fn processors_that_all_wait_for_nothing_are_noticed() {
             VirtualTime::default().run(&mut machine)
         };
         assert_eq!(outcome.end, End::Deadlock);
+    }
+}
+
+#[test]
+fn time_that_comes_to_its_end_is_no_panic() {
+    let mut machine = Guest::new(1, "compute 1").machine;
+    for _ in 0..5 {
+        let cpu = &mut machine.cpus[0];
+        cpu.activity = Activity::Waiting;
+        let far = cpu
+            .processor
+            .application(ITC)
+            .wrapping_add(cpu.processor.instructions_retired())
+            .wrapping_add(1 << 62);
+        cpu.processor.system.control[usize::from(control::ITM)] = far;
+        // The timer is masked: nothing is pending when it matches.
+        cpu.processor.system.control[usize::from(control::ITV)] = 1 << 16;
+        assert_eq!(VirtualTime::default().run(&mut machine).end, End::Deadlock);
     }
 }

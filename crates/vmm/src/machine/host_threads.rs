@@ -124,7 +124,7 @@ impl Run<'_> {
                 continue;
             }
             let before = cpu.processor.instructions_retired();
-            let until = cpu.time + self.options.slice;
+            let until = cpu.time.saturating_add(self.options.slice);
             let end = run_until(self.platform, self.handlers, (index, cpu, driver), until);
             self.account(cpu.processor.instructions_retired() - before, end);
         }

@@ -50,7 +50,7 @@ pub(super) fn run_until<D: Driver>(
 /// Lets time pass without instructions.
 pub(super) fn pass(cpu: &mut Cpu, ticks: u64) {
     cpu.processor.advance_clock(ticks);
-    cpu.time += ticks;
+    cpu.time = cpu.time.saturating_add(ticks);
 }
 
 /// Executes at most `limit` instructions, up to what needs the machine.
@@ -73,7 +73,7 @@ fn execute<D: Driver>(
     let driven = driver.run(&mut cpu.processor, limit);
     let retired = cpu.processor.instructions_retired() - before;
     platform.purges.leave(index);
-    cpu.time += retired;
+    cpu.time = cpu.time.saturating_add(retired);
     let identifier = cpu.processor.system.control[usize::from(control::LID)];
     platform
         .interrupts

@@ -110,8 +110,10 @@ impl VirtualTime {
         end
     }
 
-    /// When the round that begins now ends; `None` if nothing will ever happen.
+    /// When the round that begins now ends; `None` if nothing will ever happen, also because time has come to its end
+    /// (guests can set timers for centuries).
     fn round_end(&self, machine: &Machine, now: u64) -> Option<u64> {
+        let next = now.checked_add(1)?;
         let work = machine.platform.timeline.next();
         let is_awake = machine
             .cpus
@@ -126,7 +128,7 @@ impl VirtualTime {
             });
         if is_awake {
             let end = now.saturating_add(self.quantum.max(1));
-            return Some(work.map_or(end, |work| end.min(work.max(now + 1))));
+            return Some(work.map_or(end, |work| end.min(work.max(next))));
         }
         let timers = machine
             .cpus
@@ -136,7 +138,7 @@ impl VirtualTime {
                 let ticks = cpu.processor.ticks_to_timer()?;
                 Some(cpu.time.saturating_add(ticks))
             });
-        timers.chain(work).min().map(|time| time.max(now + 1))
+        timers.chain(work).min().map(|time| time.max(next))
     }
 }
 
