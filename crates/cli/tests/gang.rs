@@ -437,13 +437,21 @@ fn a_recording_of_a_watch_serves_the_runner_and_the_laboratory() {
     ]);
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let setting = format!("matrix={path}");
-    let compared = Command::new(program)
-        .args(["compare", "gang.groups", "--no-cache", "--set", &setting])
-        .output()
-        .expect("the command starts");
-    assert!(
-        compared.status.success(),
-        "{}",
-        String::from_utf8_lossy(&compared.stderr)
-    );
+    let quickly = ["--quick", "--repeat", "1", "--set", "workloads=bulk"];
+    for arguments in [
+        &["gang.groups", "--set", &setting][..],
+        &["gang.groups", "--matrix", path],
+        &[&["gang.policies", "--matrix", path][..], &quickly].concat(),
+    ] {
+        let compared = Command::new(program)
+            .args(["compare", "--no-cache"])
+            .args(arguments)
+            .output()
+            .expect("the command starts");
+        assert!(
+            compared.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&compared.stderr)
+        );
+    }
 }

@@ -42,6 +42,9 @@ pub struct Compare {
     /// Change an input of the experiments that have it; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
+    /// A recording of `sidestep gang watch --save`, for experiments on sharing: short for --set matrix=FILE
+    #[arg(long, value_name = "FILE")]
+    matrix: Option<String>,
     /// A smaller sweep with fewer repetitions
     #[arg(long)]
     quick: bool,
@@ -98,8 +101,10 @@ impl Compare {
             true => experiments::all(),
             false => experiments::find(&self.names)?,
         };
+        let mut settings = self.settings.clone();
+        settings.extend(self.matrix.iter().map(|path| format!("matrix={path}")));
         let request = Request {
-            settings: self.settings.clone(),
+            settings,
             quick: self.quick,
             seed: self.seed,
             repetitions: self.repeat,

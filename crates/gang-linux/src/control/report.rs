@@ -103,6 +103,8 @@ pub struct Report {
     pub sets: Vec<(f64, CoscheduledSets)>,
     /// What progress was measured by.
     pub progress: &'static str,
+    /// The epochs one after another: whether the baseline ruled, and for how many seconds.
+    pub epochs: Vec<(bool, f64)>,
 }
 
 /// Changes of sets that a report keeps.
@@ -232,6 +234,11 @@ impl Accounts {
                 "time on a core"
             },
             programs: reports,
+            epochs: self
+                .epochs
+                .iter()
+                .map(|epoch| (epoch.is_baseline, epoch.seconds))
+                .collect(),
         }
     }
 

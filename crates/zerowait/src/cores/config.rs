@@ -33,6 +33,11 @@ impl IdlePolicy {
         pause: Duration::MAX,
         sleep: false,
     };
+
+    /// Whether a core without work goes to sleep without looking again.
+    pub(super) fn sleeps_at_once(&self) -> bool {
+        self.sleep && self.spin.is_zero() && self.pause.is_zero()
+    }
 }
 
 /// Which of the kernel's interfaces device operations go through.

@@ -14,7 +14,7 @@ use super::shared::{STOPPING, Shared, Slot};
 use super::timers::Timers;
 use crate::context::{Clockwork, Context, World};
 use crate::continuation::{ANYWHERE, Continuation};
-use crate::device::{BufferPool, Operation, Reactor};
+use crate::device::{BufferPool, Operation, Reactor, Submit};
 use crate::program::Program;
 use crate::pushback::Reason;
 use crate::queue::Local;
@@ -207,7 +207,7 @@ impl Surroundings {
     fn look_around(&self, context: &mut Context<'_>, pace: &mut Pace) -> bool {
         let mut found = self.run_inbox(context, pace, &self.slot().inbox);
         found |= self.expire_timers(context);
-        found |= self.take_completions(context);
+        found |= self.take_completions(context, found);
         if self.shared.departed.bits() != 0
             && let Some(inbox) = self.shared.departed_inbox()
         {
@@ -314,13 +314,19 @@ impl Surroundings {
         found
     }
 
-    fn take_completions(&self, context: &mut Context<'_>) -> bool {
+    fn take_completions(&self, context: &mut Context<'_>, has_found: bool) -> bool {
         let mut reactor = self.reactor.borrow_mut();
         let Some(reactor) = reactor.as_mut() else {
             return false;
         };
         let room = context.local.room_for_events().min(COMPLETIONS_MOST);
-        reactor.poll(room, &mut |continuation| context.local.push(continuation)) > 0
+        let sleeps_next = !has_found && context.local.len() == 0 && self.shared.config.idle.sleeps_at_once();
+        let submit = if sleeps_next {
+            Submit::WithWait
+        } else {
+            Submit::Now
+        };
+        reactor.poll(room, submit, &mut |continuation| context.local.push(continuation)) > 0
     }
 
     /// Takes over what a core that left could not finish.

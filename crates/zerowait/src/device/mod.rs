@@ -14,7 +14,7 @@ mod wake;
 
 pub(crate) use buffer::BufferPool;
 pub use buffer::{Buffer, BufferGuard};
-pub(crate) use reactor::{Interface, Reactor};
+pub(crate) use reactor::{Interface, Reactor, Submit};
 pub(crate) use wake::WakeEvent;
 
 use std::io;

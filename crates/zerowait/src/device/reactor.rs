@@ -20,6 +20,15 @@ pub(crate) enum Interface {
     Readiness,
 }
 
+/// When a poll passes to the kernel what has been submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Submit {
+    /// At once.
+    Now,
+    /// It may be left to the wait that follows, which saves a system call.
+    WithWait,
+}
+
 /// One core's devices. It stays on the host thread that opened it.
 pub(crate) enum Reactor {
     Uring(Box<Uring>),
@@ -56,9 +65,9 @@ impl Reactor {
     }
 
     /// Passes submissions to the kernel and takes up to `most` completions; how many. Does not block.
-    pub(crate) fn poll(&mut self, most: usize, done: &mut dyn FnMut(Continuation)) -> usize {
+    pub(crate) fn poll(&mut self, most: usize, submit: Submit, done: &mut dyn FnMut(Continuation)) -> usize {
         match self {
-            Self::Uring(uring) => uring.poll(most, done),
+            Self::Uring(uring) => uring.poll(most, submit, done),
             Self::Readiness(readiness) => readiness.poll(most, done),
         }
     }

@@ -1,7 +1,7 @@
 //! Devices through io_uring.
 //!
 //! Submissions collect in the ring and are passed to the kernel once per look around, so a burst of threads
-//! costs one system call. The ring is asked not to interrupt the core: completions are posted when the core
+//! costs one system call; of a core that goes to sleep next, the wait passes them on too. The ring is asked not to interrupt the core: completions are posted when the core
 //! enters the kernel anyway, or says that it has time (cooperative task running, from Linux 5.19; without it
 //! completions come by interrupt and all else is the same).
 
@@ -13,6 +13,7 @@ use std::time::Duration;
 use io_uring::{IoUring, opcode, squeue, types};
 
 use super::flights::Flights;
+use super::reactor::Submit;
 use super::wake::WakeEvent;
 use super::{BufferPool, Operation};
 use crate::continuation::Continuation;
@@ -152,8 +153,9 @@ impl Uring {
         }
     }
 
-    pub(super) fn poll(&mut self, most: usize, done: &mut dyn FnMut(Continuation)) -> usize {
-        if self.unsubmitted > 0 || self.needs_kernel() {
+    pub(super) fn poll(&mut self, most: usize, submit: Submit, done: &mut dyn FnMut(Continuation)) -> usize {
+        let pass_on = self.unsubmitted > 0 && submit == Submit::Now;
+        if pass_on || self.needs_kernel() {
             self.enter(0);
         }
         let mut taken = 0;
@@ -162,6 +164,10 @@ impl Uring {
                 break;
             };
             taken += usize::from(self.complete(entry.user_data(), entry.result(), done));
+        }
+        // What a completion started anew: nobody may come by for as long as the core does not sleep.
+        if self.unsubmitted > 0 && submit == Submit::Now {
+            self.enter(0);
         }
         taken
     }
@@ -219,7 +225,7 @@ impl Uring {
     }
 
     pub(super) fn has_completion(&mut self) -> bool {
-        self.unsubmitted > 0 || !self.ring.completion().is_empty() || self.needs_kernel()
+        !self.ring.completion().is_empty() || self.needs_kernel()
     }
 
     pub(super) fn wait(&mut self, at_most: Option<Duration>) {

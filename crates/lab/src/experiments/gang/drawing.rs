@@ -58,6 +58,25 @@ fn node(tree: &DependencyTree, at: NodeId, sets: &CoscheduledSets) -> Node {
     }
 }
 
+/// The joins of a tree in the order of its steps. A step has no length of its own: steps are a microsecond apart.
+pub fn steps(tree: &DependencyTree) -> Timeline {
+    let mut timeline = Timeline::default();
+    for step in 1..=tree.steps() {
+        let track = timeline.track(format!("step {step}"));
+        let joined = |&at: &NodeId| tree.join(at).is_some_and(|join| join.step == step);
+        for at in tree.subtrees_after(step).into_iter().filter(joined) {
+            let tasks: Vec<String> = tree.tasks_of(at).iter().map(ToString::to_string).collect();
+            let name = format!(
+                "{} at {}",
+                tasks.join(" "),
+                number(tree.dependency(at)).to_decimal(3)
+            );
+            timeline.instant(track, name, 1000 * step as u64);
+        }
+    }
+    timeline
+}
+
 /// Where the time of all cores went.
 pub fn core_time(title: &str, outcome: &Outcome) -> Drawing {
     let part = |name: String, time: &CoreTime| {

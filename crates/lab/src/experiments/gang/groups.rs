@@ -83,7 +83,12 @@ impl Experiment for Groups {
         Ok(points)
     }
 
-    fn run_point(&self, inputs: &Inputs, point: &Point, _: &Context) -> Result<Measurement, PointError> {
+    fn run_point(
+        &self,
+        inputs: &Inputs,
+        point: &Point,
+        context: &Context,
+    ) -> Result<Measurement, PointError> {
         let (matrix, title) = matrix(inputs)?;
         let selection = match point.value("t").text() {
             WITHOUT => Selection::Modularity,
@@ -107,6 +112,9 @@ impl Experiment for Groups {
             .count("modularity", modularity(&sets))
             .count("steps", tree.steps());
         let mut measurement = Measurement::new(baseline, sidestep).draw(drawing::matrix(&title, &matrix));
+        if context.trace {
+            measurement.sidestep = measurement.sidestep.traced(drawing::steps(&tree));
+        }
         // A step of a large tree is no picture any more.
         let steps = if tree.steps() <= 4 {
             1..=tree.steps()

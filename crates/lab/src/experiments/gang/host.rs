@@ -16,6 +16,7 @@ use crate::input::{Input, Inputs};
 use crate::measurement::{Measurement, Side};
 use crate::number::Number;
 use crate::paper::{Finding, Quantity, Stated, Verdict};
+use crate::timeline::Timeline;
 
 /// Coscheduling on this host.
 pub struct Host;
@@ -132,7 +133,7 @@ impl Experiment for Host {
         if context.cancelled() {
             return Err(PointError::Cancelled);
         }
-        measurement(&report)
+        measurement(&report, context)
     }
 
     fn stated(&self, _inputs: &Inputs, point: &Point) -> Vec<Stated> {
@@ -283,7 +284,7 @@ pub(super) fn own_command() -> Result<PathBuf, PointError> {
     Ok(own)
 }
 
-fn measurement(report: &Report) -> Result<Measurement, PointError> {
+fn measurement(report: &Report, context: &Context) -> Result<Measurement, PointError> {
     let Some(gain) = report.gain else {
         let reason = "fewer than two pairs of epochs had progress of every program".to_owned();
         return Err(PointError::Failed(reason));
@@ -310,7 +311,27 @@ fn measurement(report: &Report) -> Result<Measurement, PointError> {
         .counter("cores idle", thousandths(report.idle * 100.0), "%")
         .counter("controller", thousandths(report.overhead * 100.0), "% of a core")
         .counter("change of slots", thousandths(report.switch_us), "us");
-    Ok(Measurement::new(side(baseline), sidestep))
+    let (mut side_of_baseline, mut sidestep) = (side(baseline), sidestep);
+    if context.trace {
+        side_of_baseline = side_of_baseline.traced(epochs(report, true));
+        sidestep = sidestep.traced(epochs(report, false));
+    }
+    Ok(Measurement::new(side_of_baseline, sidestep))
+}
+
+/// When the epochs of one side ran.
+fn epochs(report: &Report, of_baseline: bool) -> Timeline {
+    let mut timeline = Timeline::default();
+    let track = timeline.track(if of_baseline { "baseline" } else { "policy" });
+    let mut start_ns = 0;
+    for (number, &(is_baseline, seconds)) in report.epochs.iter().enumerate() {
+        let duration_ns = (seconds * 1e9) as u64;
+        if is_baseline == of_baseline {
+            timeline.span(track, format!("epoch {number}"), start_ns, duration_ns);
+        }
+        start_ns += duration_ns;
+    }
+    timeline
 }
 
 /// An error and its causes on one line.

@@ -31,7 +31,8 @@ pub struct Kind {
 
 /// The workloads.
 pub const KINDS: &[Kind] = &[
-    // As EP: no waiting, hardly any sharing (the sums at its end).
+    // As EP: no waiting, hardly any sharing. In the OpenMP version (NPB 3, EP) all threads read the same few numbers for
+    // each batch, `an` and `k_offset`, and add up once at the end.
     Kind {
         name: "independent",
         phases: &[Phase::Compute {
@@ -147,14 +148,14 @@ pub fn inputs() -> Vec<Input> {
             .lasting(MS, 100_000 * MS)
             .about("how often sets are found anew")
             .source("Partial Coscheduling 4: every five seconds"),
-        Input::duration("housekeeping-period", 10 * MS)
+        Input::duration("housekeeping-period", 1000 * MS)
             .lasting(MS, 100_000 * MS)
             .about("how often the guest's kernel works on each vCPU, also on idle ones")
-            .source("chosen"),
+            .source("Linux, sysctl vm.stat_interval: once a second on each CPU, the shortest period of the kernel's own"),
         Input::duration("housekeeping-work", 100_000)
             .lasting(0, 100 * MS)
             .about("how long it then works")
-            .source("chosen: a hundredth of a core for timers, kernel threads and daemons"),
+            .source("chosen"),
         Input::integer("kernel-regions", 4)
             .between(0, 1000)
             .about("regions of the guest's kernel that its vCPUs share")

@@ -8,11 +8,15 @@ use sidestep_gang_linux::process::{self, ThreadName};
 use sidestep_gang_linux::watch::{WatchSettings, Watcher};
 use sidestep_gang_linux::workload::{PROGRESS_VARIABLE, Progress};
 
+use super::PAPER;
 use super::host::{own_command, with_causes};
+use crate::comparison::Row;
 use crate::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use crate::input::{Input, Inputs};
+use crate::input::{Input, Inputs, Value};
 use crate::measurement::{Measurement, Side};
 use crate::number::Number;
+use crate::paper::{Finding, Quantity, Verdict};
+use crate::timeline::Rounds;
 
 /// What watching costs.
 pub struct Watch;
@@ -33,7 +37,7 @@ impl Experiment for Watch {
                 better: Better::Lower,
             },
             nature: Nature::Measured,
-            takes: (Duration::from_secs(20), Duration::from_secs(90)),
+            takes: (Duration::from_secs(20), Duration::from_secs(390)),
             reading: "Time on a core includes the faults, which happen in the program's own time. A ratio of 0.97 is a cost \
                       of three percent. The watcher's own time is a counter of its own.",
         }
@@ -45,6 +49,14 @@ impl Experiment for Watch {
                 .quick("mg")
                 .about("what is watched")
                 .source("Partial Coscheduling, Table 1")
+                .axis(),
+            Input::durations("settling", &[0, 60_000_000_000])
+                .lasting(0, 3_600_000_000_000)
+                .quick("0ns")
+                .about(
+                    "how long it is watched before it is measured, while nothing changes in what it shares",
+                )
+                .source("chosen: none, and as long as the kernel takes to scan at its slowest")
                 .axis(),
             Input::duration("epoch", 2_000_000_000)
                 .lasting(200_000_000, 60_000_000_000)
@@ -58,11 +70,47 @@ impl Experiment for Watch {
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {
-        Ok(inputs
-            .texts("programs")
-            .into_iter()
-            .map(|program| Point::new().at("program", program))
-            .collect())
+        let mut points = Vec::new();
+        for program in inputs.texts("programs") {
+            for ns in inputs.durations_ns("settling") {
+                points.push(
+                    Point::new()
+                        .at("program", program)
+                        .at("settling", Value::Duration { ns }),
+                );
+            }
+        }
+        Ok(points)
+    }
+
+    fn findings(&self, _: &Inputs, rows: &[Row]) -> Vec<Finding> {
+        let worst = |settled: bool| {
+            let ratios = rows
+                .iter()
+                .filter(|row| (row.point.value("settling").duration_ns() > 0) == settled)
+                .filter_map(|row| Some((row.quantity(Quantity::Ratio)?, row)));
+            ratios.min_by_key(|(ratio, _)| *ratio)
+        };
+        let bounds = [
+            ("from its start on", false, "0.97"),
+            ("when nothing changes", true, "0.99"),
+        ];
+        let finding = |(when, settled, least): (&str, bool, &str)| {
+            let (ratio, row) = worst(settled)?;
+            let cost = Number::from(100) * (Number::ONE - ratio);
+            Some(Finding {
+                about: format!("the cost of being watched {when}, of the dearest program"),
+                stated: "a low overhead".to_owned(),
+                source: format!("{PAPER}, section 2.2"),
+                ours: format!("{} % ({})", cost.to_decimal(2), row.point.value("program")),
+                verdict: match ratio >= Number::decimal(least) {
+                    true => Verdict::Holds,
+                    false => Verdict::Differs,
+                },
+                because: format!("a ratio of {least} or more counts as low"),
+            })
+        };
+        bounds.into_iter().filter_map(finding).collect()
     }
 
     fn run_point(
@@ -75,13 +123,7 @@ impl Experiment for Watch {
             |error: sidestep_gang_linux::HostError| PointError::Unavailable(with_causes(&error));
         let (mut journal, _) = Journal::open(Path::new(journal::FOLDER)).map_err(unavailable)?;
         let progress = journal.path().with_extension("watch.progress");
-        let result = paired(
-            inputs,
-            point.value("program").text(),
-            &mut journal,
-            &progress,
-            context,
-        );
+        let result = paired(inputs, point, &mut journal, &progress, context);
         // A count that was never written is as good as removed.
         let _ = std::fs::remove_file(&progress);
         journal.close().map_err(unavailable)?;
@@ -98,7 +140,7 @@ struct Sum {
 
 fn paired(
     inputs: &Inputs,
-    program: &str,
+    point: &Point,
     journal: &mut Journal,
     progress: &Path,
     context: &Context<'_>,
@@ -107,7 +149,7 @@ fn paired(
     let words = [
         "gang",
         "workload",
-        program,
+        point.value("program").text(),
         "--threads",
         "2",
         "--seconds",
@@ -123,18 +165,28 @@ fn paired(
     let measured = (|| {
         journal.note(&Change::Started { process }).map_err(unavailable)?;
         let epoch = Duration::from_nanos(inputs.duration_ns("epoch"));
+        let settling = Duration::from_nanos(point.value("settling").duration_ns());
+        let [mut first, mut second] = Rounds::of_both_sides(context);
         let (mut plain, mut watched, mut faults) = (Sum::default(), Sum::default(), 0);
-        for _ in 0..inputs.count("pairs") {
+        let mut watch = |length: Duration, sum: &mut Sum| {
             let watcher =
                 Watcher::start(journal, &[process], WatchSettings::default()).map_err(unavailable)?;
-            faults += run_epoch(epoch, Some(watcher), process, progress, &mut watched, context)?;
-            run_epoch(epoch, None, process, progress, &mut plain, context)?;
+            run_epoch(length, Some(watcher), process, progress, sum, context)
+        };
+        if !settling.is_zero() {
+            second.note("settling", || watch(settling, &mut Sum::default()))?;
+        }
+        for _ in 0..inputs.count("pairs") {
+            faults += second.note("watched", || watch(epoch, &mut watched))?;
+            first.note("not watched", || {
+                run_epoch(epoch, None, process, progress, &mut plain, context)
+            })?;
         }
         let step_ns = |sum: &Sum| Number::from(sum.ran_ns).over(Number::from(sum.steps));
         match (step_ns(&plain), step_ns(&watched)) {
             (Some(plain), Some(watched)) => Ok(Measurement::new(
-                Side::new(plain),
-                Side::new(watched).count("faults", faults),
+                first.explain(Side::new(plain)),
+                second.explain(Side::new(watched).count("faults", faults)),
             )),
             _ => Err(PointError::Failed(
                 "the kernel finished no step; is the host too busy?".to_owned(),

@@ -93,8 +93,8 @@ impl Experiment for Gates {
         let callers = point.value("callers").count();
         let cores = point.value("cores").count();
         let work = inputs.count("work");
-        // Few callers make a short round: several in a row, so that the clock's own cost does not show.
-        let calls = (2000 / callers).max(1);
+        // Few callers make a short round: so many in a row that what starting and ending them costs does not show.
+        let calls = (20_000 / callers).max(1);
         let mut eager = Machine::start(Policy::LockOrRetry, callers, cores, work)?;
         let mut queued = Machine::start(
             Policy::Queue {
@@ -104,13 +104,16 @@ impl Experiment for Gates {
             cores,
             work,
         )?;
-        let (baseline, sidestep) = in_turns(
+        let [(baseline, first), (sidestep, second)] = in_turns(
             inputs.count("rounds"),
             context,
             &mut || Ok(eager.round(calls)),
             &mut || Ok(queued.round(calls)),
         )?;
-        Ok(Measurement::new(eager.finish(baseline), queued.finish(sidestep)))
+        Ok(Measurement::new(
+            first.explain(eager.finish(baseline)),
+            second.explain(queued.finish(sidestep)),
+        ))
     }
 
     fn findings(&self, _: &Inputs, rows: &[Row]) -> Vec<Finding> {
@@ -197,35 +200,40 @@ impl Machine {
         let failed = |error: &dyn std::error::Error| PointError::Failed(error.to_string());
         let mut graph = Graph::new();
         let release = graph.declare::<u64>("release", Mode::User);
-        let caller = graph.declare::<u64>("caller", Mode::User);
-        let gate = graph.declare_gate::<u64>("gate", Mode::KernelInterface, policy, OnPanic::Poison);
+        let caller = graph.declare::<(u64, u64)>("caller", Mode::User);
+        let gate = graph.declare_gate::<(u64, u64)>("gate", Mode::KernelInterface, policy, OnPanic::Poison);
         let to_caller = graph.edge(release, caller).map_err(|error| failed(&error))?;
         let again = graph.edge(caller, caller).map_err(|error| failed(&error))?;
         let enter = graph.entry(caller, gate).map_err(|error| failed(&error))?;
+        let next = graph.edge(gate, release).map_err(|error| failed(&error))?;
         let start = graph.port(release);
-        graph.define(release, move |cx, callers| {
+        graph.define(release, move |cx, rounds| {
             for caller in 0..callers {
-                cx.continue_to(to_caller, caller);
+                cx.continue_to(to_caller, (caller, rounds));
             }
         });
-        graph.define(caller, move |cx, caller| {
-            if let Err(refused) = cx.enter(enter, caller) {
+        graph.define(caller, move |cx, call| {
+            if let Err(refused) = cx.enter(enter, call) {
                 cx.retry(again, refused.value);
             }
         });
         let (finished, done) = mpsc::channel();
         let result = Arc::new(AtomicU64::new(0));
         let (shown, mut hash, mut served) = (Arc::clone(&result), 0u64, 0);
-        graph.define_gate(gate, move |_, caller| {
+        graph.define_gate(gate, move |cx, (caller, rounds)| {
             for step in 0..work {
                 hash = (hash ^ caller ^ step).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             }
             served += 1;
             if served == callers {
                 served = 0;
-                shown.store(hash, Ordering::Relaxed);
-                // The receiver is there until the machine is finished.
-                let _ = finished.send(());
+                if rounds > 1 {
+                    cx.continue_to(next, rounds - 1);
+                } else {
+                    shown.store(hash, Ordering::Relaxed);
+                    // The receiver is there until the machine is finished.
+                    let _ = finished.send(());
+                }
             }
         });
         let config = Config {
@@ -252,14 +260,10 @@ impl Machine {
     fn round(&mut self, times: u64) -> Sample {
         self.calls += times * self.callers;
         Sample::of(times * self.callers, || {
-            for _ in 0..times {
-                self.cores
-                    .send(self.start, self.callers)
-                    .expect("the cores are idle");
-                self.done
-                    .recv()
-                    .expect("the gate's thread lives as long as the cores");
-            }
+            self.cores.send(self.start, times).expect("the cores are idle");
+            self.done
+                .recv()
+                .expect("the gate's thread lives as long as the cores");
         })
     }
 

@@ -6,6 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::experiment::{Context, PointError};
 use crate::number::Number;
+use crate::timeline::Rounds;
 
 /// What some work took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,25 +48,31 @@ pub fn processor_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Runs both sides in turns, once to warm up and then `rounds` times; each side's median by processor time.
-pub fn in_turns(
+/// Runs both sides in turns, once to warm up and then `rounds` times; each side's median by processor time, and when
+/// its rounds ran.
+pub fn in_turns<'a>(
     rounds: u64,
     context: &Context,
-    baseline: &mut dyn FnMut() -> Result<Sample, PointError>,
-    sidestep: &mut dyn FnMut() -> Result<Sample, PointError>,
-) -> Result<(Sample, Sample), PointError> {
-    let mut samples = (Vec::new(), Vec::new());
+    baseline: &'a mut dyn FnMut() -> Result<Sample, PointError>,
+    sidestep: &'a mut dyn FnMut() -> Result<Sample, PointError>,
+) -> Result<[(Sample, Rounds); 2], PointError> {
+    let mut sides: [&'a mut dyn FnMut() -> Result<Sample, PointError>; 2] = [baseline, sidestep];
+    let mut records = Rounds::of_both_sides(context);
+    let mut samples = [Vec::new(), Vec::new()];
     for round in 0..=rounds {
-        if context.cancelled() {
-            return Err(PointError::Cancelled);
-        }
-        let pair = (baseline()?, sidestep()?);
-        if round > 0 {
-            samples.0.push(pair.0);
-            samples.1.push(pair.1);
+        for ((side, record), samples) in sides.iter_mut().zip(&mut records).zip(&mut samples) {
+            if context.cancelled() {
+                return Err(PointError::Cancelled);
+            }
+            match round {
+                0 => drop(record.note("warm-up", side)?),
+                _ => samples.push(record.note(format!("round {round}"), side)?),
+            }
         }
     }
-    Ok((middle(samples.0), middle(samples.1)))
+    let [baseline, sidestep] = samples.map(middle);
+    let [first, second] = records;
+    Ok([(baseline, first), (sidestep, second)])
 }
 
 fn middle(mut samples: Vec<Sample>) -> Sample {
@@ -93,7 +100,8 @@ mod tests {
                 })
             }
         };
-        let (baseline, sidestep) = in_turns(3, &context, &mut side(0), &mut side(100)).unwrap();
+        let [(baseline, _), (sidestep, _)] = in_turns(3, &context, &mut side(0), &mut side(100))
+            .unwrap_or_else(|_| panic!("neither side fails"));
         assert_eq!((baseline.processor_ns, sidestep.processor_ns), (30, 130));
     }
 }

@@ -13,11 +13,14 @@ use std::time::Duration;
 use client::{Load, Outcome};
 use service::{Kind, Service, Start};
 
+use crate::comparison::Row;
 use crate::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
 use crate::figure::{Axis, Figure, Measure};
 use crate::input::{Input, Inputs};
 use crate::measurement::{Measurement, Side};
 use crate::number::Number;
+use crate::paper::{Finding, Verdict};
+use crate::timeline::Rounds;
 
 /// Requests a second of a service whose devices are continuations.
 pub struct Io;
@@ -69,12 +72,12 @@ impl Experiment for Io {
                 .about("how many connections the client has open")
                 .source("chosen: one, to as many as a service has")
                 .axis(),
-            Input::integers("offered", &[0, 10_000, 400_000])
+            Input::integers("offered", &[0, 10_000, 100_000, 200_000, 400_000, 800_000])
                 .between(0, 10_000_000)
                 .quick("0")
                 .unit("requests/s")
                 .about("requests the client offers each second; 0 is as many as are answered")
-                .source("chosen: saturation, below it, and far past it")
+                .source("chosen: saturation, below it, about it, and far past it")
                 .axis(),
             Input::duration("time", 300_000_000)
                 .lasting(10_000_000, 60_000_000_000)
@@ -117,20 +120,43 @@ impl Experiment for Io {
             offered: point.value("offered").count(),
             time: Duration::from_nanos(inputs.duration_ns("time")),
         };
-        let rival = rival(point.value("rival").text())?;
-        let mut outcomes = (Vec::new(), Vec::new());
-        for _ in 0..inputs.count("rounds") {
-            for (start, outcomes) in [
-                (rival, &mut outcomes.0),
-                (zerowait::start as Start, &mut outcomes.1),
-            ] {
+        let starts: [Start; 2] = [rival(point.value("rival").text())?, zerowait::start];
+        let mut records = Rounds::of_both_sides(context);
+        let mut outcomes = [Vec::new(), Vec::new()];
+        for round in 1..=inputs.count("rounds") {
+            for ((start, record), outcomes) in starts.iter().zip(&mut records).zip(&mut outcomes) {
                 if context.cancelled() {
                     return Err(PointError::Cancelled);
                 }
-                outcomes.push(client::measure(start, &service, &load)?);
+                let measure = || client::measure(*start, &service, &load);
+                outcomes.push(record.note(format!("round {round}"), measure)?);
             }
         }
-        Ok(Measurement::new(side(outcomes.0), side(outcomes.1)))
+        let ([baseline, sidestep], [first, second]) = (outcomes.map(side), records);
+        Ok(Measurement::new(
+            first.explain(baseline),
+            second.explain(sidestep),
+        ))
+    }
+
+    fn findings(&self, _: &Inputs, rows: &[Row]) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for saturated in rows.iter().filter(|row| row.point.value("offered").count() == 0) {
+            let same_service = |row: &&Row| {
+                ["rival", "service", "connections"]
+                    .iter()
+                    .all(|key| row.point.value(key) == saturated.point.value(key))
+            };
+            let Some(flooded) = rows
+                .iter()
+                .filter(same_service)
+                .max_by_key(|row| row.point.value("offered").count())
+            else {
+                continue;
+            };
+            findings.extend(kept(saturated, flooded));
+        }
+        findings
     }
 
     fn figures(&self) -> Vec<Figure> {
@@ -146,6 +172,14 @@ impl Experiment for Io {
             )
             .split_by(split),
             Figure::lines(
+                "Completed over offered load",
+                Axis::new("offered", "requests offered", "requests/s").logarithmic(),
+                Measure::Value,
+                "requests answered",
+                "requests/s",
+            )
+            .split_by(&["rival", "service", "connections"]),
+            Figure::lines(
                 "Latency of 99 %",
                 connections(),
                 Measure::Counter(TAIL),
@@ -156,6 +190,41 @@ impl Experiment for Io {
             .logarithmic(),
         ]
     }
+}
+
+/// What both sides still answer under a load past saturation, of what they answer at saturation. `None` where so many
+/// requests are not too many, or fewer than a hundred connections bound what can wait at the service.
+fn kept(saturated: &Row, flooded: &Row) -> Option<Finding> {
+    let (most, under_load) = (saturated.measurement()?, flooded.measurement()?);
+    let share = |most: &Side, under_load: &Side| {
+        let (most, under_load) = (most.value?, under_load.value?);
+        let is_flooded = Number::from(flooded.point.value("offered").count()) > Number::from(2) * most;
+        is_flooded.then(|| under_load.over(most)).flatten()
+    };
+    let ours = share(&most.sidestep, &under_load.sidestep)?;
+    let rivals = share(&most.baseline, &under_load.baseline)?;
+    if saturated.point.value("connections").count() < 100 {
+        return None;
+    }
+    let percent = |share: Number| (Number::from(100) * share).to_significant(3);
+    Some(Finding {
+        about: format!("answered at {} of what is answered at saturation", flooded.point),
+        stated: "an event that is a continuation causes no receive livelock".to_owned(),
+        source: "CEFOS 4, figure 6".to_owned(),
+        ours: format!(
+            "{} %, {} {} %",
+            percent(ours),
+            saturated.point.value("rival").text(),
+            percent(rivals)
+        ),
+        verdict: if ours >= Number::decimal("0.8") {
+            Verdict::Holds
+        } else {
+            Verdict::Differs
+        },
+        because: "what is not taken up waits in the sockets; nothing is interrupted to be told of it"
+            .to_owned(),
+    })
 }
 
 /// The outcome in the middle by requests a second.

@@ -137,7 +137,7 @@ impl Experiment for Tasks {
         let mut ours = zerowait::Zerowait::start(shape, cores, width)?;
         // A rival that takes ten times as long need not do so for as many operations.
         let few = operations / 8;
-        let (baseline, sidestep) = in_turns(
+        let [(baseline, first), (sidestep, second)] = in_turns(
             inputs.count("rounds"),
             context,
             &mut || rival.run(few.max(1)),
@@ -152,7 +152,10 @@ impl Experiment for Tasks {
                 )
                 .counter("time of day an operation", sample.wall_per_operation(), "ns")
         };
-        Ok(Measurement::new(side(baseline), ours.explain(side(sidestep))))
+        Ok(Measurement::new(
+            first.explain(side(baseline)),
+            second.explain(ours.explain(side(sidestep))),
+        ))
     }
 
     fn figures(&self) -> Vec<Figure> {
