@@ -34,6 +34,13 @@ pub enum Pairing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId(usize);
 
+impl NodeId {
+    /// The node of a number: first the tasks, then the joins, each in their order.
+    pub const fn new(number: usize) -> Self {
+        Self(number)
+    }
+}
+
 /// The dependency of two subtrees: equation (1), unreduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dependency {
@@ -366,5 +373,7 @@ fn join_singly(matrix: &SharingMatrix) -> Vec<Join> {
     joins
 }
 
+#[cfg(test)]
+mod naive;
 #[cfg(test)]
 mod tests;

@@ -114,56 +114,6 @@ fn no_task_and_one_task_are_trees_too() {
     }
 }
 
-/// The tree as the paper's text reads, each dependency computed from the matrix whenever it is needed.
-fn naive(matrix: &SharingMatrix, pairing: Pairing) -> Vec<Join> {
-    let mut joins: Vec<Join> = Vec::new();
-    let mut subtrees: Vec<(NodeId, Vec<usize>)> = (0..matrix.tasks())
-        .map(|task| (NodeId(task), vec![task]))
-        .collect();
-    let mut step = 0;
-    while subtrees.len() > 1 {
-        step += 1;
-        let mut waiting = std::mem::take(&mut subtrees);
-        while waiting.len() > 1 {
-            let mut best: Option<(Dependency, usize, usize)> = None;
-            for left in 0..waiting.len() {
-                for right in left + 1..waiting.len() {
-                    let mut events = 0;
-                    for &x in &waiting[left].1 {
-                        for &y in &waiting[right].1 {
-                            events += u128::from(matrix.events(TaskId::new(x), TaskId::new(y)));
-                        }
-                    }
-                    let pairs = (waiting[left].1.len() * waiting[right].1.len()) as u64;
-                    let dependency = Dependency { events, pairs };
-                    if best.is_none_or(|(highest, ..)| dependency.ratio() > highest.ratio()) {
-                        best = Some((dependency, left, right));
-                    }
-                }
-            }
-            let (dependency, left, right) = best.expect("two subtrees are a pair");
-            let (right_node, right_tasks) = waiting.remove(right);
-            let (left_node, mut tasks) = waiting.remove(left);
-            tasks.extend(right_tasks);
-            tasks.sort_unstable();
-            let node = NodeId(matrix.tasks() + joins.len());
-            joins.push(Join {
-                left: left_node,
-                right: right_node,
-                dependency,
-                step,
-            });
-            subtrees.push((node, tasks));
-            if pairing == Pairing::Single {
-                break;
-            }
-        }
-        subtrees.append(&mut waiting);
-        subtrees.sort_by_key(|(_, tasks)| tasks[0]);
-    }
-    joins
-}
-
 fn matrices() -> impl Strategy<Value = SharingMatrix> {
     // Small counts make many ties; large ones try the width of the sums.
     (0_usize..20, prop_oneof![Just(2_u64), Just(20), Just(u64::MAX)]).prop_flat_map(|(tasks, most)| {
@@ -185,7 +135,7 @@ proptest! {
     #[test]
     fn the_fast_trees_are_the_naive_trees(matrix in matrices()) {
         for pairing in [Pairing::Rounds, Pairing::Single] {
-            prop_assert_eq!(DependencyTree::build(&matrix, pairing).joins, naive(&matrix, pairing));
+            prop_assert_eq!(DependencyTree::build(&matrix, pairing).joins, naive::joins(&matrix, pairing));
         }
     }
 
@@ -204,14 +154,7 @@ proptest! {
 /// Not a test of speed (the benchmark is): only that the largest promised size is built whole.
 #[test]
 fn a_thousand_tasks_make_one_tree() {
-    let mut matrix = SharingMatrix::new(1024);
-    for row in 0..1024_u32 {
-        for column in 0..row {
-            let close = if row / 8 == column / 8 { 1000 } else { 0 };
-            let noise = (row.wrapping_mul(2_654_435_761) ^ column.wrapping_mul(40_503)) >> 28;
-            matrix.record(TaskId(row), TaskId(column), u64::from(close + noise));
-        }
-    }
+    let matrix = naive::groups_of_eight(1024);
     for pairing in [Pairing::Rounds, Pairing::Single] {
         let tree = DependencyTree::build(&matrix, pairing);
         assert_eq!(tree.tasks_of(tree.root().expect("a root")).len(), 1024);
