@@ -44,7 +44,7 @@ pub struct Watch {
     /// Stop after this time
     #[arg(long, value_parser = seconds, value_name = "SECONDS")]
     seconds: Option<Duration>,
-    /// Save what was found to a file, for `gang run --sets` and `compare gang.policies --set matrix=FILE`
+    /// Save what was found to a file, for `gang run --sets` and `compare gang.policies --matrix FILE`
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Also watch processes of other users

@@ -93,8 +93,9 @@ impl Experiment for Gates {
         let callers = point.value("callers").count();
         let cores = point.value("cores").count();
         let work = inputs.count("work");
-        // Few callers make a short round: so many in a row that what starting and ending them costs does not show.
-        let calls = (20_000 / callers).max(1);
+        // Few callers make a short round: so many in a row that what starting and ending them costs does not show. A
+        // round without a queue takes as long as the square of its callers.
+        let calls = (2_000_000 / (callers * callers)).clamp(1, (20_000 / callers).max(1));
         let mut eager = Machine::start(Policy::LockOrRetry, callers, cores, work)?;
         let mut queued = Machine::start(
             Policy::Queue {
