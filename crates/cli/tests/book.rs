@@ -1,7 +1,9 @@
-//! The book in `docs/`: every page is in its table of contents, and every link inside it leads somewhere.
+//! The book in `docs/`: every page is in its table of contents, every link inside it leads somewhere, and what the README
+//! and the pages say came out is what is stored under "Results", which in turn is what the command says.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src")
@@ -55,4 +57,64 @@ fn every_link_leads_somewhere() {
             assert!(place.exists(), "{}: {target} leads nowhere", page.display());
         }
     }
+}
+
+/// The rows of a page's tables of results: those that begin with an experiment's name and end with a verdict.
+fn results(page: &str) -> impl Iterator<Item = &str> {
+    let is_result = |line: &&str| {
+        let verdicts = ["| holds |", "| differs |", "| not stated |"];
+        line.starts_with("| `") && verdicts.iter().any(|verdict| line.ends_with(verdict))
+    };
+    page.lines().filter(is_result)
+}
+
+fn stored_results() -> String {
+    fs::read_to_string(source().join("reference/results.md")).unwrap()
+}
+
+#[test]
+fn every_result_that_a_page_states_is_a_stored_one() {
+    let stored = stored_results();
+    let readme = source().join("../../README.md");
+    let mut seen = 0;
+    for page in pages(&source()).into_iter().chain([readme]) {
+        let text = fs::read_to_string(&page).unwrap();
+        for row in results(&text) {
+            let is_stored = results(&stored).any(|other| other == row);
+            assert!(
+                is_stored,
+                "{}: not among the stored results: {row}",
+                page.display()
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "no page states a result");
+}
+
+#[test]
+fn the_readme_leaves_out_no_result_that_differs() {
+    let readme = fs::read_to_string(source().join("../../README.md")).unwrap();
+    let stored = stored_results();
+    for row in results(&stored).filter(|row| row.ends_with("| differs |")) {
+        assert!(
+            results(&readme).any(|other| other == row),
+            "not in the README: {row}"
+        );
+    }
+}
+
+/// The fastest experiment stands for the others, which `suites/results/run` repeats.
+#[test]
+fn a_stored_result_is_what_the_command_says() {
+    let output = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+        .args(["compare", "gang.groups", "--no-cache", "--format", "markdown"])
+        .output()
+        .expect("the command starts");
+    let said = String::from_utf8(output.stdout).unwrap();
+    let stored = stored_results();
+    let stored: Vec<&str> = results(&stored)
+        .filter(|row| row.starts_with("| `gang.groups`"))
+        .collect();
+    assert_eq!(results(&said).collect::<Vec<_>>(), stored);
 }
