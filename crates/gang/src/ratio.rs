@@ -69,7 +69,12 @@ impl Ord for Ratio {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         // Parts of 64 bits are the rule, and their products fit.
-        let parts = [self.numerator, self.denominator, other.numerator, other.denominator];
+        let parts = [
+            self.numerator,
+            self.denominator,
+            other.numerator,
+            other.denominator,
+        ];
         if parts.iter().fold(0, |all, part| all | part) >> 64 == 0 {
             return (parts[0] * parts[3]).cmp(&(parts[2] * parts[1]));
         }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use sidestep_gang::simulation::{Instance, Machine, Scenario, Schedule, simulate};
+use sidestep_gang::simulation::{Instance, Machine, Scenario, Schedule};
 use sidestep_gang::topology::Placement;
 use sidestep_gang::{CoscheduledSets, Selection, Topology};
 
-use super::scenario::{KIND_NAMES, LOADS, Setup, factor_of_the_paper, inputs, side};
+use super::scenario::{KIND_NAMES, LOADS, Setup, both, factor_of_the_paper, inputs, side};
 use super::{PAPER, drawing, groups};
 use crate::comparison::Row;
 use crate::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
@@ -107,11 +107,8 @@ impl Experiment for Policies {
             load => setup.scenario(kind, load, 8),
         };
         let schedule = schedule(&setup, &scenario, point.value("policy").text());
-        let full = simulate(&scenario, &setup.sets(scenario.full_sets(), Placement::Nearest));
-        if context.cancelled() {
-            return Err(PointError::Cancelled);
-        }
-        let ours = simulate(&scenario, &schedule);
+        let full = setup.sets(scenario.full_sets(), Placement::Nearest);
+        let [full, ours] = both(&scenario, [full, schedule], context)?;
         let mut sidestep =
             side(&scenario, &ours, context).draw(drawing::core_time("Where the cores' time went", &ours));
         if let Some(matrix) = &ours.matrix {

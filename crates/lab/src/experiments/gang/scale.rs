@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use sidestep_gang::scatter::scatter;
-use sidestep_gang::simulation::{Instance, Machine, Scenario, simulate};
+use sidestep_gang::simulation::{Instance, Machine, Scenario};
 use sidestep_gang::topology::Placement;
 use sidestep_gang::{Selection, Topology};
 
-use super::scenario::{KIND_NAMES, Setup, inputs, side};
+use super::scenario::{KIND_NAMES, Setup, both, inputs, side};
 use crate::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
 use crate::figure::{Axis, Figure, Measure};
 use crate::input::{Input, Inputs};
@@ -125,11 +125,8 @@ impl Experiment for Scale {
             "given" => setup.sets(scenario.given_sets(), placement),
             _ => setup.automatic(Selection::Modularity, placement),
         };
-        let full = simulate(&scenario, &setup.sets(scenario.full_sets(), placement));
-        if context.cancelled() {
-            return Err(PointError::Cancelled);
-        }
-        let ours = simulate(&scenario, &schedule);
+        let full = setup.sets(scenario.full_sets(), placement);
+        let [full, ours] = both(&scenario, [full, schedule], context)?;
         Ok(Measurement::new(
             side(&scenario, &full, context),
             side(&scenario, &ours, context),

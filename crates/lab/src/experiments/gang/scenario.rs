@@ -7,12 +7,13 @@
 use sidestep_gang::policy::{Free, IdleCores, Relaxed};
 use sidestep_gang::simulation::{
     Automatic, Costs, Housekeeping, Instance, Machine, Outcome, Phase, Scenario, Schedule, Sharing, Workload,
+    simulate,
 };
 use sidestep_gang::topology::Placement;
 use sidestep_gang::{CoscheduledSets, DetectorSettings, Ratio, Selection, Topology};
 
 use super::drawing;
-use crate::experiment::Context;
+use crate::experiment::{Context, PointError};
 use crate::input::{Input, Inputs};
 use crate::measurement::Side;
 use crate::number::Number;
@@ -330,6 +331,20 @@ pub fn execution_time_ns(scenario: &Scenario, outcome: &Outcome) -> Option<Numbe
         sum = sum + rounds.over(Number::from(own.len()))?;
     }
     Some(sum)
+}
+
+/// Simulates a scenario under both schedules: baseline, then sidestep.
+pub fn both(
+    scenario: &Scenario,
+    schedules: [Schedule; 2],
+    context: &Context<'_>,
+) -> Result<[Outcome; 2], PointError> {
+    let [baseline, sidestep] = schedules;
+    let baseline = simulate(scenario, &baseline);
+    if context.cancelled() {
+        return Err(PointError::Cancelled);
+    }
+    Ok([baseline, simulate(scenario, &sidestep)])
 }
 
 /// One side of a point: the execution time, and where the cores' time went.

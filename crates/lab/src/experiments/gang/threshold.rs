@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use sidestep_gang::simulation::simulate;
 use sidestep_gang::topology::Placement;
 use sidestep_gang::{Ratio, Selection};
 
 use super::PAPER;
-use super::scenario::{KIND_NAMES, LOADS, Setup, inputs, side};
+use super::scenario::{KIND_NAMES, LOADS, Setup, both, inputs, side};
 use crate::comparison::Row;
 use crate::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
 use crate::figure::{Axis, Figure, Measure};
@@ -94,12 +93,9 @@ impl Experiment for Threshold {
         let factor = point.value("t").ratio();
         let part = |part: i128| u128::try_from(part).expect("bounds that exclude negative factors");
         let factor = Selection::Factor(Ratio::new(part(factor.numerator()), part(factor.denominator())));
-        let run = |selection| simulate(&scenario, &setup.automatic(selection, Placement::Nearest));
-        let with_factor = run(factor);
-        if context.cancelled() {
-            return Err(PointError::Cancelled);
-        }
-        let without = run(Selection::Modularity);
+        let schedules =
+            [factor, Selection::Modularity].map(|selection| setup.automatic(selection, Placement::Nearest));
+        let [with_factor, without] = both(&scenario, schedules, context)?;
         Ok(Measurement::new(
             side(&scenario, &with_factor, context),
             side(&scenario, &without, context),
