@@ -68,10 +68,16 @@ fn results(page: &str) -> impl Iterator<Item = &str> {
     page.lines().filter(is_result)
 }
 
+/// The experiment of a row.
+fn name(row: &str) -> &str {
+    row.split('`').nth(1).unwrap_or_default()
+}
+
 fn stored_results() -> String {
     fs::read_to_string(source().join("reference/results.md")).unwrap()
 }
 
+/// Of experiments whose results are stored; those that are measured come out differently each time.
 #[test]
 fn every_result_that_a_page_states_is_a_stored_one() {
     let stored = stored_results();
@@ -79,7 +85,7 @@ fn every_result_that_a_page_states_is_a_stored_one() {
     let mut seen = 0;
     for page in pages(&source()).into_iter().chain([readme]) {
         let text = fs::read_to_string(&page).unwrap();
-        for row in results(&text) {
+        for row in results(&text).filter(|row| results(&stored).any(|other| name(other) == name(row))) {
             let is_stored = results(&stored).any(|other| other == row);
             assert!(
                 is_stored,
