@@ -1,9 +1,12 @@
 //! Virtual machines under the monitor: the bare machine's guest runs in them unchanged.
 
+use proptest::prelude::*;
+use sidestep_ia64::registers::system::control;
 use sidestep_vmm::host::HostCosts;
 use sidestep_vmm::hypervisor::{
-    ExitReason, PurgeMethod, VirtualMachine, VirtualMachineConfig, Virtualization,
+    ExitReason, PurgeMethod, Server, VirtualMachine, VirtualMachineConfig, Virtualization,
 };
+use sidestep_vmm::sidecall::request::Request;
 
 const IMAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guests/ia64/bin/machine-smp");
 
@@ -68,4 +71,45 @@ fn guests_run_by_ring_compression_as_well() {
         config.virtualization = Virtualization::RingCompression
     });
     assert_eq!(machine.exits().accelerated, 0);
+}
+
+/// An argument of a request: small, any, or an address of region 1.
+fn argument() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0u64..64,
+        any::<u64>(),
+        1u64 << 61..1 << 61 | 1 << 26,
+        0u64..32 << 20
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn any_request_is_answered(
+        requests in proptest::collection::vec((0u64..14, [argument(), argument(), argument()], any::<bool>()), 1..20)
+    ) {
+        const TABLE: u64 = 12 << 20 | 20 << 2 | 1 << 8 | 1;
+        let costs = HostCosts::preset("itanium2-vti").expect("a preset");
+        let config = VirtualMachineConfig {
+            processors: 2,
+            disk: vec![0; 4096],
+            ..VirtualMachineConfig::new("guest")
+        };
+        let mut machine = VirtualMachine::empty(3, config).expect("a good virtual machine");
+        let processor = machine.processor_mut(0).processor_mut();
+        processor.system.control[usize::from(control::PTA)] = TABLE;
+        processor.system.region[1] = 2 << 8 | 14 << 2 | 1;
+        let mut time = 0;
+        for (kind, arguments, by_exit) in requests {
+            // A range of a gigabyte is cleared entry by entry: right, and slow.
+            let arguments = if kind == 3 { [arguments[0], arguments[1].min(24), 0] } else { arguments };
+            let request = Request { kind, arguments, vector: 0 };
+            let server = if by_exit { Server::OwnCore } else { Server::Sidecore };
+            let served = machine.serve(&costs, 0, &request, server, time);
+            prop_assert_eq!(served.kind.is_some(), kind <= 10);
+            time += served.cycles;
+        }
+    }
 }

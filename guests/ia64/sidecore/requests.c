@@ -19,6 +19,7 @@
 //   timer N                   interrupts after a delay
 //   interrupts N              interrupts to the next processor, by request
 //   send V N, receive N       packets to virtual machine V
+//   sensitive N               unprivileged instructions that concern the processor's own state
 //   compute W                 computes, and asks for nothing
 //   hostile S N               N rounds of garbage made from seed S in the request page and in calls
 //   silent N                  rings and never looks
@@ -46,6 +47,8 @@ struct request_page {
 
 extern long hypercall(word function, word first, word second, word third);
 extern word request_by_exit(word kind, word first, word second, word third, word *status);
+extern word covered(void);
+extern word hashed(word address);
 extern char _start[];
 
 char stacks[PROCESSORS_MAX << 16] __attribute__((aligned(PAGE)));
@@ -475,6 +478,20 @@ static void receive(word count)
 	report("receive", now() - start, count);
 }
 
+static void sensitive(word count)
+{
+	const word table = 12 << 20, frame = 4 | 4 << 7;
+	word start = now();
+	for (word round = 0; round < count; round++) {
+		if (covered() != (1ul << 63 | frame))
+			fail("sensitive: cover has not left the frame in IFS");
+		word place = hashed((word)address(round));
+		if (place < table || place >= table + (1 << 20))
+			fail("sensitive: thash shows another page table");
+	}
+	report("sensitive", now() - start, count);
+}
+
 static word random_word(word *state)
 {
 	*state ^= *state << 13;
@@ -563,6 +580,8 @@ static void perform(word me, word processors)
 		send(to, next_number());
 	} else if (is(what, "receive"))
 		receive(next_number());
+	else if (is(what, "sensitive"))
+		sensitive(next_number());
 	else if (is(what, "compute")) {
 		word start = now(), rounds = next_number();
 		compute(rounds);

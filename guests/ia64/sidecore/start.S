@@ -138,6 +138,50 @@ request_by_exit:
 	;;
 	.endp request_by_exit
 
+// word covered(void): what `cover` leaves in IFS while collection is off, for a frame of four locals; the frame comes
+// back by `rfi`, if IFS holds it.
+	.global covered
+	.proc covered
+covered:
+	alloc r2 = ar.pfs, 0, 4, 0, 0
+	mov r9 = psr
+	movl r10 = 1f
+	;;
+	rsm 1 << 13		// PSR.ic
+	;;
+	srlz.i
+	;;
+	mov cr.ifs = r0
+	mov cr.iip = r10
+	movl r11 = 1 << 44	// PSR.bn
+	;;
+	or r9 = r9, r11
+	;;
+	mov cr.ipsr = r9
+	srlz.d
+	;;
+	cover
+	;;
+	srlz.d
+	;;
+	mov r8 = cr.ifs
+	;;
+	rfi
+	;;
+1:	mov ar.pfs = r2
+	br.ret.sptk.many rp
+	;;
+	.endp covered
+
+// word hashed(word address): thash
+	.global hashed
+	.proc hashed
+hashed:
+	thash r8 = r32
+	br.ret.sptk.many rp
+	;;
+	.endp hashed
+
 	.macro unexpected number
 	mov r15 = EXIT
 	mov r8 = 100 + \number

@@ -12,6 +12,7 @@ use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Access, Exit, Fault, FaultKind, HostPage, Reference, TranslationSide};
 
+use super::compression;
 use super::exit::ExitReason;
 use super::memory::Shared;
 use super::processor::{Left, VirtualProcessor};
@@ -21,6 +22,11 @@ use crate::machine::hypercall;
 
 /// How many instructions are interpreted before the monitor looks up.
 const INTERPRETED_MAX: u64 = 64;
+
+/// A page that holds the original of a replaced instruction while it is executed.
+#[repr(align(4096))]
+struct Copy([u8; PAGE_SIZE]);
+const PAGE_SIZE: usize = 4096;
 
 /// What the virtual machine must do itself after an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +99,10 @@ impl VirtualProcessor {
         let filled_before = self.filled_last.take();
         match fault.kind {
             FaultKind::Break if self.is_call(&fault) => Needed::Call,
+            FaultKind::Break if fault.immediate == compression::REPLACEMENT => {
+                self.replaced(shared, costs, fault);
+                Needed::Nothing
+            }
             FaultKind::Virtualization => self.intercepted(costs, page),
             FaultKind::GeneralException if self.is_compressed_privilege(&fault) => {
                 self.intercepted(costs, page)
@@ -168,6 +178,36 @@ impl VirtualProcessor {
             }
         }
         Needed::Nothing
+    }
+
+    /// A `break` that may stand for a replaced instruction: then that one is executed.
+    fn replaced(&mut self, shared: &Shared, costs: &HostCosts, fault: Fault) {
+        let (ip, _) = self.processor.instruction_pointer();
+        let place = match self.processor.resolve_reference(ip, Access::Execute) {
+            Ok(Reference::Physical(physical)) => Some(physical.0),
+            Ok(Reference::Translated(entry)) => Some(entry.physical_address(ip)),
+            Err(_) => None,
+        };
+        let Some(original) = place.and_then(|place| shared.replaced.original(place)) else {
+            return self.reflect(costs, fault, ExitReason::Reflected);
+        };
+        let mut copy = Copy([0; PAGE_SIZE]);
+        let offset = ip as usize % PAGE_SIZE;
+        copy.0[offset..offset + 16].copy_from_slice(&original.to_bytes());
+        let page = HostPage {
+            start: sidestep_ia64::VirtualAddress(ip & !(PAGE_SIZE as u64 - 1)),
+            size_log2: PAGE_SIZE.ilog2(),
+            host: copy.0.as_mut_ptr(),
+            readable: true,
+            writable: false,
+            executable: true,
+        };
+        let reason = self
+            .operation_at(&page)
+            .as_ref()
+            .map_or(ExitReason::Privileged, ExitReason::of_operation);
+        self.charge(reason, costs.round_trip() + costs.cycles(Cost::Emulate));
+        self.execute(&page);
     }
 
     /// What the guest has inserted replaces what the shadow has of that page.
@@ -269,8 +309,13 @@ impl VirtualProcessor {
         if filled_before == Some(place)
             && let Some(page) = &page
         {
-            // The entry is there and does not suffice: the real levels grant less than the guest's.
-            return self.interpret_one(costs, page, ExitReason::Interpreted);
+            // The entry is there and does not suffice: the real levels grant less than the guest's, or the page holds
+            // replaced instructions, of which none may be left unnoticed.
+            let needed = self.interpret_one(costs, page, ExitReason::Interpreted);
+            if access.writes() && self.virtualization == Virtualization::RingCompression {
+                self.clear_shadow();
+            }
+            return needed;
         }
         match self.fill(shared, address, side, entry.as_ref()) {
             Some(lines) => {
@@ -302,7 +347,7 @@ impl VirtualProcessor {
     }
 
     /// Interprets the guest as long as its references are translated differently from each other.
-    pub(super) fn interpret(&mut self, costs: &HostCosts) -> Needed {
+    pub(super) fn interpret(&mut self, shared: &Shared, costs: &HostCosts) -> Needed {
         let mut count = 0;
         let before = self.processor.instructions_retired();
         let mut needed = Needed::Nothing;
@@ -315,6 +360,11 @@ impl VirtualProcessor {
             match outcome {
                 Ok(()) => {}
                 Err(fault) if fault.kind == FaultKind::Break && self.is_call(&fault) => needed = Needed::Call,
+                Err(fault)
+                    if fault.kind == FaultKind::Break && fault.immediate == compression::REPLACEMENT =>
+                {
+                    self.replaced(shared, costs, fault);
+                }
                 Err(fault) => self.processor.deliver_interruption(fault),
             }
         }

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::{MemoryRegion, PhysicalAddress, PhysicalMemory};
 
+use super::compression::Replaced;
 use crate::bus::Bus;
 use crate::machine::interrupt_block;
 use crate::memory::GuestMemory;
@@ -57,6 +58,7 @@ pub(super) struct Outbox {
 pub(super) struct Shared {
     pub memory: Arc<GuestMemory>,
     pub bus: Bus,
+    pub replaced: Replaced,
     outbox: Mutex<Outbox>,
 }
 
@@ -65,6 +67,7 @@ impl Shared {
         Shared {
             memory,
             bus,
+            replaced: Replaced::default(),
             outbox: Mutex::default(),
         }
     }

@@ -428,7 +428,17 @@ impl VirtualProcessor {
         };
         let entry = match self.virtualization {
             Virtualization::Hardware => entry,
-            Virtualization::RingCompression => compression::compressed(entry),
+            Virtualization::RingCompression => {
+                let mut entry = compression::compressed(entry);
+                match side {
+                    TranslationSide::Instruction => {
+                        shared.replaced.scan(&shared.memory, first, size_log2);
+                    }
+                    // Stores to replaced code exit by the dirty bit.
+                    TranslationSide::Data => entry.dirty &= !shared.replaced.concerns(first, size_log2),
+                }
+                entry
+            }
         };
         let in_table = size_log2 == region.size_log2() && side == TranslationSide::Data;
         if in_table {

@@ -644,7 +644,7 @@ impl VirtualMachine {
         let processor = &mut self.processors[index];
         processor.inject();
         let needed = if processor.is_split() {
-            processor.interpret(costs)
+            processor.interpret(&self.shared, costs)
         } else {
             let left = processor.run(costs, until - processor.clock());
             processor.handle(&self.shared, costs, left)

@@ -54,6 +54,24 @@ fn the_same_image_works_by_exit_and_by_sidecall() {
 }
 
 #[test]
+fn sensitive_instructions_see_the_guests_state_with_and_without_intercepts() {
+    for virtualization in [Virtualization::Hardware, Virtualization::RingCompression] {
+        let mut config = guest("guest", "sensitive 20");
+        config.virtualization = virtualization;
+        let (host, _) = Setup::default().run(vec![config]);
+        let exits = locked(&host.machines()[0]).exits();
+        assert_eq!(exits.count(ExitReason::RegisterState), 20, "cover");
+        assert_eq!(exits.count(ExitReason::TranslationQuery), 20, "thash");
+        assert_eq!(
+            locked(&host.machines()[0]).exit_code(),
+            Some(0),
+            "{}",
+            fixture::console(&host, 0)
+        );
+    }
+}
+
+#[test]
 fn a_sidecall_saves_one_exit_of_the_two_that_a_page_fault_takes() {
     let exits = |sidecores| {
         let setup = Setup {
