@@ -293,3 +293,29 @@ fn in_range(
     }
     Err(BuildError::OutOfRange { key, value, range })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::description::parse;
+
+    fn error(text: &str) -> String {
+        let description = match parse::<Description>("host.toml", text) {
+            Ok(description) => description,
+            Err(error) => return error.to_string(),
+        };
+        let built = description.build(Path::new("/nonexistent"), false);
+        built.err().expect("a bad description").to_string()
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(error("[host]\ncoers = 2\n").starts_with("host.toml:2:1: unknown field `coers`"));
+        assert!(error("[host]\nsidecores = \"some\"\n").contains("or \"dynamic\""));
+        assert!(error("[host]\n").contains("there are 0 virtual machines"));
+        assert!(error("[host]\ncosts = \"pentium\"\n").contains("there is no preset `pentium`"));
+        let vm = "[[vm]]\nimage = \"guest.elf\"\n";
+        assert!(error(&format!("[host]\nslot-us = 0\n{vm}")).contains("`host.slot-us` is 0"));
+        assert!(error(&format!("[host]\n{vm}")).contains("guest.elf: cannot be read"));
+    }
+}
