@@ -1,28 +1,9 @@
 //! The experiments of CEFOS on a few points: they run, repeat to the last digit, and show what the paper is about.
 
-use std::sync::atomic::AtomicBool;
+mod points;
 
-use sidestep_lab::experiments;
-use sidestep_lab::{Context, Inputs, Measurement, Number, Point};
-
-/// Measures the points of an experiment with some settings.
-fn measure(name: &str, settings: &[&str]) -> Vec<(Point, Measurement)> {
-    let experiment = experiments::find(&[name.to_owned()]).expect("it ships")[0];
-    let declared = experiment.inputs();
-    let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
-    let inputs = Inputs::new(name, &declared, true, &settings).expect("good settings");
-    let cancelled = AtomicBool::new(false);
-    let context = Context::new(0, false, &cancelled);
-    let points = experiment.points(&inputs).expect("points");
-    let fixed = inputs.without_axes(&declared);
-    points
-        .into_iter()
-        .map(|point| {
-            let measurement = experiment.run_point(&fixed, &point, &context).expect("it runs");
-            (point, measurement)
-        })
-        .collect()
-}
+use points::measure;
+use sidestep_lab::{Measurement, Number};
 
 fn values(measurement: &Measurement) -> (Number, Number) {
     let value = |side: &sidestep_lab::Side| side.value.expect("a value");

@@ -92,6 +92,27 @@ fn wrong_parameters_end_the_machine_and_say_what_is_right() {
 }
 
 #[test]
+fn system_calls_and_signals_mark_both_phases_and_take_the_way_they_are_told() {
+    let cost = |program: &str| {
+        let finished =
+            run(1, &format!("program={program}")).unwrap_or_else(|error| panic!("{program}: {error}"));
+        finished.between(3, 4).instructions - finished.between(1, 2).instructions
+    };
+    for call in ["getpid", "getppid", "gettimeofday"] {
+        let by_break = cost(&format!("calls {call} break 100"));
+        let by_gate = cost(&format!("calls {call} epc 100"));
+        assert!(
+            by_gate * 2 < by_break,
+            "{call}: {by_gate} by epc, {by_break} by break"
+        );
+    }
+    let minimal = cost("signals 100");
+    let full = run(1, "signal-state=full program=signals 100").expect("the signals arrive");
+    let full = full.between(3, 4).instructions - full.between(1, 2).instructions;
+    assert!(full > minimal, "{full} with full state, {minimal} with minimal");
+}
+
+#[test]
 fn switching_contexts_marks_both_phases() {
     for processors in [1, 2] {
         let finished = run(processors, "program=context 5 4 3").expect("the ring turns");

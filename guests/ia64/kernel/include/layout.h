@@ -92,12 +92,10 @@
    64 MB      .. 96 MB    the long-format page tables, one for each CPU
    96 MB      .. end      frames for processes */
 #define KERNEL_SIZE_SHIFT 26
-#define KERNEL_PHYSICAL WORD(0x100000)
 #define PARAMETERS_SIZE 512
 #define HASHED_TABLE_PHYSICAL WORD(0x4000000)
 #define HASHED_TABLE_SHIFT_MAX 24
 #define FRAMES_PHYSICAL WORD(0x6000000)
-#define PROCESSORS_MAX 2
 #define INTERRUPT_BLOCK_PHYSICAL WORD(0xfee00000)
 
 /* ---- Translation registers and what they pin in region 5 ---- */
@@ -112,21 +110,17 @@
 #define HASHED_TABLE_ADDRESS WORD(0xa000000010000000)
 
 /* ---- PTA: the short format's linear table ends each region (51 bits of address, 8 bytes a page) ---- */
-#define PTA_WALKER 1
 #define PTA_LONG 0x100
 #define LINEAR_TABLE_SHIFT (51 - PAGE_SHIFT + 3)
 #define LINEAR_TABLE_BASE ((WORD(1) << 61) - (WORD(1) << LINEAR_TABLE_SHIFT))
 
 /* ---- Region identifiers: 8 for each address space, and fixed ones ---- */
 #define RID_SHIFT 8
-#define RID_KERNEL WORD(0)
 #define RID_SHARED_TEXT WORD(8)
 #define RID_SHARED_MAPPED WORD(9)
 #define RID_FIRST_PROCESS WORD(16)
 
 /* ---- Application registers that the kernel keeps ---- */
-#define KR_CURRENT_PHYSICAL ar.k4
-#define KR_PER_CPU_PHYSICAL ar.k3
 #define KR_TIME ar.k1
 #define KR_CURRENT ar.k6
 #define KR_PAGE_TABLE ar.k7
@@ -146,8 +140,6 @@
 #define PSR_CPL_SHIFT 32
 #define PSR_RI_SHIFT 41
 #define PSR_IT_BIT 36
-#define PSR_DA_BIT 38
-#define PSR_IA_BIT 45
 #define PSR_BN_BIT 44
 #define PSR_ED_BIT 43
 

@@ -15,14 +15,6 @@ static long *working_set;
 static size_t words;
 static volatile long result;
 
-static long number(const char *text)
-{
-    long value = 0;
-    while (*text >= '0' && *text <= '9')
-        value = value * 10 + *text++ - '0';
-    return value;
-}
-
 static void read_working_set(void)
 {
     long sum = 0;

@@ -11,14 +11,6 @@ enum { PAGE = 16384, FEW = 8, LINE = 128 };
 
 static volatile char *pages;
 
-static long number(const char *text)
-{
-    long value = 0;
-    while (*text >= '0' && *text <= '9')
-        value = value * 10 + *text++ - '0';
-    return value;
-}
-
 /* Reads `reads` words, one a page, `count` pages in turn; neighbouring pages use neighbouring cache lines. */
 static void read_pages(long reads, long count)
 {

@@ -21,6 +21,15 @@ static inline long fork(void)
     return system_call(__NR_clone2, 17L, 0L, 0L, 0L, 0L, 0L);
 }
 
+/* The decimal number at the beginning of an argument. */
+static inline long number(const char *text)
+{
+    long value = 0;
+    while (*text >= '0' && *text <= '9')
+        value = value * 10 + *text++ - '0';
+    return value;
+}
+
 static inline void mark(long label)
 {
     system_call(CALL_MARK, label);

@@ -60,7 +60,9 @@ impl Experiment for PageTables {
             reading: "This counts events and knows no cycles, so its ratios are not those of Table 1, which are of time: \
                       they show where the TLB pressure is that the paper gives as the reason. Misses of the short \
                       format include those on the pages of the linear table, which the long format does not have; its \
-                      entries lie apart, which costs cache misses that events do not show.",
+                      entries lie apart, which costs cache misses that events do not show. Kernel M counts both CPUs \
+                      together, so its instructions include those of a CPU that waits for a lock; its ring is spread over \
+                      two TLBs.",
         }
     }
 
