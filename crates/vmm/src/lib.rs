@@ -1,7 +1,7 @@
 //! Virtual machines: IA-64 processors with memory, devices and the executors that run them.
 //!
 //! - [`memory`]: RAM and ROM behind physical addresses, as the host side reads and writes them.
-//! - [`bus`]: devices behind physical addresses.
+//! - [`bus`]: devices behind physical addresses; [`virtio`]: those for paravirtual drivers.
 //! - [`machine`]: processors on one memory and one bus; interrupts between them, global purges, timed events,
 //!   hypercalls; two executors, deterministic virtual time and a host thread per processor.
 //! - [`consolidation`]: several virtual machines on one host.
@@ -22,6 +22,7 @@ pub mod image;
 pub mod machine;
 pub mod memory;
 pub mod sidecall;
+pub mod virtio;
 
 pub use bus::{Bus, Device};
 pub use machine::{End, Machine, MachineBuilder, Outcome};

@@ -1,0 +1,40 @@
+//! Virtio devices: what a paravirtual driver talks to.
+//!
+//! - [`mmio`]: the transport, registers in memory that carry the queues of one device.
+//! - [`request`]: the buffers of one request, checked before a device sees them.
+//! - [`block`] and [`entropy`]: the devices; each is a [`VirtioDevice`] and knows nothing of its transport.
+//!
+//! A notification only schedules work on the machine's timeline; the work is done there, so the processor that
+//! notified goes on. What the driver gets wrong (a chain that loops, a buffer that is not RAM) is counted, and the
+//! device asks to be reset; a request that is well formed but impossible (a sector behind the end) is answered with
+//! its own status. Everything follows Virtual I/O Device (VIRTIO) version 1.2, without packed rings and event indices.
+
+pub mod block;
+pub mod entropy;
+pub mod mmio;
+pub mod request;
+#[cfg(test)]
+mod tests;
+
+use request::{Request, RequestError};
+
+/// A kind of device behind a transport.
+pub trait VirtioDevice: Send {
+    /// The number of its kind (section 5).
+    fn identifier(&self) -> u32;
+
+    /// The features of its own that it offers, beside those of the transport.
+    fn features(&self) -> u64;
+
+    /// The most entries of each queue, powers of two.
+    fn queue_sizes(&self) -> &[u16];
+
+    /// Its configuration space, which drivers only read.
+    fn configuration(&self) -> &[u8];
+
+    /// Serves a request from queue `queue` and says how many bytes of its writable buffers were written.
+    ///
+    /// # Errors
+    /// If the request is not one of this device at all; nobody is answered then and the device must be reset.
+    fn serve(&mut self, queue: usize, request: &Request<'_>) -> Result<u32, RequestError>;
+}

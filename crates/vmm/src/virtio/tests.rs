@@ -1,0 +1,527 @@
+//! Devices behind their transport, driven as a guest's driver does: by registers and rings in memory.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use proptest::prelude::*;
+use sidestep_ia64::PhysicalAddress;
+use tempfile::NamedTempFile;
+
+use super::VirtioDevice;
+use super::block::{Block, DiskError, SECTOR};
+use super::entropy::{Entropy, Seeded};
+use super::mmio::{LATENCY_TICKS, SIZE, Transport};
+use crate::bus::Device;
+use crate::machine::timeline::Timeline;
+use crate::memory::{GRANULE, GuestMemory, MemoryKind, MemoryRange};
+
+const RAM_BYTES: u64 = 16 * GRANULE;
+const DESCRIPTORS: u64 = 0x1000;
+const AVAILABLE: u64 = 0x2000;
+const USED: u64 = 0x3000;
+const BUFFERS: u64 = 0x1_0000;
+const QUEUE_ENTRIES: u64 = 8;
+
+const NEXT: u16 = 1;
+const WRITE: u16 = 2;
+const INDIRECT: u16 = 4;
+const NEEDS_RESET: u64 = 0x40;
+
+/// A buffer: address, size, and whether the device writes it.
+type Buffer = (u64, u32, bool);
+
+struct Driver {
+    transport: Transport,
+    memory: Arc<GuestMemory>,
+    timeline: Arc<Timeline>,
+    interrupt: Arc<AtomicBool>,
+    sent: u16,
+}
+
+impl Driver {
+    /// A driver that has found its device, but not set it up. RAM, and ROM behind it.
+    fn unset(device: impl VirtioDevice + 'static) -> Driver {
+        let rom = MemoryRange {
+            kind: MemoryKind::Rom,
+            ..MemoryRange::ram(RAM_BYTES, GRANULE)
+        };
+        let memory = GuestMemory::new(&[MemoryRange::ram(0, RAM_BYTES), rom]).expect("a good layout");
+        let memory = Arc::new(memory);
+        let timeline = Arc::new(Timeline::new(Arc::default()));
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let line = Arc::clone(&interrupt);
+        let line = Box::new(move |asserted| line.store(asserted, Ordering::Relaxed));
+        Driver {
+            transport: Transport::new(device, Arc::clone(&memory), line, Arc::clone(&timeline)),
+            memory,
+            timeline,
+            interrupt,
+            sent: 0,
+        }
+    }
+
+    fn new(device: impl VirtioDevice + 'static) -> Driver {
+        let mut driver = Driver::unset(device);
+        driver.set_up();
+        driver
+    }
+
+    fn store(&mut self, register: u64, value: u64) {
+        self.transport.store(register, 4, value);
+    }
+
+    fn load(&mut self, register: u64) -> u64 {
+        self.transport.load(register, 4)
+    }
+
+    /// What a driver does to begin (section 3.1.1).
+    fn set_up(&mut self) {
+        self.memory
+            .write(PhysicalAddress(DESCRIPTORS), &[0; 0x3000])
+            .expect("RAM");
+        self.sent = 0;
+        for (register, value) in [
+            (0x70, 0),
+            (0x70, 3),
+            (0x24, 1),
+            (0x20, 1),
+            (0x24, 0),
+            (0x20, 1 << 28),
+            (0x70, 0xb),
+            (0x30, 0),
+            (0x38, QUEUE_ENTRIES),
+            (0x80, DESCRIPTORS),
+            (0x90, AVAILABLE),
+            (0xa0, USED),
+            (0x44, 1),
+            (0x70, 0xf),
+        ] {
+            self.store(register, value);
+        }
+    }
+
+    fn write<T: vm_memory::ByteValued>(&self, address: u64, value: T) {
+        self.memory
+            .write_value(PhysicalAddress(address), value)
+            .expect("RAM");
+    }
+
+    fn descriptor(&self, table: u64, index: u64, (address, size): (u64, u32), flags: u16, next: u16) {
+        let at = table + index * 16;
+        self.write(at, address);
+        self.write(at + 8, size);
+        self.write(at + 12, flags);
+        self.write(at + 14, next);
+    }
+
+    /// Writes a chain of these buffers to a table.
+    fn chain(&self, table: u64, buffers: &[Buffer]) {
+        for (index, &(address, size, write)) in buffers.iter().enumerate() {
+            let last = index + 1 == buffers.len();
+            let flags = if write { WRITE } else { 0 } | if last { 0 } else { NEXT };
+            self.descriptor(table, index as u64, (address, size), flags, index as u16 + 1);
+        }
+    }
+
+    /// Makes the chain from the first descriptor on available and notifies the device.
+    fn send(&mut self) {
+        let place = u64::from(self.sent) % QUEUE_ENTRIES;
+        self.write(AVAILABLE + 4 + 2 * place, 0_u16);
+        self.sent = self.sent.wrapping_add(1);
+        self.write(AVAILABLE + 2, self.sent);
+        self.store(0x50, 0);
+    }
+
+    fn wait(&mut self) {
+        self.timeline.perform_until(u64::MAX);
+    }
+
+    /// Sends a request and waits; answers how many bytes the device says it wrote.
+    fn request(&mut self, buffers: &[Buffer]) -> u32 {
+        self.chain(DESCRIPTORS, buffers);
+        self.send();
+        assert!(!self.is_interrupting(), "served later, not by the notification");
+        self.wait();
+        self.answer()
+    }
+
+    /// The answer to the last request: the interrupt, and the bytes written.
+    fn answer(&mut self) -> u32 {
+        assert_eq!(self.load(0x60), 1, "buffers used");
+        assert!(self.is_interrupting());
+        self.store(0x64, 1);
+        assert!(!self.is_interrupting(), "acknowledged");
+        assert_eq!(
+            self.value::<u16>(USED + 2),
+            self.sent,
+            "every request is answered once"
+        );
+        let place = u64::from(self.sent - 1) % QUEUE_ENTRIES;
+        self.value(USED + 4 + 8 * place + 4)
+    }
+
+    fn is_interrupting(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    fn value<T: vm_memory::ByteValued>(&self, address: u64) -> T {
+        self.memory.read_value(PhysicalAddress(address)).expect("RAM")
+    }
+
+    fn bytes(&self, address: u64, size: usize) -> Vec<u8> {
+        let mut bytes = vec![0; size];
+        self.memory
+            .read(PhysicalAddress(address), &mut bytes)
+            .expect("RAM");
+        bytes
+    }
+
+    /// A request to a disk with `data` between header and status; answers bytes written and status.
+    fn disk(&mut self, kind: u32, sector: u64, data: &[Buffer]) -> (u32, u8) {
+        self.write(BUFFERS, kind);
+        self.write(BUFFERS + 8, sector);
+        self.write(BUFFERS + 16, 0xff_u8);
+        let mut buffers = vec![(BUFFERS, 16, false)];
+        buffers.extend(data);
+        buffers.push((BUFFERS + 16, 1, true));
+        let written = self.request(&buffers);
+        (written, self.value(BUFFERS + 16))
+    }
+
+    fn errors(&self) -> u64 {
+        self.transport.errors().load(Ordering::Relaxed)
+    }
+}
+
+/// A disk of `sectors` sectors, each filled with its number.
+fn disk_file(sectors: u8) -> NamedTempFile {
+    let file = NamedTempFile::new().expect("a temporary file");
+    let bytes: Vec<u8> = (0..sectors)
+        .flat_map(|sector| [sector; SECTOR as usize])
+        .collect();
+    fs::write(file.path(), bytes).expect("space");
+    file
+}
+
+fn disk(path: &Path) -> Block {
+    Block::open(path, false).expect("a disk")
+}
+
+#[test]
+fn a_driver_finds_and_negotiates() {
+    let file = disk_file(4);
+    let mut driver = Driver::unset(disk(file.path()));
+    assert_eq!(driver.load(0), 0x7472_6976);
+    assert_eq!((driver.load(4), driver.load(8)), (2, 2));
+    assert_eq!(driver.load(0x34), 256);
+    assert_eq!(driver.transport.load(0x100, 8), 4, "sectors");
+    assert_eq!(driver.transport.load(0x114, 4), SECTOR);
+    assert_eq!(
+        driver.transport.load(0x117, 8),
+        0,
+        "partly behind the configuration space"
+    );
+    driver.store(0x14, 1);
+    assert_eq!(driver.load(0x10), 1, "version 1");
+    driver.store(0x70, 3);
+    driver.store(0x70, 0xb);
+    assert_eq!(driver.load(0x70), 3, "refused: version 1 was not accepted");
+    driver.store(0x24, 1);
+    driver.store(0x20, 1);
+    driver.store(0x24, 0);
+    driver.store(0x20, 1 << 7);
+    driver.store(0x70, 0xb);
+    assert_eq!(driver.load(0x70), 3, "refused: a feature that was not offered");
+    driver.set_up();
+    assert_eq!(driver.load(0x70), 0xf);
+    assert_eq!(driver.load(0x44), 1);
+    driver.store(0x70, 0);
+    assert_eq!((driver.load(0x70), driver.load(0x44)), (0, 0));
+}
+
+#[test]
+fn a_disk_reads_writes_and_flushes() {
+    let file = disk_file(8);
+    let mut driver = Driver::new(disk(file.path()));
+    let data = BUFFERS + 0x1000;
+    // Two sectors in three buffers whose bounds are no sectors'.
+    let pieces = [
+        (data, 100, true),
+        (data + 100, 900, true),
+        (data + 1000, 24, true),
+    ];
+    assert_eq!(driver.disk(0, 3, &pieces), (1025, 0));
+    assert_eq!(driver.bytes(data, 1024), [[3; 512], [4; 512]].concat());
+    driver
+        .memory
+        .write(PhysicalAddress(data), &[0xaa; 512])
+        .expect("RAM");
+    assert_eq!(
+        driver.disk(1, 7, &[(data, 500, false), (data + 500, 12, false)]),
+        (1, 0)
+    );
+    assert_eq!(driver.disk(4, 0, &[]), (1, 0));
+    assert_eq!(driver.disk(8, 0, &[(data, 20, true)]), (21, 0));
+    assert_eq!(&driver.bytes(data, 9), b"sidestep\0");
+    let contents = fs::read(file.path()).expect("the disk");
+    assert_eq!(contents[7 * 512..], [0xaa; 512]);
+    assert_eq!(contents[6 * 512..7 * 512], [6; 512]);
+    assert_eq!(driver.errors(), 0);
+}
+
+#[test]
+fn chains_may_lie_in_tables_of_their_own() {
+    let file = disk_file(8);
+    let mut driver = Driver::new(disk(file.path()));
+    let (table, data) = (0x8000, BUFFERS + 0x1000);
+    driver.write(BUFFERS, 0_u32);
+    driver.write(BUFFERS + 8, 5_u64);
+    driver.chain(
+        table,
+        &[(BUFFERS, 16, false), (data, 512, true), (BUFFERS + 16, 1, true)],
+    );
+    driver.descriptor(DESCRIPTORS, 0, (table, 48), INDIRECT, 0);
+    driver.send();
+    driver.wait();
+    assert_eq!(driver.answer(), 513);
+    assert_eq!(driver.bytes(data, 512), [5; 512]);
+}
+
+#[test]
+fn requests_that_a_disk_cannot_serve_fail_alone() {
+    let file = disk_file(8);
+    let mut driver = Driver::new(disk(file.path()));
+    let data = BUFFERS + 0x1000;
+    for sector in [8, 7, u64::MAX, u64::MAX / 512] {
+        let size = if sector == 7 { 1024 } else { 512 };
+        assert_eq!(
+            driver.disk(0, sector, &[(data, size, true)]),
+            (1, 1),
+            "behind the end"
+        );
+        assert_eq!(
+            driver.disk(1, sector, &[(data, size, false)]),
+            (1, 1),
+            "behind the end"
+        );
+    }
+    assert_eq!(driver.disk(0, 0, &[(data, 511, true)]), (1, 1), "no whole sector");
+    assert_eq!(
+        driver.disk(8, 0, &[(data, 19, true)]),
+        (1, 1),
+        "too short for the name"
+    );
+    assert_eq!(driver.disk(99, 0, &[]), (1, 2), "unknown");
+    drop(driver);
+    let mut driver = Driver::new(Block::open(file.path(), true).expect("a disk"));
+    assert_ne!(driver.load(0x10) & 1 << 5, 0, "said to be read only");
+    assert_eq!(driver.disk(1, 0, &[(data, 512, false)]), (1, 1));
+    assert_eq!(driver.disk(0, 1, &[(data, 512, true)]), (513, 0));
+    assert_eq!(fs::read(file.path()).expect("the disk")[..512], [0; 512]);
+}
+
+#[test]
+fn broken_chains_stop_the_device_until_it_is_reset() {
+    let file = disk_file(8);
+    let mut driver = Driver::new(disk(file.path()));
+    let header = (BUFFERS, 16, false);
+    let status = (BUFFERS + 16, 1, true);
+    let broken: [&[Buffer]; 7] = [
+        &[header, (RAM_BYTES + GRANULE, 512, true), status],
+        &[header, (RAM_BYTES, 512, true), status],
+        &[header, (RAM_BYTES - 4, 512, true), status],
+        &[header, (u64::MAX - 3, 512, true), status],
+        &[header, (BUFFERS, u32::MAX, true), status],
+        &[header, status, header],
+        &[header],
+    ];
+    for (count, buffers) in broken.iter().enumerate() {
+        driver.chain(DESCRIPTORS, buffers);
+        driver.send();
+        driver.wait();
+        assert_eq!(driver.errors(), count as u64 + 1, "{buffers:x?}");
+        assert_ne!(driver.load(0x70) & NEEDS_RESET, 0);
+        assert_eq!(driver.load(0x60), 2, "told by an interrupt");
+        driver.send();
+        assert_eq!(driver.timeline.next(), None, "deaf until it is reset");
+        driver.set_up();
+        assert_eq!(driver.disk(4, 0, &[]), (1, 0), "and as good as new then");
+    }
+    let errors = driver.errors();
+    driver.descriptor(DESCRIPTORS, 0, (BUFFERS, 16), NEXT, 0);
+    driver.send();
+    driver.wait();
+    assert_eq!(driver.errors(), errors + 1, "a loop");
+    driver.set_up();
+    driver.write(AVAILABLE + 2, 1000_u16);
+    driver.store(0x50, 0);
+    driver.wait();
+    assert_eq!(driver.errors(), errors + 2, "more requests than entries");
+    for (register, address) in [
+        (0x80, RAM_BYTES - 16),
+        (0x90, RAM_BYTES - 4),
+        (0xa0, RAM_BYTES),
+        (0xa4, 1),
+    ] {
+        driver.set_up();
+        driver.store(0x44, 0);
+        for (register, address) in [(0x80, DESCRIPTORS), (0x90, AVAILABLE), (0xa0, USED)] {
+            driver.store(register, address);
+        }
+        driver.store(register, address);
+        driver.store(0x44, 1);
+        assert_eq!(driver.load(0x44), 0, "rings outside RAM are refused");
+        assert_ne!(driver.load(0x70) & NEEDS_RESET, 0);
+    }
+    assert_eq!(
+        fs::read(file.path()).expect("the disk"),
+        fs::read(disk_file(8).path()).expect("one like it"),
+        "none of it was written"
+    );
+}
+
+#[test]
+fn work_on_the_agenda_outlives_a_reset() {
+    let file = disk_file(8);
+    let mut driver = Driver::new(disk(file.path()));
+    driver.chain(DESCRIPTORS, &[(BUFFERS, 16, false), (BUFFERS + 16, 1, true)]);
+    driver.send();
+    driver.send();
+    assert_eq!(driver.timeline.next(), Some(LATENCY_TICKS), "once for both");
+    driver.store(0x70, 0);
+    driver.wait();
+    assert_eq!(
+        driver.value::<u16>(USED + 2),
+        0,
+        "a device that was reset does nothing"
+    );
+    assert!(!driver.is_interrupting());
+    driver.set_up();
+    assert_eq!(driver.disk(4, 0, &[]), (1, 0));
+}
+
+#[test]
+fn entropy_follows_its_seed() {
+    let random = |seed| {
+        let mut driver = Driver::new(Entropy::new(Seeded(seed)));
+        let pieces = [(BUFFERS, 5, true), (BUFFERS + 5, 95, true)];
+        assert_eq!(driver.request(&pieces), 100);
+        driver.bytes(BUFFERS, 100)
+    };
+    assert_eq!(random(1), random(1));
+    assert_ne!(random(1), random(2));
+    // The first output of the published generator for seed 0.
+    assert_eq!(random(0)[..8], 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());
+    let mut driver = Driver::new(Entropy::of_host().expect("a host with entropy"));
+    assert_eq!(driver.request(&[(BUFFERS, 100, true)]), 100);
+    assert_ne!(driver.bytes(BUFFERS, 100), [0; 100]);
+    assert_eq!(
+        driver.request(&[(BUFFERS, 0x2_0000, true)]),
+        0x1_0000,
+        "some at a time"
+    );
+}
+
+#[test]
+fn files_that_are_no_disks_are_named() {
+    let error = |path: &Path| Block::open(path, false).err().expect("no disk");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let missing = error(&folder.path().join("none"));
+    assert!(matches!(missing, DiskError::Open { .. }));
+    assert!(missing.to_string().contains("none` cannot be opened"));
+    assert!(matches!(error(folder.path()), DiskError::NoFile { .. }));
+    let odd = folder.path().join("odd");
+    for size in [0, 1, 513] {
+        fs::write(&odd, vec![0; size]).expect("space");
+        assert!(matches!(error(&odd), DiskError::Size { size: found, .. } if found == size as u64));
+    }
+    let file = disk_file(1);
+    let first = disk(file.path());
+    assert!(matches!(error(file.path()), DiskError::InUse { .. }));
+    drop(first);
+    let reader = Block::open(file.path(), true).expect("a disk");
+    Block::open(file.path(), true).expect("readers share");
+    assert!(matches!(error(file.path()), DiskError::InUse { .. }));
+    drop(reader);
+    disk(file.path());
+}
+
+/// What a hostile guest does: writes of rings and descriptors, register accesses of every width, time passing.
+#[derive(Clone, Debug)]
+enum Act {
+    Store(u64, u64, u64),
+    Load(u64, u64),
+    Descriptor(u64, (u64, u32), u16, u16),
+    Available(u16),
+    Wait,
+    SetUp,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let width = prop::sample::select(vec![1_u64, 2, 4, 8]);
+    let address = prop_oneof![
+        4 => 0..RAM_BYTES + 2 * GRANULE,
+        1 => any::<u64>(),
+    ];
+    let size = prop_oneof![4 => 0..2048_u32, 1 => any::<u32>()];
+    let register = prop_oneof![
+        3 => (0..0x40_u64).prop_map(|word| word * 4),
+        1 => 0..SIZE - 8,
+    ];
+    let value = prop_oneof![2 => 0..16_u64, 1 => address.clone(), 1 => any::<u64>()];
+    prop_oneof![
+        4 => (register.clone(), width.clone(), value).prop_map(|(at, size, value)| Act::Store(at, size, value)),
+        1 => (register, width).prop_map(|(at, size)| Act::Load(at, size)),
+        6 => (0..QUEUE_ENTRIES, (address, size), 0..8_u16, 0..10_u16)
+            .prop_map(|(index, buffer, flags, next)| Act::Descriptor(index, buffer, flags, next)),
+        3 => (0..12_u16).prop_map(Act::Available),
+        2 => Just(Act::Wait),
+        1 => Just(Act::SetUp),
+    ]
+}
+
+fn misbehave(driver: &mut Driver, acts: &[Act]) {
+    for act in acts {
+        match *act {
+            Act::Store(at, size, value) => driver.transport.store(at, size, value),
+            Act::Load(at, size) => {
+                driver.transport.load(at, size);
+            }
+            Act::Descriptor(index, buffer, flags, next) => {
+                driver.descriptor(DESCRIPTORS, index, buffer, flags, next);
+            }
+            Act::Available(more) => {
+                driver.sent = driver.sent.wrapping_add(more);
+                driver.write(AVAILABLE + 2, driver.sent);
+                driver.store(0x50, 0);
+            }
+            // A queue that is never empty is served for ever; a guest gets that far and no farther.
+            Act::Wait => {
+                let until = driver.timeline.next().map_or(0, |next| next + 3 * LATENCY_TICKS);
+                driver.timeline.perform_until(until);
+            }
+            Act::SetUp => driver.set_up(),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_guest_harms_the_host(acts in prop::collection::vec(act(), 1..80)) {
+        let file = disk_file(8);
+        let mut driver = Driver::new(disk(file.path()));
+        let rom = driver.bytes(RAM_BYTES, GRANULE as usize);
+        misbehave(&mut driver, &acts);
+        prop_assert_eq!(driver.bytes(RAM_BYTES, GRANULE as usize), rom, "ROM stays");
+        prop_assert_eq!(fs::metadata(file.path()).expect("the disk").len(), 8 * SECTOR, "and the disk's size");
+        // Whatever happened: the device works again once it is set up.
+        driver.set_up();
+        driver.timeline.perform_until(u64::MAX);
+        driver.store(0x64, 3);
+        prop_assert_eq!(driver.disk(4, 0, &[]), (1, 0));
+        let mut entropy = Driver::new(Entropy::new(Seeded(1)));
+        misbehave(&mut entropy, &acts);
+    }
+}
