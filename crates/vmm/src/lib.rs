@@ -8,6 +8,7 @@
 //! - [`hypervisor`]: virtual machines under a monitor on a modelled [`host`]; [`sidecall`]: requests of theirs that cores in
 //!   the monitor serve.
 //! - [`debug`]: traces, and a stub for gdb.
+//! - [`firmware`]: PAL, SAL, EFI and ACPI for kernels, and [`device`]s of a whole machine.
 //! - [`image`]: ELF images and their way into memory; [`description`]: machines as TOML files.
 //!
 //! Nothing here is global: any number of machines live in one program.
@@ -16,6 +17,8 @@ pub mod bus;
 pub mod consolidation;
 pub mod debug;
 pub mod description;
+pub mod device;
+pub mod firmware;
 pub mod host;
 pub mod hypervisor;
 pub mod image;

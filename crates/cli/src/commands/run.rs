@@ -5,6 +5,7 @@ mod description;
 mod execution;
 mod fuce;
 mod host;
+mod kernel;
 mod terminal;
 
 use std::path::{Path, PathBuf};
@@ -14,14 +15,17 @@ use clap::Args;
 
 use super::Outcome;
 
-/// Boot a machine: a FUCE image, as `sidestep assemble` writes it, or an IA-64 machine or a host with
-/// virtual machines that a TOML file describes.
+/// Boot a machine: a FUCE image, as `sidestep assemble` writes it, an IA-64 machine or a host with virtual machines
+/// that a TOML file describes, or an IA-64 kernel on a whole machine.
 #[derive(Args)]
 pub struct Run {
     /// The image, or the description of the machine.
-    image: PathBuf,
+    #[arg(required_unless_present = "kernel", conflicts_with = "kernel")]
+    image: Option<PathBuf>,
     #[command(flatten)]
     fuce: fuce::Options,
+    #[command(flatten)]
+    kernel: kernel::Options,
     #[command(flatten)]
     execution: execution::Options,
     #[command(flatten)]
@@ -51,17 +55,23 @@ impl Kind {
 impl Run {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let path = self.image.display().to_string();
-        let bytes = std::fs::read(&self.image).map_err(|error| format!("{path}: cannot be read: {error}"))?;
-        match Kind::of(&self.image, &bytes) {
+        if let Some(kernel) = &self.kernel.kernel {
+            return self.kernel.run(kernel, &self.execution);
+        }
+        let image = self.image.expect("an image, where no kernel is given");
+        let path = image.display().to_string();
+        let bytes = std::fs::read(&image).map_err(|error| format!("{path}: cannot be read: {error}"))?;
+        match Kind::of(&image, &bytes) {
             Some(Kind::Fuce) => self.fuce.run(&path, &bytes),
             Some(Kind::Description) => {
                 let text =
                     String::from_utf8(bytes).map_err(|error| format!("{path}: is no text: {error}"))?;
                 if host::describes_host(&text) {
-                    self.host.run(&self.image, &text, &self.execution)
+                    self.host.run(&image, &text, &self.execution)
+                } else if kernel::describes(&text) {
+                    kernel::run(&image, &text, &self.execution)
                 } else {
-                    bare::run(&self.image, &text, &self.execution)
+                    bare::run(&image, &text, &self.execution)
                 }
             }
             None => Err(format!(

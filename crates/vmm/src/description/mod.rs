@@ -4,9 +4,11 @@
 //!   number that descriptions share.
 //! - [`bare`]: the description of a bare machine: memory, processors, an image.
 //! - [`host`]: the description of a host with virtual machines.
+//! - [`kernel`]: the description of a whole machine that starts a kernel.
 
 pub mod bare;
 pub mod host;
+pub mod kernel;
 mod number;
 mod syntax;
 

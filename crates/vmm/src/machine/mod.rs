@@ -3,6 +3,7 @@
 //! - [`timeline`]: the clock and what is to happen when; [`interrupt_block`]: interrupts to processors;
 //!   `purge`: global purges of translations; [`platform`]: these together, as processors and devices share them.
 //! - [`hypercall`]: what a guest asks of the host, and who answers.
+//! - [`ending`]: how devices end the machine.
 //! - [`driver`]: how instructions are executed: plainly, or seen by an observer.
 //! - [`virtual_time`] and [`host_threads`]: the two executors.
 //!
@@ -11,6 +12,7 @@
 //! executor.
 
 pub mod driver;
+pub mod ending;
 pub mod host_threads;
 pub mod hypercall;
 pub mod interrupt_block;
@@ -30,6 +32,7 @@ use thiserror::Error;
 
 use crate::bus::{Bus, BusConflict, Device, SharedDevice};
 use crate::memory::{GuestMemory, MemoryRange};
+use ending::Ending;
 use hypercall::HypercallHandler;
 use interrupt_block::{InterruptBlock, LocalIdentifier};
 use platform::{Platform, Port};
@@ -136,6 +139,7 @@ pub struct MachineBuilder {
     interrupts: Arc<InterruptBlock>,
     timeline: Arc<Timeline>,
     wakeups: Arc<Wakeups>,
+    ending: Arc<Ending>,
     handlers: Vec<Box<dyn HypercallHandler>>,
 }
 
@@ -153,6 +157,7 @@ impl MachineBuilder {
             interrupts: Arc::new(InterruptBlock::new(processors, Arc::clone(&wakeups))),
             timeline: Arc::new(Timeline::new(Arc::clone(&wakeups))),
             wakeups,
+            ending: Arc::default(),
             handlers: Vec::new(),
         }
     }
@@ -170,6 +175,16 @@ impl MachineBuilder {
     /// The timeline, for devices that act later.
     pub fn timeline(&self) -> Arc<Timeline> {
         Arc::clone(&self.timeline)
+    }
+
+    /// The way for devices to end the machine.
+    pub fn ending(&self) -> Arc<Ending> {
+        Arc::clone(&self.ending)
+    }
+
+    /// What wakes a machine that waits, for devices whose input comes from other threads.
+    pub fn wakeups(&self) -> Arc<Wakeups> {
+        Arc::clone(&self.wakeups)
     }
 
     /// Attaches a device.
@@ -232,6 +247,7 @@ impl MachineBuilder {
             self.interrupts,
             self.timeline,
             self.wakeups,
+            self.ending,
         ));
         let cpus: Vec<Cpu> = (0..platform.processors())
             .map(|index| {
@@ -294,6 +310,10 @@ impl Machine {
     /// The outcome as of now.
     fn outcome(&self, end: End) -> Outcome {
         self.platform.stop.store(false, Ordering::Release);
+        let end = match self.platform.ending.code() {
+            Some(code) => End::Exit(code),
+            None => end,
+        };
         Outcome {
             end,
             retired: self

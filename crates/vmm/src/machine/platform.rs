@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::{MemoryRegion, PhysicalAddress, PhysicalMemory, Processor};
 
+use super::ending::Ending;
 use super::interrupt_block::{self, InterruptBlock};
 use super::purge::PurgeBoard;
 use super::timeline::Timeline;
@@ -28,6 +29,8 @@ pub struct Platform {
     pub timeline: Arc<Timeline>,
     /// What wakes whoever waits for the machine.
     pub wakeups: Arc<Wakeups>,
+    /// The machine's end.
+    pub ending: Arc<Ending>,
     pub(crate) purges: PurgeBoard,
     pub(crate) stop: AtomicBool,
     pub(crate) attention: std::sync::OnceLock<Vec<Arc<AtomicBool>>>,
@@ -43,6 +46,7 @@ impl Platform {
         interrupts: Arc<InterruptBlock>,
         timeline: Arc<Timeline>,
         wakeups: Arc<Wakeups>,
+        ending: Arc<Ending>,
     ) -> Platform {
         let processors = interrupts.processors();
         Platform {
@@ -51,6 +55,7 @@ impl Platform {
             interrupts,
             timeline,
             wakeups,
+            ending,
             purges: PurgeBoard::new(processors),
             stop: AtomicBool::new(false),
             attention: std::sync::OnceLock::new(),
@@ -106,7 +111,7 @@ impl Platform {
     }
 
     pub(crate) fn is_stop_requested(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
+        self.stop.load(Ordering::Acquire) || self.ending.code().is_some()
     }
 
     /// Makes processor `index` look at what there is to do.

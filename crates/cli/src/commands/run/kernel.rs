@@ -1,0 +1,92 @@
+//! A machine with a kernel, as options or a TOML file describe it.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use sidestep_vmm::description::Size;
+use sidestep_vmm::description::bare::Clock;
+use sidestep_vmm::description::kernel::{Description, KernelTable, MachineTable};
+
+use super::super::Outcome;
+use super::description;
+use super::execution::{Options as Execution, Ready};
+use super::terminal::Terminal;
+
+/// A kernel to start and the machine around it.
+#[derive(Args)]
+#[command(next_help_heading = "Kernels")]
+#[group(id = "kernel-options")]
+pub struct Options {
+    /// Start this IA-64 kernel, an ELF file, on a whole machine.
+    #[arg(long, value_name = "VMLINUX")]
+    pub kernel: Option<PathBuf>,
+    /// The kernel's initial RAM file system.
+    #[arg(long, value_name = "FILE", requires = "kernel")]
+    initrd: Option<PathBuf>,
+    /// The kernel's command line.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        requires = "kernel",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    append: String,
+    /// How many processors.
+    #[arg(long, value_name = "N", requires = "kernel", default_value_t = 1)]
+    smp: usize,
+    /// How much memory.
+    #[arg(long, value_name = "SIZE", requires = "kernel", default_value = "1G")]
+    memory: Size,
+}
+
+impl Options {
+    /// Starts the kernel and runs the machine to its end.
+    pub fn run(&self, kernel: &Path, execution: &Execution) -> Outcome {
+        let description = Description {
+            machine: MachineTable {
+                processors: self.smp,
+                memory: self.memory,
+                clock: Clock::Virtual,
+                ..MachineTable::default()
+            },
+            kernel: KernelTable {
+                file: kernel.to_owned(),
+                initrd: self.initrd.clone(),
+                append: self.append.clone(),
+            },
+        };
+        start("--kernel", &description, Path::new(""), execution)
+    }
+}
+
+/// Whether a description is of a machine with a kernel: it has a `[kernel]` table.
+pub fn describes(text: &str) -> bool {
+    text.lines().any(|line| line.trim() == "[kernel]")
+}
+
+/// Starts the kernel that the text of `path` describes, and runs the machine to its end.
+pub fn run(path: &Path, text: &str, execution: &Execution) -> Outcome {
+    let name = path.display().to_string();
+    let description: Description = description::parse(&name, text)?;
+    start(
+        &name,
+        &description,
+        path.parent().unwrap_or(Path::new("")),
+        execution,
+    )
+}
+
+fn start(name: &str, description: &Description, folder: &Path, execution: &Execution) -> Outcome {
+    let built = description
+        .build(folder, Box::new(Terminal::default()))
+        .map_err(|error| format!("{name}: {error}"))?;
+    execution.run(Ready {
+        name,
+        machine: built.machine,
+        image: &built.image,
+        clock: description.machine.clock,
+        quantum: description.machine.quantum,
+        expects_input: false,
+    })
+}

@@ -1,0 +1,322 @@
+//! A whole machine that starts a kernel directly: firmware, devices, the kernel with its initramfs and command line.
+//!
+//! ```toml
+//! [machine]
+//! processors = 4
+//! memory = "1G"
+//!
+//! [kernel]
+//! file = "vmlinux"
+//! initrd = "initramfs.cpio"
+//! append = "panic=-1"
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use sidestep_ia64::PhysicalAddress;
+use thiserror::Error;
+
+use super::Size;
+use super::bare::Clock;
+use crate::device::iosapic::{self, Iosapic, Lines};
+use crate::device::power::{self, Power};
+use crate::device::serial::{self, Serial};
+use crate::firmware::acpi::Contents;
+use crate::firmware::{self, efi, layout};
+use crate::image::{self, ImageError, Loaded};
+use crate::machine::hypercall::{Console, StandardCalls};
+use crate::machine::{Activity, AttachError, Machine, MachineBuilder, PROCESSORS_MAX};
+use crate::memory::{GuestMemory, LayoutError, MemoryError};
+
+/// The description of a machine with a kernel.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// The machine itself.
+    #[serde(default)]
+    pub machine: MachineTable,
+    /// What it starts.
+    pub kernel: KernelTable,
+}
+
+/// `[machine]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MachineTable {
+    /// How many processors.
+    pub processors: usize,
+    /// How much RAM.
+    pub memory: Size,
+    /// What its time follows.
+    pub clock: Clock,
+    /// The longest time slice, in instructions.
+    pub quantum: u64,
+    /// Seconds since 1970 at machine time zero.
+    pub epoch: u64,
+}
+
+/// 1 January 2026: a fixed beginning, so that virtual time is the same in every run.
+pub const EPOCH: u64 = 1_767_225_600;
+
+impl Default for MachineTable {
+    fn default() -> MachineTable {
+        MachineTable {
+            processors: 1,
+            memory: Size(1 << 30),
+            clock: Clock::Virtual,
+            quantum: 10_000,
+            epoch: EPOCH,
+        }
+    }
+}
+
+/// `[kernel]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelTable {
+    /// The ELF file, relative to the description; it may be compressed by gzip or xz.
+    pub file: PathBuf,
+    /// The initial RAM file system.
+    pub initrd: Option<PathBuf>,
+    /// The command line.
+    #[serde(default)]
+    pub append: String,
+}
+
+/// The least RAM: less than this no kernel starts with.
+pub const MEMORY_MIN: u64 = 64 << 20;
+/// Bytes of the command line with its zero.
+const COMMAND_LINE_MAX: usize = 2048;
+
+/// Why a machine could not be built.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// A file cannot be read.
+    #[error("{}: cannot be read: {error}", file.display())]
+    File {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The kernel is not one, or does not fit.
+    #[error("{}: {error}", file.display())]
+    Kernel {
+        /// The kernel.
+        file: PathBuf,
+        /// Why.
+        error: ImageError,
+    },
+    /// The kernel lies where the firmware is.
+    #[error("{}: the kernel at {start} overlaps the firmware, which has the memory from {:#x} to {:#x}",
+        file.display(), layout::FIRMWARE, layout::FIRMWARE_END)]
+    KernelOverFirmware {
+        /// The kernel.
+        file: PathBuf,
+        /// Where it begins.
+        start: PhysicalAddress,
+    },
+    /// The initramfs does not fit.
+    #[error("{}: {size} bytes do not fit into the {room} bytes of memory behind the kernel", file.display())]
+    Initrd {
+        /// The initramfs.
+        file: PathBuf,
+        /// Its size.
+        size: u64,
+        /// How much memory there is for it.
+        room: u64,
+    },
+    /// The command line is too long.
+    #[error("the command line has {0} bytes; a kernel takes at most {limit}", limit = COMMAND_LINE_MAX - 1)]
+    CommandLine(usize),
+    /// Too few or too many processors.
+    #[error("`processors` must be from 1 to {PROCESSORS_MAX}, not {0}")]
+    Processors(usize),
+    /// No quantum.
+    #[error("`quantum` must be at least 1")]
+    Quantum,
+    /// Too little memory.
+    #[error("the machine's memory is {0} bytes; it must be at least {MEMORY_MIN}")]
+    MemorySize(u64),
+    /// The memory cannot be made.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The firmware does not fit into it.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// A device cannot be attached.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+}
+
+/// A machine ready to run, and the kernel in it.
+pub struct Built {
+    /// The machine.
+    pub machine: Machine,
+    /// The kernel's ELF file.
+    pub image: Vec<u8>,
+    /// Where it is.
+    pub loaded: Loaded,
+}
+
+impl Description {
+    /// Builds the machine, with this console behind its serial port; `folder` is where relative files are.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn build(&self, folder: &Path, console: Box<dyn Console>) -> Result<Built, BuildError> {
+        let Size(size) = self.machine.memory;
+        if size < MEMORY_MIN {
+            return Err(BuildError::MemorySize(size));
+        }
+        if !(1..=PROCESSORS_MAX).contains(&self.machine.processors) {
+            return Err(BuildError::Processors(self.machine.processors));
+        }
+        if self.machine.quantum == 0 {
+            return Err(BuildError::Quantum);
+        }
+        let memory = GuestMemory::new(&layout::memory(size))?;
+        let (image, loaded) = self.load_kernel(&memory, folder)?;
+        let initrd = self.load_initrd(&memory, folder, loaded.end)?;
+        let contents = Contents {
+            processors: self.machine.processors,
+            virtio_devices: 0,
+        };
+        let (firmware, system_table) = firmware::install(&memory, contents, self.machine.epoch)?;
+        let parameters = self.boot_parameters(&memory, system_table, initrd)?;
+
+        let mut builder = MachineBuilder::new(memory, self.machine.processors);
+        builder.handle(firmware);
+        builder.handle(StandardCalls::new(Box::new(std::io::sink()), &self.kernel.append));
+        let lines = Lines::new(builder.interrupts());
+        let at = PhysicalAddress;
+        builder.attach(
+            "iosapic",
+            at(layout::IOSAPIC),
+            iosapic::SIZE,
+            Iosapic(lines.clone()),
+        )?;
+        let timeline = builder.timeline();
+        let port = Serial::new(console, lines.line(layout::SERIAL_INTERRUPT), timeline);
+        builder.attach("serial", at(layout::SERIAL), serial::SIZE, port)?;
+        let power = Power::new(builder.ending(), builder.timeline());
+        builder.attach("power", at(layout::POWER), power::SIZE, power)?;
+        builder.attach("ports", at(layout::PORTS), layout::PORTS_SIZE, NoPorts)?;
+
+        let mut machine = builder.build();
+        for (index, cpu) in machine.cpus.iter_mut().enumerate() {
+            if index == 0 {
+                firmware::prepare(&mut cpu.processor, index, loaded.entry.0);
+                cpu.processor.general.set(28, parameters);
+            } else {
+                firmware::prepare_waiting(&mut cpu.processor, index);
+            }
+            cpu.activity = Activity::Running;
+        }
+        Ok(Built {
+            machine,
+            image,
+            loaded,
+        })
+    }
+
+    fn load_kernel(&self, memory: &GuestMemory, folder: &Path) -> Result<(Vec<u8>, Loaded), BuildError> {
+        let file = folder.join(&self.kernel.file);
+        let bytes = read(&file)?;
+        let loaded = image::load(memory, &bytes).map_err(|error| BuildError::Kernel {
+            file: file.clone(),
+            error,
+        })?;
+        if loaded.start.0 < layout::FIRMWARE_END && layout::FIRMWARE < loaded.end.0 {
+            let start = loaded.start;
+            return Err(BuildError::KernelOverFirmware { file, start });
+        }
+        Ok((bytes, loaded))
+    }
+
+    /// Loads the initramfs behind the kernel; returns where it is and its size.
+    fn load_initrd(
+        &self,
+        memory: &GuestMemory,
+        folder: &Path,
+        behind: PhysicalAddress,
+    ) -> Result<(u64, u64), BuildError> {
+        /// What a kernel's largest pages map.
+        const ALIGNMENT: u64 = 64 << 10;
+        let Some(file) = &self.kernel.initrd else {
+            return Ok((0, 0));
+        };
+        let file = folder.join(file);
+        let bytes = read(&file)?;
+        let size = bytes.len() as u64;
+        let start = behind.0.max(layout::FIRMWARE_END).next_multiple_of(ALIGNMENT);
+        let end = memory.ranges()[0].end();
+        memory
+            .write(PhysicalAddress(start), &bytes)
+            .map_err(|_| BuildError::Initrd {
+                file,
+                size,
+                room: end.saturating_sub(start),
+            })?;
+        Ok((start, size))
+    }
+
+    /// Writes the boot parameter block, the command line and the memory map; returns where the block is.
+    fn boot_parameters(
+        &self,
+        memory: &GuestMemory,
+        system_table: u64,
+        initrd: (u64, u64),
+    ) -> Result<u64, BuildError> {
+        let (block, line) = (layout::BOOT_DATA, layout::BOOT_DATA + 0x1000);
+        let map_at = layout::BOOT_DATA + 0x4000;
+        let append = self.kernel.append.as_bytes();
+        if append.len() >= COMMAND_LINE_MAX {
+            return Err(BuildError::CommandLine(append.len()));
+        }
+        memory.write(PhysicalAddress(line), append)?;
+        let ranges: Vec<(u64, u64)> = memory
+            .ranges()
+            .iter()
+            .map(|range| (range.start.0, range.size))
+            .collect();
+        let map = efi::memory_map(&ranges);
+        memory.write(PhysicalAddress(map_at), &map)?;
+        let (columns, rows) = (80, 25);
+        let console = columns | rows << 16;
+        let fields = [
+            line,
+            system_table,
+            map_at,
+            map.len() as u64,
+            efi::DESCRIPTOR_BYTES,
+            u64::from(efi::DESCRIPTOR_VERSION) | console << 32,
+            0, // the console's cursor
+            0, // no floating-point software assist: the processor handles every operand
+            initrd.0,
+            initrd.1,
+        ];
+        let bytes: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
+        memory.write(PhysicalAddress(block), &bytes)?;
+        Ok(block)
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, BuildError> {
+    std::fs::read(file).map_err(|error| BuildError::File {
+        file: file.to_owned(),
+        error,
+    })
+}
+
+/// I/O ports of which none is there: they read as ones.
+struct NoPorts;
+
+impl crate::bus::Device for NoPorts {
+    fn load(&mut self, _: u64, _: u64) -> u64 {
+        u64::MAX
+    }
+
+    fn store(&mut self, _: u64, _: u64, _: u64) {}
+}

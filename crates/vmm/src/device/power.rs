@@ -1,0 +1,84 @@
+//! Power management: the fixed registers of ACPI that an operating system needs to switch off.
+//!
+//! PM1 status and enable (2 bytes each), PM1 control (2 bytes at 4), the power management timer (4 bytes at 8) and
+//! the reset register (1 byte at 12).
+
+use std::sync::Arc;
+
+use crate::bus::Device;
+use crate::machine::ending::Ending;
+use crate::machine::timeline::{TICKS_PER_SECOND, Timeline};
+
+/// Bytes of registers.
+pub const SIZE: u64 = 0x1_0000;
+/// Offset of PM1 status and enable.
+pub const EVENT: u64 = 0;
+/// Offset of PM1 enable.
+const EVENT_ENABLE: u64 = 2;
+/// Offset of PM1 control.
+pub const CONTROL: u64 = 4;
+/// Offset of the timer.
+pub const TIMER: u64 = 8;
+/// Offset of the reset register.
+pub const RESET: u64 = 12;
+/// The exit code of a machine that its guest resets: a panic ends so.
+pub const EXIT_RESET: u32 = 1;
+/// What resets when written to the reset register.
+pub const RESET_VALUE: u8 = 6;
+/// The type of sleep that is power off, as the `_S5` object says.
+pub const SLEEP_TYPE_OFF: u8 = 5;
+
+const SLEEP_ENABLE: u64 = 1 << 13;
+/// ACPI is on from the beginning.
+const SCI_ENABLE: u64 = 1;
+const TIMER_FREQUENCY: u64 = 3_579_545;
+
+/// The registers.
+pub struct Power {
+    ending: Arc<Ending>,
+    timeline: Arc<Timeline>,
+    enabled: u64,
+    control: u64,
+}
+
+impl Power {
+    /// Of a machine that ends by `ending`.
+    pub fn new(ending: Arc<Ending>, timeline: Arc<Timeline>) -> Power {
+        Power {
+            ending,
+            timeline,
+            enabled: 0,
+            control: SCI_ENABLE,
+        }
+    }
+}
+
+impl Device for Power {
+    fn load(&mut self, offset: u64, _: u64) -> u64 {
+        match offset {
+            EVENT => self.enabled << 16,
+            EVENT_ENABLE => self.enabled,
+            CONTROL => self.control,
+            TIMER => {
+                let ticks = u128::from(self.timeline.now()) * u128::from(TIMER_FREQUENCY);
+                (ticks / u128::from(TICKS_PER_SECOND)) as u64 & 0xff_ffff
+            }
+            _ => 0,
+        }
+    }
+
+    fn store(&mut self, offset: u64, _: u64, value: u64) {
+        match offset {
+            EVENT_ENABLE => self.enabled = value & 0xffff,
+            CONTROL => {
+                self.control = value & 0xffff & !SLEEP_ENABLE | SCI_ENABLE;
+                let sleep_type = value >> 10 & 7;
+                if value & SLEEP_ENABLE != 0 && sleep_type == u64::from(SLEEP_TYPE_OFF) {
+                    self.ending.request(0);
+                }
+            }
+            RESET if value as u8 == RESET_VALUE => self.ending.request(EXIT_RESET),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The 16550 serial port: eight byte registers, FIFOs of 16 bytes, one interrupt line.
+//!
+//! Output goes to the console at once, so the transmitter is always empty. Input is asked from the console when the
+//! guest looks, and by a poll on the machine's timeline every [`POLL_TICKS`] while the guest wants interrupts for it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::iosapic::Line;
+use crate::bus::Device;
+use crate::machine::hypercall::Console;
+use crate::machine::timeline::{Phase, TICKS_PER_SECOND, Timeline};
+
+/// Bytes of registers, as pages map them.
+pub const SIZE: u64 = 0x1_0000;
+/// The input clock divided by 16: a divisor of 1 is this many bauds.
+pub const BAUD_MAX: u64 = 115_200;
+/// How often input is looked for.
+pub const POLL_TICKS: u64 = TICKS_PER_SECOND / 100;
+
+/// The FIFO's depth.
+const FIFO: usize = 16;
+
+/// Offsets of registers; those of the divisor take the place of the first two while DLAB is set.
+mod register {
+    pub const DATA: u64 = 0;
+    pub const INTERRUPT_ENABLE: u64 = 1;
+    pub const INTERRUPT_IDENTITY: u64 = 2;
+    pub const LINE_CONTROL: u64 = 3;
+    pub const MODEM_CONTROL: u64 = 4;
+    pub const LINE_STATUS: u64 = 5;
+    pub const MODEM_STATUS: u64 = 6;
+    pub const SCRATCH: u64 = 7;
+}
+
+const ENABLE_RECEIVED: u8 = 1 << 0;
+const ENABLE_TRANSMITTED: u8 = 1 << 1;
+const DIVISOR_LATCH: u8 = 1 << 7;
+const LOOPBACK: u8 = 1 << 4;
+const DATA_READY: u8 = 1 << 0;
+const TRANSMITTER_EMPTY: u8 = 3 << 5;
+/// Carrier, data set ready, clear to send.
+const MODEM_PRESENT: u8 = 0xb0;
+
+const NOTHING_PENDING: u8 = 1;
+const IDENTITY_TRANSMITTED: u8 = 2;
+const IDENTITY_RECEIVED: u8 = 4;
+const FIFO_ENABLED: u8 = 0xc0;
+
+struct State {
+    console: Box<dyn Console>,
+    line: Line,
+    received: VecDeque<u8>,
+    enabled: u8,
+    line_control: u8,
+    modem_control: u8,
+    fifo: bool,
+    scratch: u8,
+    divisor: [u8; 2],
+    /// The transmitter has become empty since the guest was told.
+    transmitted: bool,
+    polling: bool,
+}
+
+/// The port.
+pub struct Serial {
+    state: Arc<Mutex<State>>,
+    timeline: Arc<Timeline>,
+}
+
+impl Serial {
+    /// With a console at the other end.
+    pub fn new(console: Box<dyn Console>, line: Line, timeline: Arc<Timeline>) -> Serial {
+        let state = State {
+            console,
+            line,
+            received: VecDeque::new(),
+            enabled: 0,
+            line_control: 0,
+            modem_control: 0,
+            fifo: false,
+            scratch: 0,
+            divisor: [1, 0],
+            transmitted: false,
+            polling: false,
+        };
+        Serial {
+            state: Arc::new(Mutex::new(state)),
+            timeline,
+        }
+    }
+
+    fn poll_if_wanted(&self, state: &mut State) {
+        if state.enabled & ENABLE_RECEIVED != 0 && !state.polling {
+            state.polling = true;
+            poll_later(&self.state, &self.timeline, self.timeline.now());
+        }
+    }
+}
+
+/// Looks for input after a while, again and again as long as the guest wants interrupts for it.
+fn poll_later(state: &Arc<Mutex<State>>, timeline: &Arc<Timeline>, now: u64) {
+    let (again, clock) = (Arc::clone(state), Arc::clone(timeline));
+    timeline.schedule(now + POLL_TICKS, Phase::Device, move |due| {
+        let mut state = lock(&again);
+        if state.enabled & ENABLE_RECEIVED == 0 {
+            state.polling = false;
+            return;
+        }
+        state.receive();
+        state.update();
+        drop(state);
+        poll_later(&again, &clock, due);
+    });
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    fn receive(&mut self) {
+        while self.received.len() < FIFO && self.modem_control & LOOPBACK == 0 {
+            match self.console.read() {
+                Some(byte) => self.received.push_back(byte),
+                None => break,
+            }
+        }
+    }
+
+    fn identity(&self) -> u8 {
+        if self.enabled & ENABLE_RECEIVED != 0 && !self.received.is_empty() {
+            IDENTITY_RECEIVED
+        } else if self.enabled & ENABLE_TRANSMITTED != 0 && self.transmitted {
+            IDENTITY_TRANSMITTED
+        } else {
+            NOTHING_PENDING
+        }
+    }
+
+    fn update(&self) {
+        self.line.set(self.identity() != NOTHING_PENDING);
+    }
+
+    fn is_divisor(&self, offset: u64) -> bool {
+        self.line_control & DIVISOR_LATCH != 0 && offset < 2
+    }
+
+    fn load(&mut self, offset: u64) -> u8 {
+        if self.is_divisor(offset) {
+            return self.divisor[offset as usize];
+        }
+        match offset {
+            register::DATA => {
+                self.receive();
+                self.received.pop_front().unwrap_or(0)
+            }
+            register::INTERRUPT_ENABLE => self.enabled,
+            register::INTERRUPT_IDENTITY => {
+                let identity = self.identity();
+                if identity == IDENTITY_TRANSMITTED {
+                    self.transmitted = false;
+                }
+                identity | if self.fifo { FIFO_ENABLED } else { 0 }
+            }
+            register::LINE_CONTROL => self.line_control,
+            register::MODEM_CONTROL => self.modem_control,
+            register::LINE_STATUS => {
+                self.receive();
+                TRANSMITTER_EMPTY | if self.received.is_empty() { 0 } else { DATA_READY }
+            }
+            register::MODEM_STATUS if self.modem_control & LOOPBACK != 0 => {
+                // The outputs come back as inputs: DTR as DSR, RTS as CTS, OUT1 as RI, OUT2 as DCD.
+                let outputs = self.modem_control;
+                (outputs & 2) << 3 | (outputs & 1) << 5 | (outputs & 0xc) << 4
+            }
+            register::MODEM_STATUS => MODEM_PRESENT,
+            register::SCRATCH => self.scratch,
+            _ => 0,
+        }
+    }
+
+    fn store(&mut self, offset: u64, value: u8) {
+        if self.is_divisor(offset) {
+            self.divisor[offset as usize] = value;
+            return;
+        }
+        match offset {
+            register::DATA => {
+                if self.modem_control & LOOPBACK != 0 {
+                    if self.received.len() < FIFO {
+                        self.received.push_back(value);
+                    }
+                } else {
+                    self.console.write(&[value]);
+                }
+                self.transmitted = true;
+            }
+            register::INTERRUPT_ENABLE => {
+                if value & ENABLE_TRANSMITTED != 0 && self.enabled & ENABLE_TRANSMITTED == 0 {
+                    self.transmitted = true;
+                }
+                self.enabled = value & 0xf;
+            }
+            register::INTERRUPT_IDENTITY => {
+                self.fifo = value & 1 != 0;
+                if value & 2 != 0 {
+                    self.received.clear();
+                }
+            }
+            register::LINE_CONTROL => self.line_control = value,
+            register::MODEM_CONTROL => self.modem_control = value & 0x1f,
+            register::SCRATCH => self.scratch = value,
+            _ => {}
+        }
+    }
+}
+
+impl Device for Serial {
+    fn load(&mut self, offset: u64, _: u64) -> u64 {
+        let mut state = lock(&self.state);
+        let value = state.load(offset);
+        state.update();
+        u64::from(value)
+    }
+
+    fn store(&mut self, offset: u64, _: u64, value: u64) {
+        let mut state = lock(&self.state);
+        state.store(offset, value as u8);
+        state.update();
+        self.poll_if_wanted(&mut state);
+    }
+}

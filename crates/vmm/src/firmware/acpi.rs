@@ -1,0 +1,185 @@
+//! ACPI tables: RSDP, XSDT, FADT, FACS, MADT, SPCR and the DSDT with the devices that cannot be probed.
+//!
+//! ACPI 2.0 as IA-64 uses it: 64-bit addresses, SAPICs in the MADT, registers of power management in memory.
+
+use acpi_tables::aml::{
+    AddressSpace, AddressSpaceCacheable, Device, EISAName, Interrupt, Name, Package, Path, ResourceTemplate,
+    Scope,
+};
+use acpi_tables::facs::FACS;
+use acpi_tables::rsdp::Rsdp;
+use acpi_tables::sdt::{GenericAddress, Sdt};
+use acpi_tables::xsdt::XSDT;
+use acpi_tables::{Aml, AmlSink};
+
+use super::layout;
+use crate::device::{power, serial};
+use crate::machine::interrupt_block;
+
+const OEM: [u8; 6] = *b"SIDSTP";
+const TABLE: [u8; 8] = *b"SIDESTEP";
+const REVISION: u32 = 1;
+
+/// What differs among machines.
+#[derive(Clone, Copy, Debug)]
+pub struct Contents {
+    /// How many processors; processor `n` has the local identifier `n`, 0.
+    pub processors: usize,
+    /// How many virtio devices.
+    pub virtio_devices: usize,
+}
+
+struct Bytes(Vec<u8>);
+
+impl AmlSink for Bytes {
+    fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+}
+
+fn bytes(aml: &dyn Aml) -> Vec<u8> {
+    let mut bytes = Bytes(Vec::new());
+    aml.to_aml_bytes(&mut bytes);
+    bytes.0
+}
+
+/// All tables, to be put at `start`; the RSDP is the first.
+pub fn tables(start: u64, contents: Contents) -> Vec<u8> {
+    const RSDP_ROOM: usize = 64;
+    let mut all = vec![0; RSDP_ROOM];
+    let mut place = |table: &[u8]| {
+        all.resize(all.len().next_multiple_of(64), 0);
+        let at = start + all.len() as u64;
+        all.extend_from_slice(table);
+        at
+    };
+    let facs = place(&bytes(&FACS::new()));
+    let dsdt = place(dsdt(contents).as_slice());
+    let mut root = XSDT::new(OEM, TABLE, REVISION);
+    for table in [fadt(facs, dsdt), madt(contents.processors), spcr()] {
+        root.add_entry(place(table.as_slice()));
+    }
+    let root = place(&bytes(&root));
+    let pointer = bytes(&Rsdp::new(OEM, root));
+    all[..pointer.len()].copy_from_slice(&pointer);
+    all
+}
+
+fn fadt(facs: u64, dsdt: u64) -> Sdt {
+    let mut table = Sdt::new(*b"FACP", 244, 3, OEM, TABLE, REVISION);
+    table.write_u32(36, facs as u32);
+    table.write_u32(40, dsdt as u32);
+    table.write_u16(46, layout::POWER_INTERRUPT as u16);
+    table.write_u8(88, 4); // bytes of PM1 events
+    table.write_u8(89, 2); // bytes of PM1 control
+    table.write_u8(91, 4); // bytes of the timer
+    table.write_u16(96, 0xffff); // no C2
+    table.write_u16(98, 0xffff); // no C3
+    // WBINVD works, C1 works; the buttons are no fixed ones; a reset register.
+    table.write_u32(112, 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 10);
+    let register = |offset| GenericAddress::mmio_address::<u32>(layout::POWER + offset);
+    table.write(
+        116,
+        GenericAddress::mmio_address::<u8>(layout::POWER + power::RESET),
+    );
+    table.write_u8(128, power::RESET_VALUE);
+    table.write_u64(132, facs);
+    table.write_u64(140, dsdt);
+    table.write(148, register(power::EVENT));
+    table.write(
+        172,
+        GenericAddress::mmio_address::<u16>(layout::POWER + power::CONTROL),
+    );
+    table.write(208, register(power::TIMER));
+    table.update_checksum();
+    table
+}
+
+fn madt(processors: usize) -> Sdt {
+    let mut table = Sdt::new(*b"APIC", 44, 1, OEM, TABLE, REVISION);
+    table.write_u32(36, interrupt_block::START.0 as u32);
+    // A local SAPIC: type 7, 16 bytes; processor, identifier, extended identifier, three reserved, flags: enabled,
+    // and the number that the DSDT would call it by.
+    for index in 0..processors as u32 {
+        let mut entry = vec![7, 16, index as u8, index as u8, 0, 0, 0, 0];
+        entry.extend_from_slice(&1u32.to_le_bytes());
+        entry.extend_from_slice(&index.to_le_bytes());
+        table.append_slice(&entry);
+    }
+    // The IOSAPIC: type 6, 16 bytes; identifier, reserved, first interrupt, address.
+    let mut entry = vec![6, 16, 0, 0, 0, 0, 0, 0];
+    entry.extend_from_slice(&layout::IOSAPIC.to_le_bytes());
+    table.append_slice(&entry);
+    table
+}
+
+fn spcr() -> Sdt {
+    let mut table = Sdt::new(*b"SPCR", 80, 1, OEM, TABLE, REVISION);
+    table.write_u8(36, 0); // a 16550
+    table.write(40, GenericAddress::mmio_address::<u8>(layout::SERIAL));
+    table.write_u8(52, 1 << 3); // interrupts by the SAPIC
+    table.write_u32(54, layout::SERIAL_INTERRUPT);
+    table.write_u8(58, 7); // 115200 bauds
+    table.write_u8(60, 1); // one stop bit
+    table.write_u16(64, 0xffff); // not a PCI device
+    table.write_u16(66, 0xffff);
+    table.update_checksum();
+    table
+}
+
+fn dsdt(contents: Contents) -> Sdt {
+    let mut table = Sdt::new(*b"DSDT", 36, 2, OEM, TABLE, REVISION);
+    let off = power::SLEEP_TYPE_OFF;
+    let name = Name::new("_S5_".into(), &Package::new(vec![&off, &off, &0u8, &0u8]));
+    table.append_slice(&bytes(&name));
+    let identity = Name::new("_HID".into(), &EISAName::new("PNP0501"));
+    let resources = resources(layout::SERIAL, serial_registers(), layout::SERIAL_INTERRUPT);
+    let unit = Name::new("_UID".into(), &0u8);
+    let resources = Name::new("_CRS".into(), &resources.template());
+    let port = Device::new("COM0".into(), vec![&identity, &unit, &resources]);
+    table.append_slice(&bytes(&Scope::new("\\_SB_".into(), vec![&port])));
+    for index in 0..contents.virtio_devices {
+        table.append_slice(&virtio(index));
+    }
+    table
+}
+
+/// The registers of the port that there are, without the rest of its page.
+fn serial_registers() -> u64 {
+    8.min(serial::SIZE)
+}
+
+fn virtio(index: usize) -> Vec<u8> {
+    let path = Path::new(&format!("VR{index:02}"));
+    let identity = Name::new("_HID".into(), &"LNRO0005");
+    let unit = Name::new("_UID".into(), &(index as u8));
+    let resources = resources(
+        layout::VIRTIO + index as u64 * layout::VIRTIO_SIZE,
+        layout::VIRTIO_SIZE,
+        layout::VIRTIO_INTERRUPT + index as u32,
+    );
+    let resources = Name::new("_CRS".into(), &resources.template());
+    let device = Device::new(path, vec![&identity, &unit, &resources]);
+    bytes(&Scope::new("\\_SB_".into(), vec![&device]))
+}
+
+/// Registers and an interrupt.
+struct Resources {
+    registers: AddressSpace<u64>,
+    interrupt: Interrupt,
+}
+
+fn resources(start: u64, size: u64, interrupt: u32) -> Resources {
+    let end = start + size - 1;
+    Resources {
+        registers: AddressSpace::new_memory(AddressSpaceCacheable::NotCacheable, true, start, end, None),
+        // Level-triggered, active low as on PCI.
+        interrupt: Interrupt::new(true, false, true, false, interrupt),
+    }
+}
+
+impl Resources {
+    fn template(&self) -> ResourceTemplate<'_> {
+        ResourceTemplate::new(vec![&self.registers, &self.interrupt])
+    }
+}

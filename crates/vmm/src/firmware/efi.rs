@@ -1,0 +1,293 @@
+//! EFI: system table, configuration tables, memory map and runtime services.
+//!
+//! EFI 1.10. Tables hold physical addresses until the kernel calls SetVirtualAddressMap; then the runtime services
+//! table and the function descriptors of its services hold virtual ones.
+
+use super::gate::{Entry, RUNTIME_SERVICES};
+use super::{layout, sal};
+
+/// A status with the error bit.
+pub const fn error(code: u64) -> u64 {
+    1 << 63 | code
+}
+/// An argument is wrong.
+pub const INVALID_PARAMETER: u64 = error(2);
+/// The service is not there.
+pub const UNSUPPORTED: u64 = error(3);
+/// There is no such variable.
+pub const NOT_FOUND: u64 = error(14);
+
+/// The places of the runtime services in their table.
+pub mod service {
+    /// The date and time.
+    pub const GET_TIME: u8 = 0;
+    /// From now on the services are called in virtual mode.
+    pub const SET_VIRTUAL_ADDRESS_MAP: u8 = 4;
+    /// The contents of a variable.
+    pub const GET_VARIABLE: u8 = 6;
+    /// The names of variables, one after the other.
+    pub const GET_NEXT_VARIABLE_NAME: u8 = 7;
+    /// A counter that no reset sets back.
+    pub const GET_NEXT_HIGH_MONOTONIC_COUNT: u8 = 9;
+    /// Reset or power off.
+    pub const RESET_SYSTEM: u8 = 10;
+}
+
+/// The kind of reset that switches off.
+pub const RESET_SHUTDOWN: u64 = 2;
+
+/// A GUID as memory holds it.
+pub const fn guid(first: u32, second: u16, third: u16, rest: [u8; 8]) -> [u8; 16] {
+    let (a, b, c) = (first.to_le_bytes(), second.to_le_bytes(), third.to_le_bytes());
+    [
+        a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], rest[0], rest[1], rest[2], rest[3], rest[4], rest[5],
+        rest[6], rest[7],
+    ]
+}
+
+const ACPI_20_GUID: [u8; 16] = guid(
+    0x8868_e871,
+    0xe4f1,
+    0x11d3,
+    [0xbc, 0x22, 0, 0x80, 0xc7, 0x3c, 0x88, 0x81],
+);
+const HCDP_GUID: [u8; 16] = guid(
+    0xf951_938d,
+    0x620b,
+    0x42ef,
+    [0x82, 0x79, 0xa8, 0x4b, 0x79, 0x61, 0x78, 0x98],
+);
+
+/// Types of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum MemoryType {
+    /// What the loader brought: the boot parameters.
+    LoaderData = 2,
+    /// Code that stays.
+    RuntimeServicesCode = 5,
+    /// Data that stay.
+    RuntimeServicesData = 6,
+    /// Free.
+    Conventional = 7,
+    /// ACPI tables.
+    AcpiReclaim = 9,
+    /// Registers of devices that the firmware uses.
+    MappedPorts = 12,
+    /// PAL's code.
+    PalCode = 13,
+}
+
+/// Attributes of memory.
+pub mod attribute {
+    /// May be mapped uncacheable.
+    pub const UNCACHEABLE: u64 = 1 << 0;
+    /// May be mapped write-back.
+    pub const WRITE_BACK: u64 = 1 << 3;
+    /// Runtime services need it mapped.
+    pub const RUNTIME: u64 = 1 << 63;
+}
+
+const PAGE: u64 = 4096;
+/// Bytes of a memory descriptor, and its version.
+pub const DESCRIPTOR_BYTES: u64 = 48;
+/// The version of memory descriptors.
+pub const DESCRIPTOR_VERSION: u32 = 1;
+/// Where a descriptor has its attributes, its physical and its virtual address.
+pub const DESCRIPTOR_PHYSICAL: u64 = 8;
+
+/// The memory map of a machine with this RAM (first address and size of each range).
+pub fn memory_map(ram: &[(u64, u64)]) -> Vec<u8> {
+    use MemoryType::*;
+    use attribute::{RUNTIME, UNCACHEABLE, WRITE_BACK};
+    let mut map = Vec::new();
+    let mut add = |kind: MemoryType, start: u64, end: u64, attributes: u64| {
+        map.extend_from_slice(&(kind as u64).to_le_bytes());
+        for value in [start, 0, (end - start) / PAGE, attributes, 0] {
+            map.extend_from_slice(&value.to_le_bytes());
+        }
+    };
+    let (_, low) = ram[0];
+    add(Conventional, 0, layout::FIRMWARE, WRITE_BACK);
+    add(
+        RuntimeServicesCode,
+        layout::RUNTIME_CODE,
+        layout::PAL_CODE,
+        WRITE_BACK | RUNTIME,
+    );
+    add(
+        PalCode,
+        layout::PAL_CODE,
+        layout::RUNTIME_DATA,
+        WRITE_BACK | RUNTIME,
+    );
+    add(
+        RuntimeServicesData,
+        layout::RUNTIME_DATA,
+        layout::ACPI_TABLES,
+        WRITE_BACK | RUNTIME,
+    );
+    add(AcpiReclaim, layout::ACPI_TABLES, layout::BOOT_DATA, WRITE_BACK);
+    add(LoaderData, layout::BOOT_DATA, layout::STACKS, WRITE_BACK);
+    add(
+        RuntimeServicesData,
+        layout::STACKS,
+        layout::FIRMWARE_END,
+        WRITE_BACK | RUNTIME,
+    );
+    add(Conventional, layout::FIRMWARE_END, low, WRITE_BACK);
+    for &(start, size) in &ram[1..] {
+        add(Conventional, start, start + size, WRITE_BACK);
+    }
+    add(
+        MappedPorts,
+        layout::PORTS,
+        layout::PORTS + layout::PORTS_SIZE,
+        UNCACHEABLE | RUNTIME,
+    );
+    map
+}
+
+/// The tables of [`layout::RUNTIME_DATA`] and where they are.
+pub struct Tables {
+    /// Their bytes.
+    pub bytes: Vec<u8>,
+    /// The physical address of the system table.
+    pub system_table: u64,
+    /// The physical address of the runtime services table.
+    pub runtime_services: u64,
+}
+
+const SIGNATURE_SYSTEM: &[u8; 8] = b"IBI SYST";
+const SIGNATURE_RUNTIME: &[u8; 8] = b"RUNTSERV";
+const REVISION: u32 = 1 << 16 | 10;
+/// Bytes of a table's header; in the runtime services table the services follow it.
+pub const HEADER_BYTES: u64 = 24;
+
+/// A function descriptor: the physical address of the code, and a global pointer.
+pub const FUNCTION_DESCRIPTOR_BYTES: u64 = 16;
+
+/// Builds the tables. `stub` says where the code of an entry is, `descriptor` where its function descriptor is.
+pub fn tables(stub: impl Fn(Entry) -> u64, descriptor: impl Fn(Entry) -> u64) -> Tables {
+    let start = layout::RUNTIME_DATA;
+    let mut bytes: Vec<u8> = Vec::new();
+    let mut place = |table: &[u8]| {
+        bytes.resize(bytes.len().next_multiple_of(64), 0);
+        let at = start + bytes.len() as u64;
+        bytes.extend_from_slice(table);
+        at
+    };
+    let vendor: Vec<u8> = "Sidestep\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let vendor = place(&vendor);
+    let console = place(&console_table());
+    let sal = place(&sal::system_table(stub(Entry::Pal), stub(Entry::Sal), 0));
+    let mut configuration = Vec::new();
+    let found = [
+        (ACPI_20_GUID, layout::ACPI_TABLES),
+        (sal::TABLE_GUID, sal),
+        (HCDP_GUID, console),
+    ];
+    for (guid, address) in found {
+        configuration.extend_from_slice(&guid);
+        configuration.extend_from_slice(&address.to_le_bytes());
+    }
+    let configuration = place(&configuration);
+    let services: Vec<u64> = (0..RUNTIME_SERVICES)
+        .map(|service| descriptor(Entry::RuntimeService(service)))
+        .collect();
+    let runtime_services = place(&table(SIGNATURE_RUNTIME, &services));
+    let console_handles = [0; 6];
+    let mut fields = vec![vendor, 1];
+    fields.extend_from_slice(&console_handles);
+    fields.extend_from_slice(&[runtime_services, 0, found.len() as u64, configuration]);
+    let system_table = place(&table(SIGNATURE_SYSTEM, &fields));
+    Tables {
+        bytes,
+        system_table,
+        runtime_services,
+    }
+}
+
+/// A table: its header with the checksum, then its fields.
+fn table(signature: &[u8; 8], fields: &[u64]) -> Vec<u8> {
+    let mut table = signature.to_vec();
+    let size = HEADER_BYTES as u32 + fields.len() as u32 * 8;
+    for value in [REVISION, size, 0, 0] {
+        table.extend_from_slice(&value.to_le_bytes());
+    }
+    for field in fields {
+        table.extend_from_slice(&field.to_le_bytes());
+    }
+    let sum = crc32(&table);
+    table[16..20].copy_from_slice(&sum.to_le_bytes());
+    table
+}
+
+/// The checksum of EFI's tables: CRC-32 of IEEE 802.3.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |sum, &byte| {
+        (0..8).fold(sum ^ u32::from(byte), |sum, _| {
+            sum >> 1 ^ if sum & 1 != 0 { 0xedb8_8320 } else { 0 }
+        })
+    })
+}
+
+/// The table that names the primary console (HCDP, also called PCDP): the serial port, 115200 8N1.
+fn console_table() -> Vec<u8> {
+    const PRIMARY: u8 = 1 << 2;
+    let mut port = vec![0, 8, 1, 1, 0, 0, 0, 0]; // a console UART; 8 bits, no parity, one stop bit; no PCI device
+    port.extend_from_slice(&crate::device::serial::BAUD_MAX.to_le_bytes());
+    port.extend_from_slice(&[0, 8, 0, 0]); // in memory, 8 bits wide
+    port.extend_from_slice(&layout::SERIAL.to_le_bytes());
+    port.extend_from_slice(&[0; 4]);
+    port.extend_from_slice(&layout::SERIAL_INTERRUPT.to_le_bytes());
+    port.extend_from_slice(&((crate::device::serial::BAUD_MAX * 16) as u32).to_le_bytes());
+    port.extend_from_slice(&[0, PRIMARY, 0, 0, 0, 0, 0, 0]);
+    let mut table = b"HCDP".to_vec();
+    table.extend_from_slice(&(40 + port.len() as u32).to_le_bytes());
+    table.extend_from_slice(&[3, 0]);
+    table.extend_from_slice(b"SIDSTPSIDESTEP");
+    for value in [1, u32::from_le_bytes(*b"SDST"), 1, 1] {
+        table.extend_from_slice(&value.to_le_bytes());
+    }
+    table.extend_from_slice(&port);
+    table[9] = sal::checksum(&table);
+    table
+}
+
+/// The time of GetTime: year to nanosecond, time zone unspecified.
+pub fn time(seconds: u64, nanoseconds: u32) -> Vec<u8> {
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    let mut time = (year as u16).to_le_bytes().to_vec();
+    time.extend_from_slice(&[
+        month as u8,
+        day as u8,
+        (of_day / 3600) as u8,
+        (of_day / 60 % 60) as u8,
+        (of_day % 60) as u8,
+        0,
+    ]);
+    time.extend_from_slice(&nanoseconds.to_le_bytes());
+    time.extend_from_slice(&0x07ffu16.to_le_bytes());
+    time.extend_from_slice(&[0, 0]);
+    time
+}
+
+/// Year, month and day, so many days after 1 January 1970, in the Gregorian calendar.
+fn date(days: u64) -> (u64, u64, u64) {
+    const ERA: u64 = 146_097;
+    // Years begin in March here, so that the leap day is the last.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / ERA, shifted % ERA);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    (era * 400 + year + carry, month, day)
+}

@@ -1,0 +1,69 @@
+//! Where things are in the physical address space of a machine with firmware.
+//!
+//! | Addresses | |
+//! |---|---|
+//! | 0 – 3 GB | RAM; the firmware has 1 MB from [`FIRMWARE`] on |
+//! | 0xfec00000 | IOSAPIC |
+//! | 0xfee00000 | processor interrupt block |
+//! | 0xff5c0000 | power management registers |
+//! | 0xff5e0000 | 16550 serial port |
+//! | 0xff600000 | virtio devices, 4 kB apart |
+//! | 4 GB – | the rest of RAM |
+//! | 0xffffc000000 | I/O ports, sparse: 64 MB |
+
+use crate::memory::{GRANULE, MemoryRange};
+
+/// RAM below this; the rest begins at [`HIGH_MEMORY`].
+pub const LOW_MEMORY_MAX: u64 = 0xc000_0000;
+/// Where RAM goes on.
+pub const HIGH_MEMORY: u64 = 1 << 32;
+/// The firmware's own memory.
+pub const FIRMWARE: u64 = 0x10_0000;
+/// Stubs and function descriptors: code and data of EFI and SAL.
+pub const RUNTIME_CODE: u64 = FIRMWARE;
+/// The stub of PAL, on a page of its own.
+pub const PAL_CODE: u64 = FIRMWARE + 0x1_0000;
+/// Tables of EFI and SAL.
+pub const RUNTIME_DATA: u64 = FIRMWARE + 0x2_0000;
+/// ACPI tables.
+pub const ACPI_TABLES: u64 = FIRMWARE + 0x4_0000;
+/// The boot parameter block, the command line and the memory map.
+pub const BOOT_DATA: u64 = FIRMWARE + 0x8_0000;
+/// First register stacks of the processors, 1 kB each.
+pub const STACKS: u64 = FIRMWARE + 0xa_0000;
+/// Behind the firmware's memory.
+pub const FIRMWARE_END: u64 = FIRMWARE + 0x10_0000;
+
+/// The IOSAPIC.
+pub const IOSAPIC: u64 = 0xfec0_0000;
+/// The power management registers.
+pub const POWER: u64 = 0xff5c_0000;
+/// The serial port.
+pub const SERIAL: u64 = 0xff5e_0000;
+/// Its global system interrupt.
+pub const SERIAL_INTERRUPT: u32 = 4;
+/// The global system interrupt of power management.
+pub const POWER_INTERRUPT: u32 = 9;
+/// The first virtio device, and how far they are apart.
+pub const VIRTIO: u64 = 0xff60_0000;
+/// Bytes of a virtio device's registers.
+pub const VIRTIO_SIZE: u64 = 0x1000;
+/// The global system interrupt of the first virtio device.
+pub const VIRTIO_INTERRUPT: u32 = 16;
+/// The most virtio devices.
+pub const VIRTIO_MAX: usize = 32;
+/// The I/O ports.
+pub const PORTS: u64 = 0xfff_fc00_0000;
+/// Bytes of their address space.
+pub const PORTS_SIZE: u64 = 64 << 20;
+
+/// The RAM of a machine with `size` bytes of it, rounded down to [`GRANULE`].
+pub fn memory(size: u64) -> Vec<MemoryRange> {
+    let size = size / GRANULE * GRANULE;
+    let low = size.min(LOW_MEMORY_MAX);
+    let mut ranges = vec![MemoryRange::ram(0, low)];
+    if size > low {
+        ranges.push(MemoryRange::ram(HIGH_MEMORY, size - low));
+    }
+    ranges
+}

@@ -1,0 +1,133 @@
+//! The system abstraction layer: its system table, and the procedures that kernels call.
+//!
+//! Errors have no records here, since nothing breaks; PCI configuration space answers as an empty bus does.
+
+use super::efi::guid;
+use crate::machine::timeline::TICKS_PER_SECOND;
+
+/// The vector that wakes a processor from the rendezvous.
+pub const WAKEUP_VECTOR: u8 = 0xf2;
+
+const NOT_IMPLEMENTED: u64 = -1i64 as u64;
+const INVALID_ARGUMENT: u64 = -2i64 as u64;
+const NO_INFORMATION: u64 = -5i64 as u64;
+
+/// The numbers of the procedures.
+mod index {
+    pub const SET_VECTORS: u64 = 0x0100_0000;
+    pub const GET_STATE_INFO: u64 = 0x0100_0001;
+    pub const GET_STATE_INFO_SIZE: u64 = 0x0100_0002;
+    pub const CLEAR_STATE_INFO: u64 = 0x0100_0003;
+    pub const MC_RENDEZ: u64 = 0x0100_0004;
+    pub const MC_SET_PARAMS: u64 = 0x0100_0005;
+    pub const REGISTER_PHYSICAL_ADDR: u64 = 0x0100_0006;
+    pub const CACHE_FLUSH: u64 = 0x0100_0008;
+    pub const CACHE_INIT: u64 = 0x0100_0009;
+    pub const PCI_CONFIG_READ: u64 = 0x0100_0010;
+    pub const PCI_CONFIG_WRITE: u64 = 0x0100_0011;
+    pub const FREQ_BASE: u64 = 0x0100_0012;
+}
+
+/// What a procedure does beyond returning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    None,
+    /// Processors in the rendezvous go on here, with this global pointer, when they are woken.
+    SetRendezvous {
+        /// Physical address of the first instruction.
+        entry: u64,
+        /// The global pointer.
+        global_pointer: u64,
+    },
+}
+
+/// The vector of [`index::SET_VECTORS`] for the rendezvous.
+const VECTOR_RENDEZVOUS: u64 = 2;
+
+/// What procedure `procedure` returns (a status and up to three results) and does.
+pub fn call(procedure: u64, arguments: [u64; 7]) -> ([u64; 4], Effect) {
+    use index::*;
+    let result = |values| (values, Effect::None);
+    match procedure {
+        SET_VECTORS => match arguments[0] {
+            0 | 1 => result([0; 4]),
+            VECTOR_RENDEZVOUS => {
+                let effect = Effect::SetRendezvous {
+                    entry: arguments[1],
+                    global_pointer: arguments[2],
+                };
+                ([0; 4], effect)
+            }
+            _ => result([INVALID_ARGUMENT, 0, 0, 0]),
+        },
+        GET_STATE_INFO => result([NO_INFORMATION, 0, 0, 0]),
+        // Room for the largest record a kernel may expect.
+        GET_STATE_INFO_SIZE => result([0, 0x1000, 0, 0]),
+        CLEAR_STATE_INFO
+        | MC_RENDEZ
+        | MC_SET_PARAMS
+        | REGISTER_PHYSICAL_ADDR
+        | CACHE_FLUSH
+        | CACHE_INIT
+        | PCI_CONFIG_WRITE => result([0; 4]),
+        PCI_CONFIG_READ => match arguments[1] {
+            size @ (1 | 2 | 4) => result([0, (1 << (size * 8)) - 1, 0, 0]),
+            _ => result([INVALID_ARGUMENT, 0, 0, 0]),
+        },
+        FREQ_BASE => match arguments[0] {
+            0 => result([0, super::pal::BASE_FREQUENCY, u64::MAX, 0]),
+            1 | 2 => result([0, TICKS_PER_SECOND, u64::MAX, 0]),
+            _ => result([INVALID_ARGUMENT, 0, 0, 0]),
+        },
+        _ => result([NOT_IMPLEMENTED, 0, 0, 0]),
+    }
+}
+
+/// The configuration table entry that names the SAL system table.
+pub const TABLE_GUID: [u8; 16] = guid(
+    0xeb9d_2d32,
+    0x2d88,
+    0x11d3,
+    [0x9a, 0x16, 0, 0x90, 0x27, 0x3f, 0xc1, 0x4d],
+);
+
+/// The system table with its descriptors: entry points, no platform features, and how processors are woken.
+pub fn system_table(pal: u64, sal: u64, global_pointer: u64) -> Vec<u8> {
+    let mut entries = Vec::new();
+    let mut entry_points = vec![0; 8];
+    for value in [pal, sal, global_pointer, 0, 0] {
+        entry_points.extend_from_slice(&value.to_le_bytes());
+    }
+    entries.extend_from_slice(&entry_points);
+    let mut features = vec![2];
+    features.resize(16, 0);
+    entries.extend_from_slice(&features);
+    let mut wakeup = vec![5];
+    wakeup.resize(8, 0);
+    wakeup.extend_from_slice(&u64::from(WAKEUP_VECTOR).to_le_bytes());
+    entries.extend_from_slice(&wakeup);
+
+    const HEADER: usize = 96;
+    let mut table = b"SST_".to_vec();
+    table.extend_from_slice(&((HEADER + entries.len()) as u32).to_le_bytes());
+    table.extend_from_slice(&[0x20, 0x03]); // revision 3.20 of the specification
+    table.extend_from_slice(&3u16.to_le_bytes());
+    table.resize(20, 0); // the checksum and reserved bytes
+    table.extend_from_slice(&[0x00, 0x01, 0x00, 0x01]); // versions of SAL_A and SAL_B: 1.00
+    let mut oem = b"Sidestep".to_vec();
+    oem.resize(32, 0);
+    let mut product = b"virtual machine".to_vec();
+    product.resize(32, 0);
+    table.extend_from_slice(&oem);
+    table.extend_from_slice(&product);
+    table.resize(HEADER, 0);
+    table.extend_from_slice(&entries);
+    table[12] = checksum(&table);
+    table
+}
+
+/// What makes the sum of all bytes zero.
+pub fn checksum(bytes: &[u8]) -> u8 {
+    bytes.iter().fold(0u8, |sum, &byte| sum.wrapping_sub(byte))
+}
