@@ -16,6 +16,7 @@ pub mod sal;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{PhysicalAddress, Processor};
 
 use crate::debug::memory as virtual_memory;
@@ -88,7 +89,7 @@ pub fn prepare(processor: &mut Processor, index: usize, entry: u64) {
     const IO_BASE: u8 = 0;
     const STACK_BYTES: u64 = 1 << 10;
     let stack = layout::STACKS + index as u64 * STACK_BYTES;
-    processor.set_status(0);
+    processor.set_status(psr::BN);
     processor.set_instruction_pointer(entry, 0);
     processor.register_stack_mut().restart(stack, 0);
     processor.general.set(12, stack + STACK_BYTES - 16);
