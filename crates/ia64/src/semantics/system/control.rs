@@ -90,7 +90,8 @@ fn to_control(processor: &mut Processor, operation: &MicroOperation) -> Step {
         control::PTA => PageTableAddress(value).is_valid(),
         control::DCR => value & !0x7f07 == 0,
         control::ITIR => value & 3 == 0 && value >> 32 == 0,
-        control::TPR => value & !(0xf0 | 1 << 16 | 0xff00) == 0,
+        // Bits 3 to 0 are ignored: kernels write vectors.
+        control::TPR => value & !(1 << 16 | 0xffff) == 0,
         _ => true,
     };
     if !is_valid {
