@@ -202,7 +202,9 @@ impl Description {
         builder.attach("serial", at(layout::SERIAL), serial::SIZE, port)?;
         let power = Power::new(builder.ending(), builder.timeline());
         builder.attach("power", at(layout::POWER), power::SIZE, power)?;
-        builder.attach("ports", at(layout::PORTS), layout::PORTS_SIZE, NoPorts)?;
+        builder.attach("ports", at(layout::PORTS), layout::PORTS_SIZE, Nothing)?;
+        // Where a kernel sends interrupts to processors that it numbers -1.
+        builder.attach("chipset", at(layout::CHIPSET), layout::CHIPSET_SIZE, Nothing)?;
 
         let mut machine = builder.build();
         for (index, cpu) in machine.cpus.iter_mut().enumerate() {
@@ -310,10 +312,10 @@ fn read(file: &Path) -> Result<Vec<u8>, BuildError> {
     })
 }
 
-/// I/O ports of which none is there: they read as ones.
-struct NoPorts;
+/// Addresses that are decoded but at which nothing is: they read as ones, and stores are dropped.
+struct Nothing;
 
-impl crate::bus::Device for NoPorts {
+impl crate::bus::Device for Nothing {
     fn load(&mut self, _: u64, _: u64) -> u64 {
         u64::MAX
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | 0 – 3 GB | RAM; the firmware has 1 MB from [`FIRMWARE`] on |
 //! | 0xfec00000 | IOSAPIC |
+//! | 0xfed00000 | chip set: reads as ones |
 //! | 0xfee00000 | processor interrupt block |
 //! | 0xff5c0000 | power management registers |
 //! | 0xff5e0000 | 16550 serial port |
@@ -36,6 +37,10 @@ pub const FIRMWARE_END: u64 = FIRMWARE + 0x10_0000;
 
 /// The IOSAPIC.
 pub const IOSAPIC: u64 = 0xfec0_0000;
+/// Registers of a chip set, of which there are none.
+pub const CHIPSET: u64 = 0xfed0_0000;
+/// Bytes of them.
+pub const CHIPSET_SIZE: u64 = 0x10_0000;
 /// The power management registers.
 pub const POWER: u64 = 0xff5c_0000;
 /// The serial port.
