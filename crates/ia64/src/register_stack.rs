@@ -134,7 +134,7 @@ impl RegisterStack {
     }
 
     /// How many registers lie below the current frame; names a stacked register across calls.
-    pub(crate) fn depth(&self) -> u64 {
+    pub fn depth(&self) -> u64 {
         self.depth
     }
 

@@ -8,6 +8,7 @@
 //! - [`thread`] and [`process`]: who runs, and what is shared; [`world`]: stopping all threads.
 //! - [`syscalls`]: the table of system calls and what they do; [`signal`]: signals and faults.
 //! - [`host`]: the host kernel, and all assembly.
+//! - [`engine`]: what runs the processors, if it is not they themselves.
 //! - [`strace`], [`trace`], [`crash`], [`statistics`]: what a user can be told about a run.
 //!
 //! Signal dispositions, the working folder and process numbers are the host process's own, so one host process
@@ -15,6 +16,7 @@
 
 pub mod crash;
 pub mod elf;
+pub mod engine;
 pub mod gate;
 pub mod host;
 pub mod launch;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use crate::engine::Engine;
 use crate::memory::Memory;
 use crate::signal::actions::Actions;
 use crate::statistics::Statistics;
@@ -22,6 +23,8 @@ pub struct Options {
     pub statistics: bool,
     /// After how many instructions, all threads together, the program is ended.
     pub instructions_max: Option<u64>,
+    /// What runs the processors, where they do not run by themselves.
+    pub engine: Option<Arc<dyn Engine>>,
     /// Where every retired instruction is written.
     pub trace: Option<PathBuf>,
     /// The command that runs a Linux/ia64 program with the same options: the emulator's own executable and its
@@ -89,6 +92,7 @@ impl Process {
             .clone();
         let mut options = Options::clone(&self.options);
         options.statistics = false;
+        options.engine = None;
         Process {
             limits: Mutex::new(limits),
             budget: AtomicU64::new(self.budget.load(Ordering::Relaxed)),

@@ -10,6 +10,7 @@ use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{Exit, Fault, FaultKind, Processor};
 
 use crate::crash;
+use crate::engine::Run;
 use crate::host;
 use crate::host::signals::{Inbox, SignalSet};
 use crate::memory::{Denial, NAT_PAGE, Need};
@@ -84,6 +85,8 @@ pub struct Thread {
     attention: Arc<AtomicBool>,
     generation: Generation,
     trace: Option<Trace>,
+    /// What runs the processor, if it does not run by itself.
+    engine: Option<Run>,
     /// What the processor had done when this process began (after `fork`).
     baseline: Statistics,
     /// Where others find what the thread did, if statistics are wanted.
@@ -101,6 +104,7 @@ impl Thread {
         processor.set_privilege_level(3);
         let member = process.memory.world.join(raise);
         let trace = process.options.trace.as_deref().and_then(Trace::open);
+        let engine = process.options.engine.as_ref().map(|engine| engine.attach());
         let baseline = Statistics {
             threads: 0,
             ..Statistics::of(&processor)
@@ -126,6 +130,7 @@ impl Thread {
             attention,
             generation: Generation::default(),
             trace,
+            engine,
             baseline,
             progress,
         }
@@ -180,9 +185,10 @@ impl Thread {
         }
         self.generation = generation;
         let exit = if self.inbox.is_empty() {
-            match &mut self.trace {
-                None => self.processor.run(limit),
-                Some(trace) => self.processor.run_observed(limit, trace),
+            match (&mut self.trace, &mut self.engine) {
+                (None, None) => self.processor.run(limit),
+                (None, Some(run)) => run(&mut self.processor, limit),
+                (Some(trace), _) => self.processor.run_observed(limit, trace),
             }
         } else {
             Exit::Attention
@@ -339,6 +345,11 @@ impl Thread {
 
     /// Prints the statistics of the process, if they are wanted.
     pub fn print_statistics(&self) {
+        let engine = self.process.options.engine.as_ref();
+        if let Some(engine) = engine {
+            let report = self.process.memory.world.exclusively(|| engine.report());
+            host::print_error(&report);
+        }
         if !self.process.options.statistics {
             return;
         }
@@ -378,6 +389,10 @@ impl Thread {
         };
         self.process.forget_progress();
         self.progress = self.process.new_progress();
+        if let Some(engine) = &self.process.options.engine {
+            engine.forget();
+            self.engine = Some(engine.attach());
+        }
     }
 
     /// Ends the whole process as the guest's ending says.

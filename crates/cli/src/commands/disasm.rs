@@ -2,9 +2,9 @@
 //! a FUCE image.
 
 mod fuce;
-mod image;
+pub(super) mod image;
 mod listing;
-mod symbols;
+pub(super) mod symbols;
 
 use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};

@@ -7,11 +7,17 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
+use sidestep_itanium2::{Counters, Parameters, Profile};
+use sidestep_linux_user::engine::Engine;
 use sidestep_linux_user::{Launch, Options};
 
 use super::Outcome;
+use super::perf::parse_processor;
+use super::timing::annotate::Code;
+use super::timing::{self, Model, Report};
 
 /// Where the trace goes unless a file is named.
 const STANDARD_ERROR: &str = "/dev/stderr";
@@ -47,6 +53,14 @@ pub struct Exec {
     #[arg(long, value_name = "insn[=FILE]", value_parser = parse_trace)]
     trace: Option<PathBuf>,
 
+    /// Run on the model of a processor, and print cycles and stalls at the end: itanium2, itanium2-900, -1000, -1500
+    #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with = "trace")]
+    timing: Option<Parameters>,
+
+    /// With --timing: print cycles by function, and the slowest function's bundles with theirs
+    #[arg(long, requires = "timing")]
+    profile: bool,
+
     /// Give the program this name as its first argument
     #[arg(long, value_name = "NAME")]
     argv0: Option<OsString>,
@@ -76,6 +90,28 @@ fn parse_trace(text: &str) -> Result<PathBuf, String> {
         None if text == "insn" => Ok(STANDARD_ERROR.into()),
         Some(("insn", file)) if !file.is_empty() => Ok(file.into()),
         _ => Err("must be insn or insn=FILE".into()),
+    }
+}
+
+/// What `--timing` prints.
+#[derive(Debug)]
+struct TimingReport {
+    /// The program to take symbols from, if cycles are wanted by function.
+    profiled: Option<PathBuf>,
+}
+
+impl Report for TimingReport {
+    fn render(&self, parameters: &Parameters, counters: &Counters, profile: &Profile) -> String {
+        let mut text = timing::heading(parameters, counters);
+        text.push_str(&counters.to_string());
+        if let Some(program) = &self.profiled {
+            let annotated = Code::read(program).and_then(|code| {
+                let (table, bundles) = (code.by_symbol(profile)?, code.annotate(profile, None)?);
+                Ok(format!("\n{table}\n{bundles}"))
+            });
+            text.push_str(&annotated.unwrap_or_else(|error| format!("sidestep: {}\n", chain(&error))));
+        }
+        text
     }
 }
 
@@ -120,9 +156,19 @@ impl Exec {
             strace: self.strace,
             statistics: self.stats,
             instructions_max: self.max_instructions,
+            engine: self.engine(),
             trace: self.trace.clone(),
             reenter: self.reentry(),
         }
+    }
+
+    /// The model to run on.
+    fn engine(&self) -> Option<Arc<dyn Engine>> {
+        let parameters = self.timing.clone()?;
+        let report = TimingReport {
+            profiled: self.profile.then(|| self.program.clone()),
+        };
+        Some(Arc::new(Model::new(parameters, self.profile, report)))
     }
 
     /// The command that runs another program in the same way; its environment is the program's own affair.
@@ -135,6 +181,7 @@ impl Exec {
         };
         flag(self.stats, "--stats");
         flag(self.strace, "--strace");
+        flag(self.profile, "--profile");
         let mut option = |name: &str, value: Option<OsString>| {
             if let Some(value) = value {
                 command.extend([OsStr::new(name).into(), value]);
@@ -145,6 +192,10 @@ impl Exec {
                 .unwrap_or_else(|_| path.clone())
                 .into_os_string()
         };
+        option(
+            "--timing",
+            self.timing.as_ref().map(|parameters| parameters.name.into()),
+        );
         option("--sysroot", self.sysroot.as_ref().map(absolute));
         option(
             "--max-instructions",

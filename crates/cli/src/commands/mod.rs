@@ -4,9 +4,12 @@ mod assemble;
 mod compare;
 mod disasm;
 mod exec;
+mod explain;
 mod gang;
 mod list;
+mod perf;
 mod run;
+mod timing;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -27,6 +30,8 @@ pub enum Command {
     Gang(gang::Gang),
     Run(run::Run),
     Assemble(assemble::Assemble),
+    Perf(perf::Perf),
+    Explain(explain::Explain),
 }
 
 impl Command {
@@ -40,6 +45,8 @@ impl Command {
             Command::Gang(gang) => gang.run(),
             Command::Run(run) => run.run(),
             Command::Assemble(assemble) => assemble.run(),
+            Command::Perf(perf) => perf.run(),
+            Command::Explain(explain) => explain.run(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From bits to instructions.
 
-use super::bundle::{Bundle, Unit};
+use super::bundle::{Bundle, Template, Unit};
 use super::form;
 use super::instruction::{Instruction, UnitClass};
 
@@ -31,6 +31,8 @@ pub struct DecodedSlot {
     pub instruction: Result<Instruction, Illegal>,
     /// Whether an instruction group ends after it.
     pub stop: bool,
+    /// The bundle's template.
+    pub template: Template,
 }
 
 /// Decodes a slot for the unit its template gives it. For an `X` slot, `long` is the L slot; otherwise it is
@@ -99,6 +101,7 @@ impl Bundle {
                     slot,
                     instruction,
                     stop: template.stop_after(bits),
+                    template,
                 }
             })
     }

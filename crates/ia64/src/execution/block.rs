@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::encoding::{Bundle, DecodedSlot, Illegal, Operation};
+use crate::encoding::{Bundle, DecodedSlot, Illegal, Instruction, Operation};
 use crate::execution::operation::MicroOperation;
 use crate::memory::{HostPage, Value};
 use crate::semantics;
@@ -27,7 +27,7 @@ pub(crate) struct Block {
     /// The operations; the last one always leaves the block.
     pub operations: Box<[MicroOperation]>,
     /// What each operation was decoded from, but for the last; empty unless an observer wants it.
-    pub decoded: Box<[DecodedSlot]>,
+    pub decoded: Box<[Observed]>,
     /// Instructions in the block, `nop`s included.
     pub instructions: u32,
     /// The highest general register that the block may write before it changes its frame.
@@ -40,6 +40,27 @@ impl Block {
         // The last operation leaves to bundle and slot behind the block.
         let last = self.operations.last().expect("an operation leaves the block");
         last.immediate.next_multiple_of(16)
+    }
+}
+
+/// What an operation was decoded from, for an observer.
+pub(crate) struct Observed {
+    /// The slot.
+    pub slot: DecodedSlot,
+    /// Whether it references memory at the address in its r3.
+    pub references: bool,
+    /// Whether it reads or writes what an observer may count.
+    pub uses_counters: bool,
+}
+
+impl Observed {
+    fn new(slot: DecodedSlot) -> Observed {
+        let is = |property: fn(&Instruction) -> bool| slot.instruction.as_ref().is_ok_and(property);
+        Observed {
+            references: is(semantics::references_memory),
+            uses_counters: is(semantics::uses_counters),
+            slot,
+        }
     }
 }
 
@@ -185,7 +206,7 @@ fn decode(
             operation.place = (bundle_index as u16) << 2 | u16::from(decoded.slot);
             operations.push(operation);
             if detail == Detail::Everything {
-                slots.push(decoded);
+                slots.push(Observed::new(decoded));
             }
             if ends {
                 break 'bundles;

@@ -5,15 +5,16 @@
 //! cannot change the processor, but a debugger's can keep it from executing.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::encoding::Instruction;
-use crate::execution::block::{Block, Detail};
-use crate::execution::run::{Exit, STEPPED};
+use crate::encoding::{DecodedSlot, Instruction, Template};
+use crate::execution::block::{Block, Detail, Observed};
+use crate::execution::run::{CodePage, Exit, STEPPED};
 use crate::execution::{BlockCache, Flow};
 use crate::fault::Fault;
-use crate::processor::{Processor, Raised};
-use crate::semantics;
+use crate::processor::{Processor, Raised, pending};
+use crate::registers::application::ITC;
 
 /// A retired instruction.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,8 @@ pub struct Retired<'a> {
     pub instruction: &'a Instruction,
     /// Whether a stop follows it.
     pub stop: bool,
+    /// The template of its bundle.
+    pub template: Template,
     /// Whether its qualifying predicate was true.
     pub executed: bool,
     /// The address of its memory reference, from the register before the update; `None` for no reference.
@@ -56,6 +59,12 @@ pub trait Observer {
         let _ = (processor, fault);
     }
 
+    /// Called before an instruction at `ip` and `slot` that reads or writes a performance monitor register or the
+    /// interval time counter: whoever counts brings these registers up to date, and nothing else.
+    fn counters_used(&mut self, processor: &mut Processor, ip: u64, slot: &DecodedSlot) {
+        let _ = (processor, ip, slot);
+    }
+
     /// Called before execution goes on in the bundles at the addresses `block`, at the instruction pointer.
     fn permits(&mut self, processor: &Processor, block: Range<u64>) -> Permission {
         let _ = (processor, block);
@@ -64,6 +73,12 @@ pub trait Observer {
 }
 
 impl Processor {
+    /// Moves the interval time counter on by `cycles`, beyond the one that every retired instruction adds.
+    pub fn advance_interval_time(&mut self, cycles: u64) {
+        let counter = &mut self.application[usize::from(ITC)];
+        *counter = counter.wrapping_add(cycles);
+    }
+
     /// As [`Processor::run`], showing every retired instruction to `observer`.
     pub fn run_observed<O: Observer>(&mut self, limit: u64, observer: &mut O) -> Exit {
         let mut blocks = std::mem::take(&mut self.blocks);
@@ -86,6 +101,8 @@ impl Processor {
         if let Some(fault) = self.interruption.take() {
             observer.interrupted(self, &fault);
         }
+        let mut code = CodePage::none();
+        self.pending |= pending::CODE_PAGE;
         loop {
             if self.wants_attention()
                 || interrupts
@@ -98,13 +115,19 @@ impl Processor {
             if remaining == 0 {
                 return Exit::Limit;
             }
-            let code = match self.prepare(blocks) {
-                Ok(Some(code)) => code,
-                Ok(None) => return Exit::Attention,
-                Err(Raised) => return Exit::Fault(self.take_fault()),
-            };
+            if self.pending != 0 || !code.holds(self.ip) {
+                code = match self.prepare(blocks) {
+                    Ok(Some(code)) => code,
+                    Ok(None) => return Exit::Attention,
+                    Err(Raised) => return Exit::Fault(self.take_fault()),
+                };
+            }
             let place = (self.ip, self.slot);
-            let block = blocks.find_or_decode(code.key(self.ip, self.slot), place, code.page());
+            let key = code.key(self.ip, self.slot);
+            let block = match blocks.find(key) {
+                Some(block) => Arc::clone(block),
+                None => blocks.find_or_decode(key, place, code.page()),
+            };
             let fits = u32::from(block.highest_target) <= 31 + self.frame.size;
             let is_stepped = self.status & STEPPED != 0;
             let permission = observer.permits(self, self.ip..self.ip.wrapping_add(block.size()));
@@ -137,23 +160,29 @@ impl Processor {
     fn execute_observed<O: Observer>(&mut self, block: &Block, observer: &mut O) -> Result<(), Raised> {
         self.block_start = self.ip;
         for (index, operation) in block.operations.iter().enumerate() {
-            let Some(decoded) = block.decoded.get(index) else {
+            let Some(Observed {
+                slot: decoded,
+                references,
+                uses_counters,
+            }) = block.decoded.get(index)
+            else {
                 // The closing operation is no instruction.
                 (operation.execute)(self, operation)?;
                 self.arrive(operation);
                 return Ok(());
             };
             let ip = self.bundle_address(operation);
+            if *uses_counters {
+                observer.counters_used(self, ip, decoded);
+            }
             let predicate = decoded
                 .instruction
                 .map_or(0, |instruction| instruction.predicate());
             let executed = self.predicate(predicate);
-            let reference = decoded
-                .instruction
-                .ok()
-                .filter(semantics::references_memory)
-                .filter(|_| executed)
-                .map(|instruction| self.general.value(instruction.r3()));
+            let reference = match &decoded.instruction {
+                Ok(instruction) if *references && executed => Some(self.general.value(instruction.r3())),
+                _ => None,
+            };
             let flow = if self.predicate(operation.predicate) {
                 (operation.execute)(self, operation)
             } else {
@@ -165,15 +194,14 @@ impl Processor {
             };
             if let (true, Ok(instruction)) = (completed, &decoded.instruction) {
                 let taken = (flow == Ok(Flow::Branch)).then_some(self.target);
-                let slot = decoded.slot;
-                let stop = decoded.stop;
                 observer.retired(
                     self,
                     &Retired {
                         ip,
-                        slot,
+                        slot: decoded.slot,
                         instruction,
-                        stop,
+                        stop: decoded.stop,
+                        template: decoded.template,
                         executed,
                         reference,
                         taken,

@@ -188,6 +188,22 @@ pub(crate) fn references_memory(instruction: &Instruction) -> bool {
     )
 }
 
+/// Whether an instruction reads or writes a performance monitor register or the interval time counter.
+pub(crate) fn uses_counters(instruction: &Instruction) -> bool {
+    use crate::encoding::IndirectFile;
+    use crate::registers::application::{ITC, RUC};
+    match instruction.operation {
+        Operation::MoveFromIndirect { file } | Operation::MoveToIndirect { file } => matches!(
+            file,
+            IndirectFile::MonitorData | IndirectFile::MonitorConfiguration
+        ),
+        Operation::MoveFromApplication | Operation::MoveToApplication { .. } => {
+            matches!(instruction.ar3(), ITC | RUC)
+        }
+        _ => false,
+    }
+}
+
 /// Whether the immediate is a displacement from the bundle.
 fn is_relative_branch(operation: &Operation) -> bool {
     match operation {

@@ -1,0 +1,105 @@
+//! Running a program on the model of an Itanium 2: what `exec --timing`, `perf` and `explain` share.
+//!
+//! [`Model`] runs every thread of a process on a pipeline of its own; at the end it renders its [`Report`].
+
+pub mod annotate;
+pub mod record;
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use sidestep_ia64::{Exit, Processor};
+use sidestep_itanium2::{Counters, Parameters, Pipeline, Profile};
+use sidestep_linux_user::engine::{Engine, Run};
+
+/// What is told at the end of a run.
+pub trait Report: std::fmt::Debug + Send + Sync {
+    /// The text, from the sum of all threads.
+    fn render(&self, parameters: &Parameters, counters: &Counters, profile: &Profile) -> String;
+}
+
+/// The pipelines of a process.
+#[derive(Debug)]
+pub struct Model<R> {
+    parameters: Parameters,
+    is_profiled: bool,
+    report: R,
+    pipelines: Mutex<Vec<Shared>>,
+}
+
+/// A thread's pipeline: in use while the thread runs, free when the world is stopped.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Pipeline>>);
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Pipeline")
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Pipeline> {
+        self.0.lock().expect("no thread panics in the model")
+    }
+}
+
+impl<R: Report> Model<R> {
+    /// A model of the processor that `parameters` describe.
+    pub fn new(parameters: Parameters, is_profiled: bool, report: R) -> Model<R> {
+        Model {
+            parameters,
+            is_profiled,
+            report,
+            pipelines: Mutex::default(),
+        }
+    }
+
+    fn pipelines(&self) -> MutexGuard<'_, Vec<Shared>> {
+        self.pipelines
+            .lock()
+            .expect("no thread panics while it adds a pipeline")
+    }
+}
+
+impl<R: Report> Engine for Model<R> {
+    fn attach(&self) -> Run {
+        let mut pipeline = Pipeline::new(self.parameters.clone());
+        if self.is_profiled {
+            pipeline.enable_profile();
+        }
+        let shared = Shared(Arc::new(Mutex::new(pipeline)));
+        self.pipelines().push(shared.clone());
+        Box::new(move |processor: &mut Processor, limit: u64| -> Exit {
+            processor.run_observed(limit, &mut *shared.lock())
+        })
+    }
+
+    fn forget(&self) {
+        self.pipelines().clear();
+    }
+
+    fn report(&self) -> String {
+        let mut counters = Counters::default();
+        let mut profile = Profile::default();
+        for pipeline in self.pipelines().iter() {
+            let mut pipeline = pipeline.lock();
+            counters += pipeline.finish();
+            if let Some(part) = pipeline.profile() {
+                profile.add(part);
+            }
+        }
+        self.report.render(&self.parameters, &counters, &profile)
+    }
+}
+
+/// The first line of every report.
+pub fn heading(parameters: &Parameters, counters: &Counters) -> String {
+    let cycles = counters.get(sidestep_itanium2::Event::CpuCycles);
+    let nanoseconds = u128::from(cycles) * 1000 / u128::from(parameters.megahertz.max(1));
+    format!(
+        "{}: {} ({} MHz); {} us of processor time\n",
+        parameters.name,
+        parameters.description,
+        parameters.megahertz,
+        nanoseconds / 1000
+    )
+}

@@ -1,0 +1,366 @@
+//! The caches and translation buffers: which level answers, and how long it takes.
+//!
+//! Caches keep tags only, replaced least recently used first. The first level is looked up by virtual address and
+//! region, the others by physical address, which is only asked for when the first level misses.
+
+use sidestep_ia64::Processor;
+use sidestep_ia64::registers::status::psr;
+
+use crate::event::Event;
+use crate::parameters::{CacheShape, Cost, Parameters};
+
+/// A cache's tags.
+struct Cache {
+    /// Ways of each set next to each other, the most recently used first.
+    tags: Vec<u64>,
+    ways: usize,
+    sets_mask: u64,
+    line_log2: u32,
+}
+
+/// A tag that no line has.
+const EMPTY: u64 = u64::MAX;
+
+impl Cache {
+    fn new(shape: CacheShape) -> Cache {
+        let sets = shape.size / shape.ways / shape.line;
+        Cache {
+            tags: vec![EMPTY; (sets * shape.ways) as usize],
+            ways: shape.ways as usize,
+            sets_mask: u64::from(sets) - 1,
+            line_log2: shape.line.trailing_zeros(),
+        }
+    }
+
+    /// Looks a line up and makes it the most recently used; where it is missing and `fill` says so, brings it in.
+    #[inline]
+    fn access(&mut self, address: u64, fill: bool) -> bool {
+        let line = address >> self.line_log2;
+        let first = (line & self.sets_mask) as usize * self.ways;
+        let set = &mut self.tags[first..first + self.ways];
+        if set[0] == line {
+            return true;
+        }
+        let found = set.iter().position(|tag| *tag == line);
+        match found {
+            Some(way) => set[..=way].rotate_right(1),
+            None if fill => {
+                set.rotate_right(1);
+                set[0] = line;
+            }
+            None => {}
+        }
+        found.is_some()
+    }
+}
+
+/// The entries of one level of a translation buffer, the most recently used first.
+struct Pages {
+    pages: Vec<u64>,
+    entries: usize,
+}
+
+impl Pages {
+    fn new(entries: usize) -> Pages {
+        Pages {
+            pages: Vec::with_capacity(entries),
+            entries,
+        }
+    }
+
+    /// Looks a page up, and brings it in where it is missing.
+    #[inline]
+    fn access(&mut self, page: u64) -> bool {
+        if self.pages.first() == Some(&page) {
+            return true;
+        }
+        let found = self.pages.iter().position(|known| *known == page);
+        match found {
+            Some(at) => self.pages[..=at].rotate_right(1),
+            None => {
+                self.pages.truncate(self.entries - 1);
+                self.pages.insert(0, page);
+            }
+        }
+        found.is_some()
+    }
+}
+
+/// Where a translation was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Translation {
+    /// In the first level.
+    First,
+    /// In the second level.
+    Second,
+    /// In the VHPT, whose entry took this many cycles to come.
+    Walk(u64),
+}
+
+/// Pages of the first level of a TLB: 4 kB whatever the translation says (manual, TLB hierarchy).
+const FIRST_PAGE_LOG2: u32 = 12;
+/// Pages of a program without a kernel: those of Linux/ia64.
+const PROGRAM_PAGE_LOG2: u32 = 14;
+
+/// The caches and translation buffers of one processor.
+pub struct Memory {
+    l1i: Cache,
+    l1d: Cache,
+    l2: Cache,
+    l3: Cache,
+    tlb_first: [Pages; 2],
+    tlb_second: [Pages; 2],
+    latency_l2: u64,
+    latency_l2_instruction: u64,
+    latency_l3: u64,
+    latency_memory: u64,
+    last_line: [u64; 2],
+    last_page: [u64; 2],
+    /// Walker reads, walker hits and software insertions that have been seen.
+    seen_walks: u64,
+}
+
+/// The instruction or the data side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Fetches.
+    Instruction,
+    /// Loads and stores.
+    Data,
+}
+
+type Values = [u64; Event::COUNT];
+
+impl Memory {
+    /// Empty caches.
+    pub fn new(parameters: &Parameters) -> Memory {
+        let pages = |entries: usize| [Pages::new(entries), Pages::new(entries)];
+        Memory {
+            l1i: Cache::new(parameters.l1i),
+            l1d: Cache::new(parameters.l1d),
+            l2: Cache::new(parameters.l2),
+            l3: Cache::new(parameters.l3),
+            tlb_first: pages(parameters.tlb_first),
+            tlb_second: pages(parameters.tlb_second),
+            latency_l2: parameters.l2.latency.into(),
+            latency_l2_instruction: parameters.cost(Cost::InstructionL2),
+            latency_l3: parameters.l3.latency.into(),
+            latency_memory: parameters.memory.into(),
+            last_line: [EMPTY; 2],
+            last_page: [EMPTY; 2],
+            seen_walks: 0,
+        }
+    }
+
+    /// What tells virtual lines and pages of different regions apart.
+    #[inline]
+    fn name(processor: &Processor, side: Side, address: u64) -> u64 {
+        let bit = if side == Side::Data { psr::DT } else { psr::IT };
+        if processor.mmu().is_none() || processor.status & bit == 0 {
+            return address;
+        }
+        let region = processor.system.region[(address >> 61) as usize] >> 8 & 0xff_ffff;
+        address ^ region << 37 ^ 1 << 36
+    }
+
+    /// The physical address behind a virtual one, as the second level sees it.
+    #[cold]
+    fn physical(processor: &Processor, side: Side, address: u64) -> u64 {
+        let Some(mmu) = processor.mmu() else {
+            return address;
+        };
+        let bit = if side == Side::Data { psr::DT } else { psr::IT };
+        if processor.status & bit == 0 {
+            return address & (u64::MAX >> 1);
+        }
+        let region = (processor.system.region[(address >> 61) as usize] >> 8) as u32 & 0xff_ffff;
+        let buffer = if side == Side::Data {
+            &mmu.data
+        } else {
+            &mmu.instruction
+        };
+        buffer
+            .find(address, region)
+            .map_or(address, |entry| entry.physical_address(address))
+    }
+
+    /// Whether the first data cache holds a loaded line; brings it in.
+    ///
+    /// Answers the cycles more than a hit takes; `None` for a hit.
+    #[inline]
+    pub fn load(&mut self, processor: &Processor, address: u64, values: &mut Values) -> Option<u64> {
+        values[Event::L1dReads as usize] += 1;
+        let name = Memory::name(processor, Side::Data, address);
+        if self.l1d.access(name, true) {
+            return None;
+        }
+        values[Event::L1dReadMisses as usize] += 1;
+        Some(self.second_level(processor, address, self.latency_l2, values) - 1)
+    }
+
+    /// A load that passes the first level by: cycles more than a hit in the second level takes.
+    #[inline]
+    pub fn load_second(&mut self, processor: &Processor, address: u64, values: &mut Values) -> u64 {
+        self.second_level(processor, address, self.latency_l2, values) - self.latency_l2
+    }
+
+    /// A store: the line is updated in the first level, and written to the second. Cycles until that is done.
+    #[inline]
+    pub fn store(&mut self, processor: &Processor, address: u64, values: &mut Values) -> u64 {
+        let name = Memory::name(processor, Side::Data, address);
+        self.l1d.access(name, false);
+        self.second_level(processor, address, self.latency_l2, values)
+    }
+
+    fn second_level(&mut self, processor: &Processor, address: u64, hit: u64, values: &mut Values) -> u64 {
+        let physical = Memory::physical(processor, Side::Data, address);
+        self.beyond(physical, hit, values)
+    }
+
+    fn beyond(&mut self, physical: u64, hit: u64, values: &mut Values) -> u64 {
+        values[Event::L2References as usize] += 1;
+        if self.l2.access(physical, true) {
+            return hit;
+        }
+        values[Event::L2Misses as usize] += 1;
+        values[Event::L3References as usize] += 1;
+        if self.l3.access(physical, true) {
+            return self.latency_l3;
+        }
+        values[Event::L3Misses as usize] += 1;
+        self.latency_memory
+    }
+
+    /// A fetch of 32 bytes: cycles more than a hit takes.
+    #[inline]
+    pub fn fetch(&mut self, processor: &Processor, address: u64, values: &mut Values) -> u64 {
+        values[Event::L1iReads as usize] += 1;
+        let line = address >> self.l1i.line_log2;
+        if self.last_line[0] == line {
+            return 0;
+        }
+        self.last_line[0] = line;
+        let name = Memory::name(processor, Side::Instruction, address);
+        if self.l1i.access(name, true) {
+            return 0;
+        }
+        values[Event::L1iFills as usize] += 1;
+        let physical = Memory::physical(processor, Side::Instruction, address);
+        self.beyond(physical, self.latency_l2_instruction, values) - 1
+    }
+
+    /// Looks a page up in both levels of a TLB.
+    #[inline]
+    pub fn translate(
+        &mut self,
+        processor: &Processor,
+        side: Side,
+        address: u64,
+        values: &mut Values,
+    ) -> Translation {
+        let index = side as usize;
+        let page = address >> FIRST_PAGE_LOG2;
+        if self.last_page[index] == page {
+            return Translation::First;
+        }
+        self.translate_changed(processor, side, address, values)
+    }
+
+    /// Forgets shortcuts that rest on the current address space.
+    pub fn context_changed(&mut self) {
+        self.last_page = [EMPTY; 2];
+        self.last_line = [EMPTY; 2];
+    }
+
+    fn translate_changed(
+        &mut self,
+        processor: &Processor,
+        side: Side,
+        address: u64,
+        values: &mut Values,
+    ) -> Translation {
+        let index = side as usize;
+        let name = Memory::name(processor, side, address);
+        self.last_page[index] = address >> FIRST_PAGE_LOG2;
+        let bit = if side == Side::Data { psr::DT } else { psr::IT };
+        let is_system = processor.mmu().is_some();
+        if is_system && processor.status & bit == 0 {
+            return Translation::First;
+        }
+        if self.tlb_first[index].access(name >> FIRST_PAGE_LOG2) {
+            return Translation::First;
+        }
+        let (first, second) = match side {
+            Side::Instruction => (Event::ItlbMissesFirst, Event::ItlbMissesSecond),
+            Side::Data => (Event::DtlbTransfers, Event::DtlbMisses),
+        };
+        let is_known = if is_system {
+            // The architectural translations are the second level; what the walker read is in their events.
+            !self.walked(processor)
+        } else {
+            self.tlb_second[index].access(name >> PROGRAM_PAGE_LOG2)
+        };
+        if side == Side::Instruction || is_known {
+            values[first as usize] += 1;
+        }
+        if is_known {
+            return Translation::Second;
+        }
+        values[second as usize] += 1;
+        values[Event::WalkerReferences as usize] += 1;
+        values[Event::WalkerInsertions as usize] += 1;
+        Translation::Walk(self.walk(address, values))
+    }
+
+    /// Whether the walker has inserted a translation since the last question.
+    fn walked(&mut self, processor: &Processor) -> bool {
+        let hits = processor.mmu().map_or(0, |mmu| mmu.events.walker_hits);
+        let walked = hits != self.seen_walks;
+        self.seen_walks = hits;
+        walked
+    }
+
+    /// The cycles that the walker waits for an entry: a linear table at an address of its own.
+    fn walk(&mut self, address: u64, values: &mut Values) -> u64 {
+        const TABLE: u64 = 1 << 60;
+        let entry = TABLE | (address >> PROGRAM_PAGE_LOG2) << 3;
+        self.beyond(entry, self.latency_l2, values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_forgets_the_line_that_was_used_longest_ago() {
+        let mut cache = Cache::new(Parameters::default().l1d);
+        let lines = |way: u64| way << 12;
+        for way in 0..4 {
+            assert!(!cache.access(lines(way), true));
+        }
+        assert!(cache.access(lines(0), true));
+        assert!(!cache.access(lines(4), true));
+        assert!(cache.access(lines(0), true));
+        assert!(!cache.access(lines(1), true));
+    }
+
+    #[test]
+    fn stores_bring_no_line_into_the_first_level() {
+        let mut cache = Cache::new(Parameters::default().l1d);
+        assert!(!cache.access(64, false));
+        assert!(!cache.access(64, true));
+        assert!(cache.access(64, false));
+    }
+
+    #[test]
+    fn pages_are_replaced_least_recently_used_first() {
+        let mut pages = Pages::new(2);
+        assert!(!pages.access(1));
+        assert!(!pages.access(2));
+        assert!(pages.access(1));
+        assert!(!pages.access(3));
+        assert!(pages.access(1));
+        assert!(!pages.access(2));
+    }
+}

@@ -1,0 +1,700 @@
+//! The pipeline: in order, two bundles a cycle, every cycle booked to issue or to one cause.
+//!
+//! Instructions are collected into an issue group until something ends it: a stop, a port that is taken, the end of
+//! the two-bundle window, a taken branch, or a rule of split issue. Then the group issues in the cycle after the one
+//! before, or when the last thing it waits for is there; the cycles between are bubbles. What an instruction makes
+//! those behind it wait for (flushes, recirculation, the register stack) becomes a wait of the next group.
+//!
+//! One [`Pipeline`] models one processor. Attach it as the observer of a run; it may be detached and attached again.
+
+mod fetch;
+mod group;
+
+use sidestep_ia64::encoding::{DecodedSlot, Template, Unit};
+use sidestep_ia64::execution::{Observer, Retired};
+use sidestep_ia64::{Fault, Processor};
+
+use crate::branches::{Branch, Prediction, Predictor};
+use crate::counters::Counters;
+use crate::event::Event;
+use crate::instruction::{Flags, StaticInstruction};
+use crate::memory::{Memory, Side, Translation};
+use crate::monitor::Monitor;
+use crate::parameters::{Cost, Parameters};
+use crate::profile::{Group, Issued, Profile};
+use crate::queues::{StoreBuffer, SystemQueue};
+use crate::rules::RULES;
+use crate::scoreboard::{Producer, Scoreboard};
+use crate::stall::Stall;
+use fetch::Fetch;
+use group::Forming;
+
+/// Instructions whose static records are kept, chosen by address.
+const RECORDS: usize = 1 << 14;
+/// A cycle before every other: rules and registers start as if used long ago.
+const START: u64 = 1000;
+
+/// The record of an instruction, with what it was made from.
+#[derive(Clone, Copy)]
+struct Record {
+    /// Address of the bundle, with the slot in its low bits.
+    place: u64,
+    /// The instruction's bits.
+    bits: u64,
+    template: Template,
+    known: StaticInstruction,
+}
+
+/// A model of one processor's pipeline.
+pub struct Pipeline {
+    parameters: Parameters,
+    /// The cycle in which the last group issued.
+    cycle: u64,
+    groups: u64,
+    booked: [u64; Stall::COUNT],
+    values: [u64; Event::COUNT],
+    /// Until when the group that forms has to wait, by cause; valid where `waits` has the cause's bit.
+    until: [u64; Stall::COUNT],
+    /// The bundle that a wait is booked to.
+    owner: [u64; Stall::COUNT],
+    waits: u32,
+    forming: Forming,
+    records: Vec<Option<Box<Record>>>,
+    scoreboard: Scoreboard,
+    memory: Memory,
+    predictor: Predictor,
+    fetch: Fetch,
+    system_queue: SystemQueue,
+    stores: StoreBuffer,
+    /// When an instruction that starts a rule issued last.
+    last: [u64; RULES.len()],
+    last_region_move: u64,
+    /// The register stack's traffic that has been seen.
+    spills: u64,
+    fills: u64,
+    /// The branch registers before the last instruction.
+    branch_registers: [u64; 8],
+    privilege_level: u8,
+    /// Whether the registers' names have to be read from the processor.
+    is_attached: bool,
+    monitor: Monitor,
+    /// Whether an instruction may have programmed the monitor.
+    is_configured_anew: bool,
+    /// Whether the interval time counter follows the model's cycles, and by how much they were ahead of the
+    /// instructions when it was brought up to date last.
+    clock: Option<u64>,
+    profile: Option<Box<Profile>>,
+    timeline: Option<Vec<Group>>,
+}
+
+impl Pipeline {
+    /// A pipeline with cold caches.
+    pub fn new(parameters: Parameters) -> Pipeline {
+        let queue_entries = parameters.cost(Cost::SystemQueueEntries) as usize;
+        let interval = parameters.cost(Cost::TimerInterval);
+        Pipeline {
+            cycle: START,
+            groups: 0,
+            booked: [0; Stall::COUNT],
+            values: [0; Event::COUNT],
+            until: [0; Stall::COUNT],
+            owner: [0; Stall::COUNT],
+            waits: 0,
+            forming: Forming::default(),
+            records: (0..RECORDS).map(|_| None).collect(),
+            scoreboard: Scoreboard::new(&parameters),
+            memory: Memory::new(&parameters),
+            predictor: Predictor::default(),
+            fetch: Fetch::new(START),
+            system_queue: SystemQueue::new(queue_entries, interval),
+            stores: StoreBuffer::new(parameters.cost(Cost::StoreBufferEntries) as usize),
+            last: [0; RULES.len()],
+            last_region_move: 0,
+            spills: 0,
+            fills: 0,
+            branch_registers: [0; 8],
+            privilege_level: 0,
+            is_attached: false,
+            monitor: Monitor::default(),
+            is_configured_anew: true,
+            clock: None,
+            profile: None,
+            timeline: None,
+            parameters,
+        }
+    }
+
+    /// The numbers it works with.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Attributes cycles to bundles from now on.
+    pub fn enable_profile(&mut self) {
+        self.profile = Some(Box::default());
+    }
+
+    /// The cycles by bundle, if they are wanted.
+    pub fn profile(&self) -> Option<&Profile> {
+        self.profile.as_deref()
+    }
+
+    /// Keeps every cycle from now on, for a table.
+    pub fn enable_timeline(&mut self) {
+        self.timeline = Some(Vec::new());
+    }
+
+    /// Every cycle since [`Pipeline::enable_timeline`], with what issued in it; issues the group that forms.
+    pub fn take_timeline(&mut self) -> Vec<Group> {
+        self.close();
+        self.timeline.take().unwrap_or_default()
+    }
+
+    /// The counters once the group that forms has issued, which it then has: for the end of a run, or of a part of it.
+    pub fn finish(&mut self) -> Counters {
+        self.close();
+        self.counters()
+    }
+
+    /// The counters, without the group that forms.
+    ///
+    /// # Panics
+    /// If issue cycles and bubbles do not add up to the cycles: a broken invariant of the model.
+    pub fn counters(&self) -> Counters {
+        Counters::new(self.values, self.booked, self.groups, self.cycle - START)
+    }
+
+    /// Issues the group that forms and lets cycles pass in which every register becomes ready: for measurements that
+    /// must not depend on what came before. These cycles are booked to the front end.
+    pub fn rest(&mut self, cycles: u64) {
+        self.close();
+        let until = self.cycle + cycles;
+        self.booked[Stall::FrontEnd as usize] += cycles;
+        self.cycle = until;
+        self.waits = 0;
+        self.fetch.restart(until);
+    }
+
+    /// Lets the interval time counter follow the model's cycles from now on, not the number of instructions.
+    pub fn drive_clock(&mut self) {
+        self.clock = Some(self.ahead(self.expected()));
+    }
+
+    /// How many cycles the model is ahead of one cycle an instruction.
+    fn ahead(&self, at: u64) -> u64 {
+        at.wrapping_sub(START)
+            .wrapping_sub(self.values[Event::InstructionsRetired as usize])
+    }
+
+    /// The counters as an instruction sees them that issues when the group that forms would.
+    fn counters_ahead(&self) -> Counters {
+        let mut booked = self.booked;
+        let mut at = self.cycle + 1;
+        for stall in Stall::ALL {
+            let index = *stall as usize;
+            if self.waits >> index & 1 != 0 && self.until[index] > at {
+                booked[index] += self.until[index] - at;
+                at = self.until[index];
+            }
+        }
+        Counters::new(self.values, booked, self.groups, at - 1 - START)
+    }
+
+    /// The static record of an instruction.
+    #[inline]
+    fn record(&mut self, processor: &Processor, retired: &Retired<'_>) -> StaticInstruction {
+        let place = retired.ip | u64::from(retired.slot);
+        let index = (retired.ip >> 4)
+            .wrapping_mul(3)
+            .wrapping_add(retired.slot.into()) as usize
+            % RECORDS;
+        match &self.records[index] {
+            Some(record)
+                if record.place == place
+                    && record.bits == retired.instruction.slot
+                    && record.template == retired.template =>
+            {
+                record.known
+            }
+            _ => self.make_record(processor, retired, index),
+        }
+    }
+
+    #[cold]
+    fn make_record(&mut self, _: &Processor, retired: &Retired<'_>, index: usize) -> StaticInstruction {
+        let known = StaticInstruction::new(
+            retired.instruction,
+            retired.slot,
+            first_branch_slot(retired.template),
+            &self.parameters,
+        );
+        self.records[index] = Some(Box::new(Record {
+            place: retired.ip | u64::from(retired.slot),
+            bits: retired.instruction.slot,
+            template: retired.template,
+            known,
+        }));
+        known
+    }
+
+    /// Waits of an instruction for its operands, its rules and the queues.
+    #[inline]
+    fn wait_for_operands(&mut self, known: &StaticInstruction, executed: bool) {
+        let earliest = self.cycle + 1;
+        if !self.scoreboard.is_quiet(earliest) {
+            let (ready, stall) = self.scoreboard.ready(known.predicate, known.predicate_use);
+            self.wait(stall, ready);
+            if executed {
+                for (operand, used) in known.sources() {
+                    let (ready, stall) = self.scoreboard.ready(*operand, *used);
+                    self.wait(stall, ready);
+                }
+            }
+        }
+        if executed && known.rules_to != 0 {
+            let mut rules = known.rules_to;
+            while rules != 0 {
+                let index = rules.trailing_zeros() as usize;
+                rules &= rules - 1;
+                let rule = &RULES[index];
+                self.wait(rule.stall, self.last[index] + u64::from(rule.cycles));
+            }
+        }
+    }
+
+    /// Makes the group that forms wait.
+    #[inline]
+    fn wait(&mut self, stall: Stall, until: u64) {
+        if until > self.cycle + 1 {
+            self.note_wait(stall, until, self.forming.ip);
+        }
+    }
+
+    fn note_wait(&mut self, stall: Stall, until: u64, owner: u64) {
+        let index = stall as usize;
+        let bit = 1 << index;
+        if self.waits & bit == 0 || self.until[index] < until {
+            self.waits |= bit;
+            self.until[index] = until;
+            self.owner[index] = owner;
+        }
+    }
+
+    /// When the group that forms would issue if it ended now.
+    fn expected(&self) -> u64 {
+        let mut at = self.cycle + 1;
+        let mut waits = self.waits;
+        while waits != 0 {
+            at = at.max(self.until[waits.trailing_zeros() as usize]);
+            waits &= waits - 1;
+        }
+        at
+    }
+
+    /// A load, store or prefetch.
+    fn reference(&mut self, processor: &Processor, known: &StaticInstruction, address: u64) -> u64 {
+        let flags = known.flags;
+        let translation = self
+            .memory
+            .translate(processor, Side::Data, address, &mut self.values);
+        match translation {
+            Translation::First => {}
+            Translation::Second => {
+                let bubbles = self.parameters.cost(Cost::TlbTransfer);
+                self.forming.behind(Stall::Tlb, bubbles);
+            }
+            Translation::Walk(wait) => {
+                let bubbles = self.parameters.cost(Cost::Walk) + wait;
+                self.forming.behind(Stall::Walker, bubbles);
+            }
+        }
+        let line = address >> self.parameters.l1d.line.trailing_zeros();
+        let mut more = 0;
+        self.forming.has_reference = true;
+        if flags.contains(Flags::LOAD) {
+            self.values[Event::LoadsRetired as usize] += 1;
+            self.wait_for_store(line);
+            more = if flags.contains(Flags::SECOND_LEVEL) {
+                self.memory.load_second(processor, address, &mut self.values)
+            } else {
+                match self.memory.load(processor, address, &mut self.values) {
+                    None => {
+                        self.forming.first_level_returns += 1;
+                        0
+                    }
+                    Some(more) => more,
+                }
+            };
+        } else if flags.contains(Flags::PREFETCH) {
+            self.memory.load(processor, address, &mut self.values);
+        }
+        if flags.contains(Flags::STORE) {
+            self.values[Event::StoresRetired as usize] += 1;
+            let duration = self.memory.store(processor, address, &mut self.values);
+            self.wait(Stall::StoreBufferFull, self.stores.free_at());
+            self.forming.store(line, duration);
+        }
+        more
+    }
+
+    /// A load close behind a store to the same line recirculates until the store has left the window.
+    fn wait_for_store(&mut self, line: u64) {
+        let window = self.parameters.cost(Cost::StoreWindow);
+        if let Some(cycle) = self.stores.last_to(line) {
+            self.wait(Stall::StoreRecirculation, cycle + window + 1);
+        }
+        if self.forming.stores().iter().any(|store| store.0 == line) {
+            self.forming.behind(Stall::StoreRecirculation, window);
+        }
+    }
+
+    /// The register stack's traffic since the last look.
+    fn stack_traffic(&mut self, processor: &Processor, flags: Flags) {
+        let stack = processor.register_stack();
+        let (spills, fills) = (stack.spills() - self.spills, stack.fills() - self.fills);
+        (self.spills, self.fills) = (stack.spills(), stack.fills());
+        if spills + fills == 0 {
+            return;
+        }
+        self.values[Event::RseStores as usize] += spills;
+        self.values[Event::RseLoads as usize] += fills;
+        let rate = self.parameters.cost(Cost::StackRegistersPerCycle);
+        let line = u64::from(self.parameters.l1d.line);
+        for at in (0..spills * 8).step_by(line as usize) {
+            let address = stack.store_pointer().wrapping_sub(8 + at);
+            self.memory.store(processor, address, &mut self.values);
+        }
+        let mut miss = 0;
+        for at in (0..fills * 8).step_by(line as usize) {
+            let address = stack.backing_store_pointer().wrapping_add(at);
+            let more = self.memory.load(processor, address, &mut self.values);
+            miss = miss.max(more.unwrap_or(0));
+        }
+        let (stored, loaded) = match flags {
+            _ if flags.contains(Flags::LOAD_STACK) => (Stall::RseLoad, Stall::RseLoad),
+            _ => (Stall::RseOverflow, Stall::RseUnderflow),
+        };
+        if spills > 0 {
+            self.forming.behind(stored, spills.div_ceil(rate));
+        }
+        if fills > 0 {
+            self.forming.behind(loaded, fills.div_ceil(rate) + miss);
+        }
+    }
+
+    /// What a branch that has retired costs.
+    fn branch(&mut self, retired: &Retired<'_>, known: &StaticInstruction) {
+        let delay = self.parameters.cost(Cost::ToBranchPrediction);
+        let cycle = self.expected();
+        let prediction = self.predictor.branch(
+            &Branch {
+                ip: retired.ip,
+                slot: retired.slot,
+                flags: known.flags,
+                is_predicated: retired.instruction.predicate() != 0,
+                register: known.branch_register,
+                taken: retired.taken,
+            },
+            cycle,
+            delay,
+        );
+        let is_return = known.flags.contains(Flags::RETURN);
+        self.values[Event::Branches as usize] += 1;
+        self.values[Event::Returns as usize] += u64::from(is_return);
+        match prediction {
+            Prediction::Correct => {}
+            Prediction::WrongPath => self.values[Event::BranchesWrongPath as usize] += 1,
+            Prediction::WrongTarget => {
+                self.values[Event::BranchesWrongTarget as usize] += 1;
+                self.values[Event::ReturnsWrongTarget as usize] += u64::from(is_return);
+            }
+        }
+        if prediction != Prediction::Correct {
+            let bubbles = self.parameters.cost(Cost::Mispredict);
+            self.forming.behind(Stall::FlushBranch, bubbles);
+            self.forming.is_flushed = true;
+        } else if retired.taken.is_some() && known.flags.contains(Flags::INDIRECT) {
+            self.fetch.resteer(self.parameters.cost(Cost::ReturnResteer));
+        }
+    }
+
+    fn count(&mut self, processor: &Processor, retired: &Retired<'_>, flags: Flags) {
+        self.values[Event::InstructionsRetired as usize] += 1;
+        self.values[Event::InstructionsDispersed as usize] += 1;
+        if flags.contains(Flags::NOP) {
+            self.values[Event::NopsRetired as usize] += 1;
+        } else if !retired.executed {
+            self.values[Event::PredicateSquashed as usize] += 1;
+        } else if flags.intersects(Flags::FLOAT | Flags::SERIALIZES | Flags::PRIVILEGE) {
+            if flags.contains(Flags::FLOAT) {
+                let operations = if flags.contains(Flags::MULTIPLY_ADD) { 2 } else { 1 };
+                self.values[Event::FloatOperationsRetired as usize] += operations;
+            }
+            self.values[Event::SerializationEvents as usize] += u64::from(flags.contains(Flags::SERIALIZES));
+            self.note_privilege(processor);
+        }
+    }
+
+    fn note_privilege(&mut self, processor: &Processor) {
+        let level = processor.privilege_level();
+        self.values[Event::PrivilegeChanges as usize] += u64::from(level != self.privilege_level);
+        self.privilege_level = level;
+    }
+
+    /// Takes over the processor's state when it was run without the pipeline, or for the first time.
+    fn attach(&mut self, processor: &Processor) {
+        self.is_attached = true;
+        self.scoreboard.rename(processor);
+        let stack = processor.register_stack();
+        (self.spills, self.fills) = (stack.spills(), stack.fills());
+        self.privilege_level = processor.privilege_level();
+        self.branch_registers = processor.branch;
+    }
+
+    /// Flushes the pipeline behind what has retired: an interruption.
+    fn interrupt(&mut self) {
+        if self.forming.count == 0 {
+            let flush = self.parameters.cost(Cost::ExceptionFlush);
+            let refill = self.parameters.cost(Cost::FrontEndRefill);
+            let start = self.expected();
+            self.note_wait(Stall::FlushException, start + flush, self.forming.ip);
+            self.note_wait(Stall::FrontEnd, start + flush + refill, self.forming.ip);
+            self.fetch.restart(start + flush + refill - 1);
+        } else {
+            self.forming.flush();
+            self.close();
+        }
+    }
+}
+
+/// The first slot of a template that has a B unit; 3 for none.
+fn first_branch_slot(template: Template) -> u8 {
+    let units = template.units().unwrap_or([Unit::M; 3]);
+    units.iter().position(|unit| *unit == Unit::B).unwrap_or(3) as u8
+}
+
+impl Observer for Pipeline {
+    #[inline]
+    fn retired(&mut self, processor: &Processor, retired: &Retired<'_>) {
+        if !self.is_attached {
+            self.attach(processor);
+        }
+        let known = self.record(processor, retired);
+        let flags = known.flags;
+        self.count(processor, retired, flags);
+        self.take_bundle(processor, retired.ip);
+        let port = self.disperse(&known);
+        self.wait_for_operands(&known, retired.executed);
+        if let Some(timeline) = &mut self.forming.instructions {
+            timeline.push(Issued {
+                ip: retired.ip,
+                slot: retired.slot,
+                port,
+                executed: retired.executed,
+            });
+        } else if self.timeline.is_some() {
+            self.forming.instructions = Some(vec![Issued {
+                ip: retired.ip,
+                slot: retired.slot,
+                port,
+                executed: retired.executed,
+            }]);
+        }
+        if retired.executed && !flags.contains(Flags::NOP) {
+            self.execute(processor, retired, &known);
+        } else if flags.contains(Flags::BRANCH) {
+            self.branch(retired, &known);
+        }
+        if self.is_configured_anew || flags.intersects(Flags::PRIVILEGE | Flags::STATUS) {
+            self.is_configured_anew = false;
+            let now = self.counters_ahead();
+            self.monitor.update(processor, &now);
+        }
+        if retired.stop || retired.taken.is_some() || flags.contains(Flags::SPLIT_AFTER) {
+            self.close();
+            if retired.taken.is_some() {
+                self.fetch.redirect();
+            }
+        }
+    }
+
+    fn counters_used(&mut self, processor: &mut Processor, ip: u64, slot: &DecodedSlot) {
+        let Ok(instruction) = slot.instruction else {
+            return;
+        };
+        // The instruction itself waits before it reads.
+        let known = StaticInstruction::new(
+            &instruction,
+            slot.slot,
+            first_branch_slot(slot.template),
+            &self.parameters,
+        );
+        self.take_bundle(processor, ip);
+        self.wait_for_operands(&known, processor.predicate(instruction.predicate()));
+        self.wait(Stall::SystemQueue, self.system_queue.free_at(true));
+        let now = self.counters_ahead();
+        self.monitor.update(processor, &now);
+        self.monitor.store(processor);
+        if let Some(before) = self.clock {
+            let ahead = self.ahead(self.expected());
+            processor.advance_interval_time(ahead.wrapping_sub(before));
+            self.clock = Some(ahead);
+        }
+        self.is_configured_anew = true;
+    }
+
+    fn interrupted(&mut self, processor: &Processor, _: &Fault) {
+        if self.monitor.is_counting() {
+            let now = self.counters_ahead();
+            self.monitor.update(processor, &now);
+        }
+        self.interrupt();
+        self.is_attached = false;
+        self.note_privilege(processor);
+        self.memory.context_changed();
+    }
+}
+
+impl Pipeline {
+    /// What an instruction whose predicate is on does beside waiting.
+    #[inline]
+    fn execute(&mut self, processor: &Processor, retired: &Retired<'_>, known: &StaticInstruction) {
+        let flags = known.flags;
+        let mut more = 0;
+        if let Some(address) = retired.reference
+            && flags.intersects(Flags::LOAD | Flags::STORE | Flags::PREFETCH)
+        {
+            more = self.reference(processor, known, address);
+        }
+        let latency = known.destinations().first().map_or(0, |first| first.latency);
+        for destination in known.destinations() {
+            let is_loaded = destination.producer == Producer::Load;
+            let total = u64::from(destination.latency) + if is_loaded { more } else { 0 };
+            let place = self.scoreboard.place(destination.operand);
+            self.forming.write(place, total, destination.producer);
+        }
+        self.forming.rules |= known.rules_from;
+        let unusual = Flags::SYSTEM_QUEUE
+            | Flags::BRANCH
+            | Flags::FRAME
+            | Flags::ALL_PREDICATES
+            | Flags::READS_PREDICATES
+            | Flags::REGION
+            | Flags::TO_BRANCH
+            | Flags::FLUSH_STACK
+            | Flags::LOAD_STACK
+            | Flags::PRIVILEGE;
+        if flags.intersects(unusual) {
+            self.execute_unusual(processor, retired, known, latency.into());
+        }
+        if let Some(behind) = known.behind {
+            self.forming.behind_rule(behind, &self.parameters);
+        }
+    }
+
+    fn execute_unusual(
+        &mut self,
+        processor: &Processor,
+        retired: &Retired<'_>,
+        known: &StaticInstruction,
+        latency: u64,
+    ) {
+        let flags = known.flags;
+        if flags.contains(Flags::SYSTEM_QUEUE) {
+            let is_timer = flags.contains(Flags::TIMER);
+            self.wait(Stall::SystemQueue, self.system_queue.free_at(is_timer));
+            let place = known
+                .destinations()
+                .first()
+                .map_or(0, |first| self.scoreboard.place(first.operand));
+            self.forming.system_access(place, latency, is_timer);
+            self.forming.moves_region |= flags.contains(Flags::REGION);
+        }
+        if flags.contains(Flags::READS_PREDICATES) {
+            self.wait(Stall::Predicate, self.scoreboard.predicates_ready());
+        }
+        self.forming.writes_predicates |= flags.contains(Flags::ALL_PREDICATES);
+        if flags.contains(Flags::TO_BRANCH) {
+            let register = known.branch_register;
+            let before = self.branch_registers[usize::from(register & 7)];
+            self.branch_registers[usize::from(register & 7)] = processor.branch[usize::from(register & 7)];
+            let cycle = self.expected();
+            self.predictor.moved(register, before, cycle);
+        }
+        if flags.contains(Flags::CALL) {
+            self.branch_registers = processor.branch;
+        }
+        let calculation = self.parameters.cost(Cost::StackCalculation);
+        if flags.contains(Flags::FLUSH_STACK) {
+            self.wait(Stall::RseOverflow, self.cycle + 1 + calculation);
+        }
+        if flags.contains(Flags::LOAD_STACK) {
+            self.wait(Stall::RseLoad, self.cycle + 1 + calculation);
+        }
+        if flags.contains(Flags::BRANCH) {
+            self.branch(retired, known);
+        }
+        if flags.contains(Flags::FRAME) {
+            self.scoreboard.rename(processor);
+            self.stack_traffic(processor, flags);
+        }
+        if flags.intersects(Flags::PRIVILEGE | Flags::REGION) {
+            self.memory.context_changed();
+        }
+    }
+
+    /// Takes the instruction's bundle into the window, and waits until it was fetched.
+    #[inline]
+    fn take_bundle(&mut self, processor: &Processor, ip: u64) {
+        if self.forming.ip == ip && !self.fetch.is_redirected() {
+            if self.forming.count == 0 {
+                // What a stop has left of the bundle begins the window.
+                self.forming.window.begin_bundle();
+            }
+            return;
+        }
+        let available = self.fetch(processor, ip);
+        let is_late = self.forming.count > 0 && available > self.expected();
+        if is_late || !self.forming.window.begin_bundle() {
+            self.close();
+            self.forming.window.begin_bundle();
+        }
+        self.forming.ip = ip;
+        if self.forming.count == 0 {
+            self.forming.first_ip = ip;
+        }
+        self.wait(Stall::FrontEnd, available);
+    }
+
+    /// Issues the group that forms in the middle of a bundle, whose rest begins the next window.
+    fn split(&mut self) {
+        self.close();
+        self.forming.window.begin_bundle();
+    }
+
+    /// Gives the instruction a port, in this group or the next.
+    #[inline]
+    fn disperse(&mut self, known: &StaticInstruction) -> crate::dispersal::Assigned {
+        let flags = known.flags;
+        let special = Flags::SPLIT_BEFORE | Flags::FLUSH_BUFFERS | Flags::B_UNIT;
+        if flags.intersects(special) && self.forming.count > 0 {
+            let splits = flags.contains(Flags::SPLIT_BEFORE)
+                || flags.contains(Flags::FLUSH_BUFFERS) && self.forming.flags.contains(Flags::M_UNIT)
+                || flags.contains(Flags::B_UNIT) && self.forming.flags.contains(Flags::FROM_BSP);
+            if splits {
+                self.split();
+            }
+        }
+        let port = match self.forming.window.take(known.port) {
+            Some(port) => port,
+            None => {
+                self.split();
+                let port = self.forming.window.take(known.port);
+                port.expect("an empty window has every port")
+            }
+        };
+        self.forming.count += 1;
+        self.forming.flags |= flags;
+        port
+    }
+}

@@ -1,0 +1,228 @@
+//! When registers are ready, and what is booked when they are not.
+//!
+//! Registers are named as the hardware names them behind its rename stage: a stacked register is the same register
+//! in the caller and in the callee, a rotating one the same before and after a rotation.
+
+use sidestep_ia64::Processor;
+use sidestep_ia64::encoding::Resource;
+use sidestep_ia64::registers::frame::{ROTATING_FLOATING, ROTATING_PREDICATES, STACKED_REGISTERS};
+
+use crate::instruction::{USES, Use};
+use crate::parameters::{Cost, Parameters};
+use crate::stall::Stall;
+
+/// A register as an instruction names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operand(u16);
+
+const STACKED: u16 = 1 << 14;
+const ROTATING_FLOAT: u16 = 2 << 14;
+const ROTATING_PREDICATE: u16 = 3 << 14;
+const NUMBER: u16 = (1 << 14) - 1;
+
+const FLOATS: u16 = 128;
+const PREDICATES: u16 = 256;
+const BRANCHES: u16 = 320;
+const APPLICATIONS: u16 = 328;
+const REGISTERS: usize = 456;
+
+impl Operand {
+    /// A register that is always ready (`r0`).
+    pub const ALWAYS: Operand = Operand(0);
+
+    /// The operand of a resource; `None` for those that are not on the scoreboard.
+    pub fn of(resource: Resource) -> Option<Operand> {
+        Some(Operand(match resource {
+            Resource::General(register @ 0..32) => register.into(),
+            Resource::General(register) => STACKED | u16::from(register - 32),
+            Resource::Float(register @ 0..32) => FLOATS + u16::from(register),
+            Resource::Float(register) => ROTATING_FLOAT | u16::from(register - 32),
+            Resource::Predicate(0) => 0,
+            Resource::Predicate(register @ 0..16) => PREDICATES + u16::from(register),
+            Resource::Predicate(register) => ROTATING_PREDICATE | u16::from(register - 16),
+            Resource::Branch(register) => BRANCHES + u16::from(register),
+            Resource::Application(register) => APPLICATIONS + u16::from(register & 127),
+            _ => return None,
+        }))
+    }
+}
+
+/// What produced a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Producer {
+    /// The ALU, and other one-cycle operations.
+    Alu,
+    /// A load.
+    Load,
+    /// A multimedia operation.
+    Multimedia,
+    /// Floating-point arithmetic.
+    Float,
+    /// `setf`.
+    SetFloat,
+    /// `getf`, moves from branch and predicate registers.
+    Transfer,
+    /// A compare or bit test.
+    Compare,
+    /// A floating-point compare.
+    FloatCompare,
+    /// A move to a branch register or an I-unit application register.
+    ToBranch,
+    /// A system register, `probe` and its like.
+    System,
+}
+
+const PRODUCERS: usize = 10;
+
+#[derive(Clone, Copy)]
+struct Entry {
+    ready: u64,
+    producer: Producer,
+}
+
+/// How registers are renamed at the moment.
+#[derive(Clone, Copy, Default)]
+struct Renaming {
+    /// The physical number of r32.
+    bottom: u32,
+    rotating: u32,
+    general: u32,
+    float: u32,
+    predicate: u32,
+}
+
+/// The registers that are not ready yet.
+pub struct Scoreboard {
+    entries: Box<[Entry; REGISTERS]>,
+    /// The cycle from which on every register is ready for every use.
+    quiet: u64,
+    renaming: Renaming,
+    /// Cycles more (or, from `LESS` on, fewer) for a use of a producer's value.
+    bypass: [[i8; USES]; PRODUCERS],
+}
+
+impl Scoreboard {
+    /// All registers ready.
+    pub fn new(parameters: &Parameters) -> Scoreboard {
+        let more = |cost: Cost| parameters.cost(cost) as i8;
+        let mut bypass = [[0; USES]; PRODUCERS];
+        bypass[Producer::Load as usize][Use::Address as usize] = more(Cost::LoadToAddress);
+        bypass[Producer::Load as usize][Use::Multimedia as usize] = more(Cost::LoadToMultimedia);
+        bypass[Producer::Alu as usize][Use::Multimedia as usize] = more(Cost::AluToMultimedia);
+        for used in [Use::Alu, Use::Address] {
+            bypass[Producer::Multimedia as usize][used as usize] = more(Cost::MultimediaToAlu);
+        }
+        bypass[Producer::SetFloat as usize][Use::FloatStore as usize] = more(Cost::SetFloatToStore);
+        bypass[Producer::Compare as usize][Use::Branch as usize] = -more(Cost::ComparePredicate);
+        bypass[Producer::ToBranch as usize][Use::Branch as usize] = -more(Cost::ToBranch);
+        bypass[Producer::FloatCompare as usize][Use::Branch as usize] =
+            more(Cost::FloatCompareToBranch) - more(Cost::FloatCompare);
+        Scoreboard {
+            entries: Box::new(
+                [Entry {
+                    ready: 0,
+                    producer: Producer::Alu,
+                }; REGISTERS],
+            ),
+            quiet: 0,
+            renaming: Renaming::default(),
+            bypass,
+        }
+    }
+
+    /// Notes how the processor renames registers now.
+    pub fn rename(&mut self, processor: &Processor) {
+        let frame = processor.frame;
+        self.renaming = Renaming {
+            bottom: (processor.register_stack().depth() % u64::from(STACKED_REGISTERS)) as u32,
+            rotating: frame.rotating,
+            general: frame.rename_general,
+            float: frame.rename_floating,
+            predicate: frame.rename_predicate,
+        };
+    }
+
+    #[inline]
+    fn index(&self, operand: Operand) -> usize {
+        let number = u32::from(operand.0 & NUMBER);
+        let wrap = |number: u32, size: u32| if number >= size { number - size } else { number };
+        let index = match operand.0 & !NUMBER {
+            0 => number,
+            STACKED => {
+                let rotated = if number < self.renaming.rotating {
+                    wrap(number + self.renaming.general, self.renaming.rotating)
+                } else {
+                    number
+                };
+                32 + wrap(self.renaming.bottom + rotated, STACKED_REGISTERS)
+            }
+            ROTATING_FLOAT => u32::from(FLOATS) + 32 + wrap(number + self.renaming.float, ROTATING_FLOATING),
+            _ => u32::from(PREDICATES) + 16 + wrap(number + self.renaming.predicate, ROTATING_PREDICATES),
+        };
+        index as usize % REGISTERS
+    }
+
+    /// Whether nothing is outstanding at `cycle`.
+    #[inline]
+    pub fn is_quiet(&self, cycle: u64) -> bool {
+        self.quiet <= cycle
+    }
+
+    /// When a register is ready for a use, and how waiting for it is booked.
+    #[inline]
+    pub fn ready(&self, operand: Operand, used: Use) -> (u64, Stall) {
+        let index = self.index(operand);
+        let entry = self.entries[index];
+        let more = self.bypass[entry.producer as usize][used as usize];
+        (
+            entry.ready.saturating_add_signed(more.into()),
+            stall(index, entry.producer),
+        )
+    }
+
+    /// When all predicates are ready.
+    pub fn predicates_ready(&self) -> u64 {
+        let range = usize::from(PREDICATES)..usize::from(BRANCHES);
+        self.entries[range]
+            .iter()
+            .map(|entry| entry.ready)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The place of a register on the board, for [`Scoreboard::set`] once its instruction has issued.
+    #[inline]
+    pub fn place(&self, operand: Operand) -> u16 {
+        self.index(operand) as u16
+    }
+
+    /// Notes when the register at a place will be ready.
+    #[inline]
+    pub fn set(&mut self, place: u16, ready: u64, producer: Producer) {
+        // The longest bypass adds two cycles.
+        self.quiet = self.quiet.max(ready + 2);
+        if place != 0 {
+            self.entries[usize::from(place)] = Entry { ready, producer };
+        }
+    }
+
+    /// Notes when all predicates will be ready.
+    pub fn set_predicates(&mut self, ready: u64) {
+        for place in PREDICATES..BRANCHES {
+            self.set(place, ready, Producer::Compare);
+        }
+    }
+}
+
+fn stall(index: usize, producer: Producer) -> Stall {
+    match index as u16 {
+        0..FLOATS => match producer {
+            Producer::Load | Producer::System | Producer::Transfer => Stall::General,
+            _ => Stall::GeneralGeneral,
+        },
+        FLOATS..PREDICATES => Stall::FloatRegister,
+        PREDICATES..BRANCHES => Stall::Predicate,
+        _ => Stall::SystemRegister,
+    }
+}

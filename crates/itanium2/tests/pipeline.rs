@@ -1,0 +1,176 @@
+//! The pipeline's rules on short streams of instructions.
+
+mod support;
+
+use sidestep_ia64::encoding::{Bundle, Form, Template};
+use sidestep_itanium2::{Event, Stall};
+use support::{CODE, Line, Stream, line};
+
+const LOAD: Line = line("ld8", "M1", &[4, 5]);
+const STORE: Line = line("st8", "M4", &[5, 6]);
+const USE: Line = line("add", "A1", &[7, 4, 6]);
+const ADD: Line = line("add", "A1", &[8, 9, 10]);
+const DATA: u64 = 0x20_0000;
+
+#[test]
+fn a_loaded_value_is_late_by_the_level_that_answers() {
+    let mut stream = Stream::new();
+    // Memory, then the first level.
+    for (bubbles, event) in [(99, Event::L3Misses), (0, Event::L1dReads)] {
+        // The page is known already.
+        stream.show(LOAD, Some(DATA + 4096 - 64), None);
+        stream.rest();
+        let before = stream.pipeline.finish();
+        stream.show(LOAD, Some(DATA), None);
+        stream.show(USE, None, None);
+        let counters = stream.pipeline.finish() - before;
+        assert_eq!(counters.get(Event::ExecutionGeneral), bubbles);
+        assert_eq!(counters.get(event), 1);
+    }
+}
+
+#[test]
+fn a_loaded_address_costs_a_cycle_more() {
+    let mut stream = Stream::new();
+    stream.show(LOAD, Some(DATA), None);
+    stream.rest();
+    let before = stream.pipeline.finish();
+    stream.show(LOAD, Some(DATA), None);
+    stream.show(line("ld8", "M1", &[7, 4]), Some(DATA), None);
+    let counters = stream.pipeline.finish() - before;
+    assert_eq!(counters.get(Event::ExecutionGeneral), 1);
+}
+
+#[test]
+fn a_load_close_behind_a_store_to_its_line_recirculates() {
+    for (between, bubbles) in [(0, 3), (1, 2), (2, 1), (3, 0), (4, 0)] {
+        let mut stream = Stream::new();
+        stream.show(LOAD, Some(DATA), None);
+        stream.rest();
+        let before = stream.pipeline.finish();
+        stream.show(STORE, Some(DATA + 8), None);
+        for _ in 0..between {
+            stream.show(ADD, None, None);
+        }
+        stream.show(LOAD, Some(DATA), None);
+        let counters = stream.pipeline.finish() - before;
+        assert_eq!(counters.get(Event::L1dStoreRecirculation), bubbles, "{between}");
+    }
+}
+
+#[test]
+fn the_ninth_access_to_a_system_register_finds_the_queue_full() {
+    let mut stream = Stream::new();
+    stream.rest();
+    let before = stream.pipeline.finish();
+    for register in 0..9 {
+        // Kernel registers, one a cycle, back after twelve.
+        stream.show(line("mov.m", "M31", &[16 + register, 0]), None, None);
+    }
+    let counters = stream.pipeline.finish() - before;
+    assert_eq!(counters.get(Event::L1dSystemQueue), 4);
+}
+
+#[test]
+fn slow_registers_are_accessed_every_six_cycles() {
+    let mut stream = Stream::new();
+    stream.rest();
+    let read = line("mov.m", "M31", &[4, 44]);
+    assert_eq!(stream.distance(&[read, read], Stall::General).0, 6);
+    let used = stream.distance(&[read, USE], Stall::General);
+    assert_eq!(used.0, 36);
+    assert_eq!(used.1.booked()[Stall::General as usize], 35);
+}
+
+#[test]
+fn a_move_to_a_region_register_makes_a_reference_five_cycles_later_recirculate() {
+    use sidestep_ia64::encoding::Operand;
+    let to_region = support::with("mov", "M42", &[2, 3], Operand::Rr);
+    for (between, bubbles) in [(3, 0), (4, 1), (5, 0)] {
+        let mut stream = Stream::new();
+        stream.show(LOAD, Some(DATA), None);
+        stream.rest();
+        let before = stream.pipeline.finish();
+        stream.show(to_region, None, None);
+        for _ in 0..between {
+            stream.show(ADD, None, None);
+        }
+        stream.show(LOAD, Some(DATA), None);
+        stream.show(ADD, None, None);
+        let counters = stream.pipeline.finish() - before;
+        assert_eq!(counters.get(Event::L1dRecirculation), bubbles, "{between}");
+    }
+}
+
+#[test]
+fn a_mispredicted_branch_costs_six_bubbles_and_a_predicted_one_none() {
+    let mut stream = Stream::new();
+    stream.rest();
+    let branch = line("br.cond", "B1", &[0]);
+    // Without a predicate there is nothing to predict but the target, which is in the instruction.
+    let before = stream.pipeline.finish();
+    stream.show(branch, None, Some(CODE));
+    stream.show(ADD, None, None);
+    let counters = stream.pipeline.finish() - before;
+    assert_eq!(counters.get(Event::FlushBranch), 0);
+    // A return without a call goes to another place than the stack of returns says.
+    let before = stream.pipeline.finish();
+    stream.show(line("br.ret", "B4", &[0]), None, Some(CODE));
+    stream.show(ADD, None, None);
+    let counters = stream.pipeline.finish() - before;
+    assert_eq!(counters.get(Event::FlushBranch), 6);
+    assert_eq!(counters.get(Event::ReturnsWrongTarget), 1);
+}
+
+/// A bundle of nops of a template.
+fn nops(template: u8) -> Bundle {
+    let template = Template::new(template);
+    let units = template.units().expect("a template");
+    let slots = units.map(|unit| {
+        let name = format!("nop.{unit:?}").to_lowercase();
+        Form::named(&name)
+            .next()
+            .expect("a nop")
+            .encode(0, &[0], &[])
+            .expect("nop 0")
+            .slot
+    });
+    Bundle::new(template, slots)
+}
+
+#[test]
+fn two_bundles_issue_in_a_cycle_where_their_ports_are_free() {
+    // First bundle, second bundle with a stop, issue cycles; the first stands at an even place.
+    let pairs = [
+        (0x00, 0x01, 2), // MII MII: four I slots
+        (0x08, 0x09, 1), // MMI MMI
+        (0x0c, 0x0d, 1), // MFI MFI
+        (0x10, 0x11, 1), // MIB MIB with nop.b
+        (0x16, 0x01, 2), // BBB MII: always splits behind BBB
+        (0x12, 0x09, 2), // MBB MMI
+    ];
+    for (first, second, cycles) in pairs {
+        let mut stream = Stream::new();
+        stream.rest();
+        stream.ip = CODE + 64;
+        let before = stream.pipeline.finish();
+        stream.show_bundle(nops(first), |_| (None, None));
+        stream.show_bundle(nops(second), |_| (None, None));
+        let counters = stream.pipeline.finish() - before;
+        assert_eq!(counters.issue_cycles(), cycles, "{first:#x} {second:#x}");
+    }
+}
+
+#[test]
+fn the_same_instructions_take_the_same_cycles() {
+    let run = || {
+        let mut stream = Stream::new();
+        for round in 0..200u64 {
+            stream.show(LOAD, Some(DATA + round * 712 % 65536), None);
+            stream.show(USE, None, None);
+            stream.show(STORE, Some(DATA + round * 1032 % 65536), None);
+        }
+        stream.pipeline.finish()
+    };
+    assert_eq!(run(), run());
+}

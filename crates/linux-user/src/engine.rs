@@ -1,0 +1,20 @@
+//! What may run the processors of a process in the place of [`Processor::run`]: a timing model, for example.
+
+use std::fmt::Debug;
+
+use sidestep_ia64::{Exit, Processor};
+
+/// Runs one thread's processor for a number of instructions.
+pub type Run = Box<dyn FnMut(&mut Processor, u64) -> Exit + Send>;
+
+/// Runs the threads of a process, and tells at its end what came of it. What a program does must not depend on it.
+pub trait Engine: Debug + Send + Sync {
+    /// What runs another thread.
+    fn attach(&self) -> Run;
+
+    /// The process was forked, and this is the child: what was done so far was the parent's.
+    fn forget(&self);
+
+    /// The text to print when the process ends, while no thread runs.
+    fn report(&self) -> String;
+}
