@@ -75,7 +75,7 @@ impl Default for MachineTable {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelTable {
-    /// The ELF file, relative to the description; it may be compressed by gzip or xz.
+    /// The ELF file, not compressed, relative to the description.
     pub file: PathBuf,
     /// The initial RAM file system.
     pub initrd: Option<PathBuf>,

@@ -2,7 +2,7 @@
 //!
 //! A virtual processor executes on a [`Processor`](sidestep_ia64::Processor) in the monitor's system state and has its
 //! own system state in a [`SystemState`](sidestep_ia64::SystemState). Whatever ends its run is an [exit](ExitReason);
-//! one function decides what happens ([`handle`](self::handle)), and the costs of the host's table are charged to its
+//! one function decides what happens (`handle`), and the costs of the host's table are charged to its
 //! clock.
 //!
 //! ```text
