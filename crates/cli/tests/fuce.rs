@@ -108,7 +108,7 @@ fn bad_input_gives_one_error_and_leaves_nothing_behind() {
             "no/where: cannot be written",
         ),
         (&["run", "none"], "none: cannot be read"),
-        (&["run", "bad.s"], "bad.s: no image that can be booted"),
+        (&["run", "bad.s"], "bad.s: nothing that can be booted"),
         (
             &["run", "bad.fuce"],
             "bad.fuce: the image has 16 bytes where its header promises",
