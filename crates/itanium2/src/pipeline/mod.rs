@@ -202,7 +202,7 @@ impl Pipeline {
 
     /// The static record of an instruction.
     #[inline]
-    fn record(&mut self, processor: &Processor, retired: &Retired<'_>) -> StaticInstruction {
+    fn record(&mut self, retired: &Retired<'_>) -> StaticInstruction {
         let place = retired.ip | u64::from(retired.slot);
         let index = (retired.ip >> 4)
             .wrapping_mul(3)
@@ -216,12 +216,12 @@ impl Pipeline {
             {
                 record.known
             }
-            _ => self.make_record(processor, retired, index),
+            _ => self.make_record(retired, index),
         }
     }
 
     #[cold]
-    fn make_record(&mut self, _: &Processor, retired: &Retired<'_>, index: usize) -> StaticInstruction {
+    fn make_record(&mut self, retired: &Retired<'_>, index: usize) -> StaticInstruction {
         let known = StaticInstruction::new(
             retired.instruction,
             retired.slot,
@@ -479,7 +479,7 @@ impl Observer for Pipeline {
         if !self.is_attached {
             self.attach(processor);
         }
-        let known = self.record(processor, retired);
+        let known = self.record(retired);
         let flags = known.flags;
         self.count(processor, retired, flags);
         self.take_bundle(processor, retired.ip);
