@@ -4,11 +4,13 @@
 //! bytes it read. Stacked registers are named by their place on the register stack, so that a call does
 //! not confuse a callee's r35 with its caller's.
 
+use serde::{Deserialize, Serialize};
+
 /// Number of entries, as on the Itanium 2.
 const ENTRIES: usize = 32;
 
 /// The register that an advanced load wrote.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     /// A general register: r1 to r31 by number, stacked ones by 32 plus their place on the register stack.
     General(u64),
@@ -16,7 +18,7 @@ pub enum Target {
     Floating(u8),
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     target: Target,
     address: u64,
@@ -24,7 +26,7 @@ struct Entry {
 }
 
 /// The table of one processor.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdvancedLoads {
     /// The valid entries; the first is the oldest.
     entries: Vec<Entry>,
@@ -73,6 +75,16 @@ impl AdvancedLoads {
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Whether the table could be a processor's: no more entries than there are, one a register.
+    pub(crate) fn is_valid(&self) -> bool {
+        let repeated = |(place, entry): (usize, &Entry)| {
+            self.entries[..place]
+                .iter()
+                .any(|earlier| earlier.target == entry.target)
+        };
+        self.entries.len() <= ENTRIES && !self.entries.iter().enumerate().any(repeated)
     }
 
     /// Forgets everything.

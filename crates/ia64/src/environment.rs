@@ -185,6 +185,17 @@ impl Processor {
         self.pending |= crate::processor::pending::CODE_PAGE;
     }
 
+    /// Forgets every software TLB, of whatever memory, and uses that of the current context.
+    pub(crate) fn restart_translations(&mut self) {
+        let context = self.context();
+        self.translations.flush();
+        if let Environment::System(system) = &mut self.environment {
+            system.parked = [const { None }; CONTEXTS];
+            system.current = context;
+        }
+        self.pending |= crate::processor::pending::CODE_PAGE;
+    }
+
     /// Whether references of the register stack engine follow the rules of data references, so that the same
     /// software TLB serves them.
     pub(crate) fn shares_data_context(&self) -> bool {

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::address::VirtualAddress;
 
 /// What a data or instruction reference was for; part of the ISR and of every translation request.
@@ -101,7 +103,7 @@ pub mod isr {
 macro_rules! interruptions {
     ($($(#[$doc:meta])* $name:ident = $vector:literal, $text:literal;)+) => {
         /// The kinds of interruption that an instruction stream can meet.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum FaultKind {
             $($(#[$doc])* $name,)+
         }
@@ -216,7 +218,7 @@ impl FaultKind {
 /// An interruption, with what the handler will find in the interruption registers.
 ///
 /// The slot is not part of it: the engine knows where the instruction stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// Which one.
     pub kind: FaultKind,

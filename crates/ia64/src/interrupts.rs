@@ -50,6 +50,14 @@ impl Interrupts {
         self.requested[word & 3].load(Ordering::Acquire)
     }
 
+    /// Makes `requests` the four words of IRR, whatever was requested before.
+    pub(crate) fn restore(&self, requests: [u64; 4]) {
+        for (word, requests) in self.requested.iter().zip(requests) {
+            word.store(requests, Ordering::Release);
+        }
+        self.signal();
+    }
+
     /// The requested interrupt of the highest priority.
     pub(crate) fn highest(&self) -> Option<u8> {
         if self.requests(0) >> NON_MASKABLE & 1 != 0 {

@@ -10,7 +10,8 @@
 //!
 //! A [`Processor`] holds the state of one CPU. Give it an [`AddressSpace`], set its registers, and call
 //! [`Processor::run`]; handle the [`Exit`] it returns, and call it again. There is no global state: any
-//! number of machines can live in one program.
+//! number of machines can live in one program. [`Processor::save`] gives a processor's whole state as data, with which
+//! [`Processor::restore`] goes on elsewhere.
 
 pub mod address;
 pub mod alat;
@@ -28,6 +29,7 @@ mod processor;
 pub mod register_stack;
 pub mod registers;
 mod semantics;
+mod snapshot;
 mod virtualization;
 
 pub use address::{PhysicalAddress, VirtualAddress};
@@ -36,4 +38,5 @@ pub use fault::{Access, Fault, FaultKind};
 pub use memory::{AddressSpace, HostPage, MemoryRegion, PhysicalMemory, Refusal};
 pub use processor::{Processor, Raised};
 pub use semantics::IDENTIFICATION;
+pub use snapshot::{InvalidState, ProcessorState};
 pub use virtualization::{Reference, SystemState, TranslationSide};

@@ -15,6 +15,8 @@
 //!                  ^ load point               ^ BSPSTORE                   ^ BSP
 //! ```
 
+use serde::{Deserialize, Serialize};
+
 use crate::fault::Fault;
 use crate::processor::{Processor, Raised, pending};
 use crate::registers::frame::{FrameMarker, ROTATING_FLOATING, ROTATING_PREDICATES, STACKED_REGISTERS};
@@ -27,7 +29,7 @@ const RING: usize = 128;
 const COLLECTION_SLOT: u64 = 63;
 
 /// A fill of the current frame that is under way.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Fill {
     /// The frame's oldest registers, which memory must still provide.
     missing: u32,
@@ -40,9 +42,11 @@ struct Fill {
 }
 
 /// The registers of the callers' frames, and where the backing store stands.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegisterStack {
+    #[serde(with = "serde_big_array::BigArray")]
     values: [u64; RING],
+    #[serde(with = "crate::snapshot::two_words")]
     nats: u128,
     /// The ring index where the current frame's first register would stand.
     top: usize,
@@ -151,6 +155,19 @@ impl RegisterStack {
         self.fill = None;
         self.backing_store = first_slot(pointer);
         self.set_collection(collection);
+    }
+
+    /// Whether the stack could be a processor's whose current frame has `frame` registers.
+    pub(crate) fn is_valid(&self, frame: u32) -> bool {
+        let held = [self.dirty, self.clean, frame];
+        self.top < RING
+            && held.iter().all(|&count| count <= STACKED_REGISTERS)
+            && held.iter().sum::<u32>() <= STACKED_REGISTERS
+            && self.backing_store.is_multiple_of(8)
+            && self.collection >> COLLECTION_SLOT == 0
+            && self
+                .fill
+                .is_none_or(|fill| fill.missing <= STACKED_REGISTERS && fill.clean <= STACKED_REGISTERS)
     }
 
     /// The value and NaT bit of the dirty register `distance` below BSP, counted from 1.

@@ -6,6 +6,8 @@
 //!
 //! Source: Itanium Architecture Software Developer's Manual, volume 1, section 5.1 and table 5-2.
 
+use serde::{Deserialize, Serialize};
+
 use super::control::Flags;
 
 /// Bias of the 17-bit register exponent.
@@ -25,7 +27,8 @@ const INTEGER_BIT: u64 = 1 << 63;
 const QUIET_BIT: u64 = 1 << 62;
 
 /// One floating-point register.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "SpillImage", into = "SpillImage")]
 #[repr(C, align(16))]
 pub struct FloatRegister {
     significand: u64,
@@ -62,6 +65,21 @@ pub(super) struct Normalized {
     pub negative: bool,
     pub exponent: i32,
     pub significand: u64,
+}
+
+/// A register's spill image: significand, then sign and exponent.
+type SpillImage = (u64, u64);
+
+impl From<SpillImage> for FloatRegister {
+    fn from((significand, sign_exponent): SpillImage) -> Self {
+        Self::from_sign_exponent(sign_exponent, significand)
+    }
+}
+
+impl From<FloatRegister> for SpillImage {
+    fn from(register: FloatRegister) -> Self {
+        (register.significand, register.sign_exponent)
+    }
 }
 
 impl FloatRegister {

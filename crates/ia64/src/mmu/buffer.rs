@@ -1,6 +1,8 @@
 //! The translation buffer of one side: translation registers, which stay until purged, and the translation
 //! cache, which the processor replaces.
 
+use serde::{Deserialize, Serialize};
+
 use super::entry::TranslationEntry;
 
 /// Number of translation registers, as on the Itanium 2.
@@ -9,7 +11,7 @@ pub const REGISTERS: usize = 64;
 pub const CACHE_ENTRIES: usize = 128;
 
 /// Translation registers and translation cache.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranslationBuffer {
     registers: Vec<Option<TranslationEntry>>,
     cache: Vec<Option<TranslationEntry>>,
@@ -59,6 +61,15 @@ impl TranslationBuffer {
     pub fn purge_all(&mut self, address: u64, region: u32, size_log2: u32) {
         purge(&mut self.registers, address, region, size_log2);
         self.purge_cache(address, region, size_log2);
+    }
+
+    /// Whether the buffer could be a processor's: as many registers and cache entries as there are, and each of them
+    /// one that can be inserted.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.registers.len() == REGISTERS
+            && self.cache.len() == CACHE_ENTRIES
+            && self.next < CACHE_ENTRIES
+            && self.entries().all(TranslationEntry::is_valid)
     }
 
     /// Empties the cache.

@@ -1,5 +1,7 @@
 //! One translation: the page it maps, and who may do what there.
 
+use serde::{Deserialize, Serialize};
+
 use crate::fault::Access;
 
 /// The page sizes that can be inserted, as powers of two: 4 kB to 4 GB (Itanium 2, manual volume 2, table 4-4).
@@ -9,7 +11,7 @@ pub const PAGE_SIZES_LOG2: [u32; 12] = [12, 13, 14, 16, 18, 20, 22, 24, 26, 28, 
 pub const PHYSICAL_ADDRESS_BITS: u32 = 50;
 
 /// The memory attribute of a page (manual volume 2, table 4-10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemoryAttribute {
     /// Write back: cacheable memory.
     WriteBack,
@@ -38,7 +40,7 @@ impl MemoryAttribute {
 }
 
 /// A translation as the TLB holds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranslationEntry {
     /// First virtual address of the page, with the region number in the top bits.
     pub page: u64,
@@ -99,6 +101,20 @@ impl TranslationEntry {
             rights: (pte >> 9 & 7) as u8,
             deferral: pte >> 52 & 1 != 0,
         })
+    }
+
+    /// Whether an insertion could have made the entry: every field within its width, both pages aligned.
+    pub(crate) fn is_valid(&self) -> bool {
+        PAGE_SIZES_LOG2.contains(&self.size_log2) && {
+            let offset_mask = (1 << self.size_log2) - 1;
+            self.page & offset_mask == 0
+                && self.physical & offset_mask == 0
+                && self.physical >> PHYSICAL_ADDRESS_BITS == 0
+                && self.region >> 24 == 0
+                && self.key >> 24 == 0
+                && self.level < 4
+                && self.rights < 8
+        }
     }
 
     /// Whether the translation maps `address` of region `region`.

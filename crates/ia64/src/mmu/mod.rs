@@ -13,9 +13,10 @@ pub mod vhpt;
 pub(crate) use translate::{Purpose, Translated};
 
 use buffer::TranslationBuffer;
+use serde::{Deserialize, Serialize};
 
 /// The translations of one processor, and how often it needed more.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mmu {
     /// Instruction translations.
     pub instruction: TranslationBuffer,
@@ -26,7 +27,7 @@ pub struct Mmu {
 }
 
 /// Counters of translation events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranslationEvents {
     /// Data references whose page neither a translation register nor the cache held.
     pub data_misses: u64,

@@ -2,6 +2,8 @@
 //!
 //! Manual volume 1, section 3.1.7 (CFM), 3.1.8.10 (PFS); volume 2, section 3.3.5.5 (IFS).
 
+use serde::{Deserialize, Serialize};
+
 /// The largest frame: the stacked general registers r32 to r127.
 pub const STACKED_REGISTERS: u32 = 96;
 /// The rotating floating-point registers f32 to f127.
@@ -10,7 +12,7 @@ pub const ROTATING_FLOATING: u32 = 96;
 pub const ROTATING_PREDICATES: u32 = 48;
 
 /// The current frame marker: sizes of the frame and the three rename bases.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameMarker {
     /// Size of the frame, in registers (0 to 96).
     pub size: u32,

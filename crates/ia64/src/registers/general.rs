@@ -5,11 +5,15 @@
 //! exception is rare too, so the NaT bits are one 128-bit set, and reading operands costs a single test
 //! of "any NaT at all" on the common path.
 
+use serde::{Deserialize, Serialize};
+
 /// 128 general registers and their NaT bits.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneralRegisters {
     /// By register number; twice as many as there are, so that any byte is a valid index.
+    #[serde(with = "serde_big_array::BigArray")]
     values: [u64; 256],
+    #[serde(with = "crate::snapshot::two_words")]
     nats: u128,
 }
 

@@ -3,6 +3,9 @@
 //!
 //! Manual volume 2, chapter 3 and section 4.1; volume 2, chapter 7.
 
+use serde::{Deserialize, Serialize};
+use serde_big_array::BigArray;
+
 /// Numbers of the control registers (manual volume 2, table 3-3).
 pub mod control {
     /// Default control register.
@@ -60,9 +63,10 @@ pub fn is_control_register(number: u8) -> bool {
 }
 
 /// The system register files.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemRegisters {
     /// Control registers by number.
+    #[serde(with = "BigArray")]
     pub control: [u64; 128],
     /// Region registers.
     pub region: [u64; 8],
@@ -73,8 +77,10 @@ pub struct SystemRegisters {
     /// Instruction breakpoint registers.
     pub instruction_breakpoint: [u64; 8],
     /// Performance monitor configuration registers.
+    #[serde(with = "BigArray")]
     pub performance_configuration: [u64; 256],
     /// Performance monitor data registers.
+    #[serde(with = "BigArray")]
     pub performance_data: [u64; 256],
     /// External interrupts in service, one bit a vector.
     pub in_service: [u64; 4],

@@ -14,7 +14,9 @@ use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister};
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Exit, MemoryRegion, PhysicalAddress, PhysicalMemory, Processor, TranslationSide};
+use sidestep_ia64::{
+    Exit, MemoryRegion, PhysicalAddress, PhysicalMemory, Processor, ProcessorState, TranslationSide,
+};
 
 /// Size of the memory at physical address zero.
 const MEMORY: u64 = 1 << 17;
@@ -207,6 +209,19 @@ impl Guest {
         let mut processor = Processor::new_system(Arc::clone(&memory) as Arc<dyn PhysicalMemory>);
         fill_registers(&mut processor, &mut source);
         fill_system_registers(&mut processor, &mut source);
+        Guest { processor, memory }
+    }
+
+    /// A second guest that goes on where this one is: a fresh processor with this one's state, read back from text.
+    pub fn restored(&self) -> Guest {
+        let text = serde_json::to_string(&self.processor.save()).expect("any state can be written");
+        let state: ProcessorState = serde_json::from_str(&text).expect("what was written can be read");
+        assert_eq!(state, self.processor.save());
+        // SAFETY: the processor does not run.
+        let contents = Box::new(Bytes(unsafe { (*self.memory.0).0 }));
+        let memory = Arc::new(Memory(Box::into_raw(contents)));
+        let mut processor = Processor::new_system(Arc::clone(&memory) as Arc<dyn PhysicalMemory>);
+        processor.restore(&state).expect("the state of a processor");
         Guest { processor, memory }
     }
 
