@@ -1,7 +1,7 @@
 //! A guest of random bundles on a processor in system mode with random registers, translations and privilege: it may do
 //! anything, but it must not harm the host program, and what it does must not depend on how it is run.
 //!
-//! The fuzz target `system` and the test `random_system` share it.
+//! The fuzz target `system`, the test `random_system` and the virtual machines' tests share it.
 
 #![allow(dead_code, reason = "each user needs a part of it")]
 
@@ -19,10 +19,10 @@ use sidestep_ia64::{
 };
 
 /// Size of the memory at physical address zero.
-const MEMORY: u64 = 1 << 17;
+pub const MEMORY: u64 = 1 << 17;
 /// A second stretch of memory, that cannot be written.
-const ROM: u64 = 1 << 20;
-const ROM_SIZE: u64 = 1 << 16;
+pub const ROM: u64 = 1 << 20;
+pub const ROM_SIZE: u64 = 1 << 16;
 /// A device that answers every load with the address.
 const DEVICE: u64 = 1 << 30;
 const DEVICE_SIZE: u64 = 1 << 12;
@@ -74,13 +74,20 @@ unsafe impl PhysicalMemory for Memory {
 }
 
 /// Random numbers: the given bytes first, then what follows from them.
-struct Source<'a> {
+pub struct Source<'a> {
     bytes: std::slice::Iter<'a, u8>,
     state: u64,
 }
 
-impl Source<'_> {
-    fn next(&mut self) -> u64 {
+impl<'a> Source<'a> {
+    pub fn new(bytes: &'a [u8]) -> Source<'a> {
+        Source {
+            bytes: bytes.iter(),
+            state: 0,
+        }
+    }
+
+    pub fn next(&mut self) -> u64 {
         let word = self
             .bytes
             .by_ref()
@@ -94,11 +101,11 @@ impl Source<'_> {
         mixed ^ mixed >> 31
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    fn one_in(&mut self, count: u64) -> bool {
+    pub fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 
@@ -109,7 +116,7 @@ impl Source<'_> {
     }
 
     /// An address that may mean something, or one at an edge, or any number.
-    fn value(&mut self) -> u64 {
+    pub fn value(&mut self) -> u64 {
         let offset = self.below(MEMORY + 0x4000) & !(self.next() & 15);
         let region = self.next() & 7 << 61;
         match self.below(9) {
@@ -190,15 +197,11 @@ pub struct Guest {
 impl Guest {
     /// The guest that follows from some bytes.
     pub fn new(bytes: &[u8]) -> Guest {
-        let mut source = Source {
-            bytes: bytes.iter(),
-            state: 0,
-        };
+        let mut source = Source::new(bytes);
         // SAFETY: all zeros are valid bytes.
         let host = Box::into_raw(unsafe { Box::<Bytes>::new_zeroed().assume_init() });
         let memory = Arc::new(Memory(host));
-        let forms: Vec<&Form> = all_forms().map(|(_, form)| form).collect();
-        let bundles: Vec<_> = (0..BUNDLES).map(|_| source.bundle(&forms).to_bytes()).collect();
+        let bundles = code(&mut source);
         // Code stands in memory that cannot be written: what instructions do that have been overwritten depends on
         // how far the processor has decoded.
         // SAFETY: nobody else has seen the memory yet.
@@ -285,7 +288,14 @@ impl Guest {
     }
 }
 
-fn fill_registers(processor: &mut Processor, source: &mut Source) {
+/// The bundles of a guest.
+pub fn code(source: &mut Source) -> Vec<[u8; 16]> {
+    let forms: Vec<&Form> = all_forms().map(|(_, form)| form).collect();
+    (0..BUNDLES).map(|_| source.bundle(&forms).to_bytes()).collect()
+}
+
+/// Sets every register that programs have.
+pub fn fill_registers(processor: &mut Processor, source: &mut Source) {
     let size = source.below(97) as u32;
     processor.frame = FrameMarker {
         size,
@@ -316,7 +326,8 @@ fn fill_registers(processor: &mut Processor, source: &mut Source) {
     processor.set_instruction_pointer(source.code(), source.below(3) as u8);
 }
 
-fn fill_system_registers(processor: &mut Processor, source: &mut Source) {
+/// Sets every register that kernels have, translations, and the privilege level.
+pub fn fill_system_registers(processor: &mut Processor, source: &mut Source) {
     const STATUS: u64 = psr::USER_MASK
         | psr::IC
         | psr::I

@@ -2,10 +2,11 @@
 
 use sidestep_ia64::PhysicalAddress;
 
+use super::configuration::Method;
 use super::exit::ExitReason;
 use super::processor::Activity;
 use super::service::Server;
-use super::virtual_machine::{Method, VirtualMachine};
+use super::virtual_machine::VirtualMachine;
 use crate::host::{Cost, HostCosts};
 use crate::machine::hypercall::{FAILED, FUNCTION_REGISTER, function};
 use crate::sidecall::request::Request;

@@ -13,10 +13,10 @@ use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Access, Exit, Fault, FaultKind, HostPage, Reference, TranslationSide};
 
 use super::compression;
+use super::configuration::Virtualization;
 use super::exit::ExitReason;
 use super::memory::Shared;
 use super::processor::{Left, VirtualProcessor};
-use super::virtual_machine::Virtualization;
 use crate::host::{Cost, HostCosts};
 use crate::machine::hypercall;
 

@@ -6,7 +6,12 @@
 //! clock.
 //!
 //! ```text
-//!   virtual_machine   memory, virtual processors, console, interrupts between them, purges
+//!   configuration     what a virtual machine is made of
+//!   virtual_machine   memory, virtual processors, console, disk, packets
+//!     advance         which of its processors runs how far; interrupts between them, purges
+//!     requests        requests through memory and their answers
+//!     mailbox         what arrives at a processor, and when
+//!     latency         how long requests took
 //!     processor       one virtual processor: entering the guest, leaving it, its clock and its counts
 //!       handle        from an exit to what is done about it
 //!       call          what guests ask for with `break`: the calls of every machine, and requests
@@ -20,20 +25,25 @@
 //! of region identifier and 60 of address within a region. Where PSR.it, PSR.dt and PSR.rt differ, the monitor
 //! interprets the guest, because one address space cannot serve two kinds of reference.
 
+mod advance;
 mod call;
 mod compression;
+mod configuration;
 mod exit;
 mod handle;
+mod latency;
+mod mailbox;
 mod memory;
 mod processor;
+mod requests;
 mod service;
 mod shadow;
 mod virtual_machine;
 
+pub use configuration::{Method, PurgeMethod, VirtualMachineConfig, VirtualMachineError, Virtualization};
 pub use exit::{ExitCount, ExitCounts, ExitReason};
+pub use latency::{Latencies, RequestLatencies};
 pub use processor::{Activity, Cycles, VirtualProcessor};
+pub use requests::Pending;
 pub use service::{Packet, SECTOR, Served, Server};
-pub use virtual_machine::{
-    Method, Pending, PurgeMethod, RequestCounts, VirtualMachine, VirtualMachineConfig, VirtualMachineError,
-    Virtualization,
-};
+pub use virtual_machine::VirtualMachine;

@@ -16,10 +16,10 @@ use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Exit, PhysicalMemory, Processor, SystemState, TranslationSide};
 
 use super::compression;
+use super::configuration::Virtualization;
 use super::exit::{ExitCounts, ExitReason};
 use super::memory::{self, GUEST_MEMORY_MAX, GuestView, MachineView, RequestPage, Shared};
 use super::shadow::{self, ShadowTable};
-use super::virtual_machine::Virtualization;
 use crate::host::HostCosts;
 use crate::sidecall::page;
 

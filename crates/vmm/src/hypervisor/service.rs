@@ -6,8 +6,9 @@ use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
 use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Access, PhysicalAddress, Reference, TranslationSide};
 
+use super::configuration::PurgeMethod;
 use super::exit::ExitReason;
-use super::virtual_machine::{PurgeMethod, VirtualMachine};
+use super::virtual_machine::VirtualMachine;
 use crate::host::{Cost, HostCosts};
 use crate::sidecall::request::{Answer, Kind, Refusal, Request};
 
@@ -293,7 +294,7 @@ impl Work<'_> {
             return Err(Refusal::BadArgument);
         }
         let arrival = self.time + self.cycles + self.costs.cycles(Cost::Interrupt);
-        self.machine.interrupt(self.costs, target, vector, arrival);
+        self.machine.interrupt(target, vector, arrival);
         Ok(0)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sidestep_vmm::consolidation::dynamic::SidecorePolicy;
 use sidestep_vmm::consolidation::schedule::{PolicyName, Scheduling};
 use sidestep_vmm::consolidation::{Host, HostConfig, HostEnd, Report};
-use sidestep_vmm::host::HostCosts;
+use sidestep_vmm::host::{Cost, HostCosts};
 use sidestep_vmm::hypervisor::{SECTOR, VirtualMachine, VirtualMachineConfig};
 use sidestep_vmm::sidecall::sidecores::{Polling, locked};
 
@@ -43,16 +43,23 @@ pub fn guest(name: &str, work: &str) -> VirtualMachineConfig {
     }
 }
 
+/// The `index`th virtual machine of a host, with the guest in it.
+pub fn boot(index: usize, config: VirtualMachineConfig) -> VirtualMachine {
+    let image = std::fs::read(IMAGE).expect("the image is committed");
+    VirtualMachine::new(index, config, &image).expect("a good virtual machine")
+}
+
 impl Setup {
     pub fn build(&self, machines: Vec<VirtualMachineConfig>) -> (Host, Arc<HostCosts>) {
-        let image = std::fs::read(IMAGE).expect("the image is committed");
         let machines = machines.into_iter().enumerate();
-        let machines = machines
-            .map(|(index, config)| {
-                VirtualMachine::new(index, config, &image).expect("a good virtual machine")
-            })
-            .collect();
-        let costs = Arc::new(HostCosts::preset("itanium2-vti").expect("a preset"));
+        self.host_of(machines.map(|(index, config)| boot(index, config)).collect())
+    }
+
+    /// A host of virtual machines that are there already.
+    pub fn host_of(&self, machines: Vec<VirtualMachine>) -> (Host, Arc<HostCosts>) {
+        let costs = HostCosts::preset("itanium2-vti").expect("a preset");
+        let costs = costs.with(Cost::BlockDevice, 80_000, "a fast disk, so that tests are");
+        let costs = Arc::new(costs.expect("a cost in range"));
         let config = HostConfig {
             cores: self.cores,
             costs: Arc::clone(&costs),

@@ -1,6 +1,10 @@
 //! Hosts with virtual machines that ask for things: by exit and by sidecall, alone and beside hostile ones.
 
 mod fixture;
+#[path = "../hostile/mod.rs"]
+mod hostile;
+mod isolation;
+mod scale;
 
 use fixture::{Setup, guest, measured};
 use sidestep_vmm::consolidation::HostEnd;
@@ -172,40 +176,6 @@ fn host_threads_and_repetition_change_no_byte() {
     assert_eq!(once, run(1));
     assert_eq!(once, run(2));
     assert_eq!(once, run(3));
-}
-
-#[test]
-fn a_hostile_guest_changes_nothing_for_the_others() {
-    let setup = Setup {
-        cores: 3,
-        sidecores: SidecorePolicy::Fixed(1),
-        ..Setup::default()
-    };
-    let victim = |report: &sidestep_vmm::consolidation::Report, console: String| {
-        let machine = report.machines[0].clone();
-        (
-            machine.exit_code,
-            machine.failure,
-            console.lines().count(),
-            machine.requests.iter().map(|r| r.count).collect::<Vec<_>>(),
-        )
-    };
-    let (host, report) = setup.run(vec![guest("victim", "fault 50")]);
-    let alone = victim(&report, fixture::console(&host, 0));
-    for neighbour in [
-        "hostile 1 500",
-        "hostile 2 500",
-        "hostile 3 500",
-        "silent 50",
-        "ring 500",
-    ] {
-        let (host, report) = setup.run(vec![guest("victim", "fault 50"), guest("neighbour", neighbour)]);
-        assert_eq!(
-            victim(&report, fixture::console(&host, 0)),
-            alone,
-            "beside `{neighbour}`"
-        );
-    }
 }
 
 #[test]

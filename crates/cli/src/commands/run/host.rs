@@ -221,13 +221,15 @@ fn text_of(report: &Report) -> String {
         }
         for request in &machine.requests {
             text.push_str(&format!(
-                "  {:<9} {:<32} {:>10}   least {}, median {}, 99 % {}, most {} cycles\n",
+                "  {:<9} {:<32} {:>10}   least {}, median {}, 90 % {}, 99 % {}, 99.9 % {}, most {} cycles\n",
                 request.method,
                 request.kind,
                 request.count,
                 request.least,
                 request.median,
+                request.percentile_90,
                 request.percentile_99,
+                request.percentile_99_9,
                 request.most
             ));
         }

@@ -1,0 +1,183 @@
+//! Hosts with virtual machines from the command line: reports and timelines, the same bytes each time, mistakes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guests/ia64/bin");
+
+/// A host with virtual machines that share sidecores, cores and a network.
+const HOST: &str = "[host]
+cores = 4
+sidecores = 'dynamic'
+slot-us = 50
+host-threads = THREADS
+
+[[vm]]
+name = 'faults'
+image = 'IMAGES/sidecore-requests'
+parameters = 'fault 60'
+count = 2
+
+[[vm]]
+name = 'purges'
+image = 'IMAGES/sidecore-requests'
+processors = 2
+parameters = 'unmap 20'
+virtualization = 'ring-compression'
+
+[[vm]]
+name = 'from'
+image = 'IMAGES/sidecore-requests'
+parameters = 'send 4 10'
+
+[[vm]]
+name = 'to'
+image = 'IMAGES/sidecore-requests'
+parameters = 'receive 10'
+";
+
+/// Runs the host that a description tells of, in a folder with the description in it.
+fn run(folder: &Path, description: &str, arguments: &[&str]) -> Output {
+    fs::write(folder.join("host.toml"), description.replace("IMAGES", IMAGES))
+        .expect("the folder is writable");
+    Command::new(env!("CARGO_BIN_EXE_sidestep"))
+        .args(["run", "host.toml"])
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("sidestep starts")
+}
+
+/// What a description and arguments are refused with.
+fn refused(description: &str, arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let output = run(folder.path(), description, arguments);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{error}");
+    assert!(!error.contains("panicked"), "{error}");
+    assert_eq!(
+        fs::read_dir(folder.path()).expect("the folder").count(),
+        1,
+        "nothing is left behind"
+    );
+    error
+}
+
+#[test]
+fn report_console_and_timeline_are_the_same_bytes_with_one_and_two_host_threads() {
+    let all = |threads: &str| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let arguments = ["--format", "json", "--trace", "host.json"];
+        let output = run(folder.path(), &HOST.replace("THREADS", threads), &arguments);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{error}");
+        let timeline = fs::read(folder.path().join("host.json")).expect("a timeline");
+        (output.stdout, error, timeline)
+    };
+    let once = all("1");
+    assert_eq!(once, all("1"));
+    assert_eq!(once, all("2"));
+    let timeline: Value = serde_json::from_slice(&once.2).expect("a timeline is JSON");
+    let events = timeline["traceEvents"].as_array().expect("events");
+    let named = |name: &str| events.iter().any(|event| event["name"] == name);
+    assert!(
+        named("faults 0 0") && named("purges 1") && named("map for faults 1"),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn the_report_accounts_for_every_core_exit_and_request() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let host = HOST.replace("THREADS", "1").replace("'dynamic'", "1");
+    let output = run(folder.path(), &host, &["--format", "json"]);
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    // Guests print lines under their names first.
+    assert!(printed.contains("faults 0: fault "), "{printed}");
+    let json = &printed[printed.find("\n{").expect("a report")..];
+    let report: Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!(report["cores"].as_array().map(Vec::len), Some(4));
+    assert!(report["cores"][3]["serving"].as_u64() > Some(0), "{report}");
+    let faults = &report["machines"][0];
+    let mapped = faults["requests"]
+        .as_array()
+        .expect("requests")
+        .iter()
+        .find(|requests| requests["kind"] == "map" && requests["method"] == "sidecall")
+        .expect("entries were made by sidecall");
+    assert!(mapped["count"].as_u64() >= Some(60));
+    assert!(mapped["median"].as_u64() <= mapped["percentile_99"].as_u64());
+    let exits = faults["exits"].as_array().expect("exits");
+    assert!(
+        exits.iter().any(|exit| exit["reason"] == "page fault reflected"),
+        "{exits:?}"
+    );
+    // The same for people.
+    let output = run(folder.path(), &host, &[]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    for word in ["serving", "page fault reflected", "sidecall  map", "99.9 %"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+#[test]
+fn the_exit_code_is_the_largest_of_the_guests_and_time_can_be_limited() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let one = |parameters: &str| {
+        format!("[host]\n[[vm]]\nimage = 'IMAGES/sidecore-requests'\nparameters = '{parameters}'\n")
+    };
+    let output = run(folder.path(), &one("nonsense"), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let output = run(
+        folder.path(),
+        &one("compute 1000000000"),
+        &["--max-host-cycles", "100000"],
+    );
+    assert_eq!(output.status.code(), Some(124));
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("stopped at cycle 100000"), "{error}");
+}
+
+#[test]
+fn mistakes_are_refused_with_what_is_wrong() {
+    let vm = "[[vm]]\nimage = 'IMAGES/sidecore-requests'\n";
+    for (description, expected) in [
+        ("[host]\n".to_owned(), "host.toml: there are 0 virtual machines"),
+        (
+            format!("[host]\ncores = 2000\n{vm}"),
+            "the host has 2000 cores: 1 to 1024 are possible",
+        ),
+        (
+            format!("[host]\nsidecores = 2\n{vm}"),
+            "2 sidecores of 2 cores leave none for guests",
+        ),
+        (
+            format!("[host]\ncosts = 'pentium'\n{vm}"),
+            "there is no preset `pentium`",
+        ),
+        (
+            format!("[host]\ncosts = 'none.toml'\n{vm}"),
+            "none.toml: cannot be read",
+        ),
+        (
+            format!("[host]\n{vm}processors = 65\n"),
+            "has 65 processors: 1 to 64 are possible",
+        ),
+        (format!("[host]\n{vm}memory = '1000000G'\n"), "memory"),
+        (
+            "[host]\n[[vm]]\nimage = 'host.toml'\n".to_owned(),
+            "virtual machine `vm 0`: the image",
+        ),
+        (
+            format!("[host]\n{vm}colour = 1\n"),
+            "host.toml:4:1: unknown key `colour`",
+        ),
+    ] {
+        let error = refused(&description, &[]);
+        assert!(error.contains(expected), "`{expected}` in {error}");
+    }
+    assert!(refused(&format!("[host]\n{vm}"), &["--trace", "none/trace.json"]).contains("none/trace.json"));
+}

@@ -1,0 +1,106 @@
+//! What arrives at a virtual processor: answers to its requests and interrupts, each with the time from which it can
+//! be seen.
+//!
+//! What waits is bounded, whatever guests do: a processor has as many requests under way as its page has slots, its
+//! timers are counted, and of interrupts with one vector that nobody takes one is kept, as in an interrupt register.
+
+use std::collections::VecDeque;
+
+use crate::sidecall::page;
+use crate::sidecall::request::Answer;
+
+/// The most timers that wait for one processor.
+const TIMERS_MAX: usize = 64;
+/// From so many arrivals on, an interrupt whose vector waits already is one with it.
+const MERGED_FROM: usize = 256;
+
+/// Something that a virtual processor will see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// An answer to a request.
+    Answer {
+        slot: usize,
+        answer: Answer,
+        generation: u64,
+    },
+    /// An interrupt.
+    Interrupt { vector: u8 },
+}
+
+/// What arrives at one virtual processor, and what it has asked for.
+#[derive(Default)]
+pub(super) struct Mailbox {
+    /// Ordered by time; what came first comes first.
+    arrivals: VecDeque<(u64, Arrival)>,
+    /// Counts the request pages that it had.
+    pub generation: u64,
+}
+
+impl Mailbox {
+    /// Adds what can be seen from `time` on.
+    pub fn add(&mut self, time: u64, arrival: Arrival) {
+        let is_merged = self.arrivals.len() >= MERGED_FROM
+            && matches!(arrival, Arrival::Interrupt { .. })
+            && self.arrivals.iter().any(|(_, waiting)| *waiting == arrival);
+        if is_merged {
+            return;
+        }
+        let place = self.arrivals.partition_point(|(earlier, _)| *earlier <= time);
+        self.arrivals.insert(place, (time, arrival));
+    }
+
+    /// When the next can be seen.
+    pub fn next(&self) -> Option<u64> {
+        self.arrivals.front().map(|(time, _)| *time)
+    }
+
+    /// Takes the next, if it can be seen at `now`.
+    pub fn take(&mut self, now: u64) -> Option<Arrival> {
+        self.next().filter(|time| *time <= now)?;
+        self.arrivals.pop_front().map(|(_, arrival)| arrival)
+    }
+
+    /// Whether nothing arrives.
+    pub fn is_empty(&self) -> bool {
+        self.arrivals.is_empty()
+    }
+
+    /// Whether another timer may wait.
+    pub fn has_room_for_timer(&self) -> bool {
+        self.arrivals.len() < TIMERS_MAX + page::SLOTS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_come_in_the_order_of_their_times_and_not_before() {
+        let mut mailbox = Mailbox::default();
+        for (time, vector) in [(30, 1), (10, 2), (20, 3), (10, 4)] {
+            mailbox.add(time, Arrival::Interrupt { vector });
+        }
+        assert_eq!(mailbox.take(9), None);
+        let mut taken = Vec::new();
+        while let Some(Arrival::Interrupt { vector }) = mailbox.take(25) {
+            taken.push(vector);
+        }
+        assert_eq!(taken, [2, 4, 3]);
+        assert_eq!(mailbox.next(), Some(30));
+    }
+
+    #[test]
+    fn a_flood_of_interrupts_that_nobody_takes_stays_bounded_and_loses_no_vector() {
+        let mut mailbox = Mailbox::default();
+        for time in 0..100_000 {
+            mailbox.add(time, Arrival::Interrupt { vector: time as u8 });
+        }
+        assert!(mailbox.arrivals.len() <= 2 * MERGED_FROM);
+        let mut seen = [false; 256];
+        while let Some(Arrival::Interrupt { vector }) = mailbox.take(u64::MAX) {
+            seen[usize::from(vector)] = true;
+        }
+        assert!(seen.iter().all(|seen| *seen));
+    }
+}
