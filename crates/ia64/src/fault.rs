@@ -85,6 +85,16 @@ pub mod isr {
     /// An exception deferral bit of the code page (ed).
     pub const DEFERRAL: u64 = 1 << 43;
 
+    /// ISR.code bits of the traps that follow one instruction, by which the handler of the first sees the others.
+    pub mod trap {
+        /// Lower-privilege transfer.
+        pub const LOWER_PRIVILEGE_TRANSFER: u64 = 1 << 1;
+        /// Taken branch.
+        pub const TAKEN_BRANCH: u64 = 1 << 2;
+        /// Single step.
+        pub const SINGLE_STEP: u64 = 1 << 3;
+    }
+
     /// ISR.code values of the general exception vector (manual volume 2, chapter 8, bits 7 to 4).
     pub mod general_exception {
         /// Illegal operation fault.

@@ -15,6 +15,7 @@
 
 pub mod address;
 pub mod alat;
+mod breakpoints;
 mod debugging;
 pub mod encoding;
 mod environment;

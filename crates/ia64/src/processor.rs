@@ -87,6 +87,8 @@ pub(crate) mod pending {
     pub const CODE_PAGE: u32 = 1 << 2;
     /// The interval timer was set anew.
     pub const TIMER: u32 = 1 << 3;
+    /// A branch has gone to a less privileged level.
+    pub const DEMOTED: u32 = 1 << 4;
 }
 
 impl Processor {
@@ -273,7 +275,7 @@ impl Processor {
 
     /// Sets the current privilege level.
     pub fn set_privilege_level(&mut self, level: u8) {
-        self.status = self.status & !psr::CPL | u64::from(level & 3) << psr::CPL_SHIFT;
+        self.change_status(self.status & !psr::CPL | u64::from(level & 3) << psr::CPL_SHIFT);
     }
 
     /// Resumes in the frame `marker`, all of whose registers were pushed by [`Processor::cover_frame`], as

@@ -4,6 +4,7 @@ use crate::address::VirtualAddress;
 use crate::execution::BlockCache;
 use crate::execution::block::{Block, Detail};
 use crate::execution::operation::{Flow, MicroOperation};
+use crate::fault::isr::trap;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::HostPage;
 use crate::processor::{Processor, Raised, pending};
@@ -25,7 +26,7 @@ pub enum Exit {
 /// PSR bits that hold until one instruction has completed.
 const ONE_INSTRUCTION: u64 = psr::ID | psr::DA | psr::DD | psr::ED | psr::IA;
 /// PSR bits under which instructions execute one by one.
-pub(crate) const STEPPED: u64 = ONE_INSTRUCTION | psr::SS | psr::TB | psr::DB;
+pub(crate) const STEPPED: u64 = ONE_INSTRUCTION | psr::SS | psr::TB | psr::LP | psr::DB;
 
 /// Pages of instructions that the loop keeps at hand, chosen by the address.
 const CODE_PAGES: usize = 16;
@@ -248,7 +249,15 @@ impl Processor {
             return Err(self.raise(Fault::reference(FaultKind::Debug, Access::Execute, place.0)));
         }
         let before = self.status;
-        execute(self)?;
+        let executed = execute(self);
+        // Of the traps that come together the first is taken; its ISR shows the others.
+        let (kind, mut code) = match executed {
+            Ok(()) => (None, 0),
+            Err(Raised) => match self.raised {
+                Some(fault) if fault.kind.is_trap() => (Some(fault.kind), fault.isr),
+                _ => return Err(Raised),
+            },
+        };
         // Bits that `rfi` has just set hold for the next instruction.
         self.status &= !(before & ONE_INSTRUCTION);
         if before & psr::DA != 0 {
@@ -257,30 +266,30 @@ impl Processor {
         }
         let is_branch = self.ip != place.0 && self.ip != place.0.wrapping_add(16)
             || self.ip == place.0 && self.slot <= place.1;
-        let kind = if is_branch && before & psr::TB != 0 {
-            FaultKind::TakenBranch
-        } else if before & psr::SS != 0 {
-            FaultKind::SingleStep
-        } else {
+        let is_demotion = self.pending & pending::DEMOTED != 0;
+        let traps = [
+            (
+                is_demotion && before & psr::LP != 0,
+                FaultKind::LowerPrivilegeTransfer,
+                trap::LOWER_PRIVILEGE_TRANSFER,
+            ),
+            (
+                is_branch && before & psr::TB != 0,
+                FaultKind::TakenBranch,
+                trap::TAKEN_BRANCH,
+            ),
+            (before & psr::SS != 0, FaultKind::SingleStep, trap::SINGLE_STEP),
+        ];
+        let due = traps.into_iter().filter(|&(is_due, ..)| is_due);
+        let kind = due.fold(kind, |first, (_, kind, bit)| {
+            code |= bit;
+            first.or(Some(kind))
+        });
+        let Some(kind) = kind else {
             return Ok(());
         };
         self.trapped = place;
-        Err(self.raise(Fault::new(
-            kind,
-            if kind == FaultKind::SingleStep { 8 } else { 4 },
-        )))
-    }
-
-    /// Whether an instruction breakpoint register covers a bundle at the current privilege level.
-    fn is_instruction_breakpoint(&self, ip: u64) -> bool {
-        const ENABLED: u64 = 1 << 63;
-        self.system.instruction_breakpoint.chunks(2).any(|pair| {
-            let mask = pair[1] & (1 << 56) - 1 | 0xff << 56;
-            let levels = pair[1] >> 56 & 0xf;
-            pair[1] & ENABLED != 0
-                && levels >> self.privilege_level() & 1 != 0
-                && (ip ^ pair[0]) & mask & !15 == 0
-        })
+        Err(self.raise(Fault::new(kind, code)))
     }
 
     /// Executes a block to its end or to a taken branch.

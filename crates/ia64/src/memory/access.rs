@@ -5,6 +5,10 @@
 //! data) goes through the slow paths below. All host accesses are atomic: plain loads and stores relaxed
 //! (the x86-64 host orders them at least as strongly as Itanium's acquire and release ask), semaphores
 //! sequentially consistent.
+//!
+//! Misaligned loads and stores: with PSR.ac set they all fault, and semaphores and 16-byte accesses of general registers
+//! fault always. With PSR.ac clear the architecture lets a processor choose which ones it carries out (volume 2, section
+//! 4.5); this one carries out all of them, across page boundaries as well. Those are not atomic.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -219,15 +223,8 @@ impl Processor {
 
     /// Loads 16 bytes at once: the value at the address and the one above it.
     pub fn load_pair(&mut self, address: u64) -> Result<(u64, u64), Raised> {
-        if !address.is_multiple_of(16) {
-            return Err(self.raise(Fault::reference(
-                FaultKind::UnalignedReference,
-                Access::Read,
-                address,
-            )));
-        }
-        let host = self.resolve(address, Access::Read)?;
-        // SAFETY: `resolve` returned host memory that is valid for reads; host pages keep the alignment of
+        let host = self.aligned_address(address, 16, Access::Read)?;
+        // SAFETY: `aligned_address` returned host memory that is valid for reads; host pages keep the alignment of
         // guest pages, so a 16-byte aligned guest address is one on the host.
         Ok(halves(
             unsafe { AtomicU128::from_ptr(host.cast()) }.load(Ordering::SeqCst),
@@ -237,15 +234,8 @@ impl Processor {
 
     /// Stores 16 bytes at once: `low` at the address and `high` above it.
     pub fn store_pair(&mut self, address: u64, low: u64, high: u64) -> Result<(), Raised> {
-        if !address.is_multiple_of(16) {
-            return Err(self.raise(Fault::reference(
-                FaultKind::UnalignedReference,
-                Access::Write,
-                address,
-            )));
-        }
         let value = whole(low, high, self.is_big_endian());
-        let host = self.resolve(address, Access::Write)?;
+        let host = self.aligned_address(address, 16, Access::Write)?;
         // SAFETY: as in `load_pair`, with memory that is valid for writes.
         unsafe { AtomicU128::from_ptr(host.cast()) }.store(value, Ordering::SeqCst);
         self.advanced_loads.invalidate(address, 16);
@@ -305,19 +295,26 @@ impl Processor {
 
     /// The host address of an aligned semaphore operand; forgets advanced loads as its store does.
     fn semaphore_address(&mut self, address: u64, size: u64) -> Result<*mut u8, Raised> {
-        if !address.is_multiple_of(size) {
-            return Err(self.raise(Fault::reference(
-                FaultKind::UnalignedReference,
-                Access::ReadWrite,
-                address,
-            )));
-        }
         let host = match self.translations.for_store(address, size) {
             Some(host) if self.translations.for_load(address, size).is_some() => host,
-            _ => self.resolve(address, Access::ReadWrite)?,
+            _ => self.aligned_address(address, size, Access::ReadWrite)?,
         };
         self.advanced_loads.invalidate(address, size);
         Ok(host)
+    }
+
+    /// The host address of an operand that must be aligned, whatever PSR.ac is.
+    fn aligned_address(&mut self, address: u64, size: u64, access: Access) -> Result<*mut u8, Raised> {
+        let place = self.place(address, access)?;
+        self.check_data_breakpoints(address, size, access)?;
+        if !address.is_multiple_of(size) {
+            return Err(self.raise(Fault::reference(FaultKind::UnalignedReference, access, address)));
+        }
+        match place {
+            Place::Host(host) => Ok(host),
+            // Only single loads and stores reach a device.
+            Place::Device(_) => Err(self.unanswered(address, access)),
+        }
     }
 
     /// Finds the host address behind one guest address, filling the software TLB.
@@ -384,10 +381,10 @@ impl Processor {
     #[cold]
     #[inline(never)]
     fn load_slowly<V: Value>(&mut self, address: u64, access: Access) -> Result<u64, Raised> {
-        self.check_alignment(address, V::SIZE, access)?;
+        let place = self.checked_place(address, V::SIZE, V::SIZE, access)?;
         let value = if address.is_multiple_of(V::SIZE) {
-            match self.place(address, access)? {
-                // SAFETY: `place` returned host memory that is valid for reads, aligned as the guest address is.
+            match place {
+                // SAFETY: `place` is host memory that is valid for reads, aligned as the guest address is.
                 Place::Host(host) => unsafe { V::load(host) },
                 Place::Device(physical) => {
                     let loaded = self.physical_memory().load_device(physical, V::SIZE);
@@ -413,15 +410,15 @@ impl Processor {
     #[cold]
     #[inline(never)]
     fn store_slowly<V: Value>(&mut self, address: u64, value: u64, access: Access) -> Result<(), Raised> {
-        self.check_alignment(address, V::SIZE, access)?;
+        let place = self.checked_place(address, V::SIZE, V::SIZE, access)?;
         let value = if self.is_swapped(access) {
             V::swap(value)
         } else {
             value
         };
         if address.is_multiple_of(V::SIZE) {
-            match self.place(address, access)? {
-                // SAFETY: `place` returned host memory that is valid for writes, aligned as the guest address is.
+            match place {
+                // SAFETY: `place` is host memory that is valid for writes, aligned as the guest address is.
                 Place::Host(host) => unsafe { V::store(host, value) },
                 Place::Device(physical) => {
                     if !self.physical_memory().store_device(physical, V::SIZE, value) {
@@ -442,12 +439,49 @@ impl Processor {
         Ok(())
     }
 
-    /// Raises the unaligned data reference fault where PSR.ac asks for it.
-    pub(crate) fn check_alignment(&mut self, address: u64, size: u64, access: Access) -> Result<(), Raised> {
-        if !address.is_multiple_of(size) && self.status & psr::AC != 0 {
+    /// What is behind an address, if a reference to `size` bytes there may be made: no fault of its translation, no
+    /// data breakpoint, and aligned where PSR.ac asks for it; in the manual's order of priority (volume 2, table 5-6).
+    fn checked_place(
+        &mut self,
+        address: u64,
+        size: u64,
+        alignment: u64,
+        access: Access,
+    ) -> Result<Place, Raised> {
+        let place = self.place(address, access)?;
+        self.check_data_breakpoints(address, size, access)?;
+        if !address.is_multiple_of(alignment) && self.status & psr::AC != 0 {
             return Err(self.raise(Fault::reference(FaultKind::UnalignedReference, access, address)));
         }
-        Ok(())
+        Ok(place)
+    }
+
+    /// Raises what a reference of several accesses would meet, before the first of them is made: a fault must leave
+    /// memory as it was.
+    #[inline(always)]
+    pub(crate) fn check_reference(
+        &mut self,
+        address: u64,
+        size: u64,
+        alignment: u64,
+        access: Access,
+    ) -> Result<(), Raised> {
+        if address.is_multiple_of(alignment) && self.status & psr::DB == 0 {
+            return Ok(());
+        }
+        self.check_reference_slowly(address, size, alignment, access)
+    }
+
+    #[cold]
+    fn check_reference_slowly(
+        &mut self,
+        address: u64,
+        size: u64,
+        alignment: u64,
+        access: Access,
+    ) -> Result<(), Raised> {
+        self.checked_place(address, size, alignment, access)?;
+        self.resolve(address.wrapping_add(size - 1), access).map(|_| ())
     }
 
     /// Whether an access reverses bytes: data by PSR.be, the register stack by RSC.be.

@@ -196,6 +196,18 @@ impl Processor {
         access: Access,
         level: u8,
     ) -> Result<(), Fault> {
+        self.check_entry_but(entry, address, access, level, |_| false)
+    }
+
+    /// As [`Self::check_entry`], passing over the faults that are `deferred`.
+    fn check_entry_but(
+        &self,
+        entry: &TranslationEntry,
+        address: u64,
+        access: Access,
+        level: u8,
+        deferred: impl Fn(FaultKind) -> bool,
+    ) -> Result<(), Fault> {
         let fault = |kind: FaultKind| Err(Fault::reference(kind, access, address));
         if !entry.present {
             return fault(FaultKind::PageNotPresent);
@@ -205,12 +217,18 @@ impl Processor {
             fault.isr |= NAT_CONSUMPTION_PAGE;
             return Err(fault);
         }
-        self.check_key(entry.key, access, address)?;
+        match self.check_key(entry.key, access, address) {
+            Err(fault) if !deferred(fault.kind) => return Err(fault),
+            _ => {}
+        }
         if !entry.permits(access, level) {
-            return fault(match access {
+            let kind = match access {
                 Access::Execute => FaultKind::InstructionAccessRights,
                 _ => FaultKind::DataAccessRights,
-            });
+            };
+            if !deferred(kind) {
+                return fault(kind);
+            }
         }
         if access == Access::Execute {
             if !entry.accessed && self.status & psr::IA == 0 {
@@ -220,7 +238,7 @@ impl Processor {
             if access.writes() && !entry.dirty {
                 return fault(FaultKind::DirtyBit);
             }
-            if !entry.accessed {
+            if !entry.accessed && !deferred(FaultKind::DataAccessBit) {
                 return fault(FaultKind::DataAccessBit);
             }
         }
@@ -311,22 +329,58 @@ impl Processor {
         }
     }
 
-    /// Ends a speculative load that raised a fault: either the fault is deferred, and the target becomes NaT,
-    /// or it is raised as the fault of a speculative load.
-    pub(crate) fn defer(&mut self) -> Result<(), Raised> {
+    /// Ends a speculative load of `size` bytes that raised a fault: either the fault is deferred, and the target becomes
+    /// NaT, or it is raised as the fault of a speculative load; and so are those of lower priority (manual volume 2,
+    /// section 5.5.5).
+    pub(crate) fn defer(&mut self, size: u64) -> Result<(), Raised> {
         let fault = self.take_fault();
-        if self.environment.system().is_none() || self.defers(&fault) {
+        if self.environment.system().is_none() {
             return Ok(());
         }
-        Err(self.raise(Fault {
-            isr: fault.isr | isr::SPECULATIVE,
-            ..fault
-        }))
+        let raised = if self.defers(fault.kind) {
+            self.undeferred(&fault, size)
+        } else {
+            Some(fault)
+        };
+        match raised {
+            None => Ok(()),
+            Some(fault) => Err(self.raise(Fault {
+                isr: fault.isr | isr::SPECULATIVE,
+                ..fault
+            })),
+        }
     }
 
-    /// Whether a speculative load defers `fault` to a NaT instead of raising it (manual volume 2, section
+    /// The fault that a speculative load meets behind the `deferred` one: rights to the page and data breakpoints are
+    /// looked at each for itself, where there is a page at all.
+    fn undeferred(&self, deferred: &Fault, size: u64) -> Option<Fault> {
+        let is_of_page = matches!(
+            deferred.kind,
+            FaultKind::DataKeyMiss
+                | FaultKind::KeyPermission
+                | FaultKind::DataAccessRights
+                | FaultKind::DataAccessBit
+        );
+        if !is_of_page {
+            return None;
+        }
+        let address = deferred.address.0;
+        let region = self.region_register(address).identifier();
+        let entry = self.mmu()?.data.find(address, region)?;
+        let level = self.privilege_level();
+        let defers = |kind| self.defers(kind);
+        if let Err(fault) = self.check_entry_but(entry, address, Access::Read, level, defers) {
+            return Some(fault);
+        }
+        let is_watched = self.status & (psr::DB | psr::DD) == psr::DB
+            && !self.defers(FaultKind::Debug)
+            && self.is_data_breakpoint(address, size, Access::Read);
+        is_watched.then(|| Fault::reference(FaultKind::Debug, Access::Read, address))
+    }
+
+    /// Whether a speculative load defers a fault to a NaT instead of raising it (manual volume 2, section
     /// 5.5.5).
-    fn defers(&self, fault: &Fault) -> bool {
+    fn defers(&self, fault: FaultKind) -> bool {
         /// Bits of the default control register that ask for deferral, by the kind of fault.
         const DEFERRAL: &[(FaultKind, u32)] = &[
             (FaultKind::VhptTranslation, 8),
@@ -344,7 +398,7 @@ impl Processor {
         }
         let by_page = self.fetches_with_deferral();
         let controls = self.system.control[usize::from(control::DCR)];
-        match fault.kind {
+        match fault {
             // NaT pages and unimplemented addresses always defer, misalignment where the code page says so.
             FaultKind::NatConsumption | FaultKind::GeneralException => true,
             FaultKind::UnalignedReference | FaultKind::UnsupportedReference => by_page,

@@ -127,7 +127,7 @@ pub(super) fn return_(processor: &mut Processor, operation: &MicroOperation) -> 
     processor.application[usize::from(EC)] = state >> pfs::EPILOGUE_COUNT_SHIFT & 0x3f;
     if level > processor.privilege_level() {
         processor.set_privilege_level(level);
-        processor.pending |= pending::CODE_PAGE;
+        processor.pending |= pending::DEMOTED;
     }
     let marker = FrameMarker::from_bits(state);
     if let Err(Raised) = processor.return_frame(marker, marker.locals) {

@@ -193,7 +193,7 @@ impl<const ADVANCED: bool> Kind for Speculative<ADVANCED> {
             match processor.load::<V>(address) {
                 Ok(value) => Some(value),
                 Err(Raised) => {
-                    processor.defer()?;
+                    processor.defer(V::SIZE)?;
                     None
                 }
             }
@@ -355,7 +355,7 @@ fn line_fetch<const FAULT: bool, U: Update>(processor: &mut Processor, operation
     if FAULT {
         let access = isr::READ | isr::NON_ACCESS | ISR_CODE_LINE_FETCH;
         address(processor, operation, access)?;
-        processor.touch(base, access)?;
+        processor.touch(base, access, true)?;
     }
     U::update(processor, operation, base);
     Ok(Flow::Next)
@@ -386,7 +386,7 @@ fn memory_fence(processor: &mut Processor, _: &MicroOperation) -> Step {
 fn flush_cache(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let access = isr::READ | isr::NON_ACCESS | ISR_CODE_FLUSH_CACHE;
     let address = address(processor, operation, access)?;
-    processor.touch(address, access)?;
+    processor.touch(address, access, false)?;
     processor.environment.instructions_changed(address);
     processor.pending |= pending::CODE_CHANGED;
     Ok(Flow::Next)
@@ -427,10 +427,15 @@ impl Processor {
         }
     }
 
-    /// Checks that a load at `address` would not fault, without loading; `access` goes into the ISR.
-    fn touch(&mut self, address: u64, access: u64) -> Result<(), Raised> {
-        match self.resolve(address, Access::Read) {
-            Ok(_) => Ok(()),
+    /// Checks that a load at `address` would not fault, without loading; `access` goes into the ISR. Data breakpoints
+    /// matter if it is `watched`.
+    fn touch(&mut self, address: u64, access: u64, watched: bool) -> Result<(), Raised> {
+        let resolved = self.resolve(address, Access::Read);
+        match resolved.and_then(|_| match watched {
+            true => self.check_data_breakpoints(address, 1, Access::Read),
+            false => Ok(()),
+        }) {
+            Ok(()) => Ok(()),
             Err(Raised) => {
                 let fault = self.take_fault();
                 Err(self.raise(Fault {

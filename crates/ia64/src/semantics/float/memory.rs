@@ -85,7 +85,7 @@ impl Format for Significand {
 impl Format for Extended {
     const SIZE: u64 = 10;
     fn load(processor: &mut Processor, address: u64) -> Result<FloatRegister, Raised> {
-        processor.check_alignment(address, ALIGNMENT_OF_WIDE, Access::Read)?;
+        processor.check_reference(address, Self::SIZE, ALIGNMENT_OF_WIDE, Access::Read)?;
         if processor.is_big_endian() {
             let image = load_bytes(processor, address, Self::SIZE)?;
             return Ok(FloatRegister::from_extended(image as u64, (image >> 64) as u16));
@@ -95,13 +95,12 @@ impl Format for Extended {
         Ok(FloatRegister::from_extended(significand, sign_exponent as u16))
     }
     fn store(processor: &mut Processor, address: u64, value: FloatRegister) -> Result<(), Raised> {
-        processor.check_alignment(address, ALIGNMENT_OF_WIDE, Access::Write)?;
+        processor.check_reference(address, Self::SIZE, ALIGNMENT_OF_WIDE, Access::Write)?;
         let (significand, sign_exponent) = value.to_extended();
         if processor.is_big_endian() {
             let image = u128::from(sign_exponent) << 64 | u128::from(significand);
             return store_bytes(processor, address, Self::SIZE, image);
         }
-        check_end(processor, address, Self::SIZE)?;
         processor.store::<u64>(address, significand)?;
         processor.store::<u16>(address.wrapping_add(8), u64::from(sign_exponent))
     }
@@ -110,7 +109,7 @@ impl Format for Extended {
 impl Format for Spill {
     const SIZE: u64 = 16;
     fn load(processor: &mut Processor, address: u64) -> Result<FloatRegister, Raised> {
-        processor.check_alignment(address, ALIGNMENT_OF_WIDE, Access::Read)?;
+        processor.check_reference(address, Self::SIZE, ALIGNMENT_OF_WIDE, Access::Read)?;
         let mut image = [
             processor.load::<u64>(address)?,
             processor.load::<u64>(address.wrapping_add(8))?,
@@ -121,12 +120,11 @@ impl Format for Spill {
         Ok(FloatRegister::from_spill(image))
     }
     fn store(processor: &mut Processor, address: u64, value: FloatRegister) -> Result<(), Raised> {
-        processor.check_alignment(address, ALIGNMENT_OF_WIDE, Access::Write)?;
+        processor.check_reference(address, Self::SIZE, ALIGNMENT_OF_WIDE, Access::Write)?;
         let mut image = value.to_spill();
         if processor.is_big_endian() {
             image.reverse();
         }
-        check_end(processor, address, Self::SIZE)?;
         processor.store::<u64>(address, image[0])?;
         processor.store::<u64>(address.wrapping_add(8), image[1])
     }
@@ -134,17 +132,6 @@ impl Format for Spill {
 
 /// The alignment of the formats of 10 and 16 bytes and of pairs of 8 bytes.
 const ALIGNMENT_OF_WIDE: u64 = 16;
-
-/// Finds out whether the last byte can be written before the first one is: a fault must leave memory as it was.
-#[inline(always)]
-fn check_end(processor: &mut Processor, address: u64, size: u64) -> Result<(), Raised> {
-    if address.is_multiple_of(ALIGNMENT_OF_WIDE) {
-        return Ok(());
-    }
-    processor
-        .resolve(address.wrapping_add(size - 1), Access::Write)
-        .map(|_| ())
-}
 
 /// Bytes of a big-endian image, the first one highest.
 #[cold]
@@ -158,7 +145,6 @@ fn load_bytes(processor: &mut Processor, address: u64, size: u64) -> Result<u128
 /// As [`load_bytes`], the other way.
 #[cold]
 fn store_bytes(processor: &mut Processor, address: u64, size: u64, image: u128) -> Result<(), Raised> {
-    check_end(processor, address, size)?;
     (0..size).try_for_each(|offset| {
         let byte = (image >> (8 * (size - 1 - offset))) as u64 & 0xFF;
         processor.store::<u8>(address.wrapping_add(offset), byte)
@@ -217,7 +203,7 @@ impl Count for Pair {
     }
     #[inline(always)]
     fn load<F: Format>(processor: &mut Processor, address: u64) -> Result<[FloatRegister; 2], Raised> {
-        processor.check_alignment(address, 2 * F::SIZE, Access::Read)?;
+        processor.check_reference(address, 2 * F::SIZE, 2 * F::SIZE, Access::Read)?;
         Ok([
             F::load(processor, address)?,
             F::load(processor, address.wrapping_add(F::SIZE))?,
@@ -312,7 +298,7 @@ fn load_speculative<C: Count, N: Names, F: Format, U: Update, const ADVANCED: bo
         match C::load::<F>(processor, address) {
             Ok(loaded) => Some(loaded),
             Err(Raised) => {
-                processor.defer()?;
+                processor.defer(C::COUNT * F::SIZE)?;
                 None
             }
         }

@@ -172,7 +172,7 @@ fn enter_privileged_code(processor: &mut Processor, _: &MicroOperation) -> Step 
     if let Some(gate) = gate
         && gate < level
     {
-        processor.change_status(processor.status & !psr::CPL | u64::from(gate) << psr::CPL_SHIFT);
+        processor.set_privilege_level(gate);
     }
     Ok(Flow::Next)
 }

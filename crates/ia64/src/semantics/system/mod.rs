@@ -131,14 +131,22 @@ fn model_specific(processor: &mut Processor, _: &MicroOperation) -> Step {
     Err(processor.raise(Fault::reserved_register_field()))
 }
 
-/// Reads of a user-readable monitor are unprivileged, and read as zero where the monitors are secured.
+/// PMC.pm: only privilege level 0 sees and controls the monitor.
+const PRIVILEGED_MONITOR: u64 = 1 << 6;
+/// The generic monitors are PMC/PMD4 and up; those below are overflow status.
+const FIRST_MONITOR: usize = 4;
+
+/// Reads of monitors are unprivileged; those of privileged monitors, and all where PSR.sp secures them, are zero for
+/// programs.
 fn from_monitor_data(processor: &mut Processor, operation: &MicroOperation) -> Step {
-    let index = source(processor, operation.r3, 0)? & 0xff;
-    let hidden = processor.privilege_level() != 0 && processor.status & psr::SP != 0;
-    let value = if hidden {
+    let index = (source(processor, operation.r3, 0)? & 0xff) as usize;
+    let is_secured = processor.status & psr::SP != 0
+        || index >= FIRST_MONITOR
+            && processor.system.performance_configuration[index] & PRIVILEGED_MONITOR != 0;
+    let value = if is_secured && processor.privilege_level() != 0 {
         0
     } else {
-        processor.system.performance_data[index as usize]
+        processor.system.performance_data[index]
     };
     processor.general.set(operation.r1, value);
     Ok(Flow::Next)

@@ -285,7 +285,12 @@ fn probe_fault<const READ: bool, const WRITE: bool>(
         (false, _) => Access::Write,
         (true, false) => Access::Read,
     };
-    match processor.probe(address, access, level) {
+    let probed = processor.probe(address, access, level);
+    let watched = probed.and_then(|()| {
+        let checked = processor.check_data_breakpoints(address, 1, access);
+        processor.outcome(checked)
+    });
+    match watched {
         Ok(()) => Ok(Flow::Next),
         Err(fault) => Err(processor.raise(Fault {
             isr: fault.isr | non_access,

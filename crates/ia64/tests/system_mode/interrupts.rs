@@ -1,0 +1,68 @@
+//! External interrupts, their priorities, and the interval timer.
+
+use sidestep_ia64::FaultKind;
+use sidestep_ia64::registers::status::psr;
+use sidestep_ia64::registers::system::control;
+
+use crate::harness::*;
+
+#[test]
+fn external_interrupts_wait_for_psr_i_and_priority() {
+    let mut machine = Machine::new();
+    let interrupts = machine.processor.interrupts().unwrap();
+    interrupts.request(0x41);
+    machine.processor.status = psr::IC;
+    assert_eq!(machine.run(&[("nop.m", 0, &[0])]), None);
+    assert_eq!(
+        machine.run(&[("ssm", 0, &[1 << 14]), ("srlz.d", 0, &[]), ("nop.m", 0, &[0])]),
+        Some(FaultKind::ExternalInterrupt.vector())
+    );
+    // IVR gives the vector and puts it in service; a request of the same class then waits.
+    let handler = [("mov M33", 0, &[8, i64::from(control::IVR)][..])];
+    assert_eq!(machine.run(&handler), None);
+    assert_eq!(machine.processor.general.value(8), 0x41);
+    interrupts.request(0x42);
+    assert_eq!(machine.run(&handler), None);
+    assert_eq!(machine.processor.general.value(8), 15, "spurious");
+    assert_eq!(
+        machine.run(&[("mov M32", 0, &[i64::from(control::EOI), 0]), handler[0]]),
+        None
+    );
+    assert_eq!(machine.processor.general.value(8), 0x42);
+}
+
+#[test]
+fn the_interval_timer_interrupts_at_its_match() {
+    let mut machine = Machine::new();
+    machine.set_control(control::ITV, 0xef);
+    machine.set_control(control::ITM, machine.processor.instructions_retired() + 300);
+    machine.processor.status = psr::IC | psr::I;
+    let spin = [("nop.m", 0, &[0][..]), ("brl.cond", 0, &[-16])];
+    assert_eq!(machine.run(&spin), Some(FaultKind::ExternalInterrupt.vector()));
+    assert!(machine.processor.instructions_retired() >= 300);
+}
+
+#[test]
+fn a_match_is_not_lost_where_an_interruption_is_taken_at_the_same_instruction() {
+    for distance in 1..=12 {
+        let mut machine = Machine::new();
+        machine.translate_code();
+        machine.set_control(control::ITV, 0xef);
+        let begin = machine.processor.instructions_retired();
+        machine.set_control(control::ITM, begin + distance);
+        machine.processor.status |= psr::IC;
+        // To a page that cannot be fetched.
+        let program = [("nop.m", 0, &[0][..]), ("brl.cond", 0, &[1 << 24])];
+        assert_eq!(
+            machine.run(&program),
+            Some(FaultKind::AlternateInstructionTlb.vector())
+        );
+        let passed = machine.processor.instructions_retired() - begin;
+        let requests = machine.processor.interrupts().expect("system mode").requests(3);
+        assert_eq!(
+            requests >> (0xef - 192) & 1 != 0,
+            passed >= distance,
+            "{passed} instructions, the match at {distance}"
+        );
+    }
+}

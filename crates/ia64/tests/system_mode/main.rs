@@ -1,0 +1,13 @@
+//! A processor in system mode, mechanism by mechanism, from the manual's rules.
+
+#[path = "../machine/mod.rs"]
+mod machine;
+
+mod debug;
+mod frames;
+mod harness;
+mod interrupts;
+mod privilege;
+mod speculation;
+mod translation;
+mod walker;
