@@ -18,7 +18,7 @@ enum {
     ILL_ILLOPN = 2,
     FPE_INTDIV = 1,
     ALTERNATE_BYTES = 256 * 1024,
-    PAGE_BYTES = 16384,
+    PAGE_BYTES = 65536, /* a multiple of every page size that kernels are built with */
 };
 
 /* The beginning of siginfo_t; `address` is si_addr for faults, and the sender's process and user otherwise. */

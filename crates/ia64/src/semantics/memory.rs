@@ -227,7 +227,7 @@ impl<const CLEAR: bool> Kind for Check<CLEAR> {
     fn load<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
         let target = processor.advanced_general(operation.r1);
         let address = address(processor, operation, isr::READ)?;
-        if !processor.advanced_loads.contains(target) {
+        if !processor.keeps_advanced_load(target) {
             let value = processor.load::<V>(address)?;
             U::update(processor, operation, address);
             processor.general.set(operation.r1, value);
@@ -416,6 +416,13 @@ impl Processor {
     /// asks for a deferred exception.
     pub(crate) fn defers_at_once(&self, register: u8) -> bool {
         self.general.nat(register) || self.status & psr::ED != 0
+    }
+
+    /// Whether a check load may keep what the advanced load to `target` read. Stores of others do not reach the
+    /// ALAT of this processor, so that where there are others every check load loads again, as if its entry had
+    /// been replaced: locks spin on check loads.
+    pub(super) fn keeps_advanced_load(&self, target: Target) -> bool {
+        self.advanced_loads.contains(target) && !self.environment.is_shared()
     }
 
     /// An acquiring operation must not let a later check succeed on a value that was loaded before it and

@@ -31,3 +31,18 @@ fn speculative_loads_defer_as_dcr_and_the_code_page_say() {
         assert_eq!(machine.run(&[speculative]), expected);
     }
 }
+
+#[test]
+fn a_check_load_sees_what_another_processor_has_stored() {
+    let mut machine = Machine::new();
+    machine.processor.general.set(9, DATA);
+    machine.write_words(DATA, &[1]);
+    assert_eq!(machine.run(&[("ld8.c.nc", 0, &[8, 9])]), None);
+    machine.write_words(DATA, &[2]);
+    assert_eq!(machine.run(&[("ld8.c.nc", 0, &[8, 9])]), None);
+    assert_eq!(
+        machine.processor.general.value(8),
+        2,
+        "a lock that spins so gets its turn"
+    );
+}

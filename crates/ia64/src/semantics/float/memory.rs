@@ -323,7 +323,7 @@ fn load_check<C: Count, N: Names, F: Format, U: Update, const CLEAR: bool>(
     C::check(processor, operation)?;
     let address = address(processor, operation, isr::READ)?;
     let target = processor.advanced_floating(operation.r1);
-    if !processor.advanced_loads.contains(target) {
+    if !processor.keeps_advanced_load(target) {
         return load_missed::<C, N, F, U, CLEAR>(processor, operation, address);
     }
     U::update(processor, operation, address);
