@@ -1,7 +1,8 @@
 //! Virtual machines: IA-64 processors with memory, devices and the executors that run them.
 //!
 //! - [`memory`]: RAM and ROM behind physical addresses, as the host side reads and writes them.
-//! - [`bus`]: devices behind physical addresses; [`virtio`]: those for paravirtual drivers.
+//! - [`bus`]: devices behind physical addresses; [`virtio`]: those for paravirtual drivers; [`network`]: what their
+//!   network cables lead to.
 //! - [`machine`]: processors on one memory and one bus; interrupts between them, global purges, timed events,
 //!   hypercalls; two executors, deterministic virtual time and a host thread per processor.
 //! - [`consolidation`]: several virtual machines on one host.
@@ -24,6 +25,7 @@ pub mod hypervisor;
 pub mod image;
 pub mod machine;
 pub mod memory;
+pub mod network;
 pub mod sidecall;
 pub mod virtio;
 

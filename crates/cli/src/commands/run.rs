@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use sidestep_vmm::description::devices::DiskTable;
 
 use super::Outcome;
 
@@ -22,6 +23,10 @@ pub struct Run {
     /// The image, or the description of the machine.
     #[arg(required_unless_present = "kernel", conflicts_with = "kernel")]
     image: Option<PathBuf>,
+    /// A raw image as a disk of a FUCE machine or a kernel's, of which there may be several. What a FUCE image writes
+    /// is put back when it ends; a kernel's writes reach the file at once.
+    #[arg(long, value_name = "FILE[,readonly]")]
+    disk: Vec<DiskTable>,
     #[command(flatten)]
     fuce: fuce::Options,
     #[command(flatten)]
@@ -55,23 +60,26 @@ impl Kind {
 impl Run {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        if let Some(kernel) = &self.kernel.kernel {
-            return self.kernel.run(kernel, &self.execution);
+        if let Some(kernel) = self.kernel.kernel.clone() {
+            return self.kernel.run(&kernel, self.disk, &self.execution);
         }
-        let image = self.image.expect("an image, where no kernel is given");
+        let image = self.image.as_ref().expect("an image, where no kernel is given");
         let path = image.display().to_string();
-        let bytes = std::fs::read(&image).map_err(|error| format!("{path}: cannot be read: {error}"))?;
-        match Kind::of(&image, &bytes) {
-            Some(Kind::Fuce) => self.fuce.run(&path, &bytes),
+        let bytes = std::fs::read(image).map_err(|error| format!("{path}: cannot be read: {error}"))?;
+        match Kind::of(image, &bytes) {
+            Some(Kind::Fuce) => self.fuce.run(&path, &bytes, &self.disk),
+            Some(Kind::Description) if !self.disk.is_empty() => {
+                Err(format!("{path}: --disk is not for descriptions: they name their disks").into())
+            }
             Some(Kind::Description) => {
                 let text =
                     String::from_utf8(bytes).map_err(|error| format!("{path}: is no text: {error}"))?;
                 if host::describes_host(&text) {
-                    self.host.run(&image, &text, &self.execution)
+                    self.host.run(image, &text, &self.execution)
                 } else if kernel::describes(&text) {
-                    kernel::run(&image, &text, &self.execution)
+                    kernel::run(image, &text, &self.execution)
                 } else {
-                    bare::run(&image, &text, &self.execution)
+                    bare::run(image, &text, &self.execution)
                 }
             }
             None => Err(format!(

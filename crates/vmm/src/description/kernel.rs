@@ -9,6 +9,10 @@
 //! file = "vmlinux"
 //! initrd = "initramfs.cpio"
 //! append = "panic=-1"
+//!
+//! [[disk]]
+//! file = "root.img"
+//! read_only = true
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -19,6 +23,7 @@ use thiserror::Error;
 
 use super::Size;
 use super::bare::Clock;
+use super::devices::{self, Attached, DeviceError, DiskTable, NetworkTable};
 use crate::device::iosapic::{self, Iosapic, Lines};
 use crate::device::power::{self, Power};
 use crate::device::serial::{self, Serial};
@@ -38,6 +43,12 @@ pub struct Description {
     pub machine: MachineTable,
     /// What it starts.
     pub kernel: KernelTable,
+    /// Its disks, in the order in which the kernel finds them.
+    #[serde(default)]
+    pub disk: Vec<DiskTable>,
+    /// Its network devices.
+    #[serde(default)]
+    pub network: Vec<NetworkTable>,
 }
 
 /// `[machine]`.
@@ -54,6 +65,8 @@ pub struct MachineTable {
     pub quantum: u64,
     /// Seconds since 1970 at machine time zero.
     pub epoch: u64,
+    /// What the bytes of the entropy device follow in virtual time.
+    pub seed: u64,
 }
 
 /// 1 January 2026: a fixed beginning, so that virtual time is the same in every run.
@@ -67,6 +80,7 @@ impl Default for MachineTable {
             clock: Clock::Virtual,
             quantum: 10_000,
             epoch: EPOCH,
+            seed: 0,
         }
     }
 }
@@ -145,6 +159,9 @@ pub enum BuildError {
     /// The firmware does not fit into it.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// A device cannot be made.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// A device cannot be attached.
     #[error(transparent)]
     Attach(#[from] AttachError),
@@ -158,6 +175,8 @@ pub struct Built {
     pub image: Vec<u8>,
     /// Where it is.
     pub loaded: Loaded,
+    /// Its virtio devices.
+    pub devices: Vec<Attached>,
 }
 
 impl Description {
@@ -176,12 +195,13 @@ impl Description {
         if self.machine.quantum == 0 {
             return Err(BuildError::Quantum);
         }
+        let devices = devices::make(self, folder)?;
         let memory = GuestMemory::new(&layout::memory(size))?;
         let (image, loaded) = self.load_kernel(&memory, folder)?;
         let initrd = self.load_initrd(&memory, folder, loaded.end)?;
         let contents = Contents {
             processors: self.machine.processors,
-            virtio_devices: 0,
+            virtio_devices: devices.len(),
         };
         let (firmware, system_table) = firmware::install(&memory, contents, self.machine.epoch)?;
         let parameters = self.boot_parameters(&memory, system_table, initrd)?;
@@ -206,6 +226,7 @@ impl Description {
         // Where a kernel sends interrupts to processors that it numbers -1.
         builder.attach("chipset", at(layout::CHIPSET), layout::CHIPSET_SIZE, Nothing)?;
 
+        let devices = devices::attach(&mut builder, &lines, devices)?;
         let mut machine = builder.build();
         for (index, cpu) in machine.cpus.iter_mut().enumerate() {
             if index == 0 {
@@ -220,6 +241,7 @@ impl Description {
             machine,
             image,
             loaded,
+            devices,
         })
     }
 

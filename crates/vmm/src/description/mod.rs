@@ -4,9 +4,10 @@
 //!   number that descriptions share.
 //! - [`bare`]: the description of a bare machine: memory, processors, an image.
 //! - [`host`]: the description of a host with virtual machines.
-//! - [`kernel`]: the description of a whole machine that starts a kernel.
+//! - [`kernel`]: the description of a whole machine that starts a kernel; [`devices`]: what is attached to it.
 
 pub mod bare;
+pub mod devices;
 pub mod host;
 pub mod kernel;
 mod number;

@@ -6,6 +6,8 @@
 //! timer or work. Nothing depends on the host: the same machine gives the same outcome, to the instruction; and a
 //! machine that was stopped in the middle of a round goes on as if it had not been.
 
+use std::time::Duration;
+
 use super::driver::{Driver, Untimed};
 use super::slice::run_until;
 use super::{Activity, End, Machine, Outcome};
@@ -19,6 +21,9 @@ pub struct VirtualTime {
     pub instructions_max: u64,
     /// Whether input from outside (a terminal, a network) may wake a machine that waits for nothing else.
     pub expects_input: bool,
+    /// Whether time goes by no faster than the host's while no processor executes, for machines that talk to the
+    /// outside: their timeouts are meant for it, and the host has better things to do. Changes no result.
+    pub paces_idle: bool,
 }
 
 impl Default for VirtualTime {
@@ -27,6 +32,7 @@ impl Default for VirtualTime {
             quantum: 10_000,
             instructions_max: u64::MAX,
             expects_input: false,
+            paces_idle: false,
         }
     }
 }
@@ -103,29 +109,24 @@ impl VirtualTime {
         let seen = machine.platform.wakeups.count();
         machine.platform.timeline.set_now(now);
         machine.platform.timeline.perform_until(now);
-        let end = self.round_end(machine, now);
-        if end.is_none() && self.expects_input {
-            machine.platform.wakeups.wait(seen, None);
+        let is_awake = is_awake(machine);
+        let end = self.round_end(machine, now, is_awake);
+        let wait = match end {
+            Some(end) if self.paces_idle && !is_awake => Some(Some(Duration::from_nanos(end - now))),
+            None if self.expects_input => Some(None),
+            _ => None,
+        };
+        if let Some(limit) = wait {
+            machine.platform.wakeups.wait(seen, limit);
         }
         end
     }
 
     /// When the round that begins now ends; `None` if nothing will ever happen, also because time has come to its end
     /// (guests can set timers for centuries).
-    fn round_end(&self, machine: &Machine, now: u64) -> Option<u64> {
+    fn round_end(&self, machine: &Machine, now: u64, is_awake: bool) -> Option<u64> {
         let next = now.checked_add(1)?;
         let work = machine.platform.timeline.next();
-        let is_awake = machine
-            .cpus
-            .iter()
-            .enumerate()
-            .any(|(index, cpu)| match cpu.activity {
-                Activity::Running => true,
-                Activity::Waiting => {
-                    cpu.processor.has_deliverable_interrupt() || machine.platform.has_start(index)
-                }
-                Activity::Stopped => machine.platform.has_start(index),
-            });
         if is_awake {
             let end = now.saturating_add(self.quantum.max(1));
             return Some(work.map_or(end, |work| end.min(work.max(next))));
@@ -148,4 +149,14 @@ fn executed(machine: &Machine) -> u64 {
         .iter()
         .map(|cpu| cpu.processor.instructions_retired())
         .sum()
+}
+
+/// Whether a processor executes, or will as soon as it is let.
+fn is_awake(machine: &Machine) -> bool {
+    let mut cpus = machine.cpus.iter().enumerate();
+    cpus.any(|(index, cpu)| match cpu.activity {
+        Activity::Running => true,
+        Activity::Waiting => cpu.processor.has_deliverable_interrupt() || machine.platform.has_start(index),
+        Activity::Stopped => machine.platform.has_start(index),
+    })
 }

@@ -1,8 +1,9 @@
 //! Virtio devices: what a paravirtual driver talks to.
 //!
-//! - [`mmio`]: the transport, registers in memory that carry the queues of one device.
+//! - [`facilities`]: status, features, queues and the work on them, whatever the transport; [`mmio`]: the transport by
+//!   registers in memory.
 //! - [`request`]: the buffers of one request, checked before a device sees them.
-//! - [`block`] and [`entropy`]: the devices; each is a [`VirtioDevice`] and knows nothing of its transport.
+//! - [`block`], [`entropy`] and [`network`]: the devices; each is a [`VirtioDevice`] and knows nothing of its transport.
 //!
 //! A notification only schedules work on the machine's timeline; the work is done there, so the processor that
 //! notified goes on. What the driver gets wrong (a chain that loops, a buffer that is not RAM) is counted, and the
@@ -11,7 +12,9 @@
 
 pub mod block;
 pub mod entropy;
+pub mod facilities;
 pub mod mmio;
+pub mod network;
 pub mod request;
 #[cfg(test)]
 mod tests;
@@ -37,4 +40,23 @@ pub trait VirtioDevice: Send {
     /// # Errors
     /// If the request is not one of this device at all; nobody is answered then and the device must be reset.
     fn serve(&mut self, queue: usize, request: &Request<'_>) -> Result<u32, RequestError>;
+
+    /// Whether it takes a request from this queue now: not, if that waits for what has not come yet.
+    fn takes(&mut self, queue: usize) -> bool {
+        let _ = queue;
+        true
+    }
+
+    /// After how much machine time it wants to be asked for what has come from outside; `None` if nothing ever does.
+    fn poll_interval(&self) -> Option<u64> {
+        None
+    }
+
+    /// Takes what has come from outside until `now`, in machine time.
+    fn poll(&mut self, now: u64) {
+        let _ = now;
+    }
+
+    /// Forgets what a driver left behind.
+    fn reset(&mut self) {}
 }

@@ -12,7 +12,8 @@ use tempfile::NamedTempFile;
 use super::VirtioDevice;
 use super::block::{Block, DiskError, SECTOR};
 use super::entropy::{Entropy, Seeded};
-use super::mmio::{LATENCY_TICKS, SIZE, Transport};
+use super::facilities::{Facilities, LATENCY_TICKS};
+use super::mmio::{SIZE, Transport};
 use crate::bus::Device;
 use crate::machine::timeline::Timeline;
 use crate::memory::{GRANULE, GuestMemory, MemoryKind, MemoryRange};
@@ -54,7 +55,12 @@ impl Driver {
         let line = Arc::clone(&interrupt);
         let line = Box::new(move |asserted| line.store(asserted, Ordering::Relaxed));
         Driver {
-            transport: Transport::new(device, Arc::clone(&memory), line, Arc::clone(&timeline)),
+            transport: Transport::new(Facilities::new(
+                Box::new(device),
+                Arc::clone(&memory),
+                line,
+                Arc::clone(&timeline),
+            )),
             memory,
             timeline,
             interrupt,
@@ -191,7 +197,11 @@ impl Driver {
     }
 
     fn errors(&self) -> u64 {
-        self.transport.errors().load(Ordering::Relaxed)
+        self.transport
+            .facilities()
+            .counters()
+            .errors
+            .load(Ordering::Relaxed)
     }
 }
 

@@ -24,5 +24,6 @@ pub fn run(path: &Path, text: &str, options: &Options) -> Outcome {
         clock: description.machine.clock,
         quantum: description.machine.quantum,
         expects_input: false,
+        paces_idle: false,
     })
 }

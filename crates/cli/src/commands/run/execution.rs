@@ -37,7 +37,7 @@ pub struct Options {
     max_instructions: Option<u64>,
     /// Run in virtual time on one host thread, whatever the description says: the same run each time.
     #[arg(long)]
-    deterministic: bool,
+    pub deterministic: bool,
     /// Write a line for every instruction (`insn`), change of translations (`mmu`) or `interruption`, to the standard
     /// error or a file; several kinds are separated by commas. Of a host with virtual machines: a timeline of its cores
     /// that Perfetto opens, to a file whose name ends in `.json`.
@@ -104,6 +104,8 @@ pub struct Ready<'a> {
     pub quantum: u64,
     /// Whether input from outside may wake it.
     pub expects_input: bool,
+    /// Whether virtual time goes by no faster than the host's while the machine waits.
+    pub paces_idle: bool,
 }
 
 impl Options {
@@ -186,6 +188,7 @@ impl Options {
             quantum: ready.quantum,
             instructions_max: self.max_instructions.unwrap_or(u64::MAX),
             expects_input: ready.expects_input,
+            paces_idle: ready.paces_idle,
         }
     }
 

@@ -9,6 +9,7 @@ use sidestep_fuce::chip::{Cause, Chip, ChipConfig, Stop};
 use sidestep_fuce::controller::Fault;
 use sidestep_fuce::device::{Block, Console, Device, RequestDevice, Timer};
 use sidestep_fuce::image::Image;
+use sidestep_vmm::description::devices::DiskTable;
 
 use super::super::assemble::replace;
 use super::super::{Outcome, print};
@@ -30,9 +31,6 @@ pub struct Options {
     /// Thread execution units, 1 to 64.
     #[arg(long, value_name = "N", default_value_t = 4)]
     units: usize,
-    /// A disk with the contents of this file; what the guest writes is put back when it ends.
-    #[arg(long, value_name = "FILE")]
-    disk: Option<PathBuf>,
     /// Do not put back what the guest writes to the disk.
     #[arg(long, requires = "disk")]
     snapshot: bool,
@@ -66,7 +64,12 @@ fn parse_word(text: &str) -> Result<(String, u32), String> {
 
 impl Options {
     /// Boots the image and runs it to its end.
-    pub(super) fn run(self, path: &str, bytes: &[u8]) -> Outcome {
+    pub(super) fn run(self, path: &str, bytes: &[u8], disks: &[DiskTable]) -> Outcome {
+        let disk = match disks {
+            [] => None,
+            [disk] if !disk.read_only => Some(disk.file.as_path()),
+            _ => return Err(format!("{path}: a FUCE machine has at most one disk, and writes to it").into()),
+        };
         let mut image = Image::from_bytes(bytes).map_err(|error| format!("{path}: {error}"))?;
         for (name, value) in &self.words {
             image
@@ -79,7 +82,7 @@ impl Options {
             ..ChipConfig::default()
         };
         let mut chip =
-            Chip::new(&config, &image, self.devices()?).map_err(|error| format!("{path}: {error}"))?;
+            Chip::new(&config, &image, self.devices(disk)?).map_err(|error| format!("{path}: {error}"))?;
         let stop = loop {
             let slice = (chip.now() + SLICE_CYCLES).min(self.max_cycles);
             let stop = chip.run(slice);
@@ -90,7 +93,7 @@ impl Options {
                 break stop;
             }
         };
-        if let (Some(file), false) = (&self.disk, self.snapshot) {
+        if let (Some(file), false) = (disk, self.snapshot) {
             keep_disk(&chip, file)?;
         }
         if self.stats {
@@ -103,7 +106,7 @@ impl Options {
     }
 
     /// Devices from number 1 on.
-    fn devices(&self) -> Result<Vec<Box<dyn Device>>, Box<dyn Error>> {
+    fn devices(&self, disk: Option<&Path>) -> Result<Vec<Box<dyn Device>>, Box<dyn Error>> {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| format!("{}: cannot be read: {error}", path.display()))
         };
@@ -117,7 +120,7 @@ impl Options {
             Some(path) => read(path)?,
         };
         let mut devices: Vec<Box<dyn Device>> = vec![Box::new(Console::new(&input)), Box::new(Timer::new())];
-        if let Some(path) = &self.disk {
+        if let Some(path) = disk {
             devices.push(Box::new(Block::new(
                 read(path)?,
                 DISK_ACCESS_CYCLES,

@@ -1,10 +1,12 @@
 //! A machine with a kernel, as options or a TOML file describe it.
 
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sidestep_vmm::description::Size;
 use sidestep_vmm::description::bare::Clock;
+use sidestep_vmm::description::devices::{DiskTable, NetworkTable};
 use sidestep_vmm::description::kernel::{Description, KernelTable, MachineTable};
 
 use super::super::Outcome;
@@ -38,11 +40,15 @@ pub struct Options {
     /// How much memory.
     #[arg(long, value_name = "SIZE", requires = "kernel", default_value = "1G")]
     memory: Size,
+    /// A network device: `user[,hostfwd=tcp:[ADDRESS]:PORT-[ADDRESS]:PORT]...` with connections by this program, or
+    /// `tap=NAME` at a tap interface of the host; may be given several times.
+    #[arg(long, value_name = "user|tap=NAME", requires = "kernel")]
+    net: Vec<NetworkTable>,
 }
 
 impl Options {
     /// Starts the kernel and runs the machine to its end.
-    pub fn run(&self, kernel: &Path, execution: &Execution) -> Outcome {
+    pub fn run(self, kernel: &Path, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
         let description = Description {
             machine: MachineTable {
                 processors: self.smp,
@@ -52,11 +58,13 @@ impl Options {
             },
             kernel: KernelTable {
                 file: kernel.to_owned(),
-                initrd: self.initrd.clone(),
-                append: self.append.clone(),
+                initrd: self.initrd,
+                append: self.append,
             },
+            disk,
+            network: self.net,
         };
-        start("--kernel", &description, Path::new(""), execution)
+        start("--kernel", description, Path::new(""), execution)
     }
 }
 
@@ -71,13 +79,16 @@ pub fn run(path: &Path, text: &str, execution: &Execution) -> Outcome {
     let description: Description = description::parse(&name, text)?;
     start(
         &name,
-        &description,
+        description,
         path.parent().unwrap_or(Path::new("")),
         execution,
     )
 }
 
-fn start(name: &str, description: &Description, folder: &Path, execution: &Execution) -> Outcome {
+fn start(name: &str, mut description: Description, folder: &Path, execution: &Execution) -> Outcome {
+    if execution.deterministic {
+        description.machine.clock = Clock::Virtual;
+    }
     let built = description
         .build(folder, Box::new(Terminal::default()))
         .map_err(|error| format!("{name}: {error}"))?;
@@ -88,5 +99,6 @@ fn start(name: &str, description: &Description, folder: &Path, execution: &Execu
         clock: description.machine.clock,
         quantum: description.machine.quantum,
         expects_input: false,
+        paces_idle: !description.network.is_empty() || io::stdin().is_terminal(),
     })
 }

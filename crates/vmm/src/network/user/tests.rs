@@ -1,0 +1,372 @@
+//! The network, with another TCP/IP stack as its guest.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
+use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
+use smoltcp::time::Instant;
+use smoltcp::wire::{
+    DhcpMessageType, DhcpPacket, DhcpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, Icmpv4Message,
+    Icmpv4Packet, IpCidr, IpProtocol, Ipv4Packet, UdpPacket,
+};
+
+use super::frames::Frames;
+use super::{GATEWAY, GATEWAY_HARDWARE, GUEST, Link, UserNetwork, dhcp, target};
+use crate::network::forward::Forward;
+
+const GUEST_HARDWARE: EthernetAddress = EthernetAddress([0x52, 0x54, 0, 0x12, 0x34, 0x56]);
+/// Machine time between two steps.
+const STEP_TICKS: u64 = 1_000_000;
+/// So many steps, each of at least a tenth of a millisecond, are enough for anything on this host.
+const STEPS_MAX: usize = 100_000;
+
+/// A guest and its network.
+struct Guest {
+    network: UserNetwork,
+    frames: Frames,
+    interface: Interface,
+    sockets: SocketSet<'static>,
+    now: u64,
+}
+
+impl Guest {
+    fn new(forwards: &[Forward]) -> Guest {
+        let mut frames = Frames::default();
+        let mut interface = Interface::new(Config::new(GUEST_HARDWARE.into()), &mut frames, Instant::ZERO);
+        interface.update_ip_addrs(|addresses| {
+            addresses.push(IpCidr::new(GUEST.into(), 24)).expect("room");
+        });
+        interface
+            .routes_mut()
+            .add_default_ipv4_route(GATEWAY)
+            .expect("room");
+        Guest {
+            network: UserNetwork::new(forwards).expect("ports are free"),
+            frames,
+            interface,
+            sockets: SocketSet::new(Vec::new()),
+            now: 0,
+        }
+    }
+
+    fn step(&mut self) {
+        self.now += STEP_TICKS;
+        let now = Instant::from_micros((self.now / 1000) as i64);
+        self.interface.poll(now, &mut self.frames, &mut self.sockets);
+        while let Some(frame) = self.frames.outgoing.pop_front() {
+            self.network.send(&frame);
+        }
+        self.network.advance(self.now);
+        while let Some(frame) = self.network.receive() {
+            self.frames.incoming = Some(frame);
+            self.interface.poll(now, &mut self.frames, &mut self.sockets);
+        }
+        thread::sleep(Duration::from_micros(100));
+    }
+
+    fn until(&mut self, mut done: impl FnMut(&mut Guest) -> bool) {
+        for _ in 0..STEPS_MAX {
+            if done(self) {
+                return;
+            }
+            self.step();
+        }
+        panic!("nothing happened for {STEPS_MAX} steps");
+    }
+
+    fn socket(&mut self, handle: SocketHandle) -> &mut Socket<'static> {
+        self.sockets.get_mut(handle)
+    }
+
+    fn add_socket(&mut self) -> SocketHandle {
+        let buffer = || SocketBuffer::new(vec![0; 1 << 14]);
+        self.sockets.add(Socket::new(buffer(), buffer()))
+    }
+
+    fn connect(&mut self, to: SocketAddrV4) -> SocketHandle {
+        let handle = self.add_socket();
+        let socket = self.sockets.get_mut::<Socket<'_>>(handle);
+        socket
+            .connect(self.interface.context(), (*to.ip(), to.port()), 50_000)
+            .expect("a good address");
+        handle
+    }
+
+    /// Sends everything, closes, and answers what comes back until the other end closes.
+    fn exchange(&mut self, handle: SocketHandle, mut data: &[u8]) -> Vec<u8> {
+        let mut received = Vec::new();
+        let mut closed = false;
+        self.until(|guest| {
+            let socket = guest.socket(handle);
+            if socket.can_send() && !data.is_empty() {
+                let sent = socket.send_slice(data).expect("open");
+                data = &data[sent..];
+            }
+            if data.is_empty() && !closed && socket.may_send() {
+                socket.close();
+                closed = true;
+            }
+            while socket.can_recv() {
+                let more = socket.recv(|bytes| (bytes.len(), bytes.to_vec())).expect("open");
+                received.extend(more);
+            }
+            closed && matches!(socket.state(), State::TimeWait | State::Closed)
+        });
+        received
+    }
+}
+
+/// Sends back what comes until it ends.
+fn echo(listener: TcpListener) -> thread::JoinHandle<usize> {
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("somebody connects");
+        let mut data = Vec::new();
+        stream.read_to_end(&mut data).expect("all of it");
+        stream.write_all(&data).expect("they read");
+        data.len()
+    })
+}
+
+fn v4(address: SocketAddr) -> SocketAddrV4 {
+    match address {
+        SocketAddr::V4(address) => address,
+        SocketAddr::V6(_) => panic!("an IPv4 address"),
+    }
+}
+
+fn pattern(size: u32) -> Vec<u8> {
+    (0..size).map(|index| (index * 7 + index / 251) as u8).collect()
+}
+
+#[test]
+fn a_guest_reaches_the_hosts_loopback_by_the_gateway() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let server = echo(listener);
+    let mut guest = Guest::new(&[]);
+    let handle = guest.connect(SocketAddrV4::new(GATEWAY, port));
+    let data = pattern(300_000);
+    assert!(guest.exchange(handle, &data) == data, "the same bytes come back");
+    assert_eq!(server.join().expect("no panic"), data.len());
+    guest.until(|guest| guest.network.connections.is_empty());
+}
+
+#[test]
+fn a_refused_connection_is_one_for_the_guest() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    drop(listener);
+    let mut guest = Guest::new(&[]);
+    let handle = guest.connect(SocketAddrV4::new(GATEWAY, port));
+    guest.until(|guest| guest.socket(handle).state() == State::Closed);
+    assert!(guest.network.connections.is_empty());
+}
+
+#[test]
+fn a_forwarded_port_leads_to_the_guest() {
+    let forward: Forward = "tcp:127.0.0.1:0-:7".parse().expect("good");
+    let mut guest = Guest::new(&[forward]);
+    let at = guest.network.listening()[0];
+    let handle = guest.add_socket();
+    guest.socket(handle).listen(7).expect("free");
+    let data = pattern(100_000);
+    let sent = data.clone();
+    let client = thread::spawn(move || {
+        let mut stream = TcpStream::connect(at).expect("it listens");
+        stream.write_all(&sent).expect("the guest reads");
+        stream.shutdown(std::net::Shutdown::Write).expect("open");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("an answer");
+        answer
+    });
+    let mut received = Vec::new();
+    guest.until(|guest| {
+        let socket = guest.socket(handle);
+        while socket.can_recv() {
+            received.extend(socket.recv(|bytes| (bytes.len(), bytes.to_vec())).expect("open"));
+        }
+        let ended = received.len() == data.len();
+        if ended && socket.may_send() {
+            socket.send_slice(b"thanks").expect("open");
+            socket.close();
+        }
+        ended && !socket.may_send()
+    });
+    guest.until(|_| client.is_finished());
+    assert!(received == data);
+    assert_eq!(client.join().expect("no panic"), b"thanks");
+}
+
+#[test]
+fn datagrams_go_both_ways() {
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let to = SocketAddrV4::new(GATEWAY, v4(server.local_addr().expect("bound")).port());
+    let mut guest = Guest::new(&[]);
+    let mut sender = Frames {
+        guest: GATEWAY_HARDWARE,
+        ..Frames::default()
+    };
+    let from = SocketAddrV4::new(GUEST, 4000);
+    sender.datagram(from, to, b"question");
+    let mut frame = sender.outgoing.pop_front().expect("sent");
+    EthernetFrame::new_unchecked(&mut frame[..]).set_src_addr(GUEST_HARDWARE);
+    guest.network.send(&frame);
+    let mut asked = [0; 64];
+    let (size, back) = server.recv_from(&mut asked).expect("a datagram");
+    assert_eq!(&asked[..size], b"question");
+    server.send_to(b"answer", back).expect("a way back");
+    let mut answer = None;
+    guest.until(|guest| {
+        guest.network.advance(0);
+        answer = guest.network.receive();
+        answer.is_some()
+    });
+    let answer = answer.expect("it came");
+    let frame = EthernetFrame::new_checked(&answer[..]).expect("whole");
+    assert_eq!(frame.dst_addr(), GUEST_HARDWARE);
+    let packet = Ipv4Packet::new_checked(frame.payload()).expect("whole");
+    assert_eq!((packet.src_addr(), packet.dst_addr()), (GATEWAY, GUEST));
+    let datagram = UdpPacket::new_checked(packet.payload()).expect("whole");
+    assert!(datagram.verify_checksum(&GATEWAY.into(), &GUEST.into()));
+    assert_eq!(
+        (datagram.src_port(), datagram.dst_port()),
+        (to.port(), from.port())
+    );
+    assert_eq!(datagram.payload(), b"answer");
+}
+
+fn discover(
+    message_type: DhcpMessageType,
+    requested_ip: Option<Ipv4Addr>,
+) -> Option<(DhcpMessageType, Ipv4Addr)> {
+    let request = DhcpRepr {
+        message_type,
+        transaction_id: 7,
+        secs: 0,
+        client_hardware_address: GUEST_HARDWARE,
+        client_ip: Ipv4Addr::UNSPECIFIED,
+        your_ip: Ipv4Addr::UNSPECIFIED,
+        server_ip: Ipv4Addr::UNSPECIFIED,
+        router: None,
+        subnet_mask: None,
+        relay_agent_ip: Ipv4Addr::UNSPECIFIED,
+        broadcast: false,
+        requested_ip,
+        client_identifier: Some(GUEST_HARDWARE),
+        server_identifier: None,
+        parameter_request_list: Some(&[1, 3, 6]),
+        dns_servers: None,
+        max_size: None,
+        lease_duration: None,
+        renew_duration: None,
+        rebind_duration: None,
+        additional_options: &[],
+    };
+    let mut bytes = vec![0; request.buffer_len()];
+    request
+        .emit(&mut DhcpPacket::new_unchecked(&mut bytes[..]))
+        .expect("room");
+    let answer = dhcp::answer(&bytes)?;
+    let packet = DhcpPacket::new_checked(&answer[..]).expect("whole");
+    let answer = DhcpRepr::parse(&packet).expect("good");
+    assert_eq!(
+        (answer.transaction_id, answer.server_identifier),
+        (7, Some(GATEWAY))
+    );
+    Some((answer.message_type, answer.your_ip))
+}
+
+#[test]
+fn dhcp_gives_the_guest_its_address() {
+    assert_eq!(
+        discover(DhcpMessageType::Discover, None),
+        Some((DhcpMessageType::Offer, GUEST))
+    );
+    assert_eq!(
+        discover(DhcpMessageType::Request, Some(GUEST)),
+        Some((DhcpMessageType::Ack, GUEST))
+    );
+    let other = Ipv4Addr::new(192, 168, 0, 1);
+    let refused = Some((DhcpMessageType::Nak, Ipv4Addr::UNSPECIFIED));
+    assert_eq!(discover(DhcpMessageType::Request, Some(other)), refused);
+    assert_eq!(discover(DhcpMessageType::Release, None), None);
+}
+
+#[test]
+fn the_gateway_alone_answers_echoes() {
+    for (to, answers) in [(GATEWAY, true), (Ipv4Addr::new(192, 0, 2, 1), false)] {
+        let mut guest = Guest::new(&[]);
+        // So that the network knows where the guest is.
+        let unused = guest.connect(SocketAddrV4::new(GATEWAY, 1));
+        guest.until(|guest| guest.socket(unused).state() == State::Closed);
+        let mut frame = vec![0; 14 + 20 + 8];
+        let mut ethernet = EthernetFrame::new_unchecked(&mut frame[..]);
+        ethernet.set_src_addr(GUEST_HARDWARE);
+        ethernet.set_dst_addr(GATEWAY_HARDWARE);
+        ethernet.set_ethertype(EthernetProtocol::Ipv4);
+        let mut packet = Ipv4Packet::new_unchecked(ethernet.payload_mut());
+        packet.set_version(4);
+        packet.set_header_len(20);
+        packet.set_total_len(28);
+        packet.set_hop_limit(64);
+        packet.set_next_header(IpProtocol::Icmp);
+        packet.set_src_addr(GUEST);
+        packet.set_dst_addr(to);
+        packet.fill_checksum();
+        let mut echo = Icmpv4Packet::new_unchecked(packet.payload_mut());
+        echo.set_msg_type(Icmpv4Message::EchoRequest);
+        echo.fill_checksum();
+        guest.network.send(&frame);
+        assert_eq!(guest.network.receive().is_some(), answers, "{to}");
+    }
+}
+
+#[test]
+fn addresses_that_are_nobodys_lead_nowhere() {
+    let to = |address: &str| target(format!("{address}:80").parse().expect("an address"), None);
+    assert_eq!(to("10.0.2.2"), "127.0.0.1:80".parse().ok());
+    assert_eq!(to("192.0.2.1"), "192.0.2.1:80".parse().ok());
+    for nowhere in [
+        "10.0.2.3",
+        "10.0.2.9",
+        "127.0.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "0.0.0.0",
+    ] {
+        assert_eq!(to(nowhere), None, "{nowhere}");
+    }
+}
+
+proptest! {
+    /// Frames with a plausible beginning and anything behind it.
+    #[test]
+    fn no_frame_harms_the_host(
+        frames in prop::collection::vec((any::<bool>(), any::<bool>(), prop::collection::vec(any::<u8>(), 0..200)), 1..40)
+    ) {
+        let mut network = UserNetwork::new(&[]).expect("no ports");
+        for (now, (is_arp, has_header, tail)) in frames.into_iter().enumerate() {
+            let mut frame = GATEWAY_HARDWARE.0.to_vec();
+            frame.extend(GUEST_HARDWARE.0);
+            frame.extend(if is_arp { [8, 6] } else { [8, 0] });
+            if has_header && !is_arp {
+                // To addresses where nothing is: nothing may leave this host.
+                let protocol = [1, 6, 17][tail.len() % 3];
+                let mut header = [0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 2, 15, 10, 0, 2, 99];
+                header[2..4].copy_from_slice(&(20 + tail.len() as u16).to_be_bytes());
+                Ipv4Packet::new_unchecked(&mut header[..]).fill_checksum();
+                frame.extend(header);
+                frame.extend(tail);
+            } else if is_arp {
+                frame.extend(tail);
+            }
+            network.send(&frame);
+            network.advance(now as u64 * STEP_TICKS);
+            while network.receive().is_some() {}
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! What every transport shares (chapter 2 of the specification): status, features, queues, the configuration space,
+//! and the work of the device behind them.
+//!
+//! Transports turn accesses to their registers into the methods of [`State`]; a notification schedules the device's
+//! work on the timeline, [`LATENCY_TICKS`] later. The work is done without the lock on the registers, so processors
+//! never wait for a disk or a network; only a reset does, since a driver may reuse its buffers after it.
+//!
+//! Lock order: the device, then the registers, then whatever the interrupt line locks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sidestep_ia64::PhysicalAddress;
+use virtio_queue::{Queue, QueueOwnedT, QueueT};
+
+use super::VirtioDevice;
+use super::request::{Request, is_ram};
+use crate::machine::timeline::{Phase, TICKS_PER_SECOND, Timeline};
+use crate::memory::GuestMemory;
+
+/// From a notification to the moment when its requests are served: 10 microseconds, a device's order of magnitude.
+pub const LATENCY_TICKS: u64 = TICKS_PER_SECOND / 100_000;
+/// The longest time until a device that others talk to is asked whether something has come.
+pub const POLL_TICKS_MAX: u64 = TICKS_PER_SECOND / 100;
+
+/// Sets or takes back the interrupt of a device.
+pub type InterruptLine = Box<dyn Fn(bool) + Send>;
+
+/// Bits of the device status field (section 2.1).
+pub(super) mod status {
+    pub const FEATURES_OK: u32 = 8;
+    pub const DRIVER_OK: u32 = 4;
+    pub const NEEDS_RESET: u32 = 0x40;
+}
+
+/// Features of the transport: chains in tables of their own, and the standard rather than what was before it.
+const FEATURE_INDIRECT: u64 = 1 << 28;
+const FEATURE_VERSION_1: u64 = 1 << 32;
+
+/// Why a device interrupts.
+pub(super) mod cause {
+    pub const USED: u32 = 1;
+    pub const CONFIGURATION: u32 = 2;
+}
+
+/// What a device has done since the machine was built.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Notifications of the driver.
+    pub notifications: AtomicU64,
+    /// Requests served.
+    pub requests: AtomicU64,
+    /// Times the driver broke the rules so that the device had to be reset.
+    pub errors: AtomicU64,
+}
+
+/// The registers of a device, whatever transport they are reached by.
+pub(super) struct State {
+    memory: Arc<GuestMemory>,
+    interrupt: InterruptLine,
+    counters: Arc<Counters>,
+    queues: Vec<Queue>,
+    offered: u64,
+    /// Whether the device's work is on the timeline.
+    is_scheduled: bool,
+    /// Whether a poll of the device is on the timeline.
+    is_polled: bool,
+    pub device_features_select: u32,
+    pub driver_features_select: u32,
+    driver_features: u64,
+    pub queue_select: u32,
+    causes: u32,
+    status: u32,
+}
+
+struct Shared {
+    device: Mutex<Box<dyn VirtioDevice>>,
+    state: Mutex<State>,
+    memory: Arc<GuestMemory>,
+    timeline: Arc<Timeline>,
+    counters: Arc<Counters>,
+    configuration: Vec<u8>,
+    identifier: u32,
+    polls: bool,
+}
+
+/// A device behind whatever transport.
+#[derive(Clone)]
+pub struct Facilities(Arc<Shared>);
+
+/// One queue, as people want to see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueReport {
+    /// Entries.
+    pub size: u16,
+    /// Whether the driver has set it up.
+    pub is_ready: bool,
+    /// How many requests were taken from it, modulo 65,536.
+    pub taken: u16,
+    /// How many were answered, modulo 65,536.
+    pub answered: u16,
+}
+
+/// The driver broke the rules; what it did does not matter to the device.
+struct Broken;
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Facilities {
+    /// A device that works on `memory` and does its work on `timeline`.
+    ///
+    /// # Panics
+    /// If a queue's size is not a power of two.
+    pub fn new(
+        device: Box<dyn VirtioDevice>,
+        memory: Arc<GuestMemory>,
+        interrupt: InterruptLine,
+        timeline: Arc<Timeline>,
+    ) -> Facilities {
+        let queues: Vec<Queue> = device
+            .queue_sizes()
+            .iter()
+            .map(|&size| Queue::new(size).expect("a device's queue sizes are powers of two"))
+            .collect();
+        let counters = Arc::<Counters>::default();
+        let state = State {
+            memory: Arc::clone(&memory),
+            interrupt,
+            counters: Arc::clone(&counters),
+            queues,
+            offered: device.features() | FEATURE_INDIRECT | FEATURE_VERSION_1,
+            is_scheduled: false,
+            is_polled: false,
+            device_features_select: 0,
+            driver_features_select: 0,
+            driver_features: 0,
+            queue_select: 0,
+            causes: 0,
+            status: 0,
+        };
+        Facilities(Arc::new(Shared {
+            configuration: device.configuration().to_vec(),
+            identifier: device.identifier(),
+            polls: device.poll_interval().is_some(),
+            device: Mutex::new(device),
+            state: Mutex::new(state),
+            memory,
+            timeline,
+            counters,
+        }))
+    }
+
+    /// The number of the device's kind.
+    pub fn identifier(&self) -> u32 {
+        self.0.identifier
+    }
+
+    /// What the device has done; counts on while it runs.
+    pub fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.0.counters)
+    }
+
+    /// Its queues as they are now.
+    pub fn queues(&self) -> Vec<QueueReport> {
+        let report = |queue: &Queue| QueueReport {
+            size: queue.size(),
+            is_ready: queue.ready(),
+            taken: queue.next_avail(),
+            answered: queue.next_used(),
+        };
+        self.state().queues.iter().map(report).collect()
+    }
+
+    /// The device status field.
+    pub fn status(&self) -> u32 {
+        self.state().status
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.0.state)
+    }
+
+    /// Bytes of the configuration space; zero behind its end.
+    pub(super) fn load_configuration(&self, offset: u64, size: u64) -> u64 {
+        (0..size).rev().fold(0, |value, byte| {
+            let byte = self.0.configuration.get((offset + byte) as usize).copied();
+            value << 8 | u64::from(byte.unwrap_or(0))
+        })
+    }
+
+    /// The driver has put something into a queue.
+    pub(super) fn notify(&self, queue: u32) {
+        self.0.counters.notifications.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state();
+        if !state.is_running() || queue as usize >= state.queues.len() || state.is_scheduled {
+            return;
+        }
+        state.is_scheduled = true;
+        drop(state);
+        self.schedule(self.0.timeline.now());
+    }
+
+    /// The driver writes the device status field.
+    pub(super) fn set_status(&self, value: u32) {
+        if value == 0 {
+            // A request that is being served ends first: its buffers are the driver's again after a reset.
+            let mut device = lock(&self.0.device);
+            self.state().reset();
+            device.reset();
+            return;
+        }
+        let mut state = self.state();
+        state.set_status(value);
+        let begins = self.0.polls && state.is_running() && !state.is_polled;
+        state.is_polled |= begins;
+        drop(state);
+        if begins {
+            self.schedule_poll(self.0.timeline.now(), LATENCY_TICKS);
+        }
+    }
+
+    /// The driver makes the selected queue ready, or takes it back.
+    pub(super) fn set_ready(&self, ready: bool) {
+        if ready {
+            self.state().make_ready();
+        } else {
+            let _until_served = lock(&self.0.device);
+            let mut state = self.state();
+            if let Some(queue) = state.selected_queue() {
+                queue.reset();
+            }
+        }
+    }
+
+    fn schedule(&self, now: u64) {
+        let again = self.clone();
+        self.0
+            .timeline
+            .schedule(now + LATENCY_TICKS, Phase::Transfer, move |due| again.work(due));
+    }
+
+    fn schedule_poll(&self, now: u64, ticks: u64) {
+        let again = self.clone();
+        self.0
+            .timeline
+            .schedule(now + ticks, Phase::Transfer, move |due| again.poll(due));
+    }
+
+    fn work(&self, due: u64) {
+        self.state().is_scheduled = false;
+        if self.serve_all(due) && !std::mem::replace(&mut self.state().is_scheduled, true) {
+            self.schedule(due);
+        }
+    }
+
+    fn poll(&self, due: u64) {
+        if !self.state().is_running() {
+            self.state().is_polled = false;
+            return;
+        }
+        self.serve_all(due);
+        let interval = lock(&self.0.device).poll_interval();
+        self.schedule_poll(due, interval.unwrap_or(POLL_TICKS_MAX));
+    }
+
+    /// Serves every queue; says whether there is more to do. Those that transmit have the higher numbers in every
+    /// kind of device and come first, so that answers are received at once.
+    fn serve_all(&self, due: u64) -> bool {
+        let mut device = lock(&self.0.device);
+        if !self.state().is_running() {
+            return false;
+        }
+        let queues = self.state().queues.len();
+        let transmitted = (1..queues)
+            .rev()
+            .fold(false, |more, queue| self.serve(&mut **device, queue) | more);
+        device.poll(due);
+        self.serve(&mut **device, 0) | transmitted
+    }
+
+    /// Serves what is in a queue, as many requests as it has entries at most; says whether there may be more.
+    fn serve(&self, device: &mut dyn VirtioDevice, queue: usize) -> bool {
+        let entries = self.state().queues[queue].size();
+        for served in 0..entries {
+            if !device.takes(queue) {
+                self.answer(served > 0);
+                return false;
+            }
+            match self.serve_one(device, queue) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.answer(served > 0);
+                    return false;
+                }
+                Err(Broken) => {
+                    self.state().fail();
+                    return false;
+                }
+            }
+        }
+        self.answer(true);
+        true
+    }
+
+    fn answer(&self, served: bool) {
+        if served {
+            self.state().raise(cause::USED);
+        }
+    }
+
+    /// Serves the next request of a queue; false if there is none.
+    fn serve_one(&self, device: &mut dyn VirtioDevice, index: usize) -> Result<bool, Broken> {
+        let map = self.0.memory.as_vm_memory();
+        let chain = {
+            let mut state = self.state();
+            if !state.is_running() || !state.queues[index].ready() {
+                return Ok(false);
+            }
+            let chain = state.queues[index].iter(map).map_err(|_| Broken)?.next();
+            chain
+        };
+        let Some(chain) = chain else {
+            return Ok(false);
+        };
+        let head = chain.head_index();
+        let request = Request::new(&self.0.memory, chain).map_err(|_| Broken)?;
+        let written = device.serve(index, &request).map_err(|_| Broken)?;
+        self.state().queues[index]
+            .add_used(map, head, written)
+            .map_err(|_| Broken)?;
+        self.0.counters.requests.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+}
+
+impl State {
+    fn is_running(&self) -> bool {
+        self.status & status::DRIVER_OK != 0 && self.status & status::NEEDS_RESET == 0
+    }
+
+    /// The driver broke the rules: nothing more is served until it resets the device.
+    fn fail(&mut self) {
+        self.counters.errors.fetch_add(1, Ordering::Relaxed);
+        self.status |= status::NEEDS_RESET;
+        self.raise(cause::CONFIGURATION);
+    }
+
+    fn raise(&mut self, cause: u32) {
+        self.causes |= cause;
+        (self.interrupt)(true);
+    }
+
+    fn reset(&mut self) {
+        for queue in &mut self.queues {
+            queue.reset();
+        }
+        self.driver_features = 0;
+        self.device_features_select = 0;
+        self.driver_features_select = 0;
+        self.queue_select = 0;
+        self.status = 0;
+        self.causes = 0;
+        (self.interrupt)(false);
+    }
+
+    fn set_status(&mut self, value: u32) {
+        let acceptable =
+            self.driver_features & !self.offered == 0 && self.driver_features & FEATURE_VERSION_1 != 0;
+        let refused = if acceptable { 0 } else { status::FEATURES_OK };
+        self.status = value & 0xff & !refused | self.status & status::NEEDS_RESET;
+    }
+
+    /// The device status field.
+    pub fn status(&self) -> u32 {
+        self.status
+    }
+
+    /// Why the device interrupts.
+    pub fn causes(&self) -> u32 {
+        self.causes
+    }
+
+    /// Takes back causes of the interrupt.
+    pub fn acknowledge(&mut self, causes: u32) {
+        self.causes &= !causes;
+        if self.causes == 0 {
+            (self.interrupt)(false);
+        }
+    }
+
+    /// The selected half of the features that are offered.
+    pub fn device_features(&self) -> u32 {
+        half(self.offered, self.device_features_select)
+    }
+
+    /// Accepts features by the selected half, as long as that is not settled.
+    pub fn accept_features(&mut self, value: u32) {
+        if self.status & status::FEATURES_OK != 0 {
+            return;
+        }
+        match self.driver_features_select {
+            0 => self.driver_features = self.driver_features >> 32 << 32 | u64::from(value),
+            1 => self.driver_features = self.driver_features & 0xffff_ffff | u64::from(value) << 32,
+            _ => {}
+        }
+    }
+
+    /// The selected queue, if there is such a one.
+    pub fn selected_queue(&mut self) -> Option<&mut Queue> {
+        self.queues.get_mut(self.queue_select as usize)
+    }
+
+    /// The selected queue, if the driver may still set it up.
+    pub fn open_queue(&mut self) -> Option<&mut Queue> {
+        self.selected_queue().filter(|queue| !queue.ready())
+    }
+
+    /// Makes the selected queue ready if its rings are RAM; rings elsewhere are the driver's error.
+    fn make_ready(&mut self) {
+        let memory = Arc::clone(&self.memory);
+        let Some(queue) = self.selected_queue() else {
+            return;
+        };
+        let entries = u64::from(queue.size());
+        // Sizes of the three rings (section 2.7).
+        let rings = [
+            (queue.desc_table(), 16 * entries),
+            (queue.avail_ring(), 6 + 2 * entries),
+            (queue.used_ring(), 6 + 8 * entries),
+        ];
+        if rings
+            .iter()
+            .all(|&(address, size)| is_ram(&memory, PhysicalAddress(address), size))
+        {
+            queue.set_ready(true);
+        } else {
+            self.fail();
+        }
+    }
+}
+
+/// The low or the high half of a word; zero for others.
+fn half(word: u64, select: u32) -> u32 {
+    match select {
+        0 => word as u32,
+        1 => (word >> 32) as u32,
+        _ => 0,
+    }
+}
