@@ -349,10 +349,11 @@ fn fetch_add<V: Value>(processor: &mut Processor, operation: &MicroOperation) ->
     semaphore_result(processor, operation, held)
 }
 
-/// A prefetch that faults if asked to; memory is not touched otherwise.
+/// A prefetch that faults if asked to; memory is not touched otherwise. Restarted with PSR.ed, by a handler that does
+/// not want to map what is fetched, it fetches nothing.
 fn line_fetch<const FAULT: bool, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let base = processor.general.value(operation.r3);
-    if FAULT {
+    if FAULT && processor.status & psr::ED == 0 {
         let access = isr::READ | isr::NON_ACCESS | ISR_CODE_LINE_FETCH;
         address(processor, operation, access)?;
         processor.touch(base, access, true)?;

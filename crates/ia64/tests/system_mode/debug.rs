@@ -225,3 +225,23 @@ fn traps_that_come_together_are_taken_once_and_show_each_other() {
         assert_eq!(machine.control(control::IPSR) >> 32 & 3, 3, "already demoted");
     }
 }
+
+#[test]
+fn a_line_fetch_that_is_restarted_with_deferral_fetches_nothing() {
+    let fetch: Line = ("lfetch.fault", 0, &[9]);
+    for (status, expected) in [(psr::ED, None), (0, Some(FaultKind::Debug.vector()))] {
+        let mut machine = Machine::new();
+        machine.processor.general.set(9, DATA);
+        watch(&mut machine, DATA, 3, READS);
+        assert_eq!(
+            run_under(&mut machine, psr::IC | psr::DB | status, &[fetch]),
+            expected
+        );
+    }
+    // For one instruction: the next one faults again.
+    let mut machine = Machine::new();
+    machine.processor.general.set(9, DATA);
+    watch(&mut machine, DATA, 3, READS);
+    let entered = run_under(&mut machine, psr::IC | psr::DB | psr::ED, &[fetch, fetch]);
+    assert_eq!(entered, Some(FaultKind::Debug.vector()));
+}
