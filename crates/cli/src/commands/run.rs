@@ -1,12 +1,14 @@
 //! `sidestep run`: boots a machine from its image or its description; the kind of file decides which machine.
 
 mod bare;
+mod console;
+mod control;
 mod description;
 mod execution;
 mod fuce;
 mod host;
 mod kernel;
-mod terminal;
+mod monitor;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 //!
 //! Devices are made before the machine's memory is, so that a disk that cannot be opened costs nothing; then they are
 //! attached in the order in which they were made, each with a transport and an interrupt of its own: disks first, then
-//! network devices, the entropy device last.
+//! network devices, a console, the entropy device last.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,6 +17,7 @@ use super::bare::Clock;
 use super::kernel::Description;
 use crate::device::iosapic::Lines;
 use crate::firmware::layout;
+use crate::machine::hypercall::Console;
 use crate::machine::{AttachError, MachineBuilder};
 use crate::network::Link;
 use crate::network::forward::{Forward, NoForward};
@@ -24,6 +25,7 @@ use crate::network::tap::Tap;
 use crate::network::user::UserNetwork;
 use crate::virtio::VirtioDevice;
 use crate::virtio::block::{Block, DiskError};
+use crate::virtio::console::VirtioConsole;
 use crate::virtio::entropy::{Entropy, Seeded};
 use crate::virtio::facilities::Facilities;
 use crate::virtio::mmio::Transport;
@@ -186,7 +188,11 @@ pub struct Attached {
 ///
 /// # Errors
 /// See [`DeviceError`].
-pub fn make(description: &Description, folder: &Path) -> Result<Vec<Made>, DeviceError> {
+pub fn make(
+    description: &Description,
+    folder: &Path,
+    console: Option<Box<dyn Console>>,
+) -> Result<Vec<Made>, DeviceError> {
     let mut made = Vec::new();
     for (number, disk) in description.disk.iter().enumerate() {
         let block = Block::open(&folder.join(&disk.file), disk.read_only)?;
@@ -197,6 +203,9 @@ pub fn make(description: &Description, folder: &Path) -> Result<Vec<Made>, Devic
         address[5] = address[5].wrapping_add(number as u8);
         let network = Network::new(address, table.connect()?);
         made.push(Made::new(format!("network{number}"), network));
+    }
+    if let Some(console) = console {
+        made.push(Made::new("console", VirtioConsole::new(console)));
     }
     let entropy = match description.machine.clock {
         Clock::Virtual => Entropy::new(Seeded(description.machine.seed)),

@@ -185,6 +185,19 @@ impl Description {
     /// # Errors
     /// See [`BuildError`].
     pub fn build(&self, folder: &Path, console: Box<dyn Console>) -> Result<Built, BuildError> {
+        self.build_with(folder, console, None)
+    }
+
+    /// As [`build`](Self::build), with a virtio console beside the serial port if there is another console for it.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn build_with(
+        &self,
+        folder: &Path,
+        console: Box<dyn Console>,
+        virtio_console: Option<Box<dyn Console>>,
+    ) -> Result<Built, BuildError> {
         let Size(size) = self.machine.memory;
         if size < MEMORY_MIN {
             return Err(BuildError::MemorySize(size));
@@ -195,7 +208,7 @@ impl Description {
         if self.machine.quantum == 0 {
             return Err(BuildError::Quantum);
         }
-        let devices = devices::make(self, folder)?;
+        let devices = devices::make(self, folder, virtio_console)?;
         let memory = GuestMemory::new(&layout::memory(size))?;
         let (image, loaded) = self.load_kernel(&memory, folder)?;
         let initrd = self.load_initrd(&memory, folder, loaded.end)?;

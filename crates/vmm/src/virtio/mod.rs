@@ -3,7 +3,7 @@
 //! - [`facilities`]: status, features, queues and the work on them, whatever the transport; [`mmio`]: the transport by
 //!   registers in memory.
 //! - [`request`]: the buffers of one request, checked before a device sees them.
-//! - [`block`], [`entropy`] and [`network`]: the devices; each is a [`VirtioDevice`] and knows nothing of its transport.
+//! - [`block`], [`network`], [`console`] and [`entropy`]: the devices; each is a [`VirtioDevice`] and knows nothing of its transport.
 //!
 //! A notification only schedules work on the machine's timeline; the work is done there, so the processor that
 //! notified goes on. What the driver gets wrong (a chain that loops, a buffer that is not RAM) is counted, and the
@@ -11,6 +11,7 @@
 //! its own status. Everything follows Virtual I/O Device (VIRTIO) version 1.2, without packed rings and event indices.
 
 pub mod block;
+pub mod console;
 pub mod entropy;
 pub mod facilities;
 pub mod mmio;

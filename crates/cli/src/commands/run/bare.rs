@@ -5,9 +5,9 @@ use std::path::Path;
 use sidestep_vmm::description::bare::Description;
 
 use super::super::Outcome;
+use super::console::stdio::Terminal;
 use super::description;
 use super::execution::{Options, Ready};
-use super::terminal::Terminal;
 
 /// Boots the machine that the text of `path` describes, and runs it to its end.
 pub fn run(path: &Path, text: &str, options: &Options) -> Outcome {
@@ -24,6 +24,8 @@ pub fn run(path: &Path, text: &str, options: &Options) -> Outcome {
         clock: description.machine.clock,
         quantum: description.machine.quantum,
         expects_input: false,
+        devices: Vec::new(),
+        requests: None,
         paces_idle: false,
     })
 }

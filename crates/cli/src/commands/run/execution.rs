@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -14,13 +15,17 @@ use sidestep_vmm::debug::symbols::Symbols;
 use sidestep_vmm::debug::target::Debugged;
 use sidestep_vmm::debug::trace::{Kinds, Sink, Trace};
 use sidestep_vmm::description::bare::Clock;
+use sidestep_vmm::description::devices::Attached;
 use sidestep_vmm::machine::{Driver, HostThreads, Observed, Untimed, VirtualTime};
 use sidestep_vmm::{End, Machine};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::super::Outcome;
+use super::console::stdio::show;
+use super::control::{Request, Requests};
 use super::exit_code;
+use super::monitor::{self, After};
 
 /// The exit code of a machine that reached its instruction limit, as of `timeout`.
 const LIMIT_REACHED: u8 = 124;
@@ -104,6 +109,10 @@ pub struct Ready<'a> {
     pub quantum: u64,
     /// Whether input from outside may wake it.
     pub expects_input: bool,
+    /// Its virtio devices.
+    pub devices: Vec<Attached>,
+    /// What somebody at its terminal asks for, if there is one.
+    pub requests: Option<(Requests, Receiver<Request>)>,
     /// Whether virtual time goes by no faster than the host's while the machine waits.
     pub paces_idle: bool,
 }
@@ -139,6 +148,9 @@ impl Options {
         }
         let symbols = self.symbols(ready.image)?;
         let watcher = stop_on_signals(&ready.machine)?;
+        if let Some((requests, _)) = &ready.requests {
+            requests.connect(ready.machine.platform());
+        }
         let end = match (&self.gdb, &self.trace) {
             (Some(address), _) => self.debug(&mut ready, address)?,
             (None, Some(request)) => {
@@ -147,7 +159,7 @@ impl Options {
                 let mut drivers: Vec<_> = (0..ready.machine.cpus.len())
                     .map(|index| Observed(trace(index)))
                     .collect();
-                let end = self.execute(&mut ready, &mut drivers);
+                let end = self.attend(&mut ready, &mut drivers, &symbols, &watcher);
                 let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
                 sink.flush()
                     .map_err(|error| format!("the trace cannot be written: {error}"))?;
@@ -155,7 +167,7 @@ impl Options {
             }
             (None, None) => {
                 let mut drivers = vec![Untimed; ready.machine.cpus.len()];
-                self.execute(&mut ready, &mut drivers)
+                self.attend(&mut ready, &mut drivers, &symbols, &watcher)
             }
         };
         let signal = watcher
@@ -168,8 +180,66 @@ impl Options {
         self.report(ready.name, end, signal)
     }
 
+    /// Executes to the machine's end, with a look at what is requested whenever it stops for that.
+    fn attend<D: Driver + Send>(
+        &self,
+        ready: &mut Ready<'_>,
+        drivers: &mut [D],
+        symbols: &Symbols,
+        watcher: &Watcher,
+    ) -> End {
+        let mut is_paused = false;
+        loop {
+            let end = if is_paused {
+                End::Stopped
+            } else {
+                self.execute(ready, drivers)
+            };
+            let Some((_, requests)) = &ready.requests else {
+                return end;
+            };
+            if end != End::Stopped || watcher.has_signal() {
+                return end;
+            }
+            // A machine that stands still has nothing to do but to wait for the next request.
+            let first = if is_paused { requests.recv().ok() } else { None };
+            for request in first.into_iter().chain(requests.try_iter()) {
+                match self.carry_out(ready, &request, symbols) {
+                    After::Nothing => {}
+                    After::Stop => is_paused = true,
+                    After::Continue => is_paused = false,
+                    After::Quit => return End::Exit(0),
+                }
+            }
+        }
+    }
+
+    fn carry_out(&self, ready: &Ready<'_>, request: &Request, symbols: &Symbols) -> After {
+        let context = monitor::Context {
+            machine: &ready.machine,
+            devices: &ready.devices,
+            symbols,
+        };
+        match request {
+            Request::Quit => After::Quit,
+            Request::EnterMonitor => {
+                show(format!("\r\n{}", monitor::PROMPT).as_bytes());
+                After::Nothing
+            }
+            Request::LeaveMonitor => {
+                show(b"\r\n");
+                After::Nothing
+            }
+            Request::Command(line) => {
+                let (text, after) = monitor::command(&context, line);
+                show(format!("{text}{}", monitor::PROMPT).as_bytes());
+                after
+            }
+        }
+    }
+
     fn execute<D: Driver + Send>(&self, ready: &mut Ready<'_>, drivers: &mut [D]) -> End {
-        let instructions_max = self.max_instructions.unwrap_or(u64::MAX);
+        let instructions_max = self.instructions_left(ready);
         let outcome = if ready.clock == Clock::Host && !self.deterministic {
             let threads = HostThreads {
                 slice: ready.quantum,
@@ -183,10 +253,18 @@ impl Options {
         outcome.end
     }
 
+    /// How many instructions the limit leaves.
+    fn instructions_left(&self, ready: &Ready<'_>) -> u64 {
+        let cpus = ready.machine.cpus.iter();
+        let executed: u64 = cpus.map(|cpu| cpu.processor.instructions_retired()).sum();
+        self.max_instructions
+            .map_or(u64::MAX, |most| most.saturating_sub(executed))
+    }
+
     fn virtual_time(&self, ready: &Ready<'_>) -> VirtualTime {
         VirtualTime {
             quantum: ready.quantum,
-            instructions_max: self.max_instructions.unwrap_or(u64::MAX),
+            instructions_max: self.instructions_left(ready),
             expects_input: ready.expects_input,
             paces_idle: ready.paces_idle,
         }
@@ -266,9 +344,18 @@ struct Watcher {
     signal: Arc<Mutex<Option<i32>>>,
 }
 
-/// Has Ctrl-C and SIGTERM stop the machine.
+impl Watcher {
+    fn has_signal(&self) -> bool {
+        self.signal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
+    }
+}
+
+/// Has Ctrl-C, SIGTERM and a terminal that goes away stop the machine.
 fn stop_on_signals(machine: &Machine) -> Result<Watcher, Box<dyn Error>> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let handle = signals.handle();
     let platform = Arc::clone(machine.platform());
     let signal = Arc::new(Mutex::new(None));

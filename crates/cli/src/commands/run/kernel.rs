@@ -10,9 +10,10 @@ use sidestep_vmm::description::devices::{DiskTable, NetworkTable};
 use sidestep_vmm::description::kernel::{Description, KernelTable, MachineTable};
 
 use super::super::Outcome;
+use super::console::Place;
+use super::control::Requests;
 use super::description;
 use super::execution::{Options as Execution, Ready};
-use super::terminal::Terminal;
 
 /// A kernel to start and the machine around it.
 #[derive(Args)]
@@ -44,6 +45,25 @@ pub struct Options {
     /// `tap=NAME` at a tap interface of the host; may be given several times.
     #[arg(long, value_name = "user|tap=NAME", requires = "kernel")]
     net: Vec<NetworkTable>,
+    /// Where the serial console is: the standard input and output (Ctrl-a h shows the keys that are not the guest's), a
+    /// pseudo-terminal, or a port of the host's loopback.
+    #[arg(
+        long,
+        value_name = "stdio|pty|tcp:PORT",
+        default_value = "stdio",
+        requires = "kernel"
+    )]
+    console: Place,
+    /// A virtio console, and where that is.
+    #[arg(long, value_name = "stdio|pty|tcp:PORT", requires = "kernel")]
+    virtio_console: Option<Place>,
+}
+
+/// Where the consoles are.
+#[derive(Default)]
+struct Consoles {
+    serial: Place,
+    virtio: Option<Place>,
 }
 
 impl Options {
@@ -64,7 +84,16 @@ impl Options {
             disk,
             network: self.net,
         };
-        start("--kernel", description, Path::new(""), execution)
+        let consoles = Consoles {
+            serial: self.console,
+            virtio: self.virtio_console,
+        };
+        if consoles.serial == Place::Stdio && consoles.virtio == Some(Place::Stdio) {
+            return Err(
+                "--virtio-console stdio: the serial console is there; give that another --console".into(),
+            );
+        }
+        start("--kernel", description, Path::new(""), &consoles, execution)
     }
 }
 
@@ -81,16 +110,29 @@ pub fn run(path: &Path, text: &str, execution: &Execution) -> Outcome {
         &name,
         description,
         path.parent().unwrap_or(Path::new("")),
+        &Consoles::default(),
         execution,
     )
 }
 
-fn start(name: &str, mut description: Description, folder: &Path, execution: &Execution) -> Outcome {
+fn start(
+    name: &str,
+    mut description: Description,
+    folder: &Path,
+    consoles: &Consoles,
+    execution: &Execution,
+) -> Outcome {
     if execution.deterministic {
         description.machine.clock = Clock::Virtual;
     }
+    let (requests, receiver) = Requests::new();
+    let serial = consoles.serial.open("serial console", &requests)?;
+    let virtio = consoles
+        .virtio
+        .map(|place| place.open("virtio console", &requests))
+        .transpose()?;
     let built = description
-        .build(folder, Box::new(Terminal::default()))
+        .build_with(folder, serial, virtio)
         .map_err(|error| format!("{name}: {error}"))?;
     execution.run(Ready {
         name,
@@ -99,6 +141,11 @@ fn start(name: &str, mut description: Description, folder: &Path, execution: &Ex
         clock: description.machine.clock,
         quantum: description.machine.quantum,
         expects_input: false,
-        paces_idle: !description.network.is_empty() || io::stdin().is_terminal(),
+        devices: built.devices,
+        requests: Some((requests, receiver)),
+        paces_idle: !description.network.is_empty()
+            || consoles.serial != Place::Stdio
+            || consoles.virtio.is_some()
+            || io::stdin().is_terminal(),
     })
 }

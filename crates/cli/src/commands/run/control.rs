@@ -1,0 +1,57 @@
+//! Requests to a machine that runs: from the keys of its terminal to whoever executes it.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, OnceLock};
+
+use sidestep_vmm::machine::platform::Platform;
+
+/// What somebody at the terminal wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The command to end.
+    Quit,
+    /// To be in the monitor.
+    EnterMonitor,
+    /// To be at the console again.
+    LeaveMonitor,
+    /// A line of the monitor.
+    Command(String),
+}
+
+/// Where requests go; clones go to the same machine.
+#[derive(Clone)]
+pub struct Requests {
+    sender: Sender<Request>,
+    platform: Arc<OnceLock<Arc<Platform>>>,
+}
+
+impl Requests {
+    /// The two ends.
+    pub fn new() -> (Requests, Receiver<Request>) {
+        let (sender, receiver) = mpsc::channel();
+        let platform = Arc::default();
+        (Requests { sender, platform }, receiver)
+    }
+
+    /// Says which machine it is. What was requested before is looked at when that first stops.
+    pub fn connect(&self, platform: &Arc<Platform>) {
+        // Who connects twice means the first machine.
+        let _ = self.platform.set(Arc::clone(platform));
+    }
+
+    /// Requests, and has the machine stop to look at it.
+    pub fn send(&self, request: Request) {
+        // Nobody executes the machine any more: nothing to do.
+        let _ = self.sender.send(request);
+        if let Some(platform) = self.platform.get() {
+            platform.request_stop();
+        }
+    }
+
+    /// Has a machine that waits look for input.
+    pub fn wake(&self) {
+        if let Some(platform) = self.platform.get() {
+            platform.wakeups.wake();
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The monitor: what can be asked of a machine, and done to it, while it runs.
+//!
+//! Every command is carried out between two instructions: the machine stops for it, and goes on unless `stop` says
+//! otherwise. [`info`] has the reports.
+
+mod info;
+
+use sidestep_lab::suggest::nearest;
+use sidestep_vmm::Machine;
+use sidestep_vmm::debug::symbols::Symbols;
+use sidestep_vmm::description::devices::Attached;
+
+/// What is shown when a line is expected.
+pub const PROMPT: &str = "(sidestep) ";
+
+/// What a command has to do with the machine's execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Nothing.
+    Nothing,
+    /// It is to stand still.
+    Stop,
+    /// It is to go on.
+    Continue,
+    /// The command is to end.
+    Quit,
+}
+
+/// What the monitor knows.
+pub struct Context<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// Its virtio devices.
+    pub devices: &'a [Attached],
+    /// Names of its code.
+    pub symbols: &'a Symbols,
+}
+
+type Action = fn(&Context<'_>, &str) -> (String, After);
+
+struct Command {
+    name: &'static str,
+    help: &'static str,
+    action: Action,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "help",
+        help: "this list",
+        action: |_, _| (help(), After::Nothing),
+    },
+    Command {
+        name: "info",
+        help: "cpus | registers [CPU] | tlb [CPU] | devices | mem: how the machine is",
+        action: |context, of| (info::report(context, of), After::Nothing),
+    },
+    Command {
+        name: "stop",
+        help: "let the machine stand still",
+        action: |_, _| (String::new(), After::Stop),
+    },
+    Command {
+        name: "cont",
+        help: "let it go on",
+        action: |_, _| (String::new(), After::Continue),
+    },
+    Command {
+        name: "quit",
+        help: "end the command, as if the machine were unplugged",
+        action: |_, _| (String::new(), After::Quit),
+    },
+];
+
+fn help() -> String {
+    let line = |command: &Command| format!("{:<6} {}\n", command.name, command.help);
+    let keys = "Ctrl-a c leads back to the console.\n";
+    COMMANDS.iter().map(line).chain([keys.to_owned()]).collect()
+}
+
+/// Carries out a line; returns what to print.
+pub fn command(context: &Context<'_>, line: &str) -> (String, After) {
+    let line = line.trim();
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    if name.is_empty() {
+        return (String::new(), After::Nothing);
+    }
+    match COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => (command.action)(context, rest.trim()),
+        None => (
+            unknown("command", name, COMMANDS.iter().map(|command| command.name)),
+            After::Nothing,
+        ),
+    }
+}
+
+/// What is said to a name that is none.
+fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match nearest(name, known.clone()) {
+        Some(near) => format!("unknown {kind} `{name}` (did you mean `{near}`?)\n"),
+        None => {
+            let known: Vec<&str> = known.collect();
+            format!("unknown {kind} `{name}` (known: {})\n", known.join(", "))
+        }
+    }
+}
