@@ -190,26 +190,24 @@ impl Options {
     ) -> End {
         let mut is_paused = false;
         loop {
-            let end = if is_paused {
-                End::Stopped
-            } else {
-                self.execute(ready, drivers)
-            };
-            let Some((_, requests)) = &ready.requests else {
-                return end;
-            };
-            if end != End::Stopped || watcher.has_signal() {
-                return end;
-            }
-            // A machine that stands still has nothing to do but to wait for the next request.
-            let first = if is_paused { requests.recv().ok() } else { None };
-            for request in first.into_iter().chain(requests.try_iter()) {
-                match self.carry_out(ready, &request, symbols) {
-                    After::Nothing => {}
-                    After::Stop => is_paused = true,
-                    After::Continue => is_paused = false,
-                    After::Quit => return End::Exit(0),
+            if let Some((_, requests)) = &ready.requests {
+                // A machine that stands still has nothing to do but to wait for the next request.
+                let first = if is_paused { requests.recv().ok() } else { None };
+                for request in first.into_iter().chain(requests.try_iter()) {
+                    match self.carry_out(ready, &request, symbols) {
+                        After::Nothing => {}
+                        After::Stop => is_paused = true,
+                        After::Continue => is_paused = false,
+                        After::Quit => return End::Exit(0),
+                    }
                 }
+            }
+            if is_paused {
+                continue;
+            }
+            let end = self.execute(ready, drivers);
+            if end != End::Stopped || ready.requests.is_none() || watcher.has_signal() {
+                return end;
             }
         }
     }

@@ -1,0 +1,414 @@
+//! Devices of a whole machine under Linux: disks, networks, consoles, the monitor.
+//!
+//! Needs a Linux/ia64 kernel: `SIDESTEP_KERNEL`, or `shared/linux/vmlinux.xz` in a folder above this one. Without one
+//! the tests are skipped, and say so.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// The kernel, decompressed, and the initramfs; made once.
+fn files() -> Option<&'static (PathBuf, PathBuf)> {
+    static FILES: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
+    let files = FILES.get_or_init(|| {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let kernel = match std::env::var_os("SIDESTEP_KERNEL") {
+            Some(kernel) => PathBuf::from(kernel),
+            None => {
+                let compressed = manifest
+                    .ancestors()
+                    .map(|folder| folder.join("shared/linux/vmlinux.xz"))
+                    .find(|file| file.exists())?;
+                let kernel = folder.join("vmlinux");
+                let bytes = Command::new("xz")
+                    .arg("-dc")
+                    .arg(compressed)
+                    .output()
+                    .ok()?
+                    .stdout;
+                fs::write(&kernel, bytes).expect("a folder for temporary files");
+                kernel
+            }
+        };
+        let initramfs = folder.join("devices.cpio");
+        let packed = Command::new(manifest.join("../../guests/linux/pack"))
+            .arg("-o")
+            .arg(&initramfs)
+            .output()
+            .expect("bash runs");
+        assert!(packed.status.success(), "{}", text(&packed.stderr));
+        Some((kernel, initramfs))
+    });
+    if files.is_none() {
+        eprintln!("skipped: no Linux/ia64 kernel is there (SIDESTEP_KERNEL names one)");
+    }
+    files.as_ref()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The command that boots and runs a line of the guest's shell; `None` without a kernel.
+fn boot(folder: &Path, options: &[&str], line: &str) -> Option<Command> {
+    let (kernel, initramfs) = files()?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sidestep"));
+    command
+        .current_dir(folder)
+        .args(["run", "--kernel"])
+        .arg(kernel)
+        .arg("--initrd")
+        .arg(initramfs)
+        .args(options)
+        .arg("--append")
+        .arg(format!("console=ttyS0 panic=-1 quiet -- sh -c \"{line}\""))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    Some(command)
+}
+
+/// Boots, and expects the line to succeed.
+fn succeed(folder: &Path, options: &[&str], line: &str) -> Option<String> {
+    let output = boot(folder, options, line)?.output().expect("sidestep starts");
+    Some(successful(&output))
+}
+
+fn successful(output: &Output) -> String {
+    let printed = text(&output.stdout);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{printed}\n{}",
+        text(&output.stderr)
+    );
+    printed
+}
+
+/// A folder with an empty file system in `disk.img`; `None`, visibly, where the host has no tools for it.
+fn file_system() -> Option<TempDir> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let made = Command::new("mke2fs")
+        .args(["-q", "-t", "ext4", "disk.img", "16M"])
+        .current_dir(&folder)
+        .output();
+    if made.is_ok_and(|output| output.status.success()) {
+        return Some(folder);
+    }
+    eprintln!("skipped: no mke2fs");
+    None
+}
+
+/// Runs a tool of the file system; answers its exit code and what it printed.
+fn tool(folder: &TempDir, words: &[&str]) -> (i32, String) {
+    let output = Command::new(words[0])
+        .args(&words[1..])
+        .current_dir(folder)
+        .output();
+    let output = output.expect("it is installed beside mke2fs");
+    let code = output.status.code().unwrap_or(-1);
+    (code, text(&output.stdout) + &text(&output.stderr))
+}
+
+/// Takes a file out of the file system and compares it with a guest program.
+fn holds_program(folder: &TempDir, name: &str, program: &str) {
+    tool(
+        folder,
+        &["debugfs", "-R", &format!("dump /{name} {name}"), "disk.img"],
+    );
+    let program = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../guests/ia64/bin")
+        .join(program);
+    let (kept, written) = (fs::read(folder.path().join(name)), fs::read(program));
+    assert!(
+        kept.expect("it was written") == written.expect("a guest program"),
+        "{name} differs"
+    );
+}
+
+#[test]
+fn a_file_system_on_a_disk_keeps_what_a_guest_writes() {
+    let Some(folder) = file_system() else { return };
+    let line = "mount -t ext4 /dev/vda /tmp && cp /bin/tour /tmp/tour && cp /bin/hash /tmp/hash && sync && umount /tmp";
+    let Some(_) = succeed(folder.path(), &["--disk", "disk.img"], line) else {
+        return;
+    };
+    let (code, checked) = tool(&folder, &["e2fsck", "-fn", "disk.img"]);
+    assert_eq!(code, 0, "{checked}");
+    holds_program(&folder, "tour", "tour");
+    holds_program(&folder, "hash", "hash");
+    // What was written is read by the next machine, and a disk that may only be read stays as it is.
+    let before = fs::read(folder.path().join("disk.img")).expect("the disk");
+    let line = "mount -t ext4 -o ro,noload /dev/vda /tmp && sum /tmp/tour /bin/tour; cp /bin/hash /dev/vda || echo refused";
+    let printed = succeed(folder.path(), &["--disk", "disk.img,readonly"], line).expect("as before");
+    let sums: Vec<&str> = printed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(_, rest)| rest.ends_with("/tour"))
+        .map(|(sum, _)| sum)
+        .collect();
+    assert!(sums.len() == 2 && sums[0] == sums[1], "{printed}");
+    assert!(printed.contains("refused"), "{printed}");
+    assert!(before == fs::read(folder.path().join("disk.img")).expect("the disk"));
+}
+
+#[test]
+fn what_was_flushed_outlives_the_host_program() {
+    let Some(folder) = file_system() else { return };
+    let line = "mount -t ext4 /dev/vda /tmp; cp /bin/tour /tmp/kept; sync; echo flushed; \
+                load 100 /tmp";
+    let Some(mut command) = boot(folder.path(), &["--disk", "disk.img"], line) else {
+        return;
+    };
+    let mut child = command.spawn().expect("sidestep starts");
+    let printed = wait_for(&mut child, "flushed");
+    // Into the middle of what `load` writes.
+    thread::sleep(Duration::from_millis(700));
+    child.kill().expect("it runs");
+    child.wait().expect("killed");
+    assert!(printed.contains("flushed"));
+    // As after a power cut: the journal is replayed, then there is nothing wrong.
+    let (code, checked) = tool(&folder, &["e2fsck", "-fy", "disk.img"]);
+    assert!(code <= 1, "{checked}");
+    let (code, checked) = tool(&folder, &["e2fsck", "-fn", "disk.img"]);
+    assert_eq!(code, 0, "{checked}");
+    holds_program(&folder, "kept", "tour");
+}
+
+/// Reads what a machine prints up to `mark`.
+fn wait_for(child: &mut Child, mark: &str) -> String {
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut printed = Vec::new();
+    while !text(&printed).contains(mark) {
+        let size = output.read_until(b'\n', &mut printed).expect("output");
+        assert!(size > 0, "`{mark}` did not come: {}", text(&printed));
+    }
+    // Nobody reads on, but the pipe stays open.
+    thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    text(&printed)
+}
+
+const UP: &str = "ifconfig eth0 10.0.2.15 255.255.255.0 10.0.2.2";
+
+fn pattern(size: u32) -> Vec<u8> {
+    (0..size).map(|index| (index * 31 + index / 251) as u8).collect()
+}
+
+#[test]
+fn a_guest_fetches_a_file_from_the_host_and_sends_it_back() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data = pattern(500_000);
+    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let (source, sink) = (listen(), listen());
+    let port = |listener: &TcpListener| listener.local_addr().expect("bound").port();
+    let line = format!(
+        "{UP} && echo get | connect 10.0.2.2 {} > /tmp/file && connect 10.0.2.2 {} < /tmp/file",
+        port(&source),
+        port(&sink)
+    );
+    let Some(mut command) = boot(folder.path(), &["--net", "user"], &line) else {
+        return;
+    };
+    let sent = data.clone();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = source.accept().expect("the guest connects");
+        let mut request = String::new();
+        stream.read_to_string(&mut request).expect("a request");
+        stream.write_all(&sent).expect("the guest reads");
+        drop(stream);
+        let (mut stream, _) = sink.accept().expect("the guest connects again");
+        let mut back = Vec::new();
+        stream.read_to_end(&mut back).expect("all of it");
+        (request, back)
+    });
+    successful(&command.output().expect("sidestep starts"));
+    let (request, back) = server.join().expect("no panic");
+    assert_eq!(request, "get\n");
+    assert!(back == data, "{} bytes came back", back.len());
+}
+
+#[test]
+fn a_forwarded_port_leads_to_a_server_in_the_guest() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let address = free.local_addr().expect("bound");
+    drop(free);
+    let network = format!("user,hostfwd=tcp:127.0.0.1:{}-:7", address.port());
+    let line = format!("{UP}; echo serving; listen 7");
+    let Some(mut command) = boot(folder.path(), &["--net", &network], &line) else {
+        return;
+    };
+    let mut child = command.spawn().expect("sidestep starts");
+    wait_for(&mut child, "serving");
+    let data = pattern(200_000);
+    // The server may not listen yet: then the connection is closed without an answer.
+    let answer = (0..50).find_map(|_| {
+        let answer = exchange(address, &data).unwrap_or_default();
+        (!answer.is_empty()).then_some(answer).or_else(|| {
+            thread::sleep(Duration::from_millis(100));
+            None
+        })
+    });
+    assert!(answer.expect("an answer") == data);
+    child.kill().expect("it runs");
+    child.wait().expect("killed");
+}
+
+/// Sends everything, and answers what comes back.
+fn exchange(address: SocketAddr, data: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(address)?;
+    let mut sender = stream.try_clone()?;
+    let sent = data.to_vec();
+    let writer = thread::spawn(move || {
+        sender.write_all(&sent)?;
+        sender.shutdown(std::net::Shutdown::Write)
+    });
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    writer.join().expect("no panic")?;
+    Ok(answer)
+}
+
+fn typing(command: &mut Command) -> (Child, ChildStdin) {
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("sidestep starts");
+    let input = child.stdin.take().expect("a pipe");
+    (child, input)
+}
+
+#[test]
+fn the_monitor_tells_how_the_machine_is_and_quits() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let Some(mut command) = boot(folder.path(), &[], "echo ready; sleep 100000000") else {
+        return;
+    };
+    let (mut child, mut input) = typing(&mut command);
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut printed = String::new();
+    while !printed.contains("ready") {
+        assert!(output.read_line(&mut printed).expect("text") > 0, "{printed}");
+    }
+    input
+        .write_all(
+            b"\x01cinfo cpus\ninfo registers\ninfo tlb\ninfo devices\ninfo mem\nstop\ninfo cpu\ncont\nquit\n",
+        )
+        .expect("it reads");
+    let mut said = String::new();
+    output.read_to_string(&mut said).expect("text");
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(0), "{said}");
+    for expected in [
+        "instructions",
+        "cr.iva",
+        "data translations",
+        "entropy",
+        "1G  RAM",
+        "did you mean `cpus`?",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}
+
+#[test]
+fn ctrl_a_x_quits() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let Some(mut command) = boot(folder.path(), &[], "sleep 100000000") else {
+        return;
+    };
+    let (child, mut input) = typing(&mut command);
+    input.write_all(b"\x01x").expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+/// What stands behind `mark` on the standard error.
+fn said_place(child: &mut Child, mark: &str) -> String {
+    let mut errors = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    errors.read_line(&mut line).expect("text");
+    let place = line.trim().split_once(mark);
+    place.unwrap_or_else(|| panic!("`{mark}` in {line}")).1.to_owned()
+}
+
+#[test]
+fn consoles_may_be_elsewhere() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let options = ["--virtio-console", "tcp:0"];
+    let line = "echo over virtio > /dev/hvc0; sleep 1";
+    let Some(mut command) = boot(folder.path(), &options, line) else {
+        return;
+    };
+    let mut child = command.spawn().expect("sidestep starts");
+    let address = said_place(&mut child, "virtio console at ");
+    let mut stream = TcpStream::connect(&address).expect("it waits there");
+    let mut received = String::new();
+    stream.read_to_string(&mut received).expect("text");
+    assert!(received.contains("over virtio"), "{received}");
+    child.wait().expect("it ends");
+
+    let mut command =
+        boot(folder.path(), &["--console", "pty"], "echo over a pty; sleep 1").expect("as before");
+    let mut child = command.spawn().expect("sidestep starts");
+    let path = said_place(&mut child, "serial console is at ");
+    let mut terminal = fs::File::open(path).expect("a terminal");
+    let mut received = Vec::new();
+    let mut bytes = [0; 256];
+    while let Ok(size) = terminal.read(&mut bytes) {
+        if size == 0 {
+            break;
+        }
+        received.extend_from_slice(&bytes[..size]);
+    }
+    assert!(text(&received).contains("over a pty"), "{}", text(&received));
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn devices_that_cannot_be_had_are_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("odd"), [0; 700]).expect("a file");
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let forward = format!(
+        "user,hostfwd=tcp:127.0.0.1:{}-:7",
+        taken.local_addr().expect("bound").port()
+    );
+    for (options, expected) in [
+        (["--disk", "none"], "the disk `none` cannot be opened"),
+        (
+            ["--disk", "odd"],
+            "the disk `odd` has 700 bytes; it must have a multiple of 512",
+        ),
+        (["--disk", "."], "the disk `.` is not a regular file"),
+        (["--net", "usr"], "`usr` must be `user`"),
+        (
+            ["--net", "user,hostfwd=tcp:1"],
+            "`tcp:1` must be `tcp:[ADDRESS]:PORT-[ADDRESS]:PORT`",
+        ),
+        (["--net", &forward], "the host does not listen at 127.0.0.1:"),
+        (
+            ["--net", "tap=a/b"],
+            "the tap interface `a/b` cannot be used: an interface's name",
+        ),
+        (["--console", "vga"], "`vga` is none of stdio, pty, tcp:PORT"),
+        (["--virtio-console", "stdio"], "the serial console is there"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+            .current_dir(&folder)
+            .args(["run", "--kernel", "odd"])
+            .args(options)
+            .output()
+            .expect("sidestep starts");
+        let said = text(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains(expected),
+            "{options:?}: {said}"
+        );
+    }
+}
