@@ -318,8 +318,7 @@ impl Facilities {
             if !state.is_running() || !state.queues[index].ready() {
                 return Ok(false);
             }
-            let chain = state.queues[index].iter(map).map_err(|_| Broken)?.next();
-            chain
+            state.queues[index].iter(map).map_err(|_| Broken)?.next()
         };
         let Some(chain) = chain else {
             return Ok(false);

@@ -93,11 +93,7 @@ fn edit(line: &mut Vec<u8>, byte: u8, requests: &Requests, echoes: bool) {
             let text = String::from_utf8_lossy(&std::mem::take(line)).into_owned();
             requests.send(Request::Command(text));
         }
-        BACKSPACE | DELETE => {
-            if line.pop().is_some() {
-                echo(b"\x08 \x08");
-            }
-        }
+        BACKSPACE | DELETE if line.pop().is_some() => echo(b"\x08 \x08"),
         b' '.. => {
             line.push(byte);
             echo(&[byte]);
