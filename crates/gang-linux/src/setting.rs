@@ -36,6 +36,8 @@ pub fn write(path: &Path, value: &str) -> Result<(), HostError> {
 pub struct Changed {
     path: PathBuf,
     before: String,
+    value: String,
+    is_suspended: bool,
 }
 
 impl Changed {
@@ -56,7 +58,33 @@ impl Changed {
         Ok(Some(Self {
             path: path.to_owned(),
             before,
+            value: value.to_owned(),
+            is_suspended: false,
         }))
+    }
+
+    /// Puts the setting back for a time; the journal still knows what it was.
+    ///
+    /// # Errors
+    /// When the setting cannot be written.
+    pub fn suspend(&mut self) -> Result<(), HostError> {
+        if !self.is_suspended {
+            write(&self.path, &self.before)?;
+            self.is_suspended = true;
+        }
+        Ok(())
+    }
+
+    /// Changes the setting again after [`suspend`](Self::suspend).
+    ///
+    /// # Errors
+    /// When the setting cannot be written.
+    pub fn resume(&mut self) -> Result<(), HostError> {
+        if self.is_suspended {
+            write(&self.path, &self.value)?;
+            self.is_suspended = false;
+        }
+        Ok(())
     }
 }
 

@@ -11,9 +11,10 @@
 //!
 //! **Cost.** Sums of events between subtrees are carried along rather than recomputed, since the sum of a joined
 //! subtree is the sum of its parts' sums. `Rounds` sorts the pairs once a step and halves the subtrees each time:
-//! O(n² log n) in all. `Single` keeps all pairs in one heap and drops outdated ones when they surface: also O(n² log n).
+//! O(n² log n) in all. `Single` keeps all pairs in one heap; outdated ones are dropped when they surface, or by a sweep when they are the
+//! larger part: also O(n² log n).
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::identity::TaskId;
@@ -281,83 +282,100 @@ fn merged(sums: &Sums, parts: &[(usize, Option<usize>)]) -> Sums {
 }
 
 /// A possible join on the heap: the greatest is the next to be made.
+///
+/// Small and compared as whole numbers, because there are half a million of 1,024 tasks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
-    dependency: Ratio,
-    /// The names of both subtrees, lower first.
-    names: (usize, usize),
+    /// [`rank`] of the dependency.
+    rank: u128,
+    /// The names of both subtrees, lower first; of equal ranks the lowest names are the greatest candidate.
+    names: Reverse<(u32, u32)>,
     /// Their nodes, which tell whether both still exist.
-    nodes: (NodeId, NodeId),
+    nodes: (u32, u32),
 }
 
-impl Ord for Candidate {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.dependency
-            .cmp(&other.dependency)
-            .then(Reverse(self.names).cmp(&Reverse(other.names)))
+impl Candidate {
+    fn new(events: u128, left: Subtree, right: Subtree) -> Self {
+        let index = |number: usize| u32::try_from(number).expect("at most 2^17 nodes");
+        Self {
+            rank: rank(events, left.size * right.size),
+            names: Reverse((index(left.lowest), index(right.lowest))),
+            nodes: (index(left.node.0), index(right.node.0)),
+        }
+    }
+
+    fn names(&self) -> (usize, usize) {
+        let Reverse((left, right)) = self.names;
+        (left as usize, right as usize)
+    }
+
+    /// Whether both subtrees are still there, each at the index of its name.
+    fn is_current(&self, subtrees: &[Option<Subtree>]) -> bool {
+        let (left, right) = self.names();
+        let is =
+            |index: usize, node: u32| subtrees[index].is_some_and(|subtree| subtree.node.0 == node as usize);
+        is(left, self.nodes.0) && is(right, self.nodes.1)
     }
 }
 
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
+/// The value `events / pairs` in units of 2^-60, rounded down: ranks compare exactly as the fractions do.
+///
+/// 65,536 tasks make at most 2^30 pairs between two subtrees, so two fractions that differ do so by at least one
+/// unit; and as each pair has at most 2^64 events, a rank stays below 2^124.
+fn rank(events: u128, pairs: u64) -> u128 {
+    let pairs = u128::from(pairs);
+    let (whole, rest) = match u64::try_from(events) {
+        Ok(events) => (
+            u128::from(events / pairs as u64),
+            u128::from(events % pairs as u64),
+        ),
+        Err(_) => (events / pairs, events % pairs),
+    };
+    (whole << 60) + (rest << 60) / pairs
 }
-
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Candidate {}
 
 fn join_singly(matrix: &SharingMatrix) -> Vec<Join> {
     let tasks = matrix.tasks();
     let mut sums = Sums::of(matrix);
     // A subtree lives at the index of its name; a joined one takes the lower index.
     let mut subtrees: Vec<Option<Subtree>> = (0..tasks).map(|task| Some(Subtree::leaf(task))).collect();
-    let candidate = |sums: &Sums, left: Subtree, right: Subtree| Candidate {
-        dependency: Ratio::new(
-            sums.between(left.lowest, right.lowest),
-            (left.size * right.size).into(),
-        ),
-        names: (left.lowest, right.lowest),
-        nodes: (left.node, right.node),
-    };
     let mut initial = Vec::with_capacity(tasks * tasks.saturating_sub(1) / 2);
     for right in 0..tasks {
         for left in 0..right {
-            initial.push(candidate(&sums, Subtree::leaf(left), Subtree::leaf(right)));
+            let events = sums.between(left, right);
+            initial.push(Candidate::new(events, Subtree::leaf(left), Subtree::leaf(right)));
         }
     }
     let mut heap = BinaryHeap::from(initial);
     let mut joins = Vec::with_capacity(tasks.saturating_sub(1));
-    while let Some(Candidate {
-        names: (left, right),
-        nodes,
-        ..
-    }) = heap.pop()
-    {
-        let (Some(first), Some(second)) = (subtrees[left], subtrees[right]) else {
-            continue;
-        };
-        if (first.node, second.node) != nodes {
+    while joins.len() + 1 < tasks {
+        let best = heap
+            .pop()
+            .expect("there is a candidate for each pair of subtrees");
+        if !best.is_current(&subtrees) {
             continue;
         }
-        let node = tasks + joins.len();
-        let dependency = Dependency {
-            events: sums.between(left, right),
-            pairs: first.size * second.size,
-        };
+        let (left, right) = best.names();
+        let (first, second) = (
+            subtrees[left].expect("it is current"),
+            subtrees[right].expect("it is current"),
+        );
         joins.push(Join {
             left: first.node,
             right: second.node,
-            dependency,
+            dependency: Dependency {
+                events: sums.between(left, right),
+                pairs: first.size * second.size,
+            },
             step: joins.len() + 1,
         });
-        let whole = Subtree::joined(node, first, second);
+        let whole = Subtree::joined(tasks + joins.len() - 1, first, second);
         subtrees[left] = Some(whole);
         subtrees[right] = None;
+        let alive = tasks - joins.len();
+        if heap.len() > OUTDATED_MOST * alive * alive {
+            heap.retain(|candidate| candidate.is_current(&subtrees));
+        }
         for other in subtrees.iter().flatten().filter(|other| other.lowest != left) {
             let sum = sums.between(left, other.lowest) + sums.between(right, other.lowest);
             sums.events[left * tasks + other.lowest] = sum;
@@ -367,11 +385,15 @@ fn join_singly(matrix: &SharingMatrix) -> Vec<Join> {
             } else {
                 (whole, *other)
             };
-            heap.push(candidate(&sums, low, high));
+            heap.push(Candidate::new(sum, low, high));
         }
     }
     joins
 }
+
+/// The heap is swept once it holds so many times the square of the subtrees, which is twice their pairs: dropping an
+/// outdated candidate in a sweep is cheaper than letting it surface.
+const OUTDATED_MOST: usize = 1;
 
 #[cfg(test)]
 mod naive;

@@ -46,7 +46,17 @@ pub(crate) enum Clockwork {
     /// The time of the running event plus what its thread has spent; every continuation is stamped.
     Virtual { now: Time },
     /// Real time; one continuation in `every` is stamped (0: none).
-    Sampled { every: u32, countdown: u32 },
+    Sampled { every: u32 },
+}
+
+/// What runs now, or runs next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Running {
+    pub(crate) words: Words,
+    /// When it was issued, as in [`Continuation`].
+    pub(crate) stamp: u64,
+    pub(crate) thread: u32,
+    pub(crate) place: u16,
 }
 
 /// What one core counted; owned by the core, published now and then.
@@ -72,8 +82,9 @@ pub struct Context<'a> {
     pub(crate) counters: &'a mut Counters,
     pub(crate) runs: &'a mut [u64],
     pub(crate) clockwork: Clockwork,
-    /// What runs now.
-    pub(crate) current: Continuation,
+    /// So many continuations are not stamped before the next that is looked at; 0 in virtual time.
+    pub(crate) until_stamp: u32,
+    pub(crate) current: Running,
     pub(crate) core: u16,
     /// Whether the running thread still has its one continuation for which there is always room.
     pub(crate) guaranteed: bool,
@@ -81,13 +92,26 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Prepares for the next thread.
-    #[inline]
-    pub(crate) fn begin(&mut self, continuation: Continuation) {
-        self.current = continuation;
+    /// Makes `continuation` the current one, which [`begin`](Self::begin) then counts.
+    ///
+    /// From here on everything takes it from the context: handed on by reference it would have to lie in
+    /// memory a second time.
+    #[inline(always)]
+    pub(crate) fn take_up(&mut self, continuation: Continuation) {
+        self.current = Running {
+            words: continuation.words,
+            stamp: continuation.stamp,
+            thread: continuation.thread,
+            place: continuation.place,
+        };
+    }
+
+    /// Prepares for the current thread to run.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, thread: u32) {
         self.guaranteed = true;
         self.counters.executed += 1;
-        self.runs[continuation.thread as usize] += 1;
+        self.runs[thread as usize] += 1;
     }
 
     /// Counts an entry that a gate serves without its having gone through a core's queue.
@@ -111,15 +135,24 @@ impl Context<'_> {
 
     #[inline]
     fn stamp(&mut self) -> u64 {
-        match &mut self.clockwork {
+        if self.until_stamp > 0 {
+            self.until_stamp -= 1;
+            return 0;
+        }
+        self.stamp_now()
+    }
+
+    #[inline(never)]
+    fn stamp_now(&mut self) -> u64 {
+        match self.clockwork {
             Clockwork::Virtual { now } => now.0,
-            Clockwork::Sampled { every, countdown } => {
-                if *countdown > 1 {
-                    *countdown -= 1;
-                    return 0;
-                }
-                *countdown = *every;
-                if *every == 0 { 0 } else { self.world.ticks() }
+            Clockwork::Sampled { every: 0 } => {
+                self.until_stamp = u32::MAX;
+                0
+            }
+            Clockwork::Sampled { every } => {
+                self.until_stamp = every - 1;
+                self.world.ticks()
             }
         }
     }
@@ -131,12 +164,43 @@ impl Context<'_> {
     }
 
     /// Queues a start of thread `to`.
-    #[inline]
+    ///
+    /// Inlined into the bodies: what a body continues with goes from registers into the queue. All that is
+    /// not the common case is one call at the end, so that nothing has to be saved around it.
+    #[inline(always)]
     fn issue(&mut self, to: u32, place: u16, words: Words, kind: Kind) -> Result<(), Reason> {
-        let stamp = self.stamp();
+        if self.until_stamp > 0 && self.is_here(place) && self.local.has_room_at_once() {
+            self.until_stamp -= 1;
+            self.local.push_at_once(&Continuation {
+                words,
+                stamp: 0,
+                thread: to,
+                place,
+                kind,
+            });
+            self.counters.issued += 1;
+            return Ok(());
+        }
+        let [a, b, c, d] = words;
+        self.issue_otherwise(to, place, kind, a, b, c, d)
+    }
+
+    /// What is stamped, goes to another core, or into the last place of a full queue.
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments)] // In registers, where a structure would lie in memory.
+    fn issue_otherwise(
+        &mut self,
+        to: u32,
+        place: u16,
+        kind: Kind,
+        a: u64,
+        b: u64,
+        c: u64,
+        d: u64,
+    ) -> Result<(), Reason> {
         let continuation = Continuation {
-            words,
-            stamp,
+            words: [a, b, c, d],
+            stamp: self.stamp(),
             thread: to,
             place,
             kind,
@@ -166,7 +230,6 @@ impl Context<'_> {
         sent
     }
 
-    #[cold]
     fn has_guaranteed_room(&mut self) -> bool {
         std::mem::take(&mut self.guaranteed) && self.local.len() < self.local.physical()
     }
@@ -343,7 +406,7 @@ impl Context<'_> {
 
     /// The running gate continues to itself with the next entry.
     pub(crate) fn continue_gate(&mut self, words: Words) {
-        let Continuation { thread, place, .. } = self.current;
+        let Running { thread, place, .. } = self.current;
         let stamp = self.stamp();
         self.local.push(Continuation {
             words,

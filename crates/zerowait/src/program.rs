@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use crate::context::Context;
-use crate::continuation::{ANYWHERE, Continuation};
+use crate::continuation::ANYWHERE;
 use crate::gate::GateCell;
 use crate::graph::{Attributes, Phase};
 use crate::histogram::Live;
@@ -96,22 +96,23 @@ impl Program {
             .map(|thread| (thread.place, thread.name.as_str()))
     }
 
-    /// Runs the thread that `continuation` is for, to its end.
+    /// Runs a thread to its end.
     ///
     /// On cores a gate serves what waits at it in the same go, up to the context's batch; then it continues
     /// to itself, so that others have their turn. In virtual time a gate stays taken until its time is over,
     /// and the executor passes it on.
-    #[inline]
-    pub(crate) fn run(&self, context: &mut Context<'_>, continuation: &Continuation) {
-        match &self.threads[continuation.thread as usize].body {
+    #[inline(always)]
+    pub(crate) fn run(&self, context: &mut Context<'_>, thread: u32, words: Words) {
+        match &self.threads[thread as usize].body {
             Body::Shared(body) | Body::Join(_, body) => {
-                let [a, b, c, d] = continuation.words;
+                let [a, b, c, d] = words;
                 body(context, a, b, c, d);
             }
-            Body::Gate(gate) => self.serve(context, *gate, continuation.words),
+            Body::Gate(gate) => self.serve(context, *gate, words),
         }
     }
 
+    #[inline(never)]
     fn serve(&self, context: &mut Context<'_>, gate: u32, first: Words) {
         let gate = &self.gates[gate as usize];
         let mut words = first;

@@ -11,6 +11,7 @@
 //! is; pages of read-only files and dirty pages of disk files are skipped by the kernel.
 
 pub mod fault;
+mod pace;
 pub mod region;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,6 +29,7 @@ use crate::journal::Journal;
 use crate::process::{self, Stat, ThreadName};
 use crate::setting::{self, Changed, NUMA_BALANCING, SCAN_RATES};
 use fault::{Faults, Record};
+use pace::Pace;
 use region::{AddressSpaces, PAGE_BITS, Region};
 
 /// How sharing is seen on this host, with what that costs and what it misses.
@@ -50,8 +52,11 @@ pub struct WatchSettings {
     pub detector: DetectorSettings,
     /// How sets are found.
     pub selection: Selection,
-    /// The part of each count that stays each second, in thousandths.
+    /// The part of each count that stays each second of looking, in thousandths.
     pub keep_permille: u32,
+    /// After each time of this length in which nothing has changed pages are left alone for a while, up to eight times
+    /// as long; zero: they never are.
+    pub look: Duration,
 }
 
 impl Default for WatchSettings {
@@ -64,6 +69,7 @@ impl Default for WatchSettings {
             },
             selection: Selection::Modularity,
             keep_permille: 990,
+            look: Duration::from_secs(5),
         }
     }
 }
@@ -109,6 +115,9 @@ pub struct Watcher {
     faults: Faults,
     settings: WatchSettings,
     way: Way,
+    /// The change that makes pages fault; none if they did before.
+    balancing: Option<Changed>,
+    pace: Pace,
     changed: Vec<Changed>,
     processes: BTreeSet<i32>,
     spaces: AddressSpaces,
@@ -143,7 +152,7 @@ impl Watcher {
         let faults = Faults::listen()?;
         let mut changed = Vec::new();
         let rate = set_rate(journal, settings.scan_period, &mut changed)?;
-        changed.extend(Changed::to(journal, balancing, "1")?);
+        let balancing = Changed::to(journal, balancing, "1")?;
         let mut misses = vec![
             "a huge page counts as one page".to_owned(),
             "private memory of a process with one thread".to_owned(),
@@ -161,6 +170,8 @@ impl Watcher {
                 rate,
                 misses,
             },
+            balancing,
+            pace: Pace::new(settings.look),
             changed,
             processes: BTreeSet::new(),
             spaces: AddressSpaces::default(),
@@ -190,7 +201,7 @@ impl Watcher {
 
     /// Which of the kernel's settings are changed while this lives.
     pub fn settings_changed(&self) -> usize {
-        self.changed.len()
+        self.changed.len() + usize::from(self.balancing.is_some())
     }
 
     /// Takes in what happened since the last time. Should be called several times a second, or the kernel's rings
@@ -206,13 +217,58 @@ impl Watcher {
             Record::Mapped { .. } => 1,
             Record::Ended { .. } | Record::Lost { .. } => u64::MAX,
         });
+        let now = self.began.elapsed();
         for record in records {
+            if let Record::Began { process, .. } | Record::Ended { process, .. } = record
+                && self.processes.contains(&process)
+            {
+                self.pace.stir(now);
+            }
             self.take(record);
         }
         let since = self.decayed.elapsed();
         if since >= Duration::from_secs(1) {
             self.decayed = Instant::now();
-            self.matrix.decay(self.settings.keep_permille, 1000);
+            // While nothing is looked at nothing new can take the place of what fades.
+            if !self.is_resting() {
+                self.matrix.decay(self.settings.keep_permille, 1000);
+            }
+        }
+        self.keep_pace(now);
+    }
+
+    /// Lets pages fault, or leaves them alone, as the pace says. Where pages faulted before the watch began that is the
+    /// host's own choice and stays.
+    fn keep_pace(&mut self, now: Duration) {
+        let Some(balancing) = &mut self.balancing else {
+            return;
+        };
+        let (matrix, selection, seen) = (&self.matrix, self.settings.selection, self.faults_seen);
+        self.pace.step(now, || {
+            (seen > 0).then(|| CoscheduledSets::find(matrix, selection))
+        });
+        let outcome = match self.pace.is_resting() {
+            true => balancing.suspend(),
+            false => balancing.resume(),
+        };
+        // It could be written when the watch began; if it cannot be now, the cost is all that differs.
+        drop(outcome);
+    }
+
+    /// Whether pages are left alone because nothing has changed for some time.
+    pub fn is_resting(&self) -> bool {
+        self.balancing.is_some() && self.pace.is_resting()
+    }
+
+    /// Leaves pages alone, or not, whatever the pace: to compare.
+    ///
+    /// # Errors
+    /// When the kernel's setting cannot be written.
+    pub fn set_aside(&mut self, aside: bool) -> Result<(), HostError> {
+        match &mut self.balancing {
+            Some(balancing) if aside => balancing.suspend(),
+            Some(balancing) if !self.pace.is_resting() => balancing.resume(),
+            _ => Ok(()),
         }
     }
 
@@ -220,6 +276,7 @@ impl Watcher {
     pub fn reset(&mut self) {
         self.matrix.reset();
         self.detector.reset();
+        self.pace.stir(self.began.elapsed());
     }
 
     /// What is known now.

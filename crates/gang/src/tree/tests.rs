@@ -131,7 +131,28 @@ fn matrices() -> impl Strategy<Value = SharingMatrix> {
     })
 }
 
+#[test]
+fn ranks_of_the_largest_sums_and_pairs_tell_neighbouring_fractions_apart() {
+    // 2^16 tasks in two halves: 2^30 pairs, each with up to 2^64 - 1 events.
+    let pairs = 1_u64 << 30;
+    let most = u128::from(u64::MAX) * u128::from(pairs);
+    assert!(rank(most, pairs) > rank(most - 1, pairs));
+    assert!(rank(1, pairs) > rank(0, pairs));
+    // Two neighbouring fractions of denominators near 2^30.
+    assert!(rank(u128::from(pairs - 1), pairs) > rank(u128::from(pairs - 2), pairs - 1));
+    assert_eq!(rank(6, 4), rank(3, 2));
+}
+
 proptest! {
+    #[test]
+    fn ranks_compare_as_fractions_do(a: u128, b in 1_u64..=1 << 30, c: u128, d in 1_u64..=1 << 30, near: bool) {
+        let (c, d) = if near { (a.wrapping_add(1), b) } else { (c, d) };
+        // A pair has fewer than 2^64 events.
+        let (a, c) = (a % (u128::from(b) << 64), c % (u128::from(d) << 64));
+        let fractions = Ratio::new(a, b.into()).cmp(&Ratio::new(c, d.into()));
+        prop_assert_eq!(rank(a, b).cmp(&rank(c, d)), fractions);
+    }
+
     #[test]
     fn the_fast_trees_are_the_naive_trees(matrix in matrices()) {
         for pairing in [Pairing::Rounds, Pairing::Single] {

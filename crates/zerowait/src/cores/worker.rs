@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 use super::shared::{STOPPING, Shared, Slot};
 use super::timers::Timers;
-use crate::context::{Clockwork, Context, World};
-use crate::continuation::{ANYWHERE, Continuation};
+use crate::context::{Clockwork, Context, Running, World};
+use crate::continuation::{ANYWHERE, Continuation, Kind};
 use crate::device::{BufferPool, Operation, Reactor, Submit};
 use crate::program::Program;
 use crate::pushback::Reason;
@@ -107,9 +107,9 @@ impl Surroundings {
             runs: &mut runs,
             clockwork: Clockwork::Sampled {
                 every: shared.config.sampling,
-                countdown: 0,
             },
-            current: Continuation::default(),
+            until_stamp: 0,
+            current: Running::default(),
             core: self.index,
             guaranteed: true,
             gate_batch: shared.config.gate_batch,
@@ -142,12 +142,9 @@ impl Surroundings {
         loop {
             for _ in 0..BURST {
                 let Some(continuation) = context.local.pop() else {
+                    context.local.narrow();
                     break;
                 };
-                if continuation.place != self.index && continuation.place != ANYWHERE {
-                    self.send_on(context, continuation);
-                    continue;
-                }
                 self.start(context, pace, continuation);
             }
             let looked = self.look_around(context, pace);
@@ -165,36 +162,56 @@ impl Surroundings {
         self.shared.state.0.load(Relaxed) == STOPPING || self.slot().leaving.load(Relaxed)
     }
 
-    /// Runs one thread, timed if it was sampled.
-    #[inline]
+    /// Runs one thread, timed if it was sampled; sends it on if it is bound to another core.
+    #[inline(always)]
     fn start(&self, context: &mut Context<'_>, pace: &mut Pace, continuation: Continuation) {
-        context.begin(continuation);
-        let program: &Program = context.program;
-        if continuation.stamp == 0 {
-            program.run(context, &continuation);
+        context.take_up(continuation);
+        let Continuation {
+            words,
+            stamp,
+            thread,
+            place,
+            ..
+        } = continuation;
+        if place != ANYWHERE && place != self.index {
+            return self.send_on(context);
+        }
+        context.begin(thread);
+        if stamp == 0 {
+            let program: &Program = context.program;
+            program.run(context, thread, words);
         } else {
-            self.start_timed(context, pace, &continuation);
+            self.start_timed(context, pace);
         }
         pace.until_share -= 1;
         if pace.until_share == 0 {
-            pace.until_share = if pace.run_ticks > pace.long_thread {
-                1
-            } else {
-                SHARE_EVERY
-            };
-            if context.local.len() >= 2 && self.shared.idle.0.bits() != 0 {
-                self.share(context, pace);
-            }
+            self.look_who_is_idle(context, pace);
         }
     }
 
     #[cold]
-    fn start_timed(&self, context: &mut Context<'_>, pace: &mut Pace, continuation: &Continuation) {
+    fn look_who_is_idle(&self, context: &mut Context<'_>, pace: &mut Pace) {
+        pace.until_share = if pace.run_ticks > pace.long_thread {
+            1
+        } else {
+            SHARE_EVERY
+        };
+        if context.local.len() >= 2 && self.shared.idle.0.bits() != 0 {
+            self.share(context, pace);
+        }
+    }
+
+    /// Runs the current thread, which was sampled.
+    #[cold]
+    fn start_timed(&self, context: &mut Context<'_>, pace: &mut Pace) {
         let program: &Program = context.program;
-        let entry = &program.threads[continuation.thread as usize];
+        let Running {
+            thread, words, stamp, ..
+        } = context.current;
+        let entry = &program.threads[thread as usize];
         let begun = self.shared.clock.ticks();
-        entry.waited.record(begun.saturating_sub(continuation.stamp));
-        program.run(context, continuation);
+        entry.waited.record(begun.saturating_sub(stamp));
+        program.run(context, thread, words);
         let ran = self.shared.clock.ticks().saturating_sub(begun);
         entry.ran.record(ran);
         pace.run_ticks = (3 * pace.run_ticks + ran) / 4;
@@ -248,9 +265,22 @@ impl Surroundings {
         found
     }
 
-    /// Sends a continuation on to the core that its thread is bound to, or keeps it for later.
+    /// Sends the current continuation on to the core that its thread is bound to, or keeps it for later.
     #[cold]
-    fn send_on(&self, context: &mut Context<'_>, continuation: Continuation) {
+    fn send_on(&self, context: &mut Context<'_>) {
+        let Running {
+            words,
+            stamp,
+            thread,
+            place,
+        } = context.current;
+        let continuation = Continuation {
+            words,
+            stamp,
+            thread,
+            place,
+            kind: Kind::Start,
+        };
         if self.forward(continuation, context.counters.issued).is_err() {
             context.local.push_retry(continuation);
         }
@@ -440,7 +470,7 @@ impl Surroundings {
 
     /// A thread panicked: reports it, and lets a gate go on as its owner has chosen.
     fn contain(&self, context: &mut Context<'_>, message: String) {
-        let Continuation { thread, words, .. } = context.current;
+        let Running { thread, words, .. } = context.current;
         self.shared.note_panic(PanicReport {
             time: self.shared.clock.now(),
             thread: context.program.name(thread).to_owned(),

@@ -1,35 +1,42 @@
 //! A gate's lock and software queue: who runs the gate next.
 //!
-//! The lock is one word. [`enter`](GateLock::enter) either makes the caller responsible for starting the
-//! gate, or leaves the entry in the queue for whoever holds the lock; [`finish`](GateLock::finish) passes the
-//! lock to the next entry or frees it. No entry is lost between the two: the one who queues looks at the lock
-//! afterwards, the one who frees the lock looks at the queue afterwards, each behind a sequentially
-//! consistent fence, so at least one of them sees the other.
+//! The lock is one word: what the gate does, and how many entries have been announced.
+//! [`enter`](GateLock::enter) either makes the caller responsible for starting the gate, or leaves the entry
+//! in the queue and announces it to whoever holds the lock; [`finish`](GateLock::finish) passes the lock to
+//! the next entry or frees it. No entry is lost between the two: both change the same word, and it is freed
+//! only if nobody has announced an entry since the queue was seen to be empty; whoever announces one later
+//! finds the lock free and takes it.
+//!
+//! Only the holder of the lock takes entries from the queue, so it need not compete for them.
 //!
 //! The lock may outlast the body: a device's gate stays taken until its completion arrives
 //! ([`hold`](GateLock::hold), [`release`](GateLock::release)).
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::payload::Words;
 use crate::queue::Bounded;
-use crate::sync::{AtomicU32, fence};
+use crate::sync::AtomicU64;
 
+/// The bits of the lock word that say what the gate does.
+const MODE: u64 = 0b111;
 /// Nobody is in the gate.
-const FREE: u32 = 0;
+const FREE: u64 = 0;
 /// An entry is about to run, runs, or has been released.
-const RUNNING: u32 = 1;
+const RUNNING: u64 = 1;
 /// The body runs and has asked to stay locked after it ends.
-const RUNNING_HELD: u32 = 2;
+const RUNNING_HELD: u64 = 2;
 /// The body has ended; somebody else will release the lock.
-const HELD: u32 = 3;
+const HELD: u64 = 3;
 /// The body panicked; nobody enters any more.
-const POISONED: u32 = 4;
+const POISONED: u64 = 4;
+/// One announced entry; the count wraps after 2^61, and only a change of it matters.
+const ENTRY: u64 = MODE + 1;
 
 /// The lock of one gate, with its software queue if its policy has one.
 #[derive(Debug)]
 pub struct GateLock {
-    state: AtomicU32,
+    state: AtomicU64,
     waiting: Option<Bounded<Words>>,
 }
 
@@ -52,20 +59,37 @@ impl GateLock {
     /// A free gate with room for `capacity` waiting entries, or without a queue.
     pub fn new(capacity: Option<usize>) -> Self {
         Self {
-            state: AtomicU32::new(FREE),
+            state: AtomicU64::new(FREE),
             waiting: capacity.map(Bounded::new),
         }
     }
 
+    #[inline]
+    fn mode(&self) -> u64 {
+        self.state.load(Relaxed) & MODE
+    }
+
+    /// Goes from one mode to another, whatever is announced meanwhile; whether it was in that mode.
+    #[inline]
+    fn change(&self, from: u64, to: u64) -> bool {
+        let mut state = self.state.load(Acquire);
+        while state & MODE == from {
+            let changed = state - from + to;
+            match self.state.compare_exchange_weak(state, changed, AcqRel, Acquire) {
+                Ok(_) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    #[inline]
     fn try_lock(&self) -> bool {
-        self.state.load(Relaxed) == FREE
-            && self
-                .state
-                .compare_exchange(FREE, RUNNING, AcqRel, Relaxed)
-                .is_ok()
+        self.change(FREE, RUNNING)
     }
 
     /// Comes to the gate with `words`.
+    #[inline]
     pub fn enter(&self, words: Words) -> Entered {
         let Some(waiting) = &self.waiting else {
             return match self.try_lock() {
@@ -74,17 +98,16 @@ impl GateLock {
                 false => Entered::Busy,
             };
         };
-        if !waiting.has_value() && self.try_lock() {
-            return Entered::Start(words);
-        }
-        if self.is_poisoned() {
-            return Entered::Poisoned;
+        match self.mode() {
+            FREE if !waiting.has_value() && self.try_lock() => return Entered::Start(words),
+            POISONED => return Entered::Poisoned,
+            _ => {}
         }
         if waiting.push(words).is_err() {
             return Entered::Full;
         }
-        fence(SeqCst);
-        if !self.try_lock() {
+        // Release: whoever frees the lock later sees the entry. Acquire pairs with the one that freed it.
+        if self.state.fetch_add(ENTRY, AcqRel) & MODE != FREE || !self.try_lock() {
             return Entered::Waits;
         }
         match self.finish() {
@@ -94,16 +117,24 @@ impl GateLock {
     }
 
     /// Ends the lock holder's turn: the next entry to start, which takes over the lock, or `None` and the
-    /// lock is free.
+    /// lock is free. Only the lock holder may.
+    #[inline]
     pub fn finish(&self) -> Option<Words> {
+        let Some(waiting) = &self.waiting else {
+            self.state.store(FREE, Release);
+            return None;
+        };
         loop {
-            if let Some(next) = self.waiting.as_ref().and_then(Bounded::pop) {
+            // All entries that are announced in this word are seen by the pop.
+            let seen = self.state.load(Acquire);
+            assert_eq!(seen & MODE, RUNNING, "a gate's turn is ended by the lock holder");
+            // SAFETY: the lock's holder alone takes from this queue, and the lock passes from one holder to
+            // the next with release and acquire.
+            if let Some(next) = unsafe { waiting.pop_alone() } {
                 return Some(next);
             }
-            self.state.store(FREE, Release);
-            let waiting = self.waiting.as_ref()?;
-            fence(SeqCst);
-            if !waiting.has_value() || !self.try_lock() {
+            let freed = seen - RUNNING + FREE;
+            if self.state.compare_exchange(seen, freed, Release, Relaxed).is_ok() {
                 return None;
             }
         }
@@ -111,50 +142,49 @@ impl GateLock {
 
     /// While the body runs: keeps the lock beyond its end, until [`release`](Self::release).
     pub fn hold(&self) {
-        let was = self.state.swap(RUNNING_HELD, AcqRel);
-        assert_eq!(was, RUNNING, "only the running body of a gate holds it, and once");
+        assert!(
+            self.change(RUNNING, RUNNING_HELD),
+            "only the running body of a gate holds it, and once"
+        );
     }
 
     /// The body has ended. `true` if the lock holder's turn is over, so that [`finish`](Self::finish) is due.
+    #[inline]
     pub fn body_ended(&self) -> bool {
-        self.state.load(Relaxed) != RUNNING_HELD
-            || self
-                .state
-                .compare_exchange(RUNNING_HELD, HELD, AcqRel, Acquire)
-                .is_err()
+        !self.change(RUNNING_HELD, HELD)
     }
 
     /// Ends a hold. `Ok(true)` if the caller now has the turn and must [`finish`](Self::finish) it;
     /// `Ok(false)` if the body still runs and will; `Err(())` if the gate was not held.
     #[allow(clippy::result_unit_err)]
     pub fn release(&self) -> Result<bool, ()> {
-        if self
-            .state
-            .compare_exchange(RUNNING_HELD, RUNNING, AcqRel, Relaxed)
-            .is_ok()
-        {
+        if self.change(RUNNING_HELD, RUNNING) {
             return Ok(false);
         }
         // Acquire pairs with the end of the body: the next run sees what this one wrote.
-        self.state
-            .compare_exchange(HELD, RUNNING, AcqRel, Relaxed)
-            .map(|_| true)
-            .map_err(|_| ())
+        match self.change(HELD, RUNNING) {
+            true => Ok(true),
+            false => Err(()),
+        }
     }
 
     /// Puts the gate out of order; only the lock holder may.
     pub fn poison(&self) {
-        self.state.store(POISONED, Release);
+        let poisoned = [RUNNING, RUNNING_HELD]
+            .into_iter()
+            .any(|mode| self.change(mode, POISONED));
+        assert!(poisoned, "only the running body of a gate poisons it");
     }
 
     /// Whether the gate is out of order.
+    #[inline]
     pub fn is_poisoned(&self) -> bool {
-        self.state.load(Relaxed) == POISONED
+        self.mode() == POISONED
     }
 
     /// Whether an ended body left the gate locked.
     pub fn is_held(&self) -> bool {
-        self.state.load(Relaxed) == HELD
+        self.mode() == HELD
     }
 
     /// How many entries found the gate taken and were queued, so far.
@@ -163,6 +193,7 @@ impl GateLock {
     }
 
     /// How many entries wait.
+    #[inline]
     pub fn waiting(&self) -> usize {
         self.waiting.as_ref().map_or(0, Bounded::len)
     }

@@ -61,6 +61,7 @@ impl<T: Copy> Bounded<T> {
     }
 
     /// Appends `value`, or gives it back if the queue is full.
+    #[inline]
     pub fn push(&self, value: T) -> Result<(), T> {
         let mut position = self.tail.0.load(Relaxed);
         loop {
@@ -98,6 +99,25 @@ impl<T: Copy> Bounded<T> {
                 Err(now) => position = now,
             }
         }
+    }
+
+    /// Takes the oldest value, if one is published, where nobody else takes any.
+    ///
+    /// # Safety
+    /// No other [`pop`](Self::pop) or `pop_alone` may run at the same time: each must happen before the next.
+    #[inline]
+    pub unsafe fn pop_alone(&self) -> Option<T> {
+        let position = self.head.0.load(Relaxed);
+        let slot = &self.slots[position & (self.slots.len() - 1)];
+        if slot.turn.load(Acquire) != position.wrapping_add(1) {
+            return None;
+        }
+        self.head.0.store(position.wrapping_add(1), Release);
+        // SAFETY: the turn says that the producer has published, and no other consumer reads it; the value is
+        // `Copy`, so reading it moves nothing twice.
+        let value = slot.value.with(|cell| unsafe { (*cell).assume_init_read() });
+        slot.turn.store(position.wrapping_add(self.slots.len()), Release);
+        Some(value)
     }
 
     /// Takes the oldest value, if one is published.
@@ -148,6 +168,7 @@ impl<T: Copy> Bounded<T> {
     }
 
     /// How many values are queued or being pushed, at some moment during the call.
+    #[inline]
     pub fn len(&self) -> usize {
         let head = self.head.0.load(Acquire);
         let tail = self.tail.0.load(Acquire);
@@ -197,7 +218,9 @@ mod tests {
                         model.push_back(step);
                     }
                 } else {
-                    prop_assert_eq!(queue.pop(), model.pop_front());
+                    // SAFETY: this thread is the only one.
+                let popped = if step % 3 == 0 { unsafe { queue.pop_alone() } } else { queue.pop() };
+                prop_assert_eq!(popped, model.pop_front());
                 }
                 prop_assert_eq!(queue.len(), model.len());
                 prop_assert_eq!(queue.has_value(), !model.is_empty());
@@ -207,7 +230,7 @@ mod tests {
 
     #[test]
     fn many_producers_and_consumers_lose_and_double_nothing() {
-        const EACH: usize = if cfg!(miri) { 40 } else { 20_000 };
+        const EACH: usize = if cfg!(miri) { 40 } else { 4_000 };
         let queue = Bounded::new(7);
         let taken = std::sync::Mutex::new(Vec::new());
         let left = std::sync::atomic::AtomicUsize::new(3 * EACH);

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::event::EventQueue;
 use super::trace::Start;
 use super::{Config, DeviceModel, Stuck};
-use crate::context::{Clockwork, Context, Counters, World};
+use crate::context::{Clockwork, Context, Counters, Running, World};
 use crate::continuation::{ANYWHERE, Continuation, Kind};
 use crate::device::{BufferPool, Completion, Operation};
 use crate::graph::Phase;
@@ -296,14 +296,18 @@ impl Partition {
             counters: &mut self.counters[core as usize],
             runs: &mut self.runs,
             clockwork: Clockwork::Virtual { now },
-            current: continuation,
+            until_stamp: 0,
+            current: Running::default(),
             core,
             guaranteed: true,
             // One entry is one event, so that each is timed and ordered by itself.
             gate_batch: 1,
         };
-        context.begin(continuation);
-        let outcome = catch_unwind(AssertUnwindSafe(|| program.run(&mut context, &continuation)));
+        context.take_up(continuation);
+        context.begin(continuation.thread);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            program.run(&mut context, continuation.thread, continuation.words)
+        }));
         let Clockwork::Virtual { now: ended } = context.clockwork else {
             unreachable!("a context does not change its clockwork");
         };

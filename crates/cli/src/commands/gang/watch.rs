@@ -35,6 +35,9 @@ pub struct Watch {
     /// How often pages are to fault, in milliseconds, where the kernel allows to set it
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
     scan_period: Option<u64>,
+    /// Let pages fault all the time, also when nothing has changed for long
+    #[arg(long)]
+    steady: bool,
     /// How far apart two touches of a page may be to count as communication
     #[arg(long, default_value = "4", value_parser = seconds, value_name = "SECONDS")]
     window: Duration,
@@ -94,6 +97,9 @@ impl Watch {
             selection: self.cut.selection(),
             ..WatchSettings::default()
         };
+        if self.steady {
+            settings.look = Duration::ZERO;
+        }
         settings.detector.window_ns = self.window.as_nanos() as u64;
         let mut roots = self.processes.clone();
         let mut child = self.start(journal, is_screen)?;

@@ -1,12 +1,17 @@
 //! The client: many connections on one thread, requests at their times, latencies from when they were due.
+//!
+//! It sleeps until an answer comes or a request is due, so that it takes no more of the host than the load costs: a
+//! client that looked at the clock all the time would itself be what a service past saturation has to share with.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
+use rustix::thread::set_current_timer_slack;
 use rustix::time::{ClockId, clock_gettime};
 use sidestep_zerowait::Histogram;
 
@@ -63,6 +68,9 @@ fn u128_of(value: u64) -> i128 {
     i128::from(value)
 }
 
+/// The longest sleep of the client.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
 /// The longest wait for answers that are under way at the end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -77,7 +85,11 @@ pub fn measure(start: Start, service: &Service, load: &Load) -> Result<Outcome, 
         let stream = TcpStream::connect(address).map_err(failed)?;
         client.add(stream).map_err(failed)?;
     }
+    // Else the kernel lets each sleep last 50 us longer, so as to wake up less often.
+    let slack = set_current_timer_slack(NonZeroU64::new(1));
+    slack.map_err(|error| failed(error.into()))?;
     let outcome = client.run(load).map_err(failed)?;
+    set_current_timer_slack(None).map_err(|error| failed(error.into()))?;
     drop(client);
     end().map_err(PointError::Failed)?;
     Ok(outcome)
@@ -90,6 +102,8 @@ struct Client {
     buffer: Vec<u8>,
     kind: Kind,
     sent: u64,
+    /// How many connections wait for an answer.
+    under_way: usize,
 }
 
 struct Connection {
@@ -111,6 +125,7 @@ impl Client {
             buffer: vec![0; 1 << 16],
             kind,
             sent: 0,
+            under_way: 0,
         })
     }
 
@@ -141,7 +156,7 @@ impl Client {
             (0..self.connections.len()).try_for_each(|index| self.send(index, begun))?;
         }
         loop {
-            let now = Instant::now();
+            let mut now = Instant::now();
             if now >= until {
                 break;
             }
@@ -150,21 +165,20 @@ impl Client {
             }
             let measuring = marks.is_some();
             if load.offered > 0 {
-                let all = (now - begun).as_nanos() * u128::from(load.offered) / 1_000_000_000;
-                while u128::from(scheduled) < all {
-                    let due = begun
-                        + Duration::from_nanos(
-                            (u128::from(scheduled) * 1_000_000_000 / u128::from(load.offered)) as u64,
-                        );
+                while due_at(begun, load.offered, scheduled) <= now {
+                    let due = due_at(begun, load.offered, scheduled);
                     self.schedule(scheduled as usize % load.connections, due)?;
                     scheduled += 1;
                     outcome.offered += u64::from(measuring);
                 }
+                now = Instant::now();
             }
-            self.look(
-                &mut events,
-                Duration::from_micros(if load.offered > 0 { 0 } else { 1000 }),
-            )?;
+            // Where every connection waits for an answer, what becomes due has to wait too.
+            let sleep = match load.offered > 0 && self.under_way < self.connections.len() {
+                true => due_at(begun, load.offered, scheduled).saturating_duration_since(now),
+                false => LOOK_EVERY,
+            };
+            self.look(&mut events, sleep.min(LOOK_EVERY))?;
             for event in events.drain(..) {
                 let index = event.data.u64() as usize;
                 let Some(due) = self.receive(index)? else { continue };
@@ -202,6 +216,7 @@ impl Client {
 
     fn send(&mut self, index: usize, due: Instant) -> std::io::Result<()> {
         self.sent += 1;
+        self.under_way += 1;
         let mut request = [0; REQUEST];
         request[..8].copy_from_slice(&self.sent.to_le_bytes());
         let connection = &mut self.connections[index];
@@ -251,7 +266,11 @@ impl Client {
             return Err(std::io::Error::new(ErrorKind::InvalidData, what));
         }
         connection.under_way = (count < missing).then_some((due, missing - count));
-        Ok((count == missing).then_some(due))
+        if count < missing {
+            return Ok(None);
+        }
+        self.under_way -= 1;
+        Ok(Some(due))
     }
 
     /// Waits for the answers that are under way, so that no service is closed upon while it sends.
@@ -268,13 +287,19 @@ impl Client {
                     "the service does not answer",
                 ));
             }
-            self.look(events, Duration::from_millis(1))?;
+            self.look(events, LOOK_EVERY)?;
             for event in events.drain(..) {
                 self.receive(event.data.u64() as usize)?;
             }
         }
         Ok(())
     }
+}
+
+/// When the request of this number is due, at so many a second.
+fn due_at(begun: Instant, offered: u64, number: u64) -> Instant {
+    let nanos = u128::from(number) * 1_000_000_000 / u128::from(offered);
+    begun + Duration::from_nanos(nanos as u64)
 }
 
 /// Nanoseconds that a processor has spent on the calling thread.
