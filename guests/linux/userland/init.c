@@ -78,7 +78,7 @@ static int run_session(char **words)
         /* Orphans come to init: it takes them all. */
         long ended = system_call(__NR_wait4, -1L, &status, 0L, 0L);
         if (ended == child) {
-            code = status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff;
+            code = code_of_status(status);
             break;
         }
         if (ended < 0 && ended != -4)

@@ -27,6 +27,19 @@ long execute(char **words)
     return system_call(__NR_execve, path, words, environment);
 }
 
+long become(int count, char **words)
+{
+    const struct command *command = find_command(words[0]);
+    if (command)
+        leave(command->run(count, words));
+    return execute(words);
+}
+
+int code_of_status(int status)
+{
+    return status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff;
+}
+
 int exit_code_of(long child)
 {
     int status = 0;
@@ -36,7 +49,7 @@ int exit_code_of(long child)
     while (answer == -4); /* EINTR */
     if (answer != child)
         return 127;
-    return status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff;
+    return code_of_status(status);
 }
 
 void pause_for(long seconds, long nanoseconds)

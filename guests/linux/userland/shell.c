@@ -104,17 +104,14 @@ static int redirect(const char *path, long flags, long file)
 }
 
 /* In the child: never returns. */
-static void become(struct stage *stage)
+static void run_stage(struct stage *stage)
 {
     if (stage->input && redirect(stage->input, O_RDONLY, 0))
         leave(1);
     long flags = O_WRONLY | O_CREAT | (stage->appends ? O_APPEND : O_TRUNC);
     if (stage->output && redirect(stage->output, flags, 1))
         leave(1);
-    const struct command *command = find_command(stage->words[0]);
-    if (command)
-        leave(command->run(stage->count, stage->words));
-    long error = execute(stage->words);
+    long error = become(stage->count, stage->words);
     print("sh: %s: %s\n", stage->words[0], error == -2 ? "not found" : "cannot be executed");
     leave(error == -2 ? 127 : 126);
 }
@@ -156,7 +153,7 @@ static int run_pipeline(struct stage *stages, int count, int in_background)
                     system_call(__NR_close, (long)ends[end]);
             if (input >= 0)
                 system_call(__NR_close, (long)input);
-            become(&stages[i]);
+            run_stage(&stages[i]);
         }
         if (input >= 0)
             system_call(__NR_close, (long)input);

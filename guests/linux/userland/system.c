@@ -145,12 +145,8 @@ int time_command(int count, char **words)
         return misuse("time");
     long begun = now();
     long child = fork_process();
-    if (child == 0) {
-        const struct command *command = find_command(words[1]);
-        if (command)
-            leave(command->run(count - 1, words + 1));
-        leave(failure("time", words[1], execute(words + 1)) + 126);
-    }
+    if (child == 0)
+        leave(failure("time", words[1], become(count - 1, words + 1)) + 126);
     int code = exit_code_of(child);
     print("%ld ms\n", (now() - begun) / 1000000);
     return code;

@@ -39,6 +39,10 @@ long write_all(int file, const void *from, size_t bytes);
 long fork_process(void);
 /* Replaces the process by a program found in /bin unless its name has a slash; returns the negative error. */
 long execute(char **words);
+/* The same for a command of this image too, which is then run here. */
+long become(int count, char **words);
+/* A wait's status as a shell tells it: the exit code, or 128 and the signal. */
+int code_of_status(int status);
 /* Waits for a child; its exit code, or 128 and the signal that ended it. */
 int exit_code_of(long child);
 void pause_for(long seconds, long nanoseconds);
