@@ -15,11 +15,17 @@ const AMPLE: Shutdown = Shutdown::Drain {
 };
 const MANY: u64 = if cfg!(miri) { 50 } else { 20_000 };
 
+/// The usual configuration; for Miri, which takes seconds to allocate long queues, with short ones.
 fn config(cores: usize) -> Config {
+    let usual = Config::default();
+    let short = |length: usize| if cfg!(miri) { length.min(256) } else { length };
     Config {
         cores,
         cores_max: cores,
-        ..Config::default()
+        queue_capacity: short(usual.queue_capacity),
+        inbox_capacity: short(usual.inbox_capacity),
+        timers: short(usual.timers),
+        ..usual
     }
 }
 
@@ -327,9 +333,8 @@ fn cores_join_and_leave_while_threads_run() {
     let cores = Cores::start(
         program,
         Config {
-            cores: 1,
             cores_max: 3,
-            ..Config::default()
+            ..config(1)
         },
     )
     .unwrap();
@@ -512,7 +517,7 @@ fn stress() {
             pause: Duration::from_micros(5),
             sleep: true,
         },
-        ..Config::default()
+        ..config(2)
     };
     let cores = Cores::start(graph.build().unwrap(), config).unwrap();
     std::panic::set_hook(Box::new(|_| {}));

@@ -18,7 +18,7 @@ const AMPLE: Duration = Duration::from_secs(60);
 const FAR: Time = Time(1_000_000);
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 96 }, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 96 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn virtual_time_does_what_the_reference_does(
@@ -76,6 +76,8 @@ proptest! {
             cores,
             cores_max: cores,
             queue_capacity,
+            inbox_capacity: 256,
+            timers: 256,
             gate_batch,
             sampling: 1,
             idle: IdlePolicy { spin: Duration::ZERO, pause: Duration::from_micros(1), sleep: true },
