@@ -1,8 +1,9 @@
 //! Hosts with virtual machines from the command line: reports and timelines, the same bytes each time, mistakes.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -180,4 +181,63 @@ fn mistakes_are_refused_with_what_is_wrong() {
         assert!(error.contains(expected), "`{expected}` in {error}");
     }
     assert!(refused(&format!("[host]\n{vm}"), &["--trace", "none/trace.json"]).contains("none/trace.json"));
+}
+
+#[test]
+fn gdb_sees_virtual_processors_as_threads() {
+    if Command::new("gdb-multiarch").arg("--version").output().is_err() {
+        eprintln!("skipped: gdb-multiarch is not installed");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let socket = folder.path().join("gdb.socket");
+    let host = "[host]\ncores = 3\n[[vm]]\nname = 'a'\nimage = 'IMAGES/sidecore-requests'\nparameters = 'null 5'\n\
+                [[vm]]\nname = 'b'\nprocessors = 2\nimage = 'IMAGES/sidecore-requests'\nparameters = 'interrupts 3'\n";
+    fs::write(folder.path().join("host.toml"), host.replace("IMAGES", IMAGES))
+        .expect("the folder is writable");
+    let mut sidestep = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+        .args(["run", "host.toml", "--gdb", "unix:gdb.socket"])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("sidestep starts");
+    // It says when a debugger can connect.
+    let mut announced = String::new();
+    let mut errors = BufReader::new(sidestep.stderr.take().expect("a pipe"));
+    errors.read_line(&mut announced).expect("a line");
+    assert!(announced.contains("waiting for gdb"), "{announced}");
+    let connect = format!("target remote {}", socket.display());
+    let commands = [
+        "set confirm off",
+        &connect,
+        "info threads",
+        "break main",
+        "continue",
+        "info registers r33",
+        "backtrace 1",
+        "thread 2",
+        "print $ip",
+        "delete",
+        "continue",
+    ];
+    let gdb = Command::new("gdb-multiarch")
+        .args(["-nx", "-batch"])
+        .args(commands.iter().flat_map(|command| ["-ex", command]))
+        .arg(Path::new(IMAGES).join("sidecore-requests"))
+        .output()
+        .expect("gdb starts");
+    let said = String::from_utf8_lossy(&gdb.stdout).into_owned() + &String::from_utf8_lossy(&gdb.stderr);
+    for expected in [
+        "a, processor 0, running",
+        "b, processor 1, stopped",
+        "Thread 1",
+        "main (",
+        "exited normally",
+    ] {
+        assert!(said.contains(expected), "`{expected}` in {said}");
+    }
+    let mut report = String::new();
+    errors.read_to_string(&mut report).expect("a report");
+    assert_eq!(sidestep.wait().expect("it ends").code(), Some(0), "{report}");
 }

@@ -1,6 +1,7 @@
 //! The subcommands, one module each.
 
 mod assemble;
+mod calibrate;
 mod compare;
 mod disasm;
 mod exec;
@@ -30,6 +31,7 @@ pub enum Command {
     Gang(gang::Gang),
     Run(run::Run),
     Assemble(assemble::Assemble),
+    Calibrate(calibrate::Calibrate),
     Perf(perf::Perf),
     Explain(explain::Explain),
 }
@@ -45,6 +47,7 @@ impl Command {
             Command::Gang(gang) => gang.run(),
             Command::Run(run) => run.run(),
             Command::Assemble(assemble) => assemble.run(),
+            Command::Calibrate(calibrate) => calibrate.run(),
             Command::Perf(perf) => perf.run(),
             Command::Explain(explain) => explain.run(),
         }

@@ -89,6 +89,8 @@ pub enum HostEnd {
     Deadlock,
     /// The time was up.
     Time,
+    /// A debugger has halted a virtual processor, in the middle of an epoch.
+    Halted,
 }
 
 /// What one core did in the epochs so far, in cycles.
@@ -118,6 +120,17 @@ pub struct Host {
     load: Load,
     spans: Vec<Span>,
     pool: Pool,
+    /// The epoch that a debugger has interrupted.
+    interrupted: Option<Epoch>,
+}
+
+/// An epoch under way.
+struct Epoch {
+    end: u64,
+    /// Up to when all answers are known.
+    floor: u64,
+    /// What virtual machines and sidecores had done when it began.
+    before: Vec<(CoreAccount, Vec<Cycles>)>,
 }
 
 impl Host {
@@ -162,6 +175,7 @@ impl Host {
             queue: BTreeMap::new(),
             load: Load::default(),
             spans: Vec::new(),
+            interrupted: None,
         };
         host.tell_guests();
         Ok(host)
@@ -175,6 +189,15 @@ impl Host {
     /// The time, in cycles.
     pub fn time(&self) -> u64 {
         self.time
+    }
+
+    /// The largest exit code of its virtual machines, as far as they have ended.
+    pub fn exit_code(&self) -> Option<u64> {
+        let codes = self
+            .machines
+            .iter()
+            .filter_map(|machine| locked(machine).exit_code());
+        codes.max()
     }
 
     /// How many cores are sidecores now.
@@ -205,8 +228,13 @@ impl Host {
             if self.is_dead() {
                 return Ok(HostEnd::Deadlock);
             }
-            let end = (self.time + self.epoch()).min(until);
-            self.run_epoch(end)?;
+            let epoch = match self.interrupted.take() {
+                Some(epoch) => epoch,
+                None => self.begin_epoch((self.time + self.epoch()).min(until)),
+            };
+            if !self.run_epoch(epoch)? {
+                return Ok(HostEnd::Halted);
+            }
         }
         Ok(HostEnd::Time)
     }
@@ -219,12 +247,28 @@ impl Host {
         self.queue.is_empty() && self.sidecores.is_idle() && self.machines.iter().all(asleep)
     }
 
-    fn run_epoch(&mut self, end: u64) -> Result<(), HostError> {
-        let before = self.decide(end);
-        let mut floor = self.time;
+    fn begin_epoch(&mut self, end: u64) -> Epoch {
+        Epoch {
+            end,
+            floor: self.time,
+            before: self.decide(end),
+        }
+    }
+
+    /// Goes on to the end of an epoch; false if a debugger has interrupted it.
+    fn run_epoch(&mut self, epoch: Epoch) -> Result<bool, HostError> {
+        let Epoch {
+            end,
+            mut floor,
+            before,
+        } = epoch;
         loop {
             self.pool.advance(end, floor);
             self.collect();
+            if self.machines.iter().any(|machine| locked(machine).is_halted()) {
+                self.interrupted = Some(Epoch { end, floor, before });
+                return Ok(false);
+            }
             if !self.machines.iter().any(|machine| locked(machine).is_behind(end)) {
                 break;
             }
@@ -250,7 +294,7 @@ impl Host {
         self.exchange_packets();
         self.account(end, &before);
         self.time = end;
-        Ok(())
+        Ok(true)
     }
 
     /// Gives cores to virtual processors and says which cores serve.

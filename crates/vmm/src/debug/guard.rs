@@ -90,6 +90,16 @@ impl Guard {
         }
     }
 
+    /// An instruction was executed for the processor, by somebody else.
+    pub fn has_interpreted(&mut self) {
+        self.has_stepped = true;
+    }
+
+    /// Whether the processor is not to execute while others do.
+    pub fn holds(&self) -> bool {
+        self.mode == Mode::Hold
+    }
+
     /// Why the processor halted.
     pub fn hit(&self) -> Option<Hit> {
         self.hit

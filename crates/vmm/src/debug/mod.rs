@@ -10,6 +10,7 @@
 //! with the instruction pointer, not patched into the code.
 
 pub mod guard;
+pub mod host;
 pub mod memory;
 pub mod registers;
 pub mod server;

@@ -1,6 +1,7 @@
 //! A machine as `gdbstub` debugs it: processors are threads, numbered from 1.
 //!
-//! What is debugged is anything [`Debuggee`]: a [`Machine`] in virtual time here. Software and hardware breakpoints
+//! What is debugged is anything [`Debuggee`]: a [`Machine`] in virtual time here, a host with virtual machines in
+//! [`host`](super::host). Software and hardware breakpoints
 //! are the same, since neither changes memory; both and watchpoints are at virtual addresses, for all processors. An
 //! address of an instruction carries the slot in its low bits.
 
@@ -37,14 +38,14 @@ pub trait Debuggee {
     /// How many processors it has.
     fn processors(&self) -> usize;
 
-    /// A processor.
-    fn processor(&mut self, index: usize) -> &mut Processor;
+    /// Reads or changes a processor.
+    fn with_processor<T>(&mut self, index: usize, work: impl FnOnce(&mut Processor) -> T) -> T;
 
-    /// What a processor does.
-    fn activity(&self, index: usize) -> Activity;
+    /// Which processor it is, and what it does.
+    fn describe(&self, index: usize) -> String;
 
-    /// Its memory.
-    fn memory(&self) -> Arc<GuestMemory>;
+    /// The memory of a processor.
+    fn memory(&self, index: usize) -> Arc<GuestMemory>;
 
     /// Executes, each processor under its guard, until one halts, the machine ends, or about so many instructions
     /// have retired ([`End::Limit`]).
@@ -64,15 +65,20 @@ impl Debuggee for Debugged<'_> {
         self.machine.cpus.len()
     }
 
-    fn processor(&mut self, index: usize) -> &mut Processor {
-        &mut self.machine.cpus[index].processor
+    fn with_processor<T>(&mut self, index: usize, work: impl FnOnce(&mut Processor) -> T) -> T {
+        work(&mut self.machine.cpus[index].processor)
     }
 
-    fn activity(&self, index: usize) -> Activity {
-        self.machine.cpus[index].activity
+    fn describe(&self, index: usize) -> String {
+        let activity = match self.machine.cpus[index].activity {
+            Activity::Running => "running",
+            Activity::Waiting => "waiting for an interrupt",
+            Activity::Stopped => "stopped",
+        };
+        format!("processor {index}, {activity}")
     }
 
-    fn memory(&self) -> Arc<GuestMemory> {
+    fn memory(&self, _: usize) -> Arc<GuestMemory> {
         Arc::clone(&self.machine.platform().memory)
     }
 
@@ -166,7 +172,6 @@ pub enum SessionError {
 /// A debugger's view of a machine.
 pub struct Session<'a, D> {
     pub(super) debuggee: &'a mut D,
-    memory: Arc<GuestMemory>,
     points: Points,
     modes: Vec<Mode>,
     /// The processor that was last reported to be at a breakpoint.
@@ -184,10 +189,8 @@ impl<'a, D: Debuggee> Session<'a, D> {
     /// A session without breakpoints.
     pub fn new(debuggee: &'a mut D) -> Session<'a, D> {
         let modes = vec![Mode::Continue; debuggee.processors()];
-        let memory = debuggee.memory();
         Session {
             debuggee,
-            memory,
             points: Points::default(),
             modes,
             reported: None,
@@ -209,7 +212,8 @@ impl<'a, D: Debuggee> Session<'a, D> {
 
     /// Notes what processor `index` halted for.
     pub(super) fn note(&mut self, index: usize, hit: Option<Hit>) {
-        let (ip, slot) = self.debuggee.processor(index).instruction_pointer();
+        let pointer = |processor: &mut Processor| processor.instruction_pointer();
+        let (ip, slot) = self.debuggee.with_processor(index, pointer);
         self.reported = (hit == Some(Hit::Breakpoint)).then_some((index, ip | u64::from(slot)));
     }
 
@@ -222,9 +226,17 @@ impl<'a, D: Debuggee> Session<'a, D> {
         }
     }
 
-    fn processor(&mut self, tid: Tid) -> Result<&mut Processor, TargetError<SessionError>> {
+    /// Reads or changes the processor of a thread, with the memory that it has.
+    fn with<T>(
+        &mut self,
+        tid: Tid,
+        work: impl FnOnce(&mut Processor, &GuestMemory) -> T,
+    ) -> Result<T, TargetError<SessionError>> {
         let index = self.index(tid).map_err(|_| TargetError::NonFatal)?;
-        Ok(self.debuggee.processor(index))
+        let memory = self.debuggee.memory(index);
+        Ok(self
+            .debuggee
+            .with_processor(index, |processor| work(processor, &memory)))
     }
 }
 
@@ -247,26 +259,26 @@ impl<D: Debuggee> Target for Session<'_, D> {
 
 impl<D: Debuggee> MultiThreadBase for Session<'_, D> {
     fn read_registers(&mut self, registers: &mut AllRegisters, tid: Tid) -> TargetResult<(), Self> {
-        let processor = self.processor(tid)?;
-        for (number, value) in registers.0.iter_mut().enumerate() {
-            if let Some(register) = Register::from_number(number) {
-                *value = register.read(processor);
+        self.with(tid, |processor, _| {
+            for (number, value) in registers.0.iter_mut().enumerate() {
+                if let Some(register) = Register::from_number(number) {
+                    *value = register.read(processor);
+                }
             }
-        }
-        Ok(())
+        })
     }
 
     fn write_registers(&mut self, registers: &AllRegisters, tid: Tid) -> TargetResult<(), Self> {
-        let processor = self.processor(tid)?;
-        for (number, &value) in registers.0.iter().enumerate() {
-            if let Some(register) = Register::from_number(number)
-                && register.read(processor) != value
-            {
-                // What cannot be changed stays, as with a real processor's constants.
-                register.write(processor, value);
+        self.with(tid, |processor, _| {
+            for (number, &value) in registers.0.iter().enumerate() {
+                if let Some(register) = Register::from_number(number)
+                    && register.read(processor) != value
+                {
+                    // What cannot be changed stays, as with a real processor's constants.
+                    register.write(processor, value);
+                }
             }
-        }
-        Ok(())
+        })
     }
 
     fn support_single_register_access(&mut self) -> Option<SingleRegisterAccessOps<'_, Tid, Self>> {
@@ -274,21 +286,24 @@ impl<D: Debuggee> MultiThreadBase for Session<'_, D> {
     }
 
     fn read_addrs(&mut self, start: u64, data: &mut [u8], tid: Tid) -> TargetResult<usize, Self> {
-        let memory = Arc::clone(&self.memory);
-        match memory::read(self.processor(tid)?, &memory, start, data) {
+        match self.with(tid, |processor, memory| {
+            memory::read(processor, memory, start, data)
+        })? {
             0 if !data.is_empty() => Err(TargetError::NonFatal),
             count => Ok(count),
         }
     }
 
     fn write_addrs(&mut self, start: u64, data: &[u8], tid: Tid) -> TargetResult<(), Self> {
-        let memory = Arc::clone(&self.memory);
-        let written = memory::write(self.processor(tid)?, &memory, start, data);
+        let written = self.with(tid, |processor, memory| {
+            memory::write(processor, memory, start, data)
+        })?;
         for index in 0..self.debuggee.processors() {
             // What was written may have been code, or the subject of an advanced load.
-            let processor = self.debuggee.processor(index);
-            processor.flush_translations();
-            processor.forget_advanced_loads();
+            self.debuggee.with_processor(index, |processor| {
+                processor.flush_translations();
+                processor.forget_advanced_loads();
+            });
         }
         if written {
             Ok(())
@@ -318,7 +333,7 @@ impl<D: Debuggee> SingleRegisterAccess<Tid> for Session<'_, D> {
         register: Register,
         buffer: &mut [u8],
     ) -> TargetResult<usize, Self> {
-        let value = register.read(self.processor(tid)?);
+        let value = self.with(tid, |processor, _| register.read(processor))?;
         let size = register.size().min(buffer.len());
         let bytes = value.iter().flat_map(|word| word.to_le_bytes());
         for (target, byte) in buffer[..size].iter_mut().zip(bytes) {
@@ -328,7 +343,7 @@ impl<D: Debuggee> SingleRegisterAccess<Tid> for Session<'_, D> {
     }
 
     fn write_register(&mut self, tid: Tid, register: Register, value: &[u8]) -> TargetResult<(), Self> {
-        if register.write(self.processor(tid)?, words(value)) {
+        if self.with(tid, |processor, _| register.write(processor, words(value)))? {
             Ok(())
         } else {
             Err(TargetError::NonFatal)
@@ -381,12 +396,7 @@ impl<D: Debuggee> MultiThreadSchedulerLocking for Session<'_, D> {
 impl<D: Debuggee> ThreadExtraInfo for Session<'_, D> {
     fn thread_extra_info(&self, tid: Tid, buffer: &mut [u8]) -> Result<usize, SessionError> {
         let index = self.index(tid)?;
-        let activity = match self.debuggee.activity(index) {
-            Activity::Running => "running",
-            Activity::Waiting => "waiting for an interrupt",
-            Activity::Stopped => "stopped",
-        };
-        let text = format!("processor {index}, {activity}");
+        let text = self.debuggee.describe(index);
         let count = text.len().min(buffer.len());
         buffer[..count].copy_from_slice(&text.as_bytes()[..count]);
         Ok(count)
@@ -471,51 +481,55 @@ const SHOWN: &[(u8, &str)] = &[
 impl<D: Debuggee> MonitorCmd for Session<'_, D> {
     fn handle_monitor_cmd(&mut self, command: &[u8], mut out: ConsoleOutput<'_>) -> Result<(), SessionError> {
         let command = String::from_utf8_lossy(command);
-        for index in 0..self.debuggee.processors() {
-            let processor = self.debuggee.processor(index);
-            match command.trim() {
-                "control" => {
-                    outputln!(out, "processor {index}");
-                    for &(number, name) in SHOWN {
-                        let value = processor.system.control[usize::from(number)];
-                        outputln!(out, "  cr.{name:<5}{value:016x}");
-                    }
-                    for (number, value) in processor.system.region.iter().enumerate() {
-                        outputln!(out, "  rr{number}     {value:016x}");
-                    }
-                }
-                "translations" => {
-                    outputln!(out, "processor {index}");
-                    let Some(mmu) = processor.mmu() else { continue };
-                    for (side, buffer) in [("i", &mmu.instruction), ("d", &mmu.data)] {
-                        for entry in buffer.entries() {
-                            outputln!(
-                                out,
-                                "  {side} region {:06x} {:016x} -> {:016x} size {} level {} rights {} key {:06x}",
-                                entry.region,
-                                entry.page,
-                                entry.physical,
-                                entry.size_log2,
-                                entry.level,
-                                entry.rights,
-                                entry.key
-                            );
-                        }
-                    }
-                }
-                _ => {
-                    outputln!(
-                        out,
-                        "monitor control: control and region registers of each processor"
-                    );
-                    outputln!(
-                        out,
-                        "monitor translations: translation registers and caches of each processor"
-                    );
-                    return Ok(());
-                }
+        let show: fn(&Processor, &mut ConsoleOutput<'_>) = match command.trim() {
+            "control" => show_control,
+            "translations" => show_translations,
+            _ => {
+                outputln!(
+                    out,
+                    "monitor control: control and region registers of each processor"
+                );
+                outputln!(
+                    out,
+                    "monitor translations: translation registers and caches of each processor"
+                );
+                return Ok(());
             }
+        };
+        for index in 0..self.debuggee.processors() {
+            outputln!(out, "{}", self.debuggee.describe(index));
+            self.debuggee
+                .with_processor(index, |processor| show(processor, &mut out));
         }
         Ok(())
+    }
+}
+
+fn show_control(processor: &Processor, out: &mut ConsoleOutput<'_>) {
+    for &(number, name) in SHOWN {
+        let value = processor.system.control[usize::from(number)];
+        outputln!(out, "  cr.{name:<5}{value:016x}");
+    }
+    for (number, value) in processor.system.region.iter().enumerate() {
+        outputln!(out, "  rr{number}     {value:016x}");
+    }
+}
+
+fn show_translations(processor: &Processor, out: &mut ConsoleOutput<'_>) {
+    let Some(mmu) = processor.mmu() else { return };
+    for (side, buffer) in [("i", &mmu.instruction), ("d", &mmu.data)] {
+        for entry in buffer.entries() {
+            outputln!(
+                out,
+                "  {side} region {:06x} {:016x} -> {:016x} size {} level {} rights {} key {:06x}",
+                entry.region,
+                entry.page,
+                entry.physical,
+                entry.size_log2,
+                entry.level,
+                entry.rights,
+                entry.key
+            );
+        }
     }
 }

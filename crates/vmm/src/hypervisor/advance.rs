@@ -1,7 +1,7 @@
 //! How a virtual machine goes on: which of its processors runs how far, and where it must wait for an answer.
 
 use super::handle::Needed;
-use super::processor::Activity;
+use super::processor::{Activity, VirtualProcessor};
 use super::virtual_machine::VirtualMachine;
 use crate::host::{Cost, HostCosts};
 
@@ -55,6 +55,11 @@ impl VirtualMachine {
         }
     }
 
+    /// Whether a debugger has halted one of its processors.
+    pub fn is_halted(&self) -> bool {
+        self.processors.iter().any(VirtualProcessor::is_halted)
+    }
+
     /// Whether nothing but the outside can wake any of its processors.
     pub fn is_asleep(&self) -> bool {
         (0..self.processors.len()).all(|index| {
@@ -74,7 +79,10 @@ impl VirtualMachine {
     /// Lets its processors go on up to `until`, or to where they cannot without an answer. All answers before `floor`
     /// are known.
     pub fn advance(&mut self, costs: &HostCosts, until: u64, floor: u64) {
-        while self.exit_code.is_none() {
+        if let Some((index, until)) = self.interrupted.take() {
+            self.run_processor(costs, index, until);
+        }
+        while self.exit_code.is_none() && !self.is_halted() {
             let bound = self.bound(until, floor);
             let mut ready: Vec<usize> = (0..self.processors.len())
                 .filter(|index| self.scheduled[*index] && self.processors[*index].clock() < bound)
@@ -105,7 +113,7 @@ impl VirtualMachine {
 
     /// Lets one processor go on up to `until`, or to where it cannot without an answer.
     fn run_processor(&mut self, costs: &HostCosts, index: usize, until: u64) {
-        while self.exit_code.is_none() && self.processors[index].clock() < until {
+        while self.exit_code.is_none() && !self.is_halted() && self.processors[index].clock() < until {
             self.collect(costs, index);
             let next = self.mailboxes[index].next().unwrap_or(u64::MAX);
             let target = until.min(next);
@@ -119,8 +127,13 @@ impl VirtualMachine {
                 Activity::Polling | Activity::Waiting if is_blocked => return,
                 Activity::Polling => processor.poll_until(target),
                 Activity::Waiting => processor.idle(target),
+                Activity::Running if processor.is_held() => processor.wait_until(target),
                 Activity::Running => self.execute(costs, index, target),
             }
+        }
+        if self.is_halted() {
+            self.interrupted = Some((index, until));
+            return;
         }
         self.collect(costs, index);
     }

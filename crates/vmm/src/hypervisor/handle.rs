@@ -352,6 +352,9 @@ impl VirtualProcessor {
         let before = self.processor.instructions_retired();
         let mut needed = Needed::Nothing;
         while self.is_split() && count < INTERPRETED_MAX && needed == Needed::Nothing {
+            if self.halts() {
+                break;
+            }
             count += 1;
             let outcome = match self.processor.code_page() {
                 Ok(page) => self.processor.execute_from(&page),
@@ -367,6 +370,10 @@ impl VirtualProcessor {
                 }
                 Err(fault) => self.processor.deliver_interruption(fault),
             }
+            self.interpreted();
+        }
+        if count == 0 {
+            return needed;
         }
         self.exits.note(ExitReason::Interpreted, costs.round_trip());
         let retired = self.processor.instructions_retired() - before;

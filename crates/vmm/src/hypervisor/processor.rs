@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sidestep_ia64::execution::{Observer, Permission};
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::mmu::entry::{MemoryAttribute, TranslationEntry};
 use sidestep_ia64::mmu::vhpt::RegionRegister;
@@ -20,7 +21,9 @@ use super::configuration::Virtualization;
 use super::exit::{ExitCounts, ExitReason};
 use super::memory::{self, GUEST_MEMORY_MAX, GuestView, MachineView, RequestPage, Shared};
 use super::shadow::{self, ShadowTable};
+use crate::debug::guard::Guard;
 use crate::host::HostCosts;
+use crate::machine::driver::{Driven, Driver};
 use crate::sidecall::page;
 
 /// The region identifier of a guest that addresses physically; guests have those with bit 23 clear.
@@ -102,6 +105,8 @@ pub struct VirtualProcessor {
     pub(super) filled_last: Option<Filled>,
     /// The region identifier for which the shadow table is pinned.
     pinned: Option<u32>,
+    /// What a debugger wants of it.
+    guard: Option<Guard>,
 }
 
 impl VirtualProcessor {
@@ -141,6 +146,7 @@ impl VirtualProcessor {
             instructions: 0,
             filled_last: None,
             pinned: None,
+            guard: None,
         };
         created.in_real_state(|processor| processor.set_monitored(true));
         created
@@ -184,6 +190,37 @@ impl VirtualProcessor {
     /// As [`processor`](Self::processor), to change it.
     pub fn processor_mut(&mut self) -> &mut Processor {
         &mut self.processor
+    }
+
+    /// Puts it under a debugger's guard, or takes it from under one; the guard that it had.
+    pub fn set_guard(&mut self, guard: Option<Guard>) -> Option<Guard> {
+        std::mem::replace(&mut self.guard, guard)
+    }
+
+    /// Whether a debugger has halted it.
+    pub(super) fn is_halted(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.hit().is_some())
+    }
+
+    /// Whether a debugger keeps it from executing while others do.
+    pub(super) fn is_held(&self) -> bool {
+        self.guard.as_ref().is_some_and(Guard::holds)
+    }
+
+    /// Whether a debugger halts it before the next instruction, which the monitor would interpret.
+    pub(super) fn halts(&mut self) -> bool {
+        let (ip, _) = self.processor.instruction_pointer();
+        let Some(guard) = &mut self.guard else {
+            return false;
+        };
+        guard.permits(&self.processor, ip..ip + 16) == Permission::Halt
+    }
+
+    /// The monitor has interpreted an instruction.
+    pub(super) fn interpreted(&mut self) {
+        if let Some(guard) = &mut self.guard {
+            guard.has_interpreted();
+        }
     }
 
     fn in_real_state<T>(&mut self, work: impl FnOnce(&mut Processor) -> T) -> T {
@@ -329,7 +366,13 @@ impl VirtualProcessor {
         self.attention.store(false, Ordering::Relaxed);
         self.processor.exchange_system_state(&mut self.real);
         let before = self.processor.instructions_retired();
-        let exit = self.processor.run(limit);
+        let exit = match &mut self.guard {
+            None => self.processor.run(limit),
+            Some(guard) => match guard.run(&mut self.processor, limit) {
+                Driven::Exit(exit) => exit,
+                Driven::Halted => Exit::Limit,
+            },
+        };
         let needs_page = matches!(exit, Exit::Fault(fault) if super::handle::needs_page(&fault));
         let page = needs_page.then(|| self.processor.code_page());
         self.processor.exchange_system_state(&mut self.real);

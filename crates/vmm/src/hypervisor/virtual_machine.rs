@@ -49,6 +49,8 @@ pub struct VirtualMachine {
     console: Vec<u8>,
     pub(super) failure: Option<String>,
     pub(super) pending: Vec<Pending>,
+    /// The processor that a debugger has halted, and how far it was to go.
+    pub(super) interrupted: Option<(usize, u64)>,
     latencies: RequestLatencies,
 }
 
@@ -122,6 +124,7 @@ impl VirtualMachine {
             console: Vec::new(),
             failure: None,
             pending: Vec::new(),
+            interrupted: None,
             latencies: RequestLatencies::new(),
         })
     }
@@ -139,6 +142,11 @@ impl VirtualMachine {
     /// Its memory.
     pub fn memory(&self) -> &GuestMemory {
         &self.shared.memory
+    }
+
+    /// The same, for whoever keeps it.
+    pub fn shared_memory(&self) -> Arc<GuestMemory> {
+        Arc::clone(&self.shared.memory)
     }
 
     /// Its virtual processors.

@@ -23,20 +23,30 @@ struct Exchange {
     mail: Vec<Mutex<Vec<Message>>>,
     /// When each partition's next event happens.
     next: Vec<AtomicU64>,
-    barrier: Barrier,
+    /// Where host threads meet, if there are several: even alone, a barrier costs a system call.
+    barrier: Option<Barrier>,
+}
+
+impl Exchange {
+    fn meet(&self) {
+        if let Some(barrier) = &self.barrier {
+            barrier.wait();
+        }
+    }
 }
 
 /// Runs all partitions up to and including `last`.
 pub(super) fn run(program: &Program, partitions: &mut [Partition], config: &Config, last: Time) {
     let count = partitions.len();
     let per_thread = count.div_ceil(config.host_threads.min(count));
+    let threads = count.div_ceil(per_thread);
     let exchange = Exchange {
         mail: (0..count * count).map(|_| Mutex::default()).collect(),
         next: partitions
             .iter()
             .map(|partition| AtomicU64::new(next_time(partition)))
             .collect(),
-        barrier: Barrier::new(count.div_ceil(per_thread)),
+        barrier: (threads > 1).then(|| Barrier::new(threads)),
     };
     std::thread::scope(|scope| {
         let mut shares = partitions.chunks_mut(per_thread);
@@ -79,7 +89,7 @@ fn run_share(program: &Program, share: &mut [Partition], exchange: &Exchange, co
                 partition.hand_over(destination, &mut mail.lock().expect("no panic holds it"));
             }
         }
-        exchange.barrier.wait();
+        exchange.meet();
         for partition in &mut *share {
             for source in 0..count {
                 let mail = &exchange.mail[source * count + partition.index() as usize];
@@ -87,6 +97,6 @@ fn run_share(program: &Program, share: &mut [Partition], exchange: &Exchange, co
             }
             exchange.next[partition.index() as usize].store(next_time(partition), Relaxed);
         }
-        exchange.barrier.wait();
+        exchange.meet();
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use clap::Args;
-use sidestep_vmm::debug::server::{Address, Finish, Listener, serve};
+use sidestep_vmm::debug::server::{Address, Connection, Finish, Listener, serve};
 use sidestep_vmm::debug::symbols::Symbols;
 use sidestep_vmm::debug::target::Debugged;
 use sidestep_vmm::debug::trace::{Kinds, Sink, Trace};
@@ -130,12 +130,16 @@ impl Options {
     pub fn of_processors(&self) -> Option<&'static str> {
         [
             (self.max_instructions.is_some(), "--max-instructions"),
-            (self.gdb.is_some(), "--gdb"),
             (self.symbols.is_some(), "--symbols"),
             (self.trace.is_some() && self.timeline().is_none(), "--trace KIND"),
         ]
         .into_iter()
         .find_map(|(given, name)| given.then_some(name))
+    }
+
+    /// Where a debugger connects, if it is to.
+    pub fn gdb(&self) -> Option<&Address> {
+        self.gdb.as_ref()
     }
 
     /// Runs a machine to its end.
@@ -270,10 +274,7 @@ impl Options {
 
     /// Lets a debugger control the machine; goes on without it if it leaves.
     fn debug(&self, ready: &mut Ready<'_>, address: &Address) -> Result<End, Box<dyn Error>> {
-        let refused = |error| format!("--gdb {address}: cannot wait for a debugger there: {error}");
-        let listener = Listener::bind(address).map_err(refused)?;
-        eprintln!("sidestep: waiting for gdb: target remote {}", listener.address()?);
-        let connection = listener.accept()?;
+        let connection = debugger_at(address)?;
         let executor = self.virtual_time(ready);
         let mut debugged = Debugged {
             machine: &mut ready.machine,
@@ -318,6 +319,14 @@ impl Options {
             }
         }
     }
+}
+
+/// Waits until a debugger connects.
+pub fn debugger_at(address: &Address) -> Result<Connection, Box<dyn Error>> {
+    let refused = |error| format!("--gdb {address}: cannot wait for a debugger there: {error}");
+    let listener = Listener::bind(address).map_err(refused)?;
+    eprintln!("sidestep: waiting for gdb: target remote {}", listener.address()?);
+    Ok(listener.accept()?)
 }
 
 impl TraceRequest {

@@ -11,12 +11,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sidestep_lab::experiments::sidecore::timeline;
 use sidestep_lab::report::trace::render_timeline;
 use sidestep_vmm::consolidation::{Host, HostEnd, Report};
+use sidestep_vmm::debug::host::DebuggedHost;
+use sidestep_vmm::debug::server::{Address, Finish, serve};
 use sidestep_vmm::description::host::Description;
 use sidestep_vmm::host::HostCosts;
 use sidestep_vmm::sidecall::sidecores::locked;
 
 use super::super::assemble::replace;
 use super::super::{Outcome, print};
+use super::execution::debugger_at;
 use super::{description, execution, exit_code};
 
 /// How a host with virtual machines is run.
@@ -72,7 +75,15 @@ impl Options {
             .map_err(|error| format!("{name}: {error}"))?;
         let stop = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))?;
-        let end = self.watch(&mut host, &costs, &stop)?;
+        let mut consoles = Consoles::new(&host);
+        let mut end = match execution.gdb() {
+            Some(address) => self.debug(&mut host, &mut consoles, address)?,
+            None => Some(HostEnd::Time),
+        };
+        if end == Some(HostEnd::Time) {
+            end = self.watch(&mut host, &costs, &mut consoles, &stop)?;
+        }
+        consoles.flush(&host, true)?;
         let report = host.report();
         match self.format {
             Format::Text => eprint!("{}", text_of(&report)),
@@ -94,7 +105,7 @@ impl Options {
             Some(HostEnd::Deadlock) => {
                 Err(format!("{name}: every virtual processor waits, and nothing will wake one").into())
             }
-            Some(HostEnd::Time) | None => {
+            Some(HostEnd::Time | HostEnd::Halted) | None => {
                 eprintln!("sidestep: {name}: stopped at cycle {}", report.time);
                 Ok(ExitCode::from(TIME_UP))
             }
@@ -106,6 +117,7 @@ impl Options {
         &self,
         host: &mut Host,
         costs: &HostCosts,
+        consoles: &mut Consoles,
         stop: &AtomicBool,
     ) -> Result<Option<HostEnd>, Box<dyn std::error::Error>> {
         let bar = if std::io::stderr().is_terminal() {
@@ -113,12 +125,10 @@ impl Options {
         } else {
             ProgressBar::hidden()
         };
-        let several = host.machines().len() > 1;
-        let mut unfinished = vec![Vec::new(); host.machines().len()];
         let end = loop {
             let until = (host.time() + STRETCH).min(self.max_host_cycles);
             let end = host.run(until)?;
-            bar.suspend(|| flush_consoles(host, several, &mut unfinished, end != HostEnd::Time))?;
+            bar.suspend(|| consoles.flush(host, end != HostEnd::Time))?;
             let running = host
                 .machines()
                 .iter()
@@ -138,45 +148,83 @@ impl Options {
                 break Some(end);
             }
         };
-        flush_consoles(host, several, &mut unfinished, true)?;
         bar.finish_and_clear();
         Ok(end)
     }
+
+    /// Lets a debugger control the host. How it ended; [`HostEnd::Time`] below the limit if the debugger has left and the
+    /// host is to go on, `None` if it wants the host to end.
+    fn debug(
+        &self,
+        host: &mut Host,
+        consoles: &mut Consoles,
+        address: &Address,
+    ) -> Result<Option<HostEnd>, Box<dyn std::error::Error>> {
+        let connection = debugger_at(address)?;
+        let mut broken = None;
+        let mut debugged = DebuggedHost::new(host, self.max_host_cycles, |host| {
+            if let Err(error) = consoles.flush(host, false) {
+                broken.get_or_insert(error);
+            }
+        });
+        let finish = serve(connection, &mut debugged)?;
+        if let Some(failure) = debugged.failure() {
+            return Err(failure.to_owned().into());
+        }
+        drop(debugged);
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        Ok(match finish {
+            Finish::Ended(_) => Some(HostEnd::Ended),
+            Finish::Detached => Some(HostEnd::Time),
+            Finish::Killed => None,
+        })
+    }
 }
 
-/// Prints what guests have printed, line by line with their names if there are several.
-fn flush_consoles(
-    host: &Host,
-    several: bool,
-    unfinished: &mut [Vec<u8>],
-    all: bool,
-) -> Result<(), Box<dyn std::error::Error>> {
-    for (machine, rest) in host.machines().iter().zip(unfinished) {
-        let mut machine = locked(machine);
-        rest.extend(machine.take_console());
-        if !several {
-            print(&std::mem::take(rest))?;
-            continue;
+/// What guests have printed: line by line with their names, if there are several.
+struct Consoles {
+    unfinished: Vec<Vec<u8>>,
+}
+
+impl Consoles {
+    fn new(host: &Host) -> Consoles {
+        Consoles {
+            unfinished: vec![Vec::new(); host.machines().len()],
         }
-        let complete = match (all, rest.iter().rposition(|byte| *byte == b'\n')) {
-            (true, _) => rest.len(),
-            (false, last) => last.map_or(0, |last| last + 1),
-        };
-        let mut output = Vec::new();
-        for line in rest
-            .drain(..complete)
-            .collect::<Vec<u8>>()
-            .split(|byte| *byte == b'\n')
-        {
-            if !line.is_empty() {
-                write!(output, "{}: ", machine.name())?;
-                output.extend_from_slice(line);
-                output.push(b'\n');
-            }
-        }
-        print(&output)?;
     }
-    Ok(())
+
+    /// Prints what there is since the last time, unfinished lines too if it is `all` that will come.
+    fn flush(&mut self, host: &Host, all: bool) -> Result<(), Box<dyn std::error::Error>> {
+        let several = host.machines().len() > 1;
+        for (machine, rest) in host.machines().iter().zip(&mut self.unfinished) {
+            let mut machine = locked(machine);
+            rest.extend(machine.take_console());
+            if !several {
+                print(&std::mem::take(rest))?;
+                continue;
+            }
+            let complete = match (all, rest.iter().rposition(|byte| *byte == b'\n')) {
+                (true, _) => rest.len(),
+                (false, last) => last.map_or(0, |last| last + 1),
+            };
+            let mut output = Vec::new();
+            for line in rest
+                .drain(..complete)
+                .collect::<Vec<u8>>()
+                .split(|byte| *byte == b'\n')
+            {
+                if !line.is_empty() {
+                    write!(output, "{}: ", machine.name())?;
+                    output.extend_from_slice(line);
+                    output.push(b'\n');
+                }
+            }
+            print(&output)?;
+        }
+        Ok(())
+    }
 }
 
 /// The report for people.

@@ -26,6 +26,9 @@ pub fn inputs() -> Vec<Input> {
         Input::choice("host", &["pentium-d", "itanium2-vti", "itanium2"])
             .about("the table of what transitions cost")
             .source("Sidecore II: a 3.0 GHz dual-core x86-64 with VT; each entry's source is in the table"),
+        Input::file("host-file")
+            .about("a table of one's own, as `sidestep calibrate` writes it, instead of `host`")
+            .source("none: the host that is asked about"),
         Input::text("exit")
             .about("cycles to leave a guest, instead of the table's")
             .source("the table"),
@@ -62,7 +65,14 @@ impl Setup {
     /// The host that the inputs describe, with so many cores.
     pub fn new(inputs: &Inputs, cores: usize, sidecores: SidecorePolicy) -> Result<Setup, PointError> {
         let failed = |error: sidestep_vmm::host::CostsError| PointError::Failed(error.to_string());
-        let mut costs = HostCosts::preset(inputs.text("host")).map_err(failed)?;
+        let mut costs = match inputs.text("host-file") {
+            "" => HostCosts::preset(inputs.text("host")).map_err(failed)?,
+            file => {
+                let text = std::fs::read_to_string(file)
+                    .map_err(|error| PointError::Failed(format!("{file}: cannot be read: {error}")))?;
+                HostCosts::parse(&text).map_err(|error| PointError::Failed(format!("{file}: {error}")))?
+            }
+        };
         for (key, cost) in [
             ("exit", Cost::Exit),
             ("entry", Cost::Entry),
