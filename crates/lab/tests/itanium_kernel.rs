@@ -1,11 +1,11 @@
 //! The kernel of `guests/ia64/kernel`: its own tests under every boot parameter, on one and two CPUs.
 
-use sidestep_lab::experiments::itanium::kernel::{Finished, KernelError, Run};
+use sidestep_lab::experiments::itanium::kernel::{Finished, Guest, KernelError, Run};
 use sidestep_vmm::machine::Untimed;
 
 fn run(processors: usize, parameters: &str) -> Result<Finished, KernelError> {
     let run = Run {
-        processors,
+        guest: Guest::Kernel(processors),
         parameters: parameters.to_owned(),
         memory_mb: 192,
         instructions_max: 100_000_000,
@@ -99,8 +99,8 @@ fn system_calls_and_signals_mark_both_phases_and_take_the_way_they_are_told() {
         finished.between(3, 4).instructions - finished.between(1, 2).instructions
     };
     for call in ["getpid", "getppid", "gettimeofday"] {
-        let by_break = cost(&format!("calls {call} break 100"));
-        let by_gate = cost(&format!("calls {call} epc 100"));
+        let by_break = cost(&format!("calls {call} break static 100"));
+        let by_gate = cost(&format!("calls {call} epc dynamic 100"));
         assert!(
             by_gate * 2 < by_break,
             "{call}: {by_gate} by epc, {by_break} by break"

@@ -340,6 +340,18 @@ void address_space_free(struct task *task)
     task->directory = 0;
 }
 
+long address_space_open_gate(struct task *task, uint64_t start, size_t bytes)
+{
+    for (uint64_t page = start & -PAGE_SIZE; page < start + bytes; page += PAGE_SIZE) {
+        uint64_t *entry = table_entry(task, page, 1);
+        if (!(*entry & PTE_PRESENT) && page_fault(task, page, 0, 1))
+            return -EFAULT;
+        *entry = (*entry & ~(PTE_RIGHTS | PTE_LEVEL_USER)) | PTE_GATE;
+        forget(page, 0);
+    }
+    return 0;
+}
+
 int user_range(uint64_t address, size_t bytes)
 {
     return address + bytes >= address && address + bytes <= REGION_BASE(USER_REGIONS);

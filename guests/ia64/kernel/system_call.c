@@ -169,6 +169,13 @@ SYSTEM_CALL long call_share(unsigned object, int writable)
     return start;
 }
 
+/* Makes executable pages of the program gate pages: `epc` on them raises the privilege level. It is the program's machine: what
+   latencies are can only be measured by privileged code. */
+SYSTEM_CALL long call_gate(uint64_t start, size_t bytes)
+{
+    return user_range(start, bytes) ? address_space_open_gate(current, start, bytes) : -EFAULT;
+}
+
 /* What this CPU counted, by number. */
 SYSTEM_CALL long call_statistic(unsigned number)
 {

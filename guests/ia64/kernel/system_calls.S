@@ -10,6 +10,7 @@
 #define CALL_MARK (SYSTEM_CALL_FIRST + 500)
 #define CALL_SHARE (SYSTEM_CALL_FIRST + 501)
 #define CALL_STATISTIC (SYSTEM_CALL_FIRST + 502)
+#define CALL_GATE (SYSTEM_CALL_FIRST + 503)
 
 	.section .rodata
 	.align	16
@@ -36,4 +37,5 @@ system_calls:
 	entry	CALL_MARK, call_mark
 	entry	CALL_SHARE, call_share
 	entry	CALL_STATISTIC, call_statistic
+	entry	CALL_GATE, call_gate
 	entry	(SYSTEM_CALL_FIRST + SYSTEM_CALLS), otherwise

@@ -73,10 +73,19 @@ pub trait Observer {
 }
 
 impl Processor {
-    /// Moves the interval time counter on by `cycles`, beyond the one that every retired instruction adds.
+    /// Moves the interval time counter on by `cycles`, beyond the one that every retired instruction adds; back, if
+    /// that is negative in two's complement. The timer's match is not jumped over.
     pub fn advance_interval_time(&mut self, cycles: u64) {
-        let counter = &mut self.application[usize::from(ITC)];
-        *counter = counter.wrapping_add(cycles);
+        if cycles.cast_signed() > 0 {
+            self.advance_clock(cycles);
+        } else {
+            let counter = &mut self.application[usize::from(ITC)];
+            *counter = counter.wrapping_add(cycles);
+        }
+        if let Some(interrupts) = self.interrupts() {
+            // A run in progress ends where the timer was expected: it has to look again.
+            interrupts.signal();
+        }
     }
 
     /// As [`Processor::run`], showing every retired instruction to `observer`.

@@ -175,9 +175,24 @@ impl Pipeline {
         self.fetch.restart(until);
     }
 
+    /// Cycles up to the last group that issued.
+    pub fn cycles(&self) -> u64 {
+        self.cycle - START
+    }
+
     /// Lets the interval time counter follow the model's cycles from now on, not the number of instructions.
     pub fn drive_clock(&mut self) {
         self.clock = Some(self.ahead(self.expected()));
+    }
+
+    /// Brings the interval time counter up to date, if it follows the model's cycles: between two stretches of a run, so
+    /// that a timer is not late by more than a stretch.
+    pub fn synchronize_clock(&mut self, processor: &mut Processor) {
+        if let Some(before) = self.clock {
+            let ahead = self.ahead(self.expected());
+            processor.advance_interval_time(ahead.wrapping_sub(before));
+            self.clock = Some(ahead);
+        }
     }
 
     /// How many cycles the model is ahead of one cycle an instruction.
@@ -535,11 +550,7 @@ impl Observer for Pipeline {
         let now = self.counters_ahead();
         self.monitor.update(processor, &now);
         self.monitor.store(processor);
-        if let Some(before) = self.clock {
-            let ahead = self.ahead(self.expected());
-            processor.advance_interval_time(ahead.wrapping_sub(before));
-            self.clock = Some(ahead);
-        }
+        self.synchronize_clock(processor);
         self.is_configured_anew = true;
     }
 

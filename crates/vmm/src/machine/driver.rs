@@ -18,6 +18,12 @@ pub enum Driven {
 pub trait Driver {
     /// Executes at most `limit` instructions.
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Driven;
+
+    /// How much of the machine's time the last run took, in which `retired` instructions retired: an instruction a
+    /// tick, unless the driver knows better.
+    fn elapsed(&mut self, retired: u64) -> u64 {
+        retired
+    }
 }
 
 /// Executes and nothing else.

@@ -67,6 +67,13 @@ pub struct Cpu {
     pub(crate) time: u64,
 }
 
+impl Cpu {
+    /// How far its part of the machine's time has come: ticks, in which it executed or waited.
+    pub fn time(&self) -> u64 {
+        self.time
+    }
+}
+
 /// Why an executor came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {

@@ -73,7 +73,7 @@ fn execute<D: Driver>(
     let driven = driver.run(&mut cpu.processor, limit);
     let retired = cpu.processor.instructions_retired() - before;
     platform.purges.leave(index);
-    cpu.time = cpu.time.saturating_add(retired);
+    cpu.time = cpu.time.saturating_add(driver.elapsed(retired));
     let identifier = cpu.processor.system.control[usize::from(control::LID)];
     platform
         .interrupts

@@ -192,6 +192,8 @@ struct area *area_add(struct task *task, enum area_kind kind, uint64_t start, ui
 void area_remove(struct task *task, uint64_t start, uint64_t end);
 /* Makes `address` usable; 0, or the signal that it deserves. */
 int page_fault(struct task *task, uint64_t address, int write, int execute);
+/* Lets code in these pages raise its privilege level; 0 or a negative error. */
+long address_space_open_gate(struct task *task, uint64_t start, size_t bytes);
 int user_range(uint64_t address, size_t bytes);
 int copy_from_user(void *to, uint64_t from, size_t bytes);
 int copy_to_user(uint64_t to, const void *from, size_t bytes);

@@ -1,18 +1,23 @@
-//! A machine that runs the kernel of `guests/ia64/kernel`, with readings at the marks of its programs.
+//! A machine that runs the kernel of `guests/ia64/kernel`, or the message-passing guest of `guests/ia64/ipc`, with readings
+//! at the marks of its programs.
 //!
 //! A program marks the phases of a measurement (`mark(label)`, hypercall [`MARK`]). At each mark the machine is
 //! stopped between two instructions, every processor's counters are read, and it goes on as if it had not been
-//! stopped. What is read depends on the [`Meter`] that drives the processors: events of translation always, cycles
-//! with a pipeline model.
+//! stopped. What is read depends on the [`Meter`] that drives the processors: events of translation always, cycles and
+//! the performance monitor's events with a pipeline model ([`timed`](super::timed)).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sidestep_ia64::mmu::TranslationEvents;
+use sidestep_itanium2::Counters;
 use sidestep_vmm::description::bare::begin;
 use sidestep_vmm::machine::hypercall::{Call, HypercallHandler, Reaction, StandardCalls};
 use sidestep_vmm::machine::{Driver, Untimed, VirtualTime};
 use sidestep_vmm::{End, GuestMemory, Machine, MachineBuilder, MemoryRange, image};
 use thiserror::Error;
+
+use crate::experiment::{Context, PointError};
+use crate::timeline::Timeline;
 
 /// The hypercall of a mark: r8 holds the label.
 pub const MARK: u64 = 0x100;
@@ -22,6 +27,9 @@ const IMAGES: [&[u8]; 2] = [
     include_bytes!("../../../../../guests/ia64/bin/kernel-1"),
     include_bytes!("../../../../../guests/ia64/bin/kernel-2"),
 ];
+
+/// The image that passes messages.
+const MESSAGES: &[u8] = include_bytes!("../../../../../guests/ia64/bin/ipc");
 
 /// How many instructions processors may be apart; short, as the kernel's CPUs wait for each other in loops.
 const QUANTUM: u64 = 200;
@@ -53,11 +61,47 @@ pub enum KernelError {
     Machine(String),
 }
 
+impl KernelError {
+    /// As the failure of a point.
+    pub fn into_point_error(self) -> PointError {
+        match self {
+            KernelError::Cancelled => PointError::Cancelled,
+            error => PointError::Failed(error.to_string()),
+        }
+    }
+}
+
+/// The guests that mark what they measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guest {
+    /// The kernel of `guests/ia64/kernel`, compiled for this number of processors: 1 or 2.
+    Kernel(usize),
+    /// The two threads of `guests/ia64/ipc`, on one processor.
+    Messages,
+}
+
+impl Guest {
+    /// How many processors its machine has.
+    pub fn processors(self) -> usize {
+        match self {
+            Guest::Kernel(processors) => processors,
+            Guest::Messages => 1,
+        }
+    }
+
+    fn image(self) -> &'static [u8] {
+        match self {
+            Guest::Kernel(processors) => IMAGES[processors - 1],
+            Guest::Messages => MESSAGES,
+        }
+    }
+}
+
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Processors, 1 or 2, and the kernel compiled for them.
-    pub processors: usize,
+    /// The guest.
+    pub guest: Guest,
     /// The kernel's parameters, with the program and its arguments at the end.
     pub parameters: String,
     /// How much memory there is, in MB.
@@ -75,8 +119,10 @@ pub struct Reading {
     pub instructions: u64,
     /// Translation events.
     pub events: TranslationEvents,
-    /// Cycles of the processor that has run longest, if the meter counts them.
-    pub cycles: Option<u64>,
+    /// The machine's time at the processor that made the mark: ticks, which are cycles with a pipeline model.
+    pub time: u64,
+    /// What the pipeline models of all processors counted, if there are any.
+    pub counters: Option<Counters>,
 }
 
 /// What a run gave.
@@ -90,14 +136,14 @@ pub struct Finished {
     pub retired: Vec<u64>,
 }
 
-/// What drives a processor and may know cycles.
+/// What drives a processor and may count what a pipeline does.
 pub trait Meter: Driver {
-    /// Cycles so far; `None` where none are counted.
-    fn cycles(&self) -> Option<u64>;
+    /// The counters so far; `None` where nothing is counted.
+    fn counters(&self) -> Option<Counters>;
 }
 
 impl Meter for Untimed {
-    fn cycles(&self) -> Option<u64> {
+    fn counters(&self) -> Option<Counters> {
         None
     }
 }
@@ -127,8 +173,8 @@ impl Run {
             let before = instructions(&machine);
             let outcome = executor.run_driven(&mut machine, meters);
             left = left.saturating_sub(instructions(&machine) - before);
-            for label in marks.take() {
-                readings.push(read(label, &machine, meters));
+            for mark in marks.take() {
+                readings.push(read(mark, &machine, meters));
             }
             match outcome.end {
                 End::Exit(0) => {
@@ -153,25 +199,41 @@ impl Run {
     }
 
     fn machine(&self, marks: &Arc<Marks>, output: &Output) -> Result<Machine, KernelError> {
-        assert!(
-            (1..=IMAGES.len()).contains(&self.processors),
-            "the kernel is there for 1 and 2 CPUs"
-        );
+        let processors = self.guest.processors();
         let failed = |error: &dyn std::fmt::Display| KernelError::Machine(error.to_string());
         let memory =
             GuestMemory::new(&[MemoryRange::ram(0, self.memory_mb << 20)]).map_err(|error| failed(&error))?;
-        let loaded = image::load(&memory, IMAGES[self.processors - 1]).map_err(|error| failed(&error))?;
-        let mut builder = MachineBuilder::new(memory, self.processors);
+        let loaded = image::load(&memory, self.guest.image()).map_err(|error| failed(&error))?;
+        let mut builder = MachineBuilder::new(memory, processors);
         let parameters = format!("memory={} {}", self.memory_mb, self.parameters);
         builder.handle(StandardCalls::new(Box::new(output.clone()), &parameters));
         builder.handle(Marker(Arc::clone(marks)));
         let mut machine = builder.build();
-        begin(&mut machine.cpus[0].processor, loaded.entry, 0, self.processors);
+        begin(&mut machine.cpus[0].processor, loaded.entry, 0, processors);
         Ok(machine)
     }
 }
 
 impl Finished {
+    /// The phases between marks as spans, if a timeline is wanted; a tick is a cycle at `megahertz`.
+    pub fn timeline(&self, megahertz: u32, context: &Context) -> Timeline {
+        let mut timeline = Timeline::default();
+        if !context.trace {
+            return timeline;
+        }
+        let nanoseconds = |ticks: u64| ticks * 1000 / u64::from(megahertz.max(1));
+        let track = timeline.track("program");
+        for pair in self.readings.windows(2) {
+            let (from, to) = (nanoseconds(pair[0].time), nanoseconds(pair[1].time));
+            let name = match pair[0].label % 2 {
+                1 => format!("phase {} to {}", pair[0].label, pair[1].label),
+                _ => "warming up".to_owned(),
+            };
+            timeline.span(track, name, from, to - from);
+        }
+        timeline
+    }
+
     /// What lies between the marks `from` and `to`, which the program makes once each.
     ///
     /// # Panics
@@ -197,7 +259,8 @@ impl Finished {
                 software_insertions: new.software_insertions - old.software_insertions,
                 purges: new.purges - old.purges,
             },
-            cycles: to.cycles.zip(from.cycles).map(|(to, from)| to - from),
+            time: to.time - from.time,
+            counters: to.counters.zip(from.counters).map(|(to, from)| to - from),
         }
     }
 }
@@ -210,7 +273,7 @@ fn instructions(machine: &Machine) -> u64 {
         .sum()
 }
 
-fn read<M: Meter>(label: u64, machine: &Machine, meters: &[M]) -> Reading {
+fn read<M: Meter>(mark: Mark, machine: &Machine, meters: &[M]) -> Reading {
     let mut events = TranslationEvents::default();
     for mmu in machine.cpus.iter().filter_map(|cpu| cpu.processor.mmu()) {
         events.data_misses += mmu.events.data_misses;
@@ -221,19 +284,29 @@ fn read<M: Meter>(label: u64, machine: &Machine, meters: &[M]) -> Reading {
         events.purges += mmu.events.purges;
     }
     Reading {
-        label,
+        label: mark.label,
         instructions: instructions(machine),
         events,
-        cycles: meters.iter().filter_map(Meter::cycles).max(),
+        time: machine.cpus[mark.processor].time(),
+        counters: meters.iter().filter_map(Meter::counters).reduce(|mut sum, part| {
+            sum += part;
+            sum
+        }),
     }
 }
 
-/// The labels of the marks that were made and not read yet.
+/// A mark: its label, and the processor that made it.
+struct Mark {
+    label: u64,
+    processor: usize,
+}
+
+/// The marks that were made and not read yet.
 #[derive(Default)]
-struct Marks(Mutex<Vec<u64>>);
+struct Marks(Mutex<Vec<Mark>>);
 
 impl Marks {
-    fn take(&self) -> Vec<u64> {
+    fn take(&self) -> Vec<Mark> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -251,7 +324,10 @@ impl HypercallHandler for Marker {
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(label);
+            .push(Mark {
+                label,
+                processor: call.index,
+            });
         call.set_result(0, 0);
         call.platform.request_stop();
         Some(Reaction::Return)

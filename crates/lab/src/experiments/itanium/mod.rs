@@ -3,10 +3,21 @@
 //! Source: C. Gray, M. Chapman, P. Chubb, D. Mosberger-Tang, G. Heiser, "Itanium: A System Implementor's Tale". The
 //! experiments run a real kernel (`guests/ia64/kernel`) in system mode.
 
+mod ipc;
 pub mod kernel;
+mod latency;
+mod signal;
+mod syscall;
+pub mod timed;
 mod vhpt;
 
 use crate::experiment::Experiment;
 
 /// The experiments of this area.
-pub const EXPERIMENTS: &[&dyn Experiment] = &[&vhpt::PageTables];
+pub const EXPERIMENTS: &[&dyn Experiment] = &[
+    &vhpt::PageTables,
+    &latency::Latencies,
+    &syscall::SystemCalls,
+    &signal::Signals,
+    &ipc::Messages,
+];

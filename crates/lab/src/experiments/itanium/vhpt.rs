@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sidestep_vmm::machine::Untimed;
 
-use super::kernel::{Finished, KernelError, Reading, Run};
+use super::kernel::{Finished, Guest, KernelError, Reading, Run};
 use crate::comparison::Row;
 use crate::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
 use crate::figure::{Axis, Figure, Measure};
@@ -223,16 +223,13 @@ fn setup(name: &str) -> &'static str {
 
 fn run(processors: usize, parameters: String, context: &Context) -> Result<Finished, PointError> {
     let run = Run {
-        processors,
+        guest: Guest::Kernel(processors),
         parameters,
         memory_mb: 512,
         instructions_max: INSTRUCTIONS_MAX,
     };
     run.run(&mut vec![Untimed; processors], &|| context.cancelled())
-        .map_err(|error| match error {
-            KernelError::Cancelled => PointError::Cancelled,
-            error => PointError::Failed(error.to_string()),
-        })
+        .map_err(KernelError::into_point_error)
 }
 
 /// A side of workload=context.

@@ -1,0 +1,137 @@
+//! `itanium.signal`: Table 2 and section 5.1, delivering a signal with the full or with the minimal state.
+
+use std::time::Duration;
+
+use super::kernel::Guest;
+use super::timed::{self, Difference};
+use crate::comparison::Row;
+use crate::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
+use crate::figure::{Axis, Figure, Measure};
+use crate::input::{Input, Inputs};
+use crate::measurement::{Measurement, Side};
+use crate::number::Number;
+use crate::paper::{Finding, Quantity, Stated, Verdict};
+
+/// Full against minimal state.
+pub struct Signals;
+
+impl Experiment for Signals {
+    fn about(&self) -> About {
+        About {
+            name: "itanium.signal",
+            question: "What does delivering a signal cost when preserved registers are left where they are?",
+            source: "Gray et al., Itanium: A System Implementor's Tale, section 5.1 and Table 2",
+            setting: "A program of the kernel in guests/ia64/kernel sends itself a signal whose handler does nothing, and \
+                      returns from it; what the same call takes that sends none is subtracted. With the full state the \
+                      preserved registers go to a structure on the kernel's stack, from there to the program's, back, \
+                      and into the registers; with the minimal state they stay in the registers. U is the kernel for one \
+                      CPU, M that for two, of which one is idle.",
+            baseline: "the full state (signal-state=full)",
+            sidestep: "the minimal state (signal-state=minimal)",
+            metric: Metric::lower("cycles a signal", "cycles"),
+            nature: Nature::Deterministic,
+            takes: (Duration::from_secs(2), Duration::from_secs(3)),
+            reading: "The paper's kernel also fills a siginfo and a sigcontext that applications rely on, and does what a \
+                      full Linux does on each entry; this kernel has neither, so the whole is shorter, and the state that \
+                      is moved weighs more in it. The absolute difference is what compares.",
+        }
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        vec![
+            Input::choices("kernel", &["U", "M"])
+                .or("U,M")
+                .about("the uniprocessor kernel, or the one for two CPUs")
+                .source("Itanium Table 2")
+                .axis(),
+            Input::integer("signals", 200)
+                .between(1, 1_000_000)
+                .about("how many signals are counted, after 10 that warm up the caches")
+                .source("chosen: the cycles of a signal repeat"),
+            timed::processor_input(),
+        ]
+    }
+
+    fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {
+        let kernels = inputs.texts("kernel");
+        Ok(kernels
+            .into_iter()
+            .map(|kernel| Point::new().at("kernel", kernel))
+            .collect())
+    }
+
+    fn run_point(
+        &self,
+        inputs: &Inputs,
+        point: &Point,
+        context: &Context,
+    ) -> Result<Measurement, PointError> {
+        let processors = if point.value("kernel").text() == "M" { 2 } else { 1 };
+        let measure = |state: &str| -> Result<Side, PointError> {
+            let signals = inputs.count("signals");
+            let parameters = format!("signal-state={state} program=signals {signals}");
+            let finished = timed::run(Guest::Kernel(processors), parameters, inputs, context)?;
+            let difference = Difference {
+                empty: &finished.between(1, 2),
+                full: &finished.between(3, 4),
+                operations: signals,
+            };
+            let side = difference.side(&format!("A signal with {state} state"));
+            Ok(side.traced(finished.timeline(timed::processor(inputs).megahertz, context)))
+        };
+        Ok(Measurement::new(measure("full")?, measure("minimal")?))
+    }
+
+    fn stated(&self, _: &Inputs, point: &Point) -> Vec<Stated> {
+        let (row, cycles) = match point.value("kernel").text() {
+            "M" => ("SMP", 3087),
+            _ => ("UP", 2533),
+        };
+        let source = format!("Itanium Table 2: Itanium 2, 1.00 GHz, {row}");
+        vec![Stated::value(Quantity::Sidestep, cycles, "0.1", source)]
+    }
+
+    fn findings(&self, _: &Inputs, rows: &[Row]) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for row in rows {
+            let kernel = row.point.value("kernel").text();
+            let (Some(full), Some(minimal)) =
+                (row.quantity(Quantity::Baseline), row.quantity(Quantity::Sidestep))
+            else {
+                continue;
+            };
+            let more = full - minimal;
+            let share = more.over(minimal).unwrap_or(Number::ZERO) * Number::from(100);
+            let judge = |holds: bool| if holds { Verdict::Holds } else { Verdict::Differs };
+            findings.push(Finding {
+                about: format!("what the full state adds, kernel {kernel}"),
+                stated: "about 700 cycles on Itanium 2".to_owned(),
+                source: "Itanium 5.1.2".to_owned(),
+                ours: format!("{} cycles", more.to_decimal(0)),
+                verdict: judge((more - Number::from(700)).abs() <= Number::from(210)),
+                because: "24 floating-point, 4 general and 5 branch registers through memory four times"
+                    .to_owned(),
+            });
+            findings.push(Finding {
+                about: format!("how much slower that is, kernel {kernel}"),
+                stated: "23 to 34 percent".to_owned(),
+                source: "Itanium 5.1.2".to_owned(),
+                ours: format!("{} percent", share.to_decimal(0)),
+                verdict: judge(share >= Number::from(23) && share <= Number::from(34)),
+                because: "this kernel's delivery is shorter than Linux's, so the same state is a larger share of it"
+                    .to_owned(),
+            });
+        }
+        findings
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        vec![Figure::bars(
+            "Cycles a signal (Table 2)",
+            Axis::new("kernel", "kernel", ""),
+            Measure::Value,
+            "cycles a signal",
+            "cycles",
+        )]
+    }
+}

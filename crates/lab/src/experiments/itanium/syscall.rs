@@ -1,0 +1,149 @@
+//! `itanium.syscall`: Table 3, system calls by `break` and by `epc`.
+
+use std::time::Duration;
+
+use super::kernel::Guest;
+use super::timed::{self, Difference};
+use crate::comparison::Row;
+use crate::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
+use crate::figure::{Axis, Figure, Measure};
+use crate::input::{Input, Inputs};
+use crate::measurement::{Measurement, Side};
+use crate::number::Number;
+use crate::paper::{Finding, Quantity, Stated, Verdict};
+
+/// The two ways into the kernel.
+pub struct SystemCalls;
+
+/// Table 3: call, link, cycles by `break`, by `epc`. Results: for comparison alone.
+const TABLE: &[(&str, &str, i64, i64)] = &[
+    ("getpid", "dynamic", 294, 18),
+    ("getppid", "dynamic", 299, 77),
+    ("gettimeofday", "dynamic", 442, 174),
+    ("getpid", "static", 287, 12),
+    ("getppid", "static", 290, 54),
+    ("gettimeofday", "static", 432, 153),
+];
+
+impl Experiment for SystemCalls {
+    fn about(&self) -> About {
+        About {
+            name: "itanium.syscall",
+            question: "What does a system call cost by an exception, and what by a gate page?",
+            source: "Gray et al., Itanium: A System Implementor's Tale, section 5.2 and Table 3",
+            setting: "A program of the kernel in guests/ia64/kernel calls a C library's function in a loop; what an empty \
+                      loop takes is subtracted. The function is linked statically, or reached through an import stub as \
+                      one of a shared library. By break the kernel switches stacks, saves what a call does not destroy, \
+                      dispatches to C and returns by rfi; by epc the gate page's assembly answers on the program's own \
+                      stacks. The machine runs with the pipeline model: its cycles are the kernel's time.",
+            baseline: "break: an exception",
+            sidestep: "epc: a call to a gate page",
+            metric: Metric::lower("cycles a call", "cycles"),
+            nature: Nature::Deterministic,
+            takes: (Duration::from_secs(3), Duration::from_secs(6)),
+            reading: "The kernel is written from the paper's description of the two paths, not from Linux, so its number \
+                      of instructions differs from that of the kernel that the paper measured; the counters say what its \
+                      cycles are. The paper does not say how \
+                      its loop and library looked: the 12 cycles of its getpid are as many as the read of the kernel \
+                      register with the current task takes alone, before any call and return. Here every call enters \
+                      the kernel.",
+        }
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        vec![
+            Input::choices("call", &["getpid", "getppid", "gettimeofday"])
+                .or("getpid,getppid,gettimeofday")
+                .about("the system call")
+                .source("Itanium Table 3")
+                .axis(),
+            Input::choices("link", &["static", "dynamic"])
+                .or("static,dynamic")
+                .about("how the program reaches the C library's function")
+                .source("Itanium Table 3")
+                .axis(),
+            Input::integer("calls", 400)
+                .between(1, 1_000_000)
+                .about("how many calls are counted, after 20 that warm up the caches")
+                .source("chosen: the cycles of a call repeat"),
+            timed::processor_input(),
+        ]
+    }
+
+    fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {
+        let mut points = Vec::new();
+        for link in inputs.texts("link") {
+            for call in inputs.texts("call") {
+                points.push(Point::new().at("link", link).at("call", call));
+            }
+        }
+        Ok(points)
+    }
+
+    fn run_point(
+        &self,
+        inputs: &Inputs,
+        point: &Point,
+        context: &Context,
+    ) -> Result<Measurement, PointError> {
+        let measure = |way: &str| -> Result<Side, PointError> {
+            let (call, link) = (point.value("call").text(), point.value("link").text());
+            let calls = inputs.count("calls");
+            let parameters = format!("program=calls {call} {way} {link} {calls}");
+            let finished = timed::run(Guest::Kernel(1), parameters, inputs, context)?;
+            let difference = Difference {
+                empty: &finished.between(1, 2),
+                full: &finished.between(3, 4),
+                operations: calls,
+            };
+            let side = difference.side(&format!("A {call} by {way}"));
+            Ok(side.traced(finished.timeline(timed::processor(inputs).megahertz, context)))
+        };
+        Ok(Measurement::new(measure("break")?, measure("epc")?))
+    }
+
+    fn stated(&self, _: &Inputs, point: &Point) -> Vec<Stated> {
+        let (call, link) = (point.value("call").text(), point.value("link").text());
+        let row = TABLE.iter().find(|row| row.0 == call && row.1 == link);
+        row.map_or_else(Vec::new, |(_, _, by_break, by_epc)| {
+            let source = format!("Itanium Table 3: {call}(), {link}");
+            vec![
+                Stated::value(Quantity::Baseline, *by_break, "0.1", source.clone()),
+                Stated::value(Quantity::Sidestep, *by_epc, "0.1", source),
+            ]
+        })
+    }
+
+    fn findings(&self, _: &Inputs, rows: &[Row]) -> Vec<Finding> {
+        let least = rows
+            .iter()
+            .filter(|row| row.point.value("call").text() == "gettimeofday")
+            .filter_map(|row| row.quantity(Quantity::Ratio))
+            .min();
+        let Some(least) = least else { return Vec::new() };
+        let holds = least >= Number::decimal("2.5");
+        vec![Finding {
+            about: "gain of the most complicated call".to_owned(),
+            stated: "close to a factor of three".to_owned(),
+            source: "Itanium 5.2.1".to_owned(),
+            ours: format!("a factor of {}", least.to_decimal(2)),
+            verdict: if holds { Verdict::Holds } else { Verdict::Differs },
+            because: "both ways read the interval time counter, 36 cycles; by break the interruption, rfi and the switch \
+                      of the register stack come on top"
+                .to_owned(),
+        }]
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        vec![
+            Figure::bars(
+                "Cycles a system call (Table 3)",
+                Axis::new("call", "system call", ""),
+                Measure::Value,
+                "cycles a call",
+                "cycles",
+            )
+            .split_by(&["link"]),
+        ]
+    }
+}
