@@ -67,7 +67,7 @@ costs! {
     SystemQueueEntries = 8, "entries of the queue of system-register accesses", "paper 5.3.3";
     StackCalculation = 1, "bubbles before each flushrs and loadrs", "paper 2.4.2 and 5.3.3";
     StackRegistersPerCycle = 2, "registers the RSE moves a cycle", "manual, register stack engine";
-    TlbTransfer = 4, "bubbles when the first data TLB misses and the second hits", "assumed";
+    TlbTransfer = 4, "bubbles when the first data TLB misses and the second hits", "measured: 7-cpu.com/cpu/Itanium2.html";
     InstructionTlbTransfer = 2, "front-end bubbles when the first instruction TLB misses and the second hits", "assumed";
     Walk = 25, "bubbles of the hardware walker, without the wait for the entry", "manual, hardware page walker";
     StoreBufferEntries = 16, "stores waiting for the second-level cache", "assumed";

@@ -3,10 +3,10 @@
 mod points;
 
 use points::measure;
+use sidestep_itanium2::Parameters;
 use sidestep_lab::experiments::itanium::kernel::{Guest, Run};
 use sidestep_lab::experiments::itanium::timed::Timed;
 use sidestep_lab::{Drawing, Measurement, Number, Side};
-use sidestep_itanium2::Parameters;
 
 fn value(side: &Side) -> Number {
     side.value.expect("a side has a value")
@@ -53,9 +53,15 @@ fn a_gate_page_spares_a_system_call_the_exception_and_its_flushes() {
     for (point, measurement) in measure("itanium.syscall", &["calls=100", "link=static"]) {
         adds_up(&measurement);
         let (by_break, by_epc) = (value(&measurement.baseline), value(&measurement.sidestep));
-        assert!(by_epc * Number::from(2) < by_break, "{point}: {by_epc:?}, {by_break:?}");
+        assert!(
+            by_epc * Number::from(2) < by_break,
+            "{point}: {by_epc:?}, {by_break:?}"
+        );
         let exception = "BE_FLUSH_BUBBLE.XPN";
-        assert!(counter(&measurement.baseline, exception) >= Number::from(16), "{point}");
+        assert!(
+            counter(&measurement.baseline, exception) >= Number::from(16),
+            "{point}"
+        );
         assert_eq!(counter(&measurement.sidestep, exception), Number::ZERO, "{point}");
     }
 }

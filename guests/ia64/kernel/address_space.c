@@ -264,6 +264,10 @@ int page_fault(struct task *task, uint64_t address, int write, int execute)
         /* The TLB lost it, or a bit was not set yet. */
         *entry |= PTE_ACCESSED | (write ? PTE_DIRTY : 0);
         forget(address, *entry >> PTE_SUPERPAGE_BIT & 1);
+        /* Under a common region identifier the TLB may hold the page of another process's linear table, where the entry
+           is not present. */
+        if (parameters.sharing != SHARING_OFF && parameters.format == FORMAT_SHORT)
+            forget((uint64_t)hashed_entry(address), 0);
         return 0;
     }
     uint64_t rights = rights_of(area), shared = 0, frame;

@@ -322,10 +322,62 @@ restore_state:
 	;;
 	mov	ar.fpsr = r31
 	sub	r29 = r29, r30				// bytes of the program's registers above the switch
+	mov	r21 = REGISTERS_STACKED + 2 + 7		// two words of it may be NaT bits; the number rounds up
 	;;
+	shr.u	r22 = r29, 3
 	shl	r29 = r29, 16
-	;;
 (p7)	br.cond.dpnt.few 1f				// to the kernel: its own register stack goes on
+	;;
+	// The rest of the stacked registers hold what the kernel left there.
+	sub	r21 = r21, r22
+	movl	r22 = clear_stacked
+	mov	r31 = b7
+	;;
+	shr.u	r21 = r21, 3
+	;;
+	cmp.ltu	p8, p0 = REGISTERS_STACKED / 8, r21
+	;;
+(p8)	mov	r21 = REGISTERS_STACKED / 8
+	;;
+	shl	r21 = r21, 5
+	;;
+	add	r22 = r21, r22
+	;;
+	mov	b7 = r22
+	;;
+	br.cond.sptk.many b7
+	;;
+	// A frame for each number of registers to clear, in eights; it may spill some of the program's, which loadrs brings back.
+	.align	32
+clear_stacked:
+	.irp	eights, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+	alloc	r23 = ar.pfs, 0, 8 * \eights, 0, 0
+	br.cond.sptk.few .Lclear_\eights
+	;;
+	.align	32
+	.endr
+	.macro	clear eights, a, b, c, d, e, f, g, h
+.Lclear_\eights:
+	.irp	register, \a, \b, \c, \d, \e, \f, \g, \h
+	mov	r\register = r0
+	.endr
+	.endm
+	clear	12, 127, 126, 125, 124, 123, 122, 121, 120
+	clear	11, 119, 118, 117, 116, 115, 114, 113, 112
+	clear	10, 111, 110, 109, 108, 107, 106, 105, 104
+	clear	9, 103, 102, 101, 100, 99, 98, 97, 96
+	clear	8, 95, 94, 93, 92, 91, 90, 89, 88
+	clear	7, 87, 86, 85, 84, 83, 82, 81, 80
+	clear	6, 79, 78, 77, 76, 75, 74, 73, 72
+	clear	5, 71, 70, 69, 68, 67, 66, 65, 64
+	clear	4, 63, 62, 61, 60, 59, 58, 57, 56
+	clear	3, 55, 54, 53, 52, 51, 50, 49, 48
+	clear	2, 47, 46, 45, 44, 43, 42, 41, 40
+	clear	1, 39, 38, 37, 36, 35, 34, 33, 32
+	;;
+.Lclear_0:
+	alloc	r23 = ar.pfs, 0, 0, 0, 0
+	mov	b7 = r31
 	;;
 	mov	ar.rsc = r29
 	;;
@@ -566,6 +618,13 @@ ENTRY(break_instruction)
 	;;
 	rsm	PSR_IC
 	cmp.eq	p6, p7 = r0, r0
+	// Nothing of the kernel's stays in what a call destroys.
+	.irp	register, 2, 3, 9, 11, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	mov	r\register = r0
+	.endr
+	mov	b7 = r0
+	mov	ar.ccv = r0
+	mov	ar.csd = r0
 	;;
 	srlz.d
 	bsw.0

@@ -211,6 +211,8 @@
 #define CONTEXT_R4 112
 #define CONTEXT_SIZE 160
 
+#define REGISTERS_STACKED 96
+
 /* ---- The time data that KR_TIME points to ---- */
 #define TIME_LAST 8
 #define TIME_MULTIPLIER 16

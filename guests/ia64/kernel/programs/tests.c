@@ -70,8 +70,11 @@ static long expected(long depth)
     return sum;
 }
 
+long residue(void); /* residue.S */
+
 static void register_stack(void)
 {
+    check("a system call leaves nothing of the kernel's in registers", residue() == 0);
     long result = deep(60);
     if (result > 1000000)
         leave(result - 1000000 == expected(60) ? 9 : 10);
