@@ -10,6 +10,7 @@
 //!   the monitor serve.
 //! - [`debug`]: traces, and a stub for gdb.
 //! - [`firmware`]: PAL, SAL, EFI and ACPI for kernels, and [`device`]s of a whole machine.
+//! - [`snapshot`]: a whole machine in a file.
 //! - [`image`]: ELF images and their way into memory; [`description`]: machines as TOML files.
 //!
 //! Nothing here is global: any number of machines live in one program.
@@ -27,6 +28,7 @@ pub mod machine;
 pub mod memory;
 pub mod network;
 pub mod sidecall;
+pub mod snapshot;
 pub mod virtio;
 
 pub use bus::{Bus, Device};

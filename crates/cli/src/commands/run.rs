@@ -23,7 +23,7 @@ use super::Outcome;
 #[derive(Args)]
 pub struct Run {
     /// The image, or the description of the machine.
-    #[arg(required_unless_present = "kernel", conflicts_with = "kernel")]
+    #[arg(required_unless_present_any = ["kernel", "restore"], conflicts_with = "kernel")]
     image: Option<PathBuf>,
     /// A raw image as a disk of a FUCE machine or a kernel's, of which there may be several. What a FUCE image writes
     /// is put back when it ends; a kernel's writes reach the file at once.
@@ -64,6 +64,9 @@ impl Run {
     pub fn run(self) -> Outcome {
         if let Some(kernel) = self.kernel.kernel.clone() {
             return self.kernel.run(&kernel, self.disk, &self.execution);
+        }
+        if let Some(file) = &self.kernel.restore {
+            return self.kernel.restore(file, &self.execution);
         }
         let image = self.image.as_ref().expect("an image, where no kernel is given");
         let path = image.display().to_string();

@@ -14,7 +14,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sidestep_ia64::{PhysicalAddress, Processor};
 use thiserror::Error;
 
@@ -77,7 +77,7 @@ pub enum Start {
 }
 
 /// What a machine's time follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
     /// The instructions: deterministic, on one host thread.

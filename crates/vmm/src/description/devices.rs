@@ -6,10 +6,10 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sidestep_ia64::PhysicalAddress;
 use thiserror::Error;
 
@@ -35,7 +35,7 @@ use crate::virtio::network::{HardwareAddress, Network};
 const HARDWARE_ADDRESS: HardwareAddress = [0x52, 0x54, 0x00, 0x12, 0x34, 0x56];
 
 /// `[[disk]]`: a file as a disk.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskTable {
     /// The raw image, relative to the description.
@@ -62,7 +62,7 @@ impl FromStr for DiskTable {
 }
 
 /// `[[network]]`: a network device and what it is connected to.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum NetworkTable {
     /// A network of the guest and this program.
@@ -184,18 +184,14 @@ pub struct Attached {
     pub facilities: Facilities,
 }
 
-/// Makes all that a description asks for; `folder` is where relative files are.
+/// Makes all that a description asks for, and a console device if there is a console for it.
 ///
 /// # Errors
 /// See [`DeviceError`].
-pub fn make(
-    description: &Description,
-    folder: &Path,
-    console: Option<Box<dyn Console>>,
-) -> Result<Vec<Made>, DeviceError> {
+pub fn make(description: &Description, console: Option<Box<dyn Console>>) -> Result<Vec<Made>, DeviceError> {
     let mut made = Vec::new();
     for (number, disk) in description.disk.iter().enumerate() {
-        let block = Block::open(&folder.join(&disk.file), disk.read_only)?;
+        let block = Block::open(&disk.file, disk.read_only)?;
         made.push(Made::new(format!("disk{number}"), block));
     }
     for (number, table) in description.network.iter().enumerate() {
@@ -256,6 +252,8 @@ pub fn attach(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]

@@ -16,8 +16,9 @@
 //! ```
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sidestep_ia64::PhysicalAddress;
 use thiserror::Error;
 
@@ -28,14 +29,14 @@ use crate::device::iosapic::{self, Iosapic, Lines};
 use crate::device::power::{self, Power};
 use crate::device::serial::{self, Serial};
 use crate::firmware::acpi::Contents;
-use crate::firmware::{self, efi, layout};
+use crate::firmware::{self, Firmware, efi, layout};
 use crate::image::{self, ImageError, Loaded};
 use crate::machine::hypercall::{Console, StandardCalls};
 use crate::machine::{Activity, AttachError, Machine, MachineBuilder, PROCESSORS_MAX};
 use crate::memory::{GuestMemory, LayoutError, MemoryError};
 
 /// The description of a machine with a kernel.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
     /// The machine itself.
@@ -52,7 +53,7 @@ pub struct Description {
 }
 
 /// `[machine]`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MachineTable {
     /// How many processors.
@@ -86,7 +87,7 @@ impl Default for MachineTable {
 }
 
 /// `[kernel]`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelTable {
     /// The ELF file, not compressed, relative to the description.
@@ -173,10 +174,34 @@ pub struct Built {
     pub machine: Machine,
     /// The kernel's ELF file.
     pub image: Vec<u8>,
-    /// Where it is.
-    pub loaded: Loaded,
+    /// Its devices.
+    pub parts: Parts,
+}
+
+/// The devices of a machine, to be looked at and to be saved.
+pub struct Parts {
+    /// What the machine was built from.
+    pub description: Description,
     /// Its virtio devices.
-    pub devices: Vec<Attached>,
+    pub virtio: Vec<Attached>,
+    pub(crate) lines: Lines,
+    pub(crate) serial: Serial,
+    pub(crate) power: Arc<Mutex<Power>>,
+    pub(crate) firmware: Arc<Firmware>,
+}
+
+/// What is at the other end of a machine's consoles.
+pub struct Consoles {
+    /// Of the serial port.
+    pub serial: Box<dyn Console>,
+    /// Of the virtio console, if there is to be one.
+    pub virtio: Option<Box<dyn Console>>,
+}
+
+/// Where a kernel starts, and with what.
+pub(crate) struct Start {
+    entry: PhysicalAddress,
+    parameters: u64,
 }
 
 impl Description {
@@ -185,19 +210,50 @@ impl Description {
     /// # Errors
     /// See [`BuildError`].
     pub fn build(&self, folder: &Path, console: Box<dyn Console>) -> Result<Built, BuildError> {
-        self.build_with(folder, console, None)
+        let consoles = Consoles {
+            serial: console,
+            virtio: None,
+        };
+        self.placed(folder).build_with(consoles)
     }
 
-    /// As [`build`](Self::build), with a virtio console beside the serial port if there is another console for it.
+    /// The same with files that are named whatever the current folder is.
+    pub fn placed(&self, folder: &Path) -> Description {
+        let mut placed = self.clone();
+        let disks = placed.disk.iter_mut().map(|disk| &mut disk.file);
+        let files = [Some(&mut placed.kernel.file), placed.kernel.initrd.as_mut()];
+        for file in files.into_iter().flatten().chain(disks) {
+            let path = folder.join(&*file);
+            *file = std::path::absolute(&path).unwrap_or(path);
+        }
+        placed
+    }
+
+    /// As [`build`](Self::build), with these consoles.
     ///
     /// # Errors
     /// See [`BuildError`].
-    pub fn build_with(
+    pub fn build_with(&self, consoles: Consoles) -> Result<Built, BuildError> {
+        let (mut built, start) = self.assemble(consoles, true)?;
+        for (index, cpu) in built.machine.cpus.iter_mut().enumerate() {
+            match (&start, index) {
+                (Some(start), 0) => {
+                    firmware::prepare(&mut cpu.processor, index, start.entry.0);
+                    cpu.processor.general.set(28, start.parameters);
+                }
+                _ => firmware::prepare_waiting(&mut cpu.processor, index),
+            }
+            cpu.activity = Activity::Running;
+        }
+        Ok(built)
+    }
+
+    /// Puts the machine together, and with `loads` the kernel into its memory, for processors whose state is to be set.
+    pub(crate) fn assemble(
         &self,
-        folder: &Path,
-        console: Box<dyn Console>,
-        virtio_console: Option<Box<dyn Console>>,
-    ) -> Result<Built, BuildError> {
+        consoles: Consoles,
+        loads: bool,
+    ) -> Result<(Built, Option<Start>), BuildError> {
         let Size(size) = self.machine.memory;
         if size < MEMORY_MIN {
             return Err(BuildError::MemorySize(size));
@@ -208,19 +264,31 @@ impl Description {
         if self.machine.quantum == 0 {
             return Err(BuildError::Quantum);
         }
-        let devices = devices::make(self, folder, virtio_console)?;
+        let devices = devices::make(self, consoles.virtio)?;
         let memory = GuestMemory::new(&layout::memory(size))?;
-        let (image, loaded) = self.load_kernel(&memory, folder)?;
-        let initrd = self.load_initrd(&memory, folder, loaded.end)?;
         let contents = Contents {
             processors: self.machine.processors,
             virtio_devices: devices.len(),
         };
         let (firmware, system_table) = firmware::install(&memory, contents, self.machine.epoch)?;
-        let parameters = self.boot_parameters(&memory, system_table, initrd)?;
+        let firmware = Arc::new(firmware);
+        // A machine that is restored needs the kernel's file for nothing but names.
+        let mut image = Vec::new();
+        let mut start = None;
+        if loads {
+            let (bytes, loaded) = self.load_kernel(&memory)?;
+            let initrd = self.load_initrd(&memory, loaded.end)?;
+            image = bytes;
+            start = Some(Start {
+                entry: loaded.entry,
+                parameters: self.boot_parameters(&memory, system_table, initrd)?,
+            });
+        } else if let Ok(bytes) = std::fs::read(&self.kernel.file) {
+            image = bytes;
+        }
 
         let mut builder = MachineBuilder::new(memory, self.machine.processors);
-        builder.handle(firmware);
+        builder.handle(Arc::clone(&firmware));
         builder.handle(StandardCalls::new(Box::new(std::io::sink()), &self.kernel.append));
         let lines = Lines::new(builder.interrupts());
         let at = PhysicalAddress;
@@ -231,35 +299,34 @@ impl Description {
             Iosapic(lines.clone()),
         )?;
         let timeline = builder.timeline();
-        let port = Serial::new(console, lines.line(layout::SERIAL_INTERRUPT), timeline);
-        builder.attach("serial", at(layout::SERIAL), serial::SIZE, port)?;
-        let power = Power::new(builder.ending(), builder.timeline());
-        builder.attach("power", at(layout::POWER), power::SIZE, power)?;
+        let port = Serial::new(consoles.serial, lines.line(layout::SERIAL_INTERRUPT), timeline);
+        builder.attach("serial", at(layout::SERIAL), serial::SIZE, port.clone())?;
+        let power = Arc::new(Mutex::new(Power::new(builder.ending(), builder.timeline())));
+        builder.attach_shared("power", at(layout::POWER), power::SIZE, power.clone())?;
         builder.attach("ports", at(layout::PORTS), layout::PORTS_SIZE, Nothing)?;
         // Where a kernel sends interrupts to processors that it numbers -1.
         builder.attach("chipset", at(layout::CHIPSET), layout::CHIPSET_SIZE, Nothing)?;
 
-        let devices = devices::attach(&mut builder, &lines, devices)?;
-        let mut machine = builder.build();
-        for (index, cpu) in machine.cpus.iter_mut().enumerate() {
-            if index == 0 {
-                firmware::prepare(&mut cpu.processor, index, loaded.entry.0);
-                cpu.processor.general.set(28, parameters);
-            } else {
-                firmware::prepare_waiting(&mut cpu.processor, index);
-            }
-            cpu.activity = Activity::Running;
-        }
-        Ok(Built {
+        let virtio = devices::attach(&mut builder, &lines, devices)?;
+        let parts = Parts {
+            description: self.clone(),
+            virtio,
+            lines,
+            serial: port,
+            power,
+            firmware,
+        };
+        let machine = builder.build();
+        let built = Built {
             machine,
             image,
-            loaded,
-            devices,
-        })
+            parts,
+        };
+        Ok((built, start))
     }
 
-    fn load_kernel(&self, memory: &GuestMemory, folder: &Path) -> Result<(Vec<u8>, Loaded), BuildError> {
-        let file = folder.join(&self.kernel.file);
+    fn load_kernel(&self, memory: &GuestMemory) -> Result<(Vec<u8>, Loaded), BuildError> {
+        let file = self.kernel.file.clone();
         let bytes = read(&file)?;
         let loaded = image::load(memory, &bytes).map_err(|error| BuildError::Kernel {
             file: file.clone(),
@@ -273,18 +340,13 @@ impl Description {
     }
 
     /// Loads the initramfs behind the kernel; returns where it is and its size.
-    fn load_initrd(
-        &self,
-        memory: &GuestMemory,
-        folder: &Path,
-        behind: PhysicalAddress,
-    ) -> Result<(u64, u64), BuildError> {
+    fn load_initrd(&self, memory: &GuestMemory, behind: PhysicalAddress) -> Result<(u64, u64), BuildError> {
         /// What a kernel's largest pages map.
         const ALIGNMENT: u64 = 64 << 10;
         let Some(file) = &self.kernel.initrd else {
             return Ok((0, 0));
         };
-        let file = folder.join(file);
+        let file = file.clone();
         let bytes = read(&file)?;
         let size = bytes.len() as u64;
         let start = behind.0.max(layout::FIRMWARE_END).next_multiple_of(ALIGNMENT);

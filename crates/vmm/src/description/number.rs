@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize};
 
 /// A number of bytes: an integer, or a string with one of the suffixes K, M, G, T (powers of 1024).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Size(pub u64);
 
 impl Size {

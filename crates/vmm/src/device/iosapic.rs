@@ -9,6 +9,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use crate::bus::Device;
 use crate::machine::interrupt_block::{Delivery, InterruptBlock, LocalIdentifier};
 
@@ -34,7 +36,9 @@ mod entry {
     pub const READ_ONLY: u64 = 1 << 12 | REMOTE_REQUEST;
 }
 
-struct State {
+/// The registers and lines, as machines are saved with them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinesState {
     select: u32,
     entries: Vec<u64>,
     asserted: u64,
@@ -43,14 +47,14 @@ struct State {
 /// The lines of devices; clones share them.
 #[derive(Clone)]
 pub struct Lines {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<LinesState>>,
     processors: Arc<InterruptBlock>,
 }
 
 impl Lines {
     /// All lines masked.
     pub fn new(processors: Arc<InterruptBlock>) -> Lines {
-        let state = State {
+        let state = LinesState {
             select: 0,
             entries: vec![entry::MASKED; LINES as usize],
             asserted: 0,
@@ -84,7 +88,7 @@ impl Lines {
         }
     }
 
-    fn deliver(&self, state: &mut State, line: usize) {
+    fn deliver(&self, state: &mut LinesState, line: usize) {
         let value = state.entries[line];
         let in_service = value & entry::LEVEL != 0 && value & entry::REMOTE_REQUEST != 0;
         if value & entry::MASKED != 0 || in_service {
@@ -143,7 +147,21 @@ impl Lines {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    /// Everything, to be saved.
+    pub fn save(&self) -> LinesState {
+        self.state().clone()
+    }
+
+    /// Goes on from what was saved; false if that is not of this many lines.
+    pub fn restore(&self, state: LinesState) -> bool {
+        let fits = state.entries.len() == LINES as usize;
+        if fits {
+            *self.state() = state;
+        }
+        fits
+    }
+
+    fn state(&self) -> MutexGuard<'_, LinesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::bus::Device;
 use crate::machine::ending::Ending;
 use crate::machine::timeline::{TICKS_PER_SECOND, Timeline};
@@ -33,12 +35,18 @@ const SLEEP_ENABLE: u64 = 1 << 13;
 const SCI_ENABLE: u64 = 1;
 const TIMER_FREQUENCY: u64 = 3_579_545;
 
+/// What machines are saved with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PowerState {
+    enabled: u64,
+    control: u64,
+}
+
 /// The registers.
 pub struct Power {
     ending: Arc<Ending>,
     timeline: Arc<Timeline>,
-    enabled: u64,
-    control: u64,
+    state: PowerState,
 }
 
 impl Power {
@@ -47,18 +55,30 @@ impl Power {
         Power {
             ending,
             timeline,
-            enabled: 0,
-            control: SCI_ENABLE,
+            state: PowerState {
+                enabled: 0,
+                control: SCI_ENABLE,
+            },
         }
+    }
+
+    /// Everything, to be saved.
+    pub fn save(&self) -> PowerState {
+        self.state.clone()
+    }
+
+    /// Goes on from what was saved.
+    pub fn restore(&mut self, state: PowerState) {
+        self.state = state;
     }
 }
 
 impl Device for Power {
     fn load(&mut self, offset: u64, _: u64) -> u64 {
         match offset {
-            EVENT => self.enabled << 16,
-            EVENT_ENABLE => self.enabled,
-            CONTROL => self.control,
+            EVENT => self.state.enabled << 16,
+            EVENT_ENABLE => self.state.enabled,
+            CONTROL => self.state.control,
             TIMER => {
                 let ticks = u128::from(self.timeline.now()) * u128::from(TIMER_FREQUENCY);
                 (ticks / u128::from(TICKS_PER_SECOND)) as u64 & 0xff_ffff
@@ -69,9 +89,9 @@ impl Device for Power {
 
     fn store(&mut self, offset: u64, _: u64, value: u64) {
         match offset {
-            EVENT_ENABLE => self.enabled = value & 0xffff,
+            EVENT_ENABLE => self.state.enabled = value & 0xffff,
             CONTROL => {
-                self.control = value & 0xffff & !SLEEP_ENABLE | SCI_ENABLE;
+                self.state.control = value & 0xffff & !SLEEP_ENABLE | SCI_ENABLE;
                 let sleep_type = value >> 10 & 7;
                 if value & SLEEP_ENABLE != 0 && sleep_type == u64::from(SLEEP_TYPE_OFF) {
                     self.ending.request(0);

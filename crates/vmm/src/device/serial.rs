@@ -6,10 +6,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use super::iosapic::Line;
 use crate::bus::Device;
 use crate::machine::hypercall::Console;
-use crate::machine::timeline::{Phase, TICKS_PER_SECOND, Timeline};
+use crate::machine::timeline::{Phase, TICKS_PER_SECOND, Ticket, Timeline};
 
 /// Bytes of registers, as pages map them.
 pub const SIZE: u64 = 0x1_0000;
@@ -50,6 +52,12 @@ const FIFO_ENABLED: u8 = 0xc0;
 struct State {
     console: Box<dyn Console>,
     line: Line,
+    registers: SerialState,
+}
+
+/// The registers, as machines are saved with them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SerialState {
     received: VecDeque<u8>,
     enabled: u8,
     line_control: u8,
@@ -59,10 +67,12 @@ struct State {
     divisor: [u8; 2],
     /// The transmitter has become empty since the guest was told.
     transmitted: bool,
-    polling: bool,
+    /// The next look for input, while the guest wants interrupts for it.
+    poll: Option<Ticket>,
 }
 
-/// The port.
+/// The port; clones share it.
+#[derive(Clone)]
 pub struct Serial {
     state: Arc<Mutex<State>>,
     timeline: Arc<Timeline>,
@@ -74,6 +84,61 @@ impl Serial {
         let state = State {
             console,
             line,
+            registers: SerialState::new(),
+        };
+        Serial {
+            state: Arc::new(Mutex::new(state)),
+            timeline,
+        }
+    }
+
+    /// Everything but what was typed and not yet read, to be saved.
+    pub fn save(&self) -> SerialState {
+        lock(&self.state).registers.clone()
+    }
+
+    /// Goes on from what was saved.
+    pub fn restore(&self, registers: SerialState) {
+        if let Some(ticket) = registers.poll {
+            let (again, clock) = (Arc::clone(&self.state), Arc::clone(&self.timeline));
+            self.timeline
+                .reschedule(ticket, Phase::Device, move |due| poll(&again, &clock, due));
+        }
+        lock(&self.state).registers = registers;
+    }
+
+    fn poll_if_wanted(&self, state: &mut State) {
+        if state.registers.enabled & ENABLE_RECEIVED != 0 && state.registers.poll.is_none() {
+            state.registers.poll = Some(poll_later(&self.state, &self.timeline, self.timeline.now()));
+        }
+    }
+}
+
+fn poll_later(state: &Arc<Mutex<State>>, timeline: &Arc<Timeline>, now: u64) -> Ticket {
+    let (again, clock) = (Arc::clone(state), Arc::clone(timeline));
+    timeline.schedule(now + POLL_TICKS, Phase::Device, move |due| {
+        poll(&again, &clock, due)
+    })
+}
+
+/// Looks for input, again and again as long as the guest wants interrupts for it.
+fn poll(shared: &Arc<Mutex<State>>, timeline: &Arc<Timeline>, now: u64) {
+    let mut state = lock(shared);
+    state.registers.poll = None;
+    if state.registers.enabled & ENABLE_RECEIVED != 0 {
+        state.receive();
+        state.update();
+        state.registers.poll = Some(poll_later(shared, timeline, now));
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SerialState {
+    fn new() -> SerialState {
+        SerialState {
             received: VecDeque::new(),
             enabled: 0,
             line_control: 0,
@@ -82,56 +147,25 @@ impl Serial {
             scratch: 0,
             divisor: [1, 0],
             transmitted: false,
-            polling: false,
-        };
-        Serial {
-            state: Arc::new(Mutex::new(state)),
-            timeline,
+            poll: None,
         }
     }
-
-    fn poll_if_wanted(&self, state: &mut State) {
-        if state.enabled & ENABLE_RECEIVED != 0 && !state.polling {
-            state.polling = true;
-            poll_later(&self.state, &self.timeline, self.timeline.now());
-        }
-    }
-}
-
-/// Looks for input after a while, again and again as long as the guest wants interrupts for it.
-fn poll_later(state: &Arc<Mutex<State>>, timeline: &Arc<Timeline>, now: u64) {
-    let (again, clock) = (Arc::clone(state), Arc::clone(timeline));
-    timeline.schedule(now + POLL_TICKS, Phase::Device, move |due| {
-        let mut state = lock(&again);
-        if state.enabled & ENABLE_RECEIVED == 0 {
-            state.polling = false;
-            return;
-        }
-        state.receive();
-        state.update();
-        drop(state);
-        poll_later(&again, &clock, due);
-    });
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {
     fn receive(&mut self) {
-        while self.received.len() < FIFO && self.modem_control & LOOPBACK == 0 {
+        while self.registers.received.len() < FIFO && self.registers.modem_control & LOOPBACK == 0 {
             match self.console.read() {
-                Some(byte) => self.received.push_back(byte),
+                Some(byte) => self.registers.received.push_back(byte),
                 None => break,
             }
         }
     }
 
     fn identity(&self) -> u8 {
-        if self.enabled & ENABLE_RECEIVED != 0 && !self.received.is_empty() {
+        if self.registers.enabled & ENABLE_RECEIVED != 0 && !self.registers.received.is_empty() {
             IDENTITY_RECEIVED
-        } else if self.enabled & ENABLE_TRANSMITTED != 0 && self.transmitted {
+        } else if self.registers.enabled & ENABLE_TRANSMITTED != 0 && self.registers.transmitted {
             IDENTITY_TRANSMITTED
         } else {
             NOTHING_PENDING
@@ -143,74 +177,79 @@ impl State {
     }
 
     fn is_divisor(&self, offset: u64) -> bool {
-        self.line_control & DIVISOR_LATCH != 0 && offset < 2
+        self.registers.line_control & DIVISOR_LATCH != 0 && offset < 2
     }
 
     fn load(&mut self, offset: u64) -> u8 {
         if self.is_divisor(offset) {
-            return self.divisor[offset as usize];
+            return self.registers.divisor[offset as usize];
         }
         match offset {
             register::DATA => {
                 self.receive();
-                self.received.pop_front().unwrap_or(0)
+                self.registers.received.pop_front().unwrap_or(0)
             }
-            register::INTERRUPT_ENABLE => self.enabled,
+            register::INTERRUPT_ENABLE => self.registers.enabled,
             register::INTERRUPT_IDENTITY => {
                 let identity = self.identity();
                 if identity == IDENTITY_TRANSMITTED {
-                    self.transmitted = false;
+                    self.registers.transmitted = false;
                 }
-                identity | if self.fifo { FIFO_ENABLED } else { 0 }
+                identity | if self.registers.fifo { FIFO_ENABLED } else { 0 }
             }
-            register::LINE_CONTROL => self.line_control,
-            register::MODEM_CONTROL => self.modem_control,
+            register::LINE_CONTROL => self.registers.line_control,
+            register::MODEM_CONTROL => self.registers.modem_control,
             register::LINE_STATUS => {
                 self.receive();
-                TRANSMITTER_EMPTY | if self.received.is_empty() { 0 } else { DATA_READY }
+                TRANSMITTER_EMPTY
+                    | if self.registers.received.is_empty() {
+                        0
+                    } else {
+                        DATA_READY
+                    }
             }
-            register::MODEM_STATUS if self.modem_control & LOOPBACK != 0 => {
+            register::MODEM_STATUS if self.registers.modem_control & LOOPBACK != 0 => {
                 // The outputs come back as inputs: DTR as DSR, RTS as CTS, OUT1 as RI, OUT2 as DCD.
-                let outputs = self.modem_control;
+                let outputs = self.registers.modem_control;
                 (outputs & 2) << 3 | (outputs & 1) << 5 | (outputs & 0xc) << 4
             }
             register::MODEM_STATUS => MODEM_PRESENT,
-            register::SCRATCH => self.scratch,
+            register::SCRATCH => self.registers.scratch,
             _ => 0,
         }
     }
 
     fn store(&mut self, offset: u64, value: u8) {
         if self.is_divisor(offset) {
-            self.divisor[offset as usize] = value;
+            self.registers.divisor[offset as usize] = value;
             return;
         }
         match offset {
             register::DATA => {
-                if self.modem_control & LOOPBACK != 0 {
-                    if self.received.len() < FIFO {
-                        self.received.push_back(value);
+                if self.registers.modem_control & LOOPBACK != 0 {
+                    if self.registers.received.len() < FIFO {
+                        self.registers.received.push_back(value);
                     }
                 } else {
                     self.console.write(&[value]);
                 }
-                self.transmitted = true;
+                self.registers.transmitted = true;
             }
             register::INTERRUPT_ENABLE => {
-                if value & ENABLE_TRANSMITTED != 0 && self.enabled & ENABLE_TRANSMITTED == 0 {
-                    self.transmitted = true;
+                if value & ENABLE_TRANSMITTED != 0 && self.registers.enabled & ENABLE_TRANSMITTED == 0 {
+                    self.registers.transmitted = true;
                 }
-                self.enabled = value & 0xf;
+                self.registers.enabled = value & 0xf;
             }
             register::INTERRUPT_IDENTITY => {
-                self.fifo = value & 1 != 0;
+                self.registers.fifo = value & 1 != 0;
                 if value & 2 != 0 {
-                    self.received.clear();
+                    self.registers.received.clear();
                 }
             }
-            register::LINE_CONTROL => self.line_control = value,
-            register::MODEM_CONTROL => self.modem_control = value & 0x1f,
-            register::SCRATCH => self.scratch = value,
+            register::LINE_CONTROL => self.registers.line_control = value,
+            register::MODEM_CONTROL => self.registers.modem_control = value & 0x1f,
+            register::SCRATCH => self.registers.scratch = value,
             _ => {}
         }
     }

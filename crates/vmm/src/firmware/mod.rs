@@ -16,6 +16,7 @@ pub mod sal;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{PhysicalAddress, Processor};
 
@@ -32,11 +33,12 @@ pub struct Firmware {
     /// Seconds since 1970 at machine time zero.
     epoch: u64,
     runtime_services: u64,
-    state: Mutex<State>,
+    state: Mutex<FirmwareState>,
 }
 
-#[derive(Default)]
-struct State {
+/// What machines are saved with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirmwareState {
     /// Where processors go on from the rendezvous.
     rendezvous: Option<(u64, u64)>,
     monotonic_count: u64,
@@ -171,7 +173,17 @@ fn pal_procedure(call: &mut Call<'_>) -> Reaction {
 }
 
 impl Firmware {
-    fn state(&self) -> MutexGuard<'_, State> {
+    /// Everything, to be saved.
+    pub fn save(&self) -> FirmwareState {
+        self.state().clone()
+    }
+
+    /// Goes on from what was saved.
+    pub fn restore(&self, state: FirmwareState) {
+        *self.state() = state;
+    }
+
+    fn state(&self) -> MutexGuard<'_, FirmwareState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

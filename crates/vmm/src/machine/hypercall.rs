@@ -6,7 +6,7 @@
 //! [`function`]; firmware and hypervisors add theirs as further [`HypercallHandler`]s.
 
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sidestep_ia64::{PhysicalAddress, Processor};
 
@@ -113,6 +113,12 @@ pub trait Console: Send {
     /// Whether everything that will ever be typed has been read.
     fn has_ended(&self) -> bool {
         false
+    }
+}
+
+impl<H: HypercallHandler + ?Sized> HypercallHandler for Arc<H> {
+    fn call(&self, call: &mut Call<'_>) -> Option<Reaction> {
+        H::call(self, call)
     }
 }
 

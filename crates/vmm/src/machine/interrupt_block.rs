@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use serde::{Deserialize, Serialize};
 use sidestep_ia64::PhysicalAddress;
 use sidestep_ia64::interrupts::{Interrupts, SPURIOUS};
 
@@ -94,6 +95,14 @@ struct Target {
     initialisation: AtomicBool,
 }
 
+/// One processor as a target, as machines are saved with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetState {
+    identifier: u32,
+    external_priority: u8,
+    initialisation: bool,
+}
+
 /// The processors of a machine as targets of interrupts.
 pub struct InterruptBlock {
     targets: Vec<Target>,
@@ -129,6 +138,29 @@ impl InterruptBlock {
         self.targets[index]
             .identifier
             .store(identifier.bits(), Ordering::Relaxed);
+    }
+
+    /// Every target, to be saved.
+    pub(crate) fn save(&self) -> Vec<TargetState> {
+        let state = |target: &Target| TargetState {
+            identifier: target.identifier.load(Ordering::Relaxed),
+            external_priority: target.external_priority.load(Ordering::Relaxed),
+            initialisation: target.initialisation.load(Ordering::Relaxed),
+        };
+        self.targets.iter().map(state).collect()
+    }
+
+    /// Goes on from what was saved of as many targets.
+    pub(crate) fn restore(&self, states: &[TargetState]) {
+        for (target, state) in self.targets.iter().zip(states) {
+            target.identifier.store(state.identifier, Ordering::Relaxed);
+            target
+                .external_priority
+                .store(state.external_priority, Ordering::Relaxed);
+            target
+                .initialisation
+                .store(state.initialisation, Ordering::Relaxed);
+        }
     }
 
     /// Sends a message to the processor that an identifier names; false if there is none.

@@ -26,6 +26,7 @@ pub mod wakeups;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use serde::{Deserialize, Serialize};
 use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{PhysicalAddress, Processor};
 use thiserror::Error;
@@ -47,7 +48,7 @@ pub use virtual_time::VirtualTime;
 pub const PROCESSORS_MAX: usize = 256;
 
 /// What a processor does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Activity {
     /// It executes.
     Running,
@@ -305,13 +306,23 @@ pub struct Machine {
     platform: Arc<Platform>,
     handlers: Vec<Box<dyn HypercallHandler>>,
     /// When the round of virtual time ends that was left in the middle.
-    round_end: Option<u64>,
+    pub(crate) round_end: Option<u64>,
 }
 
 impl Machine {
     /// What the processors share. Other threads may hold it, to stop the machine or to send interrupts.
     pub fn platform(&self) -> &Arc<Platform> {
         &self.platform
+    }
+
+    /// Has every processor make the purges that others have left for it, as it would before its next instruction.
+    pub(crate) fn settle(&mut self) {
+        for (index, cpu) in self.cpus.iter_mut().enumerate() {
+            for purge in self.platform.purges.enter(index) {
+                cpu.processor.purge_translations(purge);
+            }
+            self.platform.purges.leave(index);
+        }
     }
 
     /// The outcome as of now.

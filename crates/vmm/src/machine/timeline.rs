@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::wakeups::Wakeups;
 
 /// Ticks of machine time in a second: one is a nanosecond, and in virtual time an instruction.
@@ -23,6 +25,13 @@ pub enum Phase {
     Device,
     /// Timers expire and interrupts are raised.
     Interrupt,
+}
+
+/// What was scheduled, as machines are saved with it: the same place on another agenda.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    time: u64,
+    sequence: u64,
 }
 
 type Work = Box<dyn FnOnce(u64) + Send>;
@@ -62,13 +71,33 @@ impl Timeline {
     }
 
     /// Has `work` done at `time`, or at once if that has passed; it is told the time it was due.
-    pub fn schedule(&self, time: u64, phase: Phase, work: impl FnOnce(u64) + Send + 'static) {
+    pub fn schedule(&self, time: u64, phase: Phase, work: impl FnOnce(u64) + Send + 'static) -> Ticket {
         let mut agenda = self.agenda();
         let sequence = agenda.sequence;
         agenda.sequence += 1;
         agenda.work.insert((time, phase, sequence), Box::new(work));
         drop(agenda);
         self.wakeups.wake();
+        Ticket { time, sequence }
+    }
+
+    /// Has `work` done when and in the order that `ticket` says, in a machine that is restored.
+    pub(crate) fn reschedule(&self, ticket: Ticket, phase: Phase, work: impl FnOnce(u64) + Send + 'static) {
+        let place = (ticket.time, phase, ticket.sequence);
+        self.agenda().work.insert(place, Box::new(work));
+    }
+
+    /// How many pieces of work were ever scheduled: what the order among them goes on from.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.agenda().sequence
+    }
+
+    /// Goes on from there, with nothing to do.
+    pub(crate) fn restore(&self, now: u64, sequence: u64) {
+        self.set_now(now);
+        let mut agenda = self.agenda();
+        agenda.work.clear();
+        agenda.sequence = sequence;
     }
 
     /// When something is to happen next.

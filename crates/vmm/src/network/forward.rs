@@ -3,14 +3,14 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::str::FromStr;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::user::GUEST;
 
 /// A port of the host and where in the guest's network it leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Forward {
     /// Where the host listens: at every address if none is given.
     pub host: SocketAddrV4,
@@ -45,6 +45,12 @@ impl TryFrom<String> for Forward {
     }
 }
 
+impl From<Forward> for String {
+    fn from(forward: Forward) -> String {
+        format!("tcp:{}-{}", forward.host, forward.guest)
+    }
+}
+
 /// `[ADDRESS]:PORT`.
 fn endpoint(text: &str, default: Ipv4Addr) -> Option<SocketAddrV4> {
     let (address, port) = text.split_once(':')?;
@@ -68,6 +74,7 @@ mod tests {
         let forward: Forward = "tcp:127.0.0.1:80-10.0.2.16:8080".parse().expect("good");
         assert_eq!(forward.host.to_string(), "127.0.0.1:80");
         assert_eq!(forward.guest.to_string(), "10.0.2.16:8080");
+        assert_eq!(String::from(forward).parse(), Ok(forward));
     }
 
     #[test]

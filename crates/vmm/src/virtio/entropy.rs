@@ -12,14 +12,29 @@ use super::request::{Request, RequestError};
 /// The most bytes in one answer; drivers ask again.
 const ANSWER_BYTES_MAX: u64 = 1 << 16;
 
+/// Where bytes come from.
+pub trait Source: Read + Send {
+    /// What it goes on from, if that decides its bytes.
+    fn state(&self) -> u64 {
+        0
+    }
+
+    /// Goes on from there.
+    fn set_state(&mut self, state: u64) {
+        let _ = state;
+    }
+}
+
+impl Source for File {}
+
 /// The device.
 pub struct Entropy {
-    source: Box<dyn Read + Send>,
+    source: Box<dyn Source>,
 }
 
 impl Entropy {
     /// With bytes from `source`; one that fails or ends gives none.
-    pub fn new(source: impl Read + Send + 'static) -> Entropy {
+    pub fn new(source: impl Source + 'static) -> Entropy {
         Entropy {
             source: Box::new(source),
         }
@@ -59,6 +74,24 @@ impl VirtioDevice for Entropy {
         let filled = self.source.read(&mut bytes).unwrap_or(0);
         request.write(0, &bytes[..filled]);
         Ok(filled as u32)
+    }
+
+    fn save(&self) -> u64 {
+        self.source.state()
+    }
+
+    fn restore(&mut self, saved: u64) {
+        self.source.set_state(saved);
+    }
+}
+
+impl Source for Seeded {
+    fn state(&self) -> u64 {
+        self.0
+    }
+
+    fn set_state(&mut self, state: u64) {
+        self.0 = state;
     }
 }
 

@@ -10,12 +10,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use sidestep_ia64::PhysicalAddress;
 use virtio_queue::{Queue, QueueOwnedT, QueueT};
 
 use super::VirtioDevice;
 use super::request::{Request, is_ram};
-use crate::machine::timeline::{Phase, TICKS_PER_SECOND, Timeline};
+use crate::machine::timeline::{Phase, TICKS_PER_SECOND, Ticket, Timeline};
 use crate::memory::GuestMemory;
 
 /// From a notification to the moment when its requests are served: 10 microseconds, a device's order of magnitude.
@@ -61,10 +62,10 @@ pub(super) struct State {
     counters: Arc<Counters>,
     queues: Vec<Queue>,
     offered: u64,
-    /// Whether the device's work is on the timeline.
-    is_scheduled: bool,
-    /// Whether a poll of the device is on the timeline.
-    is_polled: bool,
+    /// The device's work on the timeline.
+    work: Option<Ticket>,
+    /// The next poll of the device on the timeline.
+    poll: Option<Ticket>,
     pub device_features_select: u32,
     pub driver_features_select: u32,
     driver_features: u64,
@@ -101,6 +102,57 @@ pub struct QueueReport {
     pub answered: u16,
 }
 
+/// A device behind its registers, as machines are saved with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FacilitiesState {
+    identifier: u32,
+    /// What the device itself goes on from.
+    device: u64,
+    queues: Vec<QueueRegisters>,
+    device_features_select: u32,
+    driver_features_select: u32,
+    driver_features: u64,
+    queue_select: u32,
+    causes: u32,
+    status: u32,
+    work: Option<Ticket>,
+    poll: Option<Ticket>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct QueueRegisters {
+    size: u16,
+    ready: bool,
+    rings: [u64; 3],
+    next_available: u16,
+    next_used: u16,
+}
+
+impl QueueRegisters {
+    fn of(queue: &Queue) -> QueueRegisters {
+        QueueRegisters {
+            size: queue.size(),
+            ready: queue.ready(),
+            rings: [queue.desc_table(), queue.avail_ring(), queue.used_ring()],
+            next_available: queue.next_avail(),
+            next_used: queue.next_used(),
+        }
+    }
+
+    fn put_into(&self, queue: &mut Queue) {
+        let halves = |address: u64| (Some(address as u32), Some((address >> 32) as u32));
+        queue.reset();
+        queue.set_size(self.size);
+        let [descriptors, available, used] = self.rings.map(halves);
+        queue.set_desc_table_address(descriptors.0, descriptors.1);
+        queue.set_avail_ring_address(available.0, available.1);
+        queue.set_used_ring_address(used.0, used.1);
+        queue.set_next_avail(self.next_available);
+        queue.set_next_used(self.next_used);
+        queue.set_ready(self.ready);
+    }
+}
+
 /// The driver broke the rules; what it did does not matter to the device.
 struct Broken;
 
@@ -131,8 +183,8 @@ impl Facilities {
             counters: Arc::clone(&counters),
             queues,
             offered: device.features() | FEATURE_INDIRECT | FEATURE_VERSION_1,
-            is_scheduled: false,
-            is_polled: false,
+            work: None,
+            poll: None,
             device_features_select: 0,
             driver_features_select: 0,
             driver_features: 0,
@@ -178,6 +230,56 @@ impl Facilities {
         self.state().status
     }
 
+    /// Everything, to be saved.
+    pub fn save(&self) -> FacilitiesState {
+        let device = lock(&self.0.device).save();
+        let state = self.state();
+        FacilitiesState {
+            identifier: self.0.identifier,
+            device,
+            queues: state.queues.iter().map(QueueRegisters::of).collect(),
+            device_features_select: state.device_features_select,
+            driver_features_select: state.driver_features_select,
+            driver_features: state.driver_features,
+            queue_select: state.queue_select,
+            causes: state.causes,
+            status: state.status,
+            work: state.work,
+            poll: state.poll,
+        }
+    }
+
+    /// Goes on from what was saved of a device of the same kind; false, and nothing happens, if it was of another.
+    pub fn restore(&self, saved: &FacilitiesState) -> bool {
+        let mut device = lock(&self.0.device);
+        let mut state = self.state();
+        if saved.identifier != self.0.identifier || saved.queues.len() != state.queues.len() {
+            return false;
+        }
+        device.restore(saved.device);
+        for (queue, registers) in state.queues.iter_mut().zip(&saved.queues) {
+            registers.put_into(queue);
+        }
+        state.device_features_select = saved.device_features_select;
+        state.driver_features_select = saved.driver_features_select;
+        state.driver_features = saved.driver_features;
+        state.queue_select = saved.queue_select;
+        state.causes = saved.causes;
+        state.status = saved.status;
+        state.work = saved.work;
+        state.poll = saved.poll;
+        let timeline = &self.0.timeline;
+        if let Some(ticket) = saved.work {
+            let again = self.clone();
+            timeline.reschedule(ticket, Phase::Transfer, move |due| again.work(due));
+        }
+        if let Some(ticket) = saved.poll {
+            let again = self.clone();
+            timeline.reschedule(ticket, Phase::Transfer, move |due| again.poll(due));
+        }
+        true
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.0.state)
     }
@@ -194,12 +296,10 @@ impl Facilities {
     pub(super) fn notify(&self, queue: u32) {
         self.0.counters.notifications.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state();
-        if !state.is_running() || queue as usize >= state.queues.len() || state.is_scheduled {
+        if !state.is_running() || queue as usize >= state.queues.len() || state.work.is_some() {
             return;
         }
-        state.is_scheduled = true;
-        drop(state);
-        self.schedule(self.0.timeline.now());
+        state.work = Some(self.schedule(self.0.timeline.now()));
     }
 
     /// The driver writes the device status field.
@@ -213,11 +313,8 @@ impl Facilities {
         }
         let mut state = self.state();
         state.set_status(value);
-        let begins = self.0.polls && state.is_running() && !state.is_polled;
-        state.is_polled |= begins;
-        drop(state);
-        if begins {
-            self.schedule_poll(self.0.timeline.now(), LATENCY_TICKS);
+        if self.0.polls && state.is_running() && state.poll.is_none() {
+            state.poll = Some(self.schedule_poll(self.0.timeline.now(), LATENCY_TICKS));
         }
     }
 
@@ -234,35 +331,38 @@ impl Facilities {
         }
     }
 
-    fn schedule(&self, now: u64) {
+    fn schedule(&self, now: u64) -> Ticket {
         let again = self.clone();
         self.0
             .timeline
-            .schedule(now + LATENCY_TICKS, Phase::Transfer, move |due| again.work(due));
+            .schedule(now + LATENCY_TICKS, Phase::Transfer, move |due| again.work(due))
     }
 
-    fn schedule_poll(&self, now: u64, ticks: u64) {
+    fn schedule_poll(&self, now: u64, ticks: u64) -> Ticket {
         let again = self.clone();
         self.0
             .timeline
-            .schedule(now + ticks, Phase::Transfer, move |due| again.poll(due));
+            .schedule(now + ticks, Phase::Transfer, move |due| again.poll(due))
     }
 
     fn work(&self, due: u64) {
-        self.state().is_scheduled = false;
-        if self.serve_all(due) && !std::mem::replace(&mut self.state().is_scheduled, true) {
-            self.schedule(due);
+        self.state().work = None;
+        if self.serve_all(due) {
+            let mut state = self.state();
+            if state.work.is_none() {
+                state.work = Some(self.schedule(due));
+            }
         }
     }
 
     fn poll(&self, due: u64) {
-        if !self.state().is_running() {
-            self.state().is_polled = false;
-            return;
-        }
+        self.state().poll = None;
         self.serve_all(due);
         let interval = lock(&self.0.device).poll_interval();
-        self.schedule_poll(due, interval.unwrap_or(POLL_TICKS_MAX));
+        let mut state = self.state();
+        if state.is_running() && state.poll.is_none() {
+            state.poll = Some(self.schedule_poll(due, interval.unwrap_or(POLL_TICKS_MAX)));
+        }
     }
 
     /// Serves every queue; says whether there is more to do. Those that transmit have the higher numbers in every

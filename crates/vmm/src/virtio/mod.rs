@@ -60,4 +60,14 @@ pub trait VirtioDevice: Send {
 
     /// Forgets what a driver left behind.
     fn reset(&mut self) {}
+
+    /// What it goes on from in a machine that is restored, beside its queues: a number, if anything.
+    fn save(&self) -> u64 {
+        0
+    }
+
+    /// Goes on from what was saved.
+    fn restore(&mut self, saved: u64) {
+        let _ = saved;
+    }
 }

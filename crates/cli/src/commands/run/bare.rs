@@ -24,7 +24,7 @@ pub fn run(path: &Path, text: &str, options: &Options) -> Outcome {
         clock: description.machine.clock,
         quantum: description.machine.quantum,
         expects_input: false,
-        devices: Vec::new(),
+        parts: None,
         requests: None,
         paces_idle: false,
     })

@@ -15,7 +15,7 @@ use sidestep_vmm::debug::symbols::Symbols;
 use sidestep_vmm::debug::target::Debugged;
 use sidestep_vmm::debug::trace::{Kinds, Sink, Trace};
 use sidestep_vmm::description::bare::Clock;
-use sidestep_vmm::description::devices::Attached;
+use sidestep_vmm::description::kernel::Parts;
 use sidestep_vmm::machine::{Driver, HostThreads, Observed, Untimed, VirtualTime};
 use sidestep_vmm::{End, Machine};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -109,8 +109,8 @@ pub struct Ready<'a> {
     pub quantum: u64,
     /// Whether input from outside may wake it.
     pub expects_input: bool,
-    /// Its virtio devices.
-    pub devices: Vec<Attached>,
+    /// The devices of a whole machine.
+    pub parts: Option<Parts>,
     /// What somebody at its terminal asks for, if there is one.
     pub requests: Option<(Requests, Receiver<Request>)>,
     /// Whether virtual time goes by no faster than the host's while the machine waits.
@@ -197,7 +197,8 @@ impl Options {
             if let Some((_, requests)) = &ready.requests {
                 // A machine that stands still has nothing to do but to wait for the next request.
                 let first = if is_paused { requests.recv().ok() } else { None };
-                for request in first.into_iter().chain(requests.try_iter()) {
+                let waiting: Vec<Request> = first.into_iter().chain(requests.try_iter()).collect();
+                for request in waiting {
                     match self.carry_out(ready, &request, symbols) {
                         After::Nothing => {}
                         After::Stop => is_paused = true,
@@ -216,12 +217,7 @@ impl Options {
         }
     }
 
-    fn carry_out(&self, ready: &Ready<'_>, request: &Request, symbols: &Symbols) -> After {
-        let context = monitor::Context {
-            machine: &ready.machine,
-            devices: &ready.devices,
-            symbols,
-        };
+    fn carry_out(&self, ready: &mut Ready<'_>, request: &Request, symbols: &Symbols) -> After {
         match request {
             Request::Quit => After::Quit,
             Request::EnterMonitor => {
@@ -233,7 +229,12 @@ impl Options {
                 After::Nothing
             }
             Request::Command(line) => {
-                let (text, after) = monitor::command(&context, line);
+                let mut context = monitor::Context {
+                    machine: &mut ready.machine,
+                    parts: ready.parts.as_ref(),
+                    symbols,
+                };
+                let (text, after) = monitor::command(&mut context, line);
                 show(format!("{text}{}", monitor::PROMPT).as_bytes());
                 after
             }

@@ -1,17 +1,20 @@
 //! A machine with a kernel, as options or a TOML file describe it.
 
+use std::error::Error;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
 
 use clap::Args;
 use sidestep_vmm::description::Size;
 use sidestep_vmm::description::bare::Clock;
 use sidestep_vmm::description::devices::{DiskTable, NetworkTable};
-use sidestep_vmm::description::kernel::{Description, KernelTable, MachineTable};
+use sidestep_vmm::description::kernel::{Built, Consoles, Description, KernelTable, MachineTable};
+use sidestep_vmm::snapshot;
 
 use super::super::Outcome;
 use super::console::Place;
-use super::control::Requests;
+use super::control::{Request, Requests};
 use super::description;
 use super::execution::{Options as Execution, Ready};
 
@@ -47,26 +50,48 @@ pub struct Options {
     net: Vec<NetworkTable>,
     /// Where the serial console is: the standard input and output (Ctrl-a h shows the keys that are not the guest's), a
     /// pseudo-terminal, or a port of the host's loopback.
-    #[arg(
-        long,
-        value_name = "stdio|pty|tcp:PORT",
-        default_value = "stdio",
-        requires = "kernel"
-    )]
+    #[arg(long, value_name = "stdio|pty|tcp:PORT", default_value = "stdio")]
     console: Place,
     /// A virtio console, and where that is.
-    #[arg(long, value_name = "stdio|pty|tcp:PORT", requires = "kernel")]
+    #[arg(long, value_name = "stdio|pty|tcp:PORT")]
     virtio_console: Option<Place>,
+    /// Go on with a machine that the monitor's `save` has put into this file.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "image"])]
+    pub restore: Option<PathBuf>,
 }
 
 /// Where the consoles are.
-#[derive(Default)]
-struct Consoles {
+#[derive(Clone, Copy, Default)]
+struct Places {
     serial: Place,
     virtio: Option<Place>,
 }
 
+impl Places {
+    fn open(self, requests: &Requests) -> Result<Consoles, Box<dyn Error>> {
+        if self.serial == Place::Stdio && self.virtio == Some(Place::Stdio) {
+            return Err(
+                "--virtio-console stdio: the serial console is there; give that another --console".into(),
+            );
+        }
+        let virtio = self.virtio.map(|place| place.open("virtio console", requests));
+        Ok(Consoles {
+            serial: self.serial.open("serial console", requests)?,
+            virtio: virtio.transpose()?,
+        })
+    }
+}
+
 impl Options {
+    /// Goes on with the machine that `file` holds.
+    pub fn restore(&self, file: &Path, execution: &Execution) -> Outcome {
+        let places = Places {
+            serial: self.console,
+            virtio: self.virtio_console,
+        };
+        restore(file, places, execution)
+    }
+
     /// Starts the kernel and runs the machine to its end.
     pub fn run(self, kernel: &Path, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
         let description = Description {
@@ -84,16 +109,11 @@ impl Options {
             disk,
             network: self.net,
         };
-        let consoles = Consoles {
+        let places = Places {
             serial: self.console,
             virtio: self.virtio_console,
         };
-        if consoles.serial == Place::Stdio && consoles.virtio == Some(Place::Stdio) {
-            return Err(
-                "--virtio-console stdio: the serial console is there; give that another --console".into(),
-            );
-        }
-        start("--kernel", description, Path::new(""), &consoles, execution)
+        start("--kernel", description, Path::new(""), places, execution)
     }
 }
 
@@ -110,7 +130,7 @@ pub fn run(path: &Path, text: &str, execution: &Execution) -> Outcome {
         &name,
         description,
         path.parent().unwrap_or(Path::new("")),
-        &Consoles::default(),
+        Places::default(),
         execution,
     )
 }
@@ -119,21 +139,40 @@ fn start(
     name: &str,
     mut description: Description,
     folder: &Path,
-    consoles: &Consoles,
+    places: Places,
     execution: &Execution,
 ) -> Outcome {
     if execution.deterministic {
         description.machine.clock = Clock::Virtual;
     }
     let (requests, receiver) = Requests::new();
-    let serial = consoles.serial.open("serial console", &requests)?;
-    let virtio = consoles
-        .virtio
-        .map(|place| place.open("virtio console", &requests))
-        .transpose()?;
+    let consoles = places.open(&requests)?;
     let built = description
-        .build_with(folder, serial, virtio)
+        .placed(folder)
+        .build_with(consoles)
         .map_err(|error| format!("{name}: {error}"))?;
+    execute(name, built, places, (requests, receiver), execution)
+}
+
+/// Goes on with a saved machine.
+fn restore(file: &Path, places: Places, execution: &Execution) -> Outcome {
+    let saved = snapshot::open(file)?;
+    let (requests, receiver) = Requests::new();
+    let built = saved.restore(places.open(&requests)?)?;
+    let name = file.display().to_string();
+    execute(&name, built, places, (requests, receiver), execution)
+}
+
+fn execute(
+    name: &str,
+    built: Built,
+    places: Places,
+    requests: (Requests, Receiver<Request>),
+    execution: &Execution,
+) -> Outcome {
+    let description = &built.parts.description;
+    let somebody_may_type =
+        places.serial != Place::Stdio || places.virtio.is_some() || io::stdin().is_terminal();
     execution.run(Ready {
         name,
         machine: built.machine,
@@ -141,11 +180,8 @@ fn start(
         clock: description.machine.clock,
         quantum: description.machine.quantum,
         expects_input: false,
-        devices: built.devices,
-        requests: Some((requests, receiver)),
-        paces_idle: !description.network.is_empty()
-            || consoles.serial != Place::Stdio
-            || consoles.virtio.is_some()
-            || io::stdin().is_terminal(),
+        paces_idle: !description.network.is_empty() || somebody_may_type,
+        parts: Some(built.parts),
+        requests: Some(requests),
     })
 }

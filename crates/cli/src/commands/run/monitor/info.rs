@@ -179,7 +179,7 @@ fn devices(context: &Context<'_>) -> String {
         let _ = writeln!(text, "  {start} {:>6}  {name}", size(bytes));
     }
     text.push_str("Virtio devices\n");
-    for device in context.devices {
+    for device in context.parts.iter().flat_map(|parts| &parts.virtio) {
         let counters = device.facilities.counters();
         let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let _ = writeln!(
@@ -249,11 +249,11 @@ mod tests {
 
     #[test]
     fn reports_say_how_the_machine_is() {
-        let machine = machine();
+        let mut machine = machine();
         let symbols = Symbols::default();
-        let context = Context {
-            machine: &machine,
-            devices: &[],
+        let mut context = Context {
+            machine: &mut machine,
+            parts: None,
             symbols: &symbols,
         };
         for (line, expected) in [
@@ -268,8 +268,9 @@ mod tests {
             ("info mem 2", "takes nothing more"),
             ("inf", "unknown command `inf` (did you mean `info`?)"),
             ("help", "Ctrl-a c"),
+            ("save x", "only machines that start a kernel"),
         ] {
-            let (text, after) = command(&context, line);
+            let (text, after) = command(&mut context, line);
             assert!(text.contains(expected), "{line}: {text}");
             assert_eq!(after, After::Nothing, "{line}");
         }
@@ -278,7 +279,7 @@ mod tests {
             (" cont ", After::Continue),
             ("quit", After::Quit),
         ] {
-            assert_eq!(command(&context, line).1, expected);
+            assert_eq!(command(&mut context, line).1, expected);
         }
     }
 }

@@ -5,10 +5,13 @@
 
 mod info;
 
+use std::path::Path;
+
 use sidestep_lab::suggest::nearest;
 use sidestep_vmm::Machine;
 use sidestep_vmm::debug::symbols::Symbols;
-use sidestep_vmm::description::devices::Attached;
+use sidestep_vmm::description::kernel::Parts;
+use sidestep_vmm::snapshot;
 
 /// What is shown when a line is expected.
 pub const PROMPT: &str = "(sidestep) ";
@@ -28,15 +31,15 @@ pub enum After {
 
 /// What the monitor knows.
 pub struct Context<'a> {
-    /// The machine.
-    pub machine: &'a Machine,
-    /// Its virtio devices.
-    pub devices: &'a [Attached],
+    /// The machine, which stands still.
+    pub machine: &'a mut Machine,
+    /// Its devices, if it is a whole machine.
+    pub parts: Option<&'a Parts>,
     /// Names of its code.
     pub symbols: &'a Symbols,
 }
 
-type Action = fn(&Context<'_>, &str) -> (String, After);
+type Action = fn(&mut Context<'_>, &str) -> (String, After);
 
 struct Command {
     name: &'static str,
@@ -66,11 +69,29 @@ const COMMANDS: &[Command] = &[
         action: |_, _| (String::new(), After::Continue),
     },
     Command {
+        name: "save",
+        help: "FILE: save the machine, for `sidestep run --restore FILE`",
+        action: |context, file| (save(context, file), After::Nothing),
+    },
+    Command {
         name: "quit",
         help: "end the command, as if the machine were unplugged",
         action: |_, _| (String::new(), After::Quit),
     },
 ];
+
+fn save(context: &mut Context<'_>, file: &str) -> String {
+    let Some(parts) = context.parts else {
+        return "only machines that start a kernel can be saved\n".to_owned();
+    };
+    if file.is_empty() {
+        return "save to which file?\n".to_owned();
+    }
+    match snapshot::save(context.machine, parts, Path::new(file)) {
+        Ok(()) => format!("saved to {file}\n"),
+        Err(error) => format!("{error}\n"),
+    }
+}
 
 fn help() -> String {
     let line = |command: &Command| format!("{:<6} {}\n", command.name, command.help);
@@ -79,7 +100,7 @@ fn help() -> String {
 }
 
 /// Carries out a line; returns what to print.
-pub fn command(context: &Context<'_>, line: &str) -> (String, After) {
+pub fn command(context: &mut Context<'_>, line: &str) -> (String, After) {
     let line = line.trim();
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     if name.is_empty() {
