@@ -316,6 +316,68 @@ fn the_monitor_tells_how_the_machine_is_and_quits() {
     }
 }
 
+/// What stands behind the prompt of the monitor's last command and the line that leaves it.
+const LEFT: &str = "(sidestep) \r\n";
+
+#[test]
+fn a_restored_machine_goes_on_as_the_one_that_was_saved() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("disk.img"), pattern(1 << 20)).expect("a file");
+    let line =
+        "echo ready; tour > /dev/null; sieve; sort; sum /dev/vda; time sleep 3; hash; cat /proc/interrupts";
+    let Some(mut command) = boot(folder.path(), &["--disk", "disk.img"], line) else {
+        return;
+    };
+    let (mut child, mut input) = typing(&mut command);
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut printed = Vec::new();
+    while !text(&printed).contains("ready") {
+        let size = output.read_until(b'\n', &mut printed).expect("output");
+        assert!(size > 0, "{}", text(&printed));
+    }
+    input
+        .write_all(b"\x01cstop\nsave machine\nsave /none/machine\ncont\n\x01c")
+        .expect("it reads");
+    let mut rest = Vec::new();
+    output.read_to_end(&mut rest).expect("output");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", text(&rest));
+    let rest = text(&rest);
+    assert!(
+        rest.contains("saved to machine") && rest.contains("/none/machine: No such file"),
+        "{rest}"
+    );
+    let after = rest.rsplit_once(LEFT).expect("it left the monitor").1;
+
+    let restore = |file: &str| {
+        Command::new(env!("CARGO_BIN_EXE_sidestep"))
+            .args(["run", "--restore", file])
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .output()
+            .expect("sidestep starts")
+    };
+    let again = successful(&restore("machine"));
+    assert_eq!(again, after, "every byte, with the times that the guest measured");
+    assert!(again.contains("virtio0"), "{again}");
+
+    // Damage is found before anything runs.
+    let file = folder.path().join("machine");
+    let mut bytes = fs::read(&file).expect("it was saved");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(folder.path().join("flipped"), &bytes).expect("a file");
+    bytes.truncate(middle);
+    fs::write(folder.path().join("cut"), &bytes).expect("a file");
+    for file in ["flipped", "cut"] {
+        let output = restore(file);
+        let said = text(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains("checksum is wrong"),
+            "{file}: {said}"
+        );
+    }
+}
+
 #[test]
 fn ctrl_a_x_quits() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -387,3 +387,53 @@ impl<W: Write> Write for Summed<W> {
         self.inner.flush()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_are_no_saved_machines_are_told_apart() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("machine");
+        let refused = |bytes: &[u8]| {
+            std::fs::write(&file, bytes).expect("the folder is writable");
+            match open(&file) {
+                Ok(_) => panic!("it was opened"),
+                Err(error) => error,
+            }
+        };
+        assert!(matches!(refused(b""), SnapshotError::Foreign(_)));
+        assert!(matches!(
+            refused(b"#!/bin/sh\nexit 1\n"),
+            SnapshotError::Foreign(_)
+        ));
+        assert!(matches!(refused(&MAGIC), SnapshotError::Damaged { .. }));
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(9_u32.to_le_bytes());
+        assert!(matches!(
+            refused(&bytes),
+            SnapshotError::Version { version: 9, .. }
+        ));
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(u64::MAX.to_le_bytes());
+        let what = |error| match error {
+            SnapshotError::Damaged { what, .. } => what,
+            error => panic!("{error}"),
+        };
+        assert_eq!(what(refused(&bytes)), "its checksum is wrong");
+        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+        assert_eq!(what(refused(&bytes)), "its state is too long");
+        let length = MAGIC.len() + 4;
+        bytes.truncate(length);
+        bytes.extend(4_u64.to_le_bytes());
+        bytes.extend(b"junk");
+        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+        assert_eq!(what(refused(&bytes)), "its state makes no sense");
+        assert!(matches!(
+            open(&folder.path().join("none")),
+            Err(SnapshotError::File { .. })
+        ));
+    }
+}

@@ -11,18 +11,24 @@ use tempfile::NamedTempFile;
 
 use super::VirtioDevice;
 use super::block::{Block, DiskError, SECTOR};
+use super::console::VirtioConsole;
 use super::entropy::{Entropy, Seeded};
-use super::facilities::{Facilities, LATENCY_TICKS};
+use super::facilities::{Facilities, LATENCY_TICKS, POLL_TICKS_MAX};
 use super::mmio::{SIZE, Transport};
+use super::network::{HardwareAddress, Network};
 use crate::bus::Device;
+use crate::machine::hypercall::Console;
 use crate::machine::timeline::Timeline;
 use crate::memory::{GRANULE, GuestMemory, MemoryKind, MemoryRange};
+use crate::network::Link;
 
 const RAM_BYTES: u64 = 16 * GRANULE;
 const DESCRIPTORS: u64 = 0x1000;
 const AVAILABLE: u64 = 0x2000;
 const USED: u64 = 0x3000;
 const BUFFERS: u64 = 0x1_0000;
+/// From the rings of the first queue to those of the second.
+const OTHER: u64 = 0x4000;
 const QUEUE_ENTRIES: u64 = 8;
 
 const NEXT: u16 = 1;
@@ -44,6 +50,10 @@ struct Driver {
 impl Driver {
     /// A driver that has found its device, but not set it up. RAM, and ROM behind it.
     fn unset(device: impl VirtioDevice + 'static) -> Driver {
+        Driver::unset_boxed(Box::new(device))
+    }
+
+    fn unset_boxed(device: Box<dyn VirtioDevice>) -> Driver {
         let rom = MemoryRange {
             kind: MemoryKind::Rom,
             ..MemoryRange::ram(RAM_BYTES, GRANULE)
@@ -56,7 +66,7 @@ impl Driver {
         let line = Box::new(move |asserted| line.store(asserted, Ordering::Relaxed));
         Driver {
             transport: Transport::new(Facilities::new(
-                Box::new(device),
+                device,
                 Arc::clone(&memory),
                 line,
                 Arc::clone(&timeline),
@@ -69,9 +79,27 @@ impl Driver {
     }
 
     fn new(device: impl VirtioDevice + 'static) -> Driver {
-        let mut driver = Driver::unset(device);
+        Driver::with(Box::new(device))
+    }
+
+    fn with(device: Box<dyn VirtioDevice>) -> Driver {
+        let mut driver = Driver::unset_boxed(device);
         driver.set_up();
         driver
+    }
+
+    /// Makes another queue ready, behind the rings of the first.
+    fn set_up_queue(&mut self, queue: u64) {
+        for (register, value) in [
+            (0x30, queue),
+            (0x38, QUEUE_ENTRIES),
+            (0x80, DESCRIPTORS + OTHER),
+            (0x90, AVAILABLE + OTHER),
+            (0xa0, USED + OTHER),
+            (0x44, 1),
+        ] {
+            self.store(register, value);
+        }
     }
 
     fn store(&mut self, register: u64, value: u64) {
@@ -434,6 +462,125 @@ fn entropy_follows_its_seed() {
     );
 }
 
+const ADDRESS: HardwareAddress = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
+
+/// A cable that leads back.
+#[derive(Default)]
+struct Mirror(Vec<Vec<u8>>);
+
+impl Link for Mirror {
+    fn send(&mut self, frame: &[u8]) {
+        self.0.push(frame.to_vec());
+    }
+
+    fn has_frame(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn receive(&mut self) -> Option<Vec<u8>> {
+        self.0.pop()
+    }
+
+    fn advance(&mut self, _: u64) {}
+
+    fn poll_interval(&self) -> u64 {
+        LATENCY_TICKS
+    }
+}
+
+/// Types what was printed.
+#[derive(Default)]
+struct Typist(Vec<u8>);
+
+impl Console for Typist {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn read(&mut self) -> Option<u8> {
+        (!self.0.is_empty()).then(|| self.0.remove(0))
+    }
+}
+
+/// Sends a buffer by queue 1 of a device that gives back what it is sent, and answers what queue 0 received and the
+/// bytes it was said to be.
+fn echoed(device: Box<dyn VirtioDevice>, sent: &[u8]) -> (Vec<u8>, u32) {
+    let mut driver = Driver::with(device);
+    driver.set_up_queue(1);
+    let (from, to) = (BUFFERS, BUFFERS + 0x1000);
+    driver.descriptor(DESCRIPTORS, 0, (to, 256), WRITE, 0);
+    driver.write(AVAILABLE + 2, 1_u16);
+    driver.memory.write(PhysicalAddress(from), sent).expect("RAM");
+    driver.descriptor(DESCRIPTORS + OTHER, 0, (from, sent.len() as u32), 0, 0);
+    driver.write(AVAILABLE + OTHER + 2, 1_u16);
+    driver.store(0x50, 1);
+    // A console looks for what was typed every 10 ms.
+    driver.timeline.perform_until(POLL_TICKS_MAX + LATENCY_TICKS);
+    assert_eq!(driver.value::<u16>(USED + OTHER + 2), 1, "sent");
+    assert_eq!(driver.value::<u16>(USED + 2), 1, "received");
+    assert_eq!(driver.errors(), 0);
+    let size = driver.value::<u32>(USED + 8);
+    (driver.bytes(to, size as usize), size)
+}
+
+#[test]
+fn a_network_device_sends_frames_and_receives_them() {
+    let mut sent = vec![0; 12];
+    sent.extend_from_slice(b"a frame of a guest");
+    let device = Network::new(ADDRESS, Box::new(Mirror::default()));
+    let (mut received, size) = echoed(Box::new(device), &sent);
+    assert_eq!(size as usize, sent.len());
+    assert_eq!(std::mem::take(&mut received[10]), 1, "one buffer");
+    assert_eq!(received, sent);
+    let mut driver = Driver::unset(Network::new(ADDRESS, Box::new(Mirror::default())));
+    assert_eq!(
+        driver.transport.load(0x100, 8),
+        0x0001_5634_1200_5452,
+        "its address, and the link is up"
+    );
+}
+
+#[test]
+fn a_console_device_prints_and_types() {
+    let device = VirtioConsole::new(Box::new(Typist::default()));
+    assert_eq!(echoed(Box::new(device), b"hello"), (b"hello".to_vec(), 5));
+}
+
+#[test]
+fn a_device_goes_on_from_what_was_saved() {
+    let entropy = |seed| Driver::new(Entropy::new(Seeded(seed)));
+    let mut driver = entropy(7);
+    driver.request(&[(BUFFERS, 16, true)]);
+    // A request is on its way.
+    driver.chain(DESCRIPTORS, &[(BUFFERS, 16, true)]);
+    driver.send();
+    let saved = driver.transport.facilities().save();
+    let mut other = entropy(1);
+    other
+        .memory
+        .write(PhysicalAddress(0), &driver.bytes(0, 0x1_0000))
+        .expect("RAM");
+    assert!(other.transport.facilities().restore(&saved));
+    for driver in [&mut driver, &mut other] {
+        driver.wait();
+        assert_eq!(driver.value::<u16>(USED + 2), 2);
+    }
+    assert_eq!(
+        driver.bytes(BUFFERS, 16),
+        other.bytes(BUFFERS, 16),
+        "the same bytes follow"
+    );
+    assert_eq!(
+        driver.transport.facilities().save(),
+        other.transport.facilities().save()
+    );
+    let console = Driver::new(VirtioConsole::new(Box::new(Typist::default())));
+    assert!(
+        !console.transport.facilities().restore(&saved),
+        "it is of another kind"
+    );
+}
+
 #[test]
 fn files_that_are_no_disks_are_named() {
     let error = |path: &Path| Block::open(path, false).err().expect("no disk");
@@ -531,7 +678,15 @@ proptest! {
         driver.timeline.perform_until(u64::MAX);
         driver.store(0x64, 3);
         prop_assert_eq!(driver.disk(4, 0, &[]), (1, 0));
-        let mut entropy = Driver::new(Entropy::new(Seeded(1)));
-        misbehave(&mut entropy, &acts);
+        let others: [Box<dyn VirtioDevice>; 3] = [
+            Box::new(Entropy::new(Seeded(1))),
+            Box::new(Network::new(ADDRESS, Box::new(Mirror::default()))),
+            Box::new(VirtioConsole::new(Box::new(Typist::default()))),
+        ];
+        for device in others {
+            let mut driver = Driver::with(device);
+            driver.set_up_queue(1);
+            misbehave(&mut driver, &acts);
+        }
     }
 }
