@@ -4,14 +4,18 @@
 use std::sync::Arc;
 
 use crate::address::VirtualAddress;
+use crate::execution::CodeProperties;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::interrupts::Interrupts;
 use crate::memory::physical::SharedPhysicalMemory;
 use crate::memory::tlb::TranslationCache;
-use crate::memory::{AddressSpace, HostPage, Refusal};
+use crate::memory::{AddressSpace, GlobalPurge, HostPage, Refusal};
+use crate::mmu::entry::TranslationEntry;
+use crate::mmu::vhpt::RegionRegister;
 use crate::mmu::{Mmu, Translated};
-use crate::processor::Processor;
+use crate::processor::{Processor, pending};
 use crate::registers::status::psr;
+use crate::virtualization::TranslationSide;
 
 /// Where references go.
 pub(crate) enum Environment {
@@ -33,10 +37,8 @@ pub(crate) struct SystemMode {
     /// Software TLBs of the contexts that are not current, by [`Processor::context`].
     parked: [Option<Box<TranslationCache>>; CONTEXTS],
     current: usize,
-    /// Whether the page that instructions come from defers speculative faults.
-    pub deferral: bool,
-    /// The level to which `epc` promotes on the page that instructions come from.
-    pub gate_level: Option<u8>,
+    /// What the page that instructions come from means for them.
+    pub code: CodeProperties,
 }
 
 /// Contexts whose software TLBs are kept apart: physical addressing, and the four privilege levels.
@@ -52,8 +54,7 @@ impl SystemMode {
             monitored: false,
             parked: [const { None }; CONTEXTS],
             current: 0,
-            deferral: false,
-            gate_level: None,
+            code: CodeProperties::default(),
         }
     }
 }
@@ -115,22 +116,29 @@ impl Processor {
 
     /// Whether the code page defers speculative faults.
     pub(crate) fn fetches_with_deferral(&self) -> bool {
-        self.environment.system().is_some_and(|system| system.deferral)
+        self.environment
+            .system()
+            .is_some_and(|system| system.code.deferral)
     }
 
     /// Notes what the page of the instruction pointer means for its instructions.
-    pub(crate) fn note_code_page(&mut self) {
-        if self.environment.system().is_none() {
-            return;
-        }
+    pub(crate) fn note_code_page(&mut self) -> CodeProperties {
         let translated = self.status & psr::IT != 0;
         let region = self.region_register(self.ip).identifier();
         let ip = self.ip;
-        if let Environment::System(system) = &mut self.environment {
-            let entry = system.mmu.instruction.find(ip, region).filter(|_| translated);
-            system.deferral = entry.is_some_and(|entry| entry.deferral);
-            system.gate_level = entry.and_then(|entry| entry.gate_level());
-        }
+        let Environment::System(system) = &mut self.environment else {
+            return CodeProperties::default();
+        };
+        let entry = if translated {
+            system.mmu.instruction.look_up(ip, region)
+        } else {
+            None
+        };
+        system.code = CodeProperties {
+            deferral: entry.is_some_and(|entry| entry.deferral),
+            gate_level: entry.and_then(TranslationEntry::gate_level),
+        };
+        system.code
     }
 
     /// Makes `break immediate` at privilege level 0 end [`Processor::run`] instead of interrupting the guest.
@@ -182,7 +190,82 @@ impl Processor {
                 parked.flush();
             }
         }
-        self.pending |= crate::processor::pending::CODE_PAGE;
+        self.pending |= pending::CODE_PAGE;
+    }
+
+    /// Forgets what the software TLBs know of one region; to be called when its identifier has changed.
+    pub(crate) fn region_changed(&mut self, region: usize) {
+        self.translations.forget_region(region);
+        if let Environment::System(system) = &mut self.environment {
+            for parked in system.parked.iter_mut().flatten() {
+                parked.forget_region(region);
+            }
+        }
+        self.stale_code_regions |= 1 << region;
+        self.pending |= pending::CODE_CONTEXT;
+    }
+
+    /// Inserts a translation into the cache of one side; what it replaces is forgotten everywhere.
+    ///
+    /// # Panics
+    /// If the processor is not in system mode.
+    pub fn insert_translation(&mut self, side: TranslationSide, entry: TranslationEntry) {
+        self.change_caches(|mmu, removed| match side {
+            TranslationSide::Instruction => mmu.instruction.insert(entry, |entry| removed(side, entry)),
+            TranslationSide::Data => mmu.data.insert(entry, |entry| removed(side, entry)),
+        });
+    }
+
+    /// Purges a range from this processor's translation caches, as `ptc.l` does and a global purge of another
+    /// processor.
+    pub fn purge_translations(&mut self, purge: GlobalPurge) {
+        let GlobalPurge {
+            address,
+            region,
+            size_log2,
+            advanced_loads,
+        } = purge;
+        self.change_caches(|mmu, removed| {
+            mmu.events.purges += 1;
+            mmu.instruction.purge_cache(address, region, size_log2, |entry| {
+                removed(TranslationSide::Instruction, entry)
+            });
+            mmu.data.purge_cache(address, region, size_log2, |entry| {
+                removed(TranslationSide::Data, entry)
+            });
+        });
+        if advanced_loads {
+            self.advanced_loads.clear();
+        }
+    }
+
+    /// Changes the translation caches and forgets what has been looked up in the entries that this removes.
+    fn change_caches(
+        &mut self,
+        change: impl FnOnce(&mut Mmu, &mut dyn FnMut(TranslationSide, &TranslationEntry)),
+    ) {
+        let Environment::System(system) = &mut self.environment else {
+            panic!("system mode");
+        };
+        let SystemMode { mmu, parked, .. } = &mut **system;
+        let (translations, pending) = (&mut self.translations, &mut self.pending);
+        let stale_code_regions = &mut self.stale_code_regions;
+        let regions = &self.system.region;
+        change(mmu, &mut |side, entry| {
+            if side == TranslationSide::Instruction {
+                *stale_code_regions |= 1 << VirtualAddress(entry.page).region();
+                *pending |= pending::CODE_CONTEXT;
+                return;
+            }
+            // An entry of another region identifier was not in use.
+            let region = RegionRegister(regions[VirtualAddress(entry.page).region()]);
+            if region.identifier() == entry.region {
+                translations.forget(entry.page, entry.size_log2);
+                for parked in parked.iter_mut().flatten() {
+                    parked.forget(entry.page, entry.size_log2);
+                }
+            }
+        });
     }
 
     /// Forgets every software TLB, of whatever memory, and uses that of the current context.
@@ -193,7 +276,7 @@ impl Processor {
             system.parked = [const { None }; CONTEXTS];
             system.current = context;
         }
-        self.pending |= crate::processor::pending::CODE_PAGE;
+        self.pending |= pending::CODE_PAGE;
     }
 
     /// Whether references of the register stack engine follow the rules of data references, so that the same

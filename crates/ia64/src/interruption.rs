@@ -75,7 +75,7 @@ impl Processor {
         self.change_status(status);
         self.ip = self.system.control[usize::from(control::IVA)].wrapping_add(fault.kind.vector());
         self.slot = 0;
-        self.pending |= pending::CODE_PAGE;
+        self.pending |= pending::CODE_CONTEXT;
     }
 
     /// IFA, ITIR, IHA and IIM.
@@ -116,11 +116,11 @@ impl Processor {
         if changed & (psr::DT | psr::CPL) != 0 {
             self.context_changed();
         }
-        if changed & (psr::PK | psr::DB | psr::BE | psr::DA) != 0 {
+        if changed & (psr::PK | psr::DB | psr::BE | psr::DA | psr::VM) != 0 {
             self.translations_changed();
         }
         if changed & (psr::IT | psr::CPL) != 0 {
-            self.pending |= pending::CODE_PAGE;
+            self.pending |= pending::CODE_CONTEXT;
         }
         if changed & self.status & psr::I != 0 {
             self.signal_interrupts();

@@ -74,6 +74,10 @@ pub struct Processor {
     pub(crate) completed: u64,
     /// What must be done before the next block; bits of [`pending`].
     pub(crate) pending: u32,
+    /// Regions whose instruction addresses may be translated otherwise than before, one bit each.
+    pub(crate) stale_code_regions: u8,
+    /// Host pages whose instructions this processor has changed, by number.
+    pub(crate) changed_code: Vec<u64>,
     attention: Arc<AtomicBool>,
 }
 
@@ -89,6 +93,8 @@ pub(crate) mod pending {
     pub const TIMER: u32 = 1 << 3;
     /// A branch has gone to a less privileged level.
     pub const DEMOTED: u32 = 1 << 4;
+    /// Instructions are fetched under other rules than before.
+    pub const CODE_CONTEXT: u32 = 1 << 5;
 }
 
 impl Processor {
@@ -133,6 +139,8 @@ impl Processor {
             trapped: (0, 0),
             completed: 0,
             pending: 0,
+            stale_code_regions: 0,
+            changed_code: Vec::new(),
             attention: Arc::default(),
         }
     }
@@ -150,6 +158,7 @@ impl Processor {
             raised: None,
             interruption: None,
             retired: 0,
+            changed_code: Vec::new(),
             attention: Arc::default(),
             ..*self
         }

@@ -201,6 +201,7 @@ impl Processor {
         self.blocks.flush();
         // Everything that could be pending is looked at anew with the page of the instruction pointer.
         self.pending = pending::CODE_PAGE;
+        self.changed_code.clear();
         self.restart_translations();
         Ok(())
     }

@@ -145,19 +145,6 @@ impl Processor {
         Ok(Reference::Translated(entry))
     }
 
-    /// Inserts a translation into the cache of one side.
-    ///
-    /// # Panics
-    /// If the processor is not in system mode.
-    pub fn insert_translation(&mut self, side: TranslationSide, entry: TranslationEntry) {
-        let mmu = self.mmu_mut();
-        match side {
-            TranslationSide::Instruction => mmu.instruction.insert(entry),
-            TranslationSide::Data => mmu.data.insert(entry),
-        }
-        self.translations_changed();
-    }
-
     /// Sets a translation register of the data side; false if there is no such register.
     ///
     /// # Panics

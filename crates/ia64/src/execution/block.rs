@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::encoding::{Bundle, DecodedSlot, Illegal, Instruction, Operation};
+use crate::execution::code_page::CodePages;
 use crate::execution::operation::MicroOperation;
 use crate::memory::{HostPage, Value};
 use crate::semantics;
@@ -19,6 +20,8 @@ use crate::semantics;
 const BUNDLES_MAX: u64 = 64;
 /// Entries of the direct-mapped front of the cache.
 const FRONT: usize = 4096;
+/// Instructions that were overwritten are forgotten by host pages of this size.
+pub(crate) const HOST_PAGE_LOG2: u32 = 12;
 /// Blocks kept before the cache is emptied.
 const BLOCKS_MAX: usize = 1 << 16;
 
@@ -79,7 +82,11 @@ pub(crate) enum Detail {
 pub struct BlockCache {
     front: Vec<Option<(u64, Arc<Block>)>>,
     blocks: HashMap<u64, Arc<Block>>,
+    /// The keys of the blocks that begin on a host page, by its number.
+    by_page: HashMap<u64, Vec<u64>>,
     detail: Detail,
+    /// The pages that blocks were entered on.
+    pub(crate) pages: CodePages,
 }
 
 impl BlockCache {
@@ -87,6 +94,25 @@ impl BlockCache {
     pub fn flush(&mut self) {
         self.front.clear();
         self.blocks.clear();
+        self.by_page.clear();
+    }
+
+    /// Forgets the blocks that may hold an instruction of the host page with the number `page`.
+    pub(crate) fn forget(&mut self, page: u64) {
+        const {
+            assert!(
+                BUNDLES_MAX * 16 <= 1 << HOST_PAGE_LOG2,
+                "a block ends on the next page"
+            )
+        };
+        for page in [page - 1, page] {
+            for key in self.by_page.remove(&page).into_iter().flatten() {
+                self.blocks.remove(&key);
+                if let Some(place) = self.front.get_mut(front_index(key)) {
+                    place.take_if(|(at, _)| *at == key);
+                }
+            }
+        }
     }
 
     /// Chooses whether `nop`s are kept; forgets the blocks when that changes.
@@ -112,11 +138,11 @@ impl BlockCache {
         if self.blocks.len() >= BLOCKS_MAX {
             self.flush();
         }
-        let detail = self.detail;
-        let block = self
-            .blocks
-            .entry(key)
-            .or_insert_with(|| Arc::new(decode(ip, slot, page, detail, None, u16::MAX)));
+        let (detail, by_page) = (self.detail, &mut self.by_page);
+        let block = self.blocks.entry(key).or_insert_with(|| {
+            by_page.entry(key >> HOST_PAGE_LOG2).or_default().push(key);
+            Arc::new(decode(ip, slot, page, detail, None, u16::MAX))
+        });
         if self.front.is_empty() {
             self.front.resize_with(FRONT, || None);
         }

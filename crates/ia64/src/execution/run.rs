@@ -1,8 +1,8 @@
 //! The execution loop.
 
-use crate::address::VirtualAddress;
 use crate::execution::BlockCache;
 use crate::execution::block::{Block, Detail};
+use crate::execution::code_page::CodePage;
 use crate::execution::operation::{Flow, MicroOperation};
 use crate::fault::isr::trap;
 use crate::fault::{Access, Fault, FaultKind};
@@ -28,56 +28,6 @@ const ONE_INSTRUCTION: u64 = psr::ID | psr::DA | psr::DD | psr::ED | psr::IA;
 /// PSR bits under which instructions execute one by one.
 pub(crate) const STEPPED: u64 = ONE_INSTRUCTION | psr::SS | psr::TB | psr::LP | psr::DB;
 
-/// Pages of instructions that the loop keeps at hand, chosen by the address.
-const CODE_PAGES: usize = 16;
-/// Addresses this close together share a place among them: the usual page size of Linux/ia64.
-const CODE_PAGE_INDEX_LOG2: u32 = 14;
-
-/// A page that instructions are fetched from.
-#[derive(Clone, Copy)]
-pub(crate) struct CodePage {
-    page: HostPage,
-    /// Bits of an address that choose the page.
-    mask: u64,
-}
-
-impl CodePage {
-    /// A page that holds no address.
-    pub(crate) fn none() -> CodePage {
-        let page = HostPage {
-            start: VirtualAddress(1),
-            size_log2: 0,
-            host: std::ptr::null_mut(),
-            readable: false,
-            writable: false,
-            executable: false,
-        };
-        CodePage { page, mask: 0 }
-    }
-
-    pub(crate) fn new(page: HostPage) -> CodePage {
-        CodePage {
-            page,
-            mask: u64::MAX << page.size_log2,
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn holds(&self, ip: u64) -> bool {
-        ip & self.mask == self.page.start.0
-    }
-
-    /// What the block cache knows the instruction at `ip` and `slot` by.
-    #[inline(always)]
-    pub(crate) fn key(&self, ip: u64, slot: u8) -> u64 {
-        (self.page.host as u64).wrapping_add(ip - self.page.start.0) | u64::from(slot)
-    }
-
-    pub(crate) fn page(&self) -> &HostPage {
-        &self.page
-    }
-}
-
 impl Processor {
     /// Executes until something needs the environment, or until `limit` more instructions retired.
     ///
@@ -85,6 +35,7 @@ impl Processor {
     pub fn run(&mut self, limit: u64) -> Exit {
         let mut blocks = std::mem::take(&mut self.blocks);
         blocks.set_detail(Detail::Effects);
+        self.pending |= pending::CODE_PAGE;
         let end = self.retired.saturating_add(limit);
         let exit = self.run_with_interruptions(end, |processor, end| processor.run_blocks(&mut blocks, end));
         self.blocks = blocks;
@@ -138,9 +89,7 @@ impl Processor {
 
     fn run_blocks(&mut self, blocks: &mut BlockCache, end: u64) -> Exit {
         let interrupts = self.interrupts();
-        self.pending |= pending::CODE_PAGE;
         let mut code = CodePage::none();
-        let mut known = [CodePage::none(); CODE_PAGES];
         loop {
             if self.wants_attention()
                 || interrupts
@@ -154,20 +103,11 @@ impl Processor {
                 if self.retired == end {
                     return Exit::Limit;
                 }
-                if self.pending != 0 {
-                    known.fill(CodePage::none());
-                }
-                let place = &mut known[(self.ip >> CODE_PAGE_INDEX_LOG2) as usize % CODE_PAGES];
-                if place.holds(self.ip) {
-                    self.note_code_page();
-                } else {
-                    *place = match self.prepare(blocks) {
-                        Ok(Some(code)) => code,
-                        Ok(None) => return Exit::Attention,
-                        Err(Raised) => return Exit::Fault(self.take_fault()),
-                    };
-                }
-                code = *place;
+                code = match self.prepare(blocks) {
+                    Ok(Some(code)) => code,
+                    Ok(None) => return Exit::Attention,
+                    Err(Raised) => return Exit::Fault(self.take_fault()),
+                };
             }
             let key = code.key(self.ip, self.slot);
             let decoded;
@@ -223,19 +163,52 @@ impl Processor {
     /// set and its deadline must be looked at first.
     #[cold]
     pub(crate) fn prepare(&mut self, blocks: &mut BlockCache) -> Result<Option<CodePage>, Raised> {
-        if self.pending & pending::CODE_CHANGED != 0 {
-            blocks.flush();
-        }
-        if self.pending & pending::TIMER != 0 {
+        if self.pending & (pending::CODE_CHANGED | pending::TIMER) != 0 {
+            if self.pending & pending::CODE_CHANGED != 0 {
+                blocks.flush();
+            }
+            let is_timer = self.pending & pending::TIMER != 0;
             self.pending &= !(pending::CODE_CHANGED | pending::TIMER);
-            return Ok(None);
+            if is_timer {
+                return Ok(None);
+            }
         }
-        self.pending &= pending::FRAME_INCOMPLETE;
+        for page in self.changed_code.drain(..) {
+            blocks.forget(page);
+        }
+        // A fault leaves the rest for the next time.
+        self.pending |= pending::FRAME_INCOMPLETE;
         self.complete_frame()?;
-        let page = self.resolve_instructions(self.ip)?;
-        self.note_code_page();
+        self.forget_code_pages(blocks);
+        let code = match blocks.pages.find(self) {
+            Some(code) => {
+                if let Some(system) = self.environment.system_mut() {
+                    system.code = code.properties;
+                }
+                code
+            }
+            None => {
+                let page = self.resolve_instructions(self.ip)?;
+                // The walker may have replaced the translation of another page.
+                self.forget_code_pages(blocks);
+                let code = CodePage::new(page, self.note_code_page());
+                blocks.pages.remember(self, code);
+                code
+            }
+        };
         self.pending = 0;
-        Ok(Some(CodePage::new(page)))
+        Ok(Some(code))
+    }
+
+    /// Forgets the code pages whose translation may have changed.
+    fn forget_code_pages(&mut self, blocks: &mut BlockCache) {
+        if self.pending & pending::CODE_PAGE != 0 {
+            blocks.pages.forget(u8::MAX);
+        } else if self.stale_code_regions != 0 {
+            blocks.pages.forget(self.stale_code_regions);
+        }
+        self.stale_code_regions = 0;
+        self.pending &= !pending::CODE_PAGE;
     }
 
     /// Executes one instruction under the PSR bits that hold for one instruction only or trap after each.
@@ -260,8 +233,8 @@ impl Processor {
         };
         // Bits that `rfi` has just set hold for the next instruction.
         self.status &= !(before & ONE_INSTRUCTION);
-        if before & psr::DA != 0 {
-            // What was looked up under PSR.da may lack an accessed or dirty bit.
+        if before & (psr::DA | psr::IA) != 0 {
+            // What was looked up under PSR.da or ia may lack an accessed or dirty bit.
             self.translations_changed();
         }
         let is_branch = self.ip != place.0 && self.ip != place.0.wrapping_add(16)

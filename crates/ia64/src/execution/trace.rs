@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 
 use crate::encoding::{DecodedSlot, Instruction, Template};
 use crate::execution::block::{Block, Detail, Observed};
-use crate::execution::run::{CodePage, Exit, STEPPED};
+use crate::execution::code_page::CodePage;
+use crate::execution::run::{Exit, STEPPED};
 use crate::execution::{BlockCache, Flow};
 use crate::fault::Fault;
 use crate::processor::{Processor, Raised, pending};
@@ -92,6 +93,7 @@ impl Processor {
     pub fn run_observed<O: Observer>(&mut self, limit: u64, observer: &mut O) -> Exit {
         let mut blocks = std::mem::take(&mut self.blocks);
         blocks.set_detail(Detail::Everything);
+        self.pending |= pending::CODE_PAGE;
         let end = self.retired.saturating_add(limit);
         let exit = self.run_with_interruptions(end, |processor, end| {
             processor.run_blocks_observed(&mut blocks, end, observer)
@@ -111,7 +113,6 @@ impl Processor {
             observer.interrupted(self, &fault);
         }
         let mut code = CodePage::none();
-        self.pending |= pending::CODE_PAGE;
         loop {
             if self.wants_attention()
                 || interrupts

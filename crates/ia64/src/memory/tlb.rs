@@ -22,6 +22,11 @@ const AREA_LOG2: u32 = 40;
 /// The bits that select a granule.
 const GRANULE_MASK: u64 = !((1 << GRANULE_LOG2) - 1);
 
+/// Regions of the virtual address space, by the top three bits of an address.
+const REGIONS: usize = 8;
+/// Ranges up to this size are forgotten granule by granule, larger ones by a look at every entry.
+const SMALL_RANGE_LOG2: u32 = 16;
+
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Entry {
@@ -31,45 +36,57 @@ struct Entry {
     delta: u64,
 }
 
+impl Entry {
+    const EMPTY: Entry = Entry {
+        read: NEVER,
+        write: NEVER,
+        delta: 0,
+    };
+
+    /// The guest address of its granule; something else if it is empty.
+    fn granule(&self) -> u64 {
+        if self.read == NEVER { self.write } else { self.read }
+    }
+}
+
 /// A page in the second level.
 #[derive(Clone, Copy)]
 struct KnownPage {
     page: HostPage,
-    /// The flush count when it was entered; an older one makes the entry stale.
+    /// How often its region had been forgotten when it was entered; an older count makes the entry stale.
     generation: u64,
 }
 
 /// Recently used data pages: the granules used last, and behind them whole pages.
 pub(crate) struct TranslationCache {
     entries: [Entry; ENTRIES],
+    /// Which entries hold something, one bit each: forgetting costs no more than was remembered.
+    filled: [u64; ENTRIES / 64],
     pages: Vec<Option<KnownPage>>,
-    generation: u64,
+    /// How often each region's pages were forgotten.
+    generations: [u64; REGIONS],
 }
 
 impl TranslationCache {
     pub(crate) fn new() -> TranslationCache {
-        let entries = [Entry {
-            read: NEVER,
-            write: NEVER,
-            delta: 0,
-        }; ENTRIES];
         TranslationCache {
-            entries,
+            entries: [Entry::EMPTY; ENTRIES],
+            filled: [0; ENTRIES / 64],
             pages: Vec::new(),
-            generation: 0,
+            generations: [0; REGIONS],
         }
     }
 
     /// The page of the second level that holds `address`.
     pub(crate) fn page(&self, address: u64) -> Option<&HostPage> {
         let known = self.pages.get(page_index(address))?.as_ref()?;
-        let is_current = known.generation == self.generation;
+        let is_current = known.generation == self.generations[VirtualAddress(address).region()];
         (is_current && known.page.holds(VirtualAddress(address))).then_some(&known.page)
     }
 
     #[inline(always)]
     fn entry(&self, address: u64) -> &Entry {
-        &self.entries[(address >> GRANULE_LOG2) as usize % ENTRIES]
+        &self.entries[entry_index(address)]
     }
 
     /// The host address for an aligned load of `size` bytes (a power of two), if it is known.
@@ -96,14 +113,16 @@ impl TranslationCache {
         }
         self.pages[page_index(address)] = Some(KnownPage {
             page: *page,
-            generation: self.generation,
+            generation: self.generations[VirtualAddress(address).region()],
         });
     }
 
     /// Remembers the granule of `page` that holds `address`.
     pub(crate) fn insert_granule(&mut self, address: u64, page: &HostPage) {
         let granule = address & GRANULE_MASK;
-        self.entries[(address >> GRANULE_LOG2) as usize % ENTRIES] = Entry {
+        let index = entry_index(address);
+        self.filled[index / 64] |= 1 << (index % 64);
+        self.entries[index] = Entry {
             read: if page.readable { granule } else { NEVER },
             write: if page.writable { granule } else { NEVER },
             delta: (page.host as u64).wrapping_sub(page.start.0),
@@ -112,12 +131,53 @@ impl TranslationCache {
 
     /// Forgets everything.
     pub(crate) fn flush(&mut self) {
-        self.entries.fill(Entry {
-            read: NEVER,
-            write: NEVER,
-            delta: 0,
-        });
-        self.generation += 1;
+        self.forget_granules(|_| true);
+        for generation in &mut self.generations {
+            *generation += 1;
+        }
+    }
+
+    /// Forgets the addresses of one region.
+    pub(crate) fn forget_region(&mut self, region: usize) {
+        self.forget_granules(|granule| VirtualAddress(granule).region() == region);
+        self.generations[region] += 1;
+    }
+
+    /// Forgets the `1 << size_log2` bytes at `start`, which is a multiple of that.
+    pub(crate) fn forget(&mut self, start: u64, size_log2: u32) {
+        let is_inside = |address: u64| (address ^ start) >> size_log2 == 0;
+        if size_log2 > SMALL_RANGE_LOG2 {
+            self.forget_granules(is_inside);
+            self.generations[VirtualAddress(start).region()] += 1;
+            return;
+        }
+        for offset in (0..1 << size_log2).step_by(1 << GRANULE_LOG2) {
+            let entry = &mut self.entries[entry_index(start + offset)];
+            if is_inside(entry.granule()) {
+                *entry = Entry::EMPTY;
+            }
+            if let Some(place) = self.pages.get_mut(page_index(start + offset))
+                && place.is_some_and(|known| is_inside(known.page.start.0))
+            {
+                *place = None;
+            }
+        }
+    }
+
+    /// Empties the entries whose granule is `forgotten`.
+    fn forget_granules(&mut self, forgotten: impl Fn(u64) -> bool) {
+        for (word, filled) in self.filled.iter_mut().enumerate() {
+            let mut left = *filled;
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                let entry = &mut self.entries[word * 64 + bit as usize];
+                if forgotten(entry.granule()) {
+                    *entry = Entry::EMPTY;
+                    *filled &= !(1 << bit);
+                }
+            }
+        }
     }
 }
 
@@ -125,6 +185,12 @@ impl Default for TranslationCache {
     fn default() -> Self {
         TranslationCache::new()
     }
+}
+
+/// The place in the first level of the granule that holds `address`.
+#[inline(always)]
+fn entry_index(address: u64) -> usize {
+    (address >> GRANULE_LOG2) as usize % ENTRIES
 }
 
 /// The place in the second level of the page that holds `address`. Areas of a program begin at round addresses:
@@ -152,5 +218,58 @@ impl HostPage {
             "{address} is outside the page that was resolved for it"
         );
         self.host.wrapping_add(offset as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A page of 16 kB; nothing reads through its host address.
+    fn page(start: u64) -> HostPage {
+        HostPage {
+            start: VirtualAddress(start),
+            size_log2: 14,
+            host: (start as usize + (1 << 20)) as *mut u8,
+            readable: true,
+            writable: start & 1 << 14 != 0,
+            executable: false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_forgotten_is_gone_and_the_rest_stays(
+            pages in prop::collection::vec((0u64..4, 0u64..64), 1..40),
+            (region, number, size_log2) in (0u64..4, 0u64..64, 12u32..22),
+            whole_region: bool,
+        ) {
+            let mut cache = TranslationCache::new();
+            let addresses: Vec<u64> = pages.iter().map(|(region, number)| region << 61 | number << 14).collect();
+            for &address in &addresses {
+                cache.insert(address | 0x1000, &page(address));
+            }
+            let before: Vec<bool> = addresses.iter().map(|&address| cache.for_load(address | 0x1000, 8).is_some()).collect();
+            let start = (region << 61 | number << 14) >> size_log2 << size_log2;
+            let is_forgotten = |address: u64| {
+                if whole_region { address >> 61 == region } else { ((address | 0x1000) ^ start) >> size_log2 == 0 }
+            };
+            if whole_region {
+                cache.forget_region(region as usize);
+            } else {
+                cache.forget(start, size_log2);
+            }
+            for (&address, was_known) in addresses.iter().zip(before) {
+                let known = cache.for_load(address | 0x1000, 8).is_some();
+                prop_assert_eq!(known, was_known && !is_forgotten(address), "{:#x}", address);
+                if is_forgotten(address) && size_log2 >= 14 {
+                    prop_assert!(cache.page(address).is_none());
+                }
+            }
+            cache.flush();
+            prop_assert!(addresses.iter().all(|&address| cache.for_load(address | 0x1000, 8).is_none()));
+            prop_assert!(addresses.iter().all(|&address| cache.page(address).is_none()));
+        }
     }
 }

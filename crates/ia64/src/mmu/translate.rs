@@ -7,6 +7,7 @@ use crate::memory::{HostPage, MemoryRegion};
 use crate::processor::{Processor, Raised};
 use crate::registers::status::{psr, rsc};
 use crate::registers::system::control;
+use crate::virtualization::TranslationSide;
 
 use super::entry::{MemoryAttribute, PHYSICAL_ADDRESS_BITS, TranslationEntry};
 use super::vhpt::{PageTableAddress, RegionRegister, hash, tag};
@@ -93,8 +94,12 @@ impl Processor {
         let region = self.region_register(address);
         let is_fetch = access == Access::Execute;
         let mmu = self.mmu_mut();
-        let buffer = if is_fetch { &mmu.instruction } else { &mmu.data };
-        if let Some(entry) = buffer.find(address, region.identifier()) {
+        let buffer = if is_fetch {
+            &mut mmu.instruction
+        } else {
+            &mut mmu.data
+        };
+        if let Some(entry) = buffer.look_up(address, region.identifier()) {
             return Ok(*entry);
         }
         if is_fetch {
@@ -122,15 +127,13 @@ impl Processor {
         }
         match self.walk(address, region, table) {
             Walk::Found(entry) => {
-                let mmu = self.mmu_mut();
-                mmu.events.walker_hits += 1;
-                let buffer = if is_fetch {
-                    &mut mmu.instruction
+                self.mmu_mut().events.walker_hits += 1;
+                let side = if is_fetch {
+                    TranslationSide::Instruction
                 } else {
-                    &mut mmu.data
+                    TranslationSide::Data
                 };
-                buffer.insert(entry);
-                self.translations_changed();
+                self.insert_translation(side, entry);
                 Ok(entry)
             }
             Walk::NotFound if !collects => Err(miss(FaultKind::DataNestedTlb)),
@@ -148,7 +151,7 @@ impl Processor {
     fn walk(&mut self, address: u64, region: RegionRegister, table: PageTableAddress) -> Walk {
         let at = hash(address, region, table);
         let holder = self.region_register(at);
-        let Some(page) = self.mmu_mut().data.find(at, holder.identifier()).copied() else {
+        let Some(page) = self.mmu_mut().data.look_up(at, holder.identifier()).copied() else {
             return Walk::Unreachable;
         };
         let usable = page.present && page.attribute == MemoryAttribute::WriteBack && page.accessed;

@@ -6,7 +6,7 @@
 
 use crate::alat::Target;
 use crate::encoding::{BaseUpdate, Instruction, LoadKind, Operation, Ordering, Size, StoreKind};
-use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::execution::{Execute, Flow, HOST_PAGE_LOG2, MicroOperation, Step};
 use crate::fault::{Access, Fault, isr};
 use crate::memory::Value;
 use crate::processor::{Processor, Raised, pending};
@@ -387,9 +387,10 @@ fn memory_fence(processor: &mut Processor, _: &MicroOperation) -> Step {
 fn flush_cache(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let access = isr::READ | isr::NON_ACCESS | ISR_CODE_FLUSH_CACHE;
     let address = address(processor, operation, access)?;
-    processor.touch(address, access, false)?;
+    let host = processor.touch(address, access, false)?;
     processor.environment.instructions_changed(address);
-    processor.pending |= pending::CODE_CHANGED;
+    processor.changed_code.push(host as u64 >> HOST_PAGE_LOG2);
+    processor.pending |= pending::CODE_CONTEXT;
     Ok(Flow::Next)
 }
 
@@ -435,15 +436,17 @@ impl Processor {
         }
     }
 
-    /// Checks that a load at `address` would not fault, without loading; `access` goes into the ISR. Data breakpoints
+    /// Checks that a load at `address` would not fault, without loading, and gives the host address; `access` goes into the ISR. Data breakpoints
     /// matter if it is `watched`.
-    fn touch(&mut self, address: u64, access: u64, watched: bool) -> Result<(), Raised> {
+    fn touch(&mut self, address: u64, access: u64, watched: bool) -> Result<*mut u8, Raised> {
         let resolved = self.resolve(address, Access::Read);
-        match resolved.and_then(|_| match watched {
-            true => self.check_data_breakpoints(address, 1, Access::Read),
-            false => Ok(()),
+        match resolved.and_then(|host| {
+            if watched {
+                self.check_data_breakpoints(address, 1, Access::Read)?;
+            }
+            Ok(host)
         }) {
-            Ok(()) => Ok(()),
+            Ok(host) => Ok(host),
             Err(Raised) => {
                 let fault = self.take_fault();
                 Err(self.raise(Fault {

@@ -66,7 +66,7 @@ pub struct Machine {
 
 /// An instruction: mnemonic without hints, qualifying predicate, operand values as written. Of several forms the last
 /// one is meant (an immediate rather than a register, a floating-point register rather than a general one), unless
-/// the manual's name of the format follows the mnemonic.
+/// the manual's name of the format follows the mnemonic, and behind that a word of the operation ("mov M42 Region").
 pub type Line<'a> = (&'a str, u8, &'a [i64]);
 
 impl Machine {
@@ -110,9 +110,12 @@ impl Machine {
 
 /// A bundle with one instruction in it, the other slots filled with `nop`s.
 pub fn bundle((mnemonic, predicate, values): Line) -> Bundle {
-    let (mnemonic, format) = mnemonic.split_once(' ').unwrap_or((mnemonic, ""));
+    let mut words = mnemonic.split(' ');
+    let mut word = || words.next().unwrap_or_default();
+    let (mnemonic, format, operation) = (word(), word(), word());
     let form = Form::named(mnemonic)
         .filter(|form| form.operands.len() == values.len() && (format.is_empty() || form.format == format))
+        .filter(|form| format!("{:?}", form.operation).contains(operation))
         .last()
         .unwrap_or_else(|| panic!("no form {mnemonic} of {} operands", values.len()));
     let encoded = form

@@ -147,12 +147,30 @@ impl Machine {
         self.processor.status |= psr::IT;
     }
 
+    /// Runs a program at level 0 with physical addresses and without collection, and restores PSR behind it.
+    pub fn run_physically(&mut self, lines: &[Line]) -> Option<u64> {
+        let status = std::mem::take(&mut self.processor.status);
+        let entered = self.run(lines);
+        self.processor.status = status;
+        entered
+    }
+
     /// Executes `itr` or, with `itc`, an insertion into the cache.
     pub fn insert(&mut self, mnemonic: &str, register: i64, address: u64, pte: u64, size_log2: u64) {
+        self.set_control(control::ITIR, size_log2 << 2);
+        self.insert_as_itir_says(mnemonic, register, address, pte);
+    }
+
+    /// As [`insert`](Self::insert), into the cache and with a protection key.
+    pub fn insert_with_key(&mut self, mnemonic: &str, address: u64, pte: u64, size_log2: u64, key: u64) {
+        self.set_control(control::ITIR, size_log2 << 2 | key << 8);
+        self.insert_as_itir_says(mnemonic, 0, address, pte);
+    }
+
+    fn insert_as_itir_says(&mut self, mnemonic: &str, register: i64, address: u64, pte: u64) {
         let status = self.processor.status;
         self.processor.status = 0;
         self.set_control(control::IFA, address);
-        self.set_control(control::ITIR, size_log2 << 2);
         self.processor.general.set(2, pte);
         self.processor.general.set(3, register as u64);
         let operands: &[i64] = if mnemonic.starts_with("itr") {

@@ -9,5 +9,6 @@ mod harness;
 mod interrupts;
 mod privilege;
 mod speculation;
+mod status;
 mod translation;
 mod walker;

@@ -166,7 +166,7 @@ fn enter_privileged_code(processor: &mut Processor, _: &MicroOperation) -> Step 
         if processor.status & psr::IT == 0 {
             Some(0)
         } else {
-            system.gate_level
+            system.code.gate_level
         }
     });
     if let Some(gate) = gate
@@ -191,7 +191,7 @@ fn return_from_interruption(processor: &mut Processor, _: &MicroOperation) -> St
     processor.target = ip | slot;
     processor.select_bank(u8::from(status & psr::BN != 0));
     processor.change_status(status & !psr::RI);
-    processor.pending |= pending::CODE_PAGE;
+    processor.pending |= pending::CODE_CONTEXT;
     processor.suspend_fill(false);
     if function & IFS_VALID != 0 {
         let marker = FrameMarker::from_bits(function);
@@ -211,7 +211,7 @@ fn virtual_machine_switch<const ENTER: bool>(processor: &mut Processor, _: &Micr
             || processor
                 .environment
                 .system()
-                .is_some_and(|system| system.gate_level.is_some()));
+                .is_some_and(|system| system.code.gate_level.is_some()));
     if !allowed {
         let fault = if processor.privilege_level() != 0 {
             Fault::privileged_operation()

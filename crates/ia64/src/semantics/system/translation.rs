@@ -1,6 +1,7 @@
 //! Region and protection key registers, insertions and purges of translations, probes, and the instructions
 //! that show the page table.
 
+use crate::address::VirtualAddress;
 use crate::encoding::{Instruction, Operation, ProbeAccess, PurgeScope, Side, Source};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::fault::{Access, Fault, FaultKind, isr};
@@ -11,6 +12,7 @@ use crate::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
 use crate::processor::{Processor, Raised};
 use crate::registers::status::psr;
 use crate::registers::system::control;
+use crate::virtualization::TranslationSide;
 
 use super::{require_privilege, source};
 
@@ -88,10 +90,10 @@ pub(super) fn to_region(processor: &mut Processor, operation: &MicroOperation) -
     if !RegionRegister(value).is_valid() {
         return Err(processor.raise(Fault::reserved_register_field()));
     }
-    let register = &mut processor.system.region[(address >> 61) as usize];
-    if *register != value {
-        *register = value;
-        processor.translations_changed();
+    let region = VirtualAddress(address).region();
+    if processor.system.region[region] != value {
+        processor.system.region[region] = value;
+        processor.region_changed(region);
     }
     Ok(Flow::Next)
 }
@@ -145,12 +147,12 @@ fn insert_cache<const INSTRUCTION: bool>(processor: &mut Processor, operation: &
     let entry = inserted(processor, operation)?;
     let mmu = processor.system_mmu()?;
     mmu.events.software_insertions += 1;
-    if INSTRUCTION {
-        mmu.instruction.insert(entry);
+    let side = if INSTRUCTION {
+        TranslationSide::Instruction
     } else {
-        mmu.data.insert(entry);
-    }
-    processor.translations_changed();
+        TranslationSide::Data
+    };
+    processor.insert_translation(side, entry);
     Ok(Flow::Next)
 }
 
@@ -380,19 +382,5 @@ impl Processor {
             return Err(self.raise(Fault::illegal_operation()));
         }
         Ok(self.mmu_mut())
-    }
-
-    /// Purges a range from this processor's translation caches, as `ptc.l` does and a global purge of another
-    /// processor.
-    pub fn purge_translations(&mut self, purge: GlobalPurge) {
-        let mmu = self.mmu_mut();
-        mmu.events.purges += 1;
-        mmu.instruction
-            .purge_cache(purge.address, purge.region, purge.size_log2);
-        mmu.data.purge_cache(purge.address, purge.region, purge.size_log2);
-        if purge.advanced_loads {
-            self.advanced_loads.clear();
-        }
-        self.translations_changed();
     }
 }
