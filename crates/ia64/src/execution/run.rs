@@ -302,6 +302,9 @@ impl Processor {
     pub(crate) fn stop_at(&mut self, operation: &MicroOperation) {
         self.ip = self.bundle_address(operation);
         self.slot = operation.slot();
+        if self.ip != self.block_start {
+            self.completed = self.ip.wrapping_sub(16);
+        }
         self.retired += u64::from(operation.retired) - 1;
         if self.raised.is_some_and(|fault| fault.kind.is_trap()) {
             self.trapped = (self.ip, self.slot);

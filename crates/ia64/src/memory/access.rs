@@ -326,6 +326,18 @@ impl Processor {
         }
     }
 
+    /// Loads for a speculative load. `None`: a device is there, which is not read before the load is certain.
+    pub(crate) fn load_speculatively<V: Value>(&mut self, address: u64) -> Result<Option<u64>, Raised> {
+        match self.translations.for_load(address, V::SIZE) {
+            // SAFETY: as in `load`.
+            Some(host) => Ok(Some(unsafe { V::load(host) })),
+            None => match self.checked_place(address, V::SIZE, V::SIZE, Access::Read)? {
+                Place::Host(_) => self.load_slowly::<V>(address, Access::Read).map(Some),
+                Place::Device(_) => Ok(None),
+            },
+        }
+    }
+
     /// Finds what is behind one guest address, filling the software TLB.
     fn place(&mut self, address: u64, access: Access) -> Result<Place, Raised> {
         let virtual_address = VirtualAddress(address);

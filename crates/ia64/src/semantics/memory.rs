@@ -190,8 +190,8 @@ impl<const ADVANCED: bool> Kind for Speculative<ADVANCED> {
         let loaded = if processor.defers_at_once(operation.r3) {
             None
         } else {
-            match processor.load::<V>(address) {
-                Ok(value) => Some(value),
+            match processor.load_speculatively::<V>(address) {
+                Ok(value) => value,
                 Err(Raised) => {
                     processor.defer(V::SIZE)?;
                     None

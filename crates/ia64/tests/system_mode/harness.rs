@@ -27,7 +27,8 @@ pub struct Bytes([u8; MEMORY as usize]);
 
 pub struct Memory {
     bytes: *mut Bytes,
-    pub stored: AtomicU64,
+    stored: AtomicU64,
+    loads: AtomicU64,
 }
 
 // SAFETY: the memory is leaked; one processor uses it, and the test while that does not run.
@@ -48,6 +49,7 @@ unsafe impl PhysicalMemory for Memory {
     }
 
     fn load_device(&self, address: PhysicalAddress, size: u64) -> Option<u64> {
+        self.loads.fetch_add(1, Ordering::Relaxed);
         (address.0 == DEVICE).then_some(size)
     }
 
@@ -69,6 +71,7 @@ impl Machine {
         let memory = Arc::new(Memory {
             bytes,
             stored: AtomicU64::new(0),
+            loads: AtomicU64::new(0),
         });
         let mut processor = Processor::new_system(Arc::clone(&memory) as Arc<dyn PhysicalMemory>);
         processor.set_hypercall(HYPERCALL);
@@ -126,6 +129,11 @@ impl Machine {
         self.memory.stored.load(Ordering::Relaxed)
     }
 
+    /// How often the device was read.
+    pub fn loads(&self) -> u64 {
+        self.memory.loads.load(Ordering::Relaxed)
+    }
+
     /// ISR after an interruption.
     pub fn isr(&self) -> u64 {
         self.control(control::ISR)
@@ -153,6 +161,12 @@ impl Machine {
         let entered = self.run(lines);
         self.processor.status = status;
         entered
+    }
+
+    /// As [`run_physically`](Self::run_physically), with instruction addresses translated; PSR stays as it is left.
+    pub fn run_physically_translated(&mut self, lines: &[Line]) -> Option<u64> {
+        self.processor.set_status(psr::IT);
+        self.run(lines)
     }
 
     /// Executes `itr` or, with `itc`, an insertion into the cache.

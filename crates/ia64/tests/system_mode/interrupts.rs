@@ -66,3 +66,40 @@ fn a_match_is_not_lost_where_an_interruption_is_taken_at_the_same_instruction() 
         );
     }
 }
+
+#[test]
+fn the_task_priority_masks_classes_and_all_but_the_non_maskable() {
+    // The lowest four bits of TPR are ignored, as kernels that write whole vectors expect.
+    for (priority, vector, is_delivered) in [
+        (0u64, 0x10, true),
+        (0x41, 0x4f, false),
+        (0x4f, 0x50, true),
+        (0xff, 0xef, false),
+        (1 << 16, 0xff, false),
+        (1 << 16, 2, true),
+    ] {
+        let mut machine = Machine::new();
+        machine.processor.general.set(9, priority);
+        machine.processor.status = psr::IC;
+        assert_eq!(
+            machine.run(&[("mov M32", 0, &[i64::from(control::TPR), 9])]),
+            None
+        );
+        machine
+            .processor
+            .interrupts()
+            .expect("system mode")
+            .request(vector);
+        machine.processor.status = psr::IC | psr::I;
+        let entered = machine.run(&[("nop.m", 0, &[0])]);
+        let expected = is_delivered.then_some(FaultKind::ExternalInterrupt.vector());
+        assert_eq!(entered, expected, "TPR {priority:#x}, vector {vector:#x}");
+        assert_eq!(machine.processor.has_deliverable_interrupt(), is_delivered);
+    }
+    let mut machine = Machine::new();
+    machine.processor.status = psr::IC;
+    machine.processor.general.set(9, 1 << 17);
+    let refused = machine.run(&[("mov M32", 0, &[i64::from(control::TPR), 9])]);
+    assert_eq!(refused, Some(FaultKind::GeneralException.vector()));
+    assert_eq!(machine.isr(), 0x30);
+}

@@ -7,6 +7,7 @@ mod debug;
 mod frames;
 mod harness;
 mod interrupts;
+mod monitors;
 mod privilege;
 mod speculation;
 mod status;

@@ -104,6 +104,18 @@ fn the_slot_and_nesting_are_noted() {
 }
 
 #[test]
+fn iipa_names_the_bundle_that_completed_last() {
+    for before in [1, 2, 5] {
+        let mut machine = translating();
+        let mut lines = vec![("nop.m", 0, &[0][..]); before];
+        lines.push(LOAD);
+        assert!(machine.run(&lines).is_some());
+        let ip = machine.control(control::IIP);
+        assert_eq!(machine.control(control::IIPA), ip - 16, "{before} bundles before");
+    }
+}
+
+#[test]
 fn a_fetch_and_a_fill_are_told_from_data() {
     let mut machine = Machine::new();
     machine.translate_code();
