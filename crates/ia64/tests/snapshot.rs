@@ -18,7 +18,10 @@ proptest! {
             guest.run(end, 50, |processor, limit| processor.run_observed(limit, &mut spectator))
         };
         run(&mut first, before);
-        let mut second = first.restored();
+        let text = serde_json::to_string(&first.processor.save()).expect("any state can be written");
+        let state: ProcessorState = serde_json::from_str(&text).expect("what was written can be read");
+        prop_assert_eq!(&state, &first.processor.save());
+        let mut second = first.restored(&state);
         let end = first.processor.instructions_retired() + after;
         let finished = [run(&mut first, end), run(&mut second, end)];
         if !spectator.executes_data {
