@@ -21,6 +21,10 @@ use crate::memory::GuestMemory;
 /// The immediate of the `break` that stands for a replaced instruction.
 pub(super) const REPLACEMENT: u64 = 0x1_fade;
 
+/// The largest piece of a page that is scanned for such instructions at once, and that shares the exits of stores to
+/// replaced code: kernels map themselves by pages of many megabytes.
+pub(super) const PIECE_LOG2: u32 = 14;
+
 /// The bundles of a guest in which instructions are replaced, by guest-physical address, as they were.
 #[derive(Default)]
 pub(super) struct Replaced(Mutex<BTreeMap<u64, Bundle>>);

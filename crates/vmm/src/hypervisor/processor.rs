@@ -446,9 +446,14 @@ impl VirtualProcessor {
         let fits = |size_log2: u32| {
             let first = physical & !((1 << size_log2) - 1);
             let has_window = requested.is_some_and(|page| page >> size_log2 == physical >> size_log2);
+            // Code is scanned piece by piece, and what lies beside replaced code is not to exit at every store.
+            let is_apart = self.virtualization == Virtualization::Hardware
+                || size_log2 <= compression::PIECE_LOG2
+                || side == TranslationSide::Data && !shared.replaced.concerns(first, size_log2);
             first >= holder.start.0
                 && first + (1 << size_log2) <= holder.start.0 + holder.size
                 && (size_log2 == 12 || !has_window)
+                && is_apart
         };
         let sizes = sidestep_ia64::mmu::entry::PAGE_SIZES_LOG2;
         let size_log2 = sizes

@@ -4,6 +4,7 @@ mod fixture;
 #[path = "../hostile/mod.rs"]
 mod hostile;
 mod isolation;
+mod kernel;
 mod scale;
 
 use fixture::{Setup, guest, measured};
