@@ -129,7 +129,7 @@ mod tests {
             "two looks to be sure"
         );
         assert!(
-            looked(&mut pace, 100..105, &[&[0], &[1]]).is_empty(),
+            looked(&mut pace, 100..105, &[&[0, 1]]).is_empty(),
             "the rest that was due"
         );
         assert_eq!(looked(&mut pace, 105..115, &[&[0], &[1]]).len(), 10, "other sets");
