@@ -11,11 +11,12 @@
 //! - [`debug`]: traces, and a stub for gdb.
 //! - [`firmware`]: PAL, SAL, EFI and ACPI for kernels, and [`device`]s of a whole machine.
 //! - [`snapshot`]: a whole machine in a file.
-//! - [`image`]: ELF images and their way into memory; [`description`]: machines as TOML files.
+//! - [`compressed`]: compressed files; [`image`]: ELF images and their way into memory; [`description`]: machines as TOML files.
 //!
 //! Nothing here is global: any number of machines live in one program.
 
 pub mod bus;
+pub mod compressed;
 pub mod consolidation;
 pub mod debug;
 pub mod description;

@@ -193,6 +193,10 @@ impl<'a, D: Debuggee> BlockingEventLoop for EventLoop<'a, D> {
                     session.end = Some(End::Exit(code));
                     MultiThreadStopReason::Exited(u8::try_from(code).unwrap_or(u8::MAX))
                 }
+                end @ (End::Reset | End::Panic) => {
+                    session.end = Some(end);
+                    MultiThreadStopReason::Exited(u8::from(end == End::Panic))
+                }
                 End::Halted(index) => {
                     let hit = guards[index].hit();
                     session.note(index, hit);

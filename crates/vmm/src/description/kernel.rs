@@ -25,7 +25,9 @@ use thiserror::Error;
 use super::Size;
 use super::bare::Clock;
 use super::devices::{self, Attached, DeviceError, DiskTable, NetworkTable};
+use crate::compressed::{self, ExpandError};
 use crate::device::iosapic::{self, Iosapic, Lines};
+use crate::device::panic_watch::PanicWatch;
 use crate::device::power::{self, Power};
 use crate::device::serial::{self, Serial};
 use crate::firmware::acpi::Contents;
@@ -90,7 +92,7 @@ impl Default for MachineTable {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelTable {
-    /// The ELF file, not compressed, relative to the description.
+    /// The ELF file, which may be compressed with gzip or xz, relative to the description.
     pub file: PathBuf,
     /// The initial RAM file system.
     pub initrd: Option<PathBuf>,
@@ -101,6 +103,8 @@ pub struct KernelTable {
 
 /// The least RAM: less than this no kernel starts with.
 pub const MEMORY_MIN: u64 = 64 << 20;
+/// The largest kernel file, expanded.
+const KERNEL_BYTES_MAX: u64 = 2 << 30;
 /// Bytes of the command line with its zero.
 const COMMAND_LINE_MAX: usize = 2048;
 
@@ -114,6 +118,14 @@ pub enum BuildError {
         file: PathBuf,
         /// Why.
         error: std::io::Error,
+    },
+    /// The kernel is compressed and cannot be expanded.
+    #[error("{}: {error}", file.display())]
+    Compressed {
+        /// The kernel.
+        file: PathBuf,
+        /// Why.
+        error: ExpandError,
     },
     /// The kernel is not one, or does not fit.
     #[error("{}: {error}", file.display())]
@@ -283,8 +295,10 @@ impl Description {
                 entry: loaded.entry,
                 parameters: self.boot_parameters(&memory, system_table, initrd)?,
             });
-        } else if let Ok(bytes) = std::fs::read(&self.kernel.file) {
-            image = bytes;
+        } else if let Ok(bytes) = std::fs::read(&self.kernel.file)
+            && let Ok(expanded) = compressed::expand(&bytes, KERNEL_BYTES_MAX)
+        {
+            image = expanded.into_owned();
         }
 
         let mut builder = MachineBuilder::new(memory, self.machine.processors);
@@ -299,7 +313,8 @@ impl Description {
             Iosapic(lines.clone()),
         )?;
         let timeline = builder.timeline();
-        let port = Serial::new(consoles.serial, lines.line(layout::SERIAL_INTERRUPT), timeline);
+        let console = Box::new(PanicWatch::new(consoles.serial, builder.ending()));
+        let port = Serial::new(console, lines.line(layout::SERIAL_INTERRUPT), timeline);
         builder.attach("serial", at(layout::SERIAL), serial::SIZE, port.clone())?;
         let power = Arc::new(Mutex::new(Power::new(builder.ending(), builder.timeline())));
         builder.attach_shared("power", at(layout::POWER), power::SIZE, power.clone())?;
@@ -328,6 +343,10 @@ impl Description {
     fn load_kernel(&self, memory: &GuestMemory) -> Result<(Vec<u8>, Loaded), BuildError> {
         let file = self.kernel.file.clone();
         let bytes = read(&file)?;
+        let bytes = match compressed::expand(&bytes, KERNEL_BYTES_MAX) {
+            Ok(expanded) => expanded.into_owned(),
+            Err(error) => return Err(BuildError::Compressed { file, error }),
+        };
         let loaded = image::load(memory, &bytes).map_err(|error| BuildError::Kernel {
             file: file.clone(),
             error,

@@ -2,8 +2,9 @@
 //!
 //! - [`iosapic`]: interrupts of devices to processors.
 //! - [`serial`]: the 16550 serial port.
-//! - [`power`]: power off and reset.
+//! - [`power`]: power off and reset; [`panic_watch`]: noticing that a kernel panics.
 
 pub mod iosapic;
+pub mod panic_watch;
 pub mod power;
 pub mod serial;

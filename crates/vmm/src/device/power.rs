@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::bus::Device;
-use crate::machine::ending::Ending;
+use crate::machine::ending::{Ending, Request};
 use crate::machine::timeline::{TICKS_PER_SECOND, Timeline};
 
 /// Bytes of registers.
@@ -23,8 +23,6 @@ pub const CONTROL: u64 = 4;
 pub const TIMER: u64 = 8;
 /// Offset of the reset register.
 pub const RESET: u64 = 12;
-/// The exit code of a machine that its guest resets: a panic ends so.
-pub const EXIT_RESET: u32 = 1;
 /// What resets when written to the reset register.
 pub const RESET_VALUE: u8 = 6;
 /// The type of sleep that is power off, as the `_S5` object says.
@@ -94,10 +92,10 @@ impl Device for Power {
                 self.state.control = value & 0xffff & !SLEEP_ENABLE | SCI_ENABLE;
                 let sleep_type = value >> 10 & 7;
                 if value & SLEEP_ENABLE != 0 && sleep_type == u64::from(SLEEP_TYPE_OFF) {
-                    self.ending.request(0);
+                    self.ending.request(Request::Exit(0));
                 }
             }
-            RESET if value as u8 == RESET_VALUE => self.ending.request(EXIT_RESET),
+            RESET if value as u8 == RESET_VALUE => self.ending.request(Request::Reset),
             _ => {}
         }
     }

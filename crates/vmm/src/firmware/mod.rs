@@ -21,7 +21,7 @@ use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{PhysicalAddress, Processor};
 
 use crate::debug::memory as virtual_memory;
-use crate::device::power::EXIT_RESET;
+use crate::machine::ending::Request;
 use crate::machine::hypercall::{Call, HypercallHandler, Reaction};
 use crate::machine::timeline::TICKS_PER_SECOND;
 use crate::memory::{GuestMemory, MemoryError};
@@ -233,12 +233,13 @@ impl Firmware {
                 }
             }
             service::RESET_SYSTEM => {
-                let code = if stacked(call, 0) == efi::RESET_SHUTDOWN {
-                    0
+                let request = if stacked(call, 0) == efi::RESET_SHUTDOWN {
+                    Request::Exit(0)
                 } else {
-                    u64::from(EXIT_RESET)
+                    Request::Reset
                 };
-                return Reaction::Exit(code);
+                call.platform.ending.request(request);
+                return Reaction::Stop;
             }
             _ => efi::UNSUPPORTED,
         };

@@ -6,7 +6,7 @@
 //! [`function`]; firmware and hypervisors add theirs as further [`HypercallHandler`]s.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sidestep_ia64::{PhysicalAddress, Processor};
 
@@ -129,6 +129,35 @@ impl<W: Write + Send> Console for W {
     }
 }
 
+/// A console that machines use one after the other; clones are the same one.
+#[derive(Clone)]
+pub struct SharedConsole(Arc<Mutex<Box<dyn Console>>>);
+
+impl SharedConsole {
+    /// Shares a console.
+    pub fn new(console: Box<dyn Console>) -> SharedConsole {
+        SharedConsole(Arc::new(Mutex::new(console)))
+    }
+
+    fn console(&self) -> MutexGuard<'_, Box<dyn Console>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Console for SharedConsole {
+    fn write(&mut self, bytes: &[u8]) {
+        self.console().write(bytes);
+    }
+
+    fn read(&mut self) -> Option<u8> {
+        self.console().read()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.console().has_ended()
+    }
+}
+
 /// The functions of every machine.
 pub struct StandardCalls {
     console: Mutex<Box<dyn Console>>,
@@ -148,7 +177,7 @@ impl StandardCalls {
         self.console().write(bytes);
     }
 
-    fn console(&self) -> std::sync::MutexGuard<'_, Box<dyn Console>> {
+    fn console(&self) -> MutexGuard<'_, Box<dyn Console>> {
         self.console.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

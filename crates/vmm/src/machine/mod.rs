@@ -33,7 +33,7 @@ use thiserror::Error;
 
 use crate::bus::{Bus, BusConflict, Device, SharedDevice};
 use crate::memory::{GuestMemory, MemoryRange};
-use ending::Ending;
+use ending::{Ending, Request};
 use hypercall::HypercallHandler;
 use interrupt_block::{InterruptBlock, LocalIdentifier};
 use platform::{Platform, Port};
@@ -80,6 +80,10 @@ impl Cpu {
 pub enum End {
     /// The guest ended the machine with this exit code.
     Exit(u64),
+    /// The guest wants the machine to start again.
+    Reset,
+    /// The guest's kernel has panicked; [`Ending::panic`] says why.
+    Panic,
     /// The instruction limit was reached.
     Limit,
     /// Somebody asked for it with [`Platform::request_stop`].
@@ -328,8 +332,10 @@ impl Machine {
     /// The outcome as of now.
     fn outcome(&self, end: End) -> Outcome {
         self.platform.stop.store(false, Ordering::Release);
-        let end = match self.platform.ending.code() {
-            Some(code) => End::Exit(code),
+        let end = match self.platform.ending.requested() {
+            Some(Request::Exit(code)) => End::Exit(u64::from(code)),
+            Some(Request::Reset) => End::Reset,
+            Some(Request::Panic) => End::Panic,
             None => end,
         };
         Outcome {

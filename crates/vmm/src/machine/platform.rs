@@ -111,7 +111,7 @@ impl Platform {
     }
 
     pub(crate) fn is_stop_requested(&self) -> bool {
-        self.stop.load(Ordering::Acquire) || self.ending.code().is_some()
+        self.stop.load(Ordering::Acquire) || self.ending.requested().is_some()
     }
 
     /// Makes processor `index` look at what there is to do.

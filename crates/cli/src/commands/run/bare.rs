@@ -26,6 +26,7 @@ pub fn run(path: &Path, text: &str, options: &Options) -> Outcome {
         expects_input: false,
         parts: None,
         requests: None,
+        rebuild: None,
         paces_idle: false,
     })
 }

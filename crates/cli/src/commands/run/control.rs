@@ -1,7 +1,7 @@
 //! Requests to a machine that runs: from the keys of its terminal to whoever executes it.
 
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use sidestep_vmm::machine::platform::Platform;
 
@@ -22,7 +22,8 @@ pub enum Request {
 #[derive(Clone)]
 pub struct Requests {
     sender: Sender<Request>,
-    platform: Arc<OnceLock<Arc<Platform>>>,
+    /// The machine, which is gone when it ends or before it starts again.
+    platform: Arc<Mutex<Weak<Platform>>>,
 }
 
 impl Requests {
@@ -35,22 +36,28 @@ impl Requests {
 
     /// Says which machine it is. What was requested before is looked at when that first stops.
     pub fn connect(&self, platform: &Arc<Platform>) {
-        // Who connects twice means the first machine.
-        let _ = self.platform.set(Arc::clone(platform));
+        *self.platform.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(platform);
+    }
+
+    fn platform(&self) -> Option<Arc<Platform>> {
+        self.platform
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .upgrade()
     }
 
     /// Requests, and has the machine stop to look at it.
     pub fn send(&self, request: Request) {
         // Nobody executes the machine any more: nothing to do.
         let _ = self.sender.send(request);
-        if let Some(platform) = self.platform.get() {
+        if let Some(platform) = self.platform() {
             platform.request_stop();
         }
     }
 
     /// Has a machine that waits look for input.
     pub fn wake(&self) {
-        if let Some(platform) = self.platform.get() {
+        if let Some(platform) = self.platform() {
             platform.wakeups.wake();
         }
     }

@@ -29,6 +29,8 @@ use super::monitor::{self, After};
 
 /// The exit code of a machine that reached its instruction limit, as of `timeout`.
 const LIMIT_REACHED: u8 = 124;
+/// The exit code of a machine whose guest's kernel has panicked, as of programs with an error inside.
+const PANICKED: u8 = 70;
 /// The exit code after a signal: this and the signal's number, as of shells.
 const SIGNALLED: i32 = 128;
 
@@ -43,6 +45,9 @@ pub struct Options {
     /// Run in virtual time on one host thread, whatever the description says: the same run each time.
     #[arg(long)]
     pub deterministic: bool,
+    /// End where the guest resets the machine, with exit code 0; without, the machine then starts again.
+    #[arg(long)]
+    no_reboot: bool,
     /// Write a line for every instruction (`insn`), change of translations (`mmu`) or `interruption`, to the standard
     /// error or a file; several kinds are separated by commas. Of a host with virtual machines: a timeline of its cores
     /// that Perfetto opens, to a file whose name ends in `.json`.
@@ -95,6 +100,9 @@ fn parse_trace(text: &str) -> Result<TraceRequest, String> {
     Ok(TraceRequest { kinds, file })
 }
 
+/// Makes a machine and its devices again.
+pub type Rebuild<'a> = Box<dyn Fn() -> Result<(Machine, Parts), String> + 'a>;
+
 /// A machine that is ready to run.
 pub struct Ready<'a> {
     /// What errors call it.
@@ -113,6 +121,8 @@ pub struct Ready<'a> {
     pub parts: Option<Parts>,
     /// What somebody at its terminal asks for, if there is one.
     pub requests: Option<(Requests, Receiver<Request>)>,
+    /// How to make it again when its guest resets it, once it is gone; without, a reset is its end.
+    pub rebuild: Option<Rebuild<'a>>,
     /// Whether virtual time goes by no faster than the host's while the machine waits.
     pub paces_idle: bool,
 }
@@ -151,37 +161,62 @@ impl Options {
             );
         }
         let symbols = self.symbols(ready.image)?;
-        let watcher = stop_on_signals(&ready.machine)?;
-        if let Some((requests, _)) = &ready.requests {
-            requests.connect(ready.machine.platform());
+        let sink = self.trace.as_ref().map(TraceRequest::sink).transpose()?;
+        loop {
+            let watcher = stop_on_signals(&ready.machine)?;
+            if let Some((requests, _)) = &ready.requests {
+                requests.connect(ready.machine.platform());
+            }
+            let end = self.run_once(&mut ready, &symbols, sink.as_ref(), &watcher)?;
+            let signal = watcher.take();
+            let panic = ready.machine.platform().ending.panic();
+            // Files are closed before they are opened again.
+            drop((ready.machine, ready.parts));
+            match (end, ready.rebuild) {
+                (End::Reset, Some(rebuild)) if self.gdb.is_none() && !self.no_reboot => {
+                    let (machine, parts) = rebuild().map_err(|error| format!("{}: {error}", ready.name))?;
+                    ready = Ready {
+                        machine,
+                        parts: Some(parts),
+                        rebuild: Some(rebuild),
+                        ..ready
+                    };
+                }
+                (end, rebuild) => {
+                    // The console gives the terminal back before anything else is printed.
+                    drop(rebuild);
+                    return self.report(ready.name, end, signal, panic);
+                }
+            }
         }
-        let end = match (&self.gdb, &self.trace) {
-            (Some(address), _) => self.debug(&mut ready, address)?,
-            (None, Some(request)) => {
-                let sink = request.sink()?;
-                let trace = |index| Trace::new(request.kinds, index, Arc::clone(&symbols), Arc::clone(&sink));
+    }
+
+    /// Runs a machine up to its end or its reset.
+    fn run_once(
+        &self,
+        ready: &mut Ready<'_>,
+        symbols: &Arc<Symbols>,
+        sink: Option<&Sink>,
+        watcher: &Watcher,
+    ) -> Result<End, Box<dyn Error>> {
+        Ok(match (&self.gdb, &self.trace, sink) {
+            (Some(address), ..) => self.debug(ready, address)?,
+            (None, Some(request), Some(sink)) => {
+                let trace = |index| Trace::new(request.kinds, index, Arc::clone(symbols), Arc::clone(sink));
                 let mut drivers: Vec<_> = (0..ready.machine.cpus.len())
                     .map(|index| Observed(trace(index)))
                     .collect();
-                let end = self.attend(&mut ready, &mut drivers, &symbols, &watcher);
+                let end = self.attend(ready, &mut drivers, symbols, watcher);
                 let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
                 sink.flush()
                     .map_err(|error| format!("the trace cannot be written: {error}"))?;
                 end
             }
-            (None, None) => {
+            _ => {
                 let mut drivers = vec![Untimed; ready.machine.cpus.len()];
-                self.attend(&mut ready, &mut drivers, &symbols, &watcher)
+                self.attend(ready, &mut drivers, symbols, watcher)
             }
-        };
-        let signal = watcher
-            .signal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        // The console gives the terminal back before anything else is printed.
-        drop(ready.machine);
-        self.report(ready.name, end, signal)
+        })
     }
 
     /// Executes to the machine's end, with a look at what is requested whenever it stops for that.
@@ -302,9 +337,15 @@ impl Options {
         Ok(Arc::new(symbols))
     }
 
-    fn report(&self, name: &str, end: End, signal: Option<i32>) -> Outcome {
+    fn report(&self, name: &str, end: End, signal: Option<i32>, panic: Option<String>) -> Outcome {
         match end {
             End::Exit(code) => Ok(exit_code(code)),
+            End::Reset => Ok(ExitCode::SUCCESS),
+            End::Panic => {
+                let reason = panic.unwrap_or_else(|| "it gave no reason".to_owned());
+                eprintln!("sidestep: {name}: the guest's kernel panicked: {reason}");
+                Ok(ExitCode::from(PANICKED))
+            }
             End::Limit => {
                 let limit = self.max_instructions.unwrap_or(u64::MAX);
                 eprintln!("sidestep: {name}: stopped after {limit} instructions");
@@ -365,16 +406,25 @@ impl Watcher {
 fn stop_on_signals(machine: &Machine) -> Result<Watcher, Box<dyn Error>> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let handle = signals.handle();
-    let platform = Arc::clone(machine.platform());
+    let platform = Arc::downgrade(machine.platform());
     let signal = Arc::new(Mutex::new(None));
     let noted = Arc::clone(&signal);
     thread::spawn(move || {
         for signal in signals.forever() {
             *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(signal);
-            platform.request_stop();
+            if let Some(platform) = platform.upgrade() {
+                platform.request_stop();
+            }
         }
     });
     Ok(Watcher { handle, signal })
+}
+
+impl Watcher {
+    /// The last signal since this was asked.
+    fn take(&self) -> Option<i32> {
+        self.signal.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 impl Drop for Watcher {

@@ -10,6 +10,7 @@ use sidestep_vmm::description::Size;
 use sidestep_vmm::description::bare::Clock;
 use sidestep_vmm::description::devices::{DiskTable, NetworkTable};
 use sidestep_vmm::description::kernel::{Built, Consoles, Description, KernelTable, MachineTable};
+use sidestep_vmm::machine::hypercall::{Console, SharedConsole};
 use sidestep_vmm::snapshot;
 
 use super::super::Outcome;
@@ -68,17 +69,33 @@ struct Places {
 }
 
 impl Places {
-    fn open(self, requests: &Requests) -> Result<Consoles, Box<dyn Error>> {
+    fn open(self, requests: &Requests) -> Result<SharedConsoles, Box<dyn Error>> {
         if self.serial == Place::Stdio && self.virtio == Some(Place::Stdio) {
             return Err(
                 "--virtio-console stdio: the serial console is there; give that another --console".into(),
             );
         }
         let virtio = self.virtio.map(|place| place.open("virtio console", requests));
-        Ok(Consoles {
-            serial: self.serial.open("serial console", requests)?,
-            virtio: virtio.transpose()?,
+        Ok(SharedConsoles {
+            serial: SharedConsole::new(self.serial.open("serial console", requests)?),
+            virtio: virtio.transpose()?.map(SharedConsole::new),
         })
+    }
+}
+
+/// The consoles of a machine, and of those that it becomes when its guest resets it.
+struct SharedConsoles {
+    serial: SharedConsole,
+    virtio: Option<SharedConsole>,
+}
+
+impl SharedConsoles {
+    fn open(&self) -> Consoles {
+        let boxed = |console: &SharedConsole| Box::new(console.clone()) as Box<dyn Console>;
+        Consoles {
+            serial: boxed(&self.serial),
+            virtio: self.virtio.as_ref().map(boxed),
+        }
     }
 }
 
@@ -149,28 +166,30 @@ fn start(
     let consoles = places.open(&requests)?;
     let built = description
         .placed(folder)
-        .build_with(consoles)
+        .build_with(consoles.open())
         .map_err(|error| format!("{name}: {error}"))?;
-    execute(name, built, places, (requests, receiver), execution)
+    execute(name, built, (places, consoles), (requests, receiver), execution)
 }
 
 /// Goes on with a saved machine.
 fn restore(file: &Path, places: Places, execution: &Execution) -> Outcome {
     let saved = snapshot::open(file)?;
     let (requests, receiver) = Requests::new();
-    let built = saved.restore(places.open(&requests)?)?;
+    let consoles = places.open(&requests)?;
+    let built = saved.restore(consoles.open())?;
     let name = file.display().to_string();
-    execute(&name, built, places, (requests, receiver), execution)
+    execute(&name, built, (places, consoles), (requests, receiver), execution)
 }
 
 fn execute(
     name: &str,
     built: Built,
-    places: Places,
+    (places, consoles): (Places, SharedConsoles),
     requests: (Requests, Receiver<Request>),
     execution: &Execution,
 ) -> Outcome {
     let description = &built.parts.description;
+    let again = description.clone();
     let somebody_may_type =
         places.serial != Place::Stdio || places.virtio.is_some() || io::stdin().is_terminal();
     execution.run(Ready {
@@ -182,6 +201,12 @@ fn execute(
         expects_input: false,
         paces_idle: !description.network.is_empty() || somebody_may_type,
         parts: Some(built.parts),
+        rebuild: Some(Box::new(move || {
+            let built = again.build_with(consoles.open());
+            built
+                .map(|built| (built.machine, built.parts))
+                .map_err(|error| error.to_string())
+        })),
         requests: Some(requests),
     })
 }

@@ -193,7 +193,9 @@ impl Run {
                 End::Limit if left == 0 => return Err(KernelError::Limit(self.instructions_max)),
                 End::Limit if cancelled() => return Err(KernelError::Cancelled),
                 End::Limit => {}
-                end @ (End::Deadlock | End::Halted(_)) => return Err(KernelError::Ended(end)),
+                end @ (End::Deadlock | End::Halted(_) | End::Reset | End::Panic) => {
+                    return Err(KernelError::Ended(end));
+                }
             }
         }
     }
