@@ -207,3 +207,135 @@ impl Device for Iosapic {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sidestep_ia64::interrupts::Interrupts;
+
+    use super::*;
+    use crate::machine::wakeups::Wakeups;
+
+    const VECTOR: u8 = 0x51;
+
+    struct Chip {
+        registers: Iosapic,
+        processors: Vec<Arc<Interrupts>>,
+        wakeups: Arc<Wakeups>,
+        seen: u64,
+    }
+
+    impl Chip {
+        fn new() -> Chip {
+            let wakeups = Arc::<Wakeups>::default();
+            let block = InterruptBlock::new(2, Arc::clone(&wakeups));
+            let processors: Vec<Arc<Interrupts>> = (0..2).map(|_| Arc::default()).collect();
+            for (index, interrupts) in processors.iter().enumerate() {
+                block.connect(index, Arc::clone(interrupts));
+            }
+            let registers = Iosapic(Lines::new(Arc::new(block)));
+            Chip {
+                registers,
+                processors,
+                wakeups,
+                seen: 0,
+            }
+        }
+
+        fn write(&mut self, register: u32, value: u32) {
+            self.registers.store(SELECT, 4, u64::from(register));
+            self.registers.store(WINDOW, 4, u64::from(value));
+        }
+
+        fn read(&mut self, register: u32) -> u32 {
+            self.registers.store(SELECT, 4, u64::from(register));
+            self.registers.load(WINDOW, 4) as u32
+        }
+
+        /// Sends line 3 to a processor, with these bits in the lower half of its entry.
+        fn route(&mut self, processor: u32, bits: u64) {
+            self.write(0x17, processor << 24);
+            self.write(0x16, bits as u32 | u32::from(VECTOR));
+        }
+
+        /// How many messages were sent since this was asked.
+        fn sent(&mut self) -> u64 {
+            let before = std::mem::replace(&mut self.seen, self.wakeups.count());
+            self.seen - before
+        }
+
+        /// Whether a processor has been sent the vector.
+        fn has(&self, processor: usize) -> bool {
+            self.processors[processor].requests(usize::from(VECTOR / 64)) >> (VECTOR % 64) & 1 != 0
+        }
+    }
+
+    #[test]
+    fn an_edge_is_sent_once_to_the_processor_of_its_entry() {
+        let mut chip = Chip::new();
+        let lines = chip.registers.0.clone();
+        lines.set(3, true);
+        assert_eq!(chip.sent(), 0, "masked from the beginning");
+        lines.set(3, false);
+        chip.route(1, 0);
+        lines.set(3, true);
+        assert!(!chip.has(0) && chip.has(1));
+        assert_eq!(chip.sent(), 1);
+        lines.set(3, true);
+        assert_eq!(chip.sent(), 0, "no edge");
+    }
+
+    #[test]
+    fn a_level_is_sent_again_at_the_end_of_interrupt_as_long_as_it_is_asserted() {
+        let mut chip = Chip::new();
+        let lines = chip.registers.0.clone();
+        chip.route(0, entry::LEVEL);
+        lines.set(3, true);
+        assert_eq!(chip.sent(), 1);
+        assert_ne!(chip.read(0x16) & entry::REMOTE_REQUEST as u32, 0);
+        lines.set(3, true);
+        assert_eq!(chip.sent(), 0, "in service");
+        chip.registers.store(END_OF_INTERRUPT, 4, u64::from(VECTOR));
+        assert_eq!(chip.sent(), 1, "still asserted");
+        lines.set(3, false);
+        chip.registers.store(END_OF_INTERRUPT, 4, u64::from(VECTOR));
+        assert_eq!(chip.sent(), 0);
+        assert_eq!(chip.read(0x16) & entry::REMOTE_REQUEST as u32, 0);
+    }
+
+    #[test]
+    fn a_level_that_was_masked_is_sent_when_it_is_unmasked() {
+        let mut chip = Chip::new();
+        let lines = chip.registers.0.clone();
+        chip.route(0, entry::LEVEL | entry::MASKED);
+        lines.set(3, true);
+        assert_eq!(chip.sent(), 0);
+        chip.route(0, entry::LEVEL);
+        assert_eq!(chip.sent(), 1);
+    }
+
+    #[test]
+    fn the_version_counts_the_lines() {
+        let mut chip = Chip::new();
+        assert_eq!(chip.read(REGISTER_VERSION) >> 16 & 0xff, LINES - 1);
+        assert_eq!(chip.read(REGISTER_REDIRECTION + 2 * LINES), 0, "no such register");
+    }
+
+    proptest! {
+        #[test]
+        fn any_use_of_the_registers_leaves_the_host_alone(
+            steps in proptest::collection::vec((0u64..SIZE, prop_oneof![Just(1u64), Just(2), Just(4), Just(8)], any::<u64>(), 0..LINES), 0..60),
+        ) {
+            let mut chip = Chip::new();
+            let lines = chip.registers.0.clone();
+            for (offset, size, value, line) in steps {
+                chip.registers.store(SELECT, size, value & 0x9f);
+                chip.registers.store(WINDOW, size, value);
+                chip.registers.store(offset, size, value);
+                lines.set(line, value & 1 != 0);
+                chip.registers.load(offset, size);
+                chip.registers.load(WINDOW, size);
+            }
+        }
+    }
+}

@@ -100,3 +100,45 @@ impl Device for Power {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn power() -> (Power, Arc<Ending>) {
+        let ending = Arc::<Ending>::default();
+        let timeline = Arc::new(Timeline::new(Arc::default()));
+        (Power::new(Arc::clone(&ending), timeline), ending)
+    }
+
+    #[test]
+    fn sleep_type_five_switches_off() {
+        let (mut power, ending) = power();
+        assert_eq!(power.load(CONTROL, 2) & SCI_ENABLE, SCI_ENABLE);
+        power.store(CONTROL, 2, u64::from(SLEEP_TYPE_OFF) << 10);
+        power.store(CONTROL, 2, 1 << 10 | SLEEP_ENABLE);
+        assert_eq!(ending.requested(), None, "not enabled; another type");
+        power.store(CONTROL, 2, u64::from(SLEEP_TYPE_OFF) << 10 | SLEEP_ENABLE);
+        assert_eq!(ending.requested(), Some(Request::Exit(0)));
+    }
+
+    #[test]
+    fn the_reset_register_resets() {
+        let (mut power, ending) = power();
+        power.store(RESET, 1, 1);
+        assert_eq!(ending.requested(), None);
+        power.store(RESET, 1, u64::from(RESET_VALUE));
+        assert_eq!(ending.requested(), Some(Request::Reset));
+    }
+
+    #[test]
+    fn any_access_of_any_size_is_answered() {
+        let (mut power, _) = power();
+        for offset in 0..64 {
+            for size in [1, 2, 4, 8] {
+                power.store(offset, size, u64::MAX);
+                power.load(offset, size);
+            }
+        }
+    }
+}

@@ -270,3 +270,155 @@ impl Device for Serial {
         self.poll_if_wanted(&mut state);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::iosapic::Lines;
+    use super::*;
+    use crate::machine::interrupt_block::InterruptBlock;
+
+    /// A console that keeps what is printed and has typed bytes ready.
+    #[derive(Clone, Default)]
+    struct Typist {
+        typed: Arc<Mutex<VecDeque<u8>>>,
+        printed: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Console for Typist {
+        fn write(&mut self, bytes: &[u8]) {
+            self.printed.lock().expect("no panic").extend_from_slice(bytes);
+        }
+
+        fn read(&mut self) -> Option<u8> {
+            self.typed.lock().expect("no panic").pop_front()
+        }
+    }
+
+    struct Port {
+        serial: Serial,
+        typist: Typist,
+        timeline: Arc<Timeline>,
+    }
+
+    impl Port {
+        fn new() -> Port {
+            let timeline = Arc::new(Timeline::new(Arc::default()));
+            let lines = Lines::new(Arc::new(InterruptBlock::new(1, Arc::default())));
+            let typist = Typist::default();
+            let console = Box::new(typist.clone());
+            let serial = Serial::new(console, lines.line(4), Arc::clone(&timeline));
+            Port {
+                serial,
+                typist,
+                timeline,
+            }
+        }
+
+        fn type_in(&self, text: &str) {
+            self.typist.typed.lock().expect("no panic").extend(text.bytes());
+        }
+
+        fn load(&mut self, offset: u64) -> u8 {
+            self.serial.load(offset, 1) as u8
+        }
+
+        fn store(&mut self, offset: u64, value: u8) {
+            self.serial.store(offset, 1, u64::from(value));
+        }
+
+        fn identity(&mut self) -> u8 {
+            self.load(register::INTERRUPT_IDENTITY) & 0xf
+        }
+    }
+
+    #[test]
+    fn what_is_typed_is_read_in_order_and_what_is_written_is_printed() {
+        let mut port = Port::new();
+        assert_eq!(port.load(register::LINE_STATUS) & DATA_READY, 0);
+        port.type_in("ab");
+        for byte in *b"ab" {
+            assert_ne!(port.load(register::LINE_STATUS) & DATA_READY, 0);
+            assert_eq!(port.load(register::DATA), byte);
+        }
+        port.store(register::DATA, b'x');
+        assert_eq!(*port.typist.printed.lock().expect("no panic"), b"x");
+    }
+
+    #[test]
+    fn typing_interrupts_once_the_guest_wants_it() {
+        let mut port = Port::new();
+        port.type_in("a");
+        assert_eq!(
+            port.timeline.next(),
+            None,
+            "nobody looks for input that nobody wants"
+        );
+        port.store(register::INTERRUPT_ENABLE, ENABLE_RECEIVED);
+        port.timeline.perform_until(POLL_TICKS);
+        assert_eq!(port.identity(), IDENTITY_RECEIVED);
+        assert_eq!(port.load(register::DATA), b'a');
+        assert_eq!(port.identity(), NOTHING_PENDING);
+        port.store(register::INTERRUPT_ENABLE, 0);
+        port.timeline.perform_until(2 * POLL_TICKS);
+        assert_eq!(port.timeline.next(), None);
+    }
+
+    #[test]
+    fn an_empty_transmitter_interrupts_once() {
+        let mut port = Port::new();
+        port.store(register::INTERRUPT_ENABLE, ENABLE_TRANSMITTED);
+        assert_eq!(port.identity(), IDENTITY_TRANSMITTED);
+        assert_eq!(port.identity(), NOTHING_PENDING, "reading the identity ends it");
+        port.store(register::DATA, b'x');
+        assert_eq!(port.identity(), IDENTITY_TRANSMITTED);
+    }
+
+    #[test]
+    fn drivers_find_what_they_probe_for() {
+        let mut port = Port::new();
+        port.store(register::SCRATCH, 0x5a);
+        assert_eq!(port.load(register::SCRATCH), 0x5a);
+        port.store(register::LINE_CONTROL, DIVISOR_LATCH | 3);
+        port.store(register::DATA, 12);
+        assert_eq!(port.load(register::DATA), 12, "the divisor");
+        port.store(register::LINE_CONTROL, 3);
+        port.store(register::MODEM_CONTROL, LOOPBACK | 0xa);
+        assert_eq!(
+            port.load(register::MODEM_STATUS) & 0xf0,
+            0x90,
+            "as drivers find a 16550"
+        );
+        port.store(register::DATA, 7);
+        assert_eq!(port.load(register::DATA), 7, "what goes out comes back");
+        assert!(port.typist.printed.lock().expect("no panic").is_empty());
+        port.store(register::INTERRUPT_IDENTITY, 1);
+        assert_eq!(
+            port.load(register::INTERRUPT_IDENTITY) & FIFO_ENABLED,
+            FIFO_ENABLED
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_use_of_the_registers_leaves_the_host_alone(
+            steps in proptest::collection::vec((prop_oneof![0u64..8, 0..SIZE], any::<u64>(), any::<bool>()), 0..200),
+        ) {
+            let mut port = Port::new();
+            port.type_in("typed ahead, more than the FIFO holds");
+            let mut now = 0;
+            for (offset, value, is_store) in steps {
+                if is_store {
+                    port.serial.store(offset, 8, value);
+                } else {
+                    port.serial.load(offset, 8);
+                }
+                now += POLL_TICKS / 4;
+                port.timeline.set_now(now);
+                port.timeline.perform_until(now);
+                prop_assert!(lock(&port.serial.state).received.len() <= FIFO);
+            }
+        }
+    }
+}

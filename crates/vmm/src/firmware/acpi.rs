@@ -183,3 +183,97 @@ impl Resources {
         ResourceTemplate::new(vec![&self.registers, &self.interrupt])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 0x10_0000;
+
+    fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
+        let mut value = [0; 8];
+        value[..size].copy_from_slice(&bytes[at..at + size]);
+        u64::from_le_bytes(value)
+    }
+
+    fn sum(bytes: &[u8]) -> u8 {
+        bytes.iter().fold(0, |sum, &byte| sum.wrapping_add(byte))
+    }
+
+    /// The table at a physical address, whose header says its length and whose bytes sum up to zero.
+    fn table(all: &[u8], address: u64) -> &[u8] {
+        let from = (address - START) as usize;
+        let length = number(all, from + 4, 4) as usize;
+        let table = &all[from..from + length];
+        assert_eq!(sum(table), 0, "{:?}", &table[..4]);
+        table
+    }
+
+    /// The tables that the root names, as a kernel finds them.
+    fn found(all: &[u8]) -> Vec<&[u8]> {
+        assert_eq!(&all[..8], b"RSD PTR ");
+        assert_eq!((sum(&all[..20]), sum(&all[..36])), (0, 0));
+        let root = table(all, number(all, 24, 8));
+        assert_eq!(&root[..4], b"XSDT");
+        let entries = (36..root.len()).step_by(8);
+        entries.map(|at| table(all, number(root, at, 8))).collect()
+    }
+
+    fn named<'a>(tables: &[&'a [u8]], name: &[u8; 4]) -> &'a [u8] {
+        tables
+            .iter()
+            .find(|table| table.starts_with(name))
+            .expect("the table is there")
+    }
+
+    #[test]
+    fn every_table_is_found_from_the_root_and_sums_to_zero() {
+        for (processors, virtio_devices) in [(1, 0), (16, 3), (256, layout::VIRTIO_MAX)] {
+            let all = tables(
+                START,
+                Contents {
+                    processors,
+                    virtio_devices,
+                },
+            );
+            assert!(all.len() as u64 <= layout::BOOT_DATA - layout::ACPI_TABLES);
+            let tables = found(&all);
+            let fadt = named(&tables, b"FACP");
+            assert_eq!(
+                (number(fadt, 36, 4), number(fadt, 40, 4)),
+                (number(fadt, 132, 8), number(fadt, 140, 8))
+            );
+            let dsdt = table(&all, number(fadt, 140, 8));
+            assert_eq!(&dsdt[..4], b"DSDT");
+            let devices = dsdt.windows(8).filter(|bytes| bytes == b"LNRO0005").count();
+            assert_eq!(devices, virtio_devices);
+            assert_eq!(&all[(number(fadt, 132, 8) - START) as usize..][..4], b"FACS");
+            assert_eq!(number(named(&tables, b"SPCR"), 44, 8), layout::SERIAL);
+        }
+    }
+
+    #[test]
+    fn the_madt_lists_every_processor_and_the_iosapic() {
+        let all = tables(
+            START,
+            Contents {
+                processors: 256,
+                virtio_devices: 0,
+            },
+        );
+        let madt = named(&found(&all), b"APIC");
+        assert_eq!(number(madt, 36, 4), interrupt_block::START.0);
+        let (mut at, mut identifiers, mut iosapics) = (44, Vec::new(), Vec::new());
+        while at < madt.len() {
+            match madt[at] {
+                7 if madt[at + 8] & 1 != 0 => identifiers.push(madt[at + 3]),
+                6 => iosapics.push(number(madt, at + 8, 8)),
+                kind => panic!("an entry of type {kind}"),
+            }
+            at += usize::from(madt[at + 1]);
+        }
+        assert_eq!(at, madt.len());
+        assert_eq!(identifiers, (0..=255).collect::<Vec<u8>>());
+        assert_eq!(iosapics, [layout::IOSAPIC]);
+    }
+}

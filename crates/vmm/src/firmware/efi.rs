@@ -291,3 +291,106 @@ fn date(days: u64) -> (u64, u64, u64) {
     };
     (era * 400 + year + carry, month, day)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::firmware;
+
+    fn words(bytes: &[u8]) -> Vec<u64> {
+        let word = |part: &[u8]| u64::from_le_bytes(part.try_into().expect("eight bytes"));
+        bytes.chunks_exact(8).map(word).collect()
+    }
+
+    /// Type, first address, address behind and attributes of each descriptor.
+    fn descriptors(map: &[u8]) -> Vec<(u64, u64, u64, u64)> {
+        assert_eq!(map.len() as u64 % DESCRIPTOR_BYTES, 0);
+        let of = |fields: &[u64]| (fields[0], fields[1], fields[1] + fields[3] * PAGE, fields[4]);
+        words(map)
+            .chunks_exact(DESCRIPTOR_BYTES as usize / 8)
+            .map(of)
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_memory_map_covers_all_memory_once(megabytes in 64u64..20_000) {
+            let ram: Vec<_> = layout::memory(megabytes << 20).iter().map(|range| (range.start.0, range.size)).collect();
+            let map = descriptors(&memory_map(&ram));
+            for pair in map.windows(2) {
+                prop_assert!(pair[0].1 < pair[0].2 && pair[0].2 <= pair[1].1, "ascending, none twice: {pair:x?}");
+            }
+            let is_memory = |entry: &&(u64, u64, u64, u64)| entry.3 & attribute::WRITE_BACK != 0;
+            let covered: u64 = map.iter().filter(is_memory).map(|entry| entry.2 - entry.1).sum();
+            prop_assert_eq!(covered, ram.iter().map(|range| range.1).sum::<u64>());
+            for (kind, start, ..) in map {
+                let is_firmware = (layout::FIRMWARE..layout::FIRMWARE_END).contains(&start);
+                prop_assert!(!(is_firmware && kind == MemoryType::Conventional as u64), "kernels leave firmware alone");
+            }
+        }
+
+        #[test]
+        fn any_second_is_a_date(seconds in 0u64..253_402_300_800) {
+            let time = time(seconds, 5);
+            let year = u16::from_le_bytes([time[0], time[1]]);
+            prop_assert!((1970..=9999).contains(&year));
+            prop_assert!((1..=12).contains(&time[2]) && (1..=31).contains(&time[3]));
+            prop_assert!(time[4] < 24 && time[5] < 60 && time[6] < 60);
+        }
+    }
+
+    #[test]
+    fn days_around_leap_days_are_right() {
+        assert_eq!(date(0), (1970, 1, 1));
+        assert_eq!(date(11_016), (2000, 2, 29));
+        assert_eq!(date(11_017), (2000, 3, 1));
+        assert_eq!(date(20_454), (2026, 1, 1));
+        assert_eq!(date(47_540), (2100, 2, 28));
+        assert_eq!(date(47_541), (2100, 3, 1), "no leap year");
+    }
+
+    #[test]
+    fn tables_have_their_checksums_and_name_each_other() {
+        let tables = tables(firmware::stub, firmware::descriptor);
+        assert!(tables.bytes.len() as u64 <= layout::ACPI_TABLES - layout::RUNTIME_DATA);
+        let at = |address: u64| &tables.bytes[(address - layout::RUNTIME_DATA) as usize..];
+        for (address, signature) in [
+            (tables.system_table, SIGNATURE_SYSTEM),
+            (tables.runtime_services, SIGNATURE_RUNTIME),
+        ] {
+            let table = at(address);
+            assert_eq!(&table[..8], signature);
+            let size = u32::from_le_bytes(table[12..16].try_into().expect("four bytes")) as usize;
+            let mut bytes = table[..size].to_vec();
+            let sum = bytes[16..20].to_vec();
+            bytes[16..20].fill(0);
+            assert_eq!(sum, crc32(&bytes).to_le_bytes());
+        }
+        let system = words(&at(tables.system_table)[HEADER_BYTES as usize..][..96]);
+        let (services, count, configuration) = (system[8], system[10], system[11]);
+        assert_eq!(services, tables.runtime_services);
+        let found: Vec<&[u8]> = at(configuration)[..count as usize * 24]
+            .chunks_exact(24)
+            .collect();
+        for (guid, signature) in [
+            (ACPI_20_GUID, None),
+            (sal::TABLE_GUID, Some(b"SST_")),
+            (HCDP_GUID, Some(b"HCDP")),
+        ] {
+            let entry = found.iter().find(|entry| entry[..16] == guid).expect("an entry");
+            let address = words(&entry[16..])[0];
+            match signature {
+                None => assert_eq!(address, layout::ACPI_TABLES),
+                Some(signature) => {
+                    let table = at(address);
+                    assert_eq!(&table[..4], signature);
+                    let size = u32::from_le_bytes(table[4..8].try_into().expect("four bytes"));
+                    assert_eq!(sal::checksum(&table[..size as usize]), 0);
+                }
+            }
+        }
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926, "the check value of CRC-32");
+    }
+}

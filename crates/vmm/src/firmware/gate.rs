@@ -127,3 +127,19 @@ fn stub(entry: Entry) -> Vec<u8> {
     };
     bundles.iter().flat_map(|bundle| bundle.to_bytes()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_has_its_function_and_its_stub() {
+        let stubs = stubs();
+        assert_eq!(stubs.len() as u64, Entry::all().count() as u64 * STUB_BYTES);
+        for entry in Entry::all() {
+            assert_eq!(Entry::of_function(entry.function()), Some(entry));
+        }
+        assert_eq!(Entry::of_function(FIRST_FUNCTION - 1), None);
+        assert_eq!(Entry::of_function(u64::MAX), None);
+    }
+}

@@ -249,7 +249,7 @@ impl Firmware {
     fn get_time(&self, call: &mut Call<'_>) -> u64 {
         let now = call.platform.timeline.now();
         let time = efi::time(
-            self.epoch + now / TICKS_PER_SECOND,
+            self.epoch.saturating_add(now / TICKS_PER_SECOND),
             (now % TICKS_PER_SECOND) as u32,
         );
         let (address, capabilities) = (stacked(call, 0), stacked(call, 1));
@@ -281,8 +281,12 @@ impl Firmware {
         let memory = Arc::clone(&call.platform.memory);
         let mut ranges = Vec::new();
         for index in 0..size / step {
-            let at = virtual_memory::translate(call.processor, &memory, map + index * step);
-            let word = |offset: u64| memory.read_value::<u64>(PhysicalAddress(at.0 + offset)).ok();
+            let at = virtual_memory::translate(call.processor, &memory, map.wrapping_add(index * step));
+            let word = |offset: u64| {
+                memory
+                    .read_value::<u64>(PhysicalAddress(at.0.wrapping_add(offset)))
+                    .ok()
+            };
             let (start, virtual_start, pages) = (word(8)?, word(16)?, word(24)?);
             let attributes = word(32)?;
             if attributes & efi::attribute::RUNTIME != 0 {
@@ -293,7 +297,7 @@ impl Firmware {
             let found = ranges
                 .iter()
                 .find(|(start, _, size)| address.wrapping_sub(*start) < *size);
-            found.map(|(start, virtual_start, _)| address - start + virtual_start)
+            found.map(|(start, virtual_start, _)| (address - start).wrapping_add(*virtual_start))
         };
         for service in 0..gate::RUNTIME_SERVICES {
             let entry = Entry::RuntimeService(service);

@@ -182,3 +182,83 @@ fn performance(buffer: u64) -> Work {
     debug_assert_eq!(bytes.len(), 128);
     Work::Write(buffer, bytes, generic | width << 8 | cycles << 16 | retired << 24)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn results(procedure: u64, arguments: [u64; 3]) -> [u64; 4] {
+        match call(procedure, arguments) {
+            Work::Return(results) => results,
+            other => panic!("procedure {procedure} does {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_kernels_ask_first_is_answered() {
+        assert_eq!(
+            results(index::PTCE_INFO, [0; 3])[..2],
+            [0, 0],
+            "one purge of everything"
+        );
+        assert_eq!(results(index::FREQ_BASE, [0; 3])[..2], [0, BASE_FREQUENCY]);
+        let [status, processor, bus, timer] = results(index::FREQ_RATIOS, [0; 3]);
+        let hertz = |ratio: u64| BASE_FREQUENCY * (ratio >> 32) / (ratio & 0xffff_ffff);
+        assert_eq!((status, hertz(bus)), (0, BASE_FREQUENCY));
+        assert_eq!(
+            (hertz(processor), hertz(timer)),
+            (TICKS_PER_SECOND, TICKS_PER_SECOND)
+        );
+        assert_eq!(results(index::RSE_INFO, [0; 3])[..2], [0, 96]);
+        assert_eq!(
+            results(index::VM_PAGE_SIZE, [0; 3])[1] >> 14 & 1,
+            1,
+            "16 kB pages"
+        );
+        assert_eq!(
+            results(index::VM_PAGE_SIZE, [0; 3])[1] >> 16 & 1,
+            1,
+            "64 kB pages"
+        );
+    }
+
+    #[test]
+    fn every_cache_of_the_summary_is_described() {
+        let [status, levels, unique, _] = results(index::CACHE_SUMMARY, [0; 3]);
+        assert_eq!(status, 0);
+        let described = (0..levels)
+            .flat_map(|level| [1, 2].map(|kind| results(index::CACHE_INFO, [level, kind, 0])))
+            .filter(|results| results[0] == 0);
+        assert_eq!(described.count() as u64, unique);
+        assert_eq!(results(index::CACHE_INFO, [levels, 2, 0])[0], INVALID_ARGUMENT);
+    }
+
+    #[test]
+    fn buffers_are_as_large_as_callers_make_them() {
+        for (procedure, arguments, size) in [
+            (index::PERF_MON_INFO, [0x1000, 0, 0], 128),
+            (index::HALT_INFO, [0x1000, 0, 0], 64),
+            (index::BRAND_INFO, [0, 0x1000, 0], 128),
+        ] {
+            match call(procedure, arguments) {
+                Work::Write(0x1000, bytes, _) => assert_eq!(bytes.len(), size),
+                other => panic!("procedure {procedure} does {other:?}"),
+            }
+        }
+        assert_eq!(call(index::HALT_LIGHT, [0; 3]), Work::Halt);
+    }
+
+    proptest! {
+        #[test]
+        fn any_call_has_an_answer(procedure in prop_oneof![0u64..1100, any::<u64>()], arguments: [u64; 3]) {
+            let _ = call(procedure, arguments);
+        }
+
+        #[test]
+        fn unknown_procedures_are_not_implemented(procedure in 2048u64.., arguments: [u64; 3]) {
+            prop_assert_eq!(results(procedure, arguments)[0], NOT_IMPLEMENTED);
+        }
+    }
+}

@@ -131,3 +131,74 @@ pub fn system_table(pal: u64, sal: u64, global_pointer: u64) -> Vec<u8> {
 pub fn checksum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0u8, |sum, &byte| sum.wrapping_sub(byte))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn with(procedure: u64, arguments: &[u64]) -> ([u64; 4], Effect) {
+        let mut all = [0; 7];
+        all[..arguments.len()].copy_from_slice(arguments);
+        call(procedure, all)
+    }
+
+    #[test]
+    fn vectors_are_set_and_the_rendezvous_is_kept() {
+        let effect = Effect::SetRendezvous {
+            entry: 0x1000,
+            global_pointer: 0x2000,
+        };
+        assert_eq!(with(index::SET_VECTORS, &[2, 0x1000, 0x2000]), ([0; 4], effect));
+        assert_eq!(with(index::SET_VECTORS, &[0, 0x1000]), ([0; 4], Effect::None));
+        assert_eq!(with(index::SET_VECTORS, &[3]).0[0], INVALID_ARGUMENT);
+    }
+
+    #[test]
+    fn an_empty_bus_reads_as_ones_of_the_size_asked_for() {
+        for (size, ones) in [(1, 0xff), (2, 0xffff), (4, 0xffff_ffff)] {
+            assert_eq!(with(index::PCI_CONFIG_READ, &[0, size]).0[..2], [0, ones]);
+        }
+        for size in [0, 3, 8, u64::MAX] {
+            assert_eq!(with(index::PCI_CONFIG_READ, &[0, size]).0[0], INVALID_ARGUMENT);
+        }
+    }
+
+    #[test]
+    fn clocks_and_records() {
+        assert_eq!(
+            with(index::FREQ_BASE, &[0]).0[..2],
+            [0, super::super::pal::BASE_FREQUENCY]
+        );
+        assert_eq!(with(index::FREQ_BASE, &[1]).0[..2], [0, TICKS_PER_SECOND]);
+        assert_eq!(with(index::FREQ_BASE, &[9]).0[0], INVALID_ARGUMENT);
+        assert_eq!(with(index::GET_STATE_INFO, &[0]).0[0], NO_INFORMATION);
+    }
+
+    #[test]
+    fn the_system_table_counts_its_entries() {
+        let table = system_table(0x1000, 0x2000, 0);
+        assert_eq!(checksum(&table), 0);
+        assert_eq!(
+            u32::from_le_bytes(table[4..8].try_into().expect("four bytes")) as usize,
+            table.len()
+        );
+        let (mut at, mut kinds) = (96, Vec::new());
+        while at < table.len() {
+            kinds.push(table[at]);
+            // Sizes by type (SAL specification, table 3-5).
+            at += [48, 32, 16, 32, 16, 16][usize::from(table[at])];
+        }
+        assert_eq!(at, table.len());
+        assert_eq!(kinds, [0, 2, 5], "entry points, features, the wake-up");
+        assert_eq!(u16::from_le_bytes([table[10], table[11]]) as usize, kinds.len());
+    }
+
+    proptest! {
+        #[test]
+        fn any_call_has_an_answer(procedure in prop_oneof![0x0100_0000u64..0x0100_0020, any::<u64>()], arguments: [u64; 7]) {
+            let _ = call(procedure, arguments);
+        }
+    }
+}
