@@ -1,97 +1,20 @@
 //! Devices of a whole machine under Linux: disks, networks, consoles, the monitor.
 //!
-//! Needs a Linux/ia64 kernel: `SIDESTEP_KERNEL`, or `shared/linux/vmlinux.xz` in a folder above this one. Without one
-//! the tests are skipped, and say so.
+//! Skipped, visibly, without a kernel: see [`linux`].
+
+mod linux;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::path::Path;
+use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// The kernel, decompressed, and the initramfs; made once.
-fn files() -> Option<&'static (PathBuf, PathBuf)> {
-    static FILES: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
-    let files = FILES.get_or_init(|| {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let kernel = match std::env::var_os("SIDESTEP_KERNEL") {
-            Some(kernel) => PathBuf::from(kernel),
-            None => {
-                let compressed = manifest
-                    .ancestors()
-                    .map(|folder| folder.join("shared/linux/vmlinux.xz"))
-                    .find(|file| file.exists())?;
-                let kernel = folder.join("vmlinux");
-                let bytes = Command::new("xz")
-                    .arg("-dc")
-                    .arg(compressed)
-                    .output()
-                    .ok()?
-                    .stdout;
-                fs::write(&kernel, bytes).expect("a folder for temporary files");
-                kernel
-            }
-        };
-        let initramfs = folder.join("devices.cpio");
-        let packed = Command::new(manifest.join("../../guests/linux/pack"))
-            .arg("-o")
-            .arg(&initramfs)
-            .output()
-            .expect("bash runs");
-        assert!(packed.status.success(), "{}", text(&packed.stderr));
-        Some((kernel, initramfs))
-    });
-    if files.is_none() {
-        eprintln!("skipped: no Linux/ia64 kernel is there (SIDESTEP_KERNEL names one)");
-    }
-    files.as_ref()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The command that boots and runs a line of the guest's shell; `None` without a kernel.
-fn boot(folder: &Path, options: &[&str], line: &str) -> Option<Command> {
-    let (kernel, initramfs) = files()?;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sidestep"));
-    command
-        .current_dir(folder)
-        .args(["run", "--kernel"])
-        .arg(kernel)
-        .arg("--initrd")
-        .arg(initramfs)
-        .args(options)
-        .arg("--append")
-        .arg(format!("console=ttyS0 panic=-1 quiet -- sh -c \"{line}\""))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    Some(command)
-}
-
-/// Boots, and expects the line to succeed.
-fn succeed(folder: &Path, options: &[&str], line: &str) -> Option<String> {
-    let output = boot(folder, options, line)?.output().expect("sidestep starts");
-    Some(successful(&output))
-}
-
-fn successful(output: &Output) -> String {
-    let printed = text(&output.stdout);
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{printed}\n{}",
-        text(&output.stderr)
-    );
-    printed
-}
+use linux::*;
 
 /// A folder with an empty file system in `disk.img`; `None`, visibly, where the host has no tools for it.
 fn file_system() -> Option<TempDir> {
@@ -183,19 +106,6 @@ fn what_was_flushed_outlives_the_host_program() {
     holds_program(&folder, "kept", "tour");
 }
 
-/// Reads what a machine prints up to `mark`.
-fn wait_for(child: &mut Child, mark: &str) -> String {
-    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
-    let mut printed = Vec::new();
-    while !text(&printed).contains(mark) {
-        let size = output.read_until(b'\n', &mut printed).expect("output");
-        assert!(size > 0, "`{mark}` did not come: {}", text(&printed));
-    }
-    // Nobody reads on, but the pipe stays open.
-    thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-    text(&printed)
-}
-
 const UP: &str = "ifconfig eth0 10.0.2.15 255.255.255.0 10.0.2.2";
 
 fn pattern(size: u32) -> Vec<u8> {
@@ -275,12 +185,6 @@ fn exchange(address: SocketAddr, data: &[u8]) -> std::io::Result<Vec<u8>> {
     stream.read_to_end(&mut answer)?;
     writer.join().expect("no panic")?;
     Ok(answer)
-}
-
-fn typing(command: &mut Command) -> (Child, ChildStdin) {
-    let mut child = command.stdin(Stdio::piped()).spawn().expect("sidestep starts");
-    let input = child.stdin.take().expect("a pipe");
-    (child, input)
 }
 
 #[test]
