@@ -2,6 +2,9 @@
 //!
 //! Output goes to the console at once, so the transmitter is always empty. Input is asked from the console when the
 //! guest looks, and by a poll on the machine's timeline every [`POLL_TICKS`] while the guest wants interrupts for it.
+//! What is typed before the guest takes input waits at the console: drivers empty the FIFO and read the data register
+//! when they start, which would lose it. A guest takes input when it wants interrupts for it, or when it reads the
+//! line status [`POLLS_MIN`] times with nothing in between.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +22,9 @@ pub const SIZE: u64 = 0x1_0000;
 pub const BAUD_MAX: u64 = 115_200;
 /// How often input is looked for.
 pub const POLL_TICKS: u64 = TICKS_PER_SECOND / 100;
+
+/// After so many looks at the line status in a row a guest is taken to wait for input without interrupts.
+pub const POLLS_MIN: u32 = 16;
 
 /// The FIFO's depth.
 const FIFO: usize = 16;
@@ -69,6 +75,8 @@ pub struct SerialState {
     transmitted: bool,
     /// The next look for input, while the guest wants interrupts for it.
     poll: Option<Ticket>,
+    /// Looks at the line status with nothing in between.
+    looks: u32,
 }
 
 /// The port; clones share it.
@@ -148,12 +156,16 @@ impl SerialState {
             divisor: [1, 0],
             transmitted: false,
             poll: None,
+            looks: 0,
         }
     }
 }
 
 impl State {
     fn receive(&mut self) {
+        if self.registers.enabled & ENABLE_RECEIVED == 0 && self.registers.looks < POLLS_MIN {
+            return;
+        }
         while self.registers.received.len() < FIFO && self.registers.modem_control & LOOPBACK == 0 {
             match self.console.read() {
                 Some(byte) => self.registers.received.push_back(byte),
@@ -181,6 +193,12 @@ impl State {
     }
 
     fn load(&mut self, offset: u64) -> u8 {
+        self.registers.looks = match offset {
+            register::LINE_STATUS => self.registers.looks.saturating_add(1),
+            // Whoever has seen a character takes it, and looks for the next one.
+            register::DATA if !self.registers.received.is_empty() => self.registers.looks,
+            _ => 0,
+        };
         if self.is_divisor(offset) {
             return self.registers.divisor[offset as usize];
         }
@@ -220,6 +238,7 @@ impl State {
     }
 
     fn store(&mut self, offset: u64, value: u8) {
+        self.registers.looks = 0;
         if self.is_divisor(offset) {
             self.registers.divisor[offset as usize] = value;
             return;
@@ -336,14 +355,36 @@ mod tests {
     #[test]
     fn what_is_typed_is_read_in_order_and_what_is_written_is_printed() {
         let mut port = Port::new();
-        assert_eq!(port.load(register::LINE_STATUS) & DATA_READY, 0);
         port.type_in("ab");
+        for _ in 1..POLLS_MIN {
+            assert_eq!(port.load(register::LINE_STATUS) & DATA_READY, 0);
+        }
         for byte in *b"ab" {
             assert_ne!(port.load(register::LINE_STATUS) & DATA_READY, 0);
             assert_eq!(port.load(register::DATA), byte);
         }
         port.store(register::DATA, b'x');
         assert_eq!(*port.typist.printed.lock().expect("no panic"), b"x");
+    }
+
+    #[test]
+    fn what_is_typed_before_a_driver_starts_is_not_lost() {
+        let mut port = Port::new();
+        port.type_in("a");
+        // As Linux's driver starts.
+        for command in [1, 7, 0, 1] {
+            port.store(register::INTERRUPT_IDENTITY, command);
+        }
+        for offset in [
+            register::LINE_STATUS,
+            register::DATA,
+            register::INTERRUPT_IDENTITY,
+        ] {
+            port.load(offset);
+        }
+        port.store(register::INTERRUPT_ENABLE, ENABLE_RECEIVED);
+        port.timeline.perform_until(POLL_TICKS);
+        assert_eq!(port.load(register::DATA), b'a');
     }
 
     #[test]
@@ -417,7 +458,7 @@ mod tests {
                 now += POLL_TICKS / 4;
                 port.timeline.set_now(now);
                 port.timeline.perform_until(now);
-                prop_assert!(lock(&port.serial.state).received.len() <= FIFO);
+                prop_assert!(lock(&port.serial.state).registers.received.len() <= FIFO);
             }
         }
     }
