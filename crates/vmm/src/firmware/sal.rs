@@ -187,7 +187,7 @@ mod tests {
         let (mut at, mut kinds) = (96, Vec::new());
         while at < table.len() {
             kinds.push(table[at]);
-            // Sizes by type (SAL specification, table 3-5).
+            // The sizes of descriptors by their type.
             at += [48, 32, 16, 32, 16, 16][usize::from(table[at])];
         }
         assert_eq!(at, table.len());
