@@ -8,6 +8,7 @@ mod frames;
 mod harness;
 mod interrupts;
 mod monitors;
+mod ordering;
 mod privilege;
 mod speculation;
 mod status;
