@@ -337,6 +337,38 @@ fn consoles_may_be_elsewhere() {
 }
 
 #[test]
+fn options_that_say_nothing_of_a_machine_are_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let bare = "image.file = 'x'\nmemory = [{ start = 0x100000, size = '1M' }]\n";
+    fs::write(folder.path().join("bare.toml"), bare).expect("a file");
+    for (options, expected) in [
+        (
+            &["bare.toml", "--console", "pty"][..],
+            "--console is not for machines that start no kernel",
+        ),
+        (&["bare.toml", "--disk", "x"], "--disk is not for descriptions"),
+        (
+            &["--restore", "bare.toml", "--disk", "x"],
+            "--disk is not for saved machines",
+        ),
+        (&["--restore", "bare.toml"], "bare.toml: is not a saved machine"),
+        (&["--restore", "none"], "none: No such file"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+            .current_dir(&folder)
+            .arg("run")
+            .args(options)
+            .output()
+            .expect("sidestep starts");
+        let said = text(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains(expected),
+            "{options:?}: {said}"
+        );
+    }
+}
+
+#[test]
 fn devices_that_cannot_be_had_are_named() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("odd"), [0; 700]).expect("a file");

@@ -340,3 +340,20 @@ fn a_terminal_gives_keys_one_by_one_and_is_given_back() {
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     assert_eq!(modes(), before);
 }
+
+#[test]
+fn options_of_other_machines_are_refused() {
+    for (arguments, said) in [
+        (&["--units", "3"][..], "--units is not for descriptions"),
+        (&["--word", "a=1"], "--word is not for descriptions"),
+        (&["--max-cycles", "5"], "--max-cycles is not for descriptions"),
+        (
+            &["--max-host-cycles", "5"],
+            "--max-host-cycles is not for machines without a host",
+        ),
+    ] {
+        let output = run(&processors(1, "compute 10"), arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    }
+}

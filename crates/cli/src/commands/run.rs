@@ -62,30 +62,40 @@ impl Kind {
 impl Run {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        let disk = (!self.disk.is_empty()).then_some("--disk");
+        let (fuce, host, consoles) = (self.fuce.given(), self.host.given(), self.kernel.consoles_given());
         if let Some(kernel) = self.kernel.kernel.clone() {
+            refuse(&kernel, [fuce, host], "kernels")?;
             return self.kernel.run(&kernel, self.disk, &self.execution);
         }
         if let Some(file) = &self.kernel.restore {
+            refuse(file, [disk], "saved machines: they name their disks")?;
+            refuse(file, [fuce, host], "saved machines")?;
             return self.kernel.restore(file, &self.execution);
         }
         let image = self.image.as_ref().expect("an image, where no kernel is given");
         let path = image.display().to_string();
         let bytes = std::fs::read(image).map_err(|error| format!("{path}: cannot be read: {error}"))?;
         match Kind::of(image, &bytes) {
-            Some(Kind::Fuce) => self.fuce.run(&path, &bytes, &self.disk),
-            Some(Kind::Description) if !self.disk.is_empty() => {
-                Err(format!("{path}: --disk is not for descriptions: they name their disks").into())
+            Some(Kind::Fuce) => {
+                refuse(image, [self.execution.given(), host, consoles], "FUCE images")?;
+                self.fuce.run(&path, &bytes, &self.disk)
             }
             Some(Kind::Description) => {
+                refuse(image, [disk], "descriptions: they name their disks")?;
+                refuse(image, [fuce], "descriptions")?;
                 let text =
                     String::from_utf8(bytes).map_err(|error| format!("{path}: is no text: {error}"))?;
                 if host::describes_host(&text) {
-                    self.host.run(image, &text, &self.execution)
-                } else if kernel::describes(&text) {
-                    kernel::run(image, &text, &self.execution)
-                } else {
-                    bare::run(image, &text, &self.execution)
+                    refuse(image, [consoles], "hosts with virtual machines")?;
+                    return self.host.run(image, &text, &self.execution);
                 }
+                refuse(image, [host], "machines without a host around them")?;
+                if kernel::describes(&text) {
+                    return self.kernel.describe(image, &text, &self.execution);
+                }
+                refuse(image, [consoles], "machines that start no kernel")?;
+                bare::run(image, &text, &self.execution)
             }
             None => Err(format!(
                 "{path}: nothing that can be booted; a FUCE image begins with the bytes `FUCE`, \
@@ -93,6 +103,20 @@ impl Run {
             )
             .into()),
         }
+    }
+}
+
+/// The first of some options that was given, by its name.
+fn first_given(options: &[(&'static str, bool)]) -> Option<&'static str> {
+    let given = options.iter().find(|(_, given)| *given);
+    given.map(|(name, _)| *name)
+}
+
+/// Refuses options that mean nothing for what is booted.
+fn refuse<const N: usize>(file: &Path, given: [Option<&str>; N], booted: &str) -> Result<(), String> {
+    match given.into_iter().flatten().next() {
+        None => Ok(()),
+        Some(option) => Err(format!("{}: {option} is not for {booted}", file.display())),
     }
 }
 

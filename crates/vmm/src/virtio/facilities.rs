@@ -1,8 +1,8 @@
 //! What every transport shares (chapter 2 of the specification): status, features, queues, the configuration space,
 //! and the work of the device behind them.
 //!
-//! Transports turn accesses to their registers into the methods of [`State`]; a notification schedules the device's
-//! work on the timeline, [`LATENCY_TICKS`] later. The work is done without the lock on the registers, so processors
+//! Transports turn accesses to their registers into the methods of `State`; a notification schedules the device's
+//! work on the timeline, `LATENCY_TICKS` later. The work is done without the lock on the registers, so processors
 //! never wait for a disk or a network; only a reset does, since a driver may reuse its buffers after it.
 //!
 //! Lock order: the device, then the registers, then whatever the interrupt line locks.

@@ -138,13 +138,22 @@ impl Options {
 
     /// The options given that say how single processors are executed, of which a host with virtual machines has none.
     pub fn of_processors(&self) -> Option<&'static str> {
-        [
-            (self.max_instructions.is_some(), "--max-instructions"),
-            (self.symbols.is_some(), "--symbols"),
-            (self.trace.is_some() && self.timeline().is_none(), "--trace KIND"),
-        ]
-        .into_iter()
-        .find_map(|(given, name)| given.then_some(name))
+        super::first_given(&[
+            ("--max-instructions", self.max_instructions.is_some()),
+            ("--symbols", self.symbols.is_some()),
+            ("--trace KIND", self.trace.is_some() && self.timeline().is_none()),
+        ])
+    }
+
+    /// The first of these options that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        super::first_given(&[
+            ("--max-instructions", self.max_instructions.is_some()),
+            ("--deterministic", self.deterministic),
+            ("--trace", self.trace.is_some()),
+            ("--gdb", self.gdb.is_some()),
+            ("--symbols", self.symbols.is_some()),
+        ])
     }
 
     /// Where a debugger connects, if it is to.

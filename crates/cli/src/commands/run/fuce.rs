@@ -21,6 +21,9 @@ const DISK: usize = 3;
 /// A transfer of the disk at 1 GHz: 50 us to find the place, and 1 us a sector.
 const DISK_ACCESS_CYCLES: u64 = 50_000;
 const DISK_SECTOR_CYCLES: u64 = 1_000;
+/// Thread execution units, and how many cycles a run may take, where nothing is said.
+const UNITS: usize = 4;
+const CYCLES_MAX: u64 = 100_000_000_000;
 /// How many cycles run between two looks at the console.
 const SLICE_CYCLES: u64 = 1_000_000;
 
@@ -28,9 +31,9 @@ const SLICE_CYCLES: u64 = 1_000_000;
 #[derive(Args)]
 #[command(next_help_heading = "FUCE images")]
 pub struct Options {
-    /// Thread execution units, 1 to 64.
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    units: usize,
+    /// Thread execution units, 1 to 64 [default: 4].
+    #[arg(long, value_name = "N")]
+    units: Option<usize>,
     /// Do not put back what the guest writes to the disk.
     #[arg(long, requires = "disk")]
     snapshot: bool,
@@ -46,9 +49,9 @@ pub struct Options {
     /// Do not let busy units load their next thread in advance.
     #[arg(long)]
     no_preload: bool,
-    /// Stop after so many cycles.
-    #[arg(long, value_name = "N", default_value_t = 100_000_000_000)]
-    max_cycles: u64,
+    /// Stop after so many cycles [default: 100000000000].
+    #[arg(long, value_name = "N")]
+    max_cycles: Option<u64>,
     /// Print the chip's counters to the standard error at the end.
     #[arg(long)]
     stats: bool,
@@ -63,6 +66,20 @@ fn parse_word(text: &str) -> Result<(String, u32), String> {
 }
 
 impl Options {
+    /// The first of these options that was given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        super::first_given(&[
+            ("--units", self.units.is_some()),
+            ("--snapshot", self.snapshot),
+            ("--input", self.input.is_some()),
+            ("--request-device", !self.request_devices.is_empty()),
+            ("--word", !self.words.is_empty()),
+            ("--no-preload", self.no_preload),
+            ("--max-cycles", self.max_cycles.is_some()),
+            ("--stats", self.stats),
+        ])
+    }
+
     /// Boots the image and runs it to its end.
     pub(super) fn run(self, path: &str, bytes: &[u8], disks: &[DiskTable]) -> Outcome {
         let disk = match disks {
@@ -77,19 +94,20 @@ impl Options {
                 .map_err(|error| format!("--word {name}: {error}"))?;
         }
         let config = ChipConfig {
-            units: self.units,
+            units: self.units.unwrap_or(UNITS),
             preload: !self.no_preload,
             ..ChipConfig::default()
         };
         let mut chip =
             Chip::new(&config, &image, self.devices(disk)?).map_err(|error| format!("{path}: {error}"))?;
+        let max_cycles = self.max_cycles.unwrap_or(CYCLES_MAX);
         let stop = loop {
-            let slice = (chip.now() + SLICE_CYCLES).min(self.max_cycles);
+            let slice = (chip.now() + SLICE_CYCLES).min(max_cycles);
             let stop = chip.run(slice);
             if let Some(console) = chip.bus_mut().get_mut::<Console>(CONSOLE) {
                 print(&console.take_output())?;
             }
-            if stop != Stop::CycleLimit || chip.now() >= self.max_cycles {
+            if stop != Stop::CycleLimit || chip.now() >= max_cycles {
                 break stop;
             }
         };

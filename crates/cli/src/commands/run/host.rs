@@ -27,12 +27,13 @@ use super::{description, execution, exit_code};
 #[command(next_help_heading = "Hosts with virtual machines")]
 #[group(id = "host")]
 pub struct Options {
-    /// Stop after so many cycles of the host.
-    #[arg(long, value_name = "CYCLES", default_value_t = 1 << 42)]
-    max_host_cycles: u64,
-    /// How the report at the end is written, to the standard error as text and to the standard output as JSON.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    /// Stop after so many cycles of the host [default: 4398046511104].
+    #[arg(long, value_name = "CYCLES")]
+    max_host_cycles: Option<u64>,
+    /// How the report at the end is written, to the standard error as text and to the standard output as JSON
+    /// [default: text].
+    #[arg(long, value_enum)]
+    format: Option<Format>,
 }
 
 /// How a report is written.
@@ -44,6 +45,8 @@ enum Format {
     Json,
 }
 
+/// How many cycles of the host a run may take, where nothing is said.
+const HOST_CYCLES_MAX: u64 = 1 << 42;
 /// The exit code of a host whose time is up, as of `timeout`.
 const TIME_UP: u8 = 124;
 /// Cycles between two looks at consoles and signals.
@@ -58,6 +61,18 @@ pub fn describes_host(text: &str) -> bool {
 }
 
 impl Options {
+    /// The first of these options that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        super::first_given(&[
+            ("--max-host-cycles", self.max_host_cycles.is_some()),
+            ("--format", self.format.is_some()),
+        ])
+    }
+
+    fn host_cycles(&self) -> u64 {
+        self.max_host_cycles.unwrap_or(HOST_CYCLES_MAX)
+    }
+
     /// Builds the host that the text of `path` describes, and runs it until its virtual machines have ended.
     pub fn run(&self, path: &Path, text: &str, execution: &execution::Options) -> Outcome {
         let name = path.display().to_string();
@@ -85,7 +100,7 @@ impl Options {
         }
         consoles.flush(&host, true)?;
         let report = host.report();
-        match self.format {
+        match self.format.unwrap_or(Format::Text) {
             Format::Text => eprint!("{}", text_of(&report)),
             Format::Json => print(serde_json::to_string_pretty(&report)?.as_bytes())?,
         }
@@ -126,7 +141,7 @@ impl Options {
             ProgressBar::hidden()
         };
         let end = loop {
-            let until = (host.time() + STRETCH).min(self.max_host_cycles);
+            let until = (host.time() + STRETCH).min(self.host_cycles());
             let end = host.run(until)?;
             bar.suspend(|| consoles.flush(host, end != HostEnd::Time))?;
             let running = host
@@ -144,7 +159,7 @@ impl Options {
             if stop.load(Ordering::Relaxed) {
                 break None;
             }
-            if end != HostEnd::Time || host.time() >= self.max_host_cycles {
+            if end != HostEnd::Time || host.time() >= self.host_cycles() {
                 break Some(end);
             }
         };
@@ -162,7 +177,7 @@ impl Options {
     ) -> Result<Option<HostEnd>, Box<dyn std::error::Error>> {
         let connection = debugger_at(address)?;
         let mut broken = None;
-        let mut debugged = DebuggedHost::new(host, self.max_host_cycles, |host| {
+        let mut debugged = DebuggedHost::new(host, self.host_cycles(), |host| {
             if let Err(error) = consoles.flush(host, false) {
                 broken.get_or_insert(error);
             }

@@ -62,7 +62,7 @@ pub struct Options {
 }
 
 /// Where the consoles are.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Places {
     serial: Place,
     virtio: Option<Place>,
@@ -100,17 +100,38 @@ impl SharedConsoles {
 }
 
 impl Options {
-    /// Goes on with the machine that `file` holds.
-    pub fn restore(&self, file: &Path, execution: &Execution) -> Outcome {
-        let places = Places {
+    /// Where the consoles are.
+    fn places(&self) -> Places {
+        Places {
             serial: self.console,
             virtio: self.virtio_console,
-        };
-        restore(file, places, execution)
+        }
+    }
+
+    /// The first option given that puts a console anywhere but where every machine has its own.
+    pub fn consoles_given(&self) -> Option<&'static str> {
+        super::first_given(&[
+            ("--console", self.console != Place::default()),
+            ("--virtio-console", self.virtio_console.is_some()),
+        ])
+    }
+
+    /// Starts the kernel that the text of `path` describes, and runs the machine to its end.
+    pub fn describe(&self, path: &Path, text: &str, execution: &Execution) -> Outcome {
+        let name = path.display().to_string();
+        let description: Description = description::parse(&name, text)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        start(&name, description, folder, self.places(), execution)
+    }
+
+    /// Goes on with the machine that `file` holds.
+    pub fn restore(&self, file: &Path, execution: &Execution) -> Outcome {
+        restore(file, self.places(), execution)
     }
 
     /// Starts the kernel and runs the machine to its end.
     pub fn run(self, kernel: &Path, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
+        let places = self.places();
         let description = Description {
             machine: MachineTable {
                 processors: self.smp,
@@ -126,10 +147,6 @@ impl Options {
             disk,
             network: self.net,
         };
-        let places = Places {
-            serial: self.console,
-            virtio: self.virtio_console,
-        };
         start("--kernel", description, Path::new(""), places, execution)
     }
 }
@@ -137,19 +154,6 @@ impl Options {
 /// Whether a description is of a machine with a kernel: it has a `[kernel]` table.
 pub fn describes(text: &str) -> bool {
     text.lines().any(|line| line.trim() == "[kernel]")
-}
-
-/// Starts the kernel that the text of `path` describes, and runs the machine to its end.
-pub fn run(path: &Path, text: &str, execution: &Execution) -> Outcome {
-    let name = path.display().to_string();
-    let description: Description = description::parse(&name, text)?;
-    start(
-        &name,
-        description,
-        path.parent().unwrap_or(Path::new("")),
-        Places::default(),
-        execution,
-    )
 }
 
 fn start(

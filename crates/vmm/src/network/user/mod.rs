@@ -6,8 +6,8 @@
 //! | 10.0.2.3 | the host's name server |
 //! | 10.0.2.15 | the guest |
 //!
-//! Connections to every other address are made by sockets of the host, so they need no privileges: [`connections`] for
-//! TCP, with smoltcp as the end that the guest sees, [`datagrams`] for UDP. What else a guest sends is dropped: IPv6,
+//! Connections to every other address are made by sockets of the host, so they need no privileges: `connections` for
+//! TCP, with smoltcp as the end that the guest sees, `datagrams` for UDP. What else a guest sends is dropped: IPv6,
 //! ICMP to others, fragments.
 //!
 //! A guest can make this program hold a bounded number of connections and frames, whatever it sends.
