@@ -13,6 +13,8 @@ use crate::commands::disasm::symbols::{Kind, SymbolTable};
 
 /// Symbols in the table.
 const SYMBOLS_MAX: usize = 30;
+/// Bundles shown of code that no symbol names.
+const UNNAMED_MAX: usize = 40;
 /// What stands for code of no known file.
 const UNKNOWN: &str = "[unknown]";
 
@@ -129,6 +131,10 @@ impl Code {
         };
         let mut text = format!("{:>12} {:>7} {:>10}  {wanted}\n", "cycles", "", "groups");
         let total: u64 = profile.places.values().map(Place::cycles).sum();
+        if wanted == UNKNOWN {
+            write_unnamed(&mut text, &image, &symbols, profile);
+            return Ok(text);
+        }
         for symbol in symbols.named(&wanted) {
             let Some(section) = image.sections.iter().find(|section| symbol.is_in(section)) else {
                 continue;
@@ -153,6 +159,46 @@ impl Code {
             }
         }
         Ok(text)
+    }
+}
+
+/// The slowest bundles of code that no symbol names, in the order of their addresses.
+fn write_unnamed(text: &mut String, image: &Image<'_>, symbols: &SymbolTable, profile: &Profile) {
+    let total: u64 = profile.places.values().map(Place::cycles).sum();
+    let mut places: Vec<(u64, Place)> = profile
+        .places
+        .iter()
+        .filter(|(address, _)| function_of(image, symbols, **address) == UNKNOWN)
+        .map(|(address, place)| (*address, *place))
+        .collect();
+    let all = places.len();
+    places.sort_by_key(|(address, place)| (std::cmp::Reverse(place.cycles()), *address));
+    places.truncate(UNNAMED_MAX);
+    places.sort_by_key(|(address, _)| *address);
+    for (address, place) in places {
+        let bytes = image.sections.iter().find_map(|section| {
+            let offset = usize::try_from(address.checked_sub(section.address)?).ok()?;
+            let bytes = section.data.get(offset..offset.checked_add(16)?)?;
+            <[u8; 16]>::try_from(bytes).ok()
+        });
+        match bytes {
+            Some(bytes) => write_bundle(text, address, Bundle::from_bytes(bytes), &place, total),
+            None => {
+                let (cycles, groups) = (place.cycles(), place.issue_cycles);
+                let share = percent(cycles, total);
+                let _ = writeln!(
+                    text,
+                    "{cycles:>12} {share:>7} {groups:>10}  {address:>16x}  not in the image"
+                );
+            }
+        }
+    }
+    if all > UNNAMED_MAX {
+        let _ = writeln!(
+            text,
+            "... and {} more bundles that no symbol names",
+            all - UNNAMED_MAX
+        );
     }
 }
 

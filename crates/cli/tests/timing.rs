@@ -1,0 +1,128 @@
+//! The commands that run programs on the model of a processor: `exec --timing`, `perf`, `explain`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn sidestep(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sidestep"));
+    command.args(arguments).env_remove("SIDESTEP_SYSROOT");
+    command.output().expect("the command starts")
+}
+
+fn program(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../guests/ia64/bin")
+        .join(name);
+    path.to_str().expect("a UTF-8 path").to_owned()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A file of its own for each test, in a folder that goes away with the value.
+fn scratch(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join(name);
+    (folder, file)
+}
+
+/// The one line that a mistake is answered with; the exit code is not zero and nothing was printed as a result.
+fn mistake(arguments: &[&str], named: &[&str]) {
+    let output = sidestep(arguments);
+    assert!(!output.status.success(), "{arguments:?}");
+    assert_eq!(text(&output.stdout), "", "{arguments:?}");
+    let said = text(&output.stderr);
+    for word in named {
+        assert!(said.contains(word), "{arguments:?}: `{word}` is not in {said}");
+    }
+}
+
+#[test]
+fn timing_changes_neither_what_a_program_writes_nor_how_it_ends() {
+    for (name, rounds) in [
+        ("tour", None),
+        ("calls", Some("2")),
+        ("sieve", Some("1")),
+        ("hash", Some("1")),
+        ("sort", Some("1")),
+        ("strings", Some("1")),
+        ("matmul", Some("1")),
+        ("records", Some("1")),
+    ] {
+        let path = program(name);
+        let mut plain = vec!["exec", &path];
+        plain.extend(rounds);
+        let mut timed = vec!["exec", "--timing", "itanium2", &path];
+        timed.extend(rounds);
+        let (plain, timed) = (sidestep(&plain), sidestep(&timed));
+        assert_eq!(text(&timed.stdout), text(&plain.stdout), "{name}");
+        assert_eq!(timed.status.code(), plain.status.code(), "{name}");
+    }
+}
+
+#[test]
+fn the_same_program_takes_the_same_cycles() {
+    let path = program("sieve");
+    let run = || text(&sidestep(&["perf", "stat", &path, "1"]).stderr);
+    let first = run();
+    assert!(
+        first.contains("CPU_CYCLES") && first.contains("BACK_END_BUBBLE.ALL"),
+        "{first}"
+    );
+    assert_eq!(run(), first);
+}
+
+#[test]
+fn an_unknown_processor_counter_or_symbol_is_answered_with_the_nearest_names() {
+    let path = program("sieve");
+    mistake(
+        &["exec", "--timing", "itanium3", &path],
+        &["itanium3", "itanium2"],
+    );
+    mistake(
+        &["perf", "stat", "-e", "CPU_CYCLE", &path],
+        &["CPU_CYCLE", "CPU_CYCLES"],
+    );
+    let (_folder, source) = scratch("f.S");
+    std::fs::write(&source, "\t.text\n\t.global pair\n\t.proc pair\npair:\n\tadd r8 = r32, r33\n\tbr.ret.sptk.many rp\n\t.endp pair\n")
+        .expect("the source can be written");
+    let source = source.to_str().expect("a UTF-8 path");
+    mistake(&["explain", source, "--function", "pear"], &["pear", "pair"]);
+}
+
+#[test]
+fn a_recording_is_annotated_even_where_no_symbol_names_the_code() {
+    let (_folder, file) = scratch("perf.json");
+    let file = file.to_str().expect("a UTF-8 path");
+    let path = program("sieve");
+    let recorded = sidestep(&["perf", "record", "-o", file, &path, "1"]);
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    let annotated = sidestep(&["perf", "annotate", "-i", file]);
+    let said = text(&annotated.stdout);
+    assert!(annotated.status.success(), "{}", text(&annotated.stderr));
+    assert!(said.contains("[unknown]") && said.contains("br.cond"), "{said}");
+    mistake(&["perf", "annotate", "-i", file, "--symbol", "main"], &["main"]);
+}
+
+#[test]
+fn a_file_that_is_no_recording_is_named() {
+    let (_folder, file) = scratch("perf.json");
+    std::fs::write(&file, "{}").expect("the file can be written");
+    let file = file.to_str().expect("a UTF-8 path");
+    mistake(&["perf", "annotate", "-i", file], &[file]);
+}
+
+#[test]
+fn a_piece_of_assembly_is_explained_cycle_by_cycle() {
+    let (_folder, source) = scratch("wait.S");
+    let code = "\t.text\n\t.global wait\n\t.proc wait\nwait:\n\tmov ar.rsc = 0\n\t;;\n\tmov r8 = ar.bspstore\n\t;;\n\tbr.ret.sptk.many rp\n\t.endp wait\n";
+    std::fs::write(&source, code).expect("the source can be written");
+    let output = sidestep(&["explain", source.to_str().expect("a UTF-8 path")]);
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("12 bubbles: BE_RSE_BUBBLE.AR_DEP"),
+        "{said}{}",
+        text(&output.stderr)
+    );
+}
