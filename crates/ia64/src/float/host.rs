@@ -173,6 +173,85 @@ fn register<F: Format>(result: F) -> Option<FloatRegister> {
     ))
 }
 
+/// An operation on `N` registers, in any of the host's formats.
+trait Operation<const N: usize> {
+    /// The result, or `None` if it must be exact and is not known to be. All registers hold values that
+    /// [`all_hold`] accepts, and the host has an instruction for fused multiply-adds.
+    fn compute<F: Format, const EXACT: bool>(
+        operands: [FloatRegister; N],
+        function: MultiplyAdd,
+    ) -> Option<F>;
+}
+
+/// Does an operation in the format that a control names, if the host can compute it.
+#[inline(always)]
+fn compute<O: Operation<N>, const N: usize>(
+    operands: [FloatRegister; N],
+    function: MultiplyAdd,
+    control: &Control,
+) -> Option<FloatRegister> {
+    #[inline(always)]
+    fn in_format<O: Operation<N>, F: Format, const EXACT: bool, const N: usize>(
+        operands: [FloatRegister; N],
+        function: MultiplyAdd,
+    ) -> Option<FloatRegister> {
+        if !all_hold::<F, N>(operands) {
+            return None;
+        }
+        O::compute::<F, EXACT>(operands, function).and_then(register)
+    }
+    match control.host {
+        Host::Double => in_format::<O, f64, false, N>(operands, function),
+        Host::Single => in_format::<O, f32, false, N>(operands, function),
+        Host::ExactDouble => in_format::<O, f64, true, N>(operands, function),
+        Host::ExactSingle => in_format::<O, f32, true, N>(operands, function),
+        Host::Unused => None,
+    }
+}
+
+/// `±(a * b) ± c`.
+struct FusedMultiplyAdd;
+
+impl Operation<3> for FusedMultiplyAdd {
+    #[inline(always)]
+    fn compute<F: Format, const EXACT: bool>(
+        [a, b, c]: [FloatRegister; 3],
+        function: MultiplyAdd,
+    ) -> Option<F> {
+        let a: F = value(a, matches!(function, MultiplyAdd::NegateAdd));
+        let b = value(b, false);
+        let c = value(c, matches!(function, MultiplyAdd::Subtract));
+        // SAFETY: a control names a format of the host only if the host has the instruction.
+        let (result, product_is_exact) = unsafe { (a.multiply_add(b, c), !EXACT || product_is_exact(a, b)) };
+        (!EXACT || product_is_exact && sum_is_exact(a * b, c)).then_some(result)
+    }
+}
+
+/// `±(a * b)`.
+struct Multiply;
+
+impl Operation<2> for Multiply {
+    #[inline(always)]
+    fn compute<F: Format, const EXACT: bool>([a, b]: [FloatRegister; 2], function: MultiplyAdd) -> Option<F> {
+        let a: F = value(a, matches!(function, MultiplyAdd::NegateAdd));
+        let b = value(b, false);
+        // SAFETY: as in `FusedMultiplyAdd`.
+        (!EXACT || unsafe { product_is_exact(a, b) }).then(|| a * b)
+    }
+}
+
+/// `±a ± c`.
+struct Sum;
+
+impl Operation<2> for Sum {
+    #[inline(always)]
+    fn compute<F: Format, const EXACT: bool>([a, c]: [FloatRegister; 2], function: MultiplyAdd) -> Option<F> {
+        let a: F = value(a, matches!(function, MultiplyAdd::NegateAdd));
+        let c = value(c, matches!(function, MultiplyAdd::Subtract));
+        (!EXACT || sum_is_exact(a, c)).then(|| a + c)
+    }
+}
+
 /// `±(a * b) ± c`, if the host can compute it.
 #[inline(always)]
 pub(super) fn multiply_add(
@@ -180,33 +259,7 @@ pub(super) fn multiply_add(
     function: MultiplyAdd,
     control: &Control,
 ) -> Option<FloatRegister> {
-    #[inline(always)]
-    fn compute<F: Format, const EXACT: bool>(
-        [a, b, c]: [FloatRegister; 3],
-        function: MultiplyAdd,
-    ) -> Option<FloatRegister> {
-        if !all_hold::<F, 3>([a, b, c]) {
-            return None;
-        }
-        let a: F = value(a, matches!(function, MultiplyAdd::NegateAdd));
-        let (b, c) = (
-            value(b, false),
-            value(c, matches!(function, MultiplyAdd::Subtract)),
-        );
-        // SAFETY: a control names a format of the host only if the host has the instruction.
-        let (result, product_is_exact) = unsafe { (a.multiply_add(b, c), !EXACT || product_is_exact(a, b)) };
-        if EXACT && !(product_is_exact && sum_is_exact(a * b, c)) {
-            return None;
-        }
-        register(result)
-    }
-    match control.host {
-        Host::Double => compute::<f64, false>(operands, function),
-        Host::Single => compute::<f32, false>(operands, function),
-        Host::ExactDouble => compute::<f64, true>(operands, function),
-        Host::ExactSingle => compute::<f32, true>(operands, function),
-        Host::Unused => None,
-    }
+    compute::<FusedMultiplyAdd, 3>(operands, function, control)
 }
 
 /// `±(a * b)`, if the host can compute it.
@@ -216,31 +269,7 @@ pub(super) fn multiply(
     function: MultiplyAdd,
     control: &Control,
 ) -> Option<FloatRegister> {
-    #[inline(always)]
-    fn compute<F: Format, const EXACT: bool>(
-        [a, b]: [FloatRegister; 2],
-        function: MultiplyAdd,
-    ) -> Option<FloatRegister> {
-        if !all_hold::<F, 2>([a, b]) {
-            return None;
-        }
-        let (a, b): (F, F) = (
-            value(a, matches!(function, MultiplyAdd::NegateAdd)),
-            value(b, false),
-        );
-        // SAFETY: as in `multiply_add`.
-        if EXACT && !unsafe { product_is_exact(a, b) } {
-            return None;
-        }
-        register(a * b)
-    }
-    match control.host {
-        Host::Double => compute::<f64, false>(operands, function),
-        Host::Single => compute::<f32, false>(operands, function),
-        Host::ExactDouble => compute::<f64, true>(operands, function),
-        Host::ExactSingle => compute::<f32, true>(operands, function),
-        Host::Unused => None,
-    }
+    compute::<Multiply, 2>(operands, function, control)
 }
 
 /// `±a ± c`, if the host can compute it.
@@ -250,28 +279,7 @@ pub(super) fn add(
     function: MultiplyAdd,
     control: &Control,
 ) -> Option<FloatRegister> {
-    #[inline(always)]
-    fn compute<F: Format, const EXACT: bool>(
-        [a, c]: [FloatRegister; 2],
-        function: MultiplyAdd,
-    ) -> Option<FloatRegister> {
-        if !all_hold::<F, 2>([a, c]) {
-            return None;
-        }
-        let a: F = value(a, matches!(function, MultiplyAdd::NegateAdd));
-        let c = value(c, matches!(function, MultiplyAdd::Subtract));
-        if EXACT && !sum_is_exact(a, c) {
-            return None;
-        }
-        register(a + c)
-    }
-    match control.host {
-        Host::Double => compute::<f64, false>(operands, function),
-        Host::Single => compute::<f32, false>(operands, function),
-        Host::ExactDouble => compute::<f64, true>(operands, function),
-        Host::ExactSingle => compute::<f32, true>(operands, function),
-        Host::Unused => None,
-    }
+    compute::<Sum, 2>(operands, function, control)
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Integer arithmetic, logic, shifts, bit fields and extensions (manual volume 3, formats A1 to A5, I5 to
 //! I19, I29).
 //!
-//! All of these compute one general register from up to two others and an immediate; the result is NaT when
-//! a source is.
+//! All of these are [computations](super::computation) of one general register.
 
 use crate::encoding::{Instruction, Logical, Operation, Signedness, Size, Source};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::processor::Processor;
+
+use super::computation::{of_second, of_third, of_two};
 
 /// Chooses the function and operands of an integer operation.
 pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
@@ -123,68 +124,6 @@ fn deposit(execute: Execute, instruction: &Instruction) -> MicroOperation {
         extra: instruction.position,
         ..super::fields(execute, instruction)
     }
-}
-
-/// Writes r1 with a result that depends on r2 and r3.
-#[inline(always)]
-pub(super) fn from_two(processor: &mut Processor, operation: &MicroOperation, result: u64) -> Step {
-    let registers = &mut processor.general;
-    if registers.any_nat() {
-        let nat = registers.nat(operation.r2) || registers.nat(operation.r3);
-        registers.set_with_nat(operation.r1, result, nat);
-    } else {
-        registers.set(operation.r1, result);
-    }
-    Ok(Flow::Next)
-}
-
-/// Writes r1 with a result that depends on one register.
-#[inline(always)]
-pub(super) fn from_one(
-    processor: &mut Processor,
-    operation: &MicroOperation,
-    source: u8,
-    result: u64,
-) -> Step {
-    let registers = &mut processor.general;
-    if registers.any_nat() {
-        let nat = registers.nat(source);
-        registers.set_with_nat(operation.r1, result, nat);
-    } else {
-        registers.set(operation.r1, result);
-    }
-    Ok(Flow::Next)
-}
-
-/// Operations of r2 and r3.
-macro_rules! of_two {
-    ($($name:ident = |$a:ident, $b:ident, $operation:ident| $result:expr;)+) => {$(
-        pub(super) fn $name(processor: &mut Processor, $operation: &MicroOperation) -> Step {
-            let $a = processor.general.value($operation.r2);
-            let $b = processor.general.value($operation.r3);
-            from_two(processor, $operation, $result)
-        }
-    )+};
-}
-
-/// Operations of r3 and the immediate.
-macro_rules! of_third {
-    ($($name:ident = |$b:ident, $operation:ident| $result:expr;)+) => {$(
-        pub(super) fn $name(processor: &mut Processor, $operation: &MicroOperation) -> Step {
-            let $b = processor.general.value($operation.r3);
-            from_one(processor, $operation, $operation.r3, $result)
-        }
-    )+};
-}
-
-/// Operations of r2 and the immediate.
-macro_rules! of_second {
-    ($($name:ident = |$a:ident, $operation:ident| $result:expr;)+) => {$(
-        pub(super) fn $name(processor: &mut Processor, $operation: &MicroOperation) -> Step {
-            let $a = processor.general.value($operation.r2);
-            from_one(processor, $operation, $operation.r2, $result)
-        }
-    )+};
 }
 
 of_two! {

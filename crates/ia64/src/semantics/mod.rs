@@ -11,6 +11,7 @@
 
 mod branch;
 mod compare;
+mod computation;
 mod float;
 mod frequent;
 mod integer;

@@ -5,10 +5,9 @@ use crate::encoding::{
     Half, Instruction, Operation, PackSaturation, ParallelRelation, Saturation, Signedness, Size, Source,
     UnpackHalf,
 };
-use crate::execution::{Execute, MicroOperation, Step};
-use crate::processor::Processor;
+use crate::execution::{Execute, MicroOperation};
 
-use super::integer::{from_one, from_two};
+use super::computation::{of_second, of_third, of_two};
 
 /// Chooses the function and operands of a parallel operation.
 pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
@@ -177,16 +176,6 @@ fn halve_to_odd(sum: u32) -> u32 {
     sum >> 1 | sum & 1
 }
 
-macro_rules! of_two {
-    ($($name:ident = |$a:ident, $b:ident, $operation:ident| $result:expr;)+) => {$(
-        fn $name(processor: &mut Processor, $operation: &MicroOperation) -> Step {
-            let $a = processor.general.value($operation.r2);
-            let $b = processor.general.value($operation.r3);
-            from_two(processor, $operation, $result)
-        }
-    )+};
-}
-
 of_two! {
     add_1 = |a, b, operation| each_1(a, b, u8::wrapping_add);
     add_1_signed = |a, b, operation| each_1(a, b, |a, b| (a as i8).saturating_add(b as i8) as u8);
@@ -291,15 +280,6 @@ of_two! {
     shift_left_4 = |value, count, operation| shift_left_words(value, count);
 }
 
-macro_rules! of_third {
-    ($($name:ident = |$value:ident, $operation:ident| $result:expr;)+) => {$(
-        fn $name(processor: &mut Processor, $operation: &MicroOperation) -> Step {
-            let $value = processor.general.value($operation.r3);
-            from_one(processor, $operation, $operation.r3, $result)
-        }
-    )+};
-}
-
 of_third! {
     shift_right_2_immediate = |value, operation| shift_right_pairs(value, operation.immediate);
     shift_right_2_unsigned_immediate = |value, operation| shift_right_pairs_unsigned(value, operation.immediate);
@@ -309,15 +289,6 @@ of_third! {
     zero_index_1_right = |value, operation| index(value.to_le_bytes().iter().position(|&byte| byte == 0), 8);
     zero_index_2_left = |value, operation| index(pairs(value).iter().rev().position(|&pair| pair == 0), 4);
     zero_index_2_right = |value, operation| index(pairs(value).iter().position(|&pair| pair == 0), 4);
-}
-
-macro_rules! of_second {
-    ($($name:ident = |$value:ident, $operation:ident| $result:expr;)+) => {$(
-        fn $name(processor: &mut Processor, $operation: &MicroOperation) -> Step {
-            let $value = processor.general.value($operation.r2);
-            from_one(processor, $operation, $operation.r2, $result)
-        }
-    )+};
 }
 
 of_second! {

@@ -34,8 +34,11 @@ impl Latencies {
         self.sum = self.sum.saturating_add(cycles);
         self.least = self.least.min(cycles);
         self.most = self.most.max(cycles);
-        // The table of costs and the limits of delays keep latencies far below what a histogram takes.
-        self.histogram.saturating_record(cycles);
+        // Not `saturating_record`: that one does not grow the histogram, and takes what is beyond it for the largest
+        // value that it holds.
+        self.histogram
+            .record(cycles)
+            .expect("a histogram grows to any latency");
     }
 
     /// How many there are.
@@ -62,6 +65,9 @@ impl Latencies {
     pub fn per_mille(&self, part: u64) -> u64 {
         // In integers: a rank that is rounded differently somewhere would be another result.
         let rank = (u128::from(self.count()) * u128::from(part)).div_ceil(1000) as u64;
+        if rank == self.count() {
+            return self.most;
+        }
         let mut below = 0;
         for step in self.histogram.iter_recorded() {
             below += step.count_since_last_iteration();
@@ -142,6 +148,18 @@ mod tests {
             prop_assert_eq!(latencies.most(), sorted[sorted.len() - 1]);
             prop_assert_eq!(latencies.sum(), sorted.iter().sum::<u64>());
         }
+    }
+
+    #[test]
+    fn the_histogram_grows_with_what_it_is_given() {
+        let mut latencies = Latencies::new();
+        [0, 4, 4, 4, 62_577_703, u64::MAX]
+            .iter()
+            .for_each(|cycles| latencies.note(*cycles));
+        assert_eq!([100, 200, 600].map(|part| latencies.per_mille(part)), [0, 4, 4]);
+        let large = latencies.per_mille(800);
+        assert!(large.abs_diff(62_577_703) <= 62_577, "{large}");
+        assert_eq!(latencies.per_mille(1000), u64::MAX);
     }
 
     #[test]
