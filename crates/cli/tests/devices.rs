@@ -378,12 +378,12 @@ fn devices_that_cannot_be_had_are_named() {
         taken.local_addr().expect("bound").port()
     );
     for (options, expected) in [
-        (["--disk", "none"], "the disk `none` cannot be opened"),
+        (["--disk", "none"], "/none` cannot be opened"),
         (
             ["--disk", "odd"],
-            "the disk `odd` has 700 bytes; it must have a multiple of 512",
+            "/odd` has 700 bytes; it must have a multiple of 512",
         ),
-        (["--disk", "."], "the disk `.` is not a regular file"),
+        (["--disk", "."], "is not a regular file"),
         (["--net", "usr"], "`usr` must be `user`"),
         (
             ["--net", "user,hostfwd=tcp:1"],

@@ -126,3 +126,26 @@ fn a_piece_of_assembly_is_explained_cycle_by_cycle() {
         text(&output.stderr)
     );
 }
+
+#[test]
+fn a_machine_on_the_model_says_the_same_and_what_it_took() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kernel.toml");
+    let example = example.to_str().expect("a UTF-8 path");
+    let plain = sidestep(&["run", "--deterministic", example]);
+    let timed = sidestep(&["run", "--timing", "itanium2", "--profile", example]);
+    assert_eq!(text(&timed.stdout), text(&plain.stdout));
+    assert_eq!(timed.status.code(), plain.status.code());
+    let said = text(&timed.stderr);
+    assert!(
+        said.contains("BACK_END_BUBBLE.ALL") && said.contains("  function\n"),
+        "{said}"
+    );
+    mistake(
+        &["run", "--timing", "itanium3", example],
+        &["itanium3", "itanium2"],
+    );
+    mistake(
+        &["run", "--timing", "itanium2", "--gdb", ":0", example],
+        &["--gdb"],
+    );
+}

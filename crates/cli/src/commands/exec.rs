@@ -102,16 +102,11 @@ struct TimingReport {
 
 impl Report for TimingReport {
     fn render(&self, parameters: &Parameters, counters: &Counters, profile: &Profile) -> String {
-        let mut text = timing::heading(parameters, counters);
-        text.push_str(&counters.to_string());
-        if let Some(program) = &self.profiled {
-            let annotated = Code::read(program).and_then(|code| {
-                let (table, bundles) = (code.by_symbol(profile)?, code.annotate(profile, None)?);
-                Ok(format!("\n{table}\n{bundles}"))
-            });
-            text.push_str(&annotated.unwrap_or_else(|error| format!("sidestep: {}\n", chain(&error))));
-        }
-        text
+        let profiled = self
+            .profiled
+            .as_deref()
+            .map(|program| (profile, Code::read(program)));
+        timing::text_of(parameters, counters, profiled)
     }
 }
 
@@ -131,7 +126,7 @@ impl Exec {
             pipe_ignored: self.ignore_sigpipe,
         };
         let Err(error) = sidestep_linux_user::run(launch);
-        eprintln!("sidestep: {}", chain(&error));
+        eprintln!("sidestep: {}", timing::chain(&error));
         Ok(ExitCode::from(error.exit_status()))
     }
 
@@ -209,14 +204,4 @@ impl Exec {
         option("--trace", self.trace.as_ref().map(trace));
         command.into_iter().map(OsString::into_vec).collect()
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
 }

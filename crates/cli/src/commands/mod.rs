@@ -29,7 +29,7 @@ pub enum Command {
     Exec(exec::Exec),
     Disasm(disasm::Disasm),
     Gang(gang::Gang),
-    Run(run::Run),
+    Run(Box<run::Run>),
     Assemble(assemble::Assemble),
     Calibrate(calibrate::Calibrate),
     Perf(perf::Perf),

@@ -59,7 +59,7 @@ impl Processor {
         loop {
             let timer = self.timer_deadline();
             let exit = run_until(self, end.min(timer));
-            if self.retired >= timer {
+            if self.retired >= timer && self.ticks_to_timer().is_none() {
                 // Also when the run ends there for another reason: the match does not come again.
                 self.timer_matched();
             }

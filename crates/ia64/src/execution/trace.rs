@@ -66,6 +66,12 @@ pub trait Observer {
         let _ = (processor, ip, slot);
     }
 
+    /// Called where the limit of a stretch is reached, also where the interval timer matches if each instruction takes a
+    /// tick: whoever counts otherwise brings the interval time counter up to date.
+    fn limit_reached(&mut self, processor: &mut Processor) {
+        let _ = processor;
+    }
+
     /// Called before execution goes on in the bundles at the addresses `block`, at the instruction pointer.
     fn permits(&mut self, processor: &Processor, block: Range<u64>) -> Permission {
         let _ = (processor, block);
@@ -96,7 +102,11 @@ impl Processor {
         self.pending |= pending::CODE_PAGE;
         let end = self.retired.saturating_add(limit);
         let exit = self.run_with_interruptions(end, |processor, end| {
-            processor.run_blocks_observed(&mut blocks, end, observer)
+            let exit = processor.run_blocks_observed(&mut blocks, end, observer);
+            if processor.retired >= end {
+                observer.limit_reached(processor);
+            }
+            exit
         });
         self.blocks = blocks;
         exit

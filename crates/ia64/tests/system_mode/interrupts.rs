@@ -1,8 +1,9 @@
 //! External interrupts, their priorities, and the interval timer.
 
-use sidestep_ia64::FaultKind;
+use sidestep_ia64::execution::{Observer, Retired};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
+use sidestep_ia64::{FaultKind, Processor};
 
 use crate::harness::*;
 
@@ -40,6 +41,40 @@ fn the_interval_timer_interrupts_at_its_match() {
     let spin = [("nop.m", 0, &[0][..]), ("brl.cond", 0, &[-16])];
     assert_eq!(machine.run(&spin), Some(FaultKind::ExternalInterrupt.vector()));
     assert!(machine.processor.instructions_retired() >= 300);
+}
+
+/// A clock that goes on by a tick in two instructions.
+#[derive(Default)]
+struct HalfSpeed {
+    told: u64,
+}
+
+impl Observer for HalfSpeed {
+    fn retired(&mut self, _: &Processor, _: &Retired<'_>) {}
+
+    fn limit_reached(&mut self, processor: &mut Processor) {
+        let behind = processor.instructions_retired() / 2;
+        processor.advance_interval_time((behind - self.told).wrapping_neg());
+        self.told = behind;
+    }
+}
+
+#[test]
+fn the_interval_timer_waits_for_a_clock_that_is_slower_than_instructions() {
+    let mut machine = Machine::new();
+    let match_at = machine.processor.instructions_retired() + 300;
+    machine.set_control(control::ITV, 0xef);
+    machine.set_control(control::ITM, match_at);
+    machine.processor.status = psr::IC | psr::I;
+    machine.write_code(CODE, &[("nop.m", 0, &[0]), ("brl.cond", 0, &[-16])]);
+    machine.processor.set_instruction_pointer(CODE, 0);
+    machine.processor.run_observed(10_000, &mut HalfSpeed::default());
+    let taken = machine.processor.instructions_retired();
+    assert!((598..620).contains(&taken), "{taken} instructions");
+    assert_eq!(
+        machine.processor.instruction_pointer().0 - VECTORS,
+        FaultKind::ExternalInterrupt.vector()
+    );
 }
 
 #[test]

@@ -554,6 +554,10 @@ impl Observer for Pipeline {
         self.is_configured_anew = true;
     }
 
+    fn limit_reached(&mut self, processor: &mut Processor) {
+        self.synchronize_clock(processor);
+    }
+
     fn interrupted(&mut self, processor: &Processor, _: &Fault) {
         if self.monitor.is_counting() {
             let now = self.counters_ahead();

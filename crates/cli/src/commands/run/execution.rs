@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use clap::Args;
+use sidestep_itanium2::Parameters;
+use sidestep_lab::experiments::itanium::timed::Timed;
 use sidestep_vmm::debug::server::{Address, Connection, Finish, Listener, serve};
 use sidestep_vmm::debug::symbols::Symbols;
 use sidestep_vmm::debug::target::Debugged;
@@ -22,6 +24,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::super::Outcome;
+use super::super::perf::parse_processor;
+use super::super::timing::annotate::Code;
+use super::super::timing::{self, Sum};
 use super::console::stdio::show;
 use super::control::{Request, Requests};
 use super::exit_code;
@@ -44,7 +49,7 @@ pub struct Options {
     max_instructions: Option<u64>,
     /// Run in virtual time on one host thread, whatever the description says: the same run each time.
     #[arg(long)]
-    pub deterministic: bool,
+    deterministic: bool,
     /// End where the guest resets the machine, with exit code 0; without, the machine then starts again.
     #[arg(long)]
     no_reboot: bool,
@@ -57,6 +62,13 @@ pub struct Options {
     /// under its control.
     #[arg(long, value_name = "ADDRESS")]
     gdb: Option<Address>,
+    /// Run in virtual time on the model of a processor, whose cycles are then the machine's time, and print cycles and
+    /// stalls at the end: itanium2, itanium2-900, -1000, -1500.
+    #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "gdb"])]
+    timing: Option<Parameters>,
+    /// With --timing: print cycles by function of the image, and the slowest function's bundles with theirs.
+    #[arg(long, requires = "timing")]
+    profile: bool,
     /// Name addresses in traces by this ELF file or `System.map` [default: the image].
     #[arg(long, value_name = "FILE")]
     symbols: Option<PathBuf>,
@@ -141,6 +153,7 @@ impl Options {
         super::first_given(&[
             ("--max-instructions", self.max_instructions.is_some()),
             ("--symbols", self.symbols.is_some()),
+            ("--timing", self.timing.is_some()),
             ("--trace KIND", self.trace.is_some() && self.timeline().is_none()),
         ])
     }
@@ -152,8 +165,14 @@ impl Options {
             ("--deterministic", self.deterministic),
             ("--trace", self.trace.is_some()),
             ("--gdb", self.gdb.is_some()),
+            ("--timing", self.timing.is_some()),
             ("--symbols", self.symbols.is_some()),
         ])
+    }
+
+    /// Whether a machine runs in virtual time, whatever its description says.
+    pub fn in_virtual_time(&self) -> bool {
+        self.deterministic || self.timing.is_some()
     }
 
     /// Where a debugger connects, if it is to.
@@ -170,9 +189,13 @@ impl Options {
             );
         }
         let symbols = self.symbols(ready.image)?;
-        let sink = self.trace.as_ref().map(TraceRequest::sink).transpose()?;
+        let mut sink = None;
         loop {
             let watcher = stop_on_signals(&ready.machine)?;
+            // Whoever sees the trace's file may rely on signals being caught.
+            if let (None, Some(request)) = (&sink, &self.trace) {
+                sink = Some(request.sink()?);
+            }
             if let Some((requests, _)) = &ready.requests {
                 requests.connect(ready.machine.platform());
             }
@@ -221,11 +244,37 @@ impl Options {
                     .map_err(|error| format!("the trace cannot be written: {error}"))?;
                 end
             }
-            _ => {
-                let mut drivers = vec![Untimed; ready.machine.cpus.len()];
-                self.attend(ready, &mut drivers, symbols, watcher)
-            }
+            _ => match &self.timing {
+                Some(parameters) => self.run_timed(ready, parameters, symbols, watcher),
+                None => {
+                    let mut drivers = vec![Untimed; ready.machine.cpus.len()];
+                    self.attend(ready, &mut drivers, symbols, watcher)
+                }
+            },
         })
+    }
+
+    /// Runs on a model of each processor, and prints what they counted.
+    fn run_timed(
+        &self,
+        ready: &mut Ready<'_>,
+        parameters: &Parameters,
+        symbols: &Symbols,
+        watcher: &Watcher,
+    ) -> End {
+        let mut drivers = Timed::each(parameters, ready.machine.cpus.len());
+        if self.profile {
+            drivers
+                .iter_mut()
+                .for_each(|driver| driver.pipeline().enable_profile());
+        }
+        let end = self.attend(ready, &mut drivers, symbols, watcher);
+        let mut sum = Sum::default();
+        drivers.iter_mut().for_each(|driver| sum.add(driver.pipeline()));
+        let code = || Ok(Code::new(ready.name, ready.image.to_vec()));
+        let profiled = self.profile.then(|| (&sum.profile, code()));
+        eprint!("{}", timing::text_of(parameters, &sum.counters, profiled));
+        end
     }
 
     /// Executes to the machine's end, with a look at what is requested whenever it stops for that.
@@ -287,7 +336,7 @@ impl Options {
 
     fn execute<D: Driver + Send>(&self, ready: &mut Ready<'_>, drivers: &mut [D]) -> End {
         let instructions_max = self.instructions_left(ready);
-        let outcome = if ready.clock == Clock::Host && !self.deterministic {
+        let outcome = if ready.clock == Clock::Host && !self.in_virtual_time() {
             let threads = HostThreads {
                 slice: ready.quantum,
                 instructions_max,

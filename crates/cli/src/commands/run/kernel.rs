@@ -163,7 +163,7 @@ fn start(
     places: Places,
     execution: &Execution,
 ) -> Outcome {
-    if execution.deterministic {
+    if execution.in_virtual_time() {
         description.machine.clock = Clock::Virtual;
     }
     let (requests, receiver) = Requests::new();

@@ -62,10 +62,15 @@ impl Code {
             path: path.display().to_string(),
             source,
         })?;
-        Ok(Code {
-            path: path.display().to_string(),
+        Ok(Code::new(&path.display().to_string(), bytes))
+    }
+
+    /// The code of the ELF file that `path` holds.
+    pub fn new(path: &str, bytes: Vec<u8>) -> Code {
+        Code {
+            path: path.to_owned(),
             bytes,
-        })
+        }
     }
 
     fn image(&self) -> Result<Image<'_>, AnnotateError> {

@@ -7,6 +7,7 @@ pub mod record;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use annotate::{AnnotateError, Code};
 use sidestep_ia64::{Exit, Processor};
 use sidestep_itanium2::{Counters, Parameters, Pipeline, Profile};
 use sidestep_linux_user::engine::{Engine, Run};
@@ -78,17 +79,49 @@ impl<R: Report> Engine for Model<R> {
     }
 
     fn report(&self) -> String {
-        let mut counters = Counters::default();
-        let mut profile = Profile::default();
+        let mut sum = Sum::default();
         for pipeline in self.pipelines().iter() {
-            let mut pipeline = pipeline.lock();
-            counters += pipeline.finish();
-            if let Some(part) = pipeline.profile() {
-                profile.add(part);
-            }
+            sum.add(&mut pipeline.lock());
         }
-        self.report.render(&self.parameters, &counters, &profile)
+        self.report.render(&self.parameters, &sum.counters, &sum.profile)
     }
+}
+
+/// What several pipelines counted.
+#[derive(Default)]
+pub struct Sum {
+    /// The counters.
+    pub counters: Counters,
+    /// The cycles by bundle, of those pipelines that keep them.
+    pub profile: Profile,
+}
+
+impl Sum {
+    /// Ends a pipeline's run and adds what it counted.
+    pub fn add(&mut self, pipeline: &mut Pipeline) {
+        self.counters += pipeline.finish();
+        if let Some(part) = pipeline.profile() {
+            self.profile.add(part);
+        }
+    }
+}
+
+/// Cycles and stalls; of a profiled program also its functions, and the slowest one's bundles.
+pub fn text_of(
+    parameters: &Parameters,
+    counters: &Counters,
+    profiled: Option<(&Profile, Result<Code, AnnotateError>)>,
+) -> String {
+    let mut text = heading(parameters, counters);
+    text.push_str(&counters.to_string());
+    if let Some((profile, code)) = profiled {
+        let annotated = code.and_then(|code| {
+            let (table, bundles) = (code.by_symbol(profile)?, code.annotate(profile, None)?);
+            Ok(format!("\n{table}\n{bundles}"))
+        });
+        text.push_str(&annotated.unwrap_or_else(|error| format!("sidestep: {}\n", chain(&error))));
+    }
+    text
 }
 
 /// The first line of every report.
@@ -102,4 +135,15 @@ pub fn heading(parameters: &Parameters, counters: &Counters) -> String {
         parameters.megahertz,
         nanoseconds / 1000
     )
+}
+
+/// An error with what caused it, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
 }

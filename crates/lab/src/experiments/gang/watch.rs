@@ -334,8 +334,8 @@ mod tests {
         assert_eq!(plain.value, Some(Number::from(100u64)));
         let of = |name| counter(&watched, name).map(|cost| cost.to_decimal(1));
         assert_eq!(of(COST).as_deref(), Some("2.4"));
-        assert_eq!(of(COST_LOW).as_deref(), Some("0.0"));
-        assert_eq!(of(COST_HIGH).as_deref(), Some("20.0"));
+        assert_eq!(of(COST_LOW).as_deref(), Some("0"));
+        assert_eq!(of(COST_HIGH).as_deref(), Some("20"));
         assert!(sides(&[], 0).is_err());
     }
 }
