@@ -93,7 +93,37 @@ fn wrong_descriptions_are_refused_with_what_is_wrong() {
             "[machine] processors = 0: a machine has 1 to 256",
         ),
         ("machine.processors = 257", "[machine] processors = 257"),
-        ("machine.processors = -1", "machine.toml:1:22: "),
+        (
+            "machine.processors = -1",
+            "machine.toml:1:22: invalid value: integer `-1`, expected a whole number from 0 on",
+        ),
+        (
+            "machine.processors = 99999999999999999999",
+            "machine.toml:1:22: invalid type: integer `99999999999999999999`, expected a whole number",
+        ),
+        (
+            "machine.processors = 2.5",
+            "machine.toml:1:22: invalid type: floating point `2.5`",
+        ),
+        (
+            "machine.start = 'none'",
+            "unknown variant `none`, expected `first` or `all`",
+        ),
+        (
+            "machine.parameters = 5",
+            "machine.toml:1:22: invalid type: integer `5`, expected a string",
+        ),
+        ("machine = { processors = 2, processors = 3 }", "duplicate key"),
+        (
+            "machin.processors = 2",
+            "unknown key `machin` (did you mean `machine`?)",
+        ),
+        (
+            "image.entry = 0x90000000",
+            "[image] entry = 0x0000000090000000: the machine has no memory there",
+        ),
+        ("kernel.file = 'vmlinux'", "unknown key `image`"),
+        ("host.cores = 2", "unknown key `image`"),
         ("machine.quantum = 0", "[machine] quantum = 0"),
         (
             "machine.clock = 'wall'",
@@ -117,7 +147,25 @@ fn wrong_descriptions_are_refused_with_what_is_wrong() {
         ("", "[[memory]]: the machine has no memory"),
         (
             "memory = [{ start = 0, size = '64K' }]",
-            "machine-smp: has a segment 0 at 0x0000000000100000",
+            "where the machine has no memory: it has 0x0 to 0x10000",
+        ),
+        (
+            "memory = { start = 0, size = '64K' }",
+            "expected an array, as `[[name]]` tables make one",
+        ),
+        (
+            "memory = [{ start = -1, size = '64K' }]",
+            "expected a whole number from 0 on",
+        ),
+        ("memory = [{ start = 0, size = 0 }]", "not be empty"),
+        ("memory = [{ start = 0 }]", "missing field `size`"),
+        (
+            "memory = [{ start = 0x4000000000000, size = '1M' }]",
+            "beyond the 50 implemented address bits",
+        ),
+        (
+            "memory = [{ start = 0, size = '64K', kind = 'flash' }]",
+            "expected `ram` or `rom`",
         ),
         ("memory = [{ start = 1, size = '64K' }]", "multiples of 0x10000"),
         (

@@ -10,7 +10,7 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use sidestep_ia64::PhysicalAddress;
 use thiserror::Error;
 
-use crate::memory::GuestMemory;
+use crate::memory::{GuestMemory, MemoryRange};
 
 type Header = elf::FileHeader64<LittleEndian>;
 const ENDIAN: LittleEndian = LittleEndian;
@@ -51,7 +51,10 @@ pub enum ImageError {
         segment: usize,
     },
     /// A segment that no memory holds.
-    #[error("has a segment {segment} at {address} with {size:#x} bytes, where the machine has no memory")]
+    #[error(
+        "has a segment {segment} at {address} with {size:#x} bytes, where the machine has no memory: it has {}",
+        listed(memory)
+    )]
     OutsideMemory {
         /// Its number.
         segment: usize,
@@ -59,10 +62,18 @@ pub enum ImageError {
         address: PhysicalAddress,
         /// Its size in memory.
         size: u64,
+        /// The memory that there is.
+        memory: Vec<MemoryRange>,
     },
     /// An entry that is not at a bundle.
     #[error("has the entry {0:#x}, which is not a multiple of 16")]
     Unaligned(u64),
+}
+
+/// Ranges of memory as a message lists them.
+fn listed(ranges: &[MemoryRange]) -> String {
+    let range = |range: &MemoryRange| format!("{:#x} to {:#x}", range.start.0, range.end());
+    ranges.iter().map(range).collect::<Vec<_>>().join(", ")
 }
 
 /// An image in memory.
@@ -106,6 +117,7 @@ pub fn load(memory: &GuestMemory, file: &[u8]) -> Result<Loaded, ImageError> {
             segment,
             address,
             size: in_memory,
+            memory: memory.ranges().to_vec(),
         };
         memory.clear(address, in_memory).map_err(outside)?;
         let bytes = program
@@ -135,7 +147,6 @@ pub fn load(memory: &GuestMemory, file: &[u8]) -> Result<Loaded, ImageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::MemoryRange;
     use proptest::prelude::*;
 
     fn image() -> Vec<u8> {
@@ -156,6 +167,18 @@ mod tests {
         let loaded = load(&memory, &image).expect("an image");
         assert_eq!(loaded.start, PhysicalAddress(0x10_0000));
         assert!(loaded.start < loaded.entry && loaded.entry < loaded.end);
+    }
+
+    #[test]
+    fn a_segment_outside_memory_is_refused_with_the_memory_that_there_is() {
+        let memory = GuestMemory::new(&[MemoryRange::ram(0, 1 << 16)]).expect("a good layout");
+        let error = load(&memory, &image()).expect_err("no memory there");
+        assert!(
+            error
+                .to_string()
+                .ends_with("the machine has no memory: it has 0x0 to 0x10000"),
+            "{error}"
+        );
     }
 
     proptest! {

@@ -59,7 +59,7 @@ impl MemoryRange {
 #[derive(Debug, Error)]
 pub enum LayoutError {
     /// No range at all.
-    #[error("the machine has no memory")]
+    #[error("the machine has no memory: it needs one range at least")]
     Empty,
     /// A range that is empty or not a multiple of [`GRANULE`].
     #[error(

@@ -21,6 +21,8 @@
 
 // In: register bank 0, PSR.ic and PSR.i off, r30 = vector, r31 = predicates.
 ENTRY(interruption_entry)
+	// Which stack? From a program (p6): the frame goes to the top of the task's kernel stack. From the kernel (p7): below
+	// the stack pointer of what was interrupted.
 	mov	r20 = KR_CURRENT
 	mov	r16 = cr.ipsr
 	mov	r29 = ar.rsc
@@ -45,6 +47,8 @@ ENTRY(interruption_entry)
 (p6)	add	r24 = r24, r20
 (p6)	add	r25 = r25, r20
 	;;
+	// Switches the backing store: what the program has in the stacked registers from here on spills to the task's own.
+	// r17 then measures how much that is; `loadrs` brings back as much.
 (p6)	mov	ar.bspstore = r25
 	adds	r26 = FRAME_IPSR, r24
 	adds	r27 = FRAME_IIP, r24
@@ -59,6 +63,7 @@ ENTRY(interruption_entry)
 	;;
 (p6)	st8	[r28] = r17				// loaded
 	;;
+	// What a call would destroy: first what the processor keeps beside the general registers ...
 	st8	[r26] = r18, 16				// ifs
 	st8	[r27] = r19, 16				// unat
 	mov	r17 = b0
@@ -85,6 +90,7 @@ ENTRY(interruption_entry)
 	adds	r26 = FRAME_R1, r24
 	adds	r27 = FRAME_R2, r24
 	;;
+	// ... then the general registers, with their NaT bits in ar.unat, and what the handler wants to know.
 	st8	[r28] = r22				// csd
 	SPILL	[r26] = r1, 16
 	SPILL_NEXT	[r27] = r2, 16
@@ -150,6 +156,7 @@ ENTRY(interruption_entry)
 	SPILL_NEXT	[r3] = r31
 	adds	r9 = FRAME_SPILL_UNAT, r8
 	;;
+	// C code may use f6 to f11; PSR.ic goes on again once nothing is left that another interruption would overwrite.
 	mov	r10 = ar.unat
 	movl	r11 = 0x9804c0270033f
 	adds	r2 = FRAME_F6, r8
@@ -290,6 +297,7 @@ ENTRY(leave_interruption)
 	adds	r16 = FRAME_IPSR, r18
 	adds	r17 = FRAME_IIP, r18
 	;;
+	// From here on an interruption would overwrite cr.ipsr, cr.iip and cr.ifs: PSR.ic is off and nothing may miss the TLB.
 	// Also the end of a system call: r18 = frame, r19 = task, r16 and r17 = its ipsr and iip, p6 = to a program.
 restore_state:
 	ld8	r20 = [r16], 16				// ipsr

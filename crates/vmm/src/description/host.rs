@@ -28,6 +28,7 @@ use crate::host::{CostsError, HostCosts, PRESETS};
 use crate::hypervisor::{
     Method, PurgeMethod, VirtualMachine, VirtualMachineConfig, VirtualMachineError, Virtualization,
 };
+use crate::image::ImageError;
 use crate::sidecall::sidecores::Polling;
 
 /// The description of a host.
@@ -181,6 +182,14 @@ pub enum BuildError {
         /// What it may be.
         range: &'static str,
     },
+    /// An image that a virtual machine cannot load.
+    #[error("{path}: {error}")]
+    Image {
+        /// The file.
+        path: String,
+        /// Why.
+        error: ImageError,
+    },
     /// A virtual machine that cannot be made.
     #[error(transparent)]
     Machine(#[from] VirtualMachineError),
@@ -232,7 +241,14 @@ impl Description {
                     parameters: vm.parameters.clone(),
                     disk: disk.clone().unwrap_or_default(),
                 };
-                machines.push(VirtualMachine::new(index, config, &image)?);
+                let machine = VirtualMachine::new(index, config, &image).map_err(|error| match error {
+                    VirtualMachineError::Image { source, .. } => BuildError::Image {
+                        path: vm.image.display().to_string(),
+                        error: source,
+                    },
+                    error => BuildError::Machine(error),
+                })?;
+                machines.push(machine);
             }
         }
         let config = HostConfig {

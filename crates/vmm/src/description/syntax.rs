@@ -37,7 +37,7 @@ pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Descripti
         let start = error.span().map_or(0, |span| span.start);
         let before = text.get(..start).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let message = error.message().lines().collect::<Vec<_>>().join(", ");
+        let message = in_words(&error.message().lines().collect::<Vec<_>>().join(", "));
         DescriptionError {
             file: file.to_owned(),
             line: before.matches('\n').count() + 1,
@@ -45,6 +45,27 @@ pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Descripti
             unknown: unknown_key(&message),
             message,
         }
+    })
+}
+
+/// How serde's messages name kinds of values, and how a file's writer does.
+const WORDS: &[(&str, &str)] = &[
+    (" as i128", ""),
+    ("expected usize", "expected a whole number from 0 on"),
+    ("expected u64", "expected a whole number from 0 on"),
+    ("invalid type: map", "invalid type: a table"),
+    ("invalid type: sequence", "invalid type: an array"),
+    (
+        "expected a sequence",
+        "expected an array, as `[[name]]` tables make one",
+    ),
+    ("expected path string", "expected a path as a string"),
+];
+
+/// A message of serde's in the words of TOML.
+fn in_words(message: &str) -> String {
+    WORDS.iter().fold(message.to_owned(), |message, (theirs, ours)| {
+        message.replace(theirs, ours)
     })
 }
 
@@ -77,6 +98,39 @@ mod tests {
         assert_eq!((error.line, error.column), (2, 9));
         assert!(error.to_string().starts_with("a.toml:2:9: "), "{error}");
         assert_eq!(error.unknown, None);
+    }
+
+    #[test]
+    fn kinds_of_values_are_said_in_the_words_of_toml() {
+        #[derive(Debug, Deserialize)]
+        #[allow(dead_code, reason = "only whether it parses matters")]
+        struct Kinds {
+            count: Option<usize>,
+            ranges: Option<Vec<Sample>>,
+            file: Option<std::path::PathBuf>,
+        }
+        for (text, expected) in [
+            (
+                "count = -1",
+                "invalid value: integer `-1`, expected a whole number from 0 on",
+            ),
+            (
+                "count = 'x'",
+                "invalid type: string \"x\", expected a whole number from 0 on",
+            ),
+            (
+                "count = 99999999999999999999",
+                "invalid type: integer `99999999999999999999`, expected a whole number from 0 on",
+            ),
+            (
+                "[ranges]\nsize = 1",
+                "invalid type: a table, expected an array, as `[[name]]` tables make one",
+            ),
+            ("file = []", "invalid type: an array, expected a path as a string"),
+        ] {
+            let error = parse::<Kinds>("a.toml", text).expect_err("a wrong kind");
+            assert_eq!(error.message, expected);
+        }
     }
 
     #[test]
