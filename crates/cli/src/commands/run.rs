@@ -86,12 +86,12 @@ impl Run {
                 refuse(image, [fuce], "descriptions")?;
                 let text =
                     String::from_utf8(bytes).map_err(|error| format!("{path}: is no text: {error}"))?;
-                if host::describes_host(&text) {
+                if description::has_table(&text, &["host", "vm"]) {
                     refuse(image, [consoles], "hosts with virtual machines")?;
                     return self.host.run(image, &text, &self.execution);
                 }
                 refuse(image, [host], "machines without a host around them")?;
-                if kernel::describes(&text) {
+                if description::has_table(&text, &["kernel"]) {
                     return self.kernel.describe(image, &text, &self.execution);
                 }
                 refuse(image, [consoles], "machines that start no kernel")?;

@@ -1,8 +1,9 @@
 //! Descriptions of machines: reading the file, and errors with a suggestion for a mistyped key.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use sidestep_lab::suggest::nearest;
 use sidestep_vmm::description;
 
@@ -19,4 +20,31 @@ pub fn parse<T: DeserializeOwned>(path: &str, text: &str) -> Result<T, Box<dyn E
         };
         format!("{place}: unknown key `{}` ({advice})", unknown.key).into()
     })
+}
+
+/// Whether a description's top level has one of these tables: that decides what it is of. A text that is no TOML has
+/// none; whatever reads it says what is wrong with it.
+pub fn has_table(text: &str, names: &[&str]) -> bool {
+    description::parse::<BTreeMap<String, IgnoredAny>>("", text)
+        .is_ok_and(|tables| names.iter().any(|name| tables.contains_key(*name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_found_however_they_are_written() {
+        for text in [
+            "[kernel] # a comment",
+            "[ kernel ]",
+            "kernel.file = 'vmlinux'",
+            "kernel = { file = 'vmlinux' }",
+        ] {
+            assert!(has_table(text, &["host", "kernel"]), "{text}");
+        }
+        for text in ["", "[machine]", "[machine]\nkernel = 1", "# [kernel]", "[kernel"] {
+            assert!(!has_table(text, &["host", "kernel"]), "{text}");
+        }
+    }
 }

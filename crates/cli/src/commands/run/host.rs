@@ -52,14 +52,6 @@ const TIME_UP: u8 = 124;
 /// Cycles between two looks at consoles and signals.
 const STRETCH: u64 = 5_000_000;
 
-/// Whether a description is of a host: it has the table `[host]`.
-pub fn describes_host(text: &str) -> bool {
-    text.lines().any(|line| {
-        let line = line.trim_start();
-        line.starts_with("[host]") || line.starts_with("[[vm]]") || line.starts_with("host.")
-    })
-}
-
 impl Options {
     /// The first of these options that was given.
     pub fn given(&self) -> Option<&'static str> {

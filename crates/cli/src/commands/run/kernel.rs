@@ -151,11 +151,6 @@ impl Options {
     }
 }
 
-/// Whether a description is of a machine with a kernel: it has a `[kernel]` table.
-pub fn describes(text: &str) -> bool {
-    text.lines().any(|line| line.trim() == "[kernel]")
-}
-
 fn start(
     name: &str,
     mut description: Description,
