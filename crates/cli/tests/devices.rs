@@ -220,6 +220,24 @@ fn the_monitor_tells_how_the_machine_is_and_quits() {
     }
 }
 
+#[test]
+fn the_monitor_resets_the_machine_even_one_that_stands_still() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let Some(mut command) = boot(folder.path(), &[], "echo ready; sleep 100000000") else {
+        return;
+    };
+    let (mut child, mut input) = typing(&mut command);
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    for keys in [&b"\x01cstop\nreset\n\x01c"[..], b"\x01cquit\n"] {
+        let mut printed = String::new();
+        while !printed.contains("ready") {
+            assert!(output.read_line(&mut printed).expect("text") > 0, "{printed}");
+        }
+        input.write_all(keys).expect("it reads");
+    }
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
 /// What stands behind the prompt of the monitor's last command and the line that leaves it.
 const LEFT: &str = "(sidestep) \r\n";
 

@@ -2,7 +2,7 @@
 //!
 //! - [`memory`]: RAM and ROM behind physical addresses, as the host side reads and writes them.
 //! - [`bus`]: devices behind physical addresses; [`virtio`]: those for paravirtual drivers; [`network`]: what their
-//!   network cables lead to.
+//!   network cables lead to; [`pci`]: the bus that they are on.
 //! - [`machine`]: processors on one memory and one bus; interrupts between them, global purges, timed events,
 //!   hypercalls; two executors, deterministic virtual time and a host thread per processor.
 //! - [`consolidation`]: several virtual machines on one host.
@@ -28,6 +28,7 @@ pub mod image;
 pub mod machine;
 pub mod memory;
 pub mod network;
+pub mod pci;
 pub mod sidecall;
 pub mod snapshot;
 pub mod virtio;

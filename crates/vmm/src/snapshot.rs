@@ -6,10 +6,15 @@
 //! first, then that the state fits the machine.
 //!
 //! What is not saved is what belongs to the host: contents of disks, connections of the network (the guest finds them
-//! broken) and what was typed but not yet read. A disk must be as it was when the machine was saved.
+//! broken) and what was typed but not yet read. A disk must be as it was when the machine was saved; its size and the
+//! time of its last change tell.
+
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -26,16 +31,19 @@ use crate::firmware::{FirmwareState, layout};
 use crate::machine::interrupt_block::TargetState;
 use crate::machine::{Activity, Machine};
 use crate::memory::GuestMemory;
+use crate::pci::FunctionState;
 use crate::virtio::facilities::FacilitiesState;
 
 /// The first bytes of the file.
 pub const MAGIC: [u8; 16] = *b"sidestep machine";
 /// The version of what follows; others are refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const PAGE: usize = 16 << 10;
 /// Where a page's address would be, behind the last page.
 const NO_PAGE: u64 = u64::MAX;
+/// The latest time that a machine can be at: three centuries.
+const TIME_MAX: u64 = i64::MAX as u64;
 /// The most bytes of state: far more than 256 processors need.
 const STATE_BYTES_MAX: u64 = 1 << 28;
 
@@ -77,6 +85,29 @@ pub enum SnapshotError {
         /// What is wrong with it.
         error: InvalidState,
     },
+    /// A disk has another size than it had.
+    #[error("{}: the disk `{}` had {was} bytes when the machine was saved, and has {is} now",
+        file.display(), disk.display())]
+    DiskSize {
+        /// Which file.
+        file: PathBuf,
+        /// Which disk.
+        disk: PathBuf,
+        /// Its size then.
+        was: u64,
+        /// Its size now.
+        is: u64,
+    },
+    /// A disk was written to.
+    #[error("{}: the disk `{}` was changed after the machine was saved, and the guest would take what it remembers of \
+        it for its contents; put back a copy from then, with its time (`cp -p`), or accept changed disks",
+        file.display(), disk.display())]
+    DiskChanged {
+        /// Which file.
+        file: PathBuf,
+        /// Which disk.
+        disk: PathBuf,
+    },
     /// The machine is being changed in a way that cannot be written down.
     #[error("a processor is just being started; try again")]
     Busy,
@@ -95,6 +126,35 @@ struct Header {
     power: PowerState,
     firmware: FirmwareState,
     virtio: Vec<FacilitiesState>,
+    pci: Vec<FunctionState>,
+    disks: Vec<DiskState>,
+}
+
+/// What tells whether a disk is as it was.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct DiskState {
+    size: u64,
+    /// Seconds since 1970, and nanoseconds.
+    changed: (i64, i64),
+}
+
+impl DiskState {
+    fn of(disk: &Path) -> io::Result<DiskState> {
+        let metadata = disk.metadata()?;
+        Ok(DiskState {
+            size: metadata.len(),
+            changed: (metadata.mtime(), metadata.mtime_nsec()),
+        })
+    }
+}
+
+/// What becomes of a machine whose disks were written to after it was saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangedDisks {
+    /// It is not restored.
+    Refuse,
+    /// It is: whoever says so knows that the contents fit.
+    Accept,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -118,7 +178,7 @@ pub fn save(machine: &mut Machine, parts: &Parts, file: &Path) -> Result<(), Sna
     if (0..platform.processors()).any(|index| platform.has_start(index)) {
         return Err(SnapshotError::Busy);
     }
-    let header = header(machine, parts);
+    let header = header(machine, parts).map_err(failed)?;
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = file.with_file_name(name);
@@ -138,14 +198,15 @@ pub fn save(machine: &mut Machine, parts: &Parts, file: &Path) -> Result<(), Sna
     })
 }
 
-fn header(machine: &Machine, parts: &Parts) -> Header {
+fn header(machine: &Machine, parts: &Parts) -> io::Result<Header> {
     let cpus = machine.cpus.iter().map(|cpu| CpuState {
         processor: cpu.processor.save(),
         activity: cpu.activity,
         time: cpu.time,
     });
     let platform = machine.platform();
-    Header {
+    let disks = parts.description.disk.iter();
+    Ok(Header {
         description: parts.description.clone(),
         cpus: cpus.collect(),
         round_end: machine.round_end,
@@ -161,7 +222,11 @@ fn header(machine: &Machine, parts: &Parts) -> Header {
             .iter()
             .map(|device| device.facilities.save())
             .collect(),
-    }
+        pci: parts.pci.save(),
+        disks: disks
+            .map(|disk| DiskState::of(&disk.file))
+            .collect::<Result<_, _>>()?,
+    })
 }
 
 fn write(output: &mut impl Write, header: &Header, memory: &GuestMemory) -> io::Result<()> {
@@ -273,8 +338,9 @@ impl Saved {
     ///
     /// # Errors
     /// If one of its devices cannot be had, or the state is not that of such a machine.
-    pub fn restore(mut self, consoles: Consoles) -> Result<Built, RestoreError> {
+    pub fn restore(mut self, consoles: Consoles, changed: ChangedDisks) -> Result<Built, RestoreError> {
         let (mut built, _) = self.header.description.assemble(consoles, false)?;
+        self.check_disks(changed)?;
         self.read_pages(&built.machine.platform().memory)?;
         let unlike = |what| SnapshotError::Damaged {
             file: self.file.clone(),
@@ -284,6 +350,11 @@ impl Saved {
         let header = self.header;
         if header.cpus.len() != machine.cpus.len() || header.targets.len() != machine.cpus.len() {
             return Err(unlike("it has another number of processors").into());
+        }
+        let times = header.cpus.iter().map(|cpu| cpu.time);
+        let mut times = times.chain([header.now]).chain(header.round_end);
+        if times.any(|time| time > TIME_MAX) {
+            return Err(unlike("its time has come to an end").into());
         }
         if header.virtio.len() != parts.virtio.len() {
             return Err(unlike("it has other devices").into());
@@ -312,10 +383,30 @@ impl Saved {
             .restore(header.power);
         parts.firmware.restore(header.firmware);
         let restored = |(device, state): (&Attached, _)| device.facilities.restore(state);
-        if !parts.virtio.iter().zip(&header.virtio).all(restored) {
+        let restored = parts.virtio.iter().zip(&header.virtio).all(restored);
+        if !restored || !parts.pci.restore(&header.pci) {
             return Err(unlike("it has other devices").into());
         }
         Ok(built)
+    }
+
+    /// Whether the disks are as they were.
+    fn check_disks(&self, changed: ChangedDisks) -> Result<(), SnapshotError> {
+        for (table, was) in self.header.description.disk.iter().zip(&self.header.disks) {
+            let (file, disk) = (self.file.clone(), table.file.clone());
+            let is = DiskState::of(&disk).map_err(|error| SnapshotError::File {
+                file: disk.clone(),
+                error,
+            })?;
+            if is.size != was.size {
+                let (was, is) = (was.size, is.size);
+                return Err(SnapshotError::DiskSize { file, disk, was, is });
+            }
+            if is != *was && changed == ChangedDisks::Refuse {
+                return Err(SnapshotError::DiskChanged { file, disk });
+            }
+        }
+        Ok(())
     }
 
     /// Fills memory; what is not in the file is zero.
@@ -385,55 +476,5 @@ impl<W: Write> Write for Summed<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_that_are_no_saved_machines_are_told_apart() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let file = folder.path().join("machine");
-        let refused = |bytes: &[u8]| {
-            std::fs::write(&file, bytes).expect("the folder is writable");
-            match open(&file) {
-                Ok(_) => panic!("it was opened"),
-                Err(error) => error,
-            }
-        };
-        assert!(matches!(refused(b""), SnapshotError::Foreign(_)));
-        assert!(matches!(
-            refused(b"#!/bin/sh\nexit 1\n"),
-            SnapshotError::Foreign(_)
-        ));
-        assert!(matches!(refused(&MAGIC), SnapshotError::Damaged { .. }));
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend(9_u32.to_le_bytes());
-        assert!(matches!(
-            refused(&bytes),
-            SnapshotError::Version { version: 9, .. }
-        ));
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
-        bytes.extend(u64::MAX.to_le_bytes());
-        let what = |error| match error {
-            SnapshotError::Damaged { what, .. } => what,
-            error => panic!("{error}"),
-        };
-        assert_eq!(what(refused(&bytes)), "its checksum is wrong");
-        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
-        assert_eq!(what(refused(&bytes)), "its state is too long");
-        let length = MAGIC.len() + 4;
-        bytes.truncate(length);
-        bytes.extend(4_u64.to_le_bytes());
-        bytes.extend(b"junk");
-        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
-        assert_eq!(what(refused(&bytes)), "its state makes no sense");
-        assert!(matches!(
-            open(&folder.path().join("none")),
-            Err(SnapshotError::File { .. })
-        ));
     }
 }

@@ -1,13 +1,14 @@
 //! What is attached to a whole machine: virtio devices, as a description or options ask for them.
 //!
 //! Devices are made before the machine's memory is, so that a disk that cannot be opened costs nothing; then they are
-//! attached in the order in which they were made, each with a transport and an interrupt of its own: disks first, then
-//! network devices, a console, the entropy device last.
+//! attached in the order in which they were made, each with an interrupt of its own: disks first, then network devices, a
+//! console, the entropy device last. All have the same [`VirtioTransport`].
 
 use std::convert::Infallible;
-use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
 use sidestep_ia64::PhysicalAddress;
@@ -23,16 +24,46 @@ use crate::network::Link;
 use crate::network::forward::{Forward, NoForward};
 use crate::network::tap::Tap;
 use crate::network::user::UserNetwork;
+use crate::pci;
+use crate::pci::interrupts::Interrupts;
 use crate::virtio::VirtioDevice;
 use crate::virtio::block::{Block, DiskError};
 use crate::virtio::console::VirtioConsole;
 use crate::virtio::entropy::{Entropy, Seeded};
 use crate::virtio::facilities::Facilities;
-use crate::virtio::mmio::Transport;
 use crate::virtio::network::{HardwareAddress, Network};
+use crate::virtio::{mmio, pci as virtio_pci};
 
 /// The hardware address of the first network device; the others follow.
 const HARDWARE_ADDRESS: HardwareAddress = [0x52, 0x54, 0x00, 0x12, 0x34, 0x56];
+
+/// How virtio devices are found and reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VirtioTransport {
+    /// On the PCI bus, which every IA-64 kernel looks through.
+    #[default]
+    Pci,
+    /// By registers in memory, which ACPI tables name.
+    Mmio,
+}
+
+/// What is no transport.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` must be `pci` or `mmio`")]
+pub struct NoTransport(String);
+
+impl FromStr for VirtioTransport {
+    type Err = NoTransport;
+
+    fn from_str(text: &str) -> Result<VirtioTransport, NoTransport> {
+        match text {
+            "pci" => Ok(VirtioTransport::Pci),
+            "mmio" => Ok(VirtioTransport::Mmio),
+            _ => Err(NoTransport(text.to_owned())),
+        }
+    }
+}
 
 /// `[[disk]]`: a file as a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,12 +203,30 @@ impl Made {
     }
 }
 
+/// Where a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In this slot of the PCI bus.
+    Slot(usize),
+    /// With registers from this address on.
+    Memory(PhysicalAddress),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Slot(slot) => write!(formatter, "PCI 0000:00:{slot:02x}.0"),
+            Place::Memory(start) => start.fmt(formatter),
+        }
+    }
+}
+
 /// A device of a machine, to be looked at.
 pub struct Attached {
     /// What it is called.
     pub name: String,
-    /// Where its registers are.
-    pub start: PhysicalAddress,
+    /// Where it is.
+    pub place: Place,
     /// Its global system interrupt.
     pub interrupt: u32,
     /// The device.
@@ -214,7 +263,7 @@ pub fn make(description: &Description, console: Option<Box<dyn Console>>) -> Res
     Ok(made)
 }
 
-/// Attaches devices, each at the next place.
+/// Attaches the PCI bus, and devices to it or beside it, each at the next place.
 ///
 /// # Errors
 /// If something else answers there.
@@ -222,32 +271,44 @@ pub fn attach(
     builder: &mut MachineBuilder,
     lines: &Lines,
     made: Vec<Made>,
-) -> Result<Vec<Attached>, AttachError> {
+    transport: VirtioTransport,
+) -> Result<(Vec<Attached>, Arc<pci::Bus>), AttachError> {
+    let mut bus = pci::Bus::new();
     let mut attached = Vec::new();
     for (number, Made { name, device }) in made.into_iter().enumerate() {
         let interrupt = layout::VIRTIO_INTERRUPT + number as u32;
         let line = lines.line(interrupt);
-        let facilities = Facilities::new(
-            device,
-            builder.memory(),
-            Box::new(move |asserted| line.set(asserted)),
-            builder.timeline(),
-        );
-        let start = PhysicalAddress(layout::VIRTIO + number as u64 * layout::VIRTIO_SIZE);
-        builder.attach(
-            &name,
-            start,
-            layout::VIRTIO_SIZE,
-            Transport::new(facilities.clone()),
-        )?;
+        let line = move |asserted| line.set(asserted);
+        let (memory, timeline) = (builder.memory(), builder.timeline());
+        let (facilities, place) = match transport {
+            VirtioTransport::Pci => {
+                let sources = virtio_pci::sources(device.queue_sizes().len());
+                let interrupts = Interrupts::new(sources, Box::new(line), builder.interrupts());
+                let facilities = Facilities::new(device, memory, Box::new(interrupts.clone()), timeline);
+                let start = layout::PCI as u32 + number as u32 * virtio_pci::SIZE;
+                let function =
+                    virtio_pci::Transport::new(facilities.clone(), interrupts, start, interrupt as u8);
+                (facilities, Place::Slot(bus.add(Box::new(function))))
+            }
+            VirtioTransport::Mmio => {
+                let facilities = Facilities::new(device, memory, Box::new(line), timeline);
+                let start = PhysicalAddress(layout::VIRTIO + number as u64 * layout::VIRTIO_SIZE);
+                let registers = mmio::Transport::new(facilities.clone());
+                builder.attach(&name, start, layout::VIRTIO_SIZE, registers)?;
+                (facilities, Place::Memory(start))
+            }
+        };
         attached.push(Attached {
             name,
-            start,
+            place,
             interrupt,
             facilities,
         });
     }
-    Ok(attached)
+    let bus = Arc::new(bus);
+    let window = pci::Window::new(Arc::clone(&bus), layout::PCI);
+    builder.attach("pci", PhysicalAddress(layout::PCI), layout::PCI_SIZE, window)?;
+    Ok((attached, bus))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use thiserror::Error;
 
 use super::Size;
 use super::bare::Clock;
-use super::devices::{self, Attached, DeviceError, DiskTable, NetworkTable};
+use super::devices::{self, Attached, DeviceError, DiskTable, NetworkTable, VirtioTransport};
 use crate::compressed::{self, ExpandError};
 use crate::device::iosapic::{self, Iosapic, Lines};
 use crate::device::panic_watch::PanicWatch;
@@ -36,6 +36,7 @@ use crate::image::{self, ImageError, Loaded};
 use crate::machine::hypercall::{Console, StandardCalls};
 use crate::machine::{Activity, AttachError, Machine, MachineBuilder, PROCESSORS_MAX};
 use crate::memory::{GuestMemory, LayoutError, MemoryError};
+use crate::pci;
 
 /// The description of a machine with a kernel.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -70,6 +71,8 @@ pub struct MachineTable {
     pub epoch: u64,
     /// What the bytes of the entropy device follow in virtual time.
     pub seed: u64,
+    /// How virtio devices are found.
+    pub virtio: VirtioTransport,
 }
 
 /// 1 January 2026: a fixed beginning, so that virtual time is the same in every run.
@@ -84,6 +87,7 @@ impl Default for MachineTable {
             quantum: 10_000,
             epoch: EPOCH,
             seed: 0,
+            virtio: VirtioTransport::default(),
         }
     }
 }
@@ -196,6 +200,7 @@ pub struct Parts {
     pub description: Description,
     /// Its virtio devices.
     pub virtio: Vec<Attached>,
+    pub(crate) pci: Arc<pci::Bus>,
     pub(crate) lines: Lines,
     pub(crate) serial: Serial,
     pub(crate) power: Arc<Mutex<Power>>,
@@ -276,13 +281,20 @@ impl Description {
         if self.machine.quantum == 0 {
             return Err(BuildError::Quantum);
         }
-        let devices = devices::make(self, consoles.virtio)?;
+        let made = devices::make(self, consoles.virtio)?;
         let memory = GuestMemory::new(&layout::memory(size))?;
+        let mut builder = MachineBuilder::new(memory, self.machine.processors);
+        let memory = builder.memory();
+        let lines = Lines::new(builder.interrupts());
+        let (virtio, pci) = devices::attach(&mut builder, &lines, made, self.machine.virtio)?;
+        let on_pci = pci.functions() - 1;
         let contents = Contents {
             processors: self.machine.processors,
-            virtio_devices: devices.len(),
+            pci_devices: on_pci,
+            memory_devices: virtio.len() - on_pci,
         };
-        let (firmware, system_table) = firmware::install(&memory, contents, self.machine.epoch)?;
+        let epoch = self.machine.epoch;
+        let (firmware, system_table) = firmware::install(&memory, contents, epoch, Arc::clone(&pci))?;
         let firmware = Arc::new(firmware);
         // A machine that is restored needs the kernel's file for nothing but names.
         let mut image = Vec::new();
@@ -301,10 +313,8 @@ impl Description {
             image = expanded.into_owned();
         }
 
-        let mut builder = MachineBuilder::new(memory, self.machine.processors);
         builder.handle(Arc::clone(&firmware));
         builder.handle(StandardCalls::new(Box::new(std::io::sink()), &self.kernel.append));
-        let lines = Lines::new(builder.interrupts());
         let at = PhysicalAddress;
         builder.attach(
             "iosapic",
@@ -322,10 +332,10 @@ impl Description {
         // Where a kernel sends interrupts to processors that it numbers -1.
         builder.attach("chipset", at(layout::CHIPSET), layout::CHIPSET_SIZE, Nothing)?;
 
-        let virtio = devices::attach(&mut builder, &lines, devices)?;
         let parts = Parts {
             description: self.clone(),
             virtio,
+            pci,
             lines,
             serial: port,
             power,

@@ -124,9 +124,8 @@ impl Serial {
 
 fn poll_later(state: &Arc<Mutex<State>>, timeline: &Arc<Timeline>, now: u64) -> Ticket {
     let (again, clock) = (Arc::clone(state), Arc::clone(timeline));
-    timeline.schedule(now + POLL_TICKS, Phase::Device, move |due| {
-        poll(&again, &clock, due)
-    })
+    let due = timeline.again(now, POLL_TICKS);
+    timeline.schedule(due, Phase::Device, move |due| poll(&again, &clock, due))
 }
 
 /// Looks for input, again and again as long as the guest wants interrupts for it.

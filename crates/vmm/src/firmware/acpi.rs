@@ -25,8 +25,10 @@ const REVISION: u32 = 1;
 pub struct Contents {
     /// How many processors; processor `n` has the local identifier `n`, 0.
     pub processors: usize,
-    /// How many virtio devices.
-    pub virtio_devices: usize,
+    /// How many virtio devices there are on the PCI bus, in the slots behind the bridge's.
+    pub pci_devices: usize,
+    /// How many have registers in memory.
+    pub memory_devices: usize,
 }
 
 struct Bytes(Vec<u8>);
@@ -138,10 +140,51 @@ fn dsdt(contents: Contents) -> Sdt {
     let resources = Name::new("_CRS".into(), &resources.template());
     let port = Device::new("COM0".into(), vec![&identity, &unit, &resources]);
     table.append_slice(&bytes(&Scope::new("\\_SB_".into(), vec![&port])));
-    for index in 0..contents.virtio_devices {
+    table.append_slice(&host_bridge(contents.pci_devices));
+    for index in 0..contents.memory_devices {
         table.append_slice(&virtio(index));
     }
     table
+}
+
+/// The PCI host bridge: the buses behind it, the addresses and ports that it passes on, and where interrupts lead.
+///
+/// Memory has the same addresses on both sides. So have ports: those of segment 0 are the processor's own, in the
+/// sparse space that the EFI memory map names, and need no translation.
+fn host_bridge(devices: usize) -> Vec<u8> {
+    const PORTS: u32 = 1 << 16;
+    let buses = AddressSpace::<u16>::new_bus_number(0, 0xff);
+    let ports = AddressSpace::<u32>::new_io(0, PORTS - 1, None);
+    let (start, end) = (layout::PCI as u32, (layout::PCI + layout::PCI_SIZE - 1) as u32);
+    let memory = AddressSpace::<u32>::new_memory(AddressSpaceCacheable::NotCacheable, true, start, end, None);
+    let resources = ResourceTemplate::new(vec![&buses, &ports, &memory]);
+    // Any function of the device in the slot, its first pin, no link device, the global system interrupt.
+    let routes: Vec<[u32; 4]> = (0..devices as u32)
+        .map(|device| {
+            [
+                (device + 1) << 16 | 0xffff,
+                0,
+                0,
+                layout::VIRTIO_INTERRUPT + device,
+            ]
+        })
+        .collect();
+    let routes: Vec<Package<'_>> = routes
+        .iter()
+        .map(|route| Package::new(route.iter().map(|field| field as &dyn Aml).collect()))
+        .collect();
+    let routes = Package::new(routes.iter().map(|route| route as &dyn Aml).collect());
+    let fields = [
+        Name::new("_HID".into(), &EISAName::new("PNP0A03")),
+        Name::new("_UID".into(), &0u8),
+        Name::new("_SEG".into(), &0u8),
+        Name::new("_BBN".into(), &0u8),
+        Name::new("_CRS".into(), &resources),
+        Name::new("_PRT".into(), &routes),
+    ];
+    let fields = fields.iter().map(|field| field as &dyn Aml).collect();
+    let bridge = Device::new("PCI0".into(), fields);
+    bytes(&Scope::new("\\_SB_".into(), vec![&bridge]))
 }
 
 /// The registers of the port that there are, without the rest of its page.
@@ -228,12 +271,16 @@ mod tests {
 
     #[test]
     fn every_table_is_found_from_the_root_and_sums_to_zero() {
-        for (processors, virtio_devices) in [(1, 0), (16, 3), (256, layout::VIRTIO_MAX)] {
+        const MOST: usize = layout::VIRTIO_MAX;
+        for (processors, pci_devices, memory_devices) in
+            [(1, 0, 0), (16, 3, 0), (16, 0, 3), (256, MOST, 0), (256, 0, MOST)]
+        {
             let all = tables(
                 START,
                 Contents {
                     processors,
-                    virtio_devices,
+                    pci_devices,
+                    memory_devices,
                 },
             );
             assert!(all.len() as u64 <= layout::BOOT_DATA - layout::ACPI_TABLES);
@@ -246,7 +293,12 @@ mod tests {
             let dsdt = table(&all, number(fadt, 140, 8));
             assert_eq!(&dsdt[..4], b"DSDT");
             let devices = dsdt.windows(8).filter(|bytes| bytes == b"LNRO0005").count();
-            assert_eq!(devices, virtio_devices);
+            assert_eq!(devices, memory_devices);
+            for slot in 1..=pci_devices as u32 {
+                let address = (slot << 16 | 0xffff).to_le_bytes();
+                let routes = dsdt.windows(4).filter(|bytes| *bytes == address).count();
+                assert_eq!(routes, 1, "the interrupt of slot {slot}");
+            }
             assert_eq!(&all[(number(fadt, 132, 8) - START) as usize..][..4], b"FACS");
             assert_eq!(number(named(&tables, b"SPCR"), 44, 8), layout::SERIAL);
         }
@@ -258,7 +310,8 @@ mod tests {
             START,
             Contents {
                 processors: 256,
-                virtio_devices: 0,
+                pci_devices: 0,
+                memory_devices: 0,
             },
         );
         let madt = named(&found(&all), b"APIC");

@@ -3,12 +3,13 @@
 //! | Addresses | |
 //! |---|---|
 //! | 0 – 3 GB | RAM; the firmware has 1 MB from [`FIRMWARE`] on |
+//! | 0xe0000000 | registers of PCI devices: 256 MB |
 //! | 0xfec00000 | IOSAPIC |
 //! | 0xfed00000 | chip set: reads as ones |
 //! | 0xfee00000 | processor interrupt block |
 //! | 0xff5c0000 | power management registers |
 //! | 0xff5e0000 | 16550 serial port |
-//! | 0xff600000 | virtio devices, 4 kB apart |
+//! | 0xff600000 | virtio devices that are not on PCI, 4 kB apart |
 //! | 4 GB – | the rest of RAM |
 //! | 0xffffc000000 | I/O ports, sparse: 64 MB |
 
@@ -35,6 +36,10 @@ pub const STACKS: u64 = FIRMWARE + 0xa_0000;
 /// Behind the firmware's memory.
 pub const FIRMWARE_END: u64 = FIRMWARE + 0x10_0000;
 
+/// What the PCI host bridge passes on.
+pub const PCI: u64 = 0xe000_0000;
+/// Bytes of it.
+pub const PCI_SIZE: u64 = 256 << 20;
 /// The IOSAPIC.
 pub const IOSAPIC: u64 = 0xfec0_0000;
 /// Registers of a chip set, of which there are none.
@@ -49,14 +54,14 @@ pub const SERIAL: u64 = 0xff5e_0000;
 pub const SERIAL_INTERRUPT: u32 = 4;
 /// The global system interrupt of power management.
 pub const POWER_INTERRUPT: u32 = 9;
-/// The first virtio device, and how far they are apart.
+/// The first virtio device with registers in memory, and how far they are apart.
 pub const VIRTIO: u64 = 0xff60_0000;
 /// Bytes of a virtio device's registers.
 pub const VIRTIO_SIZE: u64 = 0x1000;
-/// The global system interrupt of the first virtio device.
+/// The global system interrupt of the first virtio device, whatever its transport.
 pub const VIRTIO_INTERRUPT: u32 = 16;
-/// The most virtio devices.
-pub const VIRTIO_MAX: usize = 32;
+/// The most virtio devices: one for each slot of PCI behind the bridge.
+pub const VIRTIO_MAX: usize = 31;
 /// The I/O ports.
 pub const PORTS: u64 = 0xfff_fc00_0000;
 /// Bytes of their address space.

@@ -25,6 +25,7 @@ use crate::machine::ending::Request;
 use crate::machine::hypercall::{Call, HypercallHandler, Reaction};
 use crate::machine::timeline::TICKS_PER_SECOND;
 use crate::memory::{GuestMemory, MemoryError};
+use crate::pci;
 use efi::service;
 use gate::Entry;
 
@@ -33,6 +34,7 @@ pub struct Firmware {
     /// Seconds since 1970 at machine time zero.
     epoch: u64,
     runtime_services: u64,
+    pci: Arc<pci::Bus>,
     state: Mutex<FirmwareState>,
 }
 
@@ -59,7 +61,8 @@ fn descriptor(entry: Entry) -> u64 {
     layout::RUNTIME_CODE + 0x1000 + entry.offset()
 }
 
-/// Puts the firmware's code and tables into memory. `epoch` is the time in seconds since 1970 at machine time zero.
+/// Puts the firmware's code and tables into memory. `epoch` is the time in seconds since 1970 at machine time zero;
+/// configuration accesses reach `pci`.
 ///
 /// # Errors
 /// If memory does not hold [`layout::FIRMWARE`] to [`layout::FIRMWARE_END`].
@@ -67,6 +70,7 @@ pub fn install(
     memory: &GuestMemory,
     contents: acpi::Contents,
     epoch: u64,
+    pci: Arc<pci::Bus>,
 ) -> Result<(Firmware, u64), MemoryError> {
     let write = |address: u64, bytes: &[u8]| memory.write(PhysicalAddress(address), bytes);
     let stubs = gate::stubs();
@@ -81,6 +85,7 @@ pub fn install(
     let firmware = Firmware {
         epoch,
         runtime_services: tables.runtime_services,
+        pci,
         state: Mutex::default(),
     };
     Ok((firmware, tables.system_table))
@@ -189,7 +194,7 @@ impl Firmware {
 
     fn sal_procedure(&self, call: &mut Call<'_>) -> Reaction {
         let arguments = std::array::from_fn(|index| stacked(call, 1 + index as u8));
-        let (results, effect) = sal::call(stacked(call, 0), arguments);
+        let (results, effect) = sal::call(stacked(call, 0), arguments, &self.pci);
         if let sal::Effect::SetRendezvous {
             entry,
             global_pointer,

@@ -1,9 +1,10 @@
 //! The system abstraction layer: its system table, and the procedures that kernels call.
 //!
-//! Errors have no records here, since nothing breaks; PCI configuration space answers as an empty bus does.
+//! Errors have no records here, since nothing breaks.
 
 use super::efi::guid;
 use crate::machine::timeline::TICKS_PER_SECOND;
+use crate::pci::{Address, Bus};
 
 /// The vector that wakes a processor from the rendezvous.
 pub const WAKEUP_VECTOR: u8 = 0xf2;
@@ -46,7 +47,7 @@ pub enum Effect {
 const VECTOR_RENDEZVOUS: u64 = 2;
 
 /// What procedure `procedure` returns (a status and up to three results) and does.
-pub fn call(procedure: u64, arguments: [u64; 7]) -> ([u64; 4], Effect) {
+pub fn call(procedure: u64, arguments: [u64; 7], pci: &Bus) -> ([u64; 4], Effect) {
     use index::*;
     let result = |values| (values, Effect::None);
     match procedure {
@@ -64,17 +65,26 @@ pub fn call(procedure: u64, arguments: [u64; 7]) -> ([u64; 4], Effect) {
         GET_STATE_INFO => result([NO_INFORMATION, 0, 0, 0]),
         // Room for the largest record a kernel may expect.
         GET_STATE_INFO_SIZE => result([0, 0x1000, 0, 0]),
-        CLEAR_STATE_INFO
-        | MC_RENDEZ
-        | MC_SET_PARAMS
-        | REGISTER_PHYSICAL_ADDR
-        | CACHE_FLUSH
-        | CACHE_INIT
-        | PCI_CONFIG_WRITE => result([0; 4]),
-        PCI_CONFIG_READ => match arguments[1] {
-            size @ (1 | 2 | 4) => result([0, (1 << (size * 8)) - 1, 0, 0]),
-            _ => result([INVALID_ARGUMENT, 0, 0, 0]),
-        },
+        CLEAR_STATE_INFO | MC_RENDEZ | MC_SET_PARAMS | REGISTER_PHYSICAL_ADDR | CACHE_FLUSH | CACHE_INIT => {
+            result([0; 4])
+        }
+        PCI_CONFIG_READ => {
+            let [address, size, kind, ..] = arguments;
+            result(match configuration_address(address, kind, size) {
+                Some(address) => [0, u64::from(pci.load(address, size)), 0, 0],
+                None => [INVALID_ARGUMENT, 0, 0, 0],
+            })
+        }
+        PCI_CONFIG_WRITE => {
+            let [address, size, value, kind, ..] = arguments;
+            result(match configuration_address(address, kind, size) {
+                Some(address) => {
+                    pci.store(address, size, value as u32);
+                    [0; 4]
+                }
+                None => [INVALID_ARGUMENT, 0, 0, 0],
+            })
+        }
         FREQ_BASE => match arguments[0] {
             0 => result([0, super::pal::BASE_FREQUENCY, u64::MAX, 0]),
             1 | 2 => result([0, TICKS_PER_SECOND, u64::MAX, 0]),
@@ -82,6 +92,28 @@ pub fn call(procedure: u64, arguments: [u64; 7]) -> ([u64; 4], Effect) {
         },
         _ => result([NOT_IMPLEMENTED, 0, 0, 0]),
     }
+}
+
+/// Takes an address of PCI configuration space apart (SAL specification, PCI configuration): of the compatible kind (0),
+/// whose registers have 8 bits, or the extended one (1), whose have 12. `None` if it or the size is wrong.
+fn configuration_address(address: u64, kind: u64, size: u64) -> Option<Address> {
+    let (register_bits, segment_bits) = match kind {
+        0 => (8, 8),
+        1 => (12, 16),
+        _ => return None,
+    };
+    let above = address >> register_bits;
+    let address = Address {
+        register: (address & ((1 << register_bits) - 1)) as u16,
+        function: (above & 7) as u8,
+        slot: (above >> 3 & 31) as u8,
+        bus: (above >> 8) as u8,
+        segment: u16::try_from(above >> 16)
+            .ok()
+            .filter(|segment| u32::from(*segment) >> segment_bits == 0)?,
+    };
+    let aligned = matches!(size, 1 | 2 | 4) && u64::from(address.register).is_multiple_of(size);
+    aligned.then_some(address)
 }
 
 /// The configuration table entry that names the SAL system table.
@@ -141,7 +173,7 @@ mod tests {
     fn with(procedure: u64, arguments: &[u64]) -> ([u64; 4], Effect) {
         let mut all = [0; 7];
         all[..arguments.len()].copy_from_slice(arguments);
-        call(procedure, all)
+        call(procedure, all, &Bus::new())
     }
 
     #[test]
@@ -156,13 +188,29 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_bus_reads_as_ones_of_the_size_asked_for() {
+    fn configuration_space_reads_as_ones_where_nothing_is() {
+        let read = |address, size, kind| with(index::PCI_CONFIG_READ, &[address, size, kind]).0;
         for (size, ones) in [(1, 0xff), (2, 0xffff), (4, 0xffff_ffff)] {
-            assert_eq!(with(index::PCI_CONFIG_READ, &[0, size]).0[..2], [0, ones]);
+            assert_eq!(read(1 << 11, size, 0)[..2], [0, ones]);
+            assert_eq!(read(1 << 15, size, 1)[..2], [0, ones]);
         }
-        for size in [0, 3, 8, u64::MAX] {
-            assert_eq!(with(index::PCI_CONFIG_READ, &[0, size]).0[0], INVALID_ARGUMENT);
+        assert_eq!(read(0, 4, 0)[..2], read(0, 4, 1)[..2], "the bridge");
+        assert_ne!(read(0, 4, 0)[1], 0xffff_ffff);
+        for (address, size, kind) in [
+            (0, 0, 0),
+            (0, 3, 0),
+            (0, 8, 0),
+            (0, u64::MAX, 0),
+            (2, 4, 0),
+            (0, 4, 2),
+            (1 << 32, 4, 0),
+            (1 << 44, 4, 1),
+        ] {
+            assert_eq!(read(address, size, kind)[0], INVALID_ARGUMENT);
+            let write = with(index::PCI_CONFIG_WRITE, &[address, size, 0, kind]).0;
+            assert_eq!(write[0], INVALID_ARGUMENT);
         }
+        assert_eq!(with(index::PCI_CONFIG_WRITE, &[4, 2, 7, 0]).0[0], 0);
     }
 
     #[test]
@@ -198,7 +246,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_call_has_an_answer(procedure in prop_oneof![0x0100_0000u64..0x0100_0020, any::<u64>()], arguments: [u64; 7]) {
-            let _ = call(procedure, arguments);
+            let _ = call(procedure, arguments, &Bus::new());
         }
     }
 }

@@ -181,6 +181,16 @@ impl InterruptBlock {
         self.deliver(&self.targets[index], delivery);
     }
 
+    /// Sends what a device's store of `data` to physical address `address` says; false if that is not in the lower half
+    /// of the block, or nobody is there.
+    pub fn message(&self, address: u64, data: u32) -> bool {
+        let Some(offset) = address.checked_sub(START.0).filter(|&offset| offset < UPPER_HALF) else {
+            return false;
+        };
+        let delivery = Delivery::from_data(u64::from(data));
+        delivery.is_some_and(|delivery| self.send(named(offset), delivery))
+    }
+
     /// How many processors there are.
     pub fn processors(&self) -> usize {
         self.targets.len()
@@ -204,12 +214,8 @@ impl InterruptBlock {
     /// A store of processor `index` to the block.
     pub(crate) fn store(&self, index: usize, offset: u64, size: u64, value: u64) {
         if offset < UPPER_HALF {
-            let to = LocalIdentifier {
-                id: (offset >> 12) as u8,
-                eid: (offset >> 4) as u8,
-            };
             if let (8, Some(delivery)) = (size, Delivery::from_data(value)) {
-                self.send(to, delivery);
+                self.send(named(offset), delivery);
             }
         } else if offset == XTP && size == 1 {
             self.targets[index]
@@ -233,6 +239,14 @@ impl InterruptBlock {
             interrupts.request(vector);
         }
         self.wakeups.wake();
+    }
+}
+
+/// The processor that an offset in the lower half names.
+fn named(offset: u64) -> LocalIdentifier {
+    LocalIdentifier {
+        id: (offset >> 12) as u8,
+        eid: (offset >> 4) as u8,
     }
 }
 

@@ -81,6 +81,11 @@ impl Timeline {
         Ticket { time, sequence }
     }
 
+    /// When work that was due at `due` and is done every `ticks` is due again; turns that were missed are not made up for.
+    pub(crate) fn again(&self, due: u64, ticks: u64) -> u64 {
+        due.saturating_add(ticks).max(self.now())
+    }
+
     /// Has `work` done when and in the order that `ticket` says, in a machine that is restored.
     pub(crate) fn reschedule(&self, ticket: Ticket, phase: Phase, work: impl FnOnce(u64) + Send + 'static) {
         let place = (ticket.time, phase, ticket.sequence);
@@ -175,5 +180,14 @@ mod tests {
         ];
         assert_eq!(*done.lock().unwrap(), expected);
         assert_eq!(timeline.next(), Some(20));
+    }
+
+    #[test]
+    fn missed_turns_are_not_made_up_for() {
+        let timeline = Timeline::new(Arc::default());
+        assert_eq!(timeline.again(5, 10), 15);
+        timeline.set_now(1000);
+        assert_eq!(timeline.again(5, 10), 1000);
+        assert_eq!(timeline.again(u64::MAX, 10), u64::MAX);
     }
 }

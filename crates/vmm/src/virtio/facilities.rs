@@ -24,8 +24,36 @@ pub const LATENCY_TICKS: u64 = TICKS_PER_SECOND / 100_000;
 /// The longest time until a device that others talk to is asked whether something has come.
 pub const POLL_TICKS_MAX: u64 = TICKS_PER_SECOND / 100;
 
-/// Sets or takes back the interrupt of a device.
-pub type InterruptLine = Box<dyn Fn(bool) + Send>;
+/// What a device tells its driver by an interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Its configuration has changed, or it asks to be reset.
+    Configuration,
+    /// Buffers of this queue were used.
+    Queue(usize),
+}
+
+/// The interrupt of a device, as its transport has it. A closure that sets a line is one.
+pub trait Interrupt: Send {
+    /// Asserts the line or takes it back.
+    fn set_line(&self, asserted: bool);
+
+    /// Sends a message that tells of the event by itself; false if there are none, so that the cause is to be noted and
+    /// the line to be asserted.
+    fn signal(&self, event: Event) -> bool {
+        let _ = event;
+        false
+    }
+
+    /// Forgets what a driver has set up.
+    fn reset(&self) {}
+}
+
+impl<F: Fn(bool) + Send> Interrupt for F {
+    fn set_line(&self, asserted: bool) {
+        self(asserted);
+    }
+}
 
 /// Bits of the device status field (section 2.1).
 pub(super) mod status {
@@ -58,7 +86,7 @@ pub struct Counters {
 /// The registers of a device, whatever transport they are reached by.
 pub(super) struct State {
     memory: Arc<GuestMemory>,
-    interrupt: InterruptLine,
+    interrupt: Box<dyn Interrupt>,
     counters: Arc<Counters>,
     queues: Vec<Queue>,
     offered: u64,
@@ -168,7 +196,7 @@ impl Facilities {
     pub fn new(
         device: Box<dyn VirtioDevice>,
         memory: Arc<GuestMemory>,
-        interrupt: InterruptLine,
+        interrupt: Box<dyn Interrupt>,
         timeline: Arc<Timeline>,
     ) -> Facilities {
         let queues: Vec<Queue> = device
@@ -284,6 +312,11 @@ impl Facilities {
         lock(&self.0.state)
     }
 
+    /// How many bytes the configuration space has.
+    pub(super) fn configuration_bytes(&self) -> usize {
+        self.0.configuration.len()
+    }
+
     /// Bytes of the configuration space; zero behind its end.
     pub(super) fn load_configuration(&self, offset: u64, size: u64) -> u64 {
         (0..size).rev().fold(0, |value, byte| {
@@ -332,17 +365,15 @@ impl Facilities {
     }
 
     fn schedule(&self, now: u64) -> Ticket {
-        let again = self.clone();
-        self.0
-            .timeline
-            .schedule(now + LATENCY_TICKS, Phase::Transfer, move |due| again.work(due))
+        let (again, timeline) = (self.clone(), &self.0.timeline);
+        let due = timeline.again(now, LATENCY_TICKS);
+        timeline.schedule(due, Phase::Transfer, move |due| again.work(due))
     }
 
     fn schedule_poll(&self, now: u64, ticks: u64) -> Ticket {
-        let again = self.clone();
-        self.0
-            .timeline
-            .schedule(now + ticks, Phase::Transfer, move |due| again.poll(due))
+        let (again, timeline) = (self.clone(), &self.0.timeline);
+        let due = timeline.again(now, ticks);
+        timeline.schedule(due, Phase::Transfer, move |due| again.poll(due))
     }
 
     fn work(&self, due: u64) {
@@ -385,13 +416,13 @@ impl Facilities {
         let entries = self.state().queues[queue].size();
         for served in 0..entries {
             if !device.takes(queue) {
-                self.answer(served > 0);
+                self.answer(queue, served > 0);
                 return false;
             }
             match self.serve_one(device, queue) {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.answer(served > 0);
+                    self.answer(queue, served > 0);
                     return false;
                 }
                 Err(Broken) => {
@@ -400,13 +431,13 @@ impl Facilities {
                 }
             }
         }
-        self.answer(true);
+        self.answer(queue, true);
         true
     }
 
-    fn answer(&self, served: bool) {
+    fn answer(&self, queue: usize, served: bool) {
         if served {
-            self.state().raise(cause::USED);
+            self.state().raise(Event::Queue(queue));
         }
     }
 
@@ -443,12 +474,18 @@ impl State {
     fn fail(&mut self) {
         self.counters.errors.fetch_add(1, Ordering::Relaxed);
         self.status |= status::NEEDS_RESET;
-        self.raise(cause::CONFIGURATION);
+        self.raise(Event::Configuration);
     }
 
-    fn raise(&mut self, cause: u32) {
-        self.causes |= cause;
-        (self.interrupt)(true);
+    fn raise(&mut self, event: Event) {
+        if self.interrupt.signal(event) {
+            return;
+        }
+        self.causes |= match event {
+            Event::Queue(_) => cause::USED,
+            Event::Configuration => cause::CONFIGURATION,
+        };
+        self.interrupt.set_line(true);
     }
 
     fn reset(&mut self) {
@@ -461,7 +498,8 @@ impl State {
         self.queue_select = 0;
         self.status = 0;
         self.causes = 0;
-        (self.interrupt)(false);
+        self.interrupt.set_line(false);
+        self.interrupt.reset();
     }
 
     fn set_status(&mut self, value: u32) {
@@ -485,7 +523,7 @@ impl State {
     pub fn acknowledge(&mut self, causes: u32) {
         self.causes &= !causes;
         if self.causes == 0 {
-            (self.interrupt)(false);
+            self.interrupt.set_line(false);
         }
     }
 
@@ -504,6 +542,16 @@ impl State {
             1 => self.driver_features = self.driver_features & 0xffff_ffff | u64::from(value) << 32,
             _ => {}
         }
+    }
+
+    /// The selected half of the features that the driver has accepted.
+    pub fn driver_features(&self) -> u32 {
+        half(self.driver_features, self.driver_features_select)
+    }
+
+    /// How many queues there are.
+    pub fn queues(&self) -> usize {
+        self.queues.len()
     }
 
     /// The selected queue, if there is such a one.

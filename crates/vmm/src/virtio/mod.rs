@@ -1,7 +1,7 @@
 //! Virtio devices: what a paravirtual driver talks to.
 //!
-//! - [`facilities`]: status, features, queues and the work on them, whatever the transport; [`mmio`]: the transport by
-//!   registers in memory.
+//! - [`facilities`]: status, features, queues and the work on them, whatever the transport; [`pci`] and [`mmio`]: the
+//!   transports over PCI and by registers in memory.
 //! - [`request`]: the buffers of one request, checked before a device sees them.
 //! - [`block`], [`network`], [`console`] and [`entropy`]: the devices; each is a [`VirtioDevice`] and knows nothing of its transport.
 //!
@@ -16,6 +16,7 @@ pub mod entropy;
 pub mod facilities;
 pub mod mmio;
 pub mod network;
+pub mod pci;
 pub mod request;
 #[cfg(test)]
 mod tests;

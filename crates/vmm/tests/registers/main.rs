@@ -8,7 +8,7 @@ use proptest::prelude::*;
 fn every_register_takes_every_width() {
     let mut data = Vec::new();
     // Stores and loads, at each width, of each device, up to the end of a transport's registers and beyond.
-    for which in 0..7 {
+    for which in 0..8 {
         for offset in (0..0x140_u16).chain(0xff0..0x1010) {
             for what in [0, 8, 16, 24, 4, 12, 20, 28] {
                 data.extend([what, which]);
@@ -21,14 +21,40 @@ fn every_register_takes_every_width() {
 }
 
 #[test]
+fn every_register_on_pci_takes_every_width() {
+    let mut data = Vec::new();
+    // The pages of each function, at the first place; then the configuration spaces, the bridge's and one behind the
+    // last function included.
+    for which in [0, 8, 16, 24] {
+        for offset in (0..6).flat_map(|page| (page << 12)..(page << 12 | 0x48)) {
+            for what in [0, 8, 16, 24, 4, 12, 20, 28] {
+                data.extend([what, which]);
+                data.extend(u16::to_le_bytes(offset));
+                data.extend(0x0123_4567_89ab_cdef_u64.to_le_bytes());
+            }
+        }
+    }
+    for slot in 0..6 {
+        for register in (0..0x104_u16).rev() {
+            for what in [6, 14, 22] {
+                data.extend([what, slot]);
+                data.extend(register.to_le_bytes());
+                data.extend(0x0123_4567_89ab_cdef_u64.to_le_bytes());
+            }
+        }
+    }
+    probe::probe(&data);
+}
+
+#[test]
 fn broken_queues_are_counted() {
-    // The available ring that all first queues share says there are more requests than entries. The disk, the console
-    // where somebody types and the entropy device look at it; the network device has nothing to receive.
+    // The available ring that all first queues share says there are more requests than entries. Disks, consoles where
+    // somebody types and entropy devices look at it; network devices have nothing to receive.
     let mut data = vec![5, 0, 0x02, 0x10];
     data.extend(0xffff_u64.to_le_bytes());
-    data.extend([3, 3, 0x50, 0]);
+    data.extend([3, 4, 0x50, 0]);
     data.extend(0_u64.to_le_bytes());
-    assert_eq!(probe::probe(&data), 3);
+    assert_eq!(probe::probe(&data), 6);
 }
 
 proptest! {

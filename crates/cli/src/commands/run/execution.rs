@@ -296,6 +296,7 @@ impl Options {
                         After::Nothing => {}
                         After::Stop => is_paused = true,
                         After::Continue => is_paused = false,
+                        After::Reset => return End::Reset,
                         After::Quit => return End::Exit(0),
                     }
                 }

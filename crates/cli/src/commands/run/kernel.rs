@@ -1,17 +1,16 @@
 //! A machine with a kernel, as options or a TOML file describe it.
 
 use std::error::Error;
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 
 use clap::Args;
 use sidestep_vmm::description::Size;
 use sidestep_vmm::description::bare::Clock;
-use sidestep_vmm::description::devices::{DiskTable, NetworkTable};
+use sidestep_vmm::description::devices::{DiskTable, NetworkTable, VirtioTransport};
 use sidestep_vmm::description::kernel::{Built, Consoles, Description, KernelTable, MachineTable};
 use sidestep_vmm::machine::hypercall::{Console, SharedConsole};
-use sidestep_vmm::snapshot;
+use sidestep_vmm::snapshot::{self, ChangedDisks};
 
 use super::super::Outcome;
 use super::console::Place;
@@ -49,6 +48,9 @@ pub struct Options {
     /// `tap=NAME` at a tap interface of the host; may be given several times.
     #[arg(long, value_name = "user|tap=NAME", requires = "kernel")]
     net: Vec<NetworkTable>,
+    /// How virtio devices are found: on the PCI bus, or by registers in memory that ACPI tables name.
+    #[arg(long, value_name = "pci|mmio", requires = "kernel", default_value = "pci")]
+    virtio: VirtioTransport,
     /// Where the serial console is: the standard input and output (Ctrl-a h shows the keys that are not the guest's), a
     /// pseudo-terminal, or a port of the host's loopback.
     #[arg(long, value_name = "stdio|pty|tcp:PORT", default_value = "stdio")]
@@ -59,6 +61,9 @@ pub struct Options {
     /// Go on with a machine that the monitor's `save` has put into this file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "image"])]
     pub restore: Option<PathBuf>,
+    /// Go on with a saved machine although its disks were written to since.
+    #[arg(long, requires = "restore")]
+    accept_changed_disks: bool,
 }
 
 /// Where the consoles are.
@@ -126,7 +131,12 @@ impl Options {
 
     /// Goes on with the machine that `file` holds.
     pub fn restore(&self, file: &Path, execution: &Execution) -> Outcome {
-        restore(file, self.places(), execution)
+        let changed = if self.accept_changed_disks {
+            ChangedDisks::Accept
+        } else {
+            ChangedDisks::Refuse
+        };
+        restore(file, changed, self.places(), execution)
     }
 
     /// Starts the kernel and runs the machine to its end.
@@ -137,6 +147,7 @@ impl Options {
                 processors: self.smp,
                 memory: self.memory,
                 clock: Clock::Virtual,
+                virtio: self.virtio,
                 ..MachineTable::default()
             },
             kernel: KernelTable {
@@ -171,11 +182,11 @@ fn start(
 }
 
 /// Goes on with a saved machine.
-fn restore(file: &Path, places: Places, execution: &Execution) -> Outcome {
+fn restore(file: &Path, changed: ChangedDisks, places: Places, execution: &Execution) -> Outcome {
     let saved = snapshot::open(file)?;
     let (requests, receiver) = Requests::new();
     let consoles = places.open(&requests)?;
-    let built = saved.restore(consoles.open())?;
+    let built = saved.restore(consoles.open(), changed)?;
     let name = file.display().to_string();
     execute(&name, built, (places, consoles), (requests, receiver), execution)
 }
@@ -189,8 +200,7 @@ fn execute(
 ) -> Outcome {
     let description = &built.parts.description;
     let again = description.clone();
-    let somebody_may_type =
-        places.serial != Place::Stdio || places.virtio.is_some() || io::stdin().is_terminal();
+    let somebody_may_type = places.serial.is_live() || places.virtio.is_some();
     execution.run(Ready {
         name,
         machine: built.machine,

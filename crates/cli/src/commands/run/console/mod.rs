@@ -43,6 +43,11 @@ impl FromStr for Place {
 }
 
 impl Place {
+    /// Whether somebody may type there.
+    pub fn is_live(self) -> bool {
+        self != Place::Stdio || stdio::is_live()
+    }
+
     /// Opens the console, which is called `name`; keys for the command go to `requests`.
     pub fn open(self, name: &str, requests: &Requests) -> Result<Box<dyn Console>, Box<dyn Error>> {
         Ok(match self {

@@ -9,6 +9,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread;
 
+use rustix::fs::{self, FileType};
 use rustix::termios::{self, InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios};
 use sidestep_vmm::machine::hypercall::Console;
 
@@ -106,6 +107,18 @@ fn edit(line: &mut Vec<u8>, byte: u8, requests: &Requests, echoes: bool) {
 pub fn show(bytes: &[u8]) {
     let mut output = io::stdout().lock();
     let _ = output.write_all(bytes).and_then(|()| output.flush());
+}
+
+/// Whether somebody may type at the standard input: not if it is a file, or the null device.
+pub fn is_live() -> bool {
+    let input = io::stdin();
+    let is_stream = fs::fstat(&input).is_ok_and(|status| {
+        matches!(
+            FileType::from_raw_mode(status.st_mode),
+            FileType::Fifo | FileType::Socket
+        )
+    });
+    is_stream || input.is_terminal()
 }
 
 /// Makes the terminal give keys one by one, also those that interrupt if `all`; returns how it was, or nothing if the

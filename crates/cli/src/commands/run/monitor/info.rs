@@ -184,8 +184,9 @@ fn devices(context: &Context<'_>) -> String {
         let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let _ = writeln!(
             text,
-            "  {:<10} interrupt {}, status {:#x}: {} notifications, {} requests, {} errors",
+            "  {:<10} at {}, interrupt {}, status {:#x}: {} notifications, {} requests, {} errors",
             device.name,
+            device.place,
             device.interrupt,
             device.facilities.status(),
             count(&counters.notifications),
@@ -269,6 +270,7 @@ mod tests {
             ("inf", "unknown command `inf` (did you mean `info`?)"),
             ("help", "Ctrl-a c"),
             ("save x", "only machines that start a kernel"),
+            ("reset", "only machines that start a kernel"),
         ] {
             let (text, after) = command(&mut context, line);
             assert!(text.contains(expected), "{line}: {text}");

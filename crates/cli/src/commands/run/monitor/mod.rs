@@ -25,6 +25,8 @@ pub enum After {
     Stop,
     /// It is to go on.
     Continue,
+    /// It is to start again, as after power on.
+    Reset,
     /// The command is to end.
     Quit,
 }
@@ -74,6 +76,11 @@ const COMMANDS: &[Command] = &[
         action: |context, file| (save(context, file), After::Nothing),
     },
     Command {
+        name: "reset",
+        help: "start the machine again, from the same files, as a reset button does",
+        action: |context, _| reset(context),
+    },
+    Command {
         name: "quit",
         help: "end the command, as if the machine were unplugged",
         action: |_, _| (String::new(), After::Quit),
@@ -90,6 +97,16 @@ fn save(context: &mut Context<'_>, file: &str) -> String {
     match snapshot::save(context.machine, parts, Path::new(file)) {
         Ok(()) => format!("saved to {file}\n"),
         Err(error) => format!("{error}\n"),
+    }
+}
+
+fn reset(context: &Context<'_>) -> (String, After) {
+    match context.parts {
+        Some(_) => (String::new(), After::Reset),
+        None => (
+            "only machines that start a kernel can be reset\n".to_owned(),
+            After::Nothing,
+        ),
     }
 }
 

@@ -1,0 +1,343 @@
+//! PCI: a bus behind a host bridge, as the Local Bus Specification 3.0 has it.
+//!
+//! - [`configuration`]: the configuration space of a function. [`interrupts`]: its interrupts, by a line or by messages.
+//! - [`Bus`]: functions by their slot, each the only one of its device; configuration accesses reach them by [`Address`].
+//! - [`Window`]: the addresses at which their registers are.
+//!
+//! Functions are where firmware has put them and answer there as soon as a kernel lets them; it may move them inside
+//! the window. Where nothing is, loads read ones and stores are dropped. There are no bridges to other buses, no
+//! registers among I/O ports, and a function's own accesses to memory do not ask whether it may master the bus.
+//!
+//! Lock order: a function, then what it locks.
+
+pub mod configuration;
+pub mod interrupts;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::bus::Device;
+use configuration::{Configuration, Identity, Place};
+use interrupts::{Interrupts, InterruptsState};
+
+/// The most functions on a bus.
+pub const SLOTS_MAX: usize = 32;
+
+/// A function of a device.
+pub trait Function: Send {
+    /// Its configuration space.
+    fn configuration(&mut self) -> &mut Configuration;
+
+    /// Its interrupts, if it has any.
+    fn interrupts(&self) -> Option<&Interrupts> {
+        None
+    }
+
+    /// Loads 1, 2 or 4 aligned bytes of its configuration space.
+    fn load_configuration(&mut self, offset: u64, size: u64) -> u32 {
+        self.configuration().load(offset, size)
+    }
+
+    /// Stores 1, 2 or 4 aligned bytes to its configuration space.
+    fn store_configuration(&mut self, offset: u64, size: u64, value: u32) {
+        self.configuration().store(offset, size, value);
+    }
+
+    /// Loads `size` (1, 2, 4 or 8) bytes of its registers.
+    fn load(&mut self, offset: u64, size: u64) -> u64;
+
+    /// Stores `size` (1, 2, 4 or 8) bytes to its registers.
+    fn store(&mut self, offset: u64, size: u64, value: u64);
+}
+
+/// Which bytes a configuration access is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The segment: a set of buses.
+    pub segment: u16,
+    /// The bus.
+    pub bus: u8,
+    /// The device on it.
+    pub slot: u8,
+    /// The function of the device.
+    pub function: u8,
+    /// The first byte.
+    pub register: u16,
+}
+
+/// A function as machines are saved with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionState {
+    configuration: Vec<u8>,
+    interrupts: Option<InterruptsState>,
+}
+
+struct Slot {
+    function: Mutex<Box<dyn Function>>,
+    place: Place,
+}
+
+impl Slot {
+    fn function(&self) -> MutexGuard<'_, Box<dyn Function>> {
+        self.function.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bus 0 of segment 0, on which everything is.
+#[derive(Default)]
+pub struct Bus {
+    slots: Vec<Slot>,
+}
+
+impl Bus {
+    /// A bus with a host bridge in its first slot.
+    pub fn new() -> Bus {
+        let mut bus = Bus::default();
+        bus.add(Box::new(HostBridge(Configuration::new(HOST_BRIDGE))));
+        bus
+    }
+
+    /// Puts a function into the next slot; answers which that is.
+    ///
+    /// # Panics
+    /// If there is no slot left.
+    pub fn add(&mut self, mut function: Box<dyn Function>) -> usize {
+        assert!(self.slots.len() < SLOTS_MAX, "{SLOTS_MAX} slots");
+        let place = function.configuration().place();
+        let function = Mutex::new(function);
+        self.slots.push(Slot { function, place });
+        self.slots.len() - 1
+    }
+
+    /// How many functions there are, the bridge included.
+    pub fn functions(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Loads 1, 2 or 4 aligned bytes of a function's configuration space; ones where there is none.
+    pub fn load(&self, address: Address, size: u64) -> u32 {
+        match self.find(address) {
+            Some(slot) => slot
+                .function()
+                .load_configuration(u64::from(address.register), size),
+            None => u32::MAX >> (32 - 8 * size),
+        }
+    }
+
+    /// Stores 1, 2 or 4 aligned bytes to a function's configuration space.
+    pub fn store(&self, address: Address, size: u64, value: u32) {
+        if let Some(slot) = self.find(address) {
+            slot.function()
+                .store_configuration(u64::from(address.register), size, value);
+        }
+    }
+
+    /// Every function, to be saved.
+    pub fn save(&self) -> Vec<FunctionState> {
+        let state = |slot: &Slot| {
+            let mut function = slot.function();
+            FunctionState {
+                configuration: function.configuration().save(),
+                interrupts: function.interrupts().map(Interrupts::save),
+            }
+        };
+        self.slots.iter().map(state).collect()
+    }
+
+    /// Goes on from what was saved of the same functions; false if it was of others.
+    pub fn restore(&self, states: &[FunctionState]) -> bool {
+        let restored = |(slot, state): (&Slot, &FunctionState)| {
+            let mut function = slot.function();
+            let interrupts = match (function.interrupts(), &state.interrupts) {
+                (None, None) => true,
+                (Some(interrupts), Some(state)) => interrupts.restore(state),
+                _ => false,
+            };
+            interrupts && function.configuration().restore(&state.configuration)
+        };
+        states.len() == self.slots.len() && self.slots.iter().zip(states).all(restored)
+    }
+
+    fn find(&self, address: Address) -> Option<&Slot> {
+        let here = address.segment == 0 && address.bus == 0 && address.function == 0;
+        let in_space = usize::from(address.register) < configuration::BYTES;
+        self.slots
+            .get(usize::from(address.slot))
+            .filter(|_| here && in_space)
+    }
+
+    /// The function whose registers are at a physical address, and the offset in them.
+    fn decode(&self, address: u64, size: u64) -> Option<(&Slot, u64)> {
+        self.slots
+            .iter()
+            .find_map(|slot| Some((slot, slot.place.offset(address, size)?)))
+    }
+}
+
+/// The addresses that the host bridge passes on to the bus.
+pub struct Window {
+    bus: Arc<Bus>,
+    start: u64,
+}
+
+impl Window {
+    /// From physical address `start` on, as far as whoever attaches it says.
+    pub fn new(bus: Arc<Bus>, start: u64) -> Window {
+        Window { bus, start }
+    }
+}
+
+impl Device for Window {
+    fn load(&mut self, offset: u64, size: u64) -> u64 {
+        match self.bus.decode(self.start + offset, size) {
+            Some((slot, offset)) => slot.function().load(offset, size),
+            None => u64::MAX,
+        }
+    }
+
+    fn store(&mut self, offset: u64, size: u64, value: u64) {
+        if let Some((slot, offset)) = self.bus.decode(self.start + offset, size) {
+            slot.function().store(offset, size, value);
+        }
+    }
+}
+
+/// The numbers that QEMU's generic host bridge has, which mean no particular chip.
+const HOST_BRIDGE: Identity = Identity {
+    vendor: 0x1b36,
+    device: 0x0008,
+    subsystem_vendor: 0x1af4,
+    subsystem: 0x1100,
+    revision: 0,
+    class: 0x06_00_00,
+};
+
+/// The bridge as a function on its own bus: there to be seen.
+struct HostBridge(Configuration);
+
+impl Function for HostBridge {
+    fn configuration(&mut self) -> &mut Configuration {
+        &mut self.0
+    }
+
+    fn load(&mut self, _: u64, _: u64) -> u64 {
+        u64::MAX
+    }
+
+    fn store(&mut self, _: u64, _: u64, _: u64) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: u64 = 0xe000_0000;
+    const FIRST: u32 = 0xe000_4000;
+
+    /// Answers with the offset and notes the last store.
+    struct Echo {
+        configuration: Configuration,
+        stored: Arc<Mutex<u64>>,
+    }
+
+    impl Function for Echo {
+        fn configuration(&mut self) -> &mut Configuration {
+            &mut self.configuration
+        }
+
+        fn load(&mut self, offset: u64, _: u64) -> u64 {
+            offset
+        }
+
+        fn store(&mut self, offset: u64, _: u64, value: u64) {
+            *self.stored.lock().expect("no panic") = offset + value;
+        }
+    }
+
+    fn at(slot: u8, register: u16) -> Address {
+        Address {
+            segment: 0,
+            bus: 0,
+            slot,
+            function: 0,
+            register,
+        }
+    }
+
+    fn bus() -> (Arc<Bus>, Arc<Mutex<u64>>) {
+        let stored = Arc::<Mutex<u64>>::default();
+        let mut configuration = Configuration::new(Identity {
+            device: 0x1042,
+            ..HOST_BRIDGE
+        });
+        configuration.add_region(0x1000, FIRST);
+        let mut bus = Bus::new();
+        let slot = bus.add(Box::new(Echo {
+            configuration,
+            stored: Arc::clone(&stored),
+        }));
+        assert_eq!(slot, 1);
+        (Arc::new(bus), stored)
+    }
+
+    #[test]
+    fn functions_are_found_by_their_slot_alone() {
+        let (bus, _) = bus();
+        assert_eq!(bus.load(at(0, 0), 4), 0x0008_1b36);
+        assert_eq!(bus.load(at(1, 2), 2), 0x1042);
+        assert_eq!(bus.load(at(1, 8), 4), 0x0600_0000, "class and revision");
+        for nowhere in [
+            at(2, 0),
+            at(255, 0),
+            at(1, 0x100),
+            Address { bus: 1, ..at(1, 0) },
+            Address {
+                segment: 1,
+                ..at(1, 0)
+            },
+            Address {
+                function: 1,
+                ..at(1, 0)
+            },
+        ] {
+            bus.store(nowhere, 4, 0);
+            assert_eq!(bus.load(nowhere, 1), 0xff);
+            assert_eq!(bus.load(nowhere, 4), u32::MAX);
+        }
+    }
+
+    #[test]
+    fn registers_answer_where_they_are_put_once_they_may() {
+        let (bus, stored) = bus();
+        let mut window = Window::new(Arc::clone(&bus), WINDOW);
+        assert_eq!(window.load(0x4008, 4), u64::MAX, "not yet");
+        bus.store(at(1, 4), 2, 2);
+        assert_eq!(window.load(0x4008, 4), 8);
+        window.store(0x4008, 4, 5);
+        assert_eq!(*stored.lock().expect("no panic"), 13);
+        assert_eq!(window.load(0x5000, 4), u64::MAX);
+        assert_eq!(window.load(0x4ffe, 4), u64::MAX, "partly behind it");
+        bus.store(at(1, 0x10), 4, u32::MAX);
+        assert_eq!(bus.load(at(1, 0x10), 4), 0xffff_f000, "its size");
+        bus.store(at(1, 0x10), 4, FIRST + 0x1000);
+        assert_eq!(window.load(0x4008, 4), u64::MAX);
+        assert_eq!(window.load(0x5008, 4), 8);
+    }
+
+    #[test]
+    fn a_bus_goes_on_as_another_was_saved() {
+        let (old, _) = bus();
+        old.store(at(1, 4), 2, 2);
+        old.store(at(1, 0x10), 4, FIRST + 0x2000);
+        let saved = old.save();
+        let (new, _) = bus();
+        assert!(new.restore(&saved));
+        assert_eq!(Window::new(new.clone(), WINDOW).load(0x6010, 1), 0x10);
+        assert_eq!(new.save(), saved);
+        assert!(!new.restore(&saved[..1]), "another number of functions");
+        let mut wrong = saved;
+        wrong[1].configuration.pop();
+        assert!(!new.restore(&wrong));
+    }
+}
