@@ -84,6 +84,39 @@ fn a_file_system_on_a_disk_keeps_what_a_guest_writes() {
 }
 
 #[test]
+fn devices_are_found_on_pci_and_beside_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("disk.img"), pattern(1 << 16)).expect("a file");
+    let line = "ls /sys/bus/pci/devices; sum /dev/vda; cat /proc/interrupts";
+    let printed = |transport: &str| {
+        let options = [
+            "--disk",
+            "disk.img,readonly",
+            "--net",
+            "user",
+            "--virtio",
+            transport,
+        ];
+        succeed(folder.path(), &options, line)
+    };
+    let Some(on_pci) = printed("pci") else { return };
+    for expected in ["0000:00:00.0", "0000:00:01.0", "0000:00:02.0", "virtio0-req.0"] {
+        assert!(on_pci.contains(expected), "{expected}: {on_pci}");
+    }
+    let beside = printed("mmio").expect("as before");
+    assert!(
+        beside.contains("0000:00:00.0") && !beside.contains("0000:00:01.0"),
+        "{beside}"
+    );
+    let sum = |text: &str| {
+        let mut lines = text.lines();
+        let line = lines.find(|line| line.ends_with("/dev/vda"));
+        line.map(str::to_owned).expect("the sum")
+    };
+    assert_eq!(sum(&on_pci), sum(&beside));
+}
+
+#[test]
 fn what_was_flushed_outlives_the_host_program() {
     let Some(folder) = file_system() else { return };
     let line = "mount -t ext4 /dev/vda /tmp; cp /bin/tour /tmp/kept; sync; echo flushed; \
@@ -298,6 +331,16 @@ fn a_restored_machine_goes_on_as_the_one_that_was_saved() {
             "{file}: {said}"
         );
     }
+
+    // A disk that is no longer what the guest remembers of it.
+    let mut disk = pattern(1 << 20);
+    fs::write(folder.path().join("disk.img"), &disk).expect("a file");
+    let said = text(&restore("machine").stderr);
+    assert!(said.contains("`disk.img` was changed after"), "{said}");
+    disk.truncate(1 << 19);
+    fs::write(folder.path().join("disk.img"), &disk).expect("a file");
+    let said = text(&restore("machine").stderr);
+    assert!(said.contains("had 1048576 bytes"), "{said}");
 }
 
 #[test]
