@@ -336,7 +336,7 @@ fn a_restored_machine_goes_on_as_the_one_that_was_saved() {
     let mut disk = pattern(1 << 20);
     fs::write(folder.path().join("disk.img"), &disk).expect("a file");
     let said = text(&restore("machine").stderr);
-    assert!(said.contains("`disk.img` was changed after"), "{said}");
+    assert!(said.contains("disk.img` was changed after"), "{said}");
     disk.truncate(1 << 19);
     fs::write(folder.path().join("disk.img"), &disk).expect("a file");
     let said = text(&restore("machine").stderr);
