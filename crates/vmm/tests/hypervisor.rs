@@ -2,13 +2,17 @@
 
 use proptest::prelude::*;
 use sidestep_ia64::registers::system::control;
+use sidestep_vmm::End;
 use sidestep_vmm::host::HostCosts;
 use sidestep_vmm::hypervisor::{
     ExitReason, PurgeMethod, Server, VirtualMachine, VirtualMachineConfig, Virtualization,
 };
+use sidestep_vmm::machine::VirtualTime;
 use sidestep_vmm::sidecall::request::Request;
 
-const IMAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guests/ia64/bin/machine-smp");
+mod guest;
+
+const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guests/ia64/bin");
 
 /// Runs the bare machine's guest in a virtual machine to its end.
 fn run(
@@ -16,7 +20,17 @@ fn run(
     parameters: &str,
     change: impl FnOnce(&mut VirtualMachineConfig),
 ) -> VirtualMachine {
-    let image = std::fs::read(IMAGE).expect("the image is committed");
+    run_image("machine-smp", processors, parameters, change)
+}
+
+/// The same with another image for bare machines.
+fn run_image(
+    image: &str,
+    processors: usize,
+    parameters: &str,
+    change: impl FnOnce(&mut VirtualMachineConfig),
+) -> VirtualMachine {
+    let image = std::fs::read(format!("{IMAGES}/{image}")).expect("the image is committed");
     let mut config = VirtualMachineConfig {
         processors,
         parameters: parameters.to_owned(),
@@ -71,6 +85,26 @@ fn guests_run_by_ring_compression_as_well() {
         config.virtualization = Virtualization::RingCompression
     });
     assert_eq!(machine.exits().accelerated, 0);
+}
+
+#[test]
+fn what_tells_of_the_processors_state_tells_of_the_guests() {
+    let guest::Guest {
+        mut machine, printed, ..
+    } = guest::Guest::of("machine-state", 1, "");
+    let outcome = VirtualTime::default().run(&mut machine);
+    assert_eq!(outcome.end, End::Exit(0), "{}", printed.text());
+    for virtualization in [Virtualization::Hardware, Virtualization::RingCompression] {
+        let machine = run_image("machine-state", 1, "", |config| {
+            config.virtualization = virtualization;
+        });
+        let said = String::from_utf8_lossy(machine.console()).into_owned();
+        assert_eq!(said, printed.text(), "{virtualization:?}");
+        assert!(
+            machine.exits().count(ExitReason::Interpreted) > 0,
+            "split translation"
+        );
+    }
 }
 
 /// An argument of a request: small, any, or an address of region 1.

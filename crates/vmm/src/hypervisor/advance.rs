@@ -115,6 +115,10 @@ impl VirtualMachine {
     fn run_processor(&mut self, costs: &HostCosts, index: usize, until: u64) {
         while self.exit_code.is_none() && !self.is_halted() && self.processors[index].clock() < until {
             self.collect(costs, index);
+            if self.processors[index].clock() >= until {
+                // What has arrived took the time that was left.
+                break;
+            }
             let next = self.mailboxes[index].next().unwrap_or(u64::MAX);
             let target = until.min(next);
             let is_blocked = self.is_blocked(index);

@@ -6,7 +6,7 @@
 //! has the devices in it. Incomplete register frames need nothing special: the frame's state belongs to the processor
 //! and not to one of its system states, so the guest's handler finds it as the fault left it.
 
-use sidestep_ia64::encoding::{Bundle, Operation};
+use sidestep_ia64::encoding::{Bundle, Instruction, Operation, PurgeScope};
 use sidestep_ia64::fault::isr;
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
@@ -137,9 +137,52 @@ impl VirtualProcessor {
 
     /// Executes one instruction as the virtual processor; its interruption is the guest's.
     fn execute(&mut self, page: &HostPage) {
-        if let Err(fault) = self.processor.execute_from(page) {
+        if let Err(fault) = self.execute_shadowed(page) {
             self.processor.deliver_interruption(fault);
         }
+    }
+
+    /// Executes one instruction as the virtual processor, and does to the shadow what it does to the translations that
+    /// the shadow is derived from. Global purges are not among that: they reach every processor by the outbox.
+    fn execute_shadowed(&mut self, page: &HostPage) -> Result<(), Fault> {
+        let purge = self.local_purge_at(page);
+        let operation = self.operation_at(page);
+        let before = self.processor.system.region;
+        let result = self.processor.execute_from(page);
+        match operation {
+            Some(Operation::PurgeTranslationCacheEntry | Operation::PurgeTranslationRegister { .. }) => {
+                self.clear_shadow();
+            }
+            Some(Operation::InsertTranslationCache { .. } | Operation::InsertTranslationRegister { .. }) => {
+                self.shadow_insertion();
+            }
+            _ => {}
+        }
+        if let Some((address, size_log2)) = purge.filter(|_| result.is_ok()) {
+            self.purge_range(address, size_log2);
+        }
+        // 23 bits of region identifier exist: a guest that sets the last one does not get it.
+        const IDENTIFIER_TOP: u64 = 1 << 31;
+        if before != self.processor.system.region {
+            for register in &mut self.processor.system.region {
+                *register &= !IDENTIFIER_TOP;
+            }
+        }
+        result
+    }
+
+    /// The range that the instruction at the instruction pointer purges, if it is `ptc.l`.
+    fn local_purge_at(&self, page: &HostPage) -> Option<(u64, u32)> {
+        let instruction = self.instruction_at(page)?;
+        let is_local = instruction.operation
+            == Operation::PurgeTranslationCache {
+                scope: PurgeScope::Local,
+            };
+        let value = |register| self.processor.general.value(register);
+        is_local.then(|| {
+            let size_log2 = value(instruction.r2()) >> 2 & 63;
+            (value(instruction.r3()), size_log2 as u32)
+        })
     }
 
     /// A privileged instruction.
@@ -159,24 +202,7 @@ impl VirtualProcessor {
         } else {
             self.charge(reason, costs.round_trip() + costs.cycles(Cost::Emulate));
         }
-        let before = self.processor.system.region;
         self.execute(&page);
-        match operation {
-            Some(Operation::PurgeTranslationCacheEntry | Operation::PurgeTranslationRegister { .. }) => {
-                self.clear_shadow();
-            }
-            Some(Operation::InsertTranslationCache { .. } | Operation::InsertTranslationRegister { .. }) => {
-                self.shadow_insertion();
-            }
-            _ => {}
-        }
-        // 23 bits of region identifier exist: a guest that sets the last one does not get it.
-        const IDENTIFIER_TOP: u64 = 1 << 31;
-        if before != self.processor.system.region {
-            for register in &mut self.processor.system.region {
-                *register &= !IDENTIFIER_TOP;
-            }
-        }
         Needed::Nothing
     }
 
@@ -228,23 +254,24 @@ impl VirtualProcessor {
         });
     }
 
-    /// The operation at the instruction pointer.
-    fn operation_at(&self, page: &HostPage) -> Option<Operation> {
+    /// The instruction at the instruction pointer.
+    fn instruction_at(&self, page: &HostPage) -> Option<Instruction> {
         let (bundle, slot) = self.bundle_at(page);
         let decoded = bundle.decode().find(|decoded| decoded.slot == slot)?;
-        Some(decoded.instruction.ok()?.operation)
+        decoded.instruction.ok()
+    }
+
+    /// The operation at the instruction pointer.
+    fn operation_at(&self, page: &HostPage) -> Option<Operation> {
+        Some(self.instruction_at(page)?.operation)
     }
 
     /// Whether the instruction at the instruction pointer reads a register that an interruption has written.
     fn interruption_register(&self, page: &HostPage) -> bool {
-        let (bundle, slot) = self.bundle_at(page);
-        let decoded = bundle.decode().find(|decoded| decoded.slot == slot);
-        decoded
-            .and_then(|decoded| decoded.instruction.ok())
-            .is_some_and(|instruction| {
-                instruction.operation == Operation::MoveFromControl
-                    && (control::IPSR..=control::IHA).contains(&instruction.cr3())
-            })
+        self.instruction_at(page).is_some_and(|instruction| {
+            instruction.operation == Operation::MoveFromControl
+                && (control::IPSR..=control::IHA).contains(&instruction.cr3())
+        })
     }
 
     fn bundle_at(&self, page: &HostPage) -> (Bundle, u8) {
@@ -357,7 +384,7 @@ impl VirtualProcessor {
             }
             count += 1;
             let outcome = match self.processor.code_page() {
-                Ok(page) => self.processor.execute_from(&page),
+                Ok(page) => self.execute_shadowed(&page),
                 Err(fault) => Err(fault),
             };
             match outcome {

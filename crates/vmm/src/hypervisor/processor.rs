@@ -11,8 +11,8 @@ use sidestep_ia64::execution::{Observer, Permission};
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::mmu::entry::{MemoryAttribute, TranslationEntry};
 use sidestep_ia64::mmu::vhpt::RegionRegister;
-use sidestep_ia64::registers::application::ITC;
-use sidestep_ia64::registers::status::psr;
+use sidestep_ia64::registers::application::{ITC, RSC};
+use sidestep_ia64::registers::status::{psr, rsc};
 use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Exit, PhysicalMemory, Processor, SystemState, TranslationSide};
 
@@ -364,6 +364,8 @@ impl VirtualProcessor {
             .min(u128::from(u64::MAX));
         let limit = (instructions as u64).clamp(1, timer.max(1));
         self.attention.store(false, Ordering::Relaxed);
+        let stack_level = self.stack_level();
+        self.set_stack_level(compression::real_level(stack_level));
         self.processor.exchange_system_state(&mut self.real);
         let before = self.processor.instructions_retired();
         let exit = match &mut self.guard {
@@ -376,6 +378,7 @@ impl VirtualProcessor {
         let needs_page = matches!(exit, Exit::Fault(fault) if super::handle::needs_page(&fault));
         let page = needs_page.then(|| self.processor.code_page());
         self.processor.exchange_system_state(&mut self.real);
+        self.set_stack_level(compression::guest_level(self.stack_level(), stack_level));
         let retired = self.processor.instructions_retired() - before;
         self.collect_status();
         self.executed(costs, retired, timer);
@@ -389,6 +392,20 @@ impl VirtualProcessor {
                 page: Some(page),
             },
             None => Left { exit, page: None },
+        }
+    }
+
+    /// The level at which the register stack engine refers to memory (RSC.pl).
+    fn stack_level(&self) -> u8 {
+        (self.processor.application(RSC) >> rsc::PRIVILEGE_SHIFT & 3) as u8
+    }
+
+    /// Has it refer at another level, where levels are moved down: never at the monitor's, whatever the guest's is.
+    fn set_stack_level(&mut self, level: u8) {
+        if self.virtualization == Virtualization::RingCompression {
+            let others = self.processor.application(RSC) & !(3 << rsc::PRIVILEGE_SHIFT);
+            self.processor
+                .set_application(RSC, others | u64::from(level) << rsc::PRIVILEGE_SHIFT);
         }
     }
 

@@ -42,9 +42,14 @@ pub struct Guest {
 impl Guest {
     /// With so many processors, and the image's parameters.
     pub fn new(processors: usize, parameters: &str) -> Guest {
+        Guest::of("machine-smp", processors, parameters)
+    }
+
+    /// With another image.
+    pub fn of(image: &str, processors: usize, parameters: &str) -> Guest {
         let text = format!(
             "machine = {{ processors = {processors}, parameters = '{parameters}' }}
-             image.file = 'machine-smp'
+             image.file = '{image}'
              memory = [{{ start = 0x100000, size = '15M' }}]"
         );
         let description: Description = description::parse("test.toml", &text).expect("a good description");
