@@ -84,6 +84,40 @@ fn a_file_system_on_a_disk_keeps_what_a_guest_writes() {
 }
 
 #[test]
+fn the_userland_starts_from_a_disk_and_leaves_it_clean() {
+    let Some((kernel, _)) = files() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let root = folder.path().join("root");
+    fs::create_dir(&root).expect("the folder is writable");
+    let userland = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/linux/bin/userland");
+    fs::copy(userland, root.join("init")).expect("the userland");
+    let made = Command::new("mke2fs")
+        .args(["-q", "-t", "ext4", "-d", "root", "disk.img", "16M"])
+        .current_dir(&folder)
+        .output();
+    if !made.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: no mke2fs");
+        return;
+    }
+    let start = |mode: &str, line: &str| {
+        let append =
+            format!("root=/dev/vda {mode} init=/init console=ttyS0 panic=-1 quiet -- sh -c \"{line}\"");
+        let output = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+            .current_dir(&folder)
+            .args(["run", "--disk", "disk.img", "--append", &append, "--kernel"])
+            .arg(kernel)
+            .stdin(Stdio::null())
+            .output();
+        successful(&output.expect("sidestep starts"))
+    };
+    start("rw", "echo remembered > /kept");
+    let (code, checked) = tool(&folder, &["e2fsck", "-fn", "disk.img"]);
+    assert_eq!(code, 0, "{checked}");
+    let printed = start("ro", "cat /kept");
+    assert!(printed.contains("remembered"), "{printed}");
+}
+
+#[test]
 fn devices_are_found_on_pci_and_beside_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("disk.img"), pattern(1 << 16)).expect("a file");
