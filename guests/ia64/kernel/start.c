@@ -1,9 +1,8 @@
-/* Where each CPU comes from boot.S: CPU 0 sets up what is shared and the first process, then every CPU idles, which is how
-   it finds work. */
+/* Where each CPU comes from boot.S: CPU 0 sets up what is shared and the first process; once all CPUs are there every one
+   idles, which is how it finds work. No process runs before: a CPU that still clears its hashed table takes none. */
 
 #include "kernel.h"
 #include "text.h"
-
 
 struct per_cpu_page {
     _Alignas(1 << PER_CPU_SHIFT) struct per_cpu data;
@@ -12,6 +11,7 @@ struct per_cpu_page {
 struct per_cpu_page per_cpu_pages[PROCESSORS];
 
 static volatile int is_set_up;
+static unsigned others_ready;
 
 extern char boot[];
 
@@ -43,6 +43,10 @@ void start(unsigned number)
         for (unsigned other = 1; other < PROCESSORS; other++)
             if (hypercall(HYPERCALL_START, other, physical(boot), 0))
                 panic("CPU %u does not start", other);
+        while (__atomic_load_n(&others_ready, __ATOMIC_ACQUIRE) != PROCESSORS - 1)
+            relax();
+    } else {
+        __atomic_fetch_add(&others_ready, 1, __ATOMIC_RELEASE);
     }
     timer_start();
     idle();
