@@ -188,6 +188,9 @@ fn restore(file: &Path, changed: ChangedDisks, places: Places, execution: &Execu
     let consoles = places.open(&requests)?;
     let built = saved.restore(consoles.open(), changed)?;
     let name = file.display().to_string();
+    if !built.parts.description.network.is_empty() {
+        eprintln!("sidestep: {name}: connections of the network are not saved; the guest finds them broken");
+    }
     execute(&name, built, (places, consoles), (requests, receiver), execution)
 }
 

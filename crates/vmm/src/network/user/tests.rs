@@ -167,6 +167,19 @@ fn a_refused_connection_is_one_for_the_guest() {
 }
 
 #[test]
+fn a_guest_finds_connections_of_another_network_broken() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let mut guest = Guest::new(&[]);
+    let handle = guest.connect(SocketAddrV4::new(GATEWAY, port));
+    guest.until(|guest| guest.socket(handle).state() == State::Established);
+    // As when the guest's machine is restored.
+    guest.network = UserNetwork::new(&[]).expect("no ports");
+    guest.socket(handle).send_slice(b"lost").expect("still open");
+    guest.until(|guest| guest.socket(handle).state() == State::Closed);
+}
+
+#[test]
 fn a_forwarded_port_leads_to_the_guest() {
     let forward: Forward = "tcp:127.0.0.1:0-:7".parse().expect("good");
     let mut guest = Guest::new(&[forward]);
