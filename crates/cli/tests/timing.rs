@@ -149,3 +149,65 @@ fn a_machine_on_the_model_says_the_same_and_what_it_took() {
         &["--gdb"],
     );
 }
+
+/// A function that sums a list of words, with a load that misses nothing once it is warm.
+const SUM: &str = "\t.text
+\t.global sum
+\t.proc sum
+sum:
+\tmov ar.lc = r33
+\tmov r8 = r0
+\t;;
+1:\tld8 r9 = [r32], 8
+\t;;
+\tcmp.eq p6, p7 = 0, r9
+\t;;
+(p7)\tadd r8 = r8, r9
+\tbr.cloop.sptk.few 1b
+\t;;
+\tbr.ret.sptk.many rp
+\t.endp sum
+";
+
+#[test]
+fn a_function_is_run_and_explained_as_it_went() {
+    let (_folder, source) = scratch("sum.S");
+    std::fs::write(&source, SUM).expect("the source can be written");
+    let source = source.to_str().expect("a UTF-8 path");
+    let run = |options: &[&str]| {
+        let words = ["explain", source, "--function", "sum", "--run"];
+        sidestep(&[&words[..], options].concat())
+    };
+    let options = ["--set", "in0=0x2000", "--set", "in1=1", "--memory", "0x2000=7"];
+    let output = run(&options);
+    let said = text(&output.stdout);
+    for row in [
+        "[2000]",
+        "[2008]",
+        "-> return",
+        "It returned.",
+        " groups of ",
+        "  off",
+    ] {
+        assert!(
+            said.contains(row),
+            "`{row}` is not in {said}{}",
+            text(&output.stderr)
+        );
+    }
+    // The same to the byte.
+    let again = run(&options);
+    assert_eq!(text(&again.stdout), said);
+    for (option, value, named) in [
+        ("--set", "in9=1", "r1 to r39"),
+        ("--memory", "0x2004=1", "multiple of 8"),
+        ("--set", "in0=nowhere", "symbol"),
+    ] {
+        let words = ["explain", source, "--function", "sum", "--run", option, value];
+        mistake(&words, &[value, named]);
+    }
+    mistake(
+        &["explain", source, "--function", "sum", "--set", "in0=1"],
+        &["--run"],
+    );
+}

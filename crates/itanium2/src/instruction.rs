@@ -3,7 +3,8 @@
 //! [`StaticInstruction::new`] reads it once per instruction in memory; the pipeline keeps the records by address.
 
 use sidestep_ia64::encoding::{
-    BranchKind, IndirectFile, Instruction, LoadKind, Operation, Resource, StoreKind, Unit, UnitClass,
+    BranchKind, IndirectFile, Instruction, LoadKind, Operation, Resource, StoreKind, Template, Unit,
+    UnitClass,
 };
 use sidestep_ia64::registers::application::{self, EC, FPSR, ITC, KERNEL_0, KERNEL_7, LC, PFS, RNAT, RUC};
 use sidestep_ia64::registers::system::control;
@@ -147,13 +148,13 @@ pub struct StaticInstruction {
 }
 
 impl StaticInstruction {
-    /// Reads an instruction in `slot` of a bundle with B slots from `first_branch_slot` on.
-    pub fn new(instruction: &Instruction, slot: u8, first_branch_slot: u8, parameters: &Parameters) -> Self {
+    /// Reads an instruction in `slot` of a bundle of a template.
+    pub fn new(instruction: &Instruction, slot: u8, template: Template, parameters: &Parameters) -> Self {
         let (rules_to, rules_from) = rules::rules_of(instruction);
         let flags = flags(instruction);
         let is_branch = flags.contains(Flags::BRANCH);
         let mut known = StaticInstruction {
-            port: port(instruction, slot, first_branch_slot),
+            port: port(instruction, slot, first_branch_slot(template)),
             flags,
             behind: rules::behind(instruction),
             rules_to,
@@ -362,6 +363,12 @@ fn is_multimedia(instruction: &Instruction) -> bool {
             | O::ShiftRight { .. }
             | O::ShiftLeft
     )
+}
+
+/// The first slot of a template that has a B unit; 3 for none.
+fn first_branch_slot(template: Template) -> u8 {
+    let units = template.units().unwrap_or([Unit::M; 3]);
+    units.iter().position(|unit| *unit == Unit::B).unwrap_or(3) as u8
 }
 
 fn port(instruction: &Instruction, slot: u8, first_branch_slot: u8) -> Port {

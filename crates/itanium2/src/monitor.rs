@@ -4,13 +4,18 @@
 //!   PMC4..7:  0..3 privilege levels counted   4 external   5 overflow interrupt   6 privileged (PSR.pp, else PSR.up)
 //!             8..15 event   16..19 unit mask   20..22 threshold   23 enable (PMC4)
 //!   PMC0:     0 freeze   4..7 overflow of PMD4..7
+//!   CR.PMV:   0..7 vector of the overflow interrupt   16 masked
 //! ```
 //!
 //! (Itanium 2 Processor Reference Manual, chapter 10.) A counter has 47 bits and one of overflow; reads extend the
-//! sign. Events without a counter of the model do not count. Thresholds are not modelled.
+//! sign. With a threshold a counter counts the cycles in which more than so many events happen. A counter that
+//! overflows with its overflow interrupt on freezes the monitor and requests the interrupt of CR.PMV; that is looked
+//! for in front of each run of instructions without a branch, which is as late as the interrupt may be. Events
+//! without a counter of the model do not count.
 
 use sidestep_ia64::Processor;
 use sidestep_ia64::registers::status::psr;
+use sidestep_ia64::registers::system::control;
 
 use crate::counters::Counters;
 use crate::event::Event;
@@ -23,15 +28,30 @@ const COUNT: usize = 4;
 const FREEZE: u64 = 1;
 /// The bits of a counter, the overflow bit above them.
 const BITS: u32 = 47;
+/// PMC.oi: an overflow interrupts.
+const INTERRUPTS: u64 = 1 << 5;
+/// CR.PMV.m: no interrupt is requested.
+const MASKED: u64 = 1 << 16;
+
+/// What a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counting {
+    event: Event,
+    /// Cycles with more events than this count; 0: every event does.
+    threshold: u64,
+    interrupts: bool,
+}
 
 /// Which counters count, and from when.
 #[derive(Default)]
 pub struct Monitor {
     /// What each counter counts at the moment.
-    counting: [Option<Event>; COUNT],
+    counting: [Option<Counting>; COUNT],
     /// What was counted and is not in the registers yet.
     pending: [u64; COUNT],
     seen: Counters,
+    /// Whether an overflow has frozen the counters and PMC0 does not say so yet.
+    is_frozen: bool,
 }
 
 impl Monitor {
@@ -40,36 +60,96 @@ impl Monitor {
         self.counting.iter().any(Option::is_some)
     }
 
+    /// Whether an overflow of a counter interrupts.
+    #[inline]
+    pub fn interrupts(&self) -> bool {
+        self.counting.iter().flatten().any(|counting| counting.interrupts)
+    }
+
+    /// Whether a counter counts cycles by the number of events in them.
+    #[inline]
+    pub fn has_threshold(&self) -> bool {
+        self.counting
+            .iter()
+            .flatten()
+            .any(|counting| counting.threshold > 0)
+    }
+
     /// Takes up what happened since the last call, under the configuration that held; then looks at the processor's
     /// configuration anew.
     pub fn update(&mut self, processor: &Processor, now: &Counters) {
-        for (event, pending) in self.counting.iter().zip(&mut self.pending) {
-            if let Some(event) = event {
+        for (counting, pending) in self.counting.iter().zip(&mut self.pending) {
+            if let Some(Counting {
+                event, threshold: 0, ..
+            }) = counting
+            {
                 // A group that forms may be booked differently once it has issued, but never to fewer cycles.
                 *pending += now.get(*event).saturating_sub(self.seen.get(*event));
             }
         }
         self.seen = *now;
-        self.counting = std::array::from_fn(|index| counted(processor, FIRST + index));
+        self.counting = match self.is_frozen {
+            true => [None; COUNT],
+            false => std::array::from_fn(|index| counted(processor, FIRST + index)),
+        };
     }
 
-    /// Puts what was counted into the data registers.
+    /// Takes up a cycle in which a group issued; `happened` says how often an event did. In a bubble no more than one
+    /// event of a kind happens, which is above no threshold.
+    pub fn cycle(&mut self, happened: impl Fn(Event) -> u64) {
+        for (counting, pending) in self.counting.iter().zip(&mut self.pending) {
+            if let Some(counting) = counting
+                && counting.threshold > 0
+                && happened(counting.event) > counting.threshold
+            {
+                *pending += 1;
+            }
+        }
+    }
+
+    /// Looks whether a counter has overflowed that interrupts: the monitor then freezes and requests its interrupt.
+    pub fn look_for_overflow(&mut self, processor: &Processor, now: &Counters) {
+        self.update(processor, now);
+        let overflows = (0..COUNT).any(|index| {
+            self.counting[index].is_some_and(|counting| counting.interrupts)
+                && count(processor, FIRST + index) + self.pending[index] >> BITS != 0
+        });
+        if !overflows {
+            return;
+        }
+        self.is_frozen = true;
+        self.counting = [None; COUNT];
+        let vector = processor.system.control[usize::from(control::PMV)];
+        if let (0, Some(interrupts)) = (vector & MASKED, processor.interrupts()) {
+            interrupts.request(vector as u8);
+        }
+    }
+
+    /// Puts what was counted into the data registers, and a freeze into PMC0.
     pub fn store(&mut self, processor: &mut Processor) {
-        for (index, pending) in self.pending.iter_mut().enumerate() {
-            if *pending == 0 {
+        for index in 0..COUNT {
+            let pending = std::mem::take(&mut self.pending[index]);
+            if pending == 0 {
                 continue;
             }
-            let register = &mut processor.system.performance_data[FIRST + index];
-            let before = *register & ((1 << BITS) - 1);
-            let sum = before.wrapping_add(std::mem::take(pending));
-            let value = sum & ((1 << BITS) - 1);
+            let sum = count(processor, FIRST + index) + pending;
             let has_overflowed = sum >> BITS != 0;
-            *register = sign_extended(value | u64::from(has_overflowed) << BITS);
+            let value = sum & ((1 << BITS) - 1);
+            processor.system.performance_data[FIRST + index] =
+                sign_extended(value | u64::from(has_overflowed) << BITS);
             if has_overflowed {
                 processor.system.performance_configuration[0] |= 1 << (FIRST + index);
             }
         }
+        if std::mem::take(&mut self.is_frozen) {
+            processor.system.performance_configuration[0] |= FREEZE;
+        }
     }
+}
+
+/// A counter's register without the overflow bit.
+fn count(processor: &Processor, counter: usize) -> u64 {
+    processor.system.performance_data[counter] & ((1 << BITS) - 1)
 }
 
 /// Bits above the overflow bit repeat it.
@@ -78,7 +158,7 @@ fn sign_extended(value: u64) -> u64 {
 }
 
 /// What a counter counts in the processor's present state.
-fn counted(processor: &Processor, counter: usize) -> Option<Event> {
+fn counted(processor: &Processor, counter: usize) -> Option<Counting> {
     let configuration = &processor.system.performance_configuration;
     let control = configuration[counter];
     let enable = if control >> 6 & 1 != 0 { psr::PP } else { psr::UP };
@@ -86,5 +166,10 @@ fn counted(processor: &Processor, counter: usize) -> Option<Event> {
     let counts =
         configuration[0] & FREEZE == 0 && processor.status & enable != 0 && control >> level & 1 != 0;
     let code = (control >> 8 & 0xff) as u32 | ((control >> 16 & 0xf) as u32) << 16;
-    counts.then(|| Event::by_code(code)).flatten()
+    let event = counts.then(|| Event::by_code(code)).flatten()?;
+    Some(Counting {
+        event,
+        threshold: control >> 20 & 7,
+        interrupts: control & INTERRUPTS != 0,
+    })
 }

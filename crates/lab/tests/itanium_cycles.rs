@@ -3,10 +3,13 @@
 mod points;
 
 use points::measure;
-use sidestep_itanium2::Parameters;
-use sidestep_lab::experiments::itanium::kernel::{Guest, Run};
+use sidestep_ia64::Processor;
+use sidestep_itanium2::{Counters, Parameters, Pipeline};
+use sidestep_lab::experiments::itanium::kernel::{Finished, Guest, Meter, Run};
 use sidestep_lab::experiments::itanium::timed::Timed;
 use sidestep_lab::{Drawing, Measurement, Number, Side};
+use sidestep_vmm::machine::driver::Driven;
+use sidestep_vmm::machine::{Driver, Untimed};
 
 fn value(side: &Side) -> Number {
     side.value.expect("a side has a value")
@@ -102,5 +105,40 @@ fn a_kernel_does_the_same_with_the_model_attached() {
             .run(&mut meters, &|| false)
             .expect("the kernel passes its tests");
         assert!(finished.console.ends_with("all right\n"), "{}", finished.console);
+    }
+}
+
+/// A pipeline that leaves time alone: the guest's clock goes on with its instructions, as without a model.
+struct Silent(Pipeline);
+
+impl Driver for Silent {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Driven {
+        Driven::Exit(processor.run_observed(limit, &mut self.0))
+    }
+}
+
+impl Meter for Silent {
+    fn counters(&self) -> Option<Counters> {
+        Some(self.0.counters())
+    }
+}
+
+#[test]
+fn the_model_changes_neither_what_a_machine_writes_nor_what_it_retires() {
+    fn run<M: Meter>(mut meters: Vec<M>) -> Finished {
+        let run = Run {
+            guest: Guest::Kernel(meters.len()),
+            parameters: String::new(),
+            memory_mb: 192,
+            instructions_max: 100_000_000,
+        };
+        run.run(&mut meters, &|| false).expect("the kernel's tests pass")
+    }
+    for processors in [1, 2] {
+        let plain = run(vec![Untimed; processors]);
+        let silent = || Silent(Pipeline::new(Parameters::default()));
+        let timed = run((0..processors).map(|_| silent()).collect());
+        assert_eq!(timed.console, plain.console);
+        assert_eq!(timed.retired, plain.retired);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Pipeline;
 use crate::dispersal::Window;
+use crate::event::Event;
 use crate::instruction::{DESTINATIONS_MAX, Flags};
 use crate::parameters::{Cost, Parameters};
 use crate::profile::{Group, Issued};
@@ -196,6 +197,19 @@ impl Pipeline {
         self.groups += 1;
         if self.profile.is_some() || self.timeline.is_some() {
             self.record_group(bubbles);
+        }
+        if self.monitor.has_threshold() {
+            let (now, before) = (&self.values, &self.values_before);
+            let more = |event: Event| now[event as usize] - before[event as usize];
+            self.monitor.cycle(|event| match event {
+                Event::CpuCycles => 1,
+                Event::RseReferences => more(Event::RseLoads) + more(Event::RseStores),
+                Event::BranchesCorrect => {
+                    more(Event::Branches) - more(Event::BranchesWrongPath) - more(Event::BranchesWrongTarget)
+                }
+                event => more(event),
+            });
+            self.values_before = self.values;
         }
         self.issue(at);
         self.forming.reset();

@@ -10,8 +10,10 @@
 mod fetch;
 mod group;
 
-use sidestep_ia64::encoding::{DecodedSlot, Template, Unit};
-use sidestep_ia64::execution::{Observer, Retired};
+use std::ops::Range;
+
+use sidestep_ia64::encoding::{DecodedSlot, Template};
+use sidestep_ia64::execution::{Observer, Permission, Retired};
 use sidestep_ia64::{Fault, Processor};
 
 use crate::branches::{Branch, Prediction, Predictor};
@@ -78,6 +80,8 @@ pub struct Pipeline {
     /// Whether the registers' names have to be read from the processor.
     is_attached: bool,
     monitor: Monitor,
+    /// The values when the last group had issued, for counters with a threshold.
+    values_before: [u64; Event::COUNT],
     /// Whether an instruction may have programmed the monitor.
     is_configured_anew: bool,
     /// Whether the interval time counter follows the model's cycles, and by how much they were ahead of the
@@ -116,6 +120,7 @@ impl Pipeline {
             privilege_level: 0,
             is_attached: false,
             monitor: Monitor::default(),
+            values_before: [0; Event::COUNT],
             is_configured_anew: true,
             clock: None,
             profile: None,
@@ -173,6 +178,12 @@ impl Pipeline {
         self.cycle = until;
         self.waits = 0;
         self.fetch.restart(until);
+    }
+
+    /// Says that the processor has run, or was changed, without the pipeline, or that another one comes next.
+    pub fn detach(&mut self) {
+        self.close();
+        self.is_attached = false;
     }
 
     /// Cycles up to the last group that issued.
@@ -240,7 +251,7 @@ impl Pipeline {
         let known = StaticInstruction::new(
             retired.instruction,
             retired.slot,
-            first_branch_slot(retired.template),
+            retired.template,
             &self.parameters,
         );
         self.records[index] = Some(Box::new(Record {
@@ -482,12 +493,6 @@ impl Pipeline {
     }
 }
 
-/// The first slot of a template that has a B unit; 3 for none.
-fn first_branch_slot(template: Template) -> u8 {
-    let units = template.units().unwrap_or([Unit::M; 3]);
-    units.iter().position(|unit| *unit == Unit::B).unwrap_or(3) as u8
-}
-
 impl Observer for Pipeline {
     #[inline]
     fn retired(&mut self, processor: &Processor, retired: &Retired<'_>) {
@@ -496,9 +501,9 @@ impl Observer for Pipeline {
         }
         let known = self.record(retired);
         let flags = known.flags;
-        self.count(processor, retired, flags);
         self.take_bundle(processor, retired.ip);
         let port = self.disperse(&known);
+        self.count(processor, retired, flags);
         self.wait_for_operands(&known, retired.executed);
         if let Some(timeline) = &mut self.forming.instructions {
             timeline.push(Issued {
@@ -524,6 +529,7 @@ impl Observer for Pipeline {
             self.is_configured_anew = false;
             let now = self.counters_ahead();
             self.monitor.update(processor, &now);
+            self.values_before = self.values;
         }
         if retired.stop || retired.taken.is_some() || flags.contains(Flags::SPLIT_AFTER) {
             self.close();
@@ -538,12 +544,7 @@ impl Observer for Pipeline {
             return;
         };
         // The instruction itself waits before it reads.
-        let known = StaticInstruction::new(
-            &instruction,
-            slot.slot,
-            first_branch_slot(slot.template),
-            &self.parameters,
-        );
+        let known = StaticInstruction::new(&instruction, slot.slot, slot.template, &self.parameters);
         self.take_bundle(processor, ip);
         self.wait_for_operands(&known, processor.predicate(instruction.predicate()));
         self.wait(Stall::SystemQueue, self.system_queue.free_at(true));
@@ -556,6 +557,15 @@ impl Observer for Pipeline {
 
     fn limit_reached(&mut self, processor: &mut Processor) {
         self.synchronize_clock(processor);
+    }
+
+    #[inline]
+    fn permits(&mut self, processor: &Processor, _: Range<u64>) -> Permission {
+        if self.monitor.interrupts() {
+            let now = self.counters_ahead();
+            self.monitor.look_for_overflow(processor, &now);
+        }
+        Permission::Block
     }
 
     fn interrupted(&mut self, processor: &Processor, _: &Fault) {

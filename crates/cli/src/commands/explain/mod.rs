@@ -1,0 +1,475 @@
+//! `sidestep explain FILE`: in which cycle each instruction of a piece of assembly issues, to which port, and what it
+//! waits for.
+//!
+//! The table is static unless `--run` is given: the code goes from its first bundle to its last, no branch taken,
+//! every predicate on, with its own lines in the caches and every load a hit. With `--run` a function is executed from
+//! registers and memory that the options give, and the table is of what it did. What a whole program does is for
+//! `exec --timing --profile`.
+//!
+//! Assembly source is assembled by binutils' `ia64-linux-gnu-as` first, `.S` after the host's C preprocessor; object
+//! files and programs are read as they are. To run, an object is linked by `ia64-linux-gnu-ld`, with zero for symbols
+//! that it lacks.
+
+mod execution;
+mod start;
+mod table;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+use std::sync::Arc;
+
+use clap::Args;
+use object::{Object, ObjectSegment, ObjectSymbol};
+use sidestep_ia64::encoding::{Bundle, NoSymbols};
+use sidestep_ia64::execution::{Observer, Retired};
+use sidestep_ia64::{Access, AddressSpace, HostPage, Processor, Refusal, VirtualAddress};
+use sidestep_itanium2::instruction::StaticInstruction;
+use sidestep_itanium2::profile::Group;
+use sidestep_itanium2::{Parameters, Pipeline};
+
+use super::Outcome;
+use super::disasm::image::{Image, ImageError, Section};
+use super::disasm::symbols::{Symbol, SymbolTable};
+use super::perf::parse_processor;
+use execution::{Effect, Ending, Ran, Start};
+use start::Setting;
+use table::Line;
+
+/// The assembler for source files.
+const ASSEMBLER: &str = "ia64-linux-gnu-as";
+/// The linker for object files that are run.
+const LINKER: &str = "ia64-linux-gnu-ld";
+/// The C preprocessor for `.S` files.
+const PREPROCESSOR: &str = "cpp";
+/// Where the linker puts code and data, away from small numbers that code may take for addresses.
+const LINKED: &str = "0x4000000";
+/// Cycles that the pipeline rests between the pass that warms the caches and the one that is shown.
+const REST: u64 = 200;
+
+/// Show cycle by cycle what issues where and what stalls on what.
+#[derive(Args)]
+pub struct Explain {
+    /// Assembly source (.S, .s), an object file, or a program, for IA-64
+    file: PathBuf,
+    /// Only the function or label of this name
+    #[arg(long, value_name = "NAME")]
+    function: Option<String>,
+    /// The processor
+    #[arg(long, value_name = "PROCESSOR", default_value = "itanium2", value_parser = parse_processor)]
+    timing: Parameters,
+    /// Execute the function and show what it did, not its bundles in order
+    #[arg(long, requires = "function")]
+    run: bool,
+    /// With --run: a register's value at the start (r8, in0, sp, p6, b0, rp, ar.k6, ...). Values are numbers, symbols, `return`
+    /// (where the function returns to), `stack`, and sums such as `table+16`
+    #[arg(long, value_name = "REGISTER=VALUE", requires = "run")]
+    set: Vec<Setting>,
+    /// With --run: the value of 8 bytes of memory at the start; what nothing says is zero
+    #[arg(long, value_name = "ADDRESS=VALUE", requires = "run")]
+    memory: Vec<Setting>,
+    /// With --run: passes that warm up caches, translation buffers and branch prediction before the one that is shown
+    #[arg(long, value_name = "PASSES", default_value_t = 2, requires = "run")]
+    warm: u32,
+    /// With --run: instructions after which to stop
+    #[arg(long, value_name = "INSTRUCTIONS", default_value_t = 1000, requires = "run")]
+    limit: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ExplainError {
+    #[error("{path}: cannot be read")]
+    Read { path: String, source: std::io::Error },
+    #[error("{path}")]
+    Image { path: String, source: ImageError },
+    #[error(
+        "{ASSEMBLER} is needed to assemble {path}, and cannot be run (Debian: binutils-ia64-linux-gnu); or give an object file"
+    )]
+    NoAssembler { path: String, source: std::io::Error },
+    #[error("{tool} is needed for {path}, and cannot be run")]
+    NoTool {
+        tool: &'static str,
+        path: String,
+        source: std::io::Error,
+    },
+    #[error("{path}: does not assemble:\n{message}")]
+    Assemble { path: String, message: String },
+    #[error("{path}: does not link:\n{message}")]
+    Link { path: String, message: String },
+    #[error("--{option} {setting}: {message}")]
+    Setting {
+        option: &'static str,
+        setting: String,
+        message: String,
+    },
+    #[error("{path}: no symbol `{name}` in its code; the nearest names are {near}")]
+    NoSymbol {
+        path: String,
+        name: String,
+        near: String,
+    },
+    #[error("{path}: holds no code")]
+    Empty { path: String },
+}
+
+impl Explain {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let mut bytes = self.object()?;
+        if self.run {
+            bytes = self.linked(bytes)?;
+        }
+        let path = self.file.display().to_string();
+        let image = Image::parse(&bytes).map_err(|source| ExplainError::Image {
+            path: path.clone(),
+            source,
+        })?;
+        let symbols = SymbolTable::new(&image);
+        let mut text = String::new();
+        match &self.function {
+            Some(name) => {
+                let found: Vec<&Symbol> = symbols.named(name).collect();
+                if found.is_empty() {
+                    let near = symbols.nearest(name).join(", ");
+                    let name = name.clone();
+                    return Err(ExplainError::NoSymbol { path, name, near }.into());
+                }
+                for symbol in found {
+                    if self.run {
+                        let start = self.start(&bytes, symbol.address)?;
+                        self.execute(&mut text, &symbol.name, &image, &start);
+                        break;
+                    }
+                    if let Some(section) = image.sections.iter().find(|section| symbol.is_in(section)) {
+                        self.explain(
+                            &mut text,
+                            &symbol.name,
+                            section,
+                            extent(symbol, section, &symbols),
+                        );
+                    }
+                }
+            }
+            None if image.sections.is_empty() => return Err(ExplainError::Empty { path }.into()),
+            None => {
+                for section in &image.sections {
+                    self.explain(&mut text, &section.name, section, 0..section.data.len());
+                }
+            }
+        }
+        super::print(text.as_bytes())?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The bytes of the object file or program.
+    fn object(&self) -> Result<Vec<u8>, ExplainError> {
+        let path = self.file.display().to_string();
+        let is_source = self
+            .file
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("s"));
+        let read = |file: &Path| {
+            std::fs::read(file).map_err(|source| ExplainError::Read {
+                path: file.display().to_string(),
+                source,
+            })
+        };
+        if !is_source {
+            return read(&self.file);
+        }
+        let source = read(&self.file)?;
+        let folder = tempfile::tempdir().map_err(|source| ExplainError::Read {
+            path: std::env::temp_dir().display().to_string(),
+            source,
+        })?;
+        let (assembly, object) = (folder.path().join("source.s"), folder.path().join("object.o"));
+        let is_preprocessed = self.file.extension().is_some_and(|extension| extension == "S");
+        let assembly = match is_preprocessed && needs_preprocessor(&source) {
+            false => &self.file,
+            true => {
+                let mut command = Command::new(PREPROCESSOR);
+                command.args([
+                    "-undef",
+                    "-x",
+                    "assembler-with-cpp",
+                    "-D__ASSEMBLER__",
+                    "-D__ia64__",
+                ]);
+                let output = self.tool(PREPROCESSOR, command.arg(&self.file).arg(&assembly))?;
+                if !output.status.success() {
+                    return Err(ExplainError::Assemble {
+                        path,
+                        message: message(&output),
+                    });
+                }
+                &assembly
+            }
+        };
+        let mut command = Command::new(ASSEMBLER);
+        let output = command
+            .arg("-x")
+            .arg("-o")
+            .arg(&object)
+            .arg(assembly)
+            .output()
+            .map_err(|source| ExplainError::NoAssembler {
+                path: path.clone(),
+                source,
+            })?;
+        if !output.status.success() {
+            return Err(ExplainError::Assemble {
+                path,
+                message: message(&output),
+            });
+        }
+        read(&object)
+    }
+
+    fn tool(&self, tool: &'static str, command: &mut Command) -> Result<Output, ExplainError> {
+        command.output().map_err(|source| ExplainError::NoTool {
+            tool,
+            path: self.file.display().to_string(),
+            source,
+        })
+    }
+
+    /// A program as it is; an object file linked.
+    fn linked(&self, bytes: Vec<u8>) -> Result<Vec<u8>, ExplainError> {
+        let path = self.file.display().to_string();
+        let is_relocatable =
+            object::File::parse(&*bytes).is_ok_and(|file| file.kind() == object::ObjectKind::Relocatable);
+        if !is_relocatable {
+            return Ok(bytes);
+        }
+        let failed = |source| ExplainError::Read {
+            path: std::env::temp_dir().display().to_string(),
+            source,
+        };
+        let folder = tempfile::tempdir().map_err(failed)?;
+        let (object, program) = (folder.path().join("object.o"), folder.path().join("program"));
+        std::fs::write(&object, bytes).map_err(failed)?;
+        let mut command = Command::new(LINKER);
+        command.args([
+            "--unresolved-symbols=ignore-all",
+            "-e",
+            "0",
+            "-Ttext",
+            LINKED,
+            "-o",
+        ]);
+        let output = self.tool(LINKER, command.arg(&program).arg(&object))?;
+        if !output.status.success() {
+            return Err(ExplainError::Link {
+                path,
+                message: message(&output),
+            });
+        }
+        std::fs::read(&program).map_err(failed)
+    }
+
+    /// What a run starts with.
+    fn start(&self, bytes: &[u8], entry: u64) -> Result<Start, ExplainError> {
+        let path = self.file.display().to_string();
+        let file = object::File::parse(bytes).map_err(|error| ExplainError::Image {
+            path,
+            source: error.into(),
+        })?;
+        let symbol = |name: &str| {
+            let found = file.symbols().find(|symbol| symbol.name() == Ok(name));
+            found.map(|symbol| symbol.address())
+        };
+        let mut start = Start {
+            entry,
+            segments: file
+                .segments()
+                .map(|segment| (segment.address(), segment.data().unwrap_or_default().to_vec()))
+                .collect(),
+            ..Start::default()
+        };
+        if let Some(gp) = symbol("__gp") {
+            start.registers.push((execution::Register::General(1), gp));
+        }
+        for setting in &self.set {
+            let both = start::register(&setting.name)
+                .and_then(|register| Ok((register, start::value(&setting.value, symbol)?)));
+            start
+                .registers
+                .push(both.map_err(|message| wrong("set", setting, message))?);
+        }
+        for setting in &self.memory {
+            let both = start::value(&setting.name, symbol)
+                .and_then(|address| Ok((address, start::value(&setting.value, symbol)?)))
+                .and_then(|(address, value)| match address % 8 {
+                    0 => Ok((address, value)),
+                    _ => Err(format!("{address:#x} is no multiple of 8")),
+                });
+            start
+                .words
+                .push(both.map_err(|message| wrong("memory", setting, message))?);
+        }
+        Ok(start)
+    }
+
+    fn explain(&self, text: &mut String, name: &str, section: &Section<'_>, range: std::ops::Range<usize>) {
+        let groups = time(&self.timing, section, range);
+        let _ = writeln!(text, "{name} on {}:\n", self.timing.description);
+        table::write(text, &groups, |issued| {
+            self.line(std::slice::from_ref(section), issued.ip, issued.slot)
+        });
+        table::write_sum(text, &groups);
+        text.push('\n');
+    }
+
+    /// Runs a function and shows what it did.
+    fn execute(&self, text: &mut String, name: &str, image: &Image<'_>, start: &Start) {
+        let Ran { groups, effects, end } = execution::run(start, &self.timing, self.warm, self.limit);
+        let _ = writeln!(text, "{name} as executed on {}:\n", self.timing.description);
+        let mut effects = effects.iter();
+        table::write(text, &groups, |issued| {
+            let mut line = self.line(&image.sections, issued.ip, issued.slot);
+            if let Some(effect) = effects.next() {
+                line.effect = effect_text(effect);
+            }
+            line
+        });
+        table::write_sum(text, &groups);
+        let end = match end {
+            Ending::Returned => "It returned.".to_owned(),
+            Ending::Interruption(fault, ip) => format!("It ended at {ip:x}: {fault}."),
+            Ending::Limit => format!("It was stopped after {} instructions (--limit).", self.limit),
+            Ending::Memory => "It was stopped: it refers to more memory than there is here.".to_owned(),
+        };
+        let _ = writeln!(text, "{end}");
+    }
+
+    /// An instruction of the file.
+    fn line(&self, sections: &[Section<'_>], ip: u64, slot: u8) -> Line {
+        let mut line = Line {
+            text: String::new(),
+            effect: String::new(),
+            known: None,
+        };
+        let found = sections.iter().find_map(|section| {
+            let offset = usize::try_from(ip.checked_sub(section.address)?).ok()?;
+            let bundle = bundle_at(section, offset)?;
+            let decoded = bundle.decode().find(|decoded| decoded.slot == slot)?;
+            Some((bundle, decoded))
+        });
+        if let Some((bundle, decoded)) = found {
+            let _ = decoded.write(bundle, ip, &NoSymbols, &mut line.text);
+            line.text.truncate(line.text.trim_end().len());
+            line.known = decoded.instruction.ok().map(|instruction| {
+                StaticInstruction::new(&instruction, slot, decoded.template, &self.timing)
+            });
+        }
+        line
+    }
+}
+
+/// Whether a source uses the C preprocessor: comments of C, directives.
+fn needs_preprocessor(source: &[u8]) -> bool {
+    String::from_utf8_lossy(source)
+        .lines()
+        .any(|line| line.trim_start().starts_with('#') || line.contains("/*"))
+}
+
+/// What a tool complained of.
+fn message(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).trim_end().to_owned()
+}
+
+fn wrong(option: &'static str, setting: &Setting, message: String) -> ExplainError {
+    ExplainError::Setting {
+        option,
+        setting: format!("{}={}", setting.name, setting.value),
+        message,
+    }
+}
+
+/// What an instruction did, for the end of its row.
+fn effect_text(effect: &Effect) -> String {
+    match effect {
+        Effect { executed: false, .. } => "off".to_owned(),
+        Effect {
+            taken: Some(execution::RETURN),
+            ..
+        } => "-> return".to_owned(),
+        Effect {
+            taken: Some(target), ..
+        } => format!("-> {target:x}"),
+        Effect {
+            reference: Some(address),
+            ..
+        } => format!("[{address:x}]"),
+        _ => String::new(),
+    }
+}
+
+/// The offsets of a symbol's bytes.
+fn extent(symbol: &Symbol, section: &Section<'_>, symbols: &SymbolTable) -> std::ops::Range<usize> {
+    let length = section.data.len();
+    let offset = |address: u64| (address.saturating_sub(section.address) as usize).min(length);
+    let place = symbols.find(symbol.address, section, true);
+    let end = match (symbol.size, place.and_then(|place| symbols.next(place, section))) {
+        (0, Some(next)) => offset(symbols.get(next).address),
+        (0, None) => length,
+        (size, _) => offset(symbol.address.saturating_add(size)),
+    };
+    let start = offset(symbol.address);
+    start..end.max(start)
+}
+
+/// Shows the bundles to a pipeline twice: once to warm it, once for the table.
+fn time(parameters: &Parameters, section: &Section<'_>, range: std::ops::Range<usize>) -> Vec<Group> {
+    let mut pipeline = Pipeline::new(parameters.clone());
+    let processor = Processor::new(Arc::new(Nothing));
+    let start = range.start & !15;
+    let pass = |pipeline: &mut Pipeline| {
+        for offset in (start..range.end).step_by(16) {
+            if let Some(bundle) = bundle_at(section, offset) {
+                show(pipeline, &processor, section.address + offset as u64, bundle);
+            }
+        }
+    };
+    pass(&mut pipeline);
+    pipeline.rest(REST);
+    pipeline.enable_timeline();
+    pass(&mut pipeline);
+    pipeline.take_timeline()
+}
+
+fn bundle_at(section: &Section<'_>, offset: usize) -> Option<Bundle> {
+    let bytes = section.data.get(offset..offset + 16)?;
+    Some(Bundle::from_bytes(bytes.try_into().ok()?))
+}
+
+fn show(pipeline: &mut Pipeline, processor: &Processor, ip: u64, bundle: Bundle) {
+    for decoded in bundle.decode() {
+        let Ok(instruction) = decoded.instruction else {
+            continue;
+        };
+        pipeline.retired(
+            processor,
+            &Retired {
+                ip,
+                slot: decoded.slot,
+                instruction: &instruction,
+                stop: decoded.stop,
+                template: decoded.template,
+                executed: true,
+                reference: None,
+                taken: None,
+            },
+        );
+    }
+}
+
+/// Memory that nobody looks at: nothing executes.
+struct Nothing;
+
+// SAFETY: no page is ever returned.
+unsafe impl AddressSpace for Nothing {
+    fn resolve(&self, _: VirtualAddress, _: Access) -> Result<HostPage, Refusal> {
+        Err(Refusal::NotPresent)
+    }
+}

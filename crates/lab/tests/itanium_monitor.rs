@@ -1,0 +1,127 @@
+//! The performance monitor as guest code programs it: every documented event, thresholds, overflow interrupts.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use sidestep_itanium2::{Event, Parameters};
+use sidestep_lab::experiments::itanium::timed::Timed;
+use sidestep_vmm::description::bare::begin;
+use sidestep_vmm::machine::VirtualTime;
+use sidestep_vmm::machine::hypercall::StandardCalls;
+use sidestep_vmm::{End, GuestMemory, MachineBuilder, MemoryRange, image};
+
+const IMAGE: &[u8] = include_bytes!("../../../guests/ia64/bin/machine-monitor");
+/// The image is loaded between one and sixteen megabytes.
+const MEMORY: u64 = 16 << 20;
+
+#[derive(Clone, Default)]
+struct Console(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Console {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("one thread").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs a part of `machine/monitor.c`; answers the pairs of numbers that it prints.
+fn run(part: &str) -> Vec<(u64, u64)> {
+    let memory = GuestMemory::new(&[MemoryRange::ram(0, MEMORY)]).expect("memory");
+    let loaded = image::load(&memory, IMAGE).expect("the image");
+    let console = Console::default();
+    let mut builder = MachineBuilder::new(memory, 1);
+    builder.handle(StandardCalls::new(Box::new(console.clone()), part));
+    let mut machine = builder.build();
+    begin(&mut machine.cpus[0].processor, loaded.entry, 0, 1);
+    let executor = VirtualTime {
+        instructions_max: 200_000_000,
+        ..VirtualTime::default()
+    };
+    let mut timed = Timed::each(&Parameters::default(), 1);
+    let outcome = executor.run_driven(&mut machine, &mut timed);
+    assert_eq!(outcome.end, End::Exit(0), "{part}");
+    let bytes = console.0.lock().expect("one thread").clone();
+    let text = String::from_utf8(bytes).expect("digits");
+    let number = |word: Option<&str>| word.and_then(|word| word.parse().ok()).expect("a number");
+    text.lines()
+        .map(|line| {
+            let mut words = line.split(' ');
+            (number(words.next()), number(words.next()))
+        })
+        .collect()
+}
+
+#[test]
+fn an_overflow_interrupts_and_freezes_the_monitor() {
+    let lines = run("sample");
+    let [(samples, late), (status, in_time)] = lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert_eq!(samples, 20);
+    // As late as the longest run of instructions without a branch.
+    assert!(late < 64, "{late}");
+    assert_eq!((status, in_time), (0x11, 1), "frozen by counter 4");
+}
+
+#[test]
+fn a_masked_overflow_interrupts_nobody() {
+    let lines = run("masked");
+    assert_eq!(lines, [(0, 0), (0x11, 0)], "no interrupt, and frozen");
+}
+
+#[test]
+fn a_threshold_counts_cycles_with_more_events() {
+    // A thousand rounds of a group of six instructions and one of three.
+    let lines: BTreeMap<u64, u64> = run("threshold").into_iter().collect();
+    for (threshold, least) in [
+        (0, 9000),
+        (1, 2000),
+        (2, 2000),
+        (3, 1000),
+        (4, 1000),
+        (5, 1000),
+        (6, 0),
+    ] {
+        let found = lines[&threshold];
+        assert!((least..least + 60).contains(&found), "{threshold}: {found}");
+    }
+}
+
+#[test]
+fn guest_code_counts_every_documented_event_by_its_code() {
+    let counted: BTreeMap<u64, u64> = run("events").into_iter().collect();
+    for code in counted.keys() {
+        let code = u32::try_from(*code).expect("a code");
+        assert!(Event::by_code(code).is_some(), "{code:#x} is no event");
+    }
+    for event in [
+        Event::CpuCycles,
+        Event::InstructionsRetired,
+        Event::NopsRetired,
+        Event::PredicateSquashed,
+        Event::FloatOperationsRetired,
+        Event::LoadsRetired,
+        Event::StoresRetired,
+        Event::BackEndBubbleAll,
+        Event::ExecutionAll,
+        Event::ExecutionFloat,
+        Event::Branches,
+        Event::BranchesCorrect,
+        Event::L1iReads,
+        Event::L1dReads,
+        Event::L2References,
+    ] {
+        assert!(counted.contains_key(&u64::from(event.code())), "{}", event.name());
+    }
+    // Two codes that count the same things in the same work.
+    let value = |event: Event| counted.get(&u64::from(event.code())).copied().unwrap_or(0);
+    assert_eq!(
+        value(Event::InstructionsRetired),
+        value(Event::InstructionsDispersed)
+    );
+    assert!(value(Event::BackEndBubbleAll) < value(Event::CpuCycles));
+}

@@ -1,0 +1,184 @@
+// The performance monitor as an operating system uses it. The machine's parameters name the part to run:
+//
+//   sample     counts retired instructions with an overflow interrupt every PERIOD; prints how many interrupts came and
+//              how many instructions too late they came at most
+//   masked     the same with the interrupt masked in cr.pmv
+//   threshold  counts the cycles with more than 0 to 6 retired instructions of a loop
+//   events     counts every event select code and unit mask over a round of work; prints `CODE COUNT` for those that
+//              counted anything
+//
+// The machine ends with exit code 0; with 1 where the parameters are wrong.
+
+#include "machine.h"
+
+enum { PERIOD = 5000, SAMPLES = 20, VECTOR = 0x41, ROUNDS = 64 };
+
+// PMC4..7: all privilege levels, PSR.up; with an interrupt on overflow.
+#define COUNTS 0xful
+#define INTERRUPTS (1ul << 5)
+#define ENABLED (1ul << 23)
+#define INSTRUCTIONS (0x08ul << 8)
+#define CYCLES (0x12ul << 8)
+#define THRESHOLD(events) ((word)(events) << 20)
+#define MASKED (1ul << 16)
+#define COUNTER_MASK ((1ul << 47) - 1)
+
+static word read_data(word index)
+{
+	word value;
+	asm volatile("mov %0 = pmd[%1]" : "=r"(value) : "r"(index) : "memory");
+	return value;
+}
+
+static void write_data(word index, word value)
+{
+	asm volatile("mov pmd[%0] = %1" ::"r"(index), "r"(value) : "memory");
+}
+
+static word status(void)
+{
+	word value;
+	asm volatile("mov %0 = pmc[%1]" : "=r"(value) : "r"(0ul) : "memory");
+	return value;
+}
+
+static void configure(word index, word value)
+{
+	asm volatile("mov pmc[%0] = %1;; srlz.d;;" ::"r"(index), "r"(value) : "memory");
+}
+
+static void freeze(void)
+{
+	configure(0, 1);
+}
+
+static void go_on(void)
+{
+	configure(0, 0);
+}
+
+static void print_number(word value)
+{
+	char digits[20];
+	int at = sizeof digits;
+	do
+		digits[--at] = '0' + value % 10;
+	while (value /= 10);
+	hypercall(PUT_BYTES, (word)(digits + at), sizeof digits - at, 0);
+}
+
+static void print_result(word first, word second)
+{
+	print_number(first);
+	print(" ");
+	print_number(second);
+	print("\n");
+}
+
+// Something of everything: dependent arithmetic, loads, stores, floating point, calls, predicates.
+static volatile double share = 1.5;
+static volatile word table[512];
+
+static __attribute__((noinline)) word work(word rounds)
+{
+	word state = 88172645463325252ul, sum = 0;
+	for (word round = 0; round < rounds; round++) {
+		state ^= state << 13;
+		state ^= state >> 7;
+		state ^= state << 17;
+		table[state % 512] += round;
+		sum += state & 1 ? table[round % 512] : state >> 3;
+		share = share * 1.25 - 0.5;
+	}
+	return sum;
+}
+
+static void sample(word mask)
+{
+	word seen = 0, late = 0, turns = 0;
+	asm volatile("mov cr.tpr = r0;; mov cr.pmv = %0;; srlz.d;; ssm psr.i;; srlz.d;;" ::"r"(VECTOR | mask) : "memory");
+	configure(4, COUNTS | INSTRUCTIONS | INTERRUPTS | ENABLED);
+	while (seen < SAMPLES && turns < 100000) {
+		word before = interrupts[0];
+		write_data(4, -(word)PERIOD & COUNTER_MASK);
+		go_on();
+		while (interrupts[0] == before && turns < 100000)
+			work(1), turns++;
+		// Frozen since the overflow: bit 0, and bit 4 for counter 4.
+		if (interrupts[0] != before + 1 || status() != 0x11)
+			break;
+		word more = read_data(4) & COUNTER_MASK;
+		late = more > late ? more : late;
+		seen++;
+	}
+	print_result(seen, late);
+	print_result(status(), turns < 100000);
+}
+
+// Six instructions that issue together, and three in the next cycle. A call, as the compiler counts rounds in ar.lc as well.
+static __attribute__((noinline)) void count_loop(word rounds)
+{
+	asm volatile("mov.i ar.lc = %0;;\n"
+		     "1: { .mii; add r14 = 1, r0; add r15 = 1, r0; add r16 = 1, r0 }\n"
+		     "{ .mii; add r17 = 1, r0; add r18 = 1, r0; add r19 = 1, r0;; }\n"
+		     "{ .mfb; add r20 = 1, r0; nop.f 0; br.cloop.sptk.few 1b;; }\n" ::"r"(rounds - 1)
+		     : "ar.lc", "r14", "r15", "r16", "r17", "r18", "r19", "r20");
+}
+
+static void thresholds(void)
+{
+	for (word threshold = 0; threshold < 7; threshold++) {
+		freeze();
+		configure(4, COUNTS | INSTRUCTIONS | THRESHOLD(threshold) | ENABLED);
+		write_data(4, 0);
+		go_on();
+		count_loop(1000);
+		freeze();
+		print_result(threshold, read_data(4));
+	}
+}
+
+static void events(void)
+{
+	work(ROUNDS); // warms the caches
+	for (word code = 0; code < 256; code++)
+		for (word masks = 0; masks < 16; masks += 4) {
+			freeze();
+			for (word counter = 4; counter < 8; counter++) {
+				configure(counter, COUNTS | code << 8 | (masks + counter - 4) << 16 | ENABLED);
+				write_data(counter, 0);
+			}
+			go_on();
+			work(ROUNDS);
+			freeze();
+			for (word counter = 4; counter < 8; counter++)
+				if (read_data(counter))
+					print_result(code | (masks + counter - 4) << 16, read_data(counter));
+		}
+}
+
+static int is(const char *text, const char *name)
+{
+	while (*name)
+		if (*text++ != *name++)
+			return 0;
+	return !*text;
+}
+
+int main(void)
+{
+	static char parameters[64];
+	hypercall(PARAMETERS, (word)parameters, sizeof parameters - 1, 0);
+	asm volatile("mov ar.k0 = r0;; sum 4;; srlz.d;;" ::: "memory");
+	if (is(parameters, "sample"))
+		sample(0);
+	else if (is(parameters, "masked"))
+		sample(MASKED);
+	else if (is(parameters, "threshold"))
+		thresholds();
+	else if (is(parameters, "events"))
+		events();
+	else
+		return 1;
+	return 0;
+}
