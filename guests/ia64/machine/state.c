@@ -20,7 +20,7 @@ extern word in_mode(word mode, word address, word backing_store);
 extern word on_backing_store(word (*entry)(word), word argument, word backing_store);
 extern word covered(void);
 
-static char pages[PAGES][PAGE] __attribute__((aligned(PAGES * PAGE)));
+static char pages[PAGES][PAGE] __attribute__((aligned(PAGE)));
 
 static void print_number(const char *name, word number)
 {
@@ -83,7 +83,7 @@ static void tell_of_tables(void)
 	print_number("cover", covered());
 }
 
-// Address `spot` of page n has the bit 63: addressed physically that is page n without the cache, virtually it is in
+// An address with bit 63: addressed physically it is in page n, without the cache; virtually it is in
 // region 4, where page n is another one.
 static word twofold(word page)
 {
