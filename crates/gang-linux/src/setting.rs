@@ -10,6 +10,8 @@ use crate::journal::{Change, Journal};
 pub const NUMA_BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 /// Whether the kernel shares cores between sessions before it looks at threads' ranks.
 pub const AUTOGROUP: &str = "/proc/sys/kernel/sched_autogroup_enabled";
+/// Where the kernel counts what happens to memory, hint faults among it.
+pub const MEMORY_EVENTS: &str = "/proc/vmstat";
 /// Where a kernel that is not locked down shows the rates of NUMA balancing.
 pub const SCAN_RATES: &str = "/sys/kernel/debug/sched/numa_balancing";
 

@@ -1,18 +1,18 @@
 //! Page faults of the whole host, as the kernel's performance events report them.
 //!
 //! One event for each core counts software page faults and samples every one of them, with thread, address and time,
-//! into a ring that is read here; the same event also tells of threads that begin and end and of new mappings. Faults
-//! of a KVM guest in its second-level page table are no software page faults, so where the kernel has the trace point
+//! into a ring that is read here; it can be switched off and on. Another one, which counts nothing and is always on,
+//! tells in the same ring of threads that begin and end and of new mappings. Faults of a KVM guest in its second-level page table are no software page faults, so where the kernel has the trace point
 //! `kvm:kvm_page_fault` a second event reports those, by guest-physical address.
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys as perf;
-use perf_event_open_sys::bindings;
+use perf_event_open_sys::{bindings, ioctls};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::HostError;
@@ -76,7 +76,10 @@ const PAGE: usize = 4096;
 
 /// One core's ring.
 struct Ring {
+    /// The event that the ring belongs to.
     event: OwnedFd,
+    /// The event whose samples come into the ring, where that is another one.
+    samples: Option<OwnedFd>,
     /// The control page, followed by the data.
     memory: *mut u8,
     kind: Kind,
@@ -110,7 +113,8 @@ impl Faults {
         let mut rings = Vec::new();
         let mut sees_guests = false;
         for core in online_cores()? {
-            rings.push(Ring::open(&mut software_event(), core, Kind::Software)?);
+            let ring = Ring::open(&mut bystander_event(), core, Kind::Software)?;
+            rings.push(ring.with_samples_of(&mut software_event(), core)?);
             if let Some(point) = &trace_point {
                 let kind = Kind::Guest {
                     address_offset: point.address_offset,
@@ -128,6 +132,13 @@ impl Faults {
     /// Whether second-level faults of KVM guests are seen.
     pub fn sees_guests(&self) -> bool {
         self.sees_guests
+    }
+
+    /// Switches the reports of faults on or off. Threads and mappings are told of in any case.
+    pub fn report(&self, is_wanted: bool) {
+        for ring in &self.rings {
+            ring.sample(is_wanted);
+        }
     }
 
     /// Takes everything out of the rings, in the order of each ring.
@@ -172,11 +183,40 @@ fn software_event() -> bindings::perf_event_attr {
         ..Default::default()
     };
     event.__bindgen_anon_1.sample_period = 1;
+    event
+}
+
+/// An event that never happens and tells what else does.
+fn bystander_event() -> bindings::perf_event_attr {
+    let mut event = bindings::perf_event_attr {
+        size: size_of::<bindings::perf_event_attr>() as u32,
+        type_: bindings::PERF_TYPE_SOFTWARE,
+        config: bindings::PERF_COUNT_SW_DUMMY.into(),
+        ..Default::default()
+    };
     event.set_task(1);
     event.set_mmap(1);
     event.set_mmap_data(1);
     event.set_mmap2(1);
     event
+}
+
+/// Starts an event on a core.
+fn open_event(event: &mut bindings::perf_event_attr, core: i32) -> Result<OwnedFd, HostError> {
+    // SAFETY: the attribute is an initialised structure that carries its own size and outlives the call.
+    let descriptor =
+        unsafe { perf::perf_event_open(event, -1, core, -1, bindings::PERF_FLAG_FD_CLOEXEC.into()) };
+    if descriptor < 0 {
+        let source = io::Error::last_os_error();
+        let advice = "page-fault events of the host (needs root or CAP_PERFMON, and a kernel with perf)";
+        return Err(HostError::Call {
+            call: "perf_event_open",
+            subject: advice.into(),
+            source,
+        });
+    }
+    // SAFETY: the kernel has just returned this descriptor to us, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 fn guest_event(point: &TracePoint) -> bindings::perf_event_attr {
@@ -226,20 +266,7 @@ fn parse_trace_point(text: &str) -> Option<TracePoint> {
 
 impl Ring {
     fn open(event: &mut bindings::perf_event_attr, core: i32, kind: Kind) -> Result<Self, HostError> {
-        // SAFETY: the attribute is an initialised structure that carries its own size and outlives the call.
-        let descriptor =
-            unsafe { perf::perf_event_open(event, -1, core, -1, bindings::PERF_FLAG_FD_CLOEXEC.into()) };
-        if descriptor < 0 {
-            let source = io::Error::last_os_error();
-            let advice = "page-fault events of the host (needs root or CAP_PERFMON, and a kernel with perf)";
-            return Err(HostError::Call {
-                call: "perf_event_open",
-                subject: advice.into(),
-                source,
-            });
-        }
-        // SAFETY: the kernel has just returned this descriptor to us, and nobody else owns it.
-        let event = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        let event = open_event(event, core)?;
         let length = (1 + RING_PAGES) * PAGE;
         // SAFETY: a new mapping at an address of the kernel's choice; nothing of ours is there.
         let memory = unsafe {
@@ -259,9 +286,42 @@ impl Ring {
         })?;
         Ok(Self {
             event,
+            samples: None,
             memory: memory.cast(),
             kind,
         })
+    }
+
+    /// Lets another event of the same core write its samples into this ring too.
+    fn with_samples_of(
+        mut self,
+        event: &mut bindings::perf_event_attr,
+        core: i32,
+    ) -> Result<Self, HostError> {
+        let samples = open_event(event, core)?;
+        // SAFETY: both descriptors are open events of ours, on one core as the request demands.
+        let outcome = unsafe { ioctls::SET_OUTPUT(samples.as_raw_fd(), self.event.as_raw_fd()) };
+        if outcome < 0 {
+            return Err(HostError::Call {
+                call: "ioctl(PERF_EVENT_IOC_SET_OUTPUT)",
+                subject: "a page-fault event".into(),
+                source: io::Error::last_os_error(),
+            });
+        }
+        self.samples = Some(samples);
+        Ok(self)
+    }
+
+    fn sample(&self, is_wanted: bool) {
+        let descriptor = self.samples.as_ref().unwrap_or(&self.event).as_raw_fd();
+        // SAFETY: the descriptor is an open event of ours; the requests take no memory.
+        let outcome = unsafe {
+            match is_wanted {
+                true => ioctls::ENABLE(descriptor, 0),
+                false => ioctls::DISABLE(descriptor, 0),
+            }
+        };
+        debug_assert!(outcome >= 0, "an event of ours can be switched");
     }
 
     fn position(&self, field: usize) -> &AtomicU64 {

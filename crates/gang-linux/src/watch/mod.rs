@@ -10,8 +10,11 @@
 //! counts as one page; private memory of a process with a single thread is not watched by the kernel, shared memory
 //! is; pages of read-only files and dirty pages of disk files are skipped by the kernel.
 
+mod attention;
+mod budget;
 pub mod fault;
 mod pace;
+mod price;
 pub mod region;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,6 +31,8 @@ use crate::HostError;
 use crate::journal::Journal;
 use crate::process::{self, Stat, ThreadName};
 use crate::setting::{self, Changed, NUMA_BALANCING, SCAN_RATES};
+use attention::Attention;
+use budget::{Budget, SHARE_PERMILLE};
 use fault::{Faults, Record};
 use pace::Pace;
 use region::{AddressSpaces, PAGE_BITS, Region};
@@ -57,6 +62,9 @@ pub struct WatchSettings {
     /// After each time of this length in which nothing has changed pages are left alone for a while, up to eight times
     /// as long; zero: they never are.
     pub look: Duration,
+    /// The most that watching may cost, in thousandths of the time that the watched threads run; `None`: whatever it
+    /// costs.
+    pub share_permille: Option<u32>,
 }
 
 impl Default for WatchSettings {
@@ -70,6 +78,7 @@ impl Default for WatchSettings {
             selection: Selection::Modularity,
             keep_permille: 990,
             look: Duration::from_secs(5),
+            share_permille: Some(SHARE_PERMILLE),
         }
     }
 }
@@ -103,6 +112,8 @@ pub struct Snapshot {
     pub sets: CoscheduledSets,
     /// Faults of watched threads so far.
     pub faults: u64,
+    /// What watching has cost so far by its own account, in thousandths of the time that the watched threads ran.
+    pub cost_permille: f64,
     /// Faults that the kernel could not report, or that found the table of regions full.
     pub lost: u64,
 }
@@ -115,9 +126,9 @@ pub struct Watcher {
     faults: Faults,
     settings: WatchSettings,
     way: Way,
-    /// The change that makes pages fault; none if they did before.
-    balancing: Option<Changed>,
-    pace: Pace,
+    attention: Attention,
+    /// How long the threads had run when it was last read.
+    ran_ns: u64,
     changed: Vec<Changed>,
     processes: BTreeSet<i32>,
     spaces: AddressSpaces,
@@ -151,7 +162,17 @@ impl Watcher {
         }
         let faults = Faults::listen()?;
         let mut changed = Vec::new();
-        let rate = set_rate(journal, settings.scan_period, &mut changed)?;
+        let prices = price::measure(&faults);
+        let mut rate = set_rate(journal, settings.scan_period, &mut changed)?;
+        if let Some(share) = settings.share_permille {
+            rate.push_str(&format!(
+                ", in {}.{} % of their time at most ({} ns a hint fault, {} ns a report)",
+                share / 10,
+                share % 10,
+                prices.hint_fault_ns,
+                prices.report_ns
+            ));
+        }
         let balancing = Changed::to(journal, balancing, "1")?;
         let mut misses = vec![
             "a huge page counts as one page".to_owned(),
@@ -170,8 +191,12 @@ impl Watcher {
                 rate,
                 misses,
             },
-            balancing,
-            pace: Pace::new(settings.look),
+            attention: Attention::new(
+                balancing,
+                Pace::new(settings.look),
+                Budget::new(settings.share_permille, prices),
+            ),
+            ran_ns: 0,
             changed,
             processes: BTreeSet::new(),
             spaces: AddressSpaces::default(),
@@ -191,6 +216,7 @@ impl Watcher {
                 watcher.add_process(process);
             }
         }
+        watcher.ran_ns = watcher.threads_ran_ns();
         Ok(watcher)
     }
 
@@ -201,12 +227,13 @@ impl Watcher {
 
     /// Which of the kernel's settings are changed while this lives.
     pub fn settings_changed(&self) -> usize {
-        self.changed.len() + usize::from(self.balancing.is_some())
+        self.changed.len() + usize::from(self.attention.has_changed_a_setting())
     }
 
     /// Takes in what happened since the last time. Should be called several times a second, or the kernel's rings
     /// fill up (what was lost is counted).
     pub fn poll(&mut self) {
+        let (began_ns, faults_before) = (price::own_time_ns(), self.faults_seen);
         let mut records = Vec::new();
         self.faults.drain(|record| records.push(record));
         // Rings are in order each, not among each other.
@@ -222,61 +249,56 @@ impl Watcher {
             if let Record::Began { process, .. } | Record::Ended { process, .. } = record
                 && self.processes.contains(&process)
             {
-                self.pace.stir(now);
+                self.attention.stir(now);
             }
             self.take(record);
         }
-        let since = self.decayed.elapsed();
-        if since >= Duration::from_secs(1) {
+        if self.decayed.elapsed() >= Duration::from_secs(1) {
             self.decayed = Instant::now();
+            let ran_ns = self.threads_ran_ns();
+            self.attention.earn(ran_ns.saturating_sub(self.ran_ns));
+            self.ran_ns = ran_ns;
             // While nothing is looked at nothing new can take the place of what fades.
-            if !self.is_resting() {
+            if self.attention.is_looking() {
                 self.matrix.decay(self.settings.keep_permille, 1000);
             }
         }
-        self.keep_pace(now);
-    }
-
-    /// Lets pages fault, or leaves them alone, as the pace says. Where pages faulted before the watch began that is the
-    /// host's own choice and stays.
-    fn keep_pace(&mut self, now: Duration) {
-        let Some(balancing) = &mut self.balancing else {
-            return;
-        };
+        let reports = self.faults_seen - faults_before;
+        let own_ns = price::own_time_ns() - began_ns;
         let (matrix, selection, seen) = (&self.matrix, self.settings.selection, self.faults_seen);
-        self.pace.step(now, || {
+        self.attention.step(now, reports, own_ns, &self.faults, || {
             (seen > 0).then(|| CoscheduledSets::find(matrix, selection))
         });
-        let outcome = match self.pace.is_resting() {
-            true => balancing.suspend(),
-            false => balancing.resume(),
-        };
-        // It could be written when the watch began; if it cannot be now, the cost is all that differs.
-        drop(outcome);
     }
 
     /// Whether pages are left alone because nothing has changed for some time.
     pub fn is_resting(&self) -> bool {
-        self.balancing.is_some() && self.pace.is_resting()
+        self.attention.is_resting()
     }
 
-    /// Leaves pages alone, or not, whatever the pace: to compare.
+    /// Leaves pages alone, or not, whatever the pace and the budget: to compare.
     ///
     /// # Errors
     /// When the kernel's setting cannot be written.
-    pub fn set_aside(&mut self, aside: bool) -> Result<(), HostError> {
-        match &mut self.balancing {
-            Some(balancing) if aside => balancing.suspend(),
-            Some(balancing) if !self.pace.is_resting() => balancing.resume(),
-            _ => Ok(()),
-        }
+    pub fn set_aside(&mut self, is_aside: bool) -> Result<(), HostError> {
+        self.attention
+            .set_aside(self.began.elapsed(), is_aside, &self.faults)
+    }
+
+    /// How long the watched threads have run. Those that ended are missing, which makes a budget smaller, not greater.
+    fn threads_ran_ns(&self) -> u64 {
+        let alive = self.threads.iter().filter(|thread| thread.is_alive);
+        alive
+            .filter_map(|thread| thread.name.run_and_wait_ns())
+            .map(|(ran_ns, _)| ran_ns)
+            .sum()
     }
 
     /// Forgets all sharing seen so far, as after a program's start.
     pub fn reset(&mut self) {
         self.matrix.reset();
         self.detector.reset();
-        self.pace.stir(self.began.elapsed());
+        self.attention.stir(self.began.elapsed());
     }
 
     /// What is known now.
@@ -287,6 +309,7 @@ impl Watcher {
             matrix: self.matrix.clone(),
             sets: self.sets(),
             faults: self.faults_seen,
+            cost_permille: self.attention.cost_permille(),
             lost: self.lost + self.detector.lost(),
         }
     }
@@ -358,6 +381,7 @@ impl Watcher {
 
     fn observe(&mut self, task: TaskId, region: Region, time_ns: u64) {
         self.faults_seen += 1;
+        let time_ns = time_ns.saturating_sub(self.attention.blind().as_nanos() as u64);
         self.detector.observe(
             Access {
                 task,

@@ -109,7 +109,15 @@ impl Cache {
     pub fn load(&self, entry: &Entry) -> Result<Option<Measurement>, CacheProblem> {
         let bytes = match fs::read(&entry.path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            // That there can be no folder is said once, where a point is to be kept.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(None);
+            }
             Err(source) => {
                 return Err(CacheProblem::Unreadable {
                     path: entry.path.clone(),

@@ -84,8 +84,12 @@ fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, tree: &DependencyTree, way: 
         String::new()
     };
     let status = format!(
-        "{:.0} s, {} faults{lost}; {}\n{}",
-        snapshot.seconds, snapshot.faults, way.rate, way.faults
+        "{:.0} s, {} faults{lost}, cost {:.1} %; {}\n{}",
+        snapshot.seconds,
+        snapshot.faults,
+        snapshot.cost_permille / 10.0,
+        way.rate,
+        way.faults
     );
     frame.render_widget(Paragraph::new(status), head);
     boxed(frame, left, "events between threads", matrix_text(snapshot));

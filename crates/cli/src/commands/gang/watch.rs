@@ -35,9 +35,12 @@ pub struct Watch {
     /// How often pages are to fault, in milliseconds, where the kernel allows to set it
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
     scan_period: Option<u64>,
-    /// Let pages fault all the time, also when nothing has changed for long
-    #[arg(long)]
+    /// Let pages fault all the time, also when nothing has changed for long, and whatever it costs
+    #[arg(long, conflicts_with = "budget")]
     steady: bool,
+    /// The most that watching may cost, in percent of the time that the watched threads run
+    #[arg(long, default_value = "1.5", value_parser = share, value_name = "PERCENT")]
+    budget: u32,
     /// How far apart two touches of a page may be to count as communication
     #[arg(long, default_value = "4", value_parser = seconds, value_name = "SECONDS")]
     window: Duration,
@@ -95,10 +98,12 @@ impl Watch {
         let mut settings = WatchSettings {
             scan_period: self.scan_period.map(Duration::from_millis),
             selection: self.cut.selection(),
+            share_permille: Some(self.budget),
             ..WatchSettings::default()
         };
         if self.steady {
             settings.look = Duration::ZERO;
+            settings.share_permille = None;
         }
         settings.detector.window_ns = self.window.as_nanos() as u64;
         let mut roots = self.processes.clone();
@@ -216,6 +221,17 @@ fn write_line(line: &impl Serialize) -> Result<(), Box<dyn Error>> {
         .write_all(text.as_bytes())
         .and_then(|()| output.flush())
         .map_err(|error| format!("cannot write to the standard output: {error}").into())
+}
+
+/// A share in percent with one decimal, in thousandths.
+fn share(text: &str) -> Result<u32, String> {
+    let percent: f64 = text
+        .parse()
+        .map_err(|_| "expected a number of percent".to_owned())?;
+    match percent {
+        0.1..=100.0 => Ok((percent * 10.0).round() as u32),
+        _ => Err("expected between 0.1 and 100 percent".to_owned()),
+    }
 }
 
 fn ask_to_end(child: &mut Option<Child>) {

@@ -39,7 +39,7 @@ impl Experiment for Gates {
                 better: Better::Lower,
             },
             nature: Nature::Deterministic,
-            takes: (Duration::from_secs(2), Duration::from_secs(10)),
+            takes: (Duration::from_secs(1), Duration::from_secs(1)),
             reading: "Without the software queue each pass through the gate waits for a turn of a queue full of \
                       senders, so clocks a call and self-continuations a sender grow with the calls, and the sum \
                       with their square. At few calls the constant cost of a call hides the square: the exponent \

@@ -44,7 +44,7 @@ impl Experiment for Livelock {
                 better: Better::Higher,
             },
             nature: Nature::Deterministic,
-            takes: (Duration::from_secs(2), Duration::from_secs(15)),
+            takes: (Duration::from_secs(1), Duration::from_secs(1)),
             reading: "Offered load grows to the right. Both chips follow it until saturation. Beyond, interrupts take \
                       the unit away from the application until nothing is completed: packets are lost in the ring \
                       after the handler's work was spent on them. Continuations hold their throughput: handler and \

@@ -37,7 +37,7 @@ impl Experiment for Scaling {
                 better: Better::Higher,
             },
             nature: Nature::Deterministic,
-            takes: (Duration::from_secs(3), Duration::from_secs(60)),
+            takes: (Duration::from_secs(1), Duration::from_secs(10)),
             reading: "The ratio is Figure 5's relative throughput. Above the number of devices it is superlinear: \
                       then the one-device case did badly, which its own counters show: the share of the period in \
                       which its only unit ran the device's thread, and how often senders and kernel threads had to \

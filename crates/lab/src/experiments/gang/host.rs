@@ -44,7 +44,7 @@ impl Experiment for Host {
                 better: Better::Lower,
             },
             nature: Nature::Measured,
-            takes: (Duration::from_secs(60), Duration::from_secs(900)),
+            takes: (Duration::from_secs(80), Duration::from_secs(7200)),
             reading: "Only pairs of neighbouring epochs are compared, so a disturbance that lasts longer than an epoch hits \
                       both sides. `gain low` and `gain high` bound the mean gain with 95 % confidence. Programs other than \
                       our kernels count no steps; for them time on a core stands for progress, in nanoseconds for one \

@@ -33,7 +33,7 @@ impl Experiment for Threshold {
                 better: Better::Lower,
             },
             nature: Nature::Seeded,
-            takes: (Duration::from_secs(10), Duration::from_secs(90)),
+            takes: (Duration::from_secs(1), Duration::from_secs(40)),
             reading: "A ratio above one says that the factor cut wrongly: too low a factor tears threads apart that wait \
                       for each other, too high a one keeps programs together that have nothing to do with each other.",
         }

@@ -54,7 +54,7 @@ impl Experiment for Messages {
             sidestep: "the fast path of that version",
             metric: Metric::lower("cycles a message", "cycles"),
             nature: Nature::Deterministic,
-            takes: (Duration::from_secs(1), Duration::from_secs(2)),
+            takes: (Duration::from_secs(1), Duration::from_secs(1)),
             reading: "The return goes to another thread than the return stack predicts. Figure 5 counts no flush for that, \
                       so its cycles are not in the value; `cycles with the return's flush` has them. The code was written \
                       from the paper's description of the steps. The paper's kernel keeps more state (its own versions \

@@ -134,6 +134,8 @@ pub struct Finished {
     pub console: String,
     /// Instructions retired by each processor.
     pub retired: Vec<u64>,
+    /// The machine's time at its end, of the processor that is furthest.
+    pub time: u64,
 }
 
 /// What drives a processor and may count what a pipeline does.
@@ -182,6 +184,7 @@ impl Run {
                         readings,
                         console: output.text(),
                         retired: outcome.retired,
+                        time: machine.cpus.iter().map(|cpu| cpu.time()).max().unwrap_or(0),
                     });
                 }
                 End::Exit(code) => {
@@ -217,7 +220,8 @@ impl Run {
 }
 
 impl Finished {
-    /// The phases between marks as spans, if a timeline is wanted; a tick is a cycle at `megahertz`.
+    /// The run and, within it, the phases between marks as spans, if a timeline is wanted; a tick is taken as a cycle at
+    /// `megahertz`.
     pub fn timeline(&self, megahertz: u32, context: &Context) -> Timeline {
         let mut timeline = Timeline::default();
         if !context.trace {
@@ -225,6 +229,7 @@ impl Finished {
         }
         let nanoseconds = |ticks: u64| ticks * 1000 / u64::from(megahertz.max(1));
         let track = timeline.track("program");
+        timeline.span(track, "the whole run", 0, nanoseconds(self.time));
         for pair in self.readings.windows(2) {
             let (from, to) = (nanoseconds(pair[0].time), nanoseconds(pair[1].time));
             let name = match pair[0].label % 2 {

@@ -30,7 +30,7 @@ impl Experiment for Signals {
             sidestep: "the minimal state (signal-state=minimal)",
             metric: Metric::lower("cycles a signal", "cycles"),
             nature: Nature::Deterministic,
-            takes: (Duration::from_secs(2), Duration::from_secs(3)),
+            takes: (Duration::from_secs(1), Duration::from_secs(1)),
             reading: "The paper's kernel also fills a siginfo and a sigcontext that applications rely on, and does what a \
                       full Linux does on each entry; this kernel has neither, so the whole is shorter, and the state that \
                       is moved weighs more in it. The absolute difference is what compares.",

@@ -40,7 +40,7 @@ impl Experiment for SystemCalls {
             sidestep: "epc: a call to a gate page",
             metric: Metric::lower("cycles a call", "cycles"),
             nature: Nature::Deterministic,
-            takes: (Duration::from_secs(3), Duration::from_secs(6)),
+            takes: (Duration::from_secs(1), Duration::from_secs(1)),
             reading: "The kernel is written from the paper's description of the two paths, not from Linux, so its number \
                       of instructions differs from that of the kernel that the paper measured; the counters say what its \
                       cycles are. The paper does not say how \

@@ -79,7 +79,7 @@ impl Experiment for PageTables {
                 better: Better::Lower,
             },
             nature: Nature::Deterministic,
-            takes: (Duration::from_secs(10), Duration::from_secs(240)),
+            takes: (Duration::from_secs(4), Duration::from_secs(100)),
             reading: "Table 1 is of time; with count=cycles the ratios are of cycles of the pipeline model and stand beside \
                       it. By default events are counted, which takes a fraction of that: they show where the TLB \
                       pressure is that the paper gives as the reason. Misses of the short format include those on the \
@@ -328,7 +328,16 @@ fn switch(
     let parameters = format!("{setup} {switches} program=context {processes} {set} {passes}");
     let finished = run(processors, parameters, inputs, context)?;
     let (alone, ring) = (finished.between(1, 2), finished.between(3, 4));
-    Ok(side(inputs, misses, &alone, &ring, processes * passes))
+    let side = side(inputs, misses, &alone, &ring, processes * passes);
+    // A processor that waits for the other one spins, for as many instructions as it happens to wait.
+    let side = match processors {
+        1 => side.count(
+            "instructions",
+            each(alone.instructions, ring.instructions, processes * passes),
+        ),
+        _ => side,
+    };
+    Ok(side.traced(finished.timeline(timed::processor(inputs).megahertz, context)))
 }
 
 /// A side of a refill workload: the instructions that each read takes beyond those of a read that needs no refill.
@@ -341,17 +350,23 @@ fn refill(inputs: &Inputs, setup: &str, context: &Context) -> Result<Side, Point
         context,
     )?;
     let (alone, all) = (finished.between(1, 2), finished.between(3, 4));
-    Ok(side(
+    let side = side(
         inputs,
         |reading| reading.instructions,
         &alone,
         &all,
         pages * passes,
-    ))
+    );
+    Ok(side.traced(finished.timeline(timed::processor(inputs).megahertz, context)))
 }
 
 fn misses(reading: &Reading) -> u64 {
     reading.events.data_misses + reading.events.instruction_misses
+}
+
+/// What each of `operations` takes beyond what is there alone.
+fn each(alone: u64, together: u64, operations: u64) -> Number {
+    Number::ratio(i128::from(together) - i128::from(alone), i128::from(operations))
 }
 
 /// A side whose value is what each of `operations` takes beyond what is there alone: cycles if they are wanted, else
@@ -363,9 +378,7 @@ fn side(
     after: &Reading,
     operations: u64,
 ) -> Side {
-    let each = |alone: u64, together: u64| {
-        Number::ratio(i128::from(together) - i128::from(alone), i128::from(operations))
-    };
+    let each = |alone, together| each(alone, together, operations);
     let side = if inputs.text("count") == CYCLES {
         let difference = Difference {
             empty: before,
@@ -375,7 +388,6 @@ fn side(
         difference.side("A context switch")
     } else {
         Side::new(each(events(before), events(after)))
-            .count("instructions", each(before.instructions, after.instructions))
     };
     let of = |count: fn(&Reading) -> u64| each(count(before), count(after));
     side.count("data TLB misses", of(|reading| reading.events.data_misses))

@@ -30,7 +30,7 @@ impl Experiment for Calls {
             sidestep: "each request goes through memory to a sidecore",
             metric: Metric::lower("cycles an operation", "cycles"),
             nature: Nature::Deterministic,
-            takes: (Duration::from_secs(2), Duration::from_secs(10)),
+            takes: (Duration::from_secs(1), Duration::from_secs(1)),
             reading: "The counters say how many exits an operation takes and how its latency is distributed. On IA-64 the \
                       guest's page fault handler also leaves the guest to return (rfi), which x86 does not: it weighs \
                       on both sides of `fault`. The host's table has estimates where nobody published a figure: sweep \

@@ -26,7 +26,7 @@ impl Experiment for Dynamic {
             sidestep: "so many sidecores, or as many as the monitor decides",
             metric: Metric::lower("cycles until every guest is done", "cycles"),
             nature: Nature::Deterministic,
-            takes: (Duration::from_secs(5), Duration::from_secs(60)),
+            takes: (Duration::from_secs(1), Duration::from_secs(4)),
             reading: "With fewer guests than cores a sidecore costs nothing but energy: `polling in vain` is what it burnt, and \
                       with `saves-energy` it sleeps instead. With as many guests as cores a sidecore takes a core from \
                       one of them: fixed sidecores then lose, and the dynamic one should not.",

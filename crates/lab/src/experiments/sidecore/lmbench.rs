@@ -29,7 +29,7 @@ impl Experiment for Lmbench {
             sidestep: "page table updates go to a sidecore",
             metric: Metric::lower("cycles a switch, a fault, a job", "cycles"),
             nature: Nature::Deterministic,
-            takes: (Duration::from_secs(3), Duration::from_secs(20)),
+            takes: (Duration::from_secs(1), Duration::from_secs(2)),
             reading: "A context switch gains as much as its share of page faults. The build's ratio depends on how much it \
                       computes for each fault, an input that is chosen and not the paper's: what is to be seen is that \
                       the two build rows differ by what the file pages cost.",

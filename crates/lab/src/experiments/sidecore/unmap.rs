@@ -29,7 +29,7 @@ impl Experiment for Unmap {
             sidestep: "each update goes to a sidecore",
             metric: Metric::lower("cycles an update", "cycles"),
             nature: Nature::Deterministic,
-            takes: (Duration::from_secs(4), Duration::from_secs(30)),
+            takes: (Duration::from_secs(1), Duration::from_secs(1)),
             reading: "The paper found that removal by sidecall gains nothing, because the interrupt that purges is itself an \
                       exit, and asked for a hardware purge. With `broadcast` no core leaves its guest. A change and a \
                       removal include the guest's own check that the old page is gone, which for a change is a miss of \

@@ -47,7 +47,7 @@ impl Experiment for Io {
                 better: Better::Higher,
             },
             nature: Nature::Measured,
-            takes: (Duration::from_secs(20), Duration::from_secs(300)),
+            takes: (Duration::from_secs(20), Duration::from_secs(480)),
             reading: "Below saturation all answer what is offered and the latency tells them apart; past it, what is \
                       answered must not fall as more is offered (no receive livelock). Client and service share the \
                       host, so the most that is possible is about half of what the host can do. Processor time a request \
@@ -84,11 +84,10 @@ impl Experiment for Io {
                 .quick("150ms")
                 .about("how long a round lasts; a fifth more before it warms up")
                 .source("chosen: thousands of requests"),
-            Input::integer("rounds", 3)
+            Input::integer("rounds", 1)
                 .between(1, 100)
-                .quick("1")
-                .about("how often each side runs, in turns; the median counts")
-                .source("chosen: enough for a median"),
+                .about("how often each side runs in a repetition, in turns; the median counts")
+                .source("chosen: the repetitions take turns already"),
         ]
     }
 

@@ -1,0 +1,197 @@
+//! What a watch may cost the watched programs, as an account that it cannot overdraw for long.
+//!
+//! Earned is a fixed share of the time that the watched threads run, entered once a second; nothing is saved up. Spent
+//! is what each hint fault and each report of a fault takes ([`Prices`], measured when a watch begins), and the
+//! watcher's own time. When more is owed than the last second earned, pages are left alone and nothing is reported
+//! until nothing is owed. So in any time in which the programs run for R, a watch costs at most its share of R, what
+//! the last second earned (10 ms at first), and what comes in between two polls.
+//!
+//! Pages that had been taken away before a pause still fault in it; these are entered, and make the pause longer.
+
+/// The usual share, in thousandths.
+pub const SHARE_PERMILLE: u32 = 15;
+
+/// What may be owed before it is known how much a second earns.
+const FIRST_ALLOWANCE_NS: u64 = 10_000_000;
+
+/// What the parts of a watch take, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prices {
+    /// A page that is taken away and comes back.
+    pub hint_fault_ns: u64,
+    /// A report of a fault, whatever made it.
+    pub report_ns: u64,
+}
+
+/// What happened since it was last entered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spent {
+    /// Pages that came back.
+    pub hint_faults: u64,
+    /// Faults of the watched threads that were reported.
+    pub reports: u64,
+    /// The watcher's own time.
+    pub own_ns: u64,
+}
+
+/// The account of a watch.
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// `None`: whatever it costs.
+    share_permille: Option<u32>,
+    prices: Prices,
+    allowance_ns: u64,
+    owed_ns: u64,
+    is_spent: bool,
+    total_ns: u64,
+    ran_ns: u64,
+}
+
+impl Budget {
+    pub(super) fn new(share_permille: Option<u32>, prices: Prices) -> Self {
+        Self {
+            share_permille,
+            prices,
+            allowance_ns: FIRST_ALLOWANCE_NS,
+            owed_ns: 0,
+            is_spent: false,
+            total_ns: 0,
+            ran_ns: 0,
+        }
+    }
+
+    /// Whether pages are to be left alone now.
+    pub(super) fn is_spent(&self) -> bool {
+        self.is_spent
+    }
+
+    /// Everything that was spent so far, in thousandths of the time that the watched threads ran.
+    pub(super) fn spent_permille(&self) -> f64 {
+        match self.ran_ns {
+            0 => 0.0,
+            ran_ns => self.total_ns as f64 * 1000.0 / ran_ns as f64,
+        }
+    }
+
+    /// Enters what happened.
+    pub(super) fn spend(&mut self, spent: Spent) {
+        let faults_ns = spent.hint_faults.saturating_mul(self.prices.hint_fault_ns);
+        let reports_ns = spent.reports.saturating_mul(self.prices.report_ns);
+        let ns = faults_ns.saturating_add(reports_ns).saturating_add(spent.own_ns);
+        self.total_ns = self.total_ns.saturating_add(ns);
+        self.owed_ns = self.owed_ns.saturating_add(ns);
+        if self.share_permille.is_some() && self.owed_ns > self.allowance_ns {
+            self.is_spent = true;
+        }
+    }
+
+    /// Enters what the watched threads ran in the last second.
+    pub(super) fn earn(&mut self, ran_ns: u64) {
+        self.ran_ns = self.ran_ns.saturating_add(ran_ns);
+        let Some(share_permille) = self.share_permille else {
+            return;
+        };
+        self.allowance_ns = (u128::from(ran_ns) * u128::from(share_permille) / 1000) as u64;
+        self.owed_ns = self.owed_ns.saturating_sub(self.allowance_ns);
+        if self.owed_ns == 0 {
+            self.is_spent = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PRICES: Prices = Prices {
+        hint_fault_ns: 2_000,
+        report_ns: 500,
+    };
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn faults(count: u64) -> Spent {
+        Spent {
+            hint_faults: count,
+            reports: count,
+            own_ns: 0,
+        }
+    }
+
+    #[test]
+    fn a_watch_pauses_when_more_is_owed_than_a_second_earns_and_goes_on_when_all_is_paid() {
+        let mut budget = Budget::new(Some(15), PRICES);
+        budget.earn(2 * SECOND_NS);
+        budget.spend(faults(12_000));
+        assert!(
+            !budget.is_spent(),
+            "30 ms are owed, and 30 ms are what a second earns"
+        );
+        budget.spend(faults(13_000));
+        assert!(budget.is_spent(), "62.5 ms are owed");
+        budget.earn(2 * SECOND_NS);
+        budget.earn(2 * SECOND_NS);
+        assert!(budget.is_spent(), "2.5 ms are still owed");
+        budget.earn(2 * SECOND_NS);
+        assert!(!budget.is_spent());
+    }
+
+    #[test]
+    fn the_watchers_own_time_and_reports_of_other_faults_count() {
+        let mut budget = Budget::new(Some(10), PRICES);
+        budget.earn(SECOND_NS);
+        budget.spend(Spent {
+            hint_faults: 0,
+            reports: 10_000,
+            own_ns: 5_000_000,
+        });
+        assert!(!budget.is_spent());
+        budget.spend(Spent {
+            own_ns: 1,
+            ..Spent::default()
+        });
+        assert!(budget.is_spent());
+        assert!((budget.spent_permille() - 10.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn programs_that_do_not_run_earn_nothing() {
+        let mut budget = Budget::new(Some(15), PRICES);
+        budget.earn(0);
+        budget.spend(faults(1));
+        budget.earn(0);
+        assert!(budget.is_spent());
+    }
+
+    #[test]
+    fn without_a_share_nothing_is_ever_too_dear() {
+        let mut budget = Budget::new(None, PRICES);
+        budget.spend(faults(u64::MAX));
+        assert!(!budget.is_spent());
+    }
+
+    proptest! {
+        /// Whatever a program does while it is looked at, and whatever faults are left over in pauses: the cost is the
+        /// share and at most what one second earns and one poll brings.
+        #[test]
+        fn the_share_is_kept(
+            seconds in proptest::collection::vec((0..4u64, 0..40_000u64), 1..200),
+            share in 1..100u32,
+        ) {
+            let mut budget = Budget::new(Some(share), PRICES);
+            let (mut ran, mut cost, mut most_earned, mut most_spent) = (0u64, 0u64, FIRST_ALLOWANCE_NS, 0u64);
+            for (cores, poll_faults) in seconds {
+                for _poll in 0..20 {
+                    let count = if budget.is_spent() { 0 } else { poll_faults };
+                    budget.spend(faults(count));
+                    cost += count * 2_500;
+                    most_spent = most_spent.max(count * 2_500);
+                }
+                budget.earn(cores * SECOND_NS);
+                ran += cores * SECOND_NS;
+                most_earned = most_earned.max(cores * SECOND_NS / 1000 * u64::from(share));
+                prop_assert!(cost <= ran / 1000 * u64::from(share) + most_earned + most_spent);
+            }
+        }
+    }
+}
