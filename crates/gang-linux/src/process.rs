@@ -81,6 +81,24 @@ impl ThreadName {
     }
 }
 
+/// How long the threads of a process have run, those that ended included; `None` when it is gone.
+pub fn ran_ns(process: i32) -> Option<u64> {
+    let mut clock = 0;
+    // SAFETY: the pointer is to a local of the type that the call writes.
+    if unsafe { libc::clock_getcpuclockid(process, &mut clock) } != 0 {
+        return None;
+    }
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a local of the type that the call writes; a clock that is gone is refused.
+    if unsafe { libc::clock_gettime(clock, &mut time) } != 0 {
+        return None;
+    }
+    Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
 /// The threads of a process in the order of their numbers; none when it is gone.
 pub fn threads(process: i32) -> Vec<i32> {
     numbered_entries(&format!("/proc/{process}/task"))
@@ -165,6 +183,20 @@ pub fn check(process: i32, other_users: bool) -> Result<(), HostError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_has_run_as_long_as_its_threads_together() {
+        let own = std::process::id() as i32;
+        let before = ran_ns(own).expect("this process is there");
+        let spun =
+            std::thread::spawn(|| (0..1_000_000u64).fold(0, |sum, each| std::hint::black_box(sum ^ each)));
+        spun.join().expect("it only counts");
+        assert!(
+            ran_ns(own) > Some(before),
+            "the time of a thread that ended counts"
+        );
+        assert_eq!(ran_ns(i32::MAX), None);
+    }
     use proptest::prelude::*;
 
     #[test]

@@ -115,7 +115,7 @@ impl Compare {
         let cache = self.cache_folder().map(Cache::at);
 
         let cancelled = stop_on_signals()?;
-        let progress = Progress::new(plans.iter().map(|plan| plan.points()).sum());
+        let progress = Progress::new(&plans, &cancelled);
         let runner = Runner {
             jobs: self
                 .jobs

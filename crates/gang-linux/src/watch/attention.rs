@@ -75,8 +75,16 @@ impl Attention {
         self.pace.stir(now.saturating_sub(self.paused));
     }
 
-    /// Enters what the watched threads ran since the last time.
+    /// Enters what the watched processes ran since the last time, and what pages that had been taken away before a pause
+    /// cost in it.
     pub(super) fn earn(&mut self, ran_ns: u64) {
+        if !self.is_looking {
+            let hint_faults = self.hint_faults_caused(u64::MAX);
+            self.budget.spend(Spent {
+                hint_faults,
+                ..Spent::default()
+            });
+        }
         self.budget.earn(ran_ns);
     }
 
@@ -91,12 +99,14 @@ impl Attention {
         sets: impl FnOnce() -> Option<CoscheduledSets>,
     ) {
         self.pass(now);
-        let hint_faults = self.hint_faults_caused(reports);
-        self.budget.spend(Spent {
-            hint_faults,
-            reports,
-            own_ns,
-        });
+        if self.is_looking {
+            let hint_faults = self.hint_faults_caused(reports);
+            self.budget.spend(Spent {
+                hint_faults,
+                reports,
+                own_ns,
+            });
+        }
         self.pace.step(now.saturating_sub(self.paused), sets);
         // The setting could be written when the watch began; if it cannot be now, the cost is all that differs.
         let _ = self.switch(faults);
@@ -125,18 +135,14 @@ impl Attention {
         }
     }
 
-    /// Hint faults since the last time that are put down to the watch. While faults are reported it is known whose they
-    /// are; in a pause all of the host's may be left over.
-    fn hint_faults_caused(&mut self, reports: u64) -> u64 {
-        if self.balancing.is_none() {
+    /// Hint faults since the last time that are put down to the watch: all of the host's, but at most so many. While
+    /// faults are reported it is known how many of them the watched threads had; in a pause any may be left over.
+    fn hint_faults_caused(&mut self, most: u64) -> u64 {
+        if self.balancing.is_none() || most == 0 {
             return 0;
         }
         let before = std::mem::replace(&mut self.hint_faults, hint_faults());
-        let since = self.hint_faults.saturating_sub(before);
-        match self.is_looking {
-            true => since.min(reports),
-            false => since,
-        }
+        self.hint_faults.saturating_sub(before).min(most)
     }
 
     fn switch(&mut self, faults: &Faults) -> Result<(), HostError> {

@@ -2,17 +2,17 @@
 //!
 //! Earned is a fixed share of the time that the watched threads run, entered once a second; nothing is saved up. Spent
 //! is what each hint fault and each report of a fault takes ([`Prices`], measured when a watch begins), and the
-//! watcher's own time. When more is owed than the last second earned, pages are left alone and nothing is reported
-//! until nothing is owed. So in any time in which the programs run for R, a watch costs at most its share of R, what
-//! the last second earned (10 ms at first), and what comes in between two polls.
+//! watcher's own time while it looks. When more is owed than the last second earned and than 10 ms, pages are left alone
+//! and nothing is reported until nothing is owed. So in any time in which the programs run for R, a watch costs at most
+//! its share of R, that one second's or 10 ms, and what comes in between two polls.
 //!
 //! Pages that had been taken away before a pause still fault in it; these are entered, and make the pause longer.
 
 /// The usual share, in thousandths.
 pub const SHARE_PERMILLE: u32 = 15;
 
-/// What may be owed before it is known how much a second earns.
-const FIRST_ALLOWANCE_NS: u64 = 10_000_000;
+/// What may be owed in any case: a pause for less would keep the kernel from ever getting round to a scan.
+const LEAST_ALLOWANCE_NS: u64 = 10_000_000;
 
 /// What the parts of a watch take, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Budget {
         Self {
             share_permille,
             prices,
-            allowance_ns: FIRST_ALLOWANCE_NS,
+            allowance_ns: LEAST_ALLOWANCE_NS,
             owed_ns: 0,
             is_spent: false,
             total_ns: 0,
@@ -91,8 +91,9 @@ impl Budget {
         let Some(share_permille) = self.share_permille else {
             return;
         };
-        self.allowance_ns = (u128::from(ran_ns) * u128::from(share_permille) / 1000) as u64;
-        self.owed_ns = self.owed_ns.saturating_sub(self.allowance_ns);
+        let earned_ns = (u128::from(ran_ns) * u128::from(share_permille) / 1000) as u64;
+        self.allowance_ns = earned_ns.max(LEAST_ALLOWANCE_NS);
+        self.owed_ns = self.owed_ns.saturating_sub(earned_ns);
         if self.owed_ns == 0 {
             self.is_spent = false;
         }
@@ -145,7 +146,7 @@ mod tests {
             reports: 10_000,
             own_ns: 5_000_000,
         });
-        assert!(!budget.is_spent());
+        assert!(!budget.is_spent(), "10 ms are owed");
         budget.spend(Spent {
             own_ns: 1,
             ..Spent::default()
@@ -158,8 +159,10 @@ mod tests {
     fn programs_that_do_not_run_earn_nothing() {
         let mut budget = Budget::new(Some(15), PRICES);
         budget.earn(0);
-        budget.spend(faults(1));
-        budget.earn(0);
+        budget.spend(faults(4_001));
+        for _second in 0..100 {
+            budget.earn(0);
+        }
         assert!(budget.is_spent());
     }
 
@@ -179,7 +182,7 @@ mod tests {
             share in 1..100u32,
         ) {
             let mut budget = Budget::new(Some(share), PRICES);
-            let (mut ran, mut cost, mut most_earned, mut most_spent) = (0u64, 0u64, FIRST_ALLOWANCE_NS, 0u64);
+            let (mut ran, mut cost, mut most_earned, mut most_spent) = (0u64, 0u64, LEAST_ALLOWANCE_NS, 0u64);
             for (cores, poll_faults) in seconds {
                 for _poll in 0..20 {
                     let count = if budget.is_spent() { 0 } else { poll_faults };

@@ -127,7 +127,7 @@ pub struct Watcher {
     settings: WatchSettings,
     way: Way,
     attention: Attention,
-    /// How long the threads had run when it was last read.
+    /// How long the processes had run when it was last read.
     ran_ns: u64,
     changed: Vec<Changed>,
     processes: BTreeSet<i32>,
@@ -216,7 +216,7 @@ impl Watcher {
                 watcher.add_process(process);
             }
         }
-        watcher.ran_ns = watcher.threads_ran_ns();
+        watcher.ran_ns = watcher.ran_ns();
         Ok(watcher)
     }
 
@@ -255,7 +255,7 @@ impl Watcher {
         }
         if self.decayed.elapsed() >= Duration::from_secs(1) {
             self.decayed = Instant::now();
-            let ran_ns = self.threads_ran_ns();
+            let ran_ns = self.ran_ns();
             self.attention.earn(ran_ns.saturating_sub(self.ran_ns));
             self.ran_ns = ran_ns;
             // While nothing is looked at nothing new can take the place of what fades.
@@ -285,13 +285,10 @@ impl Watcher {
             .set_aside(self.began.elapsed(), is_aside, &self.faults)
     }
 
-    /// How long the watched threads have run. Those that ended are missing, which makes a budget smaller, not greater.
-    fn threads_ran_ns(&self) -> u64 {
-        let alive = self.threads.iter().filter(|thread| thread.is_alive);
-        alive
-            .filter_map(|thread| thread.name.run_and_wait_ns())
-            .map(|(ran_ns, _)| ran_ns)
-            .sum()
+    /// How long the watched processes have run. Those that ended are missing, which makes a budget smaller, not greater.
+    fn ran_ns(&self) -> u64 {
+        let processes = self.processes.iter();
+        processes.filter_map(|&process| process::ran_ns(process)).sum()
     }
 
     /// Forgets all sharing seen so far, as after a program's start.

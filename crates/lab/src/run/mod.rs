@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use crate::comparison::{Comparison, Row};
 use crate::experiment::{About, Context, Experiment, Nature, Point, PointError};
@@ -191,6 +192,23 @@ impl<'a> Plan<'a> {
     /// How many points there are.
     pub fn points(&self) -> usize {
         self.points.len()
+    }
+
+    /// About how long all of them take, by the experiment's own words: as much for each point and repetition as usual.
+    pub fn takes(&self) -> Duration {
+        let quick = self.request.quick;
+        let (in_all, usual) = match quick {
+            true => (self.about.takes.0, QUICK_REPETITIONS),
+            false => (self.about.takes.1, REPETITIONS),
+        };
+        let inputs = Inputs::new(self.about.name, &self.declared, quick, &[]).ok();
+        let points = inputs.and_then(|inputs| self.experiment.points(&inputs).ok());
+        let usual = match self.about.nature {
+            Nature::Deterministic => 1,
+            Nature::Seeded | Nature::Measured => usual,
+        };
+        let usual = points.map_or(1, |points| points.len().max(1)) as f64 * f64::from(usual);
+        in_all.mul_f64(self.points.len() as f64 * f64::from(self.repetitions) / usual)
     }
 
     /// What the experiment asks.

@@ -1,27 +1,111 @@
 //! A progress bar with the time left, on a terminal; nothing on a pipe.
+//!
+//! Points differ: some take a millisecond, some a minute. So the bar moves by the time that each experiment says it takes,
+//! and what is left is that time at the pace of the run so far.
 
-use std::sync::Once;
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
+use sidestep_lab::run::Plan;
 use sidestep_lab::run::cache::CacheProblem;
 use sidestep_lab::{About, Observer, Point};
 
 /// Shows on the standard error, if that is a terminal, how far a run is.
 pub struct Progress {
     bar: ProgressBar,
+    cancelled: Arc<AtomicBool>,
+    work: Arc<Mutex<Work>>,
+    began: Instant,
     not_kept: Once,
 }
 
+/// How much is done, in the time that experiments say they take.
+struct Work {
+    /// The time of a point, by its experiment.
+    each: BTreeMap<&'static str, Duration>,
+    left: Duration,
+    /// Of the points that were run, and not found in the cache.
+    ran: Duration,
+    /// How long the run had lasted when a point last ended.
+    elapsed: Duration,
+    points_left: usize,
+}
+
+/// The stated times weigh as much as so much of the run's own.
+const TRUST: Duration = Duration::from_secs(3);
+
+/// A point that ends sooner than this part of its stated time was in the cache, or cost nothing.
+const CACHED_PART: u32 = 100;
+
+impl Work {
+    fn new<'a>(plans: impl Iterator<Item = (&'static str, usize, Duration)> + 'a) -> Work {
+        let mut work = Work {
+            each: BTreeMap::new(),
+            left: Duration::ZERO,
+            ran: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            points_left: 0,
+        };
+        for (name, points, takes) in plans {
+            let each = takes / u32::try_from(points.max(1)).unwrap_or(u32::MAX);
+            work.each.insert(name, each);
+            work.left += each * u32::try_from(points).unwrap_or(u32::MAX);
+            work.points_left += points;
+        }
+        work
+    }
+
+    /// A point of an experiment ended, so long after the run began.
+    fn end(&mut self, name: &str, elapsed: Duration) {
+        let each = self.each.get(name).copied().unwrap_or_default();
+        self.left = self.left.saturating_sub(each);
+        if elapsed.saturating_sub(self.elapsed) >= each / CACHED_PART {
+            self.ran += each;
+        }
+        self.elapsed = elapsed;
+        self.points_left = self.points_left.saturating_sub(1);
+    }
+
+    /// How long the rest takes.
+    fn left(&self, elapsed: Duration) -> Duration {
+        let pace = (TRUST + self.elapsed).as_secs_f64() / (TRUST + self.ran).as_secs_f64();
+        let waited = elapsed.saturating_sub(self.elapsed);
+        self.left.mul_f64(pace).saturating_sub(waited)
+    }
+}
+
 impl Progress {
-    /// A bar for so many points.
-    pub fn new(points: usize) -> Progress {
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} points, {eta} left  {wide_msg}")
-            .expect("a valid template");
-        let bar = ProgressBar::new(points as u64).with_style(style);
+    /// A bar for these plans; it stands still once the run is `cancelled`.
+    pub fn new(plans: &[Plan<'_>], cancelled: &Arc<AtomicBool>) -> Progress {
+        let stated = plans
+            .iter()
+            .map(|plan| (plan.about().name, plan.points(), plan.takes()));
+        let work = Work::new(stated);
+        let points = work.points_left;
+        let bar = ProgressBar::new(work.left.as_millis().max(1) as u64);
+        let work = Arc::new(Mutex::new(work));
+        let began = Instant::now();
+        let shown = Arc::clone(&work);
+        let state = move |_: &ProgressState, text: &mut dyn Write| {
+            let work = lock(&shown);
+            let (done, left) = (points - work.points_left, work.left(began.elapsed()));
+            // What cannot be written into the bar's text is not shown.
+            let _ = write!(text, "{done}/{points} points, {} left", HumanDuration(left));
+        };
+        let style = ProgressStyle::with_template("{bar:30} {state}  {wide_msg}")
+            .expect("a valid template")
+            .with_key("state", state);
+        bar.set_style(style);
         bar.enable_steady_tick(Duration::from_millis(200));
         Progress {
             bar,
+            cancelled: Arc::clone(cancelled),
+            work,
+            began,
             not_kept: Once::new(),
         }
     }
@@ -30,15 +114,33 @@ impl Progress {
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+fn lock(work: &Mutex<Work>) -> MutexGuard<'_, Work> {
+    work.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Observer for Progress {
     fn begins(&self, about: &About, point: &Point) {
-        self.bar.set_message(format!("{} {point}", about.name));
+        if !self.is_cancelled() {
+            self.bar.set_message(format!("{} {point}", about.name));
+        }
     }
 
-    fn ends(&self, _about: &About, _point: &Point) {
-        self.bar.inc(1);
+    fn ends(&self, about: &About, _point: &Point) {
+        if self.is_cancelled() {
+            return;
+        }
+        let mut work = lock(&self.work);
+        let before = work.left;
+        work.end(about.name, self.began.elapsed());
+        let done = before - work.left;
+        drop(work);
+        self.bar.inc(done.as_millis() as u64);
     }
 
     fn cache_problem(&self, problem: &CacheProblem) {
@@ -48,5 +150,48 @@ impl Observer for Progress {
             CacheProblem::NotKept { .. } => self.not_kept.call_once(say),
             CacheProblem::Corrupt { .. } | CacheProblem::Unreadable { .. } => say(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn work() -> Work {
+        Work::new([("quick", 10, 10 * SECOND), ("slow", 2, 60 * SECOND)].into_iter())
+    }
+
+    #[test]
+    fn the_time_left_is_what_the_rest_says_it_takes_at_the_pace_of_the_run() {
+        let mut work = work();
+        assert_eq!(work.left(Duration::ZERO), 70 * SECOND);
+        for second in 1..=10 {
+            work.end("quick", second * 2 * SECOND);
+        }
+        assert_eq!(work.points_left, 2);
+        let left = work.left(20 * SECOND);
+        assert!(
+            100 * SECOND < left && left < 120 * SECOND,
+            "twice as slow as stated: {left:?}"
+        );
+        assert_eq!(
+            work.left(24 * SECOND) + 4 * SECOND,
+            left,
+            "it goes down while a point runs"
+        );
+        work.end("slow", 80 * SECOND);
+        work.end("slow", 140 * SECOND);
+        assert_eq!(work.left(140 * SECOND), Duration::ZERO);
+    }
+
+    #[test]
+    fn points_from_the_cache_do_not_make_the_rest_quick() {
+        let mut work = work();
+        for _ in 0..10 {
+            work.end("quick", Duration::from_millis(1));
+        }
+        assert_eq!(work.left(Duration::from_millis(1)).as_secs(), 60);
     }
 }
