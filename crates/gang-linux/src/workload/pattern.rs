@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::Progress;
+
 /// Who shares with whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
@@ -18,6 +20,8 @@ pub enum Pattern {
 
 /// Words of a page.
 const WORDS: usize = 512;
+/// Sweeps over a thread's pages that are a step, so that counting costs nothing beside them.
+const SWEEPS_A_STEP: usize = 64;
 
 impl Pattern {
     /// All patterns, with their names.
@@ -41,11 +45,11 @@ impl Pattern {
     }
 
     /// Runs the threads for a time; each touches the pages it shares and as many of its own. `pages` is how many each
-    /// pair shares.
+    /// pair shares; the first thread counts its steps in `progress`.
     ///
     /// # Panics
     /// Without threads.
-    pub fn run(self, threads: usize, pages: usize, time: Duration) {
+    pub fn run(self, threads: usize, pages: usize, time: Duration, progress: &Progress) {
         assert!(threads > 0, "a pattern has at least one thread");
         let mut regions: Vec<(Vec<usize>, usize)> = (0..threads).map(|thread| (vec![thread], 0)).collect();
         for right in 0..threads {
@@ -67,11 +71,16 @@ impl Pattern {
         let work = |thread: usize| {
             let mine = regions.iter().filter(|(sharers, _)| sharers.contains(&thread));
             let starts: Vec<usize> = mine.map(|&(_, start)| to_page + start).collect();
+            let mut sweeps = 0;
             while !is_over.load(Ordering::Relaxed) {
                 for start in &starts {
                     for page in 0..pages {
                         memory[start + page * WORDS + thread % WORDS].fetch_add(1, Ordering::Relaxed);
                     }
+                }
+                sweeps += 1;
+                if thread == 0 && sweeps % SWEEPS_A_STEP == 0 {
+                    progress.step();
                 }
             }
         };

@@ -88,12 +88,7 @@ impl Workload {
             What::All => return self.share(Pattern::All),
             What::Nobody => return self.share(Pattern::Nobody),
         };
-        let progress = Progress::from_environment().map_err(|error| {
-            format!(
-                "cannot open the file named by {}: {error}",
-                workload::PROGRESS_VARIABLE
-            )
-        })?;
+        let progress = progress()?;
         let class = match self.class {
             Size::S => Class::S,
             Size::W => Class::W,
@@ -122,7 +117,17 @@ impl Workload {
 
     fn share(&self, pattern: Pattern) -> Outcome {
         let time = self.seconds.unwrap_or(Duration::from_secs(10));
-        pattern.run(self.threads.into(), self.pages as usize, time);
+        pattern.run(self.threads.into(), self.pages as usize, time, &progress()?);
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Where steps are counted.
+fn progress() -> Result<Progress, String> {
+    Progress::from_environment().map_err(|error| {
+        format!(
+            "cannot open the file named by {}: {error}",
+            workload::PROGRESS_VARIABLE
+        )
+    })
 }
