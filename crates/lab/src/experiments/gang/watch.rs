@@ -356,7 +356,7 @@ mod tests {
         };
         assert_eq!(plain.value, Some(Number::from(100u64)));
         let of = |name| watched.find(name).map(|counter| counter.value.to_decimal(1));
-        assert_eq!(of("cost").as_deref(), Some("2.0"));
+        assert_eq!(of("cost").as_deref(), Some("2"));
         assert_eq!(of("cost by the watcher's account").as_deref(), Some("1.2"));
         assert!(sides(&[], &account).is_err());
     }
