@@ -28,13 +28,16 @@ const ENTRY_SIZE: u64 = 32;
 /// One virtual processor's shadow table.
 pub(super) struct ShadowTable {
     memory: Arc<GuestMemory>,
+    /// Nothing was entered since it was cleared: a guest that purges in a loop is not to cost the host a walk each time.
+    is_empty: bool,
 }
 
 impl ShadowTable {
     pub fn new() -> ShadowTable {
         let memory = GuestMemory::new(&[MemoryRange::ram(0, 1 << SIZE_LOG2)]).expect("a good layout");
-        let table = ShadowTable {
+        let mut table = ShadowTable {
             memory: Arc::new(memory),
+            is_empty: false,
         };
         table.clear();
         table
@@ -67,7 +70,8 @@ impl ShadowTable {
     }
 
     /// Enters a page of the region's preferred size.
-    pub fn insert(&self, region: RegionRegister, entry: &TranslationEntry) {
+    pub fn insert(&mut self, region: RegionRegister, entry: &TranslationEntry) {
+        self.is_empty = false;
         let words = [
             page_table_entry(entry),
             u64::from(entry.key) << 8 | u64::from(entry.size_log2) << 2,
@@ -84,6 +88,9 @@ impl ShadowTable {
 
     /// Removes what overlaps `1 << size_log2` bytes around an address.
     pub fn purge(&self, address: u64, region: RegionRegister, size_log2: u32) {
+        if self.is_empty {
+            return;
+        }
         let page_log2 = region.size_log2();
         let pages = 1u64 << size_log2.saturating_sub(page_log2).min(63);
         if pages > PROBES_MAX {
@@ -114,7 +121,10 @@ impl ShadowTable {
     }
 
     /// Removes everything.
-    pub fn clear(&self) {
+    pub fn clear(&mut self) {
+        if std::mem::replace(&mut self.is_empty, true) {
+            return;
+        }
         for offset in (0..1 << SIZE_LOG2).step_by(ENTRY_SIZE as usize) {
             self.invalidate(offset);
         }
@@ -199,7 +209,7 @@ mod tests {
             size_log2 in 14u32..27,
             identifier in 0u64..4,
         ) {
-            let table = ShadowTable::new();
+            let mut table = ShadowTable::new();
             let register = |identifier: u64| RegionRegister(identifier << 8 | 14 << 2 | 1);
             for (number, identifier) in &numbers {
                 table.insert(register(*identifier), &entry(number << 14, register(*identifier)));
