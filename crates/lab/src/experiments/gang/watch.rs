@@ -251,6 +251,11 @@ fn paired(
 /// One look and the longest rest.
 const LOOKS_A_CYCLE: u32 = 9;
 
+/// A measured number to a millionth: exact ratios of long counts outgrow 128 bits when they are averaged.
+fn rounded(number: Number) -> Number {
+    Number::decimal(&number.to_decimal(6))
+}
+
 /// What watchers said of themselves.
 #[derive(Default)]
 struct Account {
@@ -273,12 +278,12 @@ fn sides(pairs: &[(Number, Number)], account: &Account) -> Result<[Side; 2], Poi
     let none = || PointError::Failed("the kernel finished no step; is the host too busy?".to_owned());
     let ratios: Option<Vec<Number>> = pairs
         .iter()
-        .map(|(plain, watched)| plain.over(*watched))
+        .map(|(plain, watched)| plain.over(*watched).map(rounded))
         .collect();
     let ratio = median(&ratios.ok_or_else(none)?).ok_or_else(none)?.value;
     let plain: Vec<Number> = pairs.iter().map(|(plain, _)| *plain).collect();
     let plain = median(&plain).ok_or_else(none)?.value;
-    let watched = plain.over(ratio).ok_or_else(none)?;
+    let watched = rounded(plain.over(ratio).ok_or_else(none)?);
     let cost = Number::from(100) * (Number::ONE - ratio);
     let mut side = Side::new(watched).counter("cost", cost, "%");
     if let Some(own) = median(&account.costs_permille) {
@@ -331,7 +336,8 @@ impl Program<'_> {
             Progress::read(self.progress) - before.0,
             self.ran_ns().saturating_sub(before.1),
         );
-        Number::from(ran_ns).over(Number::from(steps)).ok_or_else(|| {
+        let step = Number::from(ran_ns).over(Number::from(steps));
+        step.map(rounded).ok_or_else(|| {
             PointError::Failed("the kernel finished no step; is the host too busy?".to_owned())
         })
     }
