@@ -365,15 +365,23 @@ impl Facilities {
     }
 
     fn schedule(&self, now: u64) -> Ticket {
-        let (again, timeline) = (self.clone(), &self.0.timeline);
-        let due = timeline.again(now, LATENCY_TICKS);
-        timeline.schedule(due, Phase::Transfer, move |due| again.work(due))
+        let due = self.0.timeline.again(now, LATENCY_TICKS);
+        self.schedule_at(due, Facilities::work)
     }
 
     fn schedule_poll(&self, now: u64, ticks: u64) -> Ticket {
-        let (again, timeline) = (self.clone(), &self.0.timeline);
-        let due = timeline.again(now, ticks);
-        timeline.schedule(due, Phase::Transfer, move |due| again.poll(due))
+        let due = self.0.timeline.again(now, ticks);
+        self.schedule_at(due, Facilities::poll)
+    }
+
+    /// Has the timeline, which the device knows, call the device: weakly, or neither would ever be dropped.
+    fn schedule_at(&self, due: u64, call: fn(&Facilities, u64)) -> Ticket {
+        let device = Arc::downgrade(&self.0);
+        self.0.timeline.schedule(due, Phase::Transfer, move |due| {
+            if let Some(shared) = device.upgrade() {
+                call(&Facilities(shared), due);
+            }
+        })
     }
 
     fn work(&self, due: u64) {
