@@ -17,7 +17,7 @@ const struct command commands[] = {
     { "kill", "[-SIGNAL] PROCESS...", send_signal },
     { "listen", "PORT", serve_echo },
     { "ln", "[-s] TARGET NAME", link_file },
-    { "load", "SECONDS FOLDER", load },
+    { "load", "SECONDS FOLDER [ADDRESS PORT]", load },
     { "ls", "[-l] [FILE...]", list },
     { "mkdir", "FOLDER...", make_folder },
     { "mount", "[-t TYPE] [-o OPTIONS] DEVICE FOLDER", mount_file_system },

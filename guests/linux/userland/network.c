@@ -16,6 +16,7 @@ enum {
     ROUTE_GATEWAY = 2,
     SOCKET_LEVEL = 1,
     REUSE_ADDRESS = 2,
+    INVALID_ARGUMENT = 22,
 };
 
 struct internet_address {
@@ -111,10 +112,27 @@ static int converse(long socket)
     while ((got = system_call(__NR_read, 0L, block, (long)sizeof block)) > 0)
         if (write_all((int)socket, block, (size_t)got) < 0)
             return failure("connect", "sending", -32);
-    system_call(__NR_shutdown, socket, 1L);
+    end_sending(socket);
     while ((got = system_call(__NR_read, socket, block, (long)sizeof block)) > 0)
         write_all(1, block, (size_t)got);
     return got < 0 ? failure("connect", "receiving", got) : 0;
+}
+
+long open_connection(const char *address, const char *port)
+{
+    struct internet_address endpoint;
+    if (!read_endpoint(address, port, &endpoint))
+        return -INVALID_ARGUMENT;
+    long socket = system_call(__NR_socket, (long)INTERNET, (long)STREAM, 0L);
+    long error = socket < 0 ? socket : system_call(__NR_connect, socket, &endpoint, (long)sizeof endpoint);
+    if (error < 0 && socket >= 0)
+        system_call(__NR_close, socket);
+    return error < 0 ? error : socket;
+}
+
+void end_sending(long socket)
+{
+    system_call(__NR_shutdown, socket, 1L);
 }
 
 int connect_to(int count, char **words)
@@ -122,9 +140,8 @@ int connect_to(int count, char **words)
     struct internet_address endpoint;
     if (count != 3 || !read_endpoint(words[1], words[2], &endpoint))
         return misuse("connect");
-    long socket = system_call(__NR_socket, (long)INTERNET, (long)STREAM, 0L);
-    long error = socket < 0 ? socket : system_call(__NR_connect, socket, &endpoint, (long)sizeof endpoint);
-    return error < 0 ? failure("connect", words[1], error) : converse(socket);
+    long socket = open_connection(words[1], words[2]);
+    return socket < 0 ? failure("connect", words[1], socket) : converse(socket);
 }
 
 static void answer(long connection)

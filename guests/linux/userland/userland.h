@@ -76,6 +76,10 @@ int power_off(int count, char **words);
 int restart(int count, char **words);
 int time_command(int count, char **words);
 
+/* A connection to an address in digits; the socket or the negative error. */
+long open_connection(const char *address, const char *port);
+/* Tells the other end of a connection that nothing more comes. */
+void end_sending(long socket);
 int configure_interface(int count, char **words);
 int connect_to(int count, char **words);
 int serve_echo(int count, char **words);
