@@ -4,6 +4,7 @@
 //! - [`trace`]: a line for each instruction, change of translations or interruption.
 //! - [`guard`]: breakpoints, watchpoints and steps as an observer that halts before an instruction.
 //! - [`memory`]: memory as a debugger addresses it; [`registers`]: registers as gdb numbers them.
+//! - [`unwind`]: who called whom, through the unwind tables of the guest's kernel.
 //! - [`target`] and [`server`]: gdb's remote protocol, with the `gdbstub` crate.
 //!
 //! Nothing here touches guest memory or registers unless the user of the debugger says so: breakpoints are compared
@@ -17,3 +18,4 @@ pub mod server;
 pub mod symbols;
 pub mod target;
 pub mod trace;
+pub mod unwind;

@@ -202,6 +202,10 @@ impl Options {
             let end = self.run_once(&mut ready, &symbols, sink.as_ref(), &watcher)?;
             let signal = watcher.take();
             let panic = ready.machine.platform().ending.panic();
+            let panicked_at = match end {
+                End::Panic => monitor::of_panic(&ready.machine, &symbols, ready.image),
+                _ => String::new(),
+            };
             // Files are closed before they are opened again.
             drop((ready.machine, ready.parts));
             match (end, ready.rebuild) {
@@ -217,6 +221,7 @@ impl Options {
                 (end, rebuild) => {
                     // The console gives the terminal back before anything else is printed.
                     drop(rebuild);
+                    eprint!("{panicked_at}");
                     return self.report(ready.name, end, signal, panic);
                 }
             }
@@ -327,6 +332,7 @@ impl Options {
                     machine: &mut ready.machine,
                     parts: ready.parts.as_ref(),
                     symbols,
+                    image: ready.image,
                 };
                 let (text, after) = monitor::command(&mut context, line);
                 show(format!("{text}{}", monitor::PROMPT).as_bytes());

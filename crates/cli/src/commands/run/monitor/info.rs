@@ -256,6 +256,7 @@ mod tests {
             machine: &mut machine,
             parts: None,
             symbols: &symbols,
+            image: &[],
         };
         for (line, expected) in [
             ("info mem", "1M  RAM"),
@@ -268,6 +269,8 @@ mod tests {
             ("info registers 2", "takes the number of a processor, 0 to 1"),
             ("info mem 2", "takes nothing more"),
             ("inf", "unknown command `inf` (did you mean `info`?)"),
+            ("backtrace", "the image has no unwind tables"),
+            ("backtrace 2", "takes the number of a processor, 0 to 1"),
             ("help", "Ctrl-a c"),
             ("save x", "only machines that start a kernel"),
             ("reset", "only machines that start a kernel"),

@@ -1,9 +1,12 @@
 //! The monitor: what can be asked of a machine, and done to it, while it runs.
 //!
 //! Every command is carried out between two instructions: the machine stops for it, and goes on unless `stop` says
-//! otherwise. [`info`] has the reports.
+//! otherwise. [`info`] has the reports, [`backtrace`] who called whom.
 
+mod backtrace;
 mod info;
+
+pub use backtrace::of_panic;
 
 use std::path::Path;
 
@@ -39,6 +42,8 @@ pub struct Context<'a> {
     pub parts: Option<&'a Parts>,
     /// Names of its code.
     pub symbols: &'a Symbols,
+    /// The image that it runs, for its unwind tables.
+    pub image: &'a [u8],
 }
 
 type Action = fn(&mut Context<'_>, &str) -> (String, After);
@@ -59,6 +64,11 @@ const COMMANDS: &[Command] = &[
         name: "info",
         help: "cpus | registers [CPU] | tlb [CPU] | devices | mem: how the machine is",
         action: |context, of| (info::report(context, of), After::Nothing),
+    },
+    Command {
+        name: "backtrace",
+        help: "[CPU]: who called whom, through the kernel's unwind tables",
+        action: |context, cpu| (backtrace::report(context, cpu), After::Nothing),
     },
     Command {
         name: "stop",
@@ -111,7 +121,7 @@ fn reset(context: &Context<'_>) -> (String, After) {
 }
 
 fn help() -> String {
-    let line = |command: &Command| format!("{:<6} {}\n", command.name, command.help);
+    let line = |command: &Command| format!("{:<9} {}\n", command.name, command.help);
     let keys = "Ctrl-a c leads back to the console.\n";
     COMMANDS.iter().map(line).chain([keys.to_owned()]).collect()
 }
