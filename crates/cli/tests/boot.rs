@@ -126,6 +126,12 @@ fn a_panic_has_an_exit_code_of_its_own_whether_the_kernel_resets_or_waits() {
             said.contains("the guest's kernel panicked: Attempted to kill init!"),
             "{said}"
         );
+        // Who called whom, from the unwind tables: from the panic to the end of the process.
+        let callers: Vec<_> = ["  panic+0x", "  do_exit+0x", "  do_group_exit+0x"]
+            .iter()
+            .map(|name| said.find(name))
+            .collect();
+        assert!(callers.iter().all(Option::is_some) && callers.is_sorted(), "{said}");
     }
 }
 

@@ -170,7 +170,7 @@ fn mistakes_are_refused_with_what_is_wrong() {
         (format!("[host]\n{vm}memory = '1000000G'\n"), "memory"),
         (
             "[host]\n[[vm]]\nimage = 'host.toml'\n".to_owned(),
-            "virtual machine `vm 0`: the image",
+            "host.toml: host.toml: is no ELF executable",
         ),
         (
             format!("[host]\n{vm}colour = 1\n"),

@@ -6,8 +6,8 @@
 //! - [`backtrace`]: from frame to frame, with registers and memory of a machine that stands still.
 //!
 //! Whatever the tables, registers and memory hold, a backtrace ends: after [`FRAMES_MAX`] frames, at an address of no
-//! table (only the innermost may be one: it is taken for a procedure without a frame), at user code, and where a frame
-//! would be its own caller. Registers that are saved under a predicate, and floating-point registers, are not followed.
+//! table (only the innermost may be one: it is taken for a procedure without a frame), at user code, where nothing says
+//! where the return address is, and where a frame would be its own caller. Registers that are saved under a predicate, and floating-point registers, are not followed.
 
 pub mod descriptor;
 pub mod state;
@@ -125,7 +125,18 @@ pub fn backtrace(processor: &Processor, memory: &GuestMemory, table: &UnwindTabl
 impl Walker<'_> {
     /// Goes to the caller; `None` where it is not known.
     fn step(&mut self, table: &UnwindTable) -> Option<()> {
-        let rules = match table.find(self.frame.place()) {
+        let procedure = table.find(self.frame.place());
+        if procedure.is_none() && self.frame.reached == Reached::Now && self.has_locals() {
+            // Firmware that is called without a frame of its own (PAL's static procedures): a call leaves no locals.
+            self.frame = Frame {
+                address: self.return_address & !15,
+                slot: 0,
+                reached: Reached::ByCall,
+                ..self.frame
+            };
+            return Some(());
+        }
+        let rules = match procedure {
             Some(procedure) => {
                 let bundles = (self.frame.place() & !15).wrapping_sub(procedure.start) / 16;
                 let slot = if self.frame.reached == Reached::ByCall {
@@ -151,6 +162,10 @@ impl Walker<'_> {
             Some(place) => self.read(place, caller_stack),
             None => Some(unsaved),
         };
+        if self.frame.reached == Reached::ByCall && at(Saved::ReturnAddress).is_none() {
+            // The call has overwritten b0, so tables that name no other place say nothing: threads begin like this.
+            return None;
+        }
         let return_address = read(Saved::ReturnAddress, self.return_address)?;
         let function_state = read(Saved::FunctionState, self.function_state)?;
         let predicates = read(Saved::Predicates, self.predicates)?;
@@ -173,6 +188,10 @@ impl Walker<'_> {
         (self.function_state, self.return_address) = (function_state, return_address);
         (self.predicates, self.general, self.branch) = (predicates, general, branch);
         Some(())
+    }
+
+    fn has_locals(&self) -> bool {
+        FrameMarker::from_bits(self.marker).locals > 0
     }
 
     /// Goes to what an interruption has interrupted; `None` if its registers cannot be read.

@@ -26,7 +26,7 @@ pub fn report(context: &Context<'_>, cpu: &str) -> String {
     if table.is_empty() {
         return "the image has no unwind tables\n".to_owned();
     }
-    lines(&frames(context.machine, index, &table), context.symbols)
+    lines(&frames(context.machine, index, &table), context.symbols, &table)
 }
 
 /// The frames of the processor whose kernel has panicked; nothing if none of them is known to be in `panic`.
@@ -36,22 +36,24 @@ pub fn of_panic(machine: &Machine, symbols: &Symbols, image: &[u8]) -> String {
     (0..machine.cpus.len())
         .map(|index| frames(machine, index, &table))
         .find(|frames| frames.iter().any(panics))
-        .map_or_else(String::new, |frames| lines(&frames, symbols))
+        .map_or_else(String::new, |frames| lines(&frames, symbols, &table))
 }
 
 fn frames(machine: &Machine, index: usize, table: &UnwindTable) -> Vec<Frame> {
     backtrace(&machine.cpus[index].processor, &machine.platform().memory, table)
 }
 
-fn lines(frames: &[Frame], symbols: &Symbols) -> String {
+/// A line a frame; addresses beyond the image, as firmware's, have no name.
+fn lines(frames: &[Frame], symbols: &Symbols, table: &UnwindTable) -> String {
     let mut text = String::new();
     for (number, frame) in frames.iter().enumerate() {
-        let name = symbols
+        let symbol = table
             .find(frame.place())
-            .map_or_else(String::new, |(name, offset)| {
-                let offset = offset + (frame.address - frame.place());
-                format!("  {name}+{offset:#x}")
-            });
+            .and_then(|_| symbols.find(frame.place()));
+        let name = symbol.map_or_else(String::new, |(name, offset)| {
+            let offset = offset + (frame.address - frame.place());
+            format!("  {name}+{offset:#x}")
+        });
         let reached = if frame.reached == Reached::ByInterruption {
             "  interrupted"
         } else {
