@@ -131,7 +131,10 @@ fn a_panic_has_an_exit_code_of_its_own_whether_the_kernel_resets_or_waits() {
             .iter()
             .map(|name| said.find(name))
             .collect();
-        assert!(callers.iter().all(Option::is_some) && callers.is_sorted(), "{said}");
+        assert!(
+            callers.iter().all(Option::is_some) && callers.is_sorted(),
+            "{said}"
+        );
     }
 }
 

@@ -18,12 +18,13 @@ fn the_long_format_misses_less_once_the_ring_is_larger_than_the_tlb() {
     let settings = ["workload=context", "working-set=0", "processes=2,48", "passes=2"];
     for (point, measurement) in measure("itanium.vhpt", &settings) {
         let (short, long) = (value(&measurement.baseline), value(&measurement.sidestep));
-        // On two CPUs the ring is spread over two TLBs.
-        if point.value("processes").count() == 48 && point.value("kernel").text() == "U" {
-            assert!(long < short, "{point}: {long:?} against {short:?}");
-        }
         assert!(long <= short, "{point}: {long:?} against {short:?}");
-        assert!(counter(&measurement.baseline, "instructions") > Number::from(100));
+        // On two CPUs the ring is spread over two TLBs, and a waiting one's instructions are not counted.
+        if point.value("kernel").text() == "U" {
+            let is_larger = point.value("processes").count() == 48;
+            assert!(long < short || !is_larger, "{point}: {long:?} against {short:?}");
+            assert!(counter(&measurement.baseline, "instructions") > Number::from(100));
+        }
     }
 }
 
