@@ -94,19 +94,14 @@ impl Experiment for Messages {
         let measure = |version: &str| -> Result<Side, PointError> {
             let rounds = inputs.count("rounds");
             let parameters = format!("ipc {version} {rounds}");
-            let finished = timed::run(Guest::Messages, parameters, inputs, context)?;
-            let difference = Difference {
-                empty: &finished.between(1, 2),
-                full: &finished.between(3, 4),
-                operations: 2 * rounds,
+            let flush = i64::from(timed::processor(inputs).cost(Cost::Mispredict) as u16);
+            let side = |difference: &Difference<'_>| {
+                let mut side = difference.side(&format!("A message, {version}"));
+                let all = difference.cycles();
+                side.value = Some(all - difference.event(Event::ReturnsWrongTarget) * Number::from(flush));
+                side.count("cycles with the return's flush", all)
             };
-            let processor = timed::processor(inputs);
-            let mut side = difference.side(&format!("A message, {version}"));
-            let flush = Number::from(i64::from(processor.cost(Cost::Mispredict) as u16));
-            let all = difference.cycles();
-            side.value = Some(all - difference.event(Event::ReturnsWrongTarget) * flush);
-            let side = side.count("cycles with the return's flush", all);
-            Ok(side.traced(finished.timeline(processor.megahertz, context)))
+            timed::measure(Guest::Messages, parameters, 2 * rounds, (inputs, context), side)
         };
         Ok(Measurement::new(
             measure("generic")?,

@@ -70,14 +70,15 @@ impl Experiment for Signals {
         let measure = |state: &str| -> Result<Side, PointError> {
             let signals = inputs.count("signals");
             let parameters = format!("signal-state={state} program=signals {signals}");
-            let finished = timed::run(Guest::Kernel(processors), parameters, inputs, context)?;
-            let difference = Difference {
-                empty: &finished.between(1, 2),
-                full: &finished.between(3, 4),
-                operations: signals,
-            };
-            let side = difference.side(&format!("A signal with {state} state"));
-            Ok(side.traced(finished.timeline(timed::processor(inputs).megahertz, context)))
+            let title = format!("A signal with {state} state");
+            let side = |difference: &Difference<'_>| difference.side(&title);
+            timed::measure(
+                Guest::Kernel(processors),
+                parameters,
+                signals,
+                (inputs, context),
+                side,
+            )
         };
         Ok(Measurement::new(measure("full")?, measure("minimal")?))
     }

@@ -90,14 +90,9 @@ impl Experiment for SystemCalls {
             let (call, link) = (point.value("call").text(), point.value("link").text());
             let calls = inputs.count("calls");
             let parameters = format!("program=calls {call} {way} {link} {calls}");
-            let finished = timed::run(Guest::Kernel(1), parameters, inputs, context)?;
-            let difference = Difference {
-                empty: &finished.between(1, 2),
-                full: &finished.between(3, 4),
-                operations: calls,
-            };
-            let side = difference.side(&format!("A {call} by {way}"));
-            Ok(side.traced(finished.timeline(timed::processor(inputs).megahertz, context)))
+            let title = format!("A {call} by {way}");
+            let side = |difference: &Difference<'_>| difference.side(&title);
+            timed::measure(Guest::Kernel(1), parameters, calls, (inputs, context), side)
         };
         Ok(Measurement::new(measure("break")?, measure("epc")?))
     }

@@ -96,6 +96,24 @@ pub fn run(
         .map_err(KernelError::into_point_error)
 }
 
+/// Runs a guest that marks an empty loop (1 to 2) and one with as many operations (3 to 4); the side is made of their
+/// difference, and traced.
+pub fn measure(
+    guest: Guest,
+    parameters: String,
+    operations: u64,
+    (inputs, context): (&Inputs, &Context),
+    side: impl FnOnce(&Difference<'_>) -> Side,
+) -> Result<Side, PointError> {
+    let finished = run(guest, parameters, inputs, context)?;
+    let side = side(&Difference {
+        empty: &finished.between(1, 2),
+        full: &finished.between(3, 4),
+        operations,
+    });
+    Ok(side.traced(finished.timeline(processor(inputs).megahertz, context)))
+}
+
 /// The difference of two readings of a timed run, for each of `operations`.
 pub struct Difference<'a> {
     /// What is there without the operations: an empty loop.
