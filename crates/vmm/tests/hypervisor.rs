@@ -5,7 +5,8 @@ use sidestep_ia64::registers::system::control;
 use sidestep_vmm::End;
 use sidestep_vmm::host::HostCosts;
 use sidestep_vmm::hypervisor::{
-    ExitReason, PurgeMethod, Server, VirtualMachine, VirtualMachineConfig, Virtualization,
+    DeviceKind, ExitReason, Progress, PurgeMethod, Server, VirtualMachine, VirtualMachineConfig,
+    Virtualization,
 };
 use sidestep_vmm::machine::VirtualTime;
 use sidestep_vmm::sidecall::request::Request;
@@ -143,6 +144,10 @@ proptest! {
             let server = if by_exit { Server::OwnCore } else { Server::Sidecore };
             let served = machine.serve(&costs, 0, &request, server, time);
             prop_assert_eq!(served.kind.is_some(), kind <= 10);
+            if let (Progress::Submitted(device), Some(kind)) = (served.progress, served.kind) {
+                prop_assert_eq!(DeviceKind::of(kind), Some(device));
+                let _ = machine.transfer(&costs, kind, &arguments, time);
+            }
             time += served.cycles;
         }
     }

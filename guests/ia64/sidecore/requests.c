@@ -16,9 +16,12 @@
 //   bursts N I                bursts of N null requests, I rounds of computing between them, 20 times
 //   ring N                    N asynchronous requests, as many at once as there are slots, and one more
 //   disk N                    sectors of the block device, read, changed, written and read again
+//   blocks R Q                R rounds over the whole block device, Q requests at once, of 1 to 7 sectors each: written,
+//                             read again and checked; the answers come by interrupt
 //   timer N                   interrupts after a delay
 //   interrupts N              interrupts to the next processor, by request
 //   send V N, receive N       packets to virtual machine V
+//   compute-receive W N       the same, after computing: the first packets wait
 //   sensitive N               unprivileged instructions that concern the processor's own state
 //   compute W                 computes, and asks for nothing
 //   hostile S N               N rounds of garbage made from seed S in the request page and in calls
@@ -26,11 +29,11 @@
 
 typedef unsigned long word;
 
-enum { EXIT = 0, WAIT_FOR_INTERRUPT = 3, PUT_BYTES = 4, PARAMETERS = 6, STOP = 7, START = 8, REGISTER = 0x40 };
+enum { EXIT = 0, WAIT_FOR_INTERRUPT = 3, PUT_BYTES = 4, PARAMETERS = 6, STOP = 7, START = 8, REGISTER = 0x40, SUBMIT = 0x42 };
 enum { NULL_REQUEST, IDENTIFICATION, MAP, UNMAP, TIMER, INTERRUPT, CONSOLE, READ, WRITE, SEND, RECEIVE };
 enum { FREE, REQUESTED, DONE, REFUSED };
 enum { NOT_SERVED = 6, EMPTY = 5, FULL = 7 };
-enum { PROCESSORS_MAX = 8, PAGE = 1 << 14, PAGES = 1 << 12, FRAMES = 256, SLOTS = 63, SECTOR = 512, VECTOR = 0x41 };
+enum { PROCESSORS_MAX = 8, PAGE = 1 << 14, PAGES = 1 << 12, FRAMES = 256, SLOTS = 63, SECTOR = 512, VECTOR = 0x41, SECTORS_AT_ONCE = 7 };
 
 #define REGION_1 (1ul << 61)
 #define PAGE_ENTRY 0x661ul
@@ -59,6 +62,7 @@ volatile word interrupts[PROCESSORS_MAX];
 static volatile struct request_page pages[PROCESSORS_MAX] __attribute__((aligned(4096)));
 static char frames[FRAMES][PAGE] __attribute__((aligned(PAGE)));
 static char buffer[4 * SECTOR] __attribute__((aligned(PAGE)));
+static word buffers[SLOTS][SECTORS_AT_ONCE * SECTOR / 8] __attribute__((aligned(PAGE)));
 static char parameters[128];
 static const char *next_parameter[PROCESSORS_MAX];
 static volatile word finished;
@@ -414,6 +418,128 @@ static void wait_for_interrupts(word me, word number)
 	}
 }
 
+static word random_word(word *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+// A transfer of the block device under way: which sectors, in which slot.
+struct transfer {
+	word first, sectors;
+};
+
+static struct transfer transfers[SLOTS];
+
+// Fills a sector with numbers that follow from its place and the round, the last of which is the sum of the others; or
+// checks that they are there.
+static int sector(word *words, word place, word round, int fill)
+{
+	word state = (place + 1) * 2654435761u + round, sum = 0;
+	for (word at = 0; at < SECTOR / 8; at++) {
+		word expected = at < SECTOR / 8 - 1 ? random_word(&state) : sum;
+		sum += expected;
+		if (fill)
+			words[at] = expected;
+		else if (words[at] != expected)
+			return 0;
+	}
+	return 1;
+}
+
+// Hands a slot's request over: by its status, or by exit, as the mode says.
+static void hand_over(word slot, word kind, const struct transfer *transfer)
+{
+	volatile struct request_page *page = my_page();
+	volatile struct slot *place = &page->slot[slot];
+	if (page->mode) {
+		make(place, kind, transfer->first, (word)buffers[slot], transfer->sectors, VECTOR);
+		return;
+	}
+	place->kind = kind;
+	place->arguments[0] = transfer->first;
+	place->arguments[1] = (word)buffers[slot];
+	place->arguments[2] = transfer->sectors;
+	place->vector = VECTOR;
+	if (hypercall(SUBMIT, slot, 0, 0) != 0)
+		fail("blocks: a slot was refused");
+}
+
+// Moves all sectors once, `most` requests at a time. Returns how often a full queue pushed back.
+static word move_blocks(word kind, word sectors, word most, word round)
+{
+	volatile struct request_page *page = my_page();
+	word next = 0, under_way = 0, room = 0, pushed_back = 0, state = round + 1;
+	for (word slot = 0; slot < SLOTS; slot++)
+		page->slot[slot].status = FREE;
+	while (next < sectors || under_way) {
+		word seen = interrupts[0], progress = 0, working = 0;
+		for (word slot = 0; slot < most; slot++)
+			working += page->slot[slot].status == REQUESTED;
+		for (word slot = 0; slot < most; slot++) {
+			struct transfer *transfer = &transfers[slot];
+			word status = __atomic_load_n(&page->slot[slot].status, __ATOMIC_ACQUIRE);
+			if (status == REFUSED) {
+				word result = page->slot[slot].result;
+				if (result != FULL && result != NOT_SERVED)
+					fail("blocks: a request was refused");
+				// A full queue has room again for each answer that came.
+				if (result == FULL && !room && working)
+					continue;
+				room -= result == FULL && room;
+				pushed_back += result == FULL;
+				page->slot[slot].status = FREE;
+				hand_over(slot, kind, transfer);
+				progress = 1;
+			} else if (status == DONE) {
+				for (word at = 0; kind == READ && at < transfer->sectors; at++)
+					if (!sector(buffers[slot] + at * SECTOR / 8, transfer->first + at, round, 0))
+						fail("blocks: a sector reads wrong");
+				page->slot[slot].status = status = FREE;
+				under_way--;
+				room++;
+				progress = 1;
+			}
+			if (status == FREE && next < sectors) {
+				word some = 1 + random_word(&state) % SECTORS_AT_ONCE;
+				transfer->first = next;
+				transfer->sectors = some < sectors - next ? some : sectors - next;
+				next += transfer->sectors;
+				for (word at = 0; at < transfer->sectors; at++)
+					if (kind == WRITE)
+						sector(buffers[slot] + at * SECTOR / 8, transfer->first + at, round, 1);
+				hand_over(slot, kind, transfer);
+				under_way++;
+				progress = 1;
+			}
+		}
+		// Interrupts of one vector merge: the answers count, not the interrupts.
+		while (!progress && under_way && interrupts[0] == seen) {
+			hypercall(WAIT_FOR_INTERRUPT, 0, 0, 0);
+			asm volatile("ssm psr.i;; srlz.d;; rsm psr.i;; srlz.d" ::: "memory");
+		}
+	}
+	return pushed_back;
+}
+
+static void blocks(word rounds, word most)
+{
+	word sectors = 0, status, start, pushed_back = 0;
+	while (request(READ, sectors, (word)buffer, 1, &status), status == DONE)
+		sectors++;
+	if (most == 0 || most > SLOTS)
+		fail("blocks: 1 to 63 requests at once");
+	start = now();
+	for (word round = 0; round < rounds; round++) {
+		pushed_back += move_blocks(WRITE, sectors, most, round);
+		pushed_back += move_blocks(READ, sectors, most, round);
+	}
+	report("blocks", now() - start, rounds * sectors);
+	report("pushed-back", 0, pushed_back);
+}
+
 static void timer(word count)
 {
 	word start = now();
@@ -492,14 +618,6 @@ static void sensitive(word count)
 	report("sensitive", now() - start, count);
 }
 
-static word random_word(word *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 // Garbage: in slots, in the page's header, in calls. What is answered does not matter.
 static void hostile(word seed, word count)
 {
@@ -571,7 +689,10 @@ static void perform(word me, word processors)
 		ring(next_number());
 	else if (is(what, "disk"))
 		disk(next_number());
-	else if (is(what, "timer"))
+	else if (is(what, "blocks")) {
+		word rounds = next_number();
+		blocks(rounds, next_number());
+	} else if (is(what, "timer"))
 		timer(next_number());
 	else if (is(what, "interrupts"))
 		pass_interrupts(me, processors, next_number());
@@ -580,7 +701,10 @@ static void perform(word me, word processors)
 		send(to, next_number());
 	} else if (is(what, "receive"))
 		receive(next_number());
-	else if (is(what, "sensitive"))
+	else if (is(what, "compute-receive")) {
+		compute(next_number());
+		receive(next_number());
+	} else if (is(what, "sensitive"))
 		sensitive(next_number());
 	else if (is(what, "compute")) {
 		word start = now(), rounds = next_number();

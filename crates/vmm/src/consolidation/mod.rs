@@ -52,8 +52,8 @@ pub struct HostConfig {
 
 /// The most cores of a host.
 pub const CORES_MAX: usize = 1024;
-/// The most sidecores of a host: cores of one partition of the executor.
-pub const SIDECORES_MAX: usize = 64;
+/// The most sidecores of a host: cores of one partition of the executor, less the devices'.
+pub const SIDECORES_MAX: usize = 63;
 
 /// Why a host cannot be made or cannot go on.
 #[derive(Debug, Error)]
@@ -184,6 +184,11 @@ impl Host {
     /// The virtual machines.
     pub fn machines(&self) -> &[Arc<Mutex<VirtualMachine>>] {
         &self.machines
+    }
+
+    /// How many cores it has.
+    pub fn cores(&self) -> usize {
+        self.config.cores
     }
 
     /// The time, in cycles.
@@ -416,12 +421,14 @@ impl Host {
             })
             .collect();
         packets.sort_by_key(|(time, from, _)| (*time, *from));
-        for (_, _, packet) in packets {
+        for (_, from, packet) in packets {
             let to = usize::try_from(packet.to)
                 .ok()
                 .and_then(|to| self.machines.get(to));
-            if let Some(to) = to {
-                locked(to).deliver(packet);
+            // One that is for nobody is lost, as on any wire.
+            let back = to.and_then(|to| locked(to).deliver(packet));
+            if let Some(packet) = back {
+                locked(&self.machines[from]).keep_sent(packet);
             }
         }
     }

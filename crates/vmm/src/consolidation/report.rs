@@ -1,16 +1,18 @@
 //! What happened on a host, as data.
 
+use std::sync::{Arc, Mutex};
+
 use serde::Serialize;
 
 use super::Host;
-use crate::hypervisor::{ExitCounts, Latencies, Server, VirtualMachine};
+use crate::hypervisor::{DeviceKind, ExitCounts, Latencies, Server, VirtualMachine};
 use crate::sidecall::request::Kind;
-use crate::sidecall::sidecores::locked;
+use crate::sidecall::sidecores::{Worker, locked};
 
-/// Who was on which core.
+/// Who was on which core, and what devices did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Span {
-    /// The core.
+    /// The core; further ones are [devices](crate::consolidation::Host::devices).
     pub core: usize,
     /// The virtual machine and its processor, or the service.
     pub name: String,
@@ -185,7 +187,16 @@ impl Host {
         }
     }
 
-    /// Who was on which core, and which services ran; empty unless recording was asked for.
+    /// The devices of virtual machines by name, in the order in which [spans](Host::spans) number them behind the cores.
+    pub fn devices(&self) -> Vec<String> {
+        let named = |machine: &Arc<Mutex<VirtualMachine>>| {
+            let owner = locked(machine).name().to_owned();
+            DeviceKind::ALL.map(|device| format!("{} of {owner}", device.name()))
+        };
+        self.machines.iter().flat_map(named).collect()
+    }
+
+    /// Who was on which core, which services ran, and what devices did; empty unless recording was asked for.
     pub fn spans(&self) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
         // Epochs of one virtual processor on one core follow each other: one span.
@@ -204,7 +215,12 @@ impl Host {
         }
         let services = self.sidecores.services().into_iter();
         spans.extend(services.map(|service| Span {
-            core: self.config.cores - 1 - service.core,
+            core: match service.worker {
+                Worker::Core(core) => self.config.cores - 1 - core,
+                Worker::Device(device) => {
+                    self.config.cores + service.machine * DeviceKind::ALL.len() + device as usize
+                }
+            },
             name: format!(
                 "{} for {}",
                 service.kind.map_or("unknown kind", |kind| kind.name()),

@@ -76,6 +76,7 @@ impl Debuggee for DebuggedHost<'_> {
             _ if machine.exit_code().is_some() => "ended",
             Activity::Running => "running",
             Activity::Polling => "polling for an answer",
+            Activity::Asking => "waiting for a device",
             Activity::Waiting => "waiting for an interrupt",
             Activity::Stopped => "stopped",
         };

@@ -49,7 +49,7 @@ impl VirtualMachine {
         let processor = &self.processors[index];
         let asks = processor.requests.served() != 0;
         match processor.activity {
-            Activity::Polling => self.mailboxes[index].next().is_none(),
+            Activity::Polling | Activity::Asking => self.mailboxes[index].next().is_none(),
             Activity::Waiting => asks && self.mailboxes[index].next().is_none(),
             Activity::Running | Activity::Stopped => false,
         }
@@ -128,9 +128,10 @@ impl VirtualMachine {
                 Activity::Waiting if processor.processor().has_deliverable_interrupt() => {
                     processor.activity = Activity::Running;
                 }
-                Activity::Polling | Activity::Waiting if is_blocked => return,
+                Activity::Polling | Activity::Waiting | Activity::Asking if is_blocked => return,
                 Activity::Polling => processor.poll_until(target),
                 Activity::Waiting => processor.idle(target),
+                Activity::Asking => processor.wait_until(target),
                 Activity::Running if processor.is_held() => processor.wait_until(target),
                 Activity::Running => self.execute(costs, index, target),
             }

@@ -1,11 +1,14 @@
 //! Calls of the monitor by `break`: those of every machine, and those of the request interface.
 
+use std::sync::Arc;
+
 use sidestep_ia64::PhysicalAddress;
 
 use super::configuration::Method;
 use super::exit::ExitReason;
 use super::processor::Activity;
-use super::service::Server;
+use super::requests::{EXIT_SLOT, request_at};
+use super::service::{Progress, Served, Server};
 use super::virtual_machine::VirtualMachine;
 use crate::host::{Cost, HostCosts};
 use crate::machine::hypercall::{FAILED, FUNCTION_REGISTER, function};
@@ -24,7 +27,13 @@ impl VirtualMachine {
                 arguments: [second, third, fourth],
                 vector: 0,
             };
-            return self.request_by_exit(costs, index, &request);
+            return self.request_by_exit(costs, index, request);
+        }
+        if number == call::SUBMIT {
+            let is_taken = self.submit_by_exit(costs, index, first);
+            let processor = self.processors[index].processor_mut();
+            processor.general.set(8, if is_taken { 0 } else { FAILED });
+            return processor.skip_instruction();
         }
         self.processors[index].charge(
             ExitReason::Hypercall,
@@ -68,24 +77,49 @@ impl VirtualMachine {
         processor.skip_instruction();
     }
 
-    fn request_by_exit(&mut self, costs: &HostCosts, index: usize, request: &Request) {
+    /// A request whose answer goes into registers. For a device the processor waits in the monitor.
+    fn request_by_exit(&mut self, costs: &HostCosts, index: usize, request: Request) {
+        let asked = self.processors[index].clock();
+        let served = self.serve_exit(costs, index, &request);
+        if let Progress::Answered(answer) = served.progress {
+            let cycles = self.processors[index].clock() - asked;
+            self.note_request(served.kind, Server::OwnCore, cycles);
+            return self.processors[index].take_answer(answer);
+        }
+        self.processors[index].activity = Activity::Asking;
+        self.take_by_exit(costs, index, EXIT_SLOT, (request, served), asked);
+    }
+
+    /// A request that the guest has written into a slot and hands over by exit: false if there is no such slot, or
+    /// the slot is the monitor's.
+    fn submit_by_exit(&mut self, costs: &HostCosts, index: usize, slot: u64) -> bool {
+        let asked = self.processors[index].clock();
+        let requests = &self.processors[index].requests;
+        let slot = usize::try_from(slot).unwrap_or(usize::MAX);
+        let (Some(address), true) = (requests.address(), slot < page::SLOTS) else {
+            return false;
+        };
+        if requests.served() >> slot & 1 != 0 {
+            return false;
+        }
+        let start = address + page::slot_offset(slot);
+        let memory = Arc::clone(&self.shared);
+        let request = request_at(&memory.memory, start);
+        let status = PhysicalAddress(start + page::slot::STATUS);
+        let marked = (memory.memory).write_value(status, page::status::REQUESTED);
+        marked.expect("a registered page is memory");
+        let served = self.serve_exit(costs, index, &request);
+        self.take_by_exit(costs, index, slot, (request, served), asked);
+        true
+    }
+
+    /// Serves a request on the processor's own core.
+    fn serve_exit(&mut self, costs: &HostCosts, index: usize, request: &Request) -> Served {
         let time = self.processors[index].clock();
         let served = self.serve(costs, index, request, Server::OwnCore, time);
         let cycles = costs.round_trip() + costs.cycles(Cost::Emulate) + served.cycles;
-        self.note_request(served.kind, Server::OwnCore, cycles + served.device);
-        let processor = &mut self.processors[index];
-        processor.charge(ExitReason::Request, cycles);
-        // By exit a request of a device is synchronous: the processor waits for it.
-        let due = processor.clock() + served.device;
-        processor.wait_until(due);
-        let (status, result) = match served.answer {
-            Ok(result) => (page::status::DONE, result),
-            Err(refusal) => (page::status::REFUSED, refusal as u64),
-        };
-        let registers = processor.processor_mut();
-        registers.general.set(8, result);
-        registers.general.set(9, status);
-        registers.skip_instruction();
+        self.processors[index].charge(ExitReason::Request, cycles);
+        served
     }
 
     fn put_bytes(&mut self, address: u64, size: u64) -> u64 {

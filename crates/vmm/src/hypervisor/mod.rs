@@ -16,6 +16,7 @@
 //!       handle        from an exit to what is done about it
 //!       call          what guests ask for with `break`: the calls of every machine, and requests
 //!       service       what requests do, by exit and by sidecall alike
+//!       device        the block device and the network interface
 //!     shadow          the monitor's translations: a long-format VHPT that the hardware walks
 //!     memory          the physical memory that a guest believes in, and the machine's
 //!     compression     guests without PSR.vm: levels moved down, unprivileged instructions replaced
@@ -29,6 +30,7 @@ mod advance;
 mod call;
 mod compression;
 mod configuration;
+mod device;
 mod exit;
 mod handle;
 mod latency;
@@ -41,9 +43,10 @@ mod shadow;
 mod virtual_machine;
 
 pub use configuration::{Method, PurgeMethod, VirtualMachineConfig, VirtualMachineError, Virtualization};
+pub use device::{DeviceKind, PACKET_MAX, QUEUE_MAX};
 pub use exit::{ExitCount, ExitCounts, ExitReason};
 pub use latency::{Latencies, RequestLatencies};
 pub use processor::{Activity, Cycles, VirtualProcessor};
 pub use requests::Pending;
-pub use service::{Packet, SECTOR, Served, Server};
+pub use service::{Packet, Progress, SECTOR, Served, Server};
 pub use virtual_machine::VirtualMachine;

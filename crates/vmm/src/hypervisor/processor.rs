@@ -66,6 +66,8 @@ pub enum Activity {
     Waiting,
     /// Polls the status of a request that is being served.
     Polling,
+    /// Waits in the monitor for a device that it asked by exit.
+    Asking,
     /// Does nothing until another processor starts it.
     Stopped,
 }
@@ -103,6 +105,8 @@ pub struct VirtualProcessor {
     instructions: u64,
     /// What the last exit filled, if it filled the shadow: a repetition cannot be helped by filling.
     pub(super) filled_last: Option<Filled>,
+    /// The served slots that the guest looked at last, and how many instructions it had executed then.
+    pub(super) polled_last: (u64, u64),
     /// The region identifier for which the shadow table is pinned.
     pinned: Option<u32>,
     /// What a debugger wants of it.
@@ -145,6 +149,7 @@ impl VirtualProcessor {
             cycles: Cycles::default(),
             instructions: 0,
             filled_last: None,
+            polled_last: (0, 0),
             pinned: None,
             guard: None,
         };

@@ -7,6 +7,7 @@ use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Access, PhysicalAddress, Reference, TranslationSide};
 
 use super::configuration::PurgeMethod;
+use super::device::DeviceKind;
 use super::exit::ExitReason;
 use super::virtual_machine::VirtualMachine;
 use crate::host::{Cost, HostCosts};
@@ -15,11 +16,9 @@ use crate::sidecall::request::{Answer, Kind, Refusal, Request};
 /// Bytes of a sector.
 pub const SECTOR: u64 = 512;
 /// Bytes of a cache line, as of the Itanium 2's second level.
-const CACHE_LINE: u64 = 128;
+pub(super) const CACHE_LINE: u64 = 128;
 /// The largest transfer of one request, in bytes.
-const TRANSFER_MAX: u64 = 1 << 20;
-/// How many packets wait for a virtual machine at most.
-const PACKETS_MAX: usize = 256;
+pub(super) const TRANSFER_MAX: u64 = 1 << 20;
 
 /// Who serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,21 +40,28 @@ pub struct Packet {
     pub time: u64,
 }
 
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is answered.
+    Answered(Answer),
+    /// It is a device's to serve and to answer.
+    Submitted(DeviceKind),
+}
+
 /// What serving a request came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// The answer.
-    pub answer: Answer,
+    /// What became of it.
+    pub progress: Progress,
     /// The kind, if there is such a kind.
     pub kind: Option<Kind>,
     /// Cycles of the core that served.
     pub cycles: u64,
-    /// Cycles that pass afterwards without a core, until the answer is due: a device works.
-    pub device: u64,
 }
 
 impl VirtualMachine {
-    /// Serves a request of virtual processor `index` at `time`.
+    /// Serves a request of virtual processor `index` at `time`, or checks it for the device that will.
     pub fn serve(
         &mut self,
         costs: &HostCosts,
@@ -66,10 +72,9 @@ impl VirtualMachine {
     ) -> Served {
         let Some(kind) = Kind::from_number(request.kind) else {
             return Served {
-                answer: Err(Refusal::UnknownKind),
+                progress: Progress::Answered(Err(Refusal::UnknownKind)),
                 kind: None,
                 cycles: costs.cycles(Cost::Emulate),
-                device: 0,
             };
         };
         // A line of the guest's is in its core's cache, unless that core serves itself.
@@ -85,14 +90,22 @@ impl VirtualMachine {
             time,
             line,
             cycles: 0,
-            device: 0,
         };
-        let answer = work.serve(kind, &request.arguments);
+        let progress = match DeviceKind::of(kind) {
+            None => Progress::Answered(work.serve(kind, &request.arguments)),
+            Some(device) => {
+                work.cycles += costs.cycles(Cost::Emulate);
+                let checked = (work.machine).device_cycles(costs, kind, &request.arguments, time);
+                checked.map_or_else(
+                    |refusal| Progress::Answered(Err(refusal)),
+                    |_| Progress::Submitted(device),
+                )
+            }
+        };
         Served {
-            answer,
+            progress,
             kind: Some(kind),
             cycles: work.cycles,
-            device: if answer.is_ok() { work.device } else { 0 },
         }
     }
 }
@@ -106,7 +119,6 @@ struct Work<'a> {
     time: u64,
     line: u64,
     cycles: u64,
-    device: u64,
 }
 
 impl Work<'_> {
@@ -120,10 +132,9 @@ impl Work<'_> {
             Kind::Timer => self.timer(first, second),
             Kind::Interrupt => self.interrupt(first, second),
             Kind::Console => self.console(first, second),
-            Kind::ReadBlock => self.block(first, second, third, false),
-            Kind::WriteBlock => self.block(first, second, third, true),
-            Kind::Send => self.send(first, second, third),
-            Kind::Receive => self.receive(first, second),
+            Kind::ReadBlock | Kind::WriteBlock | Kind::Send | Kind::Receive => {
+                unreachable!("devices serve these")
+            }
         }
     }
 
@@ -301,60 +312,6 @@ impl Work<'_> {
     fn console(&mut self, address: u64, size: u64) -> Answer {
         let bytes = self.read(address, size)?;
         self.machine.print(&bytes);
-        Ok(size)
-    }
-
-    fn block(&mut self, sector: u64, address: u64, sectors: u64, write: bool) -> Answer {
-        let size = sectors
-            .checked_mul(SECTOR)
-            .filter(|size| *size <= TRANSFER_MAX)
-            .ok_or(Refusal::BadArgument)?;
-        let start = sector.checked_mul(SECTOR).ok_or(Refusal::BadArgument)?;
-        let end = start.checked_add(size).ok_or(Refusal::BadArgument)?;
-        if end > self.machine.disk.len() as u64 {
-            return Err(Refusal::BadArgument);
-        }
-        let range = start as usize..end as usize;
-        self.device = self.costs.cycles(Cost::BlockDevice);
-        if write {
-            let bytes = self.read(address, size)?;
-            self.machine.disk[range].copy_from_slice(&bytes);
-        } else {
-            self.cycles += self.costs.cycles(Cost::Emulate);
-            let memory = &self.machine.shared.memory;
-            let written = memory.write(PhysicalAddress(address), &self.machine.disk[range]);
-            written.map_err(|_| Refusal::BadAddress)?;
-        }
-        Ok(0)
-    }
-
-    fn send(&mut self, to: u64, address: u64, size: u64) -> Answer {
-        let bytes = self.read(address, size)?;
-        let time = self.time + self.cycles + self.costs.cycles(Cost::Network);
-        if self.machine.sent.len() >= PACKETS_MAX {
-            return Err(Refusal::Full);
-        }
-        self.machine.sent.push(Packet { to, bytes, time });
-        Ok(0)
-    }
-
-    fn receive(&mut self, address: u64, most: u64) -> Answer {
-        self.cycles += self.costs.cycles(Cost::Emulate);
-        let packets = &mut self.machine.received;
-        let arrived = packets.front().filter(|packet| packet.time <= self.time);
-        let packet = arrived.ok_or(Refusal::Empty)?;
-        let size = packet.bytes.len() as u64;
-        if size > most {
-            return Err(Refusal::BadArgument);
-        }
-        let written = self
-            .machine
-            .shared
-            .memory
-            .write(PhysicalAddress(address), &packet.bytes);
-        written.map_err(|_| Refusal::BadAddress)?;
-        packets.pop_front();
-        self.cycles += size.div_ceil(CACHE_LINE) * self.line;
         Ok(size)
     }
 

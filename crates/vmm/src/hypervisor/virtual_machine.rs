@@ -231,6 +231,10 @@ impl VirtualMachine {
 
     /// Makes a processor run at a guest-physical address.
     pub fn start_processor(&mut self, index: usize, entry: u64, argument: u64, time: u64) {
+        if self.processors[index].activity == Activity::Asking {
+            // Whoever asked is no more.
+            self.forget_requests(index);
+        }
         let processor = &mut self.processors[index];
         processor.wait_until(time);
         processor.activity = Activity::Running;
@@ -258,6 +262,7 @@ impl VirtualMachine {
         let processor = &self.processors[index];
         match processor.activity {
             Activity::Running | Activity::Polling => true,
+            Activity::Asking => !self.mailboxes[index].is_empty(),
             Activity::Waiting => {
                 processor.processor().has_deliverable_interrupt()
                     || processor.processor().ticks_to_timer().is_some()
@@ -295,21 +300,5 @@ impl VirtualMachine {
 
     pub(super) fn note_request(&mut self, kind: Option<Kind>, server: Server, cycles: u64) {
         self.latencies.note(kind, server, cycles);
-    }
-
-    /// Takes the packets that it sent.
-    pub fn take_sent(&mut self) -> Vec<Packet> {
-        std::mem::take(&mut self.sent)
-    }
-
-    /// Hands it a packet; dropped if too many wait.
-    pub fn deliver(&mut self, packet: Packet) {
-        const WAITING_MAX: usize = 1024;
-        if self.received.len() < WAITING_MAX {
-            let place = self
-                .received
-                .partition_point(|earlier| earlier.time <= packet.time);
-            self.received.insert(place, packet);
-        }
     }
 }

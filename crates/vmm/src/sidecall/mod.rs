@@ -16,6 +16,10 @@ pub mod call {
     /// processor.
     pub const REGISTER: u64 = 0x40;
     /// Makes a request by exit: r8 is the kind, r9 to r11 are the arguments. Returns the status (done or refused) in
-    /// r9 and the result in r8.
+    /// r9 and the result in r8, once it is served: a processor that asks a device waits for it in the monitor.
     pub const REQUEST: u64 = 0x41;
+    /// Hands over by exit the request that this processor has written into slot r8 of its page, with a status that is
+    /// not `requested`: the monitor stores that, and the answer comes as that of a sidecall. Returns 0, or all ones if
+    /// there is no such slot or it has a request under way.
+    pub const SUBMIT: u64 = 0x42;
 }

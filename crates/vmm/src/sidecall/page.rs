@@ -21,7 +21,8 @@
 //! semantics. It polls the status with acquire semantics (synchronous) or goes on and looks later or waits for the
 //! interrupt (asynchronous), takes the result and frees the slot. When no slot is free the ring is full: nothing is
 //! lost, the guest waits for one. A slot belongs to the monitor between requested and done; what the guest writes
-//! there meanwhile is not looked at, because the request was copied.
+//! there meanwhile is not looked at, because the request was copied. Where the mode says exit the same slots serve: the
+//! guest leaves the status as it is and hands the slot over by the call [`SUBMIT`](crate::sidecall::call::SUBMIT).
 
 /// Bytes in the page.
 pub const SIZE: u64 = 4096;

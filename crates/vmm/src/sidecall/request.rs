@@ -16,6 +16,9 @@
 //!
 //! `map` and `unmap` change the guest's own VHPT, where its PTA says that it is, and the shadow: the guest must not
 //! touch the entry itself. An entry that was valid before is purged from the TLBs of all its processors.
+//!
+//! Kinds 7 to 10 are served by a device: several may be under way, each device serves its own in order, up to 2048
+//! sectors or a packet of 64 kB at a time, and refuses what its queue has no room for.
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)+) => {

@@ -1,21 +1,27 @@
-//! The cores that serve sidecalls, as a program of zero-wait threads in deterministic virtual time.
+//! The cores that serve sidecalls, and the devices, as a program of zero-wait threads in deterministic virtual time.
 //!
 //! Each sidecore is a core of the executor. A request starts the thread `look`, bound to the sidecore that polls its
 //! page, when the store can first be seen there; `look` continues to the thread of the request's kind, which serves it
-//! and answers, or, where a device works, to `complete` when it is done. The time of the executor is the host's cycle.
+//! and answers, or hands it to its device. The time of the executor is the host's cycle.
+//!
+//! Each kind of device has a thread on a core of its own, the devices', whose time nobody is charged for. A request
+//! starts it where a sidecore, or by exit the guest's core, has handed it over; it joins the queue of its virtual
+//! machine's device, and once it is the first, `done` comes as much later as the device works. A queue that is full
+//! refuses it.
 //!
 //! A sidecore polls its pages in turn. When it has found nothing for [`Polling::spin`] cycles it waits without
 //! executing (monitored wait) where [`Polling::saves_energy`], and then takes longer to notice the next request.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sidestep_zerowait::virtual_time::{Config, ConfigError, Stuck, VirtualTime};
-use sidestep_zerowait::{Attributes, Graph, GraphError, Mode, Port, Time};
+use sidestep_zerowait::{Attributes, Graph, GraphError, Mode, Port, Thread, Time};
 use thiserror::Error;
 
-use super::request::Kind;
+use super::request::{Answer, Kind, Refusal};
 use crate::host::{Cost, HostCosts};
-use crate::hypervisor::{Pending, Server, VirtualMachine};
+use crate::hypervisor::{DeviceKind, Pending, Progress, QUEUE_MAX, Server, VirtualMachine};
 
 /// How sidecores look for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,22 +68,33 @@ struct Board {
     tickets: Vec<Option<Ticket>>,
     free: Vec<usize>,
     cores: Vec<Core>,
+    /// The tickets of each device of each virtual machine, the one that it works on first.
+    queues: Vec<[VecDeque<usize>; DeviceKind::ALL.len()]>,
     /// What was served when, if that is recorded.
     services: Option<Vec<Service>>,
+}
+
+/// Who served a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worker {
+    /// A sidecore.
+    Core(usize),
+    /// The device of the virtual machine that asked.
+    Device(DeviceKind),
 }
 
 /// A request that was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// The sidecore.
-    pub core: usize,
+    /// Who served it.
+    pub worker: Worker,
     /// The virtual machine that asked.
     pub machine: usize,
     /// What it asked for; `None` for an unknown kind.
     pub kind: Option<Kind>,
     /// When the service began.
     pub start: u64,
-    /// Cycles of the core.
+    /// Cycles that it took.
     pub cycles: u64,
 }
 
@@ -85,7 +102,17 @@ pub struct Service {
 struct Ticket {
     machine: usize,
     pending: Pending,
-    served: Option<crate::hypervisor::Served>,
+}
+
+impl Ticket {
+    fn kind(&self) -> Option<Kind> {
+        Kind::from_number(self.pending.request.kind)
+    }
+
+    /// The device that is to serve it.
+    fn device(&self) -> Option<DeviceKind> {
+        self.kind().and_then(DeviceKind::of)
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -107,6 +134,7 @@ fn board(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
 pub struct Sidecores {
     executor: VirtualTime,
     looks: Vec<Port<u64>>,
+    devices: [Port<u64>; DeviceKind::ALL.len()],
     board: SharedBoard,
     costs: Arc<HostCosts>,
 }
@@ -125,10 +153,17 @@ impl Sidecores {
             tickets: Vec::new(),
             free: Vec::new(),
             cores: vec![Core::default(); count],
+            queues: vec![Default::default(); machines.len()],
             services: trace.then(Vec::new),
         }));
         let mut graph = Graph::new();
         let mut looks = Vec::new();
+        let device = DeviceProgram {
+            machines: machines.clone(),
+            costs: Arc::clone(costs),
+            board: Arc::clone(&shared),
+        };
+        let devices = device.declare(&mut graph, count as u16)?;
         for core in 0..count {
             let program = CoreProgram {
                 core,
@@ -137,15 +172,17 @@ impl Sidecores {
                 polling,
                 board: Arc::clone(&shared),
             };
-            looks.push(program.declare(&mut graph)?);
+            looks.push(program.declare(&mut graph, &devices)?);
         }
         let config = Config {
-            cores: count as u16,
+            cores: count as u16 + 1,
             ..Config::default()
         };
+        let devices = devices.map(|device| graph.port(device));
         Ok(Sidecores {
             executor: VirtualTime::new(graph.build()?, config)?,
             looks,
+            devices,
             board: shared,
             costs: Arc::clone(costs),
         })
@@ -160,13 +197,10 @@ impl Sidecores {
         core.pages = pages as u64;
     }
 
-    /// Hands a request to the sidecore that polls its page. Requests come in the order of their times.
+    /// Hands a request to the sidecore that polls its page, or to the device that it is for already. Requests come in
+    /// the order of their times.
     pub fn submit(&mut self, core: usize, machine: usize, pending: Pending) {
-        let ticket = Ticket {
-            machine,
-            pending,
-            served: None,
-        };
+        let ticket = Ticket { machine, pending };
         let mut shared = board(&self.board);
         let number = match shared.free.pop() {
             Some(number) => {
@@ -180,7 +214,11 @@ impl Sidecores {
         };
         drop(shared);
         let seen = Time(pending.time) + self.costs.cycles(Cost::Transfer);
-        let sent = self.executor.send_at(self.looks[core], seen, number as u64);
+        let port = match (pending.server, ticket.device()) {
+            (Server::OwnCore, Some(device)) => self.devices[device as usize],
+            _ => self.looks[core],
+        };
+        let sent = self.executor.send_at(port, seen, number as u64);
         assert!(
             sent.is_ok(),
             "slots bound the requests under way below the executor's capacity"
@@ -227,11 +265,10 @@ struct CoreProgram {
 }
 
 impl CoreProgram {
-    fn declare(self, graph: &mut Graph) -> Result<Port<u64>, GraphError> {
+    fn declare(self, graph: &mut Graph, devices: &[Thread<u64>]) -> Result<Port<u64>, GraphError> {
         let core = self.core;
         let attributes = Attributes::new(Mode::Kernel).on_core(core as u16);
         let look = graph.declare::<u64>(format!("look {core}"), attributes);
-        let complete = graph.declare::<u64>(format!("complete {core}"), attributes);
         // The last serves requests of unknown kinds: it refuses them.
         let names = Kind::ALL.iter().map(|kind| kind.name()).chain(["unknown kind"]);
         let mut services = Vec::new();
@@ -241,22 +278,23 @@ impl CoreProgram {
         }
         let program = Arc::new(self);
         for (_, service) in &services {
-            let done = graph.edge(*service, complete)?;
+            let mut submit = Vec::new();
+            for device in devices {
+                submit.push(graph.edge(*service, *device)?);
+            }
             let serves = Arc::clone(&program);
             graph.define(*service, move |cx, ticket| {
-                let device = serves.serve(ticket as usize, cx.now().0, &mut |cycles| cx.spend(cycles));
-                // The core is free while a device works; a completion at once costs it nothing more.
-                let later = cx.continue_after(done, device, ticket);
-                assert!(
-                    later.is_ok(),
-                    "a service continues once, for which there is always room"
-                );
+                let now = cx.now().0;
+                let served = serves.serve(ticket as usize, now, &mut |cycles| cx.spend(cycles));
+                if let Some(device) = served {
+                    let now = cx.continue_after(submit[device as usize], 0, ticket);
+                    assert!(
+                        now.is_ok(),
+                        "a service continues once, for which there is always room"
+                    );
+                }
             });
         }
-        let completes = Arc::clone(&program);
-        graph.define(complete, move |cx, ticket| {
-            completes.complete(ticket as usize, cx.now().0)
-        });
         let edges: Vec<_> = services.iter().map(|(edge, _)| *edge).collect();
         let port = graph.port(look);
         graph.define(look, move |cx, ticket| {
@@ -290,24 +328,24 @@ impl CoreProgram {
         Kind::from_number(ticket.pending.request.kind).map_or(Kind::ALL.len(), |kind| kind as usize)
     }
 
-    /// Serves a request. The cycles that a device works for it afterwards.
-    fn serve(&self, number: usize, now: u64, spend: &mut dyn FnMut(u64)) -> u64 {
+    /// Serves a request and answers it, or says which device it goes to.
+    fn serve(&self, number: usize, now: u64, spend: &mut dyn FnMut(u64)) -> Option<DeviceKind> {
         let mut shared = board(&self.board);
-        let ticket = shared.tickets[number]
-            .as_mut()
-            .expect("a ticket is valid until it is completed");
-        let mut machine = locked(&self.machines[ticket.machine]);
+        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
         let Pending {
             processor, request, ..
         } = ticket.pending;
-        let served = machine.serve(&self.costs, processor, &request, Server::Sidecore, now);
-        ticket.served = Some(served);
-        let machine_index = ticket.machine;
-        drop(machine);
+        let served = locked(&self.machines[ticket.machine]).serve(
+            &self.costs,
+            processor,
+            &request,
+            Server::Sidecore,
+            now,
+        );
         if let Some(services) = &mut shared.services {
             services.push(Service {
-                core: self.core,
-                machine: machine_index,
+                worker: Worker::Core(self.core),
+                machine: ticket.machine,
                 kind: served.kind,
                 start: now,
                 cycles: served.cycles,
@@ -318,17 +356,113 @@ impl CoreProgram {
         core.time.requests += 1;
         core.idle_since = now + served.cycles;
         spend(served.cycles);
-        served.device
+        match served.progress {
+            Progress::Answered(answer) => {
+                shared.complete(&self.machines, &self.costs, number, answer, now + served.cycles);
+                None
+            }
+            Progress::Submitted(device) => Some(device),
+        }
+    }
+}
+
+/// The threads of all devices.
+struct DeviceProgram {
+    machines: Machines,
+    costs: Arc<HostCosts>,
+    board: SharedBoard,
+}
+
+impl DeviceProgram {
+    fn declare(
+        self,
+        graph: &mut Graph,
+        core: u16,
+    ) -> Result<[Thread<u64>; DeviceKind::ALL.len()], GraphError> {
+        let attributes = Attributes::new(Mode::Kernel).on_core(core);
+        let program = Arc::new(self);
+        let devices = DeviceKind::ALL.map(|device| graph.declare::<u64>(device.name(), attributes));
+        for device in DeviceKind::ALL {
+            let thread = devices[device as usize];
+            let done = graph.declare::<u64>(format!("{} done", device.name()), attributes);
+            let begun = graph.edge(thread, done)?;
+            let next = graph.edge(done, done)?;
+            const ROOM: &str = "a device works on one request at a time";
+            let queues = Arc::clone(&program);
+            graph.define(thread, move |cx, ticket| {
+                if let Some(cycles) = queues.queue(device, ticket as usize, cx.now().0) {
+                    let later = cx.continue_after(begun, cycles, ticket);
+                    assert!(later.is_ok(), "{ROOM}");
+                }
+            });
+            let finishes = Arc::clone(&program);
+            graph.define(done, move |cx, ticket| {
+                if let Some((ticket, cycles)) = finishes.finish(device, ticket as usize, cx.now().0) {
+                    let later = cx.continue_after(next, cycles, ticket as u64);
+                    assert!(later.is_ok(), "{ROOM}");
+                }
+            });
+        }
+        Ok(devices)
     }
 
-    /// Answers: the guest sees it when the line has come over.
-    fn complete(&self, number: usize, now: u64) {
+    /// A request joins its device's queue, or is refused if that is full. How long the device works if it begins now.
+    fn queue(&self, device: DeviceKind, number: usize, now: u64) -> Option<u64> {
         let mut shared = board(&self.board);
-        let ticket = shared.tickets[number].take().expect("a ticket is completed once");
-        shared.free.push(number);
-        let served = ticket.served.expect("a request is completed after it was served");
-        let mut machine = locked(&self.machines[ticket.machine]);
-        let seen = now + self.costs.cycles(Cost::Transfer);
-        machine.answer(&self.costs, &ticket.pending, served.kind, served.answer, seen);
+        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
+        let queue = &mut shared.queues[ticket.machine][device as usize];
+        if queue.len() >= QUEUE_MAX {
+            shared.complete(&self.machines, &self.costs, number, Err(Refusal::Full), now);
+            return None;
+        }
+        queue.push_back(number);
+        (queue.len() == 1).then(|| self.begin(&mut shared, device, number, now))
+    }
+
+    /// A device is done with a request; which one it begins then, and how long it works on it.
+    fn finish(&self, device: DeviceKind, number: usize, now: u64) -> Option<(usize, u64)> {
+        let mut shared = board(&self.board);
+        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
+        let request = &ticket.pending.request;
+        let kind = ticket.kind().expect("a device has requests of its kinds alone");
+        let answer =
+            locked(&self.machines[ticket.machine]).transfer(&self.costs, kind, &request.arguments, now);
+        let queue = &mut shared.queues[ticket.machine][device as usize];
+        let first = queue.pop_front();
+        assert_eq!(first, Some(number), "a device works on the first of its queue");
+        let next = queue.front().copied();
+        shared.complete(&self.machines, &self.costs, number, answer, now);
+        next.map(|next| (next, self.begin(&mut shared, device, next, now)))
+    }
+
+    /// A device begins a request: how long it works. What it refuses takes it no time.
+    fn begin(&self, shared: &mut Board, device: DeviceKind, number: usize, now: u64) -> u64 {
+        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
+        let kind = ticket.kind().expect("a device has requests of its kinds alone");
+        let arguments = &ticket.pending.request.arguments;
+        let machine = locked(&self.machines[ticket.machine]);
+        let cycles = machine
+            .device_cycles(&self.costs, kind, arguments, now)
+            .unwrap_or(0);
+        if let Some(services) = &mut shared.services {
+            services.push(Service {
+                worker: Worker::Device(device),
+                machine: ticket.machine,
+                kind: Some(kind),
+                start: now,
+                cycles,
+            });
+        }
+        cycles
+    }
+}
+
+impl Board {
+    /// Answers: the guest sees it when the line has come over.
+    fn complete(&mut self, machines: &Machines, costs: &HostCosts, number: usize, answer: Answer, now: u64) {
+        let ticket = self.tickets[number].take().expect("a ticket is completed once");
+        self.free.push(number);
+        let seen = now + costs.cycles(Cost::Transfer);
+        locked(&machines[ticket.machine]).answer(costs, &ticket.pending, ticket.kind(), answer, seen);
     }
 }

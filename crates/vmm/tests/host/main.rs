@@ -1,5 +1,6 @@
 //! Hosts with virtual machines that ask for things: by exit and by sidecall, alone and beside hostile ones.
 
+mod devices;
 mod fixture;
 #[path = "../hostile/mod.rs"]
 mod hostile;
@@ -26,6 +27,7 @@ const WORK: &[&str] = &[
     "build-files-by-exit 2 5 5 10",
     "bursts 3 100",
     "disk 1",
+    "blocks 2 5",
     "timer 2",
 ];
 
@@ -167,6 +169,7 @@ fn host_threads_and_repetition_change_no_byte() {
             "send 4 10",
             "receive 10",
             "hostile 7 300",
+            "blocks 1 40",
         ];
         let mut machines: Vec<_> = work.iter().map(|work| guest(work, work)).collect();
         machines[1].processors = 2;

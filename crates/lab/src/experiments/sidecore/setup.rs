@@ -232,13 +232,18 @@ impl Run {
     }
 }
 
-/// Who was on which core when; empty unless it was recorded.
+/// Who was on which core when, and what devices did; empty unless it was recorded.
 pub fn timeline(host: &Host, costs: &HostCosts) -> Timeline {
     let mut timeline = Timeline::default();
     let spans = host.spans();
-    let cores = spans.iter().map(|span| span.core + 1).max().unwrap_or(0);
-    for core in 0..cores {
+    let tracks = spans.iter().map(|span| span.core + 1).max().unwrap_or(0);
+    let devices = host.devices();
+    let cores = host.cores();
+    for core in 0..cores.min(tracks) {
         timeline.track(format!("core {core}"));
+    }
+    for device in devices.iter().take(tracks.saturating_sub(cores)) {
+        timeline.track(device);
     }
     for span in spans {
         let (start, end) = (
