@@ -2,7 +2,11 @@
 //!
 //! A guest's first segment waits until the host has connected, so that a guest sees a refused connection as one; the
 //! host connects on a thread of its own. From the other side, a connection to a forwarded port is accepted at once and
-//! closed again if the guest refuses.
+//! reset if the guest refuses.
+//!
+//! An end is an end and a reset is a reset: a connection that one side breaks, or that the machine's end cuts off, is
+//! reset for the other side, so that nobody takes a part for the whole. What was acknowledged to a guest that has ended
+//! its direction reaches the host, however slowly that reads.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -51,11 +55,22 @@ pub struct Syn {
 struct Open {
     guest: SocketAddrV4,
     peer: SocketAddrV4,
-    handle: SocketHandle,
-    /// None once both ends have closed.
+    /// The end that the guest sees; none once that is closed.
+    handle: Option<SocketHandle>,
+    /// The host's; none once both directions have ended.
     stream: Option<TcpStream>,
-    guest_ended: bool,
+    outward: Outward,
     host_ended: bool,
+}
+
+/// The direction from the guest to the host.
+enum Outward {
+    /// The guest may send more.
+    Open,
+    /// The guest has ended it, and the host has not taken these yet.
+    Ending(Vec<u8>),
+    /// The host knows that it has ended.
+    Ended,
 }
 
 /// All connections.
@@ -108,7 +123,7 @@ impl Connections {
             || self
                 .open
                 .iter()
-                .any(|open| (open.guest, open.peer) == (guest, peer))
+                .any(|open| open.handle.is_some() && (open.guest, open.peer) == (guest, peer))
     }
 
     /// Whether the host is making this one.
@@ -196,9 +211,9 @@ impl Connections {
         self.open.push(Open {
             guest,
             peer,
-            handle,
+            handle: Some(handle),
             stream: Some(stream),
-            guest_ended: false,
+            outward: Outward::Open,
             host_ended: false,
         });
     }
@@ -246,15 +261,35 @@ impl Connections {
     /// Moves bytes in both directions, and takes apart what has ended.
     pub fn transfer(&mut self, sockets: &mut SocketSet<'static>) {
         self.open.retain_mut(|open| {
-            let socket = sockets.get_mut::<Socket<'_>>(open.handle);
-            open.transfer(socket);
-            let lives = socket.state() != State::Closed;
-            if !lives {
-                sockets.remove(open.handle);
+            let handle = open.handle;
+            open.transfer(handle.map(|handle| sockets.get_mut(handle)));
+            if let Some(handle) = handle
+                && is_gone(sockets.get(handle))
+            {
+                sockets.remove(handle);
+                open.handle = None;
+                if matches!(open.outward, Outward::Open) {
+                    open.reset();
+                }
             }
-            lives
+            open.handle.is_some() || open.stream.is_some()
         });
     }
+
+    /// The machine ends: what the host takes at once is handed on, and what has not ended by then is reset.
+    pub fn cut_off(&mut self, sockets: &mut SocketSet<'static>) {
+        self.transfer(sockets);
+        for open in &mut self.open {
+            if !matches!(open.outward, Outward::Ended) {
+                open.reset();
+            }
+        }
+    }
+}
+
+/// Whether a connection is closed and the guest has been told so.
+fn is_gone(socket: &Socket<'_>) -> bool {
+    socket.state() == State::Closed && socket.remote_endpoint().is_none()
 }
 
 fn new_socket() -> Socket<'static> {
@@ -268,7 +303,17 @@ fn new_socket() -> Socket<'static> {
 }
 
 impl Open {
-    fn transfer(&mut self, socket: &mut Socket<'_>) {
+    fn transfer(&mut self, socket: Option<&mut Socket<'static>>) {
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
+        let Some(socket) = socket else {
+            // The guest has closed its end, so only the rest is left to hand on.
+            if self.outward.hand_on(stream).is_err() || matches!(self.outward, Outward::Ended) {
+                self.stream = None;
+            }
+            return;
+        };
         if matches!(
             socket.state(),
             State::Listen | State::SynSent | State::SynReceived
@@ -276,16 +321,9 @@ impl Open {
             return;
         }
         socket.set_timeout(None);
-        let Some(stream) = &mut self.stream else {
-            return;
-        };
-        let result = to_host(socket, stream).and_then(|()| {
+        let result = self.outward.transfer(socket, stream).and_then(|()| {
             if !self.host_ended {
                 self.host_ended = to_guest(socket, stream)?;
-            }
-            if !self.guest_ended && !socket.may_recv() && !socket.can_recv() {
-                self.guest_ended = true;
-                stream.shutdown(Shutdown::Write)?;
             }
             Ok(())
         });
@@ -297,9 +335,54 @@ impl Open {
         if self.host_ended {
             socket.close();
         }
-        if self.host_ended && self.guest_ended {
+        if self.host_ended && matches!(self.outward, Outward::Ended) {
             self.stream = None;
         }
+    }
+
+    /// Ends the host's connection so that the host knows that something is missing.
+    fn reset(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            // Where this fails, the connection just ends.
+            let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
+        }
+    }
+}
+
+impl Outward {
+    fn transfer(&mut self, socket: &mut Socket<'_>, stream: &mut TcpStream) -> io::Result<()> {
+        if matches!(self, Outward::Open) {
+            let has_ended = matches!(
+                socket.state(),
+                State::CloseWait | State::LastAck | State::Closing | State::TimeWait
+            );
+            if !has_ended {
+                return to_host(socket, stream);
+            }
+            // The stack forgets what it holds when it closes the connection, which may be before the host has read it.
+            let mut rest = vec![0; socket.recv_queue()];
+            let size = socket.recv_slice(&mut rest).unwrap_or(0);
+            rest.truncate(size);
+            *self = Outward::Ending(rest);
+        }
+        self.hand_on(stream)
+    }
+
+    /// Hands on the rest, as much as the host takes, and then the end.
+    fn hand_on(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+        let Outward::Ending(rest) = self else {
+            return Ok(());
+        };
+        while !rest.is_empty() {
+            match stream.write(rest) {
+                Ok(size) => drop(rest.drain(..size)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        stream.shutdown(Shutdown::Write)?;
+        *self = Outward::Ended;
+        Ok(())
     }
 }
 

@@ -187,6 +187,12 @@ impl UserNetwork {
     }
 }
 
+impl Drop for UserNetwork {
+    fn drop(&mut self) {
+        self.connections.cut_off(&mut self.sockets);
+    }
+}
+
 impl Link for UserNetwork {
     fn send(&mut self, bytes: &[u8]) {
         let Ok(frame) = EthernetFrame::new_checked(bytes) else {

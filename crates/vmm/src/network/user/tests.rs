@@ -214,6 +214,104 @@ fn a_forwarded_port_leads_to_the_guest() {
     assert_eq!(client.join().expect("no panic"), b"thanks");
 }
 
+/// A guest with a connection to a host that does not read yet.
+fn connected() -> (Guest, SocketHandle, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let mut guest = Guest::new(&[]);
+    let handle = guest.connect(SocketAddrV4::new(GATEWAY, port));
+    guest.until(|guest| guest.socket(handle).state() == State::Established);
+    let (host, _) = listener.accept().expect("it is connected");
+    (guest, handle, host)
+}
+
+/// Bytes from the guest that the host has not taken.
+fn waiting_bytes(network: &UserNetwork) -> usize {
+    let sockets = network.sockets.iter();
+    sockets
+        .map(|(_, smoltcp::socket::Socket::Tcp(socket))| socket.recv_queue())
+        .sum()
+}
+
+/// Whether reading ends with a reset, and how much came before.
+fn read_until_end(mut host: TcpStream) -> (usize, bool) {
+    let mut data = Vec::new();
+    let result = host.read_to_end(&mut data);
+    let is_reset = result.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset);
+    (data.len(), is_reset)
+}
+
+#[test]
+fn a_host_that_reads_late_gets_all_that_the_guest_sent() {
+    let (mut guest, handle, host) = connected();
+    host.shutdown(std::net::Shutdown::Write).expect("open");
+    // Until the host's buffers are full, and the rest waits in the network.
+    let mut sent = 0;
+    let mut steps_waited = 0;
+    guest.until(|guest| {
+        let waits = waiting_bytes(&guest.network) > 0;
+        steps_waited = if waits { steps_waited + 1 } else { 0 };
+        let socket = guest.socket(handle);
+        if !waits {
+            sent += socket.send_slice(&[7; 1 << 14]).expect("open");
+        }
+        steps_waited == 100
+    });
+    guest.socket(handle).close();
+    guest.until(|guest| !guest.socket(handle).is_open() || guest.socket(handle).state() == State::TimeWait);
+    // Longer than any end of a connection is remembered.
+    guest.now += 100_000 * STEP_TICKS;
+    guest.until(|guest| guest.network.sockets.iter().next().is_none());
+    let host = thread::spawn(move || read_until_end(host));
+    guest.until(|_| host.is_finished());
+    assert_eq!(host.join().expect("no panic"), (sent, false));
+    guest.until(|guest| guest.network.connections.is_empty());
+}
+
+#[test]
+fn a_connection_that_the_guest_resets_is_reset_for_the_host() {
+    let (mut guest, handle, host) = connected();
+    guest.socket(handle).send_slice(b"part").expect("open");
+    for _ in 0..10 {
+        guest.step();
+    }
+    guest.socket(handle).abort();
+    let host = thread::spawn(move || read_until_end(host));
+    guest.until(|_| host.is_finished());
+    assert!(host.join().expect("no panic").1);
+}
+
+#[test]
+fn a_connection_that_the_host_resets_is_reset_for_a_guest_that_only_listens() {
+    let (mut guest, handle, host) = connected();
+    rustix::net::sockopt::set_socket_linger(&host, Some(Duration::ZERO)).expect("a socket");
+    drop(host);
+    guest.until(|guest| guest.socket(handle).state() == State::Closed);
+    guest.until(|guest| guest.network.connections.is_empty());
+}
+
+#[test]
+fn the_machines_end_resets_what_has_not_ended_and_completes_what_has() {
+    for ends in [false, true] {
+        let (mut guest, handle, host) = connected();
+        let socket = guest.socket(handle);
+        socket.send_slice(b"all of it").expect("open");
+        if ends {
+            socket.close();
+        }
+        // The guest's frames arrive, and the machine ends before they are handed on.
+        let now = Instant::from_micros(guest.now as i64 / 1000);
+        guest.interface.poll(now, &mut guest.frames, &mut guest.sockets);
+        while let Some(frame) = guest.frames.outgoing.pop_front() {
+            guest.network.send(&frame);
+        }
+        drop(guest);
+        let (size, is_reset) = read_until_end(host);
+        assert_eq!(is_reset, !ends);
+        assert!(is_reset || size == b"all of it".len());
+    }
+}
+
 #[test]
 fn datagrams_go_both_ways() {
     let server = UdpSocket::bind("127.0.0.1:0").expect("a free port");
