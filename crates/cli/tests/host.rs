@@ -169,6 +169,26 @@ fn mistakes_are_refused_with_what_is_wrong() {
         ),
         (format!("[host]\n{vm}memory = '1000000G'\n"), "memory"),
         (
+            format!("[host]\n{vm}kernel = 'vmlinux'\n"),
+            "virtual machine `vm 0` needs one of `image` and `kernel`",
+        ),
+        (
+            format!("[host]\n{vm}append = 'quiet'\n"),
+            "virtual machine `vm 0`: `append` is for a virtual machine with `kernel`",
+        ),
+        (
+            "[host]\n[[vm]]\nkernel = 'vmlinux'\nparameters = 'x'\n".to_owned(),
+            "`parameters` is for a virtual machine with `image`",
+        ),
+        (
+            "[host]\n[[vm]]\nkernel = 'vmlinux'\n".to_owned(),
+            "virtual machine `vm 0`: ",
+        ),
+        (
+            "[host]\n[[vm]]\nkernel = 'vmlinux'\nmemory = '16M'\n".to_owned(),
+            "memory is 16777216 bytes; it must be at least 67108864",
+        ),
+        (
             "[host]\n[[vm]]\nimage = 'host.toml'\n".to_owned(),
             "host.toml: host.toml: is no ELF executable",
         ),

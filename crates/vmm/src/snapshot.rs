@@ -339,7 +339,8 @@ impl Saved {
     /// # Errors
     /// If one of its devices cannot be had, or the state is not that of such a machine.
     pub fn restore(mut self, consoles: Consoles, changed: ChangedDisks) -> Result<Built, RestoreError> {
-        let (mut built, _) = self.header.description.assemble(consoles, false)?;
+        let (assembled, _) = self.header.description.assemble(consoles, false)?;
+        let mut built = assembled.build();
         self.check_disks(changed)?;
         self.read_pages(&built.machine.platform().memory)?;
         let unlike = |what| SnapshotError::Damaged {

@@ -244,6 +244,16 @@ impl Host {
         Ok(HostEnd::Time)
     }
 
+    /// Whether no virtual processor executes: all wait, for time or for somebody.
+    pub fn is_resting(&self) -> bool {
+        self.machines.iter().all(|machine| {
+            let machine = locked(machine);
+            machine.exit_code().is_some()
+                || (machine.processors().iter())
+                    .all(|processor| matches!(processor.activity(), Activity::Waiting | Activity::Stopped))
+        })
+    }
+
     fn is_dead(&self) -> bool {
         let asleep = |machine: &Arc<Mutex<VirtualMachine>>| {
             let machine = locked(machine);

@@ -12,21 +12,32 @@
 //! memory = "16M"
 //! processors = 2
 //! count = 3                   # three of them
+//!
+//! [[vm]]
+//! name = "linux"
+//! kernel = "vmlinux"          # a whole machine that starts this kernel
+//! initrd = "initramfs.cpio"
+//! append = "console=ttyS0"
+//! memory = "256M"
 //! ```
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
+use sidestep_ia64::Processor;
 use thiserror::Error;
 
 use super::Size;
+use super::devices::DiskTable;
+use super::kernel::{self, Consoles, KernelTable, MachineTable};
 use crate::consolidation::dynamic::SidecorePolicy;
 use crate::consolidation::schedule::{PolicyName, Scheduling};
 use crate::consolidation::{Host, HostConfig, HostError};
 use crate::host::{CostsError, HostCosts, PRESETS};
 use crate::hypervisor::{
-    Method, PurgeMethod, VirtualMachine, VirtualMachineConfig, VirtualMachineError, Virtualization,
+    Method, PurgeMethod, SerialLine, VirtualMachine, VirtualMachineConfig, VirtualMachineError,
+    Virtualization, WholeMachine,
 };
 use crate::image::ImageError;
 use crate::sidecall::sidecores::Polling;
@@ -107,24 +118,31 @@ pub struct VirtualMachineTable {
     /// Its name in reports; its number if there is none.
     #[serde(default)]
     pub name: String,
-    /// The ELF file, relative to the description.
-    pub image: PathBuf,
+    /// The ELF file of a guest that knows the monitor, relative to the description.
+    pub image: Option<PathBuf>,
+    /// In its place: the kernel that a whole machine starts, with firmware and devices.
+    pub kernel: Option<PathBuf>,
+    /// The kernel's initial RAM file system.
+    pub initrd: Option<PathBuf>,
+    /// The kernel's command line.
+    pub append: Option<String>,
     /// How many processors it has.
     #[serde(default = "one")]
     pub processors: usize,
     /// How much memory.
-    #[serde(default = "default_memory")]
-    pub memory: Size,
+    pub memory: Option<Size>,
     /// How its guest is kept from the monitor's state.
     #[serde(default = "hardware")]
     pub virtualization: Virtualization,
     /// How other cores' TLBs are purged.
     #[serde(default = "broadcast")]
     pub purge: PurgeMethod,
+    /// What is typed at the serial port, deterministically: the contents of this file.
+    pub input: Option<PathBuf>,
     /// What the guest reads with the call for parameters.
-    #[serde(default)]
-    pub parameters: String,
-    /// The contents of its block device, which is not written back.
+    pub parameters: Option<String>,
+    /// The contents of its block device, which is not written back; for a kernel the file behind a virtio device that it
+    /// cannot write to.
     pub disk: Option<PathBuf>,
     /// How many of it there are.
     #[serde(default = "one")]
@@ -133,10 +151,6 @@ pub struct VirtualMachineTable {
 
 fn one() -> usize {
     1
-}
-
-fn default_memory() -> Size {
-    Size(16 << 20)
 }
 
 fn hardware() -> Virtualization {
@@ -182,6 +196,27 @@ pub enum BuildError {
         /// What it may be.
         range: &'static str,
     },
+    /// Neither an image nor a kernel, or both.
+    #[error("virtual machine `{0}` needs one of `image` and `kernel`")]
+    Start(String),
+    /// A key that means nothing for this virtual machine.
+    #[error("virtual machine `{name}`: `{key}` is for a virtual machine with `{with}`")]
+    Meaningless {
+        /// The virtual machine.
+        name: String,
+        /// The key.
+        key: &'static str,
+        /// What it would need.
+        with: &'static str,
+    },
+    /// A kernel that cannot be started.
+    #[error("virtual machine `{name}`: {error}")]
+    Kernel {
+        /// The virtual machine.
+        name: String,
+        /// Why.
+        error: kernel::BuildError,
+    },
     /// An image that a virtual machine cannot load.
     #[error("{path}: {error}")]
     Image {
@@ -218,12 +253,6 @@ impl Description {
         in_range("host.host-threads", table.host_threads as u64, 1, 256, "1 to 256")?;
         let mut machines = Vec::new();
         for vm in &self.vm {
-            let image = read(&folder.join(&vm.image))?;
-            let disk = vm
-                .disk
-                .as_ref()
-                .map(|disk| read(&folder.join(disk)))
-                .transpose()?;
             for number in 0..vm.count {
                 let index = machines.len();
                 let name = match (vm.name.as_str(), vm.count) {
@@ -231,24 +260,7 @@ impl Description {
                     (name, 1) => name.to_owned(),
                     (name, _) => format!("{name} {number}"),
                 };
-                let config = VirtualMachineConfig {
-                    name,
-                    processors: vm.processors,
-                    memory: vm.memory.0,
-                    virtualization: vm.virtualization,
-                    method: Method::Exit,
-                    purge: vm.purge,
-                    parameters: vm.parameters.clone(),
-                    disk: disk.clone().unwrap_or_default(),
-                };
-                let machine = VirtualMachine::new(index, config, &image).map_err(|error| match error {
-                    VirtualMachineError::Image { source, .. } => BuildError::Image {
-                        path: vm.image.display().to_string(),
-                        error: source,
-                    },
-                    error => BuildError::Machine(error),
-                })?;
-                machines.push(machine);
+                machines.push(vm.build(folder, index, name)?);
             }
         }
         let config = HostConfig {
@@ -272,6 +284,132 @@ impl Description {
             trace,
         };
         Ok((Host::new(config, machines)?, costs))
+    }
+}
+
+impl VirtualMachineTable {
+    fn build(&self, folder: &Path, index: usize, name: String) -> Result<VirtualMachine, BuildError> {
+        match (&self.image, &self.kernel) {
+            (Some(image), None) => self.with_image(folder, index, name, image),
+            (None, Some(kernel)) => self.with_kernel(folder, index, name, kernel),
+            _ => Err(BuildError::Start(name)),
+        }
+    }
+
+    /// One whose guest knows the monitor.
+    fn with_image(
+        &self,
+        folder: &Path,
+        index: usize,
+        name: String,
+        image: &Path,
+    ) -> Result<VirtualMachine, BuildError> {
+        let keys = [
+            ("initrd", self.initrd.is_some()),
+            ("append", self.append.is_some()),
+            ("input", self.input.is_some()),
+        ];
+        refuse(&name, keys, "kernel")?;
+        let path = folder.join(image);
+        let disk = self.disk.as_ref().map(|disk| read(&folder.join(disk)));
+        let config = VirtualMachineConfig {
+            parameters: self.parameters.clone().unwrap_or_default(),
+            disk: disk.transpose()?.unwrap_or_default(),
+            ..self.config(name)
+        };
+        VirtualMachine::new(index, config, &read(&path)?).map_err(|error| match error {
+            VirtualMachineError::Image { source, .. } => BuildError::Image {
+                path: image.display().to_string(),
+                error: source,
+            },
+            error => BuildError::Machine(error),
+        })
+    }
+
+    /// A whole machine with a kernel.
+    fn with_kernel(
+        &self,
+        folder: &Path,
+        index: usize,
+        name: String,
+        kernel: &Path,
+    ) -> Result<VirtualMachine, BuildError> {
+        refuse(&name, [("parameters", self.parameters.is_some())], "image")?;
+        let disk = self.disk.iter().map(|disk| DiskTable {
+            file: disk.clone(),
+            read_only: true,
+        });
+        let description = kernel::Description {
+            machine: MachineTable {
+                processors: self.processors,
+                memory: self.memory.unwrap_or(Size(KERNEL_MEMORY)),
+                ..MachineTable::default()
+            },
+            kernel: KernelTable {
+                file: kernel.to_owned(),
+                initrd: self.initrd.clone(),
+                append: self.append.clone().unwrap_or_default(),
+            },
+            disk: disk.collect(),
+            network: Vec::new(),
+        };
+        let serial = match &self.input {
+            Some(input) => SerialLine::typed(&read(&folder.join(input))?),
+            None => SerialLine::open(),
+        };
+        let consoles = Consoles {
+            serial: Box::new(serial.clone()),
+            virtio: None,
+        };
+        let named = |error| BuildError::Kernel {
+            name: name.clone(),
+            error,
+        };
+        let (assembled, start) = description
+            .placed(folder)
+            .assemble(consoles, true)
+            .map_err(named)?;
+        let start = start.expect("the kernel was to be loaded");
+        let (platform, handlers) = assembled.builder.build_platform();
+        let whole = WholeMachine {
+            platform,
+            handlers: handlers.into(),
+            serial,
+        };
+        let prepare = |processor: &mut Processor, number: usize| start.prepare(processor, number);
+        Ok(VirtualMachine::whole(index, self.config(name), whole, prepare)?)
+    }
+
+    /// What both have.
+    fn config(&self, name: String) -> VirtualMachineConfig {
+        VirtualMachineConfig {
+            processors: self.processors,
+            memory: self.memory.unwrap_or(Size(IMAGE_MEMORY)).0,
+            virtualization: self.virtualization,
+            method: Method::Exit,
+            purge: self.purge,
+            ..VirtualMachineConfig::new(&name)
+        }
+    }
+}
+
+/// The memory of virtual machines of which the description does not say how much.
+const IMAGE_MEMORY: u64 = 16 << 20;
+const KERNEL_MEMORY: u64 = 256 << 20;
+
+/// Refuses keys that were given for a virtual machine that has no use for them.
+fn refuse(
+    name: &str,
+    keys: impl IntoIterator<Item = (&'static str, bool)>,
+    with: &'static str,
+) -> Result<(), BuildError> {
+    match keys.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((key, _)) => Err(BuildError::Meaningless {
+            name: name.to_owned(),
+            key,
+            with,
+        }),
     }
 }
 

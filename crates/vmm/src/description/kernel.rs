@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
-use sidestep_ia64::PhysicalAddress;
+use sidestep_ia64::{PhysicalAddress, Processor};
 use thiserror::Error;
 
 use super::Size;
@@ -194,6 +194,24 @@ pub struct Built {
     pub parts: Parts,
 }
 
+/// A machine whose processors are still to be made.
+pub(crate) struct Assembled {
+    pub builder: MachineBuilder,
+    image: Vec<u8>,
+    parts: Parts,
+}
+
+impl Assembled {
+    /// With processors as after reset.
+    pub fn build(self) -> Built {
+        Built {
+            machine: self.builder.build(),
+            image: self.image,
+            parts: self.parts,
+        }
+    }
+}
+
 /// The devices of a machine, to be looked at and to be saved.
 pub struct Parts {
     /// What the machine was built from.
@@ -219,6 +237,18 @@ pub struct Consoles {
 pub(crate) struct Start {
     entry: PhysicalAddress,
     parameters: u64,
+}
+
+impl Start {
+    /// Gives a processor its first state: the first is at the kernel's entry, the others wait to be started.
+    pub fn prepare(&self, processor: &mut Processor, index: usize) {
+        if index == 0 {
+            firmware::prepare(processor, index, self.entry.0);
+            processor.general.set(28, self.parameters);
+        } else {
+            firmware::prepare_waiting(processor, index);
+        }
+    }
 }
 
 impl Description {
@@ -251,15 +281,11 @@ impl Description {
     /// # Errors
     /// See [`BuildError`].
     pub fn build_with(&self, consoles: Consoles) -> Result<Built, BuildError> {
-        let (mut built, start) = self.assemble(consoles, true)?;
+        let (assembled, start) = self.assemble(consoles, true)?;
+        let start = start.expect("the kernel was to be loaded");
+        let mut built = assembled.build();
         for (index, cpu) in built.machine.cpus.iter_mut().enumerate() {
-            match (&start, index) {
-                (Some(start), 0) => {
-                    firmware::prepare(&mut cpu.processor, index, start.entry.0);
-                    cpu.processor.general.set(28, start.parameters);
-                }
-                _ => firmware::prepare_waiting(&mut cpu.processor, index),
-            }
+            start.prepare(&mut cpu.processor, index);
             cpu.activity = Activity::Running;
         }
         Ok(built)
@@ -270,7 +296,7 @@ impl Description {
         &self,
         consoles: Consoles,
         loads: bool,
-    ) -> Result<(Built, Option<Start>), BuildError> {
+    ) -> Result<(Assembled, Option<Start>), BuildError> {
         let Size(size) = self.machine.memory;
         if size < MEMORY_MIN {
             return Err(BuildError::MemorySize(size));
@@ -341,13 +367,12 @@ impl Description {
             power,
             firmware,
         };
-        let machine = builder.build();
-        let built = Built {
-            machine,
+        let assembled = Assembled {
+            builder,
             image,
             parts,
         };
-        Ok((built, start))
+        Ok((assembled, start))
     }
 
     fn load_kernel(&self, memory: &GuestMemory) -> Result<(Vec<u8>, Loaded), BuildError> {

@@ -62,7 +62,7 @@ impl VirtualMachine {
 
     /// Whether nothing but the outside can wake any of its processors.
     pub fn is_asleep(&self) -> bool {
-        (0..self.processors.len()).all(|index| {
+        let rests = |index: usize| {
             let processor = &self.processors[index];
             let resting = matches!(processor.activity, Activity::Waiting | Activity::Stopped);
             let timer =
@@ -73,7 +73,8 @@ impl VirtualMachine {
                 && processor.requests.served() == 0
                 && !(processor.activity == Activity::Waiting
                     && processor.processor().has_deliverable_interrupt())
-        })
+        };
+        !self.awaits_devices() && (0..self.processors.len()).all(rests)
     }
 
     /// Lets its processors go on up to `until`, or to where they cannot without an answer. All answers before `floor`
@@ -119,8 +120,11 @@ impl VirtualMachine {
                 // What has arrived took the time that was left.
                 break;
             }
-            let next = self.mailboxes[index].next().unwrap_or(u64::MAX);
-            let target = until.min(next);
+            let due = self.attend(index);
+            let next = [self.mailboxes[index].next(), due].into_iter().flatten().min();
+            let target = next.map_or(until, |next| {
+                next.clamp(self.processors[index].clock() + 1, until)
+            });
             let is_blocked = self.is_blocked(index);
             let processor = &mut self.processors[index];
             match processor.activity {
@@ -165,18 +169,23 @@ impl VirtualMachine {
             }
         }
         self.route(costs, index);
+        self.settle();
         self.read_requests(index);
     }
 
     /// Does what the guest's processor asked of its platform: interrupts and purges.
     fn route(&mut self, costs: &HostCosts, index: usize) {
         let mut outbox = self.shared.outbox();
-        if outbox.messages.is_empty() && outbox.purges.is_empty() {
+        let changed = std::mem::take(&mut outbox.instructions_changed);
+        if outbox.messages.is_empty() && outbox.purges.is_empty() && !changed {
             return;
         }
         let messages = std::mem::take(&mut outbox.messages);
         let purges = std::mem::take(&mut outbox.purges);
         drop(outbox);
+        if changed {
+            self.instructions_changed(index);
+        }
         let time = self.processors[index].clock() + costs.cycles(Cost::Interrupt);
         for (offset, data) in messages {
             let (id, vector) = ((offset >> 12 & 0xff) as usize, data as u8);

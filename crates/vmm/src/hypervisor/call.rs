@@ -35,6 +35,9 @@ impl VirtualMachine {
             processor.general.set(8, if is_taken { 0 } else { FAILED });
             return processor.skip_instruction();
         }
+        if number != call::REGISTER && self.call_firmware(costs, index) {
+            return;
+        }
         self.processors[index].charge(
             ExitReason::Hypercall,
             costs.round_trip() + costs.cycles(Cost::Emulate),

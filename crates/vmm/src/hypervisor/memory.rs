@@ -19,8 +19,8 @@ use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::{MemoryRegion, PhysicalAddress, PhysicalMemory};
 
 use super::compression::Replaced;
-use crate::bus::Bus;
 use crate::machine::interrupt_block;
+use crate::machine::platform::Platform;
 use crate::memory::GuestMemory;
 use crate::sidecall::page;
 
@@ -52,21 +52,24 @@ pub(super) struct Outbox {
     pub purges: Vec<GlobalPurge>,
     /// Messages to the processor interrupt block: offset and data.
     pub messages: VecDeque<(u64, u64)>,
+    /// Whether a processor has changed instructions that others may have decoded.
+    pub instructions_changed: bool,
 }
 
 /// What the processors of a virtual machine share.
 pub(super) struct Shared {
     pub memory: Arc<GuestMemory>,
-    pub bus: Bus,
+    /// The devices, if it is a whole machine.
+    pub platform: Option<Arc<Platform>>,
     pub replaced: Replaced,
     outbox: Mutex<Outbox>,
 }
 
 impl Shared {
-    pub fn new(memory: Arc<GuestMemory>, bus: Bus) -> Shared {
+    pub fn new(memory: Arc<GuestMemory>, platform: Option<Arc<Platform>>) -> Shared {
         Shared {
             memory,
-            bus,
+            platform,
             replaced: Replaced::default(),
             outbox: Mutex::default(),
         }
@@ -90,7 +93,7 @@ unsafe impl PhysicalMemory for GuestView {
         if interrupt_offset(address).is_some() {
             return Some(0);
         }
-        self.0.bus.load(address, size)
+        self.0.platform.as_ref()?.bus.load(address, size)
     }
 
     fn store_device(&self, address: PhysicalAddress, size: u64, value: u64) -> bool {
@@ -100,12 +103,16 @@ unsafe impl PhysicalMemory for GuestView {
             }
             return true;
         }
-        self.0.bus.store(address, size, value)
+        (self.0.platform.as_ref()).is_some_and(|platform| platform.bus.store(address, size, value))
     }
 
     fn purge_others(&self, purge: GlobalPurge) -> Vec<GlobalPurge> {
         self.0.outbox().purges.push(purge);
         Vec::new()
+    }
+
+    fn instructions_changed(&self) {
+        self.0.outbox().instructions_changed = true;
     }
 }
 
@@ -235,6 +242,10 @@ unsafe impl PhysicalMemory for MachineView {
             .filter(|guest| *guest < GUEST_MEMORY_MAX)?;
         let region = self.shared.memory.region(PhysicalAddress(guest))?;
         Some(moved(region, base))
+    }
+
+    fn instructions_changed(&self) {
+        self.shared.outbox().instructions_changed = true;
     }
 
     fn load_device(&self, address: PhysicalAddress, size: u64) -> Option<u64> {

@@ -17,6 +17,7 @@
 //!       call          what guests ask for with `break`: the calls of every machine, and requests
 //!       service       what requests do, by exit and by sidecall alike
 //!       device        the block device and the network interface
+//!     whole         firmware and devices, where the virtual machine is a whole machine to a kernel
 //!     shadow          the monitor's translations: a long-format VHPT that the hardware walks
 //!     memory          the physical memory that a guest believes in, and the machine's
 //!     compression     guests without PSR.vm: levels moved down, unprivileged instructions replaced
@@ -41,6 +42,7 @@ mod requests;
 mod service;
 mod shadow;
 mod virtual_machine;
+mod whole;
 
 pub use configuration::{Method, PurgeMethod, VirtualMachineConfig, VirtualMachineError, Virtualization};
 pub use device::{DeviceKind, PACKET_MAX, QUEUE_MAX};
@@ -50,3 +52,4 @@ pub use processor::{Activity, Cycles, VirtualProcessor};
 pub use requests::Pending;
 pub use service::{Packet, Progress, SECTOR, Served, Server};
 pub use virtual_machine::VirtualMachine;
+pub use whole::{SerialLine, WholeMachine};

@@ -157,6 +157,12 @@ impl VirtualProcessor {
         created
     }
 
+    /// Has it read instructions from memory again.
+    pub(super) fn forget_instructions(&mut self) {
+        self.processor.forget_instructions();
+        self.in_real_state(Processor::forget_instructions);
+    }
+
     /// Its number in its virtual machine.
     pub fn index(&self) -> usize {
         self.index

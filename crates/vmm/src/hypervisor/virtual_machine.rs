@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sidestep_ia64::PhysicalAddress;
 use sidestep_ia64::interrupts::Interrupts;
+use sidestep_ia64::{PhysicalAddress, Processor};
 
 use super::configuration::{
     MEMORY_MAX, Method, PROCESSORS_MAX, PurgeMethod, VirtualMachineConfig, VirtualMachineError,
@@ -20,7 +20,7 @@ use super::memory::Shared;
 use super::processor::{Activity, VirtualProcessor};
 use super::requests::Pending;
 use super::service::{Packet, Server};
-use crate::bus::Bus;
+use super::whole::{self, WholeMachine};
 use crate::image;
 use crate::memory::{GuestMemory, MemoryRange};
 use crate::sidecall::page;
@@ -52,6 +52,8 @@ pub struct VirtualMachine {
     /// The processor that a debugger has halted, and how far it was to go.
     pub(super) interrupted: Option<(usize, u64)>,
     latencies: RequestLatencies,
+    /// What is around its processors, if it is a whole machine.
+    pub(super) whole: Option<WholeMachine>,
 }
 
 impl VirtualMachine {
@@ -71,16 +73,8 @@ impl VirtualMachine {
 
     /// A virtual machine whose memory is all zero and whose processors are stopped.
     pub fn empty(index: usize, config: VirtualMachineConfig) -> Result<VirtualMachine, VirtualMachineError> {
-        let VirtualMachineConfig {
-            name,
-            processors,
-            memory,
-            virtualization,
-            method,
-            purge,
-            parameters,
-            disk,
-        } = config;
+        let (processors, memory) = (config.processors, config.memory);
+        let name = config.name.clone();
         if !(1..=PROCESSORS_MAX).contains(&processors) {
             return Err(VirtualMachineError::Processors { name, processors });
         }
@@ -93,7 +87,52 @@ impl VirtualMachine {
                 source,
             }
         })?;
-        let shared = Arc::new(Shared::new(Arc::new(memory), Bus::default()));
+        Ok(VirtualMachine::around(index, config, Arc::new(memory), None))
+    }
+
+    /// A virtual machine that is a whole machine: `prepare` gives each processor the state in which firmware leaves it.
+    ///
+    /// # Errors
+    /// A number of processors that is not the platform's, or out of range.
+    pub fn whole(
+        index: usize,
+        config: VirtualMachineConfig,
+        whole: WholeMachine,
+        prepare: impl Fn(&mut Processor, usize),
+    ) -> Result<VirtualMachine, VirtualMachineError> {
+        let processors = config.processors;
+        if !(1..=PROCESSORS_MAX).contains(&processors) || processors != whole.platform.processors() {
+            let name = config.name;
+            return Err(VirtualMachineError::Processors { name, processors });
+        }
+        let memory = Arc::clone(&whole.platform.memory);
+        let mut machine = VirtualMachine::around(index, config, memory, Some(whole));
+        for (number, processor) in machine.processors.iter_mut().enumerate() {
+            prepare(processor.processor_mut(), number);
+            processor.activity = Activity::Running;
+        }
+        Ok(machine)
+    }
+
+    /// Processors around a memory.
+    fn around(
+        index: usize,
+        config: VirtualMachineConfig,
+        memory: Arc<GuestMemory>,
+        whole: Option<WholeMachine>,
+    ) -> VirtualMachine {
+        let VirtualMachineConfig {
+            name,
+            processors,
+            virtualization,
+            method,
+            purge,
+            parameters,
+            disk,
+            ..
+        } = config;
+        let platform = whole.as_ref().map(|whole| Arc::clone(&whole.platform));
+        let shared = Arc::new(Shared::new(memory, platform));
         let created: Vec<VirtualProcessor> = (0..processors)
             .map(|processor| VirtualProcessor::new((index, processor), &shared, virtualization))
             .collect();
@@ -105,7 +144,7 @@ impl VirtualMachine {
                     .expect("a virtual processor is in system mode")
             })
             .collect();
-        Ok(VirtualMachine {
+        let machine = VirtualMachine {
             name,
             index,
             shared,
@@ -126,7 +165,12 @@ impl VirtualMachine {
             pending: Vec::new(),
             interrupted: None,
             latencies: RequestLatencies::new(),
-        })
+            whole,
+        };
+        if let Some(whole) = &machine.whole {
+            whole::connect(&whole.platform, &machine);
+        }
+        machine
     }
 
     /// Its name.
@@ -262,6 +306,7 @@ impl VirtualMachine {
         let processor = &self.processors[index];
         match processor.activity {
             Activity::Running | Activity::Polling => true,
+            _ if self.awaits_devices() && index == 0 => true,
             Activity::Asking => !self.mailboxes[index].is_empty(),
             Activity::Waiting => {
                 processor.processor().has_deliverable_interrupt()

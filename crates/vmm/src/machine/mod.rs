@@ -251,16 +251,22 @@ impl MachineBuilder {
         self.handlers.push(Box::new(handler));
     }
 
-    /// The machine: every processor as after reset, at address zero; all but the first are stopped.
-    pub fn build(self) -> Machine {
-        let platform = Arc::new(Platform::new(
+    /// The machine without its processors, for whoever has others: they are to be connected to the platform.
+    pub(crate) fn build_platform(self) -> (Arc<Platform>, Vec<Box<dyn HypercallHandler>>) {
+        let platform = Platform::new(
             self.memory,
             self.bus,
             self.interrupts,
             self.timeline,
             self.wakeups,
             self.ending,
-        ));
+        );
+        (Arc::new(platform), self.handlers)
+    }
+
+    /// The machine: every processor as after reset, at address zero; all but the first are stopped.
+    pub fn build(self) -> Machine {
+        let (platform, handlers) = self.build_platform();
         let cpus: Vec<Cpu> = (0..platform.processors())
             .map(|index| {
                 let port = Port {
@@ -297,7 +303,7 @@ impl MachineBuilder {
         Machine {
             cpus,
             platform,
-            handlers: self.handlers,
+            handlers,
             round_end: None,
         }
     }

@@ -49,7 +49,8 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
         network: vec![NetworkTable::User { hostfwd: Vec::new() }],
     };
     let assembled = description.assemble(consoles(), false);
-    let (mut built, _) = assembled.unwrap_or_else(|error| panic!("{error}"));
+    let (built, _) = assembled.unwrap_or_else(|error| panic!("{error}"));
+    let mut built = built.build();
     execute(&mut built.machine);
     let file = folder.join("machine");
     save(&mut built.machine, &built.parts, &file).expect("the folder is writable");

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,10 +16,12 @@ use sidestep_vmm::debug::host::DebuggedHost;
 use sidestep_vmm::debug::server::{Address, Finish, serve};
 use sidestep_vmm::description::host::Description;
 use sidestep_vmm::host::HostCosts;
+use sidestep_vmm::machine::hypercall::Console;
 use sidestep_vmm::sidecall::sidecores::locked;
 
 use super::super::assemble::replace;
 use super::super::{Outcome, print};
+use super::console::stdio::{self, Terminal};
 use super::execution::debugger_at;
 use super::{description, execution, exit_code};
 
@@ -83,12 +86,13 @@ impl Options {
         let stop = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))?;
         let mut consoles = Consoles::new(&host);
+        let mut keyboard = Keyboard::of(&host);
         let mut end = match execution.gdb() {
             Some(address) => self.debug(&mut host, &mut consoles, address)?,
             None => Some(HostEnd::Time),
         };
         if end == Some(HostEnd::Time) {
-            end = self.watch(&mut host, &costs, &mut consoles, &stop)?;
+            end = self.watch(&mut host, &costs, (&mut consoles, &mut keyboard), &stop)?;
         }
         consoles.flush(&host, true)?;
         let report = host.report();
@@ -124,15 +128,18 @@ impl Options {
         &self,
         host: &mut Host,
         costs: &HostCosts,
-        consoles: &mut Consoles,
+        (consoles, keyboard): (&mut Consoles, &mut Keyboard),
         stop: &AtomicBool,
     ) -> Result<Option<HostEnd>, Box<dyn std::error::Error>> {
-        let bar = if std::io::stderr().is_terminal() {
+        // What is typed at a terminal is answered there: nothing else belongs between.
+        let bar = if std::io::stderr().is_terminal() && !keyboard.is_live() {
             ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {msg}")?)
         } else {
             ProgressBar::hidden()
         };
         let end = loop {
+            keyboard.pass_on(host);
+            let began = (Instant::now(), host.time());
             let until = (host.time() + STRETCH).min(self.host_cycles());
             let end = host.run(until)?;
             bar.suspend(|| consoles.flush(host, end != HostEnd::Time))?;
@@ -148,6 +155,11 @@ impl Options {
                 host.serving()
             ));
             bar.tick();
+            if keyboard.is_live() && host.is_resting() {
+                // Guests wait for somebody who lives in the host's time.
+                let passed = Duration::from_nanos(costs.nanoseconds(host.time() - began.1));
+                std::thread::sleep(passed.saturating_sub(began.0.elapsed()));
+            }
             if stop.load(Ordering::Relaxed) {
                 break None;
             }
@@ -187,6 +199,46 @@ impl Options {
             Finish::Detached => Some(HostEnd::Time),
             Finish::Killed => None,
         })
+    }
+}
+
+/// The standard input, for the one virtual machine that takes input.
+struct Keyboard {
+    /// Which, and what is typed.
+    to: Option<(usize, Terminal)>,
+}
+
+impl Keyboard {
+    /// If several take input it is for none of them.
+    fn of(host: &Host) -> Keyboard {
+        let takers =
+            || (0..host.machines().len()).filter(|index| locked(&host.machines()[*index]).takes_input());
+        let to = match takers().count() {
+            1 => takers().next().map(|index| (index, Terminal::default())),
+            _ => None,
+        };
+        if to.is_none() {
+            takers().for_each(|index| locked(&host.machines()[index]).type_input(&[], true));
+        }
+        Keyboard { to }
+    }
+
+    /// Whether somebody may type.
+    fn is_live(&self) -> bool {
+        self.to.is_some() && stdio::is_live()
+    }
+
+    /// Hands on what was typed.
+    fn pass_on(&mut self, host: &Host) {
+        let Some((index, terminal)) = &mut self.to else {
+            return;
+        };
+        let bytes: Vec<u8> = std::iter::from_fn(|| terminal.read()).collect();
+        let has_ended = terminal.has_ended();
+        locked(&host.machines()[*index]).type_input(&bytes, has_ended);
+        if has_ended {
+            self.to = None;
+        }
     }
 }
 
