@@ -128,6 +128,32 @@ fn a_piece_of_assembly_is_explained_cycle_by_cycle() {
 }
 
 #[test]
+fn what_holds_up_everything_behind_it_is_named() {
+    let (_folder, source) = scratch("mask.S");
+    let code = "\t.text\n\t.global mask\n\t.proc mask\nmask:\n\tmov psr.um = r8\n\t;;\n\tadds r9 = 1, r10\n\t.endp mask\n";
+    std::fs::write(&source, code).expect("the source can be written");
+    let said = text(&sidestep(&["explain", source.to_str().expect("a UTF-8 path")]).stdout);
+    let bubbles = said.lines().find(|line| line.contains("4 bubbles"));
+    assert!(
+        bubbles.is_some_and(|line| line.contains("mov psr.um=r8")),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_listing_that_is_not_run_shows_references_behind_a_region_register() {
+    let (_folder, source) = scratch("region.S");
+    let pause = "\tnop.m 0\n\t;;\n".repeat(4);
+    let code = format!(
+        "\t.text\n\t.global region\n\t.proc region\nregion:\n\tmov rr[r0] = r8\n\t;;\n{pause}\tld8 r9 = [r10]\n\t;;\n\
+         \tadds r9 = 1, r9\n\t.endp region\n"
+    );
+    std::fs::write(&source, code).expect("the source can be written");
+    let said = text(&sidestep(&["explain", source.to_str().expect("a UTF-8 path")]).stdout);
+    assert!(said.contains("BE_L1D_FPU_BUBBLE.L1D_DCURECIR"), "{said}");
+}
+
+#[test]
 fn a_machine_on_the_model_says_the_same_and_what_it_took() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kernel.toml");
     let example = example.to_str().expect("a UTF-8 path");

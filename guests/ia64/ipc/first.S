@@ -1,5 +1,6 @@
-// The fast path as one first writes it: the eight steps one after the other, each instruction behind the one it needs,
-// not a thought about what any of them costs. See generic.S for the convention.
+// The fast path as one first writes it: the eight steps one after the other, loads and stores in pairs where two
+// pointers walk over a control block, and not a thought about what any instruction costs. See generic.S for the
+// convention.
 
 #include "layout.h"
 
@@ -7,17 +8,18 @@
 	.global	ipc_first
 	.proc	ipc_first
 ipc_first:
-	// 1. Privilege.
+	// 1. Privilege. What the checks need is kept, for the slow path as well.
 { .mib
-	nop.m	0
-	nop.i	0
+	mov	r30 = ar.rsc
+	mov	r31 = pr
 	epc
 	;;
 }
+	rsm	PSR_I
+	;;
 	// 2. The control blocks: r2 = this thread's, r3 = the receiver's.
 	mov	r2 = KR_CURRENT
-	;;
-	extr.u	r24 = r9, TCB_SHIFT, 8
+	extr.u	r24 = r9, TCB_SHIFT, TCBS_SHIFT
 	movl	r3 = tcbs
 	;;
 	shl	r24 = r24, TCB_SHIFT
@@ -25,140 +27,162 @@ ipc_first:
 	add	r3 = r3, r24
 	;;
 	ld8	r24 = [r3]				// identity
-	;;
 	adds	r25 = TCB_STATE, r3
 	;;
 	ld8	r25 = [r25]
-	;;
 	adds	r26 = TCB_PARTNER, r3
 	;;
 	ld8	r26 = [r26]
+	adds	r27 = TCB_PENDING, r3
 	;;
-	ld8	r27 = [r2]				// this thread's identity
+	ld8	r27 = [r27]
+	;;
+	ld8	r4 = [r2]				// this thread's identity
+	adds	r28 = TCB_PENDING, r2
+	;;
+	ld8	r28 = [r28]
+	adds	r29 = TCB_SENDERS, r2
+	;;
+	ld8	r29 = [r29]
 	;;
 	// 3. Is this the case that is fast?
 	cmp.ne	p6, p0 = r24, r9			// no such thread
-	;;
 (p6)	br.cond.spnt.few ipc_slow
 	;;
 	cmp.ne	p6, p0 = STATE_WAITING, r25
-	;;
 (p6)	br.cond.spnt.few ipc_slow
 	;;
 	cmp.eq	p6, p7 = ANYBODY, r26
 	;;
-(p7)	cmp.ne.unc p8, p0 = r26, r27			// waits for somebody else
-	;;
+(p7)	cmp.ne.unc p8, p0 = r26, r4			// waits for somebody else
 (p8)	br.cond.spnt.few ipc_slow
 	;;
-	cmp.ne	p6, p0 = r9, r10			// wants the answer from somebody else
+	cmp.eq	p6, p7 = ANYBODY, r10
 	;;
+(p7)	cmp.ne.unc p8, p0 = r9, r10			// wants the answer from somebody else
+(p8)	br.cond.spnt.few ipc_slow
+	;;
+(p6)	cmp.ne.unc p8, p0 = r0, r29			// wants any message, and there is one
+(p8)	br.cond.spnt.few ipc_slow
+	;;
+	cmp.ltu	p6, p0 = WORDS_MAX, r11			// more than fits in registers, or of another kind
 (p6)	br.cond.spnt.few ipc_slow
 	;;
-	cmp.ltu	p6, p0 = WORDS_MAX, r11			// more than fits in registers
+	zxt2	r24 = r14
 	;;
+	cmp.ne	p6, p0 = r0, r24			// does not wait for the answer
 (p6)	br.cond.spnt.few ipc_slow
 	;;
-	cmp.ne	p6, p0 = r0, r14			// a timeout
+	or	r27 = r27, r28
 	;;
-(p6)	br.cond.spnt.few ipc_slow
-	;;
-	adds	r24 = TCB_PENDING, r2
-	;;
-	ld8	r24 = [r24]
-	;;
-	adds	r25 = TCB_PENDING, r3
-	;;
-	ld8	r25 = [r25]
-	;;
-	or	r24 = r24, r25
-	;;
-	cmp.ne	p6, p0 = r0, r24
-	;;
+	cmp.ne	p6, p0 = r0, r27			// one of them has something else to do
 (p6)	br.cond.spnt.few ipc_slow
 	;;
 	// 4. The message is in registers.
-	// 5. The register stack, and the other registers of a thread.
+	// 5. The register stack, and the other registers of a program.
 	flushrs
 	;;
 	mov	ar.rsc = 0
 	;;
 	mov	r24 = ar.bspstore
+	mov	r25 = ar.pfs
 	;;
-	mov	r25 = ar.rnat
+	mov	r26 = ar.rnat
+	mov	r27 = rp
 	;;
-	mov	r26 = rp
+	mov	r28 = ar.unat
 	;;
-	mov	r28 = ar.pfs
+	mov	r29 = psr.um
 	;;
-	adds	r29 = TCB_SP, r2
+	adds	r5 = TCB_RSC, r2
+	adds	r6 = TCB_GP, r2
 	;;
-	st8	[r29] = sp, 8
+	st8	[r5] = r30, 16				// rsc
+	st8	[r6] = gp, 16
 	;;
-	st8	[r29] = r26, 8				// rp
+	st8	[r5] = r25, 16				// pfs
+	st8	[r6] = r24, 16				// bspstore
 	;;
-	st8	[r29] = r28, 8				// pfs
+	st8	[r5] = r26, 16				// rnat
+	st8	[r6] = r28, 16				// unat
 	;;
-	st8	[r29] = r24, 8				// bspstore
+	st8	[r5] = r31, 16				// predicates
+	st8	[r6] = r29, 16				// user mask
 	;;
-	st8	[r29] = r25				// rnat
+	st8	[r5] = sp, 16
+	st8	[r6] = r27, 16				// rp
+	movl	r24 = return_to_program
 	;;
-	adds	r29 = TCB_SP, r3
+	st8	[r5] = tp
+	st8	[r6] = r24				// continuation
 	;;
-	ld8	sp = [r29], 8
+	adds	r5 = TCB_RSC, r3
+	adds	r6 = TCB_GP, r3
 	;;
-	ld8	r26 = [r29], 8
+	ld8	r30 = [r5], 16				// rsc
+	ld8	gp = [r6], 16
 	;;
-	mov	rp = r26
+	ld8	r25 = [r5], 16				// pfs
+	ld8	r24 = [r6], 16				// bspstore
 	;;
-	ld8	r28 = [r29], 8
+	ld8	r26 = [r5], 16				// rnat
+	ld8	r28 = [r6], 16				// unat
 	;;
-	mov	ar.pfs = r28
+	ld8	r31 = [r5], 16				// predicates
+	ld8	r29 = [r6], 16				// user mask
 	;;
-	ld8	r24 = [r29], 8
+	ld8	sp = [r5], 16
+	ld8	r27 = [r6]				// rp
 	;;
-	ld8	r25 = [r29]
+	ld8	tp = [r5]
 	;;
 	mov	ar.bspstore = r24
+	mov	ar.pfs = r25
 	;;
-	mov	ar.rnat = r25
+	mov	ar.rnat = r26
+	mov	rp = r27
+	;;
+	mov	ar.unat = r28
+	mov	pr = r31, -1
+	;;
+	mov	psr.um = r29
 	;;
 	loadrs						// nothing of the sender's stays in the register stack
 	;;
-	mov	ar.rsc = RSC_PROGRAM
+	mov	ar.rsc = r30
+	invala						// nor of its advanced loads
 	;;
 	// 6. The address space.
 	adds	r24 = TCB_SPACE, r3
+	adds	r25 = TCB_REGION, r3
 	;;
 	ld8	r24 = [r24]
+	ld8	r25 = [r25]
 	;;
 	mov	KR_SPACE = r24
 	;;
-	adds	r24 = TCB_REGION, r3
-	;;
-	ld8	r24 = [r24]
-	;;
-	mov	rr[r0] = r24
+	mov	rr[r0] = r25
 	;;
 	srlz.d
 	;;
 	// 7. Who runs and who waits.
 	adds	r24 = TCB_STATE, r2
-	;;
 	mov	r25 = STATE_WAITING
 	;;
 	st8	[r24] = r25, 8
 	;;
 	st8	[r24] = r10				// partner
-	;;
 	adds	r24 = TCB_STATE, r3
 	;;
 	st8	[r24] = r0
 	;;
 	mov	KR_CURRENT = r3
 	;;
+	mov	KR_IDENTITY = r9
+	;;
 	// 8. Back, as the receiver.
 	mov	r8 = 0
-	mov	r9 = r27
+	mov	r9 = r4
+	ssm	PSR_I
 	br.ret.sptk.many rp
 	.endp	ipc_first

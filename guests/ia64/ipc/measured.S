@@ -1,8 +1,9 @@
 // The fast path scheduled by measured latencies: it waits for nothing twice. What takes long begins first (ar.rsc, 13
-// cycles to the next register of the RSE; the current thread, 12) and what is left is done meanwhile. From
-// the moment the receiver's backing store is set, 12 cycles pass to loadrs; the region register, 14 to srlz.d, fits
-// beside them. No load follows a store to its line within 3 cycles, and nothing references memory 5 cycles behind the region
-// register. The numbers on the right are cycles. See generic.S for the convention.
+// cycles to the next register of the RSE; the current thread, 12) and what is left is done meanwhile. From the moment the
+// receiver's backing store is set, 12 cycles pass to loadrs; the region register, 14 to invala, fits beside them. No load
+// follows a store to its line within 3 cycles, nothing references memory 5 cycles behind the region register, and the user
+// mask is written only where the two programs' differ. The numbers on the right count issue groups' cycles without the two
+// that flushrs and loadrs take themselves. See generic.S for the convention.
 
 #include "layout.h"
 
@@ -11,176 +12,247 @@
 	.proc	ipc_measured
 ipc_measured:
 { .mib
-	mov	ar.rsc = 0				// 0; its level stays 3 here, which is as good
-	extr.u	r24 = r9, TCB_SHIFT, 8
-	epc
+	mov	r30 = ar.rsc				// 0: kept for the slow path
+	extr.u	r2 = r9, TCB_SHIFT, TCBS_SHIFT
+	epc						// 1. privilege
 	;;
+}
+{ .mmi
+	flushrs						// 1
+	mov	r3 = KR_CURRENT				// 2. this thread
+	shl	r5 = r2, TCB_SHIFT
 }
 { .mlx
-	flushrs						// 2, the cycle before it is its own
-	movl	r3 = tcbs
-}
-{ .mii
-	mov	r2 = KR_CURRENT				// to 14
-	shl	r24 = r24, TCB_SHIFT
-	mov	r26 = rp
+	nop.m	0
+	movl	r4 = tcbs
 	;;
 }
-{ .mib
-	add	r3 = r3, r24				// 3: the receiver
-	cmp.ne	p6, p0 = r9, r10			// wants the answer from somebody else
-(p6)	br.cond.spnt.few ipc_slow
+{ .mmi
+	mov	ar.rsc = 0				// 2
+	add	r2 = r4, r5				// the receiver
+	zxt2	r6 = r14
+	;;
+}
+{ .mmi
+	rsm	PSR_I					// 3
+	adds	r5 = TCB_STATE, r2
+	mov	r31 = pr				// kept for the slow path
+}
+{ .mmi
+	adds	r4 = TCB_PARTNER, r2
+	adds	r7 = TCB_PENDING, r2
+	cmp.eq	p10, p11 = ANYBODY, r10
+	;;
+}
+{ .mmi
+	ld8	r8 = [r5]				// 4: state
+	ld8	r15 = [r4], TCB_SPACE - TCB_PARTNER	// whom the receiver waits for
+	cmp.eq	p6, p7 = r0, r0				// 3. fast until something says otherwise: p7
+}
+{ .mmi
+	mov	r24 = psr.um
+	cmp.ltu	p12, p0 = WORDS_MAX, r11
+	nop.i	0
+	;;
+}
+{ .mmi
+	ld8	r5 = [r2]				// 5: identity
+	ld8	r25 = [r7], TCB_REGION - TCB_PENDING	// whether it has something else to do
+	cmp.eq.and.orcm p6, p7 = STATE_WAITING, r8	// it waits
+}
+{ .mmi
+	cmp.eq	p8, p9 = ANYBODY, r15
+(p11)	cmp.eq.and.orcm p6, p7 = r9, r10		// the answer shall be the receiver's
+(p12)	cmp.ne.and.orcm p6, p7 = r0, r0			// the words are in registers
+	;;
+}
+{ .mmi
+	ld8	r26 = [r4]				// 6: its page table
+	ld8	r8 = [r7]				// and region
+	cmp.eq.and.orcm p6, p7 = r9, r5			// there is such a thread
+}
+{ .mmi
+	cmp.eq.and.orcm p6, p7 = r0, r6			// this thread waits for the answer
+	cmp.eq.and.orcm p6, p7 = r0, r25		// and neither has something else to do
+	nop.i	0
+	;;
+}
+{ .mmi
+	mov	r4 = ar.unat				// 10
+	nop.m	0
+	nop.i	0
+	;;
+}
+{ .mmi
+	ld8	r6 = [r3]				// 13: this thread's identity
+	adds	r5 = TCB_PENDING, r3
+	adds	r7 = TCB_SENDERS, r3
+}
+{ .mmi
+	adds	r27 = TCB_RSC, r3
+	adds	r25 = TCB_GP, r3
+	nop.i	0
+	;;
+}
+{ .mmi
+	ld8	r28 = [r5]				// 14
+	ld8	r29 = [r7]				// whoever wants to send to it
+(p9)	cmp.eq.and.orcm p6, p7 = r15, r6		// for this one or any
+}
+{ .mmi
+	st8	[r27] = r30, 16				// rsc
+	st8	[r25] = gp, 16				// gp
+	nop.i	0
+	;;
+}
+{ .mmi
+	mov	r7 = ar.bspstore			// 15: 5. the sender's state
+(p10)	cmp.eq.and.orcm p6, p7 = r0, r29		// or anybody's, and nobody has one
+	cmp.eq.and.orcm p6, p7 = r0, r28
 }
 { .mib
-	cmp.ltu	p7, p0 = WORDS_MAX, r11			// more than fits in registers
-	mov	r28 = ar.pfs
+	adds	r5 = TCB_GP, r2
+	nop.i	0
 (p7)	br.cond.spnt.few ipc_slow
 	;;
 }
 { .mmi
-	ld8	r24 = [r3]				// 4: identity
-	adds	r25 = TCB_STATE, r3
-	adds	r8 = TCB_PARTNER, r3
+	ld8	gp = [r5], 16				// 16: gp
+	mov	rr[r0] = r8
+	adds	r28 = TCB_STATE, r3
 }
-{ .mib
-	adds	r31 = TCB_PENDING, r3
-	cmp.ne	p6, p0 = r0, r14			// a timeout
-(p6)	br.cond.spnt.few ipc_slow
+{ .mlx
+	mov	r29 = STATE_WAITING
+	movl	r15 = return_to_program
 	;;
 }
 { .mmi
-	ld8	r25 = [r25]				// 5: state
-	ld8	r8 = [r8]				// whom the receiver waits for
-	adds	r29 = TCB_SPACE, r3
-}
-{ .mib
-	adds	r30 = TCB_BSPSTORE, r3
-	cmp.ne	p7, p0 = r24, r9			// no such thread
-(p7)	br.cond.spnt.few ipc_slow
-	;;
+	mov	r3 = ar.rnat				// 17
+	ld8	r8 = [r5], 16				// bspstore
+	nop.i	0
 }
 { .mmi
-	ld8	r31 = [r31]				// 6: pending
-	ld8	r29 = [r29]				// the page table
-	adds	r24 = TCB_REGION, r3
-}
-{ .mib
-	nop.m	0
-	cmp.ne	p6, p0 = STATE_WAITING, r25
-(p6)	br.cond.spnt.few ipc_slow
-	;;
-}
-{ .mmi
-	ld8	r25 = [r30]				// 7: the receiver's backing store
-	ld8	r24 = [r24]				// and region
-	cmp.eq	p8, p9 = ANYBODY, r8
-}
-{ .mib
-	nop.m	0
-	cmp.ne	p7, p0 = r0, r31
-(p7)	br.cond.spnt.few ipc_slow
-	;;
-}
-{ .mmi
-	mov	r31 = ar.bspstore			// 13, to 25
+	st8	[r28] = r29, TCB_PARTNER - TCB_STATE	// 7. waits
 	nop.m	0
 	nop.i	0
 	;;
 }
 { .mmi
-	mov	r30 = ar.rnat				// 14, to 26
-	ld8	r27 = [r2]				// this thread's identity
-	adds	r15 = TCB_PENDING, r2
-	;;
-}
-{ .mib
-	ld8	r15 = [r15]				// 15
-(p9)	cmp.ne.unc p6, p0 = r8, r27			// the receiver waits for somebody else
-(p6)	br.cond.spnt.few ipc_slow
-	;;
-}
-{ .mib
-	nop.m	0					// 16
-	cmp.ne	p7, p0 = r0, r15
-(p7)	br.cond.spnt.few ipc_slow
-}
-	// From here on it is this thread that waits.
-{ .mmi
-	mov	rr[r0] = r24				// srlz.d not before 30; no reference at 21
-	adds	r15 = TCB_SP, r2
-	adds	r14 = TCB_SP, r3
-	;;
+	ld8	r29 = [r5], 16				// 18: unat
+	mov	ar.bspstore = r8
+	nop.i	0
 }
 { .mmi
-	mov	ar.bspstore = r25			// 17: loadrs not before 29
-	st8	[r15] = sp, 8
-	adds	r25 = TCB_STATE, r2
-	;;
-}
-{ .mmi
-	mov	KR_SPACE = r29				// 18
-	st8	[r15] = r26, 8				// rp
-	mov	r24 = STATE_WAITING
-}
-{ .mmi
-	ld8	sp = [r14], 8
-	nop.m	0
-	adds	r29 = TCB_RNAT, r3
-	;;
-}
-{ .mmi
-	mov	KR_CURRENT = r3				// 19
-	st8	[r15] = r28, 8				// pfs
-	adds	r3 = TCB_STATE, r3
-}
-{ .mmi
-	ld8	r26 = [r14], 8
+	st8	[r28] = r10				// for whom
 	nop.m	0
 	nop.i	0
 	;;
 }
 { .mmi
-	ld8	r28 = [r14]				// 20
-	ld8	r29 = [r29]
-	mov	rp = r26
-	;;
-}
-{ .mii
-	nop.m	0					// 21
-	mov	ar.pfs = r28
-	mov	r9 = r27
+	ld8	r28 = [r5], 16				// 19: user mask
+	mov	KR_CURRENT = r2
+	adds	r8 = TCB_RSC, r2
 	;;
 }
 { .mmi
-	st8	[r25] = r24, 8				// 22: waits
-	st8	[r3] = r0				// runs
-	mov	r8 = 0
-	;;
-}
-{ .mmi
-	mov	ar.rnat = r29				// 23
-	st8	[r25] = r10				// for the receiver
+	mov	KR_SPACE = r26				// 20: 6. the address space
+	cmp.ne	p13, p0 = r28, r24			// writing it costs what follows 5 cycles
 	nop.i	0
 	;;
 }
 { .mmi
-	st8	[r15] = r31, 8				// 25: bspstore
+(p13)	mov psr.um = r28				// 21
+	nop.m	0
+	mov	r26 = ar.pfs
+	;;
+}
+{ .mmi
+	ld8	r28 = [r8], 16				// 22: the receiver's: rsc
+	mov	KR_IDENTITY = r9
+	mov	r9 = r6					// 8. back, as the receiver
+	;;
+}
+{ .mmi
+	mov	ar.unat = r29				// 23
+	st8	[r27] = r26, 16				// pfs
+	nop.i	0
+}
+{ .mmi
+	ld8	r6 = [r8], 16				// pfs
 	nop.m	0
 	nop.i	0
 	;;
 }
 { .mmi
-	st8	[r15] = r30				// 26: rnat
+	st8	[r27] = r3, 16				// 24: rnat
+	ld8	r26 = [r8], 16				// rnat
+	mov	r29 = rp
+	;;
+}
+{ .mmi
+	mov	ar.rnat = r26				// 25
+	st8	[r27] = r31, 16				// predicates
+	mov	ar.pfs = r6
+}
+{ .mmi
+	ld8	r3 = [r8], 16				// predicates
 	nop.m	0
 	nop.i	0
 	;;
 }
-	loadrs						// 29: nothing of the sender's stays in the register stack
+{ .mmi
+	st8	[r27] = sp, 16				// 26: sp
+	ld8	sp = [r8], 16				// sp
+	mov	pr = r3, -1
+}
+{ .mmi
+	ld8	r6 = [r5]				// rp
+	adds	r26 = TCB_STATE, r2
+	nop.i	0
 	;;
+}
+{ .mmi
+	st8	[r25] = r7, 16				// 27: bspstore
+	st8	[r27] = tp				// tp
+	mov	rp = r6
+}
+{ .mmi
+	ld8	tp = [r8]				// tp
+	nop.m	0
+	nop.i	0
+	;;
+}
+{ .mmi
+	st8	[r25] = r4, 16				// 28: unat
+	st8	[r26] = r0				// runs
+	mov	r8 = r0
+	;;
+}
+{ .mmi
+	st8	[r25] = r24, 16				// 29: user mask
+	nop.m	0
+	nop.i	0
+	;;
+}
+{ .mmi
 	srlz.d						// 30
 	;;
+	loadrs						// 31: nothing of the sender's stays in the register stack
+	nop.i	0
+}
+{ .mmi
+	ssm	PSR_I
+	st8	[r25] = r29, 16				// rp
+	nop.i	0
+	;;
+}
+{ .mmi
+	mov	ar.rsc = r28				// 32
+	st8	[r25] = r15				// where it goes on when the generic path answers
+	nop.i	0
+}
 { .mib
-	mov	ar.rsc = RSC_PROGRAM			// 31
+	invala						// nor of its advanced loads
 	nop.i	0
 	br.ret.sptk.many rp
 	;;

@@ -7,6 +7,9 @@
 #include "layout.h"
 
 #define WORD_FIRST 1000
+// What the thread pointers hold.
+#define SENDER 0x111
+#define RECEIVER 0x222
 
 	.section .text.program, "ax"
 	.align	PAGE_SIZE
@@ -73,6 +76,9 @@ text_page:
 	.global	sender
 	.proc	sender
 sender:
+	mov	tp = SENDER				// these three have to be the same at the end
+	cmp.eq	p16, p17 = r0, r0
+	sum	PSR_AC
 	mov	r25 = 20
 	;;
 	rounds	"nop.b 0"
@@ -109,8 +115,16 @@ sender:
 	or	r27 = r27, r28
 	;;
 	or	r26 = r26, r27
+	adds	r27 = -SENDER, tp
+	mov	r28 = psr.um
+	;;
+	tbit.z	p8, p0 = r28, PSR_AC_BIT
+	or	r26 = r26, r27
 	adds	r2 = 32, sp
 	mov	r15 = HYPERCALL_EXIT
+	;;
+(p8)	mov	r26 = 1
+(p17)	mov	r26 = 1
 	;;
 	cmp.ne	p6, p7 = r0, r26
 	ld8	r2 = [r2]
@@ -126,6 +140,8 @@ sender:
 	.global	receiver
 	.proc	receiver
 receiver:
+	mov	tp = RECEIVER
+	cmp.ne	p16, p17 = r0, r0
 1:	round	"br.call.sptk.many rp = b6"
 	br.cond.sptk.many 1b
 	;;

@@ -107,6 +107,14 @@ impl Forming {
         });
     }
 
+    /// A reference whose address nobody knows, in a listing that is timed without being run: it hits the first level and
+    /// meets no other.
+    pub fn refer_to_unknown(&mut self, flags: Flags) {
+        self.has_reference = true;
+        self.first_level_returns +=
+            u32::from(flags.contains(Flags::LOAD) && !flags.contains(Flags::SECOND_LEVEL));
+    }
+
     pub fn store(&mut self, line: u64, duration: u64) {
         self.stores.push((line, duration));
     }

@@ -586,10 +586,11 @@ impl Pipeline {
     fn execute(&mut self, processor: &Processor, retired: &Retired<'_>, known: &StaticInstruction) {
         let flags = known.flags;
         let mut more = 0;
-        if let Some(address) = retired.reference
-            && flags.intersects(Flags::LOAD | Flags::STORE | Flags::PREFETCH)
-        {
-            more = self.reference(processor, known, address);
+        if flags.intersects(Flags::LOAD | Flags::STORE | Flags::PREFETCH) {
+            match retired.reference {
+                Some(address) => more = self.reference(processor, known, address),
+                None => self.forming.refer_to_unknown(flags),
+            }
         }
         let latency = known.destinations().first().map_or(0, |first| first.latency);
         for destination in known.destinations() {

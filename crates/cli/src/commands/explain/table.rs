@@ -99,10 +99,16 @@ pub fn write_sum(text: &mut String, groups: &[Group]) {
 struct Past {
     writers: Vec<(Operand, Issue, u64, String)>,
     rules: Vec<(usize, Issue, String)>,
+    /// The instruction of the last group that everything behind it waits for.
+    behind: Option<(Issue, String)>,
 }
+
+/// The longest bypass: a use may wait so many cycles more than the register's latency.
+const BYPASS_MAX: u64 = 2;
 
 impl Past {
     fn take(&mut self, group: &Group, lines: &[Line]) {
+        self.behind = None;
         for (issued, line) in group.instructions.iter().zip(lines) {
             let Some(known) = line.known.filter(|_| issued.executed) else {
                 continue;
@@ -122,11 +128,14 @@ impl Past {
                 self.rules.retain(|rule| rule.0 != index);
                 self.rules.push((index, issue, line.text.clone()));
             }
+            if known.behind.is_some() {
+                self.behind = Some((issue, line.text.clone()));
+            }
         }
     }
 
-    /// The instruction that a group of `lines` waits for until a cycle: who began a rule that ends then, or wrote the
-    /// operand that is ready last.
+    /// The instruction that a group of `lines` waits for until a cycle: who began a rule that ends then, wrote the operand that
+    /// is ready last, or holds up everything behind it.
     fn waited_for(&self, lines: &[Line], stall: Stall, until: u64) -> Option<(Issue, &str)> {
         let known = || lines.iter().filter_map(|line| line.known);
         let rule = self.rules.iter().find(|(index, issue, _)| {
@@ -138,8 +147,12 @@ impl Past {
         if let Some((_, issue, text)) = rule {
             return Some((*issue, text.trim_start()));
         }
+        let behind = self
+            .behind
+            .as_ref()
+            .map(|(issue, text)| (*issue, text.trim_start()));
         if !stall.event().name().starts_with("BE_EXE_BUBBLE") {
-            return None;
+            return behind;
         }
         let reads = |operand: Operand| {
             known().any(|known| {
@@ -148,8 +161,9 @@ impl Past {
         };
         self.writers
             .iter()
-            .filter(|writer| writer.0 != Operand::ALWAYS && reads(writer.0))
+            .filter(|writer| writer.0 != Operand::ALWAYS && writer.2 + BYPASS_MAX >= until && reads(writer.0))
             .max_by_key(|writer| writer.2)
             .map(|(_, issue, _, text)| (*issue, text.trim_start()))
+            .or(behind)
     }
 }

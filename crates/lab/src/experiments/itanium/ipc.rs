@@ -46,9 +46,9 @@ impl Experiment for Messages {
             source: "Gray et al., Itanium: A System Implementor's Tale, section 5.3, Table 6 and Figure 5",
             setting: "Two threads in two address spaces (guests/ia64/ipc) send each other eight words in registers, by a \
                       call of a gate page with epc that waits for the answer: the eight steps of section 5.3.1. generic: \
-                      assembly around a C function for every case. first: the fast case in assembly, one step after the \
-                      other. scheduled: as many instructions to a group as there are units, each latency taken for one \
-                      cycle. measured: scheduled by Tables 4 and 5. Whatever is not the fast case goes the generic way. \
+                      C code for every case, in which threads wait on kernel stacks. first: the fast case in assembly, one \
+                      step after the other. scheduled: as many instructions to a group as there are units, each latency \
+                      taken for one cycle. measured: the same, scheduled by Tables 4 and 5. Whatever is not the fast case goes the generic way. \
                       What the threads' loops take is subtracted.",
             baseline: "the generic path",
             sidestep: "the fast path of that version",
@@ -57,8 +57,8 @@ impl Experiment for Messages {
             takes: (Duration::from_secs(1), Duration::from_secs(1)),
             reading: "The return goes to another thread than the return stack predicts. Figure 5 counts no flush for that, \
                       so its cycles are not in the value; `cycles with the return's flush` has them. The code was written \
-                      from the paper's description of the steps. The paper's kernel keeps more state (its own versions \
-                      have 83 and 39 groups), so cycles differ where the number of groups does: compare the bubbles.",
+                      from the paper's description of the steps, and has fewer groups than the paper's (which has 83, 39 \
+                      and 33), so cycles differ where the number of groups does: compare the bubbles.",
         }
     }
 
@@ -141,8 +141,8 @@ impl Experiment for Messages {
                 issue_cycles(&measurement.baseline).to_decimal(0)
             ),
             verdict: judge(generic, GENERIC),
-            because: "this kernel's C function decides fewer cases than that of the paper's, and saves no registers for \
-                      threads that run on kernel stacks"
+            because: "this kernel's C decides fewer cases than the paper's C++ (no page faults in messages, typed items, \
+                      propagation), and a younger compiler made it"
                 .to_owned(),
         }];
         let bubbles = FIGURE.iter().map(|(event, stated)| {
@@ -154,13 +154,17 @@ impl Experiment for Messages {
             let (ours, because) = match event {
                 Event::BackEndBubbleAll => (
                     count(event) - count(&Event::FlushAll),
-                    "without the return's flush, as in the figure; 15 of the difference are the data cache's",
+                    "without the return's flush, as in the figure",
                 ),
                 Event::L1dFpuAll => (
                     count(event),
-                    "this code has no load close behind a store to its line, and none just behind the region register",
+                    "this code has no load close behind a store to its line, and none just behind the region register: what is left \
+                     are values of system registers that meet two loads'",
                 ),
-                _ => (count(event), ""),
+                _ => (
+                    count(event),
+                    "which latencies a path runs into depends on where its author put what; the sum agrees",
+                ),
             };
             Finding {
                 about: format!("{} of the scheduled version", event.name()),
