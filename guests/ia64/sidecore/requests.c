@@ -26,6 +26,7 @@
 //   compute W                 computes, and asks for nothing
 //   hostile S N               N rounds of garbage made from seed S in the request page and in calls
 //   silent N                  rings and never looks
+//   script                    what the block device says: see `script` below
 
 typedef unsigned long word;
 
@@ -651,6 +652,52 @@ static void hostile(word seed, word count)
 	print("hostile done\n");
 }
 
+// Does what the block device says, in operations of eight words: what, a slot or a place, and up to six arguments. Whoever
+// wrote it may have meant anything by it.
+enum { BY_EXIT, BY_SLOT, BY_STATUS, WRITE_PAGE, CALL, REST };
+enum { SCRIPT_SECTORS = 32, OPERATION = 8 };
+
+static word operations[SCRIPT_SECTORS * SECTOR / 8] __attribute__((aligned(PAGE)));
+
+static void script(void)
+{
+	word sectors = 0, status;
+	while (sectors < SCRIPT_SECTORS) {
+		request(READ, sectors, (word)operations + sectors * SECTOR, 1, &status);
+		if (status != DONE)
+			break;
+		sectors++;
+	}
+	for (word *at = operations; at < operations + sectors * SECTOR / 8; at += OPERATION) {
+		volatile struct slot *slot = &my_page()->slot[at[1] % SLOTS];
+		switch (at[0] % (REST + 1)) {
+		case BY_EXIT:
+			request_by_exit(at[2], at[3], at[4], at[5], &status);
+			break;
+		case BY_SLOT:
+			slot->kind = at[2];
+			slot->arguments[0] = at[3];
+			slot->arguments[1] = at[4];
+			slot->arguments[2] = at[5];
+			slot->vector = at[6];
+			hypercall(SUBMIT, at[1], 0, 0);
+			break;
+		case BY_STATUS:
+			make(slot, at[2], at[3], at[4], at[5], at[6]);
+			break;
+		case WRITE_PAGE:
+			((volatile word *)my_page())[at[1] % 512] = at[2];
+			break;
+		case CALL:
+			hypercall(at[2], at[3], at[4], at[5]);
+			break;
+		default:
+			compute(at[2] % 10000);
+		}
+	}
+	print("script done\n");
+}
+
 static void silent(word count)
 {
 	for (word round = 0; round < count; round++) {
@@ -713,7 +760,9 @@ static void perform(word me, word processors)
 	} else if (is(what, "hostile")) {
 		word seed = next_number();
 		hostile(seed, next_number());
-	} else if (is(what, "silent"))
+	} else if (is(what, "script"))
+		script();
+	else if (is(what, "silent"))
 		silent(next_number());
 	else
 		fail("the parameters name nothing that this guest does");

@@ -27,10 +27,15 @@ fuzz_target!(|text: &str| {
     read::<kernel::Description>(text);
     read::<host::Description>(text);
     let _ = HostCosts::parse(text);
-    let Some(mut description) = read::<bare::Description>(text) else { return };
+    let Some(mut description) = read::<bare::Description>(text) else {
+        return;
+    };
     // Which files the host has is not the input's to say.
     description.image.file = "machine-console".into();
-    description.memory.iter_mut().for_each(|memory| memory.file = None);
+    description
+        .memory
+        .iter_mut()
+        .for_each(|memory| memory.file = None);
     description.machine.processors = description.machine.processors.min(1000);
     let images = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../guests/ia64/bin"));
     if let Err(error) = description.build(images, Box::new(std::io::sink())) {

@@ -9,7 +9,9 @@ use sidestep_vmm::memory::{GuestMemory, MemoryRange};
 
 fuzz_target!(|bytes: &[u8]| {
     let range = MemoryRange::ram(0x10_0000, 1 << 20);
-    let Ok(expanded) = compressed::expand(bytes, 4 << 20) else { return };
+    let Ok(expanded) = compressed::expand(bytes, 4 << 20) else {
+        return;
+    };
     assert!(expanded.len() <= 4 << 20);
     let memory = GuestMemory::new(&[range]).expect("a good layout");
     if let Ok(loaded) = image::load(&memory, &expanded) {

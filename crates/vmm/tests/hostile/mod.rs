@@ -1,7 +1,8 @@
 //! Virtual machines whose guests are garbage: random code at random levels, random registers, translations, page tables
-//! and request pages. They may do anything but harm the host program or another virtual machine.
+//! and request pages; and [scripts](script) of random requests and calls. They may do anything but harm the host
+//! program or another virtual machine.
 //!
-//! The fuzz target `guests` and the tests of hosts share it.
+//! The fuzz targets `guests` and `requests` and the tests of hosts share it.
 
 #![allow(dead_code, reason = "each user needs a part of it")]
 
@@ -14,7 +15,7 @@ use sidestep_vmm::consolidation::dynamic::SidecorePolicy;
 use sidestep_vmm::consolidation::schedule::{PolicyName, Scheduling};
 use sidestep_vmm::consolidation::{Host, HostConfig, Report};
 use sidestep_vmm::host::HostCosts;
-use sidestep_vmm::hypervisor::{VirtualMachine, VirtualMachineConfig, Virtualization};
+use sidestep_vmm::hypervisor::{SECTOR, VirtualMachine, VirtualMachineConfig, Virtualization};
 use sidestep_vmm::sidecall::call;
 use sidestep_vmm::sidecall::sidecores::{Polling, locked};
 
@@ -89,13 +90,103 @@ pub fn guest(index: usize, bytes: &[u8]) -> VirtualMachine {
     machine
 }
 
+/// The guest that asks for things.
+const REQUESTS_IMAGE: &[u8] = include_bytes!("../../../../guests/ia64/bin/sidecore-requests");
+/// Words of an operation of its script.
+const OPERATION_WORDS: usize = 8;
+
+/// A virtual machine that does `work` with this block device.
+fn asking(index: usize, name: &str, work: &str, disk: Vec<u8>) -> VirtualMachine {
+    let config = VirtualMachineConfig {
+        parameters: work.to_owned(),
+        disk,
+        processors: 2,
+        ..VirtualMachineConfig::new(name)
+    };
+    VirtualMachine::new(index, config, REQUESTS_IMAGE).expect("a good virtual machine")
+}
+
+/// The virtual machine whose requests, slots and calls follow from some bytes.
+pub fn script(index: usize, bytes: &[u8]) -> VirtualMachine {
+    let mut source = Source::new(bytes);
+    let operations = 1 + source.below(64);
+    let words = (0..operations).flat_map(|_| operation(&mut source));
+    let mut disk: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    disk.resize(disk.len().next_multiple_of(SECTOR as usize), 0xff);
+    asking(index, "script", "script", disk)
+}
+
+fn operation(source: &mut Source<'_>) -> [u64; OPERATION_WORDS] {
+    const CALLS: [u64; 9] = [1, 4, 5, 6, 8, 9, call::REGISTER, call::REQUEST, call::SUBMIT];
+    let what = source.below(6);
+    let kind = match (what, source.below(8)) {
+        (_, 0) => source.value(),
+        (4, _) => CALLS[source.below(CALLS.len() as u64) as usize],
+        _ => source.below(12),
+    };
+    let mut argument = || match source.below(6) {
+        0 => source.next(),
+        1 => source.value(),
+        // Region 1, which is paged; memory behind the image; small numbers.
+        2 => 1 << 61 | source.below(1 << 26),
+        3 => (13 << 20) + source.below(4 << 20),
+        _ => source.below(80),
+    };
+    [
+        what,
+        argument(),
+        kind,
+        argument(),
+        argument(),
+        argument(),
+        argument(),
+        0,
+    ]
+}
+
+/// Whether a virtual machine beside that script gets what it gets alone: to the cycle with requests by exit, and the same
+/// answers with a sidecore that both use.
+pub fn script_is_harmless(bytes: &[u8]) {
+    let results = |sidecores, neighbour: Option<VirtualMachine>| {
+        let victim = asking(0, "victim", "blocks 1 3", vec![0; 4 * SECTOR as usize]);
+        let machines = [Some(victim), neighbour].into_iter().flatten().collect();
+        let mut host = host_of(5, SidecorePolicy::Fixed(sidecores), machines);
+        while locked(&host.machines()[0]).exit_code().is_none() {
+            let until = host.time() + 1_000_000;
+            host.run(until).expect("services end");
+            assert!(until < 4_000_000_000, "the victim does not end");
+        }
+        host.report().machines[0].clone()
+    };
+    let alone = results(0, None);
+    assert_eq!(alone.exit_code, Some(0), "{alone:?}");
+    assert_eq!(results(0, Some(script(1, bytes))), alone);
+    let answers = |neighbour| {
+        let report = results(1, neighbour);
+        let requests = report.requests.iter().map(|made| (made.kind, made.method));
+        (
+            report.exit_code,
+            report.failure.clone(),
+            requests.collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(answers(Some(script(1, bytes))), answers(None));
+}
+
 /// What becomes of the virtual machine alone on a host with a sidecore: the report and what it printed.
 pub fn outcome(bytes: &[u8]) -> (Report, Vec<u8>) {
+    let mut host = host_of(2, SidecorePolicy::Dynamic { most: 1 }, vec![guest(0, bytes)]);
+    host.run(500_000).expect("services end");
+    let console = locked(&host.machines()[0]).console().to_vec();
+    (host.report(), console)
+}
+
+fn host_of(cores: usize, sidecores: SidecorePolicy, machines: Vec<VirtualMachine>) -> Host {
     let costs = HostCosts::preset("itanium2-vti").expect("a preset");
     let config = HostConfig {
-        cores: 2,
+        cores,
         costs: Arc::new(costs),
-        sidecores: SidecorePolicy::Dynamic { most: 1 },
+        sidecores,
         polling: Polling {
             spin: 1000,
             saves_energy: true,
@@ -107,8 +198,5 @@ pub fn outcome(bytes: &[u8]) -> (Report, Vec<u8>) {
         host_threads: 1,
         trace: true,
     };
-    let mut host = Host::new(config, vec![guest(0, bytes)]).expect("a good host");
-    host.run(500_000).expect("services end");
-    let console = locked(&host.machines()[0]).console().to_vec();
-    (host.report(), console)
+    Host::new(config, machines).expect("a good host")
 }
