@@ -83,11 +83,65 @@ fn report_console_and_timeline_are_the_same_bytes_with_one_and_two_host_threads(
     assert_eq!(once, all("2"));
     let timeline: Value = serde_json::from_slice(&once.2).expect("a timeline is JSON");
     let events = timeline["traceEvents"].as_array().expect("events");
+    are_trace_events(events);
     let named = |name: &str| events.iter().any(|event| event["name"] == name);
     assert!(
         named("faults 0 0") && named("purges 1") && named("map for faults 1"),
         "{events:?}"
     );
+}
+
+/// Checks events against Chrome's Trace Event Format, as Perfetto reads it: metadata that names every track, and
+/// complete events in microseconds, which on one track follow each other or lie within each other.
+fn are_trace_events(events: &[Value]) {
+    let keys = |event: &Value| {
+        event
+            .as_object()
+            .expect("an object")
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let mut tracks = std::collections::BTreeMap::new();
+    for event in events {
+        assert!(
+            event["name"].is_string() && event["pid"].is_u64() && event["tid"].is_u64(),
+            "{event}"
+        );
+        match event["ph"].as_str() {
+            Some("M") => {
+                assert_eq!(keys(event), ["args", "name", "ph", "pid", "tid"]);
+                assert!(event["args"]["name"].is_string(), "{event}");
+                tracks.insert(event["tid"].as_u64(), Vec::new());
+            }
+            Some("X") => {
+                assert_eq!(keys(event), ["dur", "name", "ph", "pid", "tid", "ts"]);
+                let nanoseconds =
+                    |key: &str| (event[key].as_f64().expect("a number") * 1000.0).round() as i64;
+                let (start, duration) = (nanoseconds("ts"), nanoseconds("dur"));
+                assert!(start >= 0 && duration >= 0, "{event}");
+                let track = tracks
+                    .get_mut(&event["tid"].as_u64())
+                    .expect("a track that has a name");
+                track.push((start, -(start + duration), event["name"].as_str()));
+            }
+            other => panic!("{other:?} is no phase that is written"),
+        }
+    }
+    for mut track in tracks.into_values() {
+        track.sort();
+        let mut open: Vec<i64> = Vec::new();
+        for (start, end, name) in track.into_iter().map(|(start, end, name)| (start, -end, name)) {
+            while open.last().is_some_and(|&outer| outer <= start) {
+                open.pop();
+            }
+            assert!(
+                open.last().is_none_or(|&outer| end <= outer + 1),
+                "{name:?} at {start} ns overlaps"
+            );
+            open.push(end);
+        }
+    }
 }
 
 #[test]

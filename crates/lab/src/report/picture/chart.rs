@@ -205,8 +205,12 @@ impl Plot<'_> {
 
     /// How much room the horizontal axis needs.
     fn axis_height(&self) -> f64 {
+        /// How far a slanting name reaches down, of its width.
+        const SLOPE: f64 = 0.31;
+        let widths = self.horizontal.ticks.iter().map(|(_, name)| text_width(name));
+        let longest = widths.fold(0.0, f64::max);
         match self.slanting() {
-            true => AXIS_HEIGHT + 18.0,
+            true => AXIS_HEIGHT + (longest * SLOPE - 10.0).max(18.0),
             false => AXIS_HEIGHT,
         }
     }
