@@ -120,11 +120,22 @@ impl FromStr for Ratio {
     }
 }
 
+/// With three decimals less zeros at the end, or with as many as a precision up to three asks for.
 impl fmt::Display for Ratio {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let thousandths = self.rounded(1000);
-        let text = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
-        formatter.pad(text.trim_end_matches('0').trim_end_matches('.'))
+        let digits = formatter.precision().map_or(3, |precision| precision.min(3));
+        let scale = 10_u128.pow(digits as u32);
+        let scaled = self.rounded(scale);
+        let mut text = (scaled / scale).to_string();
+        if digits > 0 {
+            text.push_str(&format!(".{:0digits$}", scaled % scale));
+        }
+        let shown = match formatter.precision() {
+            None => text.trim_end_matches('0').trim_end_matches('.'),
+            Some(_) => &text,
+        };
+        // `pad` would take the precision for a greatest length.
+        formatter.pad_integral(true, "", shown)
     }
 }
 
@@ -132,6 +143,17 @@ impl fmt::Display for Ratio {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_precision_is_a_number_of_decimals() {
+        let ratio = |text: &str| text.parse::<Ratio>().expect("a decimal number");
+        assert_eq!(format!("{:.1}", ratio("85")), "85.0");
+        assert_eq!(
+            format!("{:.1}|{:.0}", ratio("110.25"), ratio("110.25")),
+            "110.3|110"
+        );
+        assert_eq!(format!("{}|{:>6}", ratio("1.50"), ratio("100")), "1.5|   100");
+    }
 
     #[test]
     fn a_factor_is_parsed_exactly_and_printed_back() {

@@ -9,7 +9,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Block, Paragraph};
+use ratatui::widgets::{Block, Paragraph, Wrap};
 use sidestep_gang::tree::NodeId;
 use sidestep_gang::{DependencyTree, TaskId};
 use sidestep_gang_linux::watch::{Snapshot, Way};
@@ -72,7 +72,7 @@ impl Drop for Screen {
 
 fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, tree: &DependencyTree, way: &Way) {
     let [head, body, foot] =
-        Layout::vertical([Constraint::Length(3), Constraint::Min(4), Constraint::Length(1)])
+        Layout::vertical([Constraint::Length(4), Constraint::Min(4), Constraint::Length(1)])
             .areas(frame.area());
     let [left, right] =
         Layout::horizontal([Constraint::Percentage(60), Constraint::Percentage(40)]).areas(body);
@@ -88,10 +88,10 @@ fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, tree: &DependencyTree, way: 
         snapshot.seconds,
         snapshot.faults,
         snapshot.cost_permille / 10.0,
-        way.rate,
-        way.faults
+        way.faults,
+        way.rate
     );
-    frame.render_widget(Paragraph::new(status), head);
+    frame.render_widget(Paragraph::new(status).wrap(Wrap { trim: true }), head);
     boxed(frame, left, "events between threads", matrix_text(snapshot));
     boxed(frame, top_right, "dependency tree", tree_text(tree));
     boxed(
