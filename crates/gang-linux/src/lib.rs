@@ -5,6 +5,7 @@
 //! - [`recording`] keeps what was found for later;
 //! - [`control`] enforces sets, in user space, by scheduling class and affinity;
 //! - [`journal`] notes every change before it is made, so that it can be undone even by another process;
+//! - [`memory`] is what a VMM that lets its guest be watched has for it;
 //! - [`process`] and [`scheduling`] read and change what the kernel knows of threads;
 //! - [`workload`] holds small parallel programs to try it on.
 //!
@@ -13,6 +14,7 @@
 
 pub mod control;
 pub mod journal;
+pub mod memory;
 pub mod process;
 pub mod recording;
 pub mod scheduling;

@@ -4,6 +4,9 @@
 //! makes the kernel's scheduler follow it: a thread that has a core is pinned to it in its own class; a thread that
 //! waits is put in the idle class, which gets a core only where nothing else wants one. Nobody is ever stopped.
 //!
+//! - Threads inherit the cores of who starts them: one that is born within a slot would share its parent's core until the
+//!   next, and spin at barriers beside an empty one. So while a program begins threads, those that have a core are put
+//!   there but may also use the program's other cores, and such that nobody has.
 //! - *Work-conserving* policies let waiting threads use any core, so an idle slot goes to others by itself. *Strict*
 //!   ones (full coscheduling as the paper has it, relaxed) keep waiting threads on the cores of those that run.
 //! - No workload is given a real-time class, so real-time throttling never hits one. The controller itself takes the
@@ -158,8 +161,8 @@ impl<'a> Controller<'a> {
             }
         }
         self.leave_autogroups(targets)?;
-        for (number, target) in targets.iter().enumerate() {
-            let program = Program::take(target, number, self.settings.other_users, &mut self.journal)?;
+        for target in targets {
+            let program = Program::take(target, self.settings.other_users, &mut self.journal)?;
             self.programs.push(program);
         }
         if let Kind::Partial(SetSource::Automatic(selection)) = self.settings.kind {
@@ -440,6 +443,7 @@ impl<'a> Controller<'a> {
     ) -> Result<usize, HostError> {
         let mut core_of: Vec<Option<(CoreId, bool)>> = vec![None; self.threads.len()];
         let mut running: Vec<u32> = Vec::new();
+        let mut owners: Vec<Option<usize>> = vec![None; self.host.cores.len()];
         for (core, grant) in assignment
             .iter()
             .flat_map(|assignment| &assignment.grants)
@@ -448,6 +452,7 @@ impl<'a> Controller<'a> {
             match *grant {
                 Grant::Run(task) | Grant::Reserved(task) => {
                     core_of[task.index()] = Some((CoreId::new(core), true));
+                    owners[core] = Some(self.threads[task.index()].program);
                     if matches!(grant, Grant::Run(_)) {
                         running.push(self.host.cores[core]);
                     }
@@ -464,6 +469,12 @@ impl<'a> Controller<'a> {
             }
             let wanted = match (assignment, granted) {
                 (None, _) => thread.before.clone(),
+                (Some(_), Some((_, true))) if self.families.is_growing(thread.program) => {
+                    let may_use = |&core: &usize| owners[core].is_none_or(|owner| owner == thread.program);
+                    let cores = (0..owners.len()).filter(may_use);
+                    let cores: Vec<u32> = cores.map(|core| self.host.cores[core]).collect();
+                    pinned(&thread.before, thread.before.class, &cores)
+                }
                 (Some(_), Some((core, is_whole))) => {
                     let class = if is_whole { thread.before.class } else { IDLE };
                     pinned(&thread.before, class, &[self.host.cores[core.index()]])
@@ -478,14 +489,16 @@ impl<'a> Controller<'a> {
                 self.threads[task].core = Some(core);
             }
             if self.threads[task].now != wanted {
-                self.change(task, wanted)?;
+                let at = granted.map(|(core, _)| self.host.cores[core.index()]);
+                self.change(task, wanted, at)?;
                 changes += 1;
             }
         }
         Ok(changes)
     }
 
-    fn change(&mut self, task: usize, wanted: Scheduling) -> Result<(), HostError> {
+    /// Schedules a thread so; it begins at a core, if it may use that.
+    fn change(&mut self, task: usize, wanted: Scheduling, at: Option<u32>) -> Result<(), HostError> {
         let thread = &mut self.threads[task];
         if !thread.is_noted {
             self.journal.note(&Change::Thread {
@@ -494,7 +507,11 @@ impl<'a> Controller<'a> {
             })?;
             thread.is_noted = true;
         }
-        match wanted.apply(thread.name.thread) {
+        let moved = match at.filter(|core| wanted.cores.len() > 1 && wanted.cores.contains(core)) {
+            Some(core) => pinned(&wanted, wanted.class, &[core]).apply(thread.name.thread),
+            None => Ok(()),
+        };
+        match moved.and_then(|()| wanted.apply(thread.name.thread)) {
             Ok(()) => thread.now = wanted,
             Err(_) if !thread.name.is_alive() => thread.is_alive = false,
             Err(error) => return Err(error),

@@ -1,7 +1,7 @@
 //! The programs that are scheduled, and their threads as they come and go.
 
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::HostError;
 use crate::journal::{Change, ENVIRONMENT, Journal};
 use crate::process::{self, Stat, ThreadName};
 use crate::scheduling::Scheduling;
-use crate::workload::Progress;
+use crate::workload::{PROGRESS_VARIABLE, ProgressFile};
 
 /// What is to be scheduled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,8 @@ pub struct Program {
     /// The process it began with.
     pub root: i32,
     child: Option<Child>,
-    progress: PathBuf,
+    /// Where it counts its steps, if it was started here.
+    progress: Option<ProgressFile>,
 }
 
 /// A thread under control.
@@ -54,6 +55,8 @@ pub struct Thread {
     pub is_runnable: bool,
     /// Time it ran and time it waited for a core, in all.
     pub run_and_wait_ns: (u64, u64),
+    /// The same of threads of its program that ended and whose place in the list it has.
+    pub before_it_ns: (u64, u64),
     /// When its last whole grant ended.
     pub served_ns: u64,
     /// How far it is, as policies count.
@@ -67,13 +70,7 @@ impl Program {
     ///
     /// # Errors
     /// When the process must be left alone or does not exist, or the command cannot be started.
-    pub fn take(
-        target: &Target,
-        number: usize,
-        other_users: bool,
-        journal: &mut Journal,
-    ) -> Result<Self, HostError> {
-        let progress = journal.path().with_extension(format!("{number}.progress"));
+    pub fn take(target: &Target, other_users: bool, journal: &mut Journal) -> Result<Self, HostError> {
         match target {
             Target::Process(root) => {
                 process::check(*root, other_users)?;
@@ -82,11 +79,12 @@ impl Program {
                     name,
                     root: *root,
                     child: None,
-                    progress,
+                    progress: None,
                 })
             }
             Target::Command(words) => {
-                let child = start(words, journal.path(), &progress)?;
+                let progress = ProgressFile::new()?;
+                let child = start(words, journal.path(), &progress.path())?;
                 let root = child.id() as i32;
                 journal.note(&Change::Started { process: root })?;
                 let name = Path::new(&words[0])
@@ -98,7 +96,7 @@ impl Program {
                     name,
                     root,
                     child: Some(child),
-                    progress,
+                    progress: Some(progress),
                 })
             }
         }
@@ -119,7 +117,7 @@ impl Program {
 
     /// The steps it has counted; zero for programs that count none.
     pub fn steps(&self) -> u64 {
-        Progress::read(&self.progress)
+        self.progress.as_ref().map_or(0, ProgressFile::steps)
     }
 
     /// Asks a started command to end. A process that was running before is left alone.
@@ -136,20 +134,13 @@ impl Program {
     }
 }
 
-impl Drop for Program {
-    fn drop(&mut self) {
-        // The count is this run's alone; a file that is not there is as good as removed.
-        let _ = std::fs::remove_file(&self.progress);
-    }
-}
-
 /// Starts a command whose environment names the journal, so that its descendants can be found even without parents.
 fn start(words: &[String], journal: &Path, progress: &Path) -> Result<Child, HostError> {
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])
         .env(ENVIRONMENT, journal)
-        .env(crate::workload::PROGRESS_VARIABLE, progress);
+        .env(PROGRESS_VARIABLE, progress);
     command.arg0(&words[0]);
     command.spawn().map_err(|source| HostError::Start {
         command: words.join(" "),
@@ -174,11 +165,16 @@ const FAMILIES_PERIOD: Duration = Duration::from_millis(500);
 pub struct Families {
     processes: Vec<Vec<i32>>,
     found: Option<Instant>,
+    /// When each program was last seen to have a new thread.
+    grew: Vec<Option<Instant>>,
 }
 
+/// A program that had a new thread not longer ago than this will soon have another.
+const GROWTH_PERIOD: Duration = Duration::from_secs(1);
+
 impl Families {
-    /// Finds new threads of programs and notices those that ended. A new thread takes the place of one that ended, so
-    /// that the list does not grow with every thread there ever was.
+    /// Finds new threads of programs and notices those that ended. A new thread takes the place of one of its program
+    /// that ended, so that the list does not grow with every thread there ever was.
     ///
     /// # Errors
     /// When a thread's scheduling cannot be read although it is there.
@@ -190,6 +186,7 @@ impl Families {
                 .map(|program| process::family(program.root))
                 .collect();
         }
+        self.grew.resize(programs.len(), None);
         let mut found = Found::default();
         for (number, processes) in self.processes.iter().enumerate() {
             for &process in processes {
@@ -203,7 +200,7 @@ impl Families {
                     let Some(name) = ThreadName::of(process, thread) else {
                         continue;
                     };
-                    let Some(taken) = take_thread(name, number, threads)? else {
+                    let Some(mut taken) = take_thread(name, number, threads)? else {
                         continue;
                     };
                     if !taken.before.is_ordinary() {
@@ -211,8 +208,14 @@ impl Families {
                         continue;
                     }
                     found.added += 1;
-                    match threads.iter_mut().find(|thread| !thread.is_alive) {
-                        Some(ended) => *ended = taken,
+                    self.grew[number] = Some(Instant::now());
+                    let has_ended = |thread: &&mut Thread| !thread.is_alive && thread.program == number;
+                    match threads.iter_mut().find(has_ended) {
+                        Some(ended) => {
+                            let ((ran, waited), before) = (ended.run_and_wait_ns, ended.before_it_ns);
+                            taken.before_it_ns = (before.0 + ran, before.1 + waited);
+                            *ended = taken;
+                        }
                         None => threads.push(taken),
                     }
                 }
@@ -222,6 +225,12 @@ impl Families {
             observe(thread);
         }
         Ok(found)
+    }
+
+    /// Whether a program begins threads while it runs.
+    pub fn is_growing(&self, program: usize) -> bool {
+        let grew = self.grew.get(program).copied().flatten();
+        grew.is_some_and(|grew| grew.elapsed() < GROWTH_PERIOD)
     }
 }
 
@@ -263,6 +272,7 @@ fn take_thread(name: ThreadName, program: usize, threads: &[Thread]) -> Result<O
         is_alive: true,
         is_runnable: true,
         run_and_wait_ns: name.run_and_wait_ns().unwrap_or((0, 0)),
+        before_it_ns: (0, 0),
         served_ns: 0,
         progress_ns,
         core: None,

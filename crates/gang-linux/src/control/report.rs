@@ -272,7 +272,11 @@ impl Accounts {
 fn count(host: &Host, programs: &[Program], threads: &[Thread]) -> Count {
     let of_program = |(number, program): (usize, &Program)| {
         let own = || threads.iter().filter(|thread| thread.program == number);
-        let now = |thread: &Thread| thread.name.run_and_wait_ns().unwrap_or(thread.run_and_wait_ns);
+        // Of a thread that ended the last that was seen.
+        let now = |thread: &Thread| {
+            let (ran, waited) = thread.name.run_and_wait_ns().unwrap_or(thread.run_and_wait_ns);
+            (ran + thread.before_it_ns.0, waited + thread.before_it_ns.1)
+        };
         (
             program.steps(),
             own().map(|thread| now(thread).0).sum(),

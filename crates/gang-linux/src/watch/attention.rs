@@ -9,22 +9,17 @@ use std::time::Duration;
 use sidestep_gang::CoscheduledSets;
 
 use super::budget::{Budget, Spent};
-use super::fault::Faults;
 use super::pace::Pace;
+use super::source::Source;
 use crate::HostError;
-use crate::setting::{self, Changed, MEMORY_EVENTS};
 
 /// When to look, and the switches of that.
 pub(super) struct Attention {
-    /// The change that makes pages fault; none if they did before: then that is the host's own choice and stays.
-    balancing: Option<Changed>,
     pace: Pace,
     budget: Budget,
     /// Not to look, whatever pace and budget say.
     is_aside: bool,
     is_looking: bool,
-    /// Hint faults of the host when they were last read.
-    hint_faults: u64,
     stepped: Duration,
     /// How long it did not look.
     blind: Duration,
@@ -33,14 +28,12 @@ pub(super) struct Attention {
 }
 
 impl Attention {
-    pub(super) fn new(balancing: Option<Changed>, pace: Pace, budget: Budget) -> Self {
+    pub(super) fn new(pace: Pace, budget: Budget) -> Self {
         Self {
-            balancing,
             pace,
             budget,
             is_aside: false,
             is_looking: true,
-            hint_faults: hint_faults(),
             stepped: Duration::ZERO,
             blind: Duration::ZERO,
             paused: Duration::ZERO,
@@ -53,11 +46,6 @@ impl Attention {
 
     pub(super) fn is_resting(&self) -> bool {
         self.pace.is_resting()
-    }
-
-    /// Whether the kernel's setting is changed.
-    pub(super) fn has_changed_a_setting(&self) -> bool {
-        self.balancing.is_some()
     }
 
     /// How long it did not look so far.
@@ -77,11 +65,12 @@ impl Attention {
 
     /// Enters what the watched processes ran since the last time, and what pages that had been taken away before a pause
     /// cost in it.
-    pub(super) fn earn(&mut self, ran_ns: u64) {
+    pub(super) fn earn(&mut self, ran_ns: u64, source: &mut Source) {
         if !self.is_looking {
-            let hint_faults = self.hint_faults_caused(u64::MAX);
+            let (hint_faults, scanned) = source.caused(u64::MAX);
             self.budget.spend(Spent {
                 hint_faults,
+                scanned,
                 ..Spent::default()
             });
         }
@@ -95,21 +84,22 @@ impl Attention {
         now: Duration,
         reports: u64,
         own_ns: u64,
-        faults: &Faults,
+        source: &mut Source,
         sets: impl FnOnce() -> Option<CoscheduledSets>,
     ) {
         self.pass(now);
         if self.is_looking {
-            let hint_faults = self.hint_faults_caused(reports);
+            let (hint_faults, scanned) = source.caused(reports);
             self.budget.spend(Spent {
                 hint_faults,
+                scanned,
                 reports,
                 own_ns,
             });
         }
         self.pace.step(now.saturating_sub(self.paused), sets);
         // The setting could be written when the watch began; if it cannot be now, the cost is all that differs.
-        let _ = self.switch(faults);
+        let _ = self.switch(source);
     }
 
     /// Leaves pages alone, or not, whatever pace and budget say.
@@ -117,11 +107,11 @@ impl Attention {
         &mut self,
         now: Duration,
         is_aside: bool,
-        faults: &Faults,
+        source: &mut Source,
     ) -> Result<(), HostError> {
         self.pass(now);
         self.is_aside = is_aside;
-        self.switch(faults)
+        self.switch(source)
     }
 
     fn pass(&mut self, now: Duration) {
@@ -135,36 +125,12 @@ impl Attention {
         }
     }
 
-    /// Hint faults since the last time that are put down to the watch: all of the host's, but at most so many. While
-    /// faults are reported it is known how many of them the watched threads had; in a pause any may be left over.
-    fn hint_faults_caused(&mut self, most: u64) -> u64 {
-        if self.balancing.is_none() || most == 0 {
-            return 0;
-        }
-        let before = std::mem::replace(&mut self.hint_faults, hint_faults());
-        self.hint_faults.saturating_sub(before).min(most)
-    }
-
-    fn switch(&mut self, faults: &Faults) -> Result<(), HostError> {
+    fn switch(&mut self, source: &mut Source) -> Result<(), HostError> {
         let wants_to_look = !self.is_aside && !self.pace.is_resting() && !self.budget.is_spent();
         if wants_to_look == self.is_looking {
             return Ok(());
         }
         self.is_looking = wants_to_look;
-        faults.report(wants_to_look);
-        match (&mut self.balancing, wants_to_look) {
-            (Some(balancing), true) => balancing.resume(),
-            (Some(balancing), false) => balancing.suspend(),
-            (None, _) => Ok(()),
-        }
+        source.look(wants_to_look)
     }
-}
-
-/// Pages of the host that were taken away and came back, since it was started; zero where the kernel does not say.
-fn hint_faults() -> u64 {
-    let text = setting::read(MEMORY_EVENTS.as_ref()).unwrap_or_default();
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("numa_hint_faults "));
-    line.and_then(|count| count.parse().ok()).unwrap_or(0)
 }

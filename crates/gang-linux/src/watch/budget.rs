@@ -1,7 +1,7 @@
 //! What a watch may cost the watched programs, as an account that it cannot overdraw for long.
 //!
 //! Earned is a fixed share of the time that the watched threads run, entered once a second; nothing is saved up. Spent
-//! is what each hint fault and each report of a fault takes ([`Prices`], measured when a watch begins), and the
+//! is what each page that a scan takes away, each hint fault and each report of a fault takes ([`Prices`], measured when a watch begins), and the
 //! watcher's own time while it looks. When more is owed than the last second earned and than 10 ms, pages are left alone
 //! and nothing is reported until nothing is owed. So in any time in which the programs run for R, a watch costs at most
 //! its share of R, that one second's or 10 ms, and what comes in between two polls.
@@ -21,13 +21,17 @@ pub struct Prices {
     pub hint_fault_ns: u64,
     /// A report of a fault, whatever made it.
     pub report_ns: u64,
+    /// A page that a scan takes away.
+    pub scanned_ns: u64,
 }
 
 /// What happened since it was last entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spent {
     /// Pages that came back.
-    pub hint_faults: u64,
+    pub(super) hint_faults: u64,
+    /// Pages that were taken away.
+    pub scanned: u64,
     /// Faults of the watched threads that were reported.
     pub reports: u64,
     /// The watcher's own time.
@@ -77,7 +81,10 @@ impl Budget {
     pub(super) fn spend(&mut self, spent: Spent) {
         let faults_ns = spent.hint_faults.saturating_mul(self.prices.hint_fault_ns);
         let reports_ns = spent.reports.saturating_mul(self.prices.report_ns);
-        let ns = faults_ns.saturating_add(reports_ns).saturating_add(spent.own_ns);
+        let scans_ns = spent.scanned.saturating_mul(self.prices.scanned_ns);
+        let ns = [faults_ns, reports_ns, scans_ns, spent.own_ns]
+            .into_iter()
+            .fold(0, u64::saturating_add);
         self.total_ns = self.total_ns.saturating_add(ns);
         self.owed_ns = self.owed_ns.saturating_add(ns);
         if self.share_permille.is_some() && self.owed_ns > self.allowance_ns {
@@ -108,6 +115,7 @@ mod tests {
     const PRICES: Prices = Prices {
         hint_fault_ns: 2_000,
         report_ns: 500,
+        scanned_ns: 100,
     };
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -115,7 +123,7 @@ mod tests {
         Spent {
             hint_faults: count,
             reports: count,
-            own_ns: 0,
+            ..Spent::default()
         }
     }
 
@@ -138,13 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn the_watchers_own_time_and_reports_of_other_faults_count() {
+    fn the_watchers_own_time_scans_and_reports_of_other_faults_count() {
         let mut budget = Budget::new(Some(10), PRICES);
         budget.earn(SECOND_NS);
         budget.spend(Spent {
-            hint_faults: 0,
-            reports: 10_000,
+            reports: 8_000,
+            scanned: 10_000,
             own_ns: 5_000_000,
+            ..Spent::default()
         });
         assert!(!budget.is_spent(), "10 ms are owed");
         budget.spend(Spent {

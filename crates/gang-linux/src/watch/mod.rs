@@ -1,14 +1,15 @@
 //! Who shares memory, among the threads of running programs.
 //!
-//! The kernel's NUMA balancing takes pages away from multithreaded processes now and then, to see who touches them
+//! There are two ways. For any program the kernel's NUMA balancing takes pages away from multithreaded processes now and then, to see who touches them
 //! next; the page comes back at that touch with a cheap fault. [`fault`] hears of each, [`region`] names the memory,
 //! and [`sidestep_gang`]'s detector, matrix, tree and sets do the rest. No data moves, and on a host with a single
-//! memory node nothing else changes either.
+//! memory node nothing else changes either. A VMM that offers its guest's memory ([`userfault`]) makes pages of it fault
+//! when asked, and nothing of the host is touched.
 //!
 //! Limits, stated where it is used ([`Way`]): the setting is the host's, not the program's; the kernel chooses the rate
 //! (at first once a second of run time, less as faults prove to be local) unless debugfs allows to set it; a huge page
-//! counts as one page; private memory of a process with a single thread is not watched by the kernel, shared memory
-//! is; pages of read-only files and dirty pages of disk files are skipped by the kernel.
+//! counts as one page; private memory of a process with a single thread, shared memory that has no memory policy of its
+//! own (`mbind`), read-only files and dirty pages of disk files are skipped by the kernel.
 
 mod attention;
 mod budget;
@@ -16,9 +17,11 @@ pub mod fault;
 mod pace;
 mod price;
 pub mod region;
+mod source;
+pub mod userfault;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -32,10 +35,11 @@ use crate::journal::Journal;
 use crate::process::{self, Stat, ThreadName};
 use crate::setting::{self, Changed, NUMA_BALANCING, SCAN_RATES};
 use attention::Attention;
-use budget::{Budget, SHARE_PERMILLE};
+use budget::{Budget, Prices, SHARE_PERMILLE};
 use fault::{Faults, Record};
 use pace::Pace;
 use region::{AddressSpaces, PAGE_BITS, Region};
+use source::Source;
 
 /// How sharing is seen on this host, with what that costs and what it misses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,12 +127,14 @@ const ENDED_MAX: usize = 64;
 
 /// Watches programs until it is dropped, which puts the kernel's settings back.
 pub struct Watcher {
-    faults: Faults,
+    source: Source,
     settings: WatchSettings,
     way: Way,
     attention: Attention,
     /// How long the processes had run when it was last read.
     ran_ns: u64,
+    /// How long threads of the source had run when that was last read.
+    source_ns: u64,
     changed: Vec<Changed>,
     processes: BTreeSet<i32>,
     spaces: AddressSpaces,
@@ -177,27 +183,77 @@ impl Watcher {
         let mut misses = vec![
             "a huge page counts as one page".to_owned(),
             "private memory of a process with one thread".to_owned(),
+            "shared memory (tmpfs, memfd, shared anonymous) without a memory policy of its own".to_owned(),
             "read-only file mappings and dirty pages of disk files".to_owned(),
         ];
         if !faults.sees_guests() {
             misses.push("memory that a KVM guest uses without its VMM touching it".to_owned());
         }
-        let source = "NUMA-balancing hint faults, for every multithreaded process of the host";
+        let way = Way {
+            faults: "NUMA-balancing hint faults, for every multithreaded process of the host".to_owned(),
+            rate,
+            misses,
+        };
+        let family = |&root: &i32| process::family(root);
+        let processes: Vec<i32> = processes.iter().flat_map(family).collect();
+        let source = Source::hints(faults, balancing);
+        let mut watcher = Self::new(source, prices, way, settings, &processes);
+        watcher.changed = changed;
+        Ok(watcher)
+    }
+
+    /// Begins to watch the guests whose VMMs offer their memory on these sockets; nothing of the host is changed.
+    ///
+    /// # Errors
+    /// When a process must be left alone, or its offer cannot be used; see [`Guest::connect`](userfault::Guest::connect).
+    pub fn start_on_guests(
+        sockets: &[PathBuf],
+        settings: WatchSettings,
+        other_users: bool,
+    ) -> Result<Self, HostError> {
+        let (source, prices) = Source::guests(sockets, settings.scan_period)?;
+        let processes = source.processes_to_look_at().unwrap_or_default();
+        processes
+            .iter()
+            .try_for_each(|&process| process::check(process, other_users))?;
+        let mut rate = "all of the memory, at most 256 MB of it, each second".to_owned();
+        if let Some(round) = settings.scan_period {
+            rate = format!(
+                "all of the memory, at most 256 MB of it, every {} ms",
+                round.as_millis()
+            );
+        }
+        if let Some(share) = settings.share_permille {
+            rate.push_str(&format!(
+                ", in {}.{} % of the VMMs' time at most ({} ns a fault)",
+                share / 10,
+                share % 10,
+                prices.hint_fault_ns
+            ));
+        }
+        let way = Way {
+            faults: "userfaultfd minor faults, for the guests of the VMMs alone".to_owned(),
+            rate,
+            misses: vec![
+                "a huge page of the file counts as one page".to_owned(),
+                "memory that the VMMs do not offer".to_owned(),
+            ],
+        };
+        Ok(Self::new(source, prices, way, settings, &processes))
+    }
+
+    fn new(source: Source, prices: Prices, way: Way, settings: WatchSettings, processes: &[i32]) -> Self {
         let mut watcher = Self {
-            faults,
+            source,
             settings,
-            way: Way {
-                faults: source.to_owned(),
-                rate,
-                misses,
-            },
+            way,
             attention: Attention::new(
-                balancing,
                 Pace::new(settings.look),
                 Budget::new(settings.share_permille, prices),
             ),
             ran_ns: 0,
-            changed,
+            source_ns: 0,
+            changed: Vec::new(),
             processes: BTreeSet::new(),
             spaces: AddressSpaces::default(),
             detector: Detector::new(settings.detector),
@@ -211,13 +267,11 @@ impl Watcher {
             faults_seen: 0,
             lost: 0,
         };
-        for &root in processes {
-            for process in process::family(root) {
-                watcher.add_process(process);
-            }
+        for &process in processes {
+            watcher.add_process(process);
         }
         watcher.ran_ns = watcher.ran_ns();
-        Ok(watcher)
+        watcher
     }
 
     /// How sharing is seen here.
@@ -227,7 +281,7 @@ impl Watcher {
 
     /// Which of the kernel's settings are changed while this lives.
     pub fn settings_changed(&self) -> usize {
-        self.changed.len() + usize::from(self.attention.has_changed_a_setting())
+        self.changed.len() + usize::from(self.source.changes_a_setting())
     }
 
     /// Takes in what happened since the last time. Should be called several times a second, or the kernel's rings
@@ -235,7 +289,7 @@ impl Watcher {
     pub fn poll(&mut self) {
         let (began_ns, faults_before) = (price::own_time_ns(), self.faults_seen);
         let mut records = Vec::new();
-        self.faults.drain(|record| records.push(record));
+        self.source.drain(|record| records.push(record));
         // Rings are in order each, not among each other.
         records.sort_by_key(|record| match *record {
             Record::Fault { time_ns, .. } | Record::GuestFault { time_ns, .. } => time_ns,
@@ -245,6 +299,10 @@ impl Watcher {
             Record::Ended { .. } | Record::Lost { .. } => u64::MAX,
         });
         let now = self.began.elapsed();
+        let is_second = self.decayed.elapsed() >= Duration::from_secs(1);
+        if is_second {
+            records.extend(self.threads_that_came_and_went());
+        }
         for record in records {
             if let Record::Began { process, .. } | Record::Ended { process, .. } = record
                 && self.processes.contains(&process)
@@ -253,10 +311,11 @@ impl Watcher {
             }
             self.take(record);
         }
-        if self.decayed.elapsed() >= Duration::from_secs(1) {
+        if is_second {
             self.decayed = Instant::now();
             let ran_ns = self.ran_ns();
-            self.attention.earn(ran_ns.saturating_sub(self.ran_ns));
+            self.attention
+                .earn(ran_ns.saturating_sub(self.ran_ns), &mut self.source);
             self.ran_ns = ran_ns;
             // While nothing is looked at nothing new can take the place of what fades.
             if self.attention.is_looking() {
@@ -264,9 +323,11 @@ impl Watcher {
             }
         }
         let reports = self.faults_seen - faults_before;
-        let own_ns = price::own_time_ns() - began_ns;
+        let source_ns = self.source.ran_ns();
+        let own_ns = price::own_time_ns() - began_ns + (source_ns - self.source_ns);
+        self.source_ns = source_ns;
         let (matrix, selection, seen) = (&self.matrix, self.settings.selection, self.faults_seen);
-        self.attention.step(now, reports, own_ns, &self.faults, || {
+        self.attention.step(now, reports, own_ns, &mut self.source, || {
             (seen > 0).then(|| CoscheduledSets::find(matrix, selection))
         });
     }
@@ -282,7 +343,36 @@ impl Watcher {
     /// When the kernel's setting cannot be written.
     pub fn set_aside(&mut self, is_aside: bool) -> Result<(), HostError> {
         self.attention
-            .set_aside(self.began.elapsed(), is_aside, &self.faults)
+            .set_aside(self.began.elapsed(), is_aside, &mut self.source)
+    }
+
+    /// What began and ended, where the kernel does not tell of it.
+    fn threads_that_came_and_went(&self) -> Vec<Record> {
+        let Some(living) = self.source.processes_to_look_at() else {
+            return Vec::new();
+        };
+        let mut records = Vec::new();
+        for &process in &self.processes {
+            let threads = match living.contains(&process) {
+                true => process::threads(process),
+                false => Vec::new(),
+            };
+            let has_ended = |thread: &&WatchedThread| {
+                thread.is_alive && thread.name.process == process && !threads.contains(&thread.name.thread)
+            };
+            let ended = self.threads.iter().filter(has_ended);
+            records.extend(ended.map(|thread| Record::Ended {
+                process,
+                thread: thread.name.thread,
+            }));
+            let new = threads.iter().filter(|thread| !self.numbers.contains_key(thread));
+            records.extend(new.map(|&thread| Record::Began {
+                process,
+                thread,
+                parent: process,
+            }));
+        }
+        records
     }
 
     /// How long the watched processes have run. Those that ended are missing, which makes a budget smaller, not greater.

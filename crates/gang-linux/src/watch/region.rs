@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 
 /// Bits of an address within a region: the page that faults as a whole. A huge page faults as a whole too, so in it
 /// only the region of the first touch is seen until the next scan.
@@ -112,6 +113,12 @@ impl AddressSpaces {
             },
         }
     }
+}
+
+/// Where a process has shared memory, ascending.
+pub(super) fn shared_ranges(process: i32) -> Vec<Range<u64>> {
+    let mappings = shared_mappings(process).into_iter();
+    mappings.map(|mapping| mapping.start..mapping.end).collect()
 }
 
 fn shared_mappings(process: i32) -> Vec<Mapping> {

@@ -9,11 +9,13 @@ mod embarrassingly_parallel;
 mod integer_sort;
 mod multigrid;
 mod pattern;
+mod progress;
 mod random;
 mod team;
 
 pub use pattern::Pattern;
-pub use team::{Barrier, PROGRESS_VARIABLE, Progress};
+pub use progress::{PROGRESS_VARIABLE, Progress, ProgressFile};
+pub use team::Barrier;
 
 use std::time::{Duration, Instant};
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Progress;
+use crate::memory::PAGE;
 
 /// Who shares with whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,9 @@ pub enum Pattern {
 }
 
 /// Words of a page.
-const WORDS: usize = 512;
+const WORDS: usize = PAGE / size_of::<AtomicU64>();
+/// Words of a cache line: threads share pages, not lines, so that how far apart their cores are decides nothing.
+const LINE: usize = 8;
 /// Sweeps over a thread's pages that are a step, so that counting costs nothing beside them.
 const SWEEPS_A_STEP: usize = 64;
 
@@ -44,38 +47,53 @@ impl Pattern {
         }
     }
 
-    /// Runs the threads for a time; each touches the pages it shares and as many of its own. `pages` is how many each
-    /// pair shares; the first thread counts its steps in `progress`.
+    /// Who uses what: each thread pages of its own, and each pair that shares some of theirs.
+    fn regions(self, threads: usize) -> Vec<Vec<usize>> {
+        let mut regions: Vec<Vec<usize>> = (0..threads).map(|thread| vec![thread]).collect();
+        for right in 0..threads {
+            let partners = (0..right).filter(|&left| self.is_shared(left, right, threads));
+            regions.extend(partners.map(|left| vec![left, right]));
+        }
+        regions
+    }
+
+    /// The bytes of memory that it needs, where `pages` is how many each pair shares.
+    pub fn bytes(self, threads: usize, pages: usize) -> usize {
+        self.regions(threads).len() * pages * PAGE
+    }
+
+    /// Runs the threads for a time in memory of as many [`bytes`](Self::bytes), from a page's start on; each touches the
+    /// pages it shares and as many of its own. `pages` is how many each pair shares; the first thread counts its steps in
+    /// `progress`.
     ///
     /// # Panics
-    /// Without threads.
-    pub fn run(self, threads: usize, pages: usize, time: Duration, progress: &Progress) {
+    /// Without threads, or with less memory.
+    pub fn run(
+        self,
+        threads: usize,
+        pages: usize,
+        memory: &[AtomicU64],
+        time: Duration,
+        progress: &Progress,
+    ) {
         assert!(threads > 0, "a pattern has at least one thread");
-        let mut regions: Vec<(Vec<usize>, usize)> = (0..threads).map(|thread| (vec![thread], 0)).collect();
-        for right in 0..threads {
-            for left in 0..right {
-                if self.is_shared(left, right, threads) {
-                    regions.push((vec![left, right], 0));
-                }
-            }
-        }
-        let mut words = 0;
-        for (_, start) in &mut regions {
-            *start = words;
-            words += pages * WORDS;
-        }
-        // One page more, so that the first region can begin at a page's start.
-        let memory: Vec<AtomicU64> = (0..words + WORDS).map(|_| AtomicU64::new(1)).collect();
-        let to_page = memory.as_ptr().align_offset(WORDS * size_of::<u64>()).min(WORDS);
+        let regions = self.regions(threads);
+        assert!(
+            memory.len() >= regions.len() * pages * WORDS,
+            "memory for all regions"
+        );
         let is_over = AtomicBool::new(false);
         let work = |thread: usize| {
-            let mine = regions.iter().filter(|(sharers, _)| sharers.contains(&thread));
-            let starts: Vec<usize> = mine.map(|&(_, start)| to_page + start).collect();
+            let mine = regions
+                .iter()
+                .enumerate()
+                .filter(|(_, users)| users.contains(&thread));
+            let starts: Vec<usize> = mine.map(|(region, _)| region * pages * WORDS).collect();
             let mut sweeps = 0;
             while !is_over.load(Ordering::Relaxed) {
                 for start in &starts {
                     for page in 0..pages {
-                        memory[start + page * WORDS + thread % WORDS].fetch_add(1, Ordering::Relaxed);
+                        memory[start + page * WORDS + thread * LINE % WORDS].fetch_add(1, Ordering::Relaxed);
                     }
                 }
                 sweeps += 1;

@@ -1,13 +1,7 @@
-//! What the threads of a kernel share: a barrier, a vector, and a count of what has been done.
+//! What the threads of a kernel share: a barrier, a vector, a sum.
 
-use std::fs::{File, OpenOptions};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-/// The variable that names a file into which a workload writes how many steps it has done: eight bytes, little-endian.
-pub const PROGRESS_VARIABLE: &str = "SIDESTEP_PROGRESS";
 
 /// Turns that a waiting thread spins before it first offers its core to others.
 const SPINS_MAX: u32 = 10_000;
@@ -120,61 +114,5 @@ impl Reduction {
         // Nobody may write the next part before all have read this one.
         barrier.wait();
         sum
-    }
-}
-
-/// Counts the steps of a computation, for whoever wants to know how far it is.
-#[derive(Debug)]
-pub struct Progress {
-    steps: AtomicU64,
-    file: Option<File>,
-}
-
-impl Progress {
-    /// Counts for this process alone.
-    pub fn none() -> Self {
-        Self {
-            steps: AtomicU64::new(0),
-            file: None,
-        }
-    }
-
-    /// Counts into the file that the environment names, if it names one.
-    ///
-    /// # Errors
-    /// When the file cannot be opened.
-    pub fn from_environment() -> std::io::Result<Self> {
-        let Some(path) = std::env::var_os(PROGRESS_VARIABLE) else {
-            return Ok(Self::none());
-        };
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)?;
-        Ok(Self {
-            steps: AtomicU64::new(0),
-            file: Some(file),
-        })
-    }
-
-    /// One step more.
-    pub fn step(&self) {
-        let steps = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Some(file) = &self.file {
-            // A count that cannot be written is only a measurement lost; the computation goes on.
-            let _ = file.write_at(&steps.to_le_bytes(), 0);
-        }
-    }
-
-    /// Steps so far.
-    pub fn steps(&self) -> u64 {
-        self.steps.load(Ordering::Relaxed)
-    }
-
-    /// The steps that another process has written; zero before it has.
-    pub fn read(path: &Path) -> u64 {
-        let bytes = std::fs::read(path).unwrap_or_default();
-        bytes.try_into().map_or(0, u64::from_le_bytes)
     }
 }

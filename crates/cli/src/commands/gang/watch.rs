@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
+use sidestep_gang_linux::HostError;
 use sidestep_gang_linux::journal::{Change, ENVIRONMENT, Journal};
 use sidestep_gang_linux::process;
 use sidestep_gang_linux::recording::Recording;
@@ -22,17 +23,21 @@ use crate::commands::Outcome;
 ///
 /// On a terminal the matrix, the tree and the sets are shown live; on a pipe there is one JSON object a line for each
 /// interval. The kernel's NUMA balancing makes pages fault; it is switched on for the host meanwhile, and off again.
+/// With `--userfaultfd` a VMM that offers its guest's memory makes its pages fault, and nothing of the host is changed.
 #[derive(Args)]
 pub struct Watch {
     /// A running process, with its descendants; can be given several times
     #[arg(long = "pid", value_name = "PID")]
     processes: Vec<i32>,
+    /// A VMM that offers its guest's memory on this socket; can be given several times
+    #[arg(long, value_name = "SOCKET", conflicts_with_all = ["processes", "command"])]
+    userfaultfd: Vec<PathBuf>,
     #[command(flatten)]
     cut: Cut,
     /// How often to show what is known
     #[arg(long, default_value = "1", value_parser = seconds, value_name = "SECONDS")]
     interval: Duration,
-    /// How often pages are to fault, in milliseconds, where the kernel allows to set it
+    /// How often pages are to fault, in milliseconds, where the kernel or a VMM allows to set it
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
     scan_period: Option<u64>,
     /// Let pages fault all the time, also when nothing has changed for long, and whatever it costs
@@ -80,21 +85,37 @@ const POLL: Duration = Duration::from_millis(50);
 impl Watch {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        if self.processes.is_empty() && self.command.is_empty() {
-            return Err("nothing to watch; expected --pid PID, or -- COMMAND".into());
+        if self.processes.is_empty() && self.command.is_empty() && self.userfaultfd.is_empty() {
+            return Err("nothing to watch; expected --pid PID, --userfaultfd SOCKET, or -- COMMAND".into());
         }
         for &process in &self.processes {
             process::check(process, self.other_users)?;
         }
         let stop = stop_flag()?;
+        if !self.userfaultfd.is_empty() {
+            let start = |settings| Watcher::start_on_guests(&self.userfaultfd, settings, self.other_users);
+            return self.watch(&mut None, start, &stop);
+        }
         let (mut journal, _) = Journal::open(&self.state.folder)?;
-        let result = self.watch(&mut journal, &stop);
+        let result = self.watch_processes(&mut journal, &stop);
         journal.close()?;
         result
     }
 
-    fn watch(&self, journal: &mut Journal, stop: &AtomicBool) -> Outcome {
-        let is_screen = stdout().is_terminal() && !self.json;
+    fn watch_processes(&self, journal: &mut Journal, stop: &AtomicBool) -> Outcome {
+        let mut roots = self.processes.clone();
+        let mut child = self.start(journal)?;
+        roots.extend(child.iter().map(|child| child.id() as i32));
+        let start = |settings| Watcher::start(journal, &roots, settings);
+        self.watch(&mut child, start, stop)
+    }
+
+    fn watch(
+        &self,
+        child: &mut Option<Child>,
+        start: impl FnOnce(WatchSettings) -> Result<Watcher, HostError>,
+        stop: &AtomicBool,
+    ) -> Outcome {
         let mut settings = WatchSettings {
             scan_period: self.scan_period.map(Duration::from_millis),
             selection: self.cut.selection(),
@@ -106,24 +127,23 @@ impl Watch {
             settings.share_permille = None;
         }
         settings.detector.window_ns = self.window.as_nanos() as u64;
-        let mut roots = self.processes.clone();
-        let mut child = self.start(journal, is_screen)?;
-        roots.extend(child.iter().map(|child| child.id() as i32));
-        let outcome = self.show(journal, &roots, settings, &mut child, is_screen, stop);
+        let outcome = start(settings)
+            .map_err(Into::into)
+            .and_then(|watcher| self.show(watcher, child, stop));
         let (last, way) = match outcome {
             Ok(last) => last,
             Err(error) => {
-                ask_to_end(&mut child);
+                ask_to_end(child);
                 return Err(error);
             }
         };
         if stop.load(Ordering::Relaxed) {
-            ask_to_end(&mut child);
+            ask_to_end(child);
         }
         if let Some(path) = &self.save {
             Recording::of(&last, &way).write(path)?;
         }
-        if is_screen {
+        if self.is_screen() {
             println!("{}\n\nsets: {}", last.matrix, last.sets);
         }
         let code = child.as_mut().and_then(|child| child.try_wait().ok()??.code());
@@ -132,14 +152,18 @@ impl Watch {
         }))
     }
 
+    fn is_screen(&self) -> bool {
+        stdout().is_terminal() && !self.json
+    }
+
     /// Starts the command, if there is one. Beside the screen its output has no place.
-    fn start(&self, journal: &mut Journal, is_screen: bool) -> Result<Option<Child>, Box<dyn Error>> {
+    fn start(&self, journal: &mut Journal) -> Result<Option<Child>, Box<dyn Error>> {
         let Some((program, arguments)) = self.command.split_first() else {
             return Ok(None);
         };
         let mut command = Command::new(program);
         command.args(arguments).env(ENVIRONMENT, journal.path());
-        if is_screen {
+        if self.is_screen() {
             command
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
@@ -159,15 +183,15 @@ impl Watch {
 
     fn show(
         &self,
-        journal: &mut Journal,
-        roots: &[i32],
-        settings: WatchSettings,
+        mut watcher: Watcher,
         child: &mut Option<Child>,
-        is_screen: bool,
         stop: &AtomicBool,
     ) -> Result<(Snapshot, sidestep_gang_linux::watch::Way), Box<dyn Error>> {
-        let mut watcher = Watcher::start(journal, roots, settings)?;
-        let mut screen = if is_screen { Some(Screen::open()?) } else { None };
+        let mut screen = if self.is_screen() {
+            Some(Screen::open()?)
+        } else {
+            None
+        };
         if screen.is_none() {
             eprintln!("watching by {}; {}", watcher.way().faults, watcher.way().rate);
         }

@@ -1,9 +1,13 @@
 //! `sidestep gang workload`: small parallel programs to try coscheduling on.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use sidestep_gang_linux::memory::{PAGE, SharedMemory};
+use sidestep_gang_linux::watch::userfault::{GuestRegion, Offer};
 use sidestep_gang_linux::workload::{self, Class, Kernel, Pattern, Progress, Until};
 
 use super::seconds;
@@ -36,6 +40,12 @@ pub struct Workload {
     /// Pages that each pair of a pattern shares
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pages: u32,
+    /// Stand for a VMM: offer a pattern's memory on this socket, for `gang watch --userfaultfd`
+    #[arg(long, value_name = "SOCKET")]
+    offer: Option<PathBuf>,
+    /// A file that holds a pattern's memory, which processes with the same file share
+    #[arg(long, value_name = "FILE")]
+    memory: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -88,6 +98,10 @@ impl Workload {
             What::All => return self.share(Pattern::All),
             What::Nobody => return self.share(Pattern::Nobody),
         };
+        if self.offer.is_some() || self.memory.is_some() {
+            let reason = "only patterns have memory to share; expected pairs, ring, all or nobody";
+            return Err(format!("{reason} with --offer or --memory").into());
+        }
         let progress = progress()?;
         let class = match self.class {
             Size::S => Class::S,
@@ -117,7 +131,32 @@ impl Workload {
 
     fn share(&self, pattern: Pattern) -> Outcome {
         let time = self.seconds.unwrap_or(Duration::from_secs(10));
-        pattern.run(self.threads.into(), self.pages as usize, time, &progress()?);
+        let (threads, pages) = (usize::from(self.threads), self.pages as usize);
+        let (bytes, progress) = (pattern.bytes(threads, pages), progress()?);
+        if self.offer.is_none() && self.memory.is_none() {
+            // One page more, so that the part that is used can begin at a page's start.
+            let words = (bytes + PAGE) / size_of::<AtomicU64>();
+            let memory: Vec<AtomicU64> = (0..words).map(|_| AtomicU64::new(1)).collect();
+            let to_page = memory
+                .as_ptr()
+                .align_offset(PAGE)
+                .min(PAGE / size_of::<AtomicU64>());
+            pattern.run(threads, pages, &memory[to_page..], time, &progress);
+            return Ok(ExitCode::SUCCESS);
+        }
+        let memory = match &self.memory {
+            Some(path) => SharedMemory::open(path, bytes)?,
+            None => SharedMemory::new(bytes)?,
+        };
+        let region = GuestRegion {
+            address: memory.address(),
+            size: memory.bytes(),
+            page_size: PAGE as u64,
+        };
+        // SAFETY: the offer is dropped before the memory, which stays mapped until then.
+        let offer = |path: &PathBuf| unsafe { Offer::new(path, vec![region]) };
+        let _offer = self.offer.as_ref().map(offer).transpose()?;
+        pattern.run(threads, pages, memory.words(), time, &progress);
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -21,7 +21,15 @@ use crate::timeline::Timeline;
 /// Coscheduling on this host.
 pub struct Host;
 
-const PROGRAMS: &[&str] = &["ep", "is", "cg", "mg", "xz"];
+const PROGRAMS: &[&str] = &["ep", "is", "cg", "mg", "xz", "pigz", "zstd"];
+
+/// Threaded programs from Debian packages: name, package, and how they compress to the standard output with as many
+/// threads as follow the last word.
+const COMPRESSORS: &[(&str, &str, &str)] = &[
+    ("xz", "xz-utils", "xz -5 --block-size=1MiB -c -T"),
+    ("pigz", "pigz", "pigz -9 -c -p"),
+    ("zstd", "zstd", "zstd -q -12 -c -T"),
+];
 const LOADS: &[&str] = &["single", "double", "parallel"];
 const POLICIES: &[&str] = &["given", "automatic", "automatic-no-factor", "none"];
 
@@ -34,7 +42,7 @@ impl Experiment for Host {
             setting: "Two processes stand for the virtual machines, VM1 with two threads, VM2 with one. VM1 runs two \
                       independent one-thread jobs (double), one two-thread job (parallel), or one one-thread job beside an \
                       idle thread (single). Programs are kernels after the NAS Parallel Benchmarks EP, IS, CG and MG \
-                      (class S, results verified, barriers that spin and then yield), and xz. Policy and baseline take \
+                      (class S, results verified, barriers that spin and then yield), and xz, pigz and zstd. Policy and baseline take \
                       turns in epochs of one run.",
             baseline: "full coscheduling: all threads of a process at once, cores it does not use stay empty",
             sidestep: "the policy of the point, in the epochs between",
@@ -57,7 +65,7 @@ impl Experiment for Host {
             Input::choices("programs", PROGRAMS)
                 .quick("ep,cg")
                 .about("what both machines run")
-                .source("Partial Coscheduling, Table 1; xz as a real threaded program")
+                .source("Partial Coscheduling, Table 1; threaded programs from Debian packages")
                 .axis(),
             Input::choices("loads", LOADS)
                 .quick("double")
@@ -139,7 +147,7 @@ impl Experiment for Host {
     fn stated(&self, _inputs: &Inputs, point: &Point) -> Vec<Stated> {
         let text = |key: &str| point.value(key).text();
         match (text("program"), text("load"), text("policy")) {
-            ("xz", ..) => Vec::new(),
+            (program, ..) if compressor(program).is_some() => Vec::new(),
             (_, "double", "given") => {
                 let source = "Partial Coscheduling 5: 33 % expected";
                 vec![Stated::value(Quantity::Ratio, Number::ratio(4, 3), "0.1", source)]
@@ -216,9 +224,9 @@ fn targets(program: &str, load: &str, nice: i64) -> Result<Vec<Target>, PointErr
         "double" => (2, 1, 0),
         _ => (1, 2, 0),
     };
-    let command = |jobs: usize, threads: usize, idle: usize| match program {
-        "xz" => compressors(jobs * threads + idle),
-        kernel => kernels(kernel, jobs, threads, idle),
+    let command = |jobs: usize, threads: usize, idle: usize| match compressor(program) {
+        Some(compressor) => compress(compressor, jobs * threads + idle),
+        None => kernels(program, jobs, threads, idle),
     };
     let niced = |words: Vec<String>| {
         let nice = ["nice".to_owned(), "-n".to_owned(), nice.to_string()];
@@ -253,18 +261,25 @@ fn kernels(kernel: &str, jobs: usize, threads: usize, idle: usize) -> Result<Vec
     Ok(std::iter::once(own).chain(words.map(str::to_owned)).collect())
 }
 
-/// xz from its Debian package, compressing this program over and over.
-fn compressors(threads: usize) -> Result<Vec<String>, PointError> {
+fn compressor(program: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
+    COMPRESSORS.iter().find(|(name, ..)| *name == program)
+}
+
+/// A program that compresses this command over and over.
+fn compress(
+    &(name, package, command): &(&str, &str, &str),
+    threads: usize,
+) -> Result<Vec<String>, PointError> {
     let is_there = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join("xz").is_file()));
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));
     if !is_there {
-        return Err(PointError::Unavailable(
-            "xz is not installed (Debian package xz-utils)".to_owned(),
-        ));
+        return Err(PointError::Unavailable(format!(
+            "{name} is not installed (Debian package {package})"
+        )));
     }
     let input = own_command()?;
     let script = format!(
-        "trap 'kill $!; exit 0' TERM; while :; do xz -5 --block-size=1MiB -T{threads} -c '{}' > /dev/null & wait $!; done",
+        "trap 'kill $!; exit 0' TERM; while :; do {command}{threads} < '{}' > /dev/null & wait $!; done",
         input.display()
     );
     Ok(["sh", "-c", &script].map(str::to_owned).to_vec())

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sidestep_gang_linux::journal::{self, Change, Journal};
-use sidestep_gang_linux::process::{self, ThreadName};
+use sidestep_gang_linux::process;
+use sidestep_gang_linux::setting::{self, AUTOGROUP, Changed};
 use sidestep_gang_linux::watch::{WatchSettings, Watcher};
-use sidestep_gang_linux::workload::{PROGRESS_VARIABLE, Progress};
+use sidestep_gang_linux::workload::{PROGRESS_VARIABLE, ProgressFile};
 
 use super::PAPER;
 use super::host::{own_command, with_causes};
@@ -28,7 +29,7 @@ impl Experiment for Watch {
             name: "gang.watch",
             question: "What does it cost a program to be watched for shared memory?",
             source: "none: beyond Busse et al., Partial Coscheduling (2015), which cites a low overhead (section 2.2)",
-            setting: "A kernel after the NAS Parallel Benchmarks with two threads, which begins new ones for each of its runs, \
+            setting: "A kernel after the NAS Parallel Benchmarks (class W) with two threads, which begins new ones for each of its runs, \
                       or two threads that use pages of a pair or of their own and never change, run for the whole \
                       point, watched and not watched in turn, at the kernel's default rate. Without settling the watcher is started anew for each \
                       watched epoch and never rests; with it, where threads never change, one watcher has watched so long before, \
@@ -41,9 +42,12 @@ impl Experiment for Watch {
                 better: Better::Lower,
             },
             nature: Nature::Measured,
-            takes: (Duration::from_secs(90), Duration::from_secs(510)),
-            reading: "Time on a core includes the faults, which happen in the program's own time. A ratio of 0.97 is a cost \
-                      of three percent. Each watched epoch is held against the one beside it, and which of the two is first \
+            takes: (Duration::from_secs(90), Duration::from_secs(900)),
+            reading: "Time on a core is that of all the program's threads, those that ended too. It includes faults and \
+                      scans, which happen in the program's own time, but not what other programs take; and the program \
+                      has the lowest niceness, so that its threads seldom spin for one that others displaced. A ratio of \
+                      0.97 is a cost of three percent. What elapsed time says, and time in the kernel alone, stands among \
+                      the counters, and so does what the watcher itself ran. Each watched epoch is held against the one beside it, and which of the two is first \
                       alternates. The watcher keeps an account of what it costs and stays within a share of 1.5 % by it; \
                       what the account said at the end is among the counters.",
         }
@@ -71,7 +75,12 @@ impl Experiment for Watch {
                 .lasting(100_000_000, 60_000_000_000)
                 .about("how long a look lasts, where it is to settle; the longest rest is eight of them")
                 .source("chosen: short beside the watcher's default of 5 s, so that a point takes a minute and not half an hour"),
-            Input::integer("pairs", 2)
+            Input::integer("nice", -20)
+                .between(-20, 19)
+                .about("the niceness of what is watched")
+                .source("chosen: so that other load on the machine decides as little as possible"),
+            Input::integer("pairs", 4)
+                .quick("2")
                 .between(1, 100)
                 .about("pairs of epochs in each repetition")
                 .source("chosen: both orders; the repetitions give the interval"),
@@ -144,10 +153,7 @@ impl Experiment for Watch {
         let unavailable =
             |error: sidestep_gang_linux::HostError| PointError::Unavailable(with_causes(&error));
         let (mut journal, _) = Journal::open(Path::new(journal::FOLDER)).map_err(unavailable)?;
-        let progress = journal.path().with_extension("watch.progress");
-        let result = paired(inputs, point, &mut journal, &progress, context);
-        // A count that was never written is as good as removed.
-        let _ = std::fs::remove_file(&progress);
+        let result = paired(inputs, point, &mut journal, context);
         journal.close().map_err(unavailable)?;
         result
     }
@@ -160,28 +166,39 @@ fn paired(
     inputs: &Inputs,
     point: &Point,
     journal: &mut Journal,
-    progress: &Path,
     context: &Context<'_>,
 ) -> Result<Measurement, PointError> {
     let unavailable = |error: sidestep_gang_linux::HostError| PointError::Unavailable(with_causes(&error));
-    let words = [
+    // Where the kernel groups threads by session, niceness counts within a session only.
+    let autogroup = Path::new(AUTOGROUP);
+    let _ungrouped = match setting::read(autogroup).as_deref() {
+        Ok("1") => Changed::to(journal, autogroup, "0").map_err(unavailable)?,
+        _ => None,
+    };
+    let (own, nice) = (own_command()?, inputs.integer("nice").to_string());
+    let arguments = [
         "gang",
         "workload",
         point.value("program").text(),
+        "--class",
+        "w",
         "--threads",
         "2",
         "--seconds",
         "86400",
     ];
-    let mut child = std::process::Command::new(own_command()?)
-        .args(words)
-        .env(PROGRESS_VARIABLE, progress)
+    let progress = ProgressFile::new().map_err(unavailable)?;
+    let mut child = std::process::Command::new("nice")
+        .args(["-n", &nice])
+        .arg(own)
+        .args(arguments)
+        .env(PROGRESS_VARIABLE, progress.path())
         .stdout(std::process::Stdio::null())
         .spawn()
         .map_err(|error| PointError::Failed(format!("cannot start the kernel: {error}")))?;
     let program = Program {
         process: child.id() as i32,
-        progress,
+        progress: &progress,
     };
     let measured = (|| {
         journal
@@ -273,57 +290,98 @@ impl Account {
     }
 }
 
-/// Both sides of pairs of epochs: nanoseconds a step not watched and watched.
-fn sides(pairs: &[(Number, Number)], account: &Account) -> Result<[Side; 2], PointError> {
-    let none = || PointError::Failed("the kernel finished no step; is the host too busy?".to_owned());
-    let ratios: Option<Vec<Number>> = pairs
-        .iter()
-        .map(|(plain, watched)| plain.over(*watched).map(rounded))
-        .collect();
-    let ratio = median(&ratios.ok_or_else(none)?).ok_or_else(none)?.value;
-    let plain: Vec<Number> = pairs.iter().map(|(plain, _)| *plain).collect();
-    let plain = median(&plain).ok_or_else(none)?.value;
+/// What a step took in an epoch, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// On a core.
+    ran: Number,
+    /// Of that in the kernel, as sampled at the clock's ticks.
+    in_kernel: Number,
+    elapsed: Number,
+    /// What the watcher ran meanwhile, for each step of the program.
+    watcher: Number,
+}
+
+/// The median of what pairs of epochs, not watched and watched, say.
+fn median_of(pairs: &[(Step, Step)], number: impl Fn(&(Step, Step)) -> Option<Number>) -> Option<Number> {
+    let numbers: Option<Vec<Number>> = pairs.iter().map(number).collect();
+    Some(rounded(median(&numbers?)?.value))
+}
+
+/// Both sides of pairs of epochs: nanoseconds on a core for a step not watched and watched.
+fn sides(pairs: &[(Step, Step)], account: &Account) -> Result<[Side; 2], PointError> {
+    let none = || PointError::Failed("the program finished no step; is the host too busy?".to_owned());
+    let percent = |part: Number| Number::from(100) * part;
+    let cost = |of: fn(&Step) -> Number| {
+        let ratio = median_of(pairs, |(plain, watched)| of(plain).over(of(watched)).map(rounded))?;
+        Some(percent(Number::ONE - ratio))
+    };
+    let in_kernel = |of: fn(&(Step, Step)) -> Step| {
+        median_of(pairs, |pair| {
+            of(pair).in_kernel.over(of(pair).ran).map(percent).map(rounded)
+        })
+    };
+    let plain = median_of(pairs, |(plain, _)| Some(plain.ran)).ok_or_else(none)?;
+    let on_core = cost(|step| step.ran).ok_or_else(none)?;
+    let ratio = Number::ONE - on_core * Number::ratio(1, 100);
     let watched = rounded(plain.over(ratio).ok_or_else(none)?);
-    let cost = Number::from(100) * (Number::ONE - ratio);
-    let mut side = Side::new(watched).counter("cost", cost, "%");
-    if let Some(own) = median(&account.costs_permille) {
-        side = side.counter(
+    let watcher = median_of(pairs, |(_, watched)| {
+        watched.watcher.over(watched.ran).map(percent).map(rounded)
+    });
+    let counters = [
+        ("cost", Some(on_core)),
+        ("cost in elapsed time", cost(|step| step.elapsed)),
+        ("in the kernel", in_kernel(|pair| pair.1)),
+        ("the watcher itself", watcher),
+        (
             "cost by the watcher's account",
-            own.value * Number::ratio(1, 10),
-            "%",
-        );
+            median(&account.costs_permille).map(|own| own.value * Number::ratio(1, 10)),
+        ),
+    ];
+    let mut side = Side::new(watched);
+    for (name, value) in counters {
+        side = side.counter(name, value.ok_or_else(none)?, "%");
     }
-    Ok([Side::new(plain), side.count("faults", account.faults)])
+    let plain = Side::new(plain).counter("in the kernel", in_kernel(|pair| pair.0).ok_or_else(none)?, "%");
+    Ok([plain, side.count("faults", account.faults)])
 }
 
 /// The program that is watched.
 struct Program<'a> {
     process: i32,
     /// Where it counts its steps.
-    progress: &'a Path,
+    progress: &'a ProgressFile,
+}
+
+/// What is read at both ends of an epoch.
+struct Count {
+    steps: u64,
+    ran_ns: u64,
+    in_kernel_ns: u64,
+    watcher_ns: u64,
+    at: Instant,
 }
 
 impl Program<'_> {
-    /// How long its threads have run.
-    fn ran_ns(&self) -> u64 {
-        let threads = process::threads(self.process).into_iter();
-        let names = threads.filter_map(|thread| ThreadName::of(self.process, thread));
-        names
-            .filter_map(|name| name.run_and_wait_ns())
-            .map(|(ran_ns, _)| ran_ns)
-            .sum()
+    fn count(&self) -> Count {
+        Count {
+            steps: self.progress.steps(),
+            ran_ns: process::ran_ns(self.process).unwrap_or(0),
+            in_kernel_ns: process::in_kernel_ns(self.process).unwrap_or(0),
+            watcher_ns: process::ran_ns(0).unwrap_or(0),
+            at: Instant::now(),
+        }
     }
 
-    /// Lets it run, watched or not; nanoseconds on a core for a step.
+    /// Lets it run, watched or not.
     fn epoch(
         &self,
         length: Duration,
         mut watcher: Option<&mut Watcher>,
         context: &Context<'_>,
-    ) -> Result<Number, PointError> {
-        let before = (Progress::read(self.progress), self.ran_ns());
-        let began = Instant::now();
-        while began.elapsed() < length {
+    ) -> Result<Step, PointError> {
+        let before = self.count();
+        while before.at.elapsed() < length {
             std::thread::sleep(Duration::from_millis(50));
             if let Some(watcher) = &mut watcher {
                 watcher.poll();
@@ -332,13 +390,21 @@ impl Program<'_> {
                 return Err(PointError::Cancelled);
             }
         }
-        let (steps, ran_ns) = (
-            Progress::read(self.progress) - before.0,
-            self.ran_ns().saturating_sub(before.1),
-        );
-        let step = Number::from(ran_ns).over(Number::from(steps));
-        step.map(rounded).ok_or_else(|| {
-            PointError::Failed("the kernel finished no step; is the host too busy?".to_owned())
+        let now = self.count();
+        let steps = Number::from(now.steps - before.steps);
+        let a_step =
+            |now: u64, before: u64| Number::from(now.saturating_sub(before)).over(steps).map(rounded);
+        let elapsed_ns = u64::try_from((now.at - before.at).as_nanos()).unwrap_or(u64::MAX);
+        let step = || {
+            Some(Step {
+                ran: a_step(now.ran_ns, before.ran_ns)?,
+                in_kernel: a_step(now.in_kernel_ns, before.in_kernel_ns)?,
+                elapsed: a_step(elapsed_ns, 0)?,
+                watcher: a_step(now.watcher_ns, before.watcher_ns)?,
+            })
+        };
+        step().ok_or_else(|| {
+            PointError::Failed("the program finished no step; is the host too busy?".to_owned())
         })
     }
 }
@@ -349,9 +415,15 @@ mod tests {
 
     #[test]
     fn the_cost_is_the_median_of_the_pairs() {
-        let pairs: Vec<(Number, Number)> = [100, 102, 125]
+        let step = |ran: u64, in_kernel: u64| Step {
+            ran: Number::from(ran),
+            in_kernel: Number::from(in_kernel),
+            elapsed: Number::from(2 * ran),
+            watcher: Number::from(1u64),
+        };
+        let pairs: Vec<(Step, Step)> = [100, 102, 125]
             .into_iter()
-            .map(|watched| (Number::from(100u64), Number::from(watched as u64)))
+            .map(|watched| (step(100, 3), step(watched, 5)))
             .collect();
         let account = Account {
             faults: 7,
@@ -361,9 +433,15 @@ mod tests {
             panic!("pairs have a median")
         };
         assert_eq!(plain.value, Some(Number::from(100u64)));
-        let of = |name| watched.find(name).map(|counter| counter.value.to_decimal(1));
-        assert_eq!(of("cost").as_deref(), Some("2"));
-        assert_eq!(of("cost by the watcher's account").as_deref(), Some("1.2"));
+        let of = |side: &Side, name| side.find(name).map(|counter| counter.value.to_decimal(1));
+        assert_eq!(of(&watched, "cost").as_deref(), Some("2"));
+        assert_eq!(of(&watched, "cost in elapsed time").as_deref(), Some("2"));
+        assert_eq!(
+            of(&watched, "cost by the watcher's account").as_deref(),
+            Some("1.2")
+        );
+        assert_eq!(of(&plain, "in the kernel").as_deref(), Some("3"));
+        assert_eq!(of(&watched, "in the kernel").as_deref(), Some("4.9"));
         assert!(sides(&[], &account).is_err());
     }
 }
