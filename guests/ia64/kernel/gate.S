@@ -2,7 +2,7 @@
 // interruption.
 //
 //   gate_system_call   system calls by `epc`: `br.call b6 = gate_system_call` with the number in r15; r8 and r10 answer as
-//                      they do for `break`; r16 to r31, p6 to p15 and b7 are lost
+//                      they do for `break`; r16 to r31, p6 to p15 and b7 are lost, and PSR.be is off
 //   gate_signal        where a signal's handler is called from, and returns to
 //
 // After `epc` the code is privileged but still on the program's stacks, which it must not trust: it calls nothing
@@ -32,11 +32,14 @@ gate_system_call:
 	epc						// level 0 from here on
 	;;
 }
-	mov	r16 = KR_CURRENT			// takes 12 cycles
+	rsm	PSR_BE					// or the kernel would read its own words backwards
 	movl	r19 = gate_calls
 	cmp.ltu	p6, p7 = r18, r17
 	;;
+	mov	r16 = KR_CURRENT			// takes 12 cycles
 (p6)	shladd	r19 = r18, 3, r19
+	;;
+	srlz.d						// 5 cycles behind rsm
 	;;
 	ld8	r19 = [r19]				// entry 0 is for numbers that do not exist, and NaT
 	;;

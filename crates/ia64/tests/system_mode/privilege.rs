@@ -93,3 +93,28 @@ fn a_program_does_not_inherit_what_the_gate_page_has_looked_up() {
     assert_eq!(machine.run(&program), Some(FaultKind::DataAccessRights.vector()));
     assert_eq!(machine.control(control::IIP), CODE + 3 * 16);
 }
+
+#[test]
+fn a_byte_order_that_a_program_has_chosen_holds_on_the_gate_page_too() {
+    let mut machine = translating();
+    machine.insert("itr.i", 0, VECTORS & !0xffff, pte(0, 3, 3), 16);
+    machine.insert("itr.i", 1, CODE, pte(CODE, 7, 0), 16);
+    machine.insert("itr.d", 0, REGION_1 | 0x4000, pte(DATA, RWX, 3), 14);
+    machine.write_words(DATA + 8, &[0x0102_0304_0506_0708]);
+    machine.processor.status |= psr::IT;
+    machine.processor.set_privilege_level(3);
+    machine
+        .processor
+        .set_application(sidestep_ia64::registers::application::PFS, 3 << 62);
+    machine.processor.branch[0] = CODE + 3 * 16;
+    let program = [
+        ("epc", 0, &[][..]),
+        LOAD,
+        ("br.ret", 0, &[0]),
+        ("sum", 0, &[2]),
+        ("epc", 0, &[]),
+        LOAD,
+    ];
+    assert_eq!(machine.run(&program), None);
+    assert_eq!(machine.processor.general.value(8), 0x0807_0605_0403_0201);
+}

@@ -126,6 +126,7 @@
 #define KR_PAGE_TABLE ar.k7
 
 /* ---- PSR ---- */
+#define PSR_BE (1 << 1)
 #define PSR_UP (1 << 2)
 #define PSR_AC (1 << 3)
 #define PSR_MFL (1 << 4)

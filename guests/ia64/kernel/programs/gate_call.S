@@ -1,5 +1,7 @@
 // long gate_call(long number, ...): a system call by `epc` (gate.S of the kernel).
 
+#include "layout.h"
+
 	.text
 	.global	gate_call
 	.proc	gate_call
@@ -27,3 +29,25 @@ gate_call:
 (p6)	sub	r8 = r0, r8
 	br.ret.sptk.many rp
 	.endp	gate_call
+
+// long gate_call_big_endian(long number): the same of a program that reads memory in big-endian order.
+
+	.global	gate_call_big_endian
+	.proc	gate_call_big_endian
+gate_call_big_endian:
+	.prologue
+	.save	ar.pfs, r33
+	alloc	loc0 = ar.pfs, 1, 1, 0, 0
+	.body
+	mov	r15 = in0
+	movl	r14 = 0xa000000000000000
+	;;
+	mov	b7 = r14
+	sum	PSR_BE
+	;;
+	br.call.sptk.many b6 = b7
+	;;
+	rum	PSR_BE					// what went on by break comes back as it was
+	mov	ar.pfs = loc0
+	br.ret.sptk.many rp
+	.endp	gate_call_big_endian

@@ -15,6 +15,8 @@ enum statistic { STATISTIC_SWITCHES, STATISTIC_PAGE_FAULTS, STATISTIC_INTERRUPTS
 
 /* gate_call.S: like system_call, by `epc` on the gate page. */
 long gate_call(long number, ...);
+/* The same of a program that reads memory in big-endian order; the error is not negative. */
+long gate_call_big_endian(long number);
 
 static inline long fork(void)
 {

@@ -93,6 +93,7 @@ static void system_calls(void)
     check("getpid by break", system_call(__NR_getpid) == 1);
     check("getpid by epc", gate_call(__NR_getpid) == 1);
     check("getppid by epc", gate_call(__NR_getppid) == 0);
+    check("a call by epc of a big-endian program", gate_call_big_endian(__NR_getpid) == 1 && gate_call_big_endian(5L) == 38);
     check("an unknown call is an error by both", system_call(1024L + 300) == -38 && gate_call(1024L + 300) == -38 && gate_call(5L) == -38);
     struct time first = {0}, second = {0};
     check("gettimeofday by break", system_call(__NR_gettimeofday, &first, 0L) == 0);
