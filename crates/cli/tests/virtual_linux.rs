@@ -70,7 +70,7 @@ fn several_kernels_share_a_host_and_repeat_byte_for_byte() {
     let reads = virtual_machine("cat /dev/vda; poweroff", "name = 'reads'\ndisk = 'disk'");
     let machines = [pair, reads.expect("a kernel is there")];
     let all = |threads: &str| {
-        let host = format!("cores = 4\nhost-threads = {threads}");
+        let host = format!("cores = 2\nhost-threads = {threads}");
         let output = run(folder.path(), &host, &machines, &["--format", "json"]);
         let printed = successful(&output);
         for expected in ["pair: processor  : 1", "reads: from the host"] {
