@@ -332,11 +332,13 @@ impl Open {
             self.stream = None;
             return;
         }
-        if self.host_ended {
+        // Not before everything has arrived: once it has sent its end behind the guest's, the stack takes no more
+        // notice of a window that opens, and would go on only after a probe, a second later.
+        if self.host_ended && socket.send_queue() == 0 {
             socket.close();
-        }
-        if self.host_ended && matches!(self.outward, Outward::Ended) {
-            self.stream = None;
+            if matches!(self.outward, Outward::Ended) {
+                self.stream = None;
+            }
         }
     }
 
