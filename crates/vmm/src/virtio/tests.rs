@@ -546,6 +546,30 @@ fn a_console_device_prints_and_types() {
     assert_eq!(echoed(Box::new(device), b"hello"), (b"hello".to_vec(), 5));
 }
 
+/// Something that a device owns.
+struct Owned(Arc<()>);
+
+impl Console for Owned {
+    fn write(&mut self, _: &[u8]) {
+        assert!(Arc::strong_count(&self.0) > 1, "the test owns it too");
+    }
+}
+
+#[test]
+fn a_device_goes_with_its_machine_whatever_is_on_its_way() {
+    for waits in [true, false] {
+        let owned = Arc::new(());
+        let mut driver = Driver::new(VirtioConsole::new(Box::new(Owned(Arc::clone(&owned)))));
+        driver.chain(DESCRIPTORS, &[(BUFFERS, 16, false)]);
+        driver.send();
+        if waits {
+            driver.wait();
+        }
+        drop(driver);
+        assert_eq!(Arc::strong_count(&owned), 1, "the timeline holds no device");
+    }
+}
+
 #[test]
 fn a_device_goes_on_from_what_was_saved() {
     let entropy = |seed| Driver::new(Entropy::new(Seeded(seed)));
