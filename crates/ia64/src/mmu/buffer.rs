@@ -74,6 +74,11 @@ impl TranslationBuffer {
         self.registers.iter().chain(&self.cache).flatten()
     }
 
+    /// What translation register `index` holds; none if it is empty or there is no such register.
+    pub fn register(&self, index: usize) -> Option<&TranslationEntry> {
+        self.registers.get(index)?.as_ref()
+    }
+
     /// Inserts into the cache. Overlapping cache entries go, and the oldest one if the cache is full, each by way of
     /// `removed`; a translation register that overlaps keeps its page.
     pub fn insert(&mut self, entry: TranslationEntry, mut removed: impl FnMut(&TranslationEntry)) {

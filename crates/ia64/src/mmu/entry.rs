@@ -37,6 +37,17 @@ impl MemoryAttribute {
             _ => None,
         }
     }
+
+    /// Its encoding.
+    pub fn bits(self) -> u64 {
+        match self {
+            MemoryAttribute::WriteBack => 0,
+            MemoryAttribute::Uncacheable => 4,
+            MemoryAttribute::UncacheableExported => 5,
+            MemoryAttribute::WriteCoalescing => 6,
+            MemoryAttribute::NatPage => 7,
+        }
+    }
 }
 
 /// A translation as the TLB holds it.
@@ -101,6 +112,19 @@ impl TranslationEntry {
             rights: (pte >> 9 & 7) as u8,
             deferral: pte >> 52 & 1 != 0,
         })
+    }
+
+    /// The two words of an insertion that makes this entry.
+    pub fn words(&self) -> (u64, u64) {
+        let pte = u64::from(self.present)
+            | self.attribute.bits() << 2
+            | u64::from(self.accessed) << 5
+            | u64::from(self.dirty) << 6
+            | u64::from(self.level) << 7
+            | u64::from(self.rights) << 9
+            | self.physical
+            | u64::from(self.deferral) << 52;
+        (pte, u64::from(self.size_log2) << 2 | u64::from(self.key) << 8)
     }
 
     /// Whether an insertion could have made the entry: every field within its width, both pages aligned.

@@ -14,6 +14,10 @@ pub const fn error(code: u64) -> u64 {
 pub const INVALID_PARAMETER: u64 = error(2);
 /// The service is not there.
 pub const UNSUPPORTED: u64 = error(3);
+/// The caller's buffer is too small.
+pub const BUFFER_TOO_SMALL: u64 = error(5);
+/// There is no room left.
+pub const OUT_OF_RESOURCES: u64 = error(9);
 /// There is no such variable.
 pub const NOT_FOUND: u64 = error(14);
 
@@ -21,12 +25,16 @@ pub const NOT_FOUND: u64 = error(14);
 pub mod service {
     /// The date and time.
     pub const GET_TIME: u8 = 0;
+    /// Sets it.
+    pub const SET_TIME: u8 = 1;
     /// From now on the services are called in virtual mode.
     pub const SET_VIRTUAL_ADDRESS_MAP: u8 = 4;
     /// The contents of a variable.
     pub const GET_VARIABLE: u8 = 6;
     /// The names of variables, one after the other.
     pub const GET_NEXT_VARIABLE_NAME: u8 = 7;
+    /// Makes, changes or removes a variable.
+    pub const SET_VARIABLE: u8 = 8;
     /// A counter that no reset sets back.
     pub const GET_NEXT_HIGH_MONOTONIC_COUNT: u8 = 9;
     /// Reset or power off.
@@ -255,6 +263,25 @@ fn console_table() -> Vec<u8> {
     table
 }
 
+/// Bytes of a time.
+pub const TIME_BYTES: usize = 16;
+
+/// Seconds since 1970 of a time as GetTime has it, the reverse of [`time`]; `None` if it is none.
+pub fn seconds(time: &[u8; TIME_BYTES]) -> Option<u64> {
+    let year = u64::from(u16::from_le_bytes([time[0], time[1]]));
+    let [month, day, hour, minute, second] = [2, 3, 4, 5, 6].map(|index| u64::from(time[index]));
+    if !(1998..=2099).contains(&year) || !(1..=12).contains(&month) || hour > 23 || minute > 59 || second > 59
+    {
+        return None;
+    }
+    // The day whose date this is, among those that come into question.
+    let first = (year - 1970) * 365;
+    let of_year = (month - 1) * 28 + day;
+    let days = (first + of_year.checked_sub(1)?..).take(62);
+    let days = days.into_iter().find(|&days| date(days) == (year, month, day))?;
+    Some(days * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
 /// The time of GetTime: year to nanosecond, time zone unspecified.
 pub fn time(seconds: u64, nanoseconds: u32) -> Vec<u8> {
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
@@ -338,6 +365,30 @@ mod tests {
             prop_assert!((1970..=9999).contains(&year));
             prop_assert!((1..=12).contains(&time[2]) && (1..=31).contains(&time[3]));
             prop_assert!(time[4] < 24 && time[5] < 60 && time[6] < 60);
+        }
+    }
+
+    #[test]
+    fn times_are_read_as_they_are_written() {
+        for seconds_since in (883_612_800..4_102_444_800).step_by(86_399) {
+            let written = time(seconds_since, 0).try_into().expect("sixteen bytes");
+            assert_eq!(seconds(&written), Some(seconds_since));
+        }
+        let written: [u8; TIME_BYTES] = time(951_782_400, 0).try_into().expect("sixteen bytes");
+        assert_eq!((written[2], written[3]), (2, 29));
+        for (at, value) in [
+            (0, 0),
+            (2, 0),
+            (2, 13),
+            (3, 0),
+            (3, 30),
+            (4, 24),
+            (5, 60),
+            (6, 60),
+        ] {
+            let mut wrong = written;
+            wrong[at] = value;
+            assert_eq!(seconds(&wrong), None, "{at} {value}");
         }
     }
 

@@ -104,7 +104,8 @@ pub fn stubs() -> Vec<u8> {
     Entry::all().flat_map(stub).collect()
 }
 
-fn stub(entry: Entry) -> Vec<u8> {
+/// The bytes of the stub of an entry.
+pub fn stub(entry: Entry) -> Vec<u8> {
     use instruction::*;
     let set_function = set_r15(entry.function());
     let call = Bundle::new(MIB, [break_m(IMMEDIATE), NOP_I, BRANCH_B0]);

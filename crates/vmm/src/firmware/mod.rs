@@ -5,6 +5,7 @@
 //!
 //! - [`layout`]: where everything is.
 //! - [`gate`]: entry points. [`pal`], [`sal`], [`efi`]: what they do, and the tables of each.
+//! - `runtime`: the runtime services of EFI; [`variables`]: what they keep.
 //! - [`acpi`]: the tables of ACPI.
 
 pub mod acpi;
@@ -12,22 +13,23 @@ pub mod efi;
 pub mod gate;
 pub mod layout;
 pub mod pal;
+mod runtime;
 pub mod sal;
+pub mod variables;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use sidestep_ia64::registers::status::psr;
+use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{PhysicalAddress, Processor};
 
 use crate::debug::memory as virtual_memory;
-use crate::machine::ending::Request;
 use crate::machine::hypercall::{Call, HypercallHandler, Reaction};
-use crate::machine::timeline::TICKS_PER_SECOND;
 use crate::memory::{GuestMemory, MemoryError};
 use crate::pci;
-use efi::service;
 use gate::Entry;
+use variables::Variables;
 
 /// The firmware's side of the call gate.
 pub struct Firmware {
@@ -44,6 +46,9 @@ pub struct FirmwareState {
     /// Where processors go on from the rendezvous.
     rendezvous: Option<(u64, u64)>,
     monotonic_count: u64,
+    /// Seconds by which the guest has set the clock forward, modulo 2^64.
+    clock_offset: u64,
+    variables: Variables,
 }
 
 /// Where the code of an entry is.
@@ -154,11 +159,27 @@ fn pal_procedure(call: &mut Call<'_>) -> Reaction {
             call.processor.general.value(29 + index)
         }
     });
-    let results = match pal::call(procedure, arguments) {
+    let local_id = call.processor.system.control[usize::from(control::LID)] >> 16 & 0xffff;
+    let results = match pal::call(procedure, arguments, local_id) {
         pal::Work::Return(results) => results,
         pal::Work::Write(address, bytes, result) => {
             if write(call, address, &bytes) {
                 [0, result, 0, 0]
+            } else {
+                [pal::INVALID_ARGUMENT, 0, 0, 0]
+            }
+        }
+        pal::Work::ReadTranslationRegister {
+            register,
+            is_data,
+            buffer,
+        } => {
+            let mmu = call.processor.mmu();
+            let side = mmu.map(|mmu| if is_data { &mmu.data } else { &mmu.instruction });
+            let entry = side.and_then(|side| side.register(register));
+            let (words, valid) = pal::translation_register(entry);
+            if write(call, buffer, words.map(u64::to_le_bytes).as_flattened()) {
+                [0, valid, 0, 0]
             } else {
                 [pal::INVALID_ARGUMENT, 0, 0, 0]
             }
@@ -194,7 +215,7 @@ impl Firmware {
 
     fn sal_procedure(&self, call: &mut Call<'_>) -> Reaction {
         let arguments = std::array::from_fn(|index| stacked(call, 1 + index as u8));
-        let (results, effect) = sal::call(stacked(call, 0), arguments, &self.pci);
+        let (results, effect) = sal::call(stacked(call, 0), arguments, call.index as u64, &self.pci);
         if let sal::Effect::SetRendezvous {
             entry,
             global_pointer,
@@ -216,103 +237,5 @@ impl Firmware {
             }
             _ => Reaction::Wait,
         }
-    }
-
-    fn runtime_service(&self, call: &mut Call<'_>, service: u8) -> Reaction {
-        let status = match service {
-            service::GET_TIME => self.get_time(call),
-            service::SET_VIRTUAL_ADDRESS_MAP => self
-                .set_virtual_address_map(call)
-                .unwrap_or(efi::INVALID_PARAMETER),
-            service::GET_VARIABLE | service::GET_NEXT_VARIABLE_NAME => efi::NOT_FOUND,
-            service::GET_NEXT_HIGH_MONOTONIC_COUNT => {
-                let mut state = self.state();
-                state.monotonic_count += 1;
-                let count = state.monotonic_count as u32;
-                drop(state);
-                let address = stacked(call, 0);
-                if write(call, address, &count.to_le_bytes()) {
-                    0
-                } else {
-                    efi::INVALID_PARAMETER
-                }
-            }
-            service::RESET_SYSTEM => {
-                let request = if stacked(call, 0) == efi::RESET_SHUTDOWN {
-                    Request::Exit(0)
-                } else {
-                    Request::Reset
-                };
-                call.platform.ending.request(request);
-                return Reaction::Stop;
-            }
-            _ => efi::UNSUPPORTED,
-        };
-        return_stacked(call, [status, 0, 0, 0])
-    }
-
-    fn get_time(&self, call: &mut Call<'_>) -> u64 {
-        let now = call.platform.timeline.now();
-        let time = efi::time(
-            self.epoch.saturating_add(now / TICKS_PER_SECOND),
-            (now % TICKS_PER_SECOND) as u32,
-        );
-        let (address, capabilities) = (stacked(call, 0), stacked(call, 1));
-        // A resolution of 1 Hz, an accuracy of 50 parts in a million; setting does not clear less than a second.
-        let described: Vec<u8> = [1u32, 50_000_000, 0]
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect();
-        let written =
-            write(call, address, &time) && (capabilities == 0 || write(call, capabilities, &described[..9]));
-        if written { 0 } else { efi::INVALID_PARAMETER }
-    }
-
-    /// Puts virtual addresses into the runtime services table and the function descriptors of its services.
-    fn set_virtual_address_map(&self, call: &mut Call<'_>) -> Option<u64> {
-        let (size, step, version, map) = (
-            stacked(call, 0),
-            stacked(call, 1),
-            stacked(call, 2),
-            stacked(call, 3),
-        );
-        const DESCRIPTORS_MAX: u64 = 4096;
-        if version != u64::from(efi::DESCRIPTOR_VERSION)
-            || step < efi::DESCRIPTOR_BYTES
-            || size / step > DESCRIPTORS_MAX
-        {
-            return None;
-        }
-        let memory = Arc::clone(&call.platform.memory);
-        let mut ranges = Vec::new();
-        for index in 0..size / step {
-            let at = virtual_memory::translate(call.processor, &memory, map.wrapping_add(index * step));
-            let word = |offset: u64| {
-                memory
-                    .read_value::<u64>(PhysicalAddress(at.0.wrapping_add(offset)))
-                    .ok()
-            };
-            let (start, virtual_start, pages) = (word(8)?, word(16)?, word(24)?);
-            let attributes = word(32)?;
-            if attributes & efi::attribute::RUNTIME != 0 {
-                ranges.push((start, virtual_start, pages << 12));
-            }
-        }
-        let convert = |address: u64| {
-            let found = ranges
-                .iter()
-                .find(|(start, _, size)| address.wrapping_sub(*start) < *size);
-            found.map(|(start, virtual_start, _)| (address - start).wrapping_add(*virtual_start))
-        };
-        for service in 0..gate::RUNTIME_SERVICES {
-            let entry = Entry::RuntimeService(service);
-            let at = descriptor(entry);
-            let in_table = self.runtime_services + efi::HEADER_BYTES + u64::from(service) * 8;
-            memory
-                .write_value(PhysicalAddress(at), convert(stub(entry))?)
-                .ok()?;
-            memory.write_value(PhysicalAddress(in_table), convert(at)?).ok()?;
-        }
-        Some(0)
     }
 }

@@ -3,14 +3,22 @@
 //! Manual volume 2, chapter 11. Arguments and results as registers hold them; what a caller asks for that this
 //! processor does not have is [`NOT_IMPLEMENTED`].
 
-use sidestep_ia64::mmu::entry::PAGE_SIZES_LOG2;
+use std::ops::RangeInclusive;
 
+use sidestep_ia64::mmu::buffer::REGISTERS;
+use sidestep_ia64::mmu::entry::{PAGE_SIZES_LOG2, TranslationEntry};
+
+use super::gate;
 use crate::machine::timeline::TICKS_PER_SECOND;
 
 /// The status of a procedure that is not there.
 pub const NOT_IMPLEMENTED: u64 = -1i64 as u64;
 /// The status for an argument that is wrong.
 pub const INVALID_ARGUMENT: u64 = -2i64 as u64;
+/// The status of a procedure that could not do its work.
+const ERROR: u64 = -3i64 as u64;
+/// The status for a question about an error where there was none.
+const NO_INFORMATION: u64 = -6i64 as u64;
 
 /// The numbers of the procedures (manual volume 2, tables 11-13 to 11-18).
 mod index {
@@ -37,14 +45,24 @@ mod index {
     pub const MC_CLEAR_LOG: u64 = 21;
     pub const MC_DRAIN: u64 = 22;
     pub const MC_EXPECTED: u64 = 23;
+    pub const MC_DYNAMIC_STATE: u64 = 24;
+    pub const MC_ERROR_INFO: u64 = 25;
+    pub const MC_RESUME: u64 = 26;
     pub const MC_REGISTER_MEM: u64 = 27;
+    pub const HALT: u64 = 28;
     pub const HALT_LIGHT: u64 = 29;
+    pub const COPY_INFO: u64 = 30;
     pub const PMI_ENTRYPOINT: u64 = 32;
     pub const VM_PAGE_SIZE: u64 = 34;
     pub const CACHE_PROT_INFO: u64 = 38;
+    pub const REGISTER_INFO: u64 = 39;
     pub const SHUTDOWN: u64 = 40;
     pub const PREFETCH_VISIBILITY: u64 = 41;
+    pub const LOGICAL_TO_PHYSICAL: u64 = 42;
+    pub const CACHE_SHARED_INFO: u64 = 43;
+    pub const COPY_PAL: u64 = 256;
     pub const HALT_INFO: u64 = 257;
+    pub const VM_TR_READ: u64 = 261;
     pub const BRAND_INFO: u64 = 274;
 }
 
@@ -57,6 +75,15 @@ pub enum Work {
     Halt,
     /// It writes these bytes to the buffer at this address, then returns success and one result.
     Write(u64, Vec<u8>, u64),
+    /// It writes what a translation register holds to the buffer at this address ([`translation_register`]).
+    ReadTranslationRegister {
+        /// Which one.
+        register: usize,
+        /// Whether it is one of those for data.
+        is_data: bool,
+        /// Where the four words go.
+        buffer: u64,
+    },
 }
 
 /// Whether a procedure takes its arguments in stacked registers and is called by `br.call`.
@@ -86,8 +113,11 @@ const CACHES: &[(u64, u64, bool, u64, u64, u64, u64)] = &[
     (2, 2, true, 12, 7, 12, 3 << 20),
 ];
 
-/// What procedure `procedure` does with its arguments.
-pub fn call(procedure: u64, arguments: [u64; 3]) -> Work {
+/// The low-power states: the one of HALT_LIGHT.
+const HALT_STATES: u64 = 1;
+
+/// What procedure `procedure` does with its arguments on the processor with this identifier, that of its LID.
+pub fn call(procedure: u64, arguments: [u64; 3], local_id: u64) -> Work {
     use index::*;
     let ok = |first: u64, second: u64, third: u64| Work::Return([0, first, second, third]);
     match procedure {
@@ -130,8 +160,32 @@ pub fn call(procedure: u64, arguments: [u64; 3]) -> Work {
         PERF_MON_INFO => performance(arguments[0]),
         RSE_INFO => ok(96, 0, 0),
         VERSION => ok(0x0001_0000_0000_0000 | 0x0530, 0x0001_0000_0000_0000 | 0x0530, 0),
-        MC_REGISTER_MEM => ok(0, 0, 0),
-        HALT_LIGHT | SHUTDOWN => Work::Halt,
+        // Nothing breaks, so no error has left anything and there is nothing to go back to.
+        MC_DYNAMIC_STATE | MC_REGISTER_MEM => ok(0, 0, 0),
+        MC_ERROR_INFO => Work::Return([NO_INFORMATION, 0, 0, 0]),
+        MC_RESUME => Work::Return([ERROR, 0, 0, 0]),
+        HALT if arguments[0] >= HALT_STATES => Work::Return([INVALID_ARGUMENT, 0, 0, 0]),
+        HALT | HALT_LIGHT | SHUTDOWN => Work::Halt,
+        COPY_INFO => ok(gate::STUB_BYTES, gate::STUB_BYTES, 0),
+        COPY_PAL => copy(arguments[0], arguments[1]),
+        REGISTER_INFO => registers(arguments[0]),
+        LOGICAL_TO_PHYSICAL => match arguments[0] {
+            // One thread of one core in every package.
+            0 | CALLER => ok(1 | 1 << 16 | 1 << 32, 0, local_id),
+            _ => Work::Return([INVALID_ARGUMENT, 0, 0, 0]),
+        },
+        CACHE_SHARED_INFO => match cache(arguments[0], arguments[1]) {
+            Work::Return([0, ..]) if arguments[2] == 0 => ok(1, 0, local_id),
+            _ => Work::Return([INVALID_ARGUMENT, 0, 0, 0]),
+        },
+        VM_TR_READ => match (usize::try_from(arguments[0]), arguments[1]) {
+            (Ok(register), kind @ 0..=1) if register < REGISTERS => Work::ReadTranslationRegister {
+                register,
+                is_data: kind == 1,
+                buffer: arguments[2],
+            },
+            _ => Work::Return([INVALID_ARGUMENT, 0, 0, 0]),
+        },
         // One state: exit and entry latency one cycle, coherent, implemented.
         HALT_INFO => {
             let state: u64 = 1 | 1 << 16 | 3 << 60;
@@ -145,6 +199,60 @@ pub fn call(procedure: u64, arguments: [u64; 3]) -> Work {
             Work::Write(arguments[1], brand, 0)
         }
         _ => Work::Return([NOT_IMPLEMENTED, 0, 0, 0]),
+    }
+}
+
+/// The number of a processor that means the caller.
+const CALLER: u64 = u64::MAX;
+
+/// PAL is one stub, which works at any address.
+fn copy(target: u64, size: u64) -> Work {
+    if size < gate::STUB_BYTES || !target.is_multiple_of(gate::STUB_BYTES) {
+        return Work::Return([INVALID_ARGUMENT, 0, 0, 0]);
+    }
+    Work::Write(target, gate::stub(gate::Entry::Pal), 0)
+}
+
+/// Which application registers (0) and control registers (2) may be read, and which of them (1, 3) change something when
+/// they are: two words, a bit for each register.
+fn registers(kind: u64) -> Work {
+    let mask = |ranges: &[RangeInclusive<u8>]| {
+        let bits = ranges.iter().cloned().flatten();
+        let mask = bits.fold(0u128, |mask, bit| mask | 1 << bit);
+        Work::Return([0, mask as u64, (mask >> 64) as u64, 0])
+    };
+    match kind {
+        0 => mask(&[
+            0..=7,
+            16..=19,
+            21..=21,
+            24..=30,
+            32..=32,
+            36..=36,
+            40..=40,
+            44..=44,
+            48..=66,
+            112..=127,
+        ]),
+        2 => mask(&[0..=2, 8..=8, 16..=17, 19..=25, 64..=74, 80..=81]),
+        1 => mask(&[]),
+        // IVR.
+        3 => mask(&[65..=65]),
+        _ => Work::Return([INVALID_ARGUMENT, 0, 0, 0]),
+    }
+}
+
+/// The four words that describe a translation register, and which of its fields they hold: none of an empty one.
+pub fn translation_register(entry: Option<&TranslationEntry>) -> ([u64; 4], u64) {
+    const ALL_FIELDS: u64 = 0b1111;
+    const IS_VALID: u64 = 1;
+    match entry {
+        None => ([0; 4], 0),
+        Some(entry) => {
+            let (pte, itir) = entry.words();
+            let region = u64::from(entry.region) << 8;
+            ([pte, itir, entry.page | IS_VALID, region], ALL_FIELDS)
+        }
     }
 }
 
@@ -190,7 +298,7 @@ mod tests {
     use super::*;
 
     fn results(procedure: u64, arguments: [u64; 3]) -> [u64; 4] {
-        match call(procedure, arguments) {
+        match call(procedure, arguments, 0) {
             Work::Return(results) => results,
             other => panic!("procedure {procedure} does {other:?}"),
         }
@@ -242,18 +350,113 @@ mod tests {
             (index::HALT_INFO, [0x1000, 0, 0], 64),
             (index::BRAND_INFO, [0, 0x1000, 0], 128),
         ] {
-            match call(procedure, arguments) {
+            match call(procedure, arguments, 0) {
                 Work::Write(0x1000, bytes, _) => assert_eq!(bytes.len(), size),
                 other => panic!("procedure {procedure} does {other:?}"),
             }
         }
-        assert_eq!(call(index::HALT_LIGHT, [0; 3]), Work::Halt);
+        assert_eq!(call(index::HALT_LIGHT, [0; 3], 0), Work::Halt);
+    }
+
+    #[test]
+    fn every_procedure_of_the_manual_is_answered_or_refused() {
+        // By number: what is there (volume 2, tables 11-13 to 11-18) and what this processor does not have.
+        let refused = |procedure: u64| {
+            matches!(
+                call(procedure, [0x1000, 0, 0], 0),
+                Work::Return([NOT_IMPLEMENTED, ..])
+            )
+        };
+        // Cache lines and self-tests by hand, the IA-32 environment, and what processors after the Itanium 2 brought.
+        let absent = [31, 33, 37, 44, 48, 49, 50, 51, 258, 259, 260, 262, 263, 276];
+        let brand_of_another_kind = 274;
+        for procedure in (1..=51).chain(256..=276) {
+            let numbered = !matches!(procedure, 35..=36 | 45..=47 | 264..=273 | 275);
+            let expected = !numbered || absent.contains(&procedure) || procedure == brand_of_another_kind;
+            // Feature sets above the first are refused as well.
+            assert_eq!(refused(procedure), expected, "procedure {procedure}");
+        }
+    }
+
+    #[test]
+    fn pal_is_copied_whole_or_not_at_all() {
+        let [status, size, alignment, _] = results(index::COPY_INFO, [0; 3]);
+        assert_eq!(status, 0);
+        let copy = |target, size| call(index::COPY_PAL, [target, size, 0], 0);
+        let stub = gate::stub(gate::Entry::Pal);
+        assert_eq!(copy(16 * alignment, size), Work::Write(16 * alignment, stub, 0));
+        let refused = Work::Return([INVALID_ARGUMENT, 0, 0, 0]);
+        assert_eq!(copy(16 * alignment, size - 1), refused);
+        assert_eq!(copy(16 * alignment + 16, size), refused);
+    }
+
+    #[test]
+    fn a_halt_state_is_one_that_is_described() {
+        let Work::Write(_, states, _) = call(index::HALT_INFO, [0x1000, 0, 0], 0) else {
+            panic!("states are written");
+        };
+        for (state, described) in states.chunks_exact(8).enumerate() {
+            let is_there = described[7] >> 4 & 1 != 0;
+            let halts = call(index::HALT, [state as u64, 0, 0], 0) == Work::Halt;
+            assert_eq!(halts, is_there, "state {state}");
+        }
+    }
+
+    #[test]
+    fn every_package_has_one_processor_with_its_caches() {
+        let [status, overview, thread, address] =
+            match call(index::LOGICAL_TO_PHYSICAL, [CALLER, 0, 0], 0x300) {
+                Work::Return(results) => results,
+                other => panic!("{other:?}"),
+            };
+        assert_eq!((status, overview & 0xffff, thread, address), (0, 1, 0, 0x300));
+        assert_eq!(
+            results(index::LOGICAL_TO_PHYSICAL, [1, 0, 0])[0],
+            INVALID_ARGUMENT
+        );
+        assert_eq!(results(index::CACHE_SHARED_INFO, [2, 2, 0])[..2], [0, 1]);
+        assert_eq!(results(index::CACHE_SHARED_INFO, [3, 2, 0])[0], INVALID_ARGUMENT);
+    }
+
+    #[test]
+    fn registers_are_those_of_the_architecture() {
+        let [status, low, high, _] = results(index::REGISTER_INFO, [0; 3]);
+        let has = |register: u32| (u128::from(high) << 64 | u128::from(low)) >> register & 1 != 0;
+        assert_eq!(status, 0);
+        assert!([0, 7, 16, 19, 32, 36, 40, 44, 64, 66].into_iter().all(has));
+        assert!(![8, 20, 22, 31, 33, 67, 111].into_iter().any(has));
+        assert_eq!(results(index::REGISTER_INFO, [3, 0, 0]), [0, 0, 2, 0]);
+        assert_eq!(results(index::REGISTER_INFO, [4, 0, 0])[0], INVALID_ARGUMENT);
+    }
+
+    #[test]
+    fn translation_registers_are_described_as_they_were_inserted() {
+        let (pte, itir) = (0x0010_0000_0400_0661, 26 << 2 | 5 << 8);
+        let entry = TranslationEntry::new(0xa000_0001_0000_1234, 7, pte, itir).expect("good words");
+        let page = 0xa000_0001_0000_0000;
+        assert_eq!(
+            translation_register(Some(&entry)),
+            ([pte, itir, page | 1, 7 << 8], 0b1111)
+        );
+        assert_eq!(translation_register(None), ([0; 4], 0));
+        let read = |register, kind| call(index::VM_TR_READ, [register, kind, 0x1000], 0);
+        assert!(matches!(
+            read(63, 1),
+            Work::ReadTranslationRegister {
+                register: 63,
+                is_data: true,
+                ..
+            }
+        ));
+        for (register, kind) in [(64, 0), (0, 2)] {
+            assert_eq!(read(register, kind), Work::Return([INVALID_ARGUMENT, 0, 0, 0]));
+        }
     }
 
     proptest! {
         #[test]
         fn any_call_has_an_answer(procedure in prop_oneof![0u64..1100, any::<u64>()], arguments: [u64; 3]) {
-            let _ = call(procedure, arguments);
+            let _ = call(procedure, arguments, 0);
         }
 
         #[test]

@@ -11,6 +11,7 @@ pub const WAKEUP_VECTOR: u8 = 0xf2;
 
 const NOT_IMPLEMENTED: u64 = -1i64 as u64;
 const INVALID_ARGUMENT: u64 = -2i64 as u64;
+const ERROR: u64 = -3i64 as u64;
 const NO_INFORMATION: u64 = -5i64 as u64;
 
 /// The numbers of the procedures.
@@ -27,6 +28,8 @@ mod index {
     pub const PCI_CONFIG_READ: u64 = 0x0100_0010;
     pub const PCI_CONFIG_WRITE: u64 = 0x0100_0011;
     pub const FREQ_BASE: u64 = 0x0100_0012;
+    pub const PHYSICAL_ID_INFO: u64 = 0x0100_0013;
+    pub const UPDATE_PAL: u64 = 0x0100_0020;
 }
 
 /// What a procedure does beyond returning.
@@ -46,8 +49,8 @@ pub enum Effect {
 /// The vector of [`index::SET_VECTORS`] for the rendezvous.
 const VECTOR_RENDEZVOUS: u64 = 2;
 
-/// What procedure `procedure` returns (a status and up to three results) and does.
-pub fn call(procedure: u64, arguments: [u64; 7], pci: &Bus) -> ([u64; 4], Effect) {
+/// What procedure `procedure`, called by processor `processor`, returns (a status and up to three results) and does.
+pub fn call(procedure: u64, arguments: [u64; 7], processor: u64, pci: &Bus) -> ([u64; 4], Effect) {
     use index::*;
     let result = |values| (values, Effect::None);
     match procedure {
@@ -90,6 +93,13 @@ pub fn call(procedure: u64, arguments: [u64; 7], pci: &Bus) -> ([u64; 4], Effect
             1 | 2 => result([0, TICKS_PER_SECOND, u64::MAX, 0]),
             _ => result([INVALID_ARGUMENT, 0, 0, 0]),
         },
+        // Every processor has a socket of its own.
+        PHYSICAL_ID_INFO => result([0, processor, 0, 0]),
+        // There is no memory that holds a PAL which could be replaced.
+        UPDATE_PAL => result(match arguments[0] {
+            0 => [INVALID_ARGUMENT, 0, 0, 0],
+            _ => [ERROR, 0, 0, 0],
+        }),
         _ => result([NOT_IMPLEMENTED, 0, 0, 0]),
     }
 }
@@ -173,7 +183,7 @@ mod tests {
     fn with(procedure: u64, arguments: &[u64]) -> ([u64; 4], Effect) {
         let mut all = [0; 7];
         all[..arguments.len()].copy_from_slice(arguments);
-        call(procedure, all, &Bus::new())
+        call(procedure, all, 3, &Bus::new())
     }
 
     #[test]
@@ -225,6 +235,19 @@ mod tests {
     }
 
     #[test]
+    fn every_procedure_of_the_specification_is_there() {
+        let numbered = [0, 1, 2, 3, 4, 5, 6, 8, 9, 0x10, 0x11, 0x12, 0x13, 0x20];
+        for number in 0..0x40 {
+            let is_there = with(0x0100_0000 + number, &[0]).0[0] != NOT_IMPLEMENTED;
+            assert_eq!(is_there, numbered.contains(&number), "procedure {number:#x}");
+        }
+        assert_eq!(with(0x0200_0000, &[0]).0[0], NOT_IMPLEMENTED, "no platform's own");
+        assert_eq!(with(index::PHYSICAL_ID_INFO, &[]).0, [0, 3, 0, 0]);
+        assert_eq!(with(index::UPDATE_PAL, &[0]).0[0], INVALID_ARGUMENT);
+        assert_eq!(with(index::UPDATE_PAL, &[0x1000]).0[0], ERROR);
+    }
+
+    #[test]
     fn the_system_table_counts_its_entries() {
         let table = system_table(0x1000, 0x2000, 0);
         assert_eq!(checksum(&table), 0);
@@ -246,7 +269,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_call_has_an_answer(procedure in prop_oneof![0x0100_0000u64..0x0100_0020, any::<u64>()], arguments: [u64; 7]) {
-            let _ = call(procedure, arguments, &Bus::new());
+            let _ = call(procedure, arguments, 0, &Bus::new());
         }
     }
 }

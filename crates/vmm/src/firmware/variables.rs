@@ -1,0 +1,175 @@
+//! The variables of EFI: named bytes that a guest keeps in its firmware.
+//!
+//! EFI 1.10, section 7.2, as after ExitBootServices: there are only variables that are not volatile and that the operating
+//! system may see. They are part of a saved machine; a reset begins without any.
+
+use serde::{Deserialize, Serialize};
+
+use super::efi;
+
+/// The most bytes of all variables with their names.
+pub const BYTES_MAX: usize = 64 << 10;
+/// The most characters of a name, its end included.
+pub const NAME_MAX: usize = 512;
+
+/// Attributes of a variable.
+mod attribute {
+    pub const NON_VOLATILE: u32 = 1 << 0;
+    pub const BOOT_SERVICE: u32 = 1 << 1;
+    pub const RUNTIME: u32 = 1 << 2;
+}
+
+/// What a variable is called: a name in UTF-16 and the identifier of whoever gave it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    /// The name, without its end.
+    pub name: Vec<u16>,
+    /// The identifier.
+    pub vendor: [u8; 16],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Variable {
+    key: Key,
+    attributes: u32,
+    data: Vec<u8>,
+}
+
+/// All variables, in the order in which they were made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variables(Vec<Variable>);
+
+impl Variables {
+    /// Attributes and contents of a variable.
+    pub fn get(&self, key: &Key) -> Option<(u32, &[u8])> {
+        let variable = self.0.iter().find(|variable| variable.key == *key)?;
+        Some((variable.attributes, &variable.data))
+    }
+
+    /// The variable behind this one; with an empty name the first. `None` if there is none.
+    pub fn next(&self, key: &Key) -> Option<&Key> {
+        let index = match key.name.is_empty() {
+            true => 0,
+            false => self.0.iter().position(|variable| variable.key == *key)? + 1,
+        };
+        self.0.get(index).map(|variable| &variable.key)
+    }
+
+    /// Makes or changes a variable; removes it if it has no contents or attributes. Answers a status.
+    pub fn set(&mut self, key: Key, attributes: u32, data: Vec<u8>) -> u64 {
+        const ATTRIBUTES: u32 = attribute::NON_VOLATILE | attribute::BOOT_SERVICE | attribute::RUNTIME;
+        if key.name.is_empty() || attributes & !ATTRIBUTES != 0 {
+            return efi::INVALID_PARAMETER;
+        }
+        let existing = self.0.iter().position(|variable| variable.key == key);
+        if attributes == 0 || data.is_empty() {
+            return match existing {
+                Some(index) => {
+                    self.0.remove(index);
+                    0
+                }
+                None => efi::NOT_FOUND,
+            };
+        }
+        // What boot services alone see, and what does not last, can no longer be made.
+        if attributes != ATTRIBUTES {
+            return efi::INVALID_PARAMETER;
+        }
+        let others = self.0.iter().filter(|variable| variable.key != key);
+        let used: usize = others
+            .map(|variable| variable.data.len() + 2 * variable.key.name.len())
+            .sum();
+        if used + data.len() + 2 * key.name.len() > BYTES_MAX {
+            return efi::OUT_OF_RESOURCES;
+        }
+        match existing {
+            Some(index) => self.0[index].data = data,
+            None => self.0.push(Variable {
+                key,
+                attributes,
+                data,
+            }),
+        }
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KEPT: u32 = 7;
+
+    fn key(name: &str) -> Key {
+        Key {
+            name: name.encode_utf16().collect(),
+            vendor: [1; 16],
+        }
+    }
+
+    #[test]
+    fn variables_are_made_changed_listed_and_removed() {
+        let mut variables = Variables::default();
+        assert_eq!(variables.next(&key("")), None);
+        assert_eq!(variables.set(key("Boot0000"), KEPT, vec![1]), 0);
+        assert_eq!(variables.set(key("BootOrder"), KEPT, vec![0, 0]), 0);
+        assert_eq!(variables.set(key("Boot0000"), KEPT, vec![2, 3]), 0);
+        assert_eq!(variables.get(&key("Boot0000")), Some((KEPT, &[2, 3][..])));
+        let other = Key {
+            vendor: [2; 16],
+            ..key("Boot0000")
+        };
+        assert_eq!(variables.get(&other), None);
+        let first = variables.next(&key("")).expect("two").clone();
+        let second = variables.next(&first).expect("another").clone();
+        assert_eq!((&first, &second), (&key("Boot0000"), &key("BootOrder")));
+        assert_eq!(variables.next(&second), None);
+        assert_eq!(variables.next(&other), None);
+        assert_eq!(variables.set(key("Boot0000"), KEPT, Vec::new()), 0);
+        assert_eq!(variables.set(key("BootOrder"), 0, vec![1]), 0);
+        assert_eq!(variables, Variables::default());
+        assert_eq!(variables.set(key("BootOrder"), KEPT, Vec::new()), efi::NOT_FOUND);
+    }
+
+    #[test]
+    fn what_would_not_last_or_not_fit_is_refused() {
+        let mut variables = Variables::default();
+        for (name, attributes) in [("", KEPT), ("v", 3), ("v", 6), ("v", 0x47), ("v", 1 << 31)] {
+            assert_eq!(
+                variables.set(key(name), attributes, vec![1]),
+                efi::INVALID_PARAMETER
+            );
+        }
+        assert_eq!(
+            variables.set(key("v"), KEPT, vec![0; BYTES_MAX]),
+            efi::OUT_OF_RESOURCES
+        );
+        assert_eq!(variables.set(key("v"), KEPT, vec![0; BYTES_MAX - 2]), 0);
+        assert_eq!(variables.set(key("w"), KEPT, vec![0]), efi::OUT_OF_RESOURCES);
+        assert_eq!(variables.set(key("v"), KEPT, vec![0]), 0);
+        assert_eq!(variables.set(key("w"), KEPT, vec![0]), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_listing_names_every_variable_once(names in prop::collection::vec("[a-d]{1,2}", 0..12)) {
+            let mut variables = Variables::default();
+            for name in &names {
+                variables.set(key(name), KEPT, vec![1]);
+            }
+            let mut listed = Vec::new();
+            let mut at = key("");
+            while let Some(next) = variables.next(&at) {
+                at = next.clone();
+                listed.push(String::from_utf16(&at.name).expect("letters"));
+            }
+            let mut expected = names;
+            expected.sort();
+            expected.dedup();
+            listed.sort();
+            prop_assert_eq!(listed, expected);
+        }
+    }
+}
