@@ -345,7 +345,12 @@ impl Facilities {
             return;
         }
         let mut state = self.state();
+        let was_running = state.is_running();
         state.set_status(value);
+        // Drivers may have filled a queue, and notified too early: only now is it looked at.
+        if state.is_running() && !was_running && state.work.is_none() {
+            state.work = Some(self.schedule(self.0.timeline.now()));
+        }
         if self.0.polls && state.is_running() && state.poll.is_none() {
             state.poll = Some(self.schedule_poll(self.0.timeline.now(), LATENCY_TICKS));
         }
