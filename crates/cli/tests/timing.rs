@@ -113,6 +113,30 @@ fn a_file_that_is_no_recording_is_named() {
     mistake(&["perf", "annotate", "-i", file], &[file]);
 }
 
+/// Assembles with warnings in line 3, and errors in lines 4 and 6.
+const WRONG_SOURCE: &str = "#define FIRST 1\nf:\tmov r14 = FIRST\n\tadd r15 = r14, r14\n\tfoo r1 = r2\n\tbr.ret.sptk.many b0\n\tadds r1 = 99999, r2\n";
+
+#[test]
+fn of_assembly_that_is_wrong_the_errors_are_shown_with_their_lines_and_no_warnings() {
+    let (_folder, file) = scratch("wrong.S");
+    std::fs::write(&file, WRONG_SOURCE).expect("the file can be written");
+    let file = file.to_str().expect("a UTF-8 path");
+    let output = sidestep(&["explain", file]);
+    let said = text(&output.stderr);
+    assert!(!output.status.success());
+    if said.contains("cannot be run") {
+        eprintln!("skipped: no assembler: {said}");
+        return;
+    }
+    for line in [4, 6] {
+        assert!(said.contains(&format!("wrong.S:{line}: Error: ")), "{said}");
+    }
+    assert!(
+        !said.contains("Warning") && !said.contains("Assembler messages"),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_piece_of_assembly_is_explained_cycle_by_cycle() {
     let (_folder, source) = scratch("wait.S");

@@ -373,9 +373,18 @@ fn needs_preprocessor(source: &[u8]) -> bool {
         .any(|line| line.trim_start().starts_with('#') || line.contains("/*"))
 }
 
-/// What a tool complained of.
+/// What a tool failed for: its errors, each with file and line, without the warnings around them.
 fn message(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).trim_end().to_owned()
+    let text = String::from_utf8_lossy(&output.stderr);
+    let is_error = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        line.contains(": error: ") || line.contains(": fatal error: ")
+    };
+    let errors: Vec<&str> = text.lines().filter(is_error).collect();
+    if errors.is_empty() {
+        return text.trim_end().to_owned();
+    }
+    errors.join("\n")
 }
 
 fn wrong(option: &'static str, setting: &Setting, message: String) -> ExplainError {
