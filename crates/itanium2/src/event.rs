@@ -63,6 +63,8 @@ events! {
     RseReferences "RSE_REFERENCES_RETIRED.ALL" 0x3_0020 "Registers spilled and filled";
     RseLoads "RSE_REFERENCES_RETIRED.LOAD" 0x1_0020 "Registers filled";
     RseStores "RSE_REFERENCES_RETIRED.STORE" 0x2_0020 "Registers spilled";
+    DataEarEvents "DATA_EAR_EVENTS" 0xc8 "Loads that the data event address register kept";
+    InstructionEarEvents "L1I_EAR_EVENTS" 0x43 "Fetches that the instruction event address register kept";
     Branches "BR_MISPRED_DETAIL.ALL.ALL_PRED" 0x5b "Branches retired";
     BranchesCorrect "BR_MISPRED_DETAIL.ALL.CORRECT_PRED" 0x1_005b "Branches predicted correctly";
     BranchesWrongPath "BR_MISPRED_DETAIL.ALL.WRONG_PATH" 0x2_005b "Branches whose direction was mispredicted";

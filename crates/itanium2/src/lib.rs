@@ -18,6 +18,7 @@
 //! ```
 
 pub mod branches;
+pub mod captures;
 pub mod counters;
 pub mod dispersal;
 pub mod event;

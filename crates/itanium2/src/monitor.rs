@@ -11,12 +11,13 @@
 //! sign. With a threshold a counter counts the cycles in which more than so many events happen. A counter that
 //! overflows with its overflow interrupt on freezes the monitor and requests the interrupt of CR.PMV; that is looked
 //! for in front of each run of instructions without a branch, which is as late as the interrupt may be. Events
-//! without a counter of the model do not count.
+//! without a counter of the model do not count. What is kept of single events: [`captures`](crate::captures).
 
 use sidestep_ia64::Processor;
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
 
+use crate::captures::Captures;
 use crate::counters::Counters;
 use crate::event::Event;
 
@@ -52,12 +53,14 @@ pub struct Monitor {
     seen: Counters,
     /// Whether an overflow has frozen the counters and PMC0 does not say so yet.
     is_frozen: bool,
+    /// The event address registers and the branch trace buffer.
+    pub captures: Captures,
 }
 
 impl Monitor {
-    /// Whether any counter counts.
+    /// Whether any counter counts, or anything is kept.
     pub fn is_counting(&self) -> bool {
-        self.counting.iter().any(Option::is_some)
+        self.counting.iter().any(Option::is_some) || self.captures.is_on()
     }
 
     /// Whether an overflow of a counter interrupts.
@@ -92,6 +95,10 @@ impl Monitor {
             true => [None; COUNT],
             false => std::array::from_fn(|index| counted(processor, FIRST + index)),
         };
+        let is_frozen = self.is_frozen;
+        self.captures.configure(processor, |control, privileged| {
+            !is_frozen && is_enabled(processor, control, privileged)
+        });
     }
 
     /// Takes up a cycle in which a group issued; `happened` says how often an event did. In a bubble no more than one
@@ -119,6 +126,7 @@ impl Monitor {
         }
         self.is_frozen = true;
         self.counting = [None; COUNT];
+        self.captures.configure(processor, |_, _| false);
         let vector = processor.system.control[usize::from(control::PMV)];
         if let (0, Some(interrupts)) = (vector & MASKED, processor.interrupts()) {
             interrupts.request(vector as u8);
@@ -141,6 +149,7 @@ impl Monitor {
                 processor.system.performance_configuration[0] |= 1 << (FIRST + index);
             }
         }
+        self.captures.store(processor);
         if std::mem::take(&mut self.is_frozen) {
             processor.system.performance_configuration[0] |= FREEZE;
         }
@@ -157,14 +166,24 @@ fn sign_extended(value: u64) -> u64 {
     ((value << (63 - BITS)) as i64 >> (63 - BITS)) as u64
 }
 
+/// Whether the processor's present state lets a register monitor whose bit `privileged` says that it is a privileged one.
+fn is_enabled(processor: &Processor, control: u64, privileged: u32) -> bool {
+    let enable = if control >> privileged & 1 != 0 {
+        psr::PP
+    } else {
+        psr::UP
+    };
+    let level = u32::from(processor.privilege_level());
+    processor.system.performance_configuration[0] & FREEZE == 0
+        && processor.status & enable != 0
+        && control >> level & 1 != 0
+}
+
 /// What a counter counts in the processor's present state.
 fn counted(processor: &Processor, counter: usize) -> Option<Counting> {
     let configuration = &processor.system.performance_configuration;
     let control = configuration[counter];
-    let enable = if control >> 6 & 1 != 0 { psr::PP } else { psr::UP };
-    let level = u32::from(processor.privilege_level());
-    let counts =
-        configuration[0] & FREEZE == 0 && processor.status & enable != 0 && control >> level & 1 != 0;
+    let counts = is_enabled(processor, control, 6);
     let code = (control >> 8 & 0xff) as u32 | ((control >> 16 & 0xf) as u32) << 16;
     let event = counts.then(|| Event::by_code(code)).flatten()?;
     Some(Counting {

@@ -125,3 +125,46 @@ fn guest_code_counts_every_documented_event_by_its_code() {
     );
     assert!(value(Event::BackEndBubbleAll) < value(Event::CpuCycles));
 }
+
+#[test]
+fn the_data_event_address_register_keeps_loads_that_miss_with_address_and_latency() {
+    let lines = run("data");
+    // Each of 64 lines once from memory, and not again: they are in the second-level cache then.
+    assert_eq!(lines[0], (64, 64), "{lines:?}");
+    assert!(lines[1].0 < 8, "{lines:?}");
+}
+
+#[test]
+fn the_branch_trace_buffer_has_the_last_taken_branches_with_their_targets() {
+    let lines = run("branches");
+    let [(next, full), entries @ ..] = &lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert_eq!((next % 2, *full, entries.len()), (0, 1, 8), "{lines:?}");
+    // Source and target in turn; the loop is a branch to its own bundle, and what follows returns.
+    let sources = entries.iter().step_by(2);
+    assert!(sources.clone().all(|&(is_source, _)| is_source == 1), "{lines:?}");
+    assert!(
+        entries
+            .iter()
+            .skip(1)
+            .step_by(2)
+            .all(|&(is_source, _)| is_source == 0),
+        "{lines:?}"
+    );
+    let looping = entries
+        .chunks_exact(2)
+        .filter(|pair| pair[0].1 == pair[1].1)
+        .count();
+    assert!(looping >= 2, "{lines:?}");
+}
+
+#[test]
+fn the_instruction_event_address_register_keeps_fetches_that_miss() {
+    let lines = run("fetches");
+    let [(first, valid), (second, _)] = lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert!(first >= 300 && valid == 1, "{lines:?}");
+    assert!(second <= first, "{lines:?}");
+}

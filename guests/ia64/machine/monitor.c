@@ -6,6 +6,10 @@
 //   threshold  counts the cycles with more than 0 to 6 retired instructions of a loop
 //   events     counts every event select code and unit mask over a round of work; prints `CODE COUNT` for those that
 //              counted anything
+//   data       keeps loads that take long by the data event address register; prints how many of them there were and how many
+//              of the addresses, instructions and latencies kept are right, for caches and for TLBs
+//   branches   traces a loop's branches; prints the trace
+//   fetches    keeps fetches that take long by the instruction event address register, and prints the same as `data`
 //
 // The machine ends with exit code 0; with 1 where the parameters are wrong.
 
@@ -157,6 +161,97 @@ static void events(void)
 		}
 }
 
+// Lines of memory that nothing has touched, and an instruction that reads one word of each.
+enum { LINES = 64, LINE = 1024 };
+static char memory[LINES * LINE] __attribute__((aligned(LINE)));
+extern char read_line_load[], read_line_end[];
+
+static __attribute__((noinline)) word read_line(const char *address)
+{
+	word value;
+	asm volatile("[read_line_load:] ld8 %0 = [%1];;\n.global read_line_load, read_line_end\nread_line_end:" : "=r"(value) : "r"(address) : "memory");
+	return value;
+}
+
+#define DATA_CACHE(mask) (COUNTS | (word)(mask) << 16)
+#define FETCH_CACHE(mask) (COUNTS | (word)(mask) << 5 | 1ul << 13)
+#define DATA_EVENTS (0xc8ul << 8)
+#define FETCH_EVENTS (0x43ul << 8)
+
+// Mask 2: 16 cycles and more, which is beyond the second-level cache.
+static void data(void)
+{
+	for (int again = 0; again < 2; again++) {
+		word right = 0;
+		freeze();
+		configure(4, COUNTS | DATA_EVENTS | ENABLED);
+		configure(11, DATA_CACHE(2));
+		write_data(4, 0);
+		for (word line = 0; line < LINES; line++) {
+			write_data(2, 0);
+			go_on();
+			read_line(memory + line * LINE);
+			freeze();
+			word latency = read_data(3) & 0x1fff, instruction = read_data(17);
+			word bundle = (instruction & -32ul) + (instruction & 4 ? 16 : 0);
+			right += read_data(2) == (word)(memory + line * LINE) && latency >= 16 && (instruction & 8)
+				 && bundle + (instruction & 3) == (word)read_line_load;
+		}
+		print_result(read_data(4), right);
+		configure(11, 0);
+	}
+}
+
+static __attribute__((noinline)) void twice(word rounds)
+{
+	asm volatile("mov.i ar.lc = %0;;\n"
+		     "1: { .mib; nop.m 0; nop.i 0; br.cloop.sptk.few 1b;; }" ::"r"(rounds - 1)
+		     : "ar.lc");
+}
+
+// All taken branches, whatever was predicted.
+static void branches(void)
+{
+	freeze();
+	for (word index = 8; index <= 16; index++)
+		write_data(index, 0);
+	configure(12, COUNTS | 2ul << 8 | 3ul << 10 | 3ul << 12);
+	go_on();
+	twice(40);
+	freeze();
+	word index = read_data(16);
+	print_result(index & 7, index >> 3 & 1);
+	for (word entry = 0; entry < 8; entry++) {
+		word value = read_data(8 + (index + entry) % 8), more = read_data(16) >> (4 + 4 * ((index + entry) % 8)) & 0xf;
+		print_result(value & 1, (value & -16ul) + (value & 1 ? (more & 1) * 16 : 0));
+	}
+	configure(12, 0);
+}
+
+// 300 lines of code with a branch to the next in each.
+void far_code(void);
+asm(".text\n.align 128\n.global far_code\n.proc far_code\nfar_code:\n"
+    ".rept 300\n{ .mib; nop.m 0; nop.i 0; br.sptk.few 2f;; }\n.skip 112\n2:\n.endr\n"
+    "br.ret.sptk.few b0;;\n.endp far_code\n");
+
+static void fetches(void)
+{
+	for (int again = 0; again < 2; again++) {
+		word line;
+		freeze();
+		configure(4, COUNTS | FETCH_EVENTS | ENABLED);
+		configure(10, FETCH_CACHE(0xff));
+		write_data(4, 0);
+		write_data(0, 0);
+		go_on();
+		far_code();
+		freeze();
+		line = read_data(0);
+		print_result(read_data(4), line & 1);
+		configure(10, 0);
+	}
+}
+
 static int is(const char *text, const char *name)
 {
 	while (*name)
@@ -178,6 +273,12 @@ int main(void)
 		thresholds();
 	else if (is(parameters, "events"))
 		events();
+	else if (is(parameters, "data"))
+		data();
+	else if (is(parameters, "branches"))
+		branches();
+	else if (is(parameters, "fetches"))
+		fetches();
 	else
 		return 1;
 	return 0;

@@ -3,6 +3,7 @@
 use sidestep_ia64::Processor;
 
 use super::Pipeline;
+use crate::event::Event;
 use crate::memory::{Side, Translation};
 use crate::parameters::Cost;
 
@@ -79,7 +80,12 @@ impl Pipeline {
             Translation::Second => at += self.parameters.cost(Cost::InstructionTlbTransfer),
             Translation::Walk(wait) => at += self.parameters.cost(Cost::Walk) + wait,
         }
-        at += self.memory.fetch(processor, ip, &mut self.values);
+        let more = self.memory.fetch(processor, ip, &mut self.values);
+        if more > 0 {
+            let is_kept = self.monitor.captures.fetched(ip, more + 1);
+            self.values[Event::InstructionEarEvents as usize] += u64::from(is_kept);
+        }
+        at += more;
         self.fetch.available = at;
         at
     }

@@ -17,6 +17,7 @@ use sidestep_ia64::execution::{Observer, Permission, Retired};
 use sidestep_ia64::{Fault, Processor};
 
 use crate::branches::{Branch, Prediction, Predictor};
+use crate::captures::{Branched, TranslatedBy};
 use crate::counters::Counters;
 use crate::event::Event;
 use crate::instruction::{Flags, StaticInstruction};
@@ -80,6 +81,8 @@ pub struct Pipeline {
     /// Whether the registers' names have to be read from the processor.
     is_attached: bool,
     monitor: Monitor,
+    /// Where the last reference to data found its translation, if not in the first level.
+    translated_by: Option<TranslatedBy>,
     /// The values when the last group had issued, for counters with a threshold.
     values_before: [u64; Event::COUNT],
     /// Whether an instruction may have programmed the monitor.
@@ -120,6 +123,7 @@ impl Pipeline {
             privilege_level: 0,
             is_attached: false,
             monitor: Monitor::default(),
+            translated_by: None,
             values_before: [0; Event::COUNT],
             is_configured_anew: true,
             clock: None,
@@ -334,6 +338,11 @@ impl Pipeline {
                 self.forming.behind(Stall::Walker, bubbles);
             }
         }
+        self.translated_by = match translation {
+            Translation::First => None,
+            Translation::Second => Some(TranslatedBy::SecondLevel),
+            Translation::Walk(_) => Some(TranslatedBy::Walker),
+        };
         let line = address >> self.parameters.l1d.line.trailing_zeros();
         let mut more = 0;
         self.forming.has_reference = true;
@@ -435,6 +444,18 @@ impl Pipeline {
                 self.values[Event::ReturnsWrongTarget as usize] += u64::from(is_return);
             }
         }
+        self.monitor.captures.branch(&Branched {
+            ip: retired.ip,
+            slot: retired.slot,
+            taken: retired.taken,
+            wrong_path: prediction == Prediction::WrongPath,
+            wrong_target: prediction == Prediction::WrongTarget,
+            kind: match known.flags {
+                flags if flags.contains(Flags::RETURN) => 2,
+                flags if flags.contains(Flags::INDIRECT) => 3,
+                _ => 1,
+            },
+        });
         if prediction != Prediction::Correct {
             let bubbles = self.parameters.cost(Cost::Mispredict);
             self.forming.behind(Stall::FlushBranch, bubbles);
@@ -593,6 +614,14 @@ impl Pipeline {
             }
         }
         let latency = known.destinations().first().map_or(0, |first| first.latency);
+        if let (true, Some(address)) = (flags.contains(Flags::LOAD), retired.reference) {
+            let (place, latency) = ((retired.ip, retired.slot), u64::from(latency) + more);
+            let is_kept = self
+                .monitor
+                .captures
+                .load(place, address, latency, self.translated_by);
+            self.values[Event::DataEarEvents as usize] += u64::from(is_kept);
+        }
         for destination in known.destinations() {
             let is_loaded = destination.producer == Producer::Load;
             let total = u64::from(destination.latency) + if is_loaded { more } else { 0 };

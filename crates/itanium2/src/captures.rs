@@ -1,0 +1,284 @@
+//! What the performance monitor keeps of single events: the event address registers and the branch trace buffer.
+//!
+//! ```text
+//!   PMC10  instruction EAR:  0..3 privilege levels   4 privileged   5..12 unit mask   13 caches, not TLBs
+//!          PMD0: 0..1 valid   5..63 line             PMD1: 0..11 latency   12 more than that
+//!   PMC11  data EAR:         0..3 privilege levels   6 privileged   7..8 caches, TLBs   16..19 unit mask
+//!          PMD2: address     PMD3: 0..12 latency   13 more than that   14..15 where it was translated
+//!          PMD17: 0..1 slot   2 second bundle of   4..63 the window of two   3 valid
+//!   PMC12  branches:         0..3 privilege levels   6 privileged   8..9 taken   10..11 target   12..13 path   14..15 kind
+//!          PMD8..15: 0 branch, not target   1 mispredicted   2..3 slot, 3 of one not taken   4..63 bundle
+//!          PMD16: 0..2 next   3 full   then four bits for each: 0 second bundle of its window   1 flushed
+//! ```
+//!
+//! The fields are those of libpfm's definitions for Itanium 2; that bit 1 of a mask of PMC12 wants what is taken or predicted rightly, and
+//! bit 0 the rest, is assumed, as is its coding of kinds. The unit mask of the data EAR is a latency of `4 << mask` cycles at least, or of
+//! TLBs 2 for the second level, 4 for the walker; that of the instruction EAR stands for the latency in the names
+//! L1I_EAR_CACHE_LAT0 to LAT4096. A register keeps the last event until the monitor is frozen. Each one kept counts as
+//! DATA_EAR_EVENTS or L1I_EAR_EVENTS.
+//!
+//! Limits: a miss that software serves is not kept, as the reference is executed again when it has been; no instruction TLB, no
+//! ALAT; PMC12's selection of the predictor's bits is not there.
+
+use sidestep_ia64::Processor;
+
+/// Unit masks of the instruction EAR for caches, and the least latency each stands for.
+const INSTRUCTION_LATENCIES: [(u64, u64); 9] = [
+    (0x40, 1),
+    (0xff, 4),
+    (0xfe, 8),
+    (0xfc, 16),
+    (0xf8, 32),
+    (0xf0, 128),
+    (0xe0, 256),
+    (0xc0, 1024),
+    (0x80, 4096),
+];
+
+/// The registers.
+mod register {
+    pub const INSTRUCTION_CONFIGURATION: usize = 10;
+    pub const DATA_CONFIGURATION: usize = 11;
+    pub const BRANCH_CONFIGURATION: usize = 12;
+    pub const INSTRUCTION_LINE: usize = 0;
+    pub const INSTRUCTION_LATENCY: usize = 1;
+    pub const DATA_ADDRESS: usize = 2;
+    pub const DATA_LATENCY: usize = 3;
+    pub const BRANCH_FIRST: usize = 8;
+    pub const BRANCH_INDEX: usize = 16;
+    pub const DATA_INSTRUCTION: usize = 17;
+}
+
+/// Entries of the branch trace buffer.
+const BRANCHES: usize = 8;
+
+/// Where a data reference found its translation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TranslatedBy {
+    /// The second level of the TLB.
+    SecondLevel = 1,
+    /// The walker.
+    Walker = 2,
+}
+
+/// What a branch did.
+#[derive(Clone, Copy, Debug)]
+pub struct Branched {
+    /// Its bundle.
+    pub ip: u64,
+    /// Its slot.
+    pub slot: u8,
+    /// Where it went, if anywhere.
+    pub taken: Option<u64>,
+    /// Whether the path was predicted wrongly.
+    pub wrong_path: bool,
+    /// Whether the target was.
+    pub wrong_target: bool,
+    /// 1 for one relative to its address, 2 for a return, 3 for any other.
+    pub kind: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DataEvents {
+    Latency(u64),
+    Translation(u64),
+}
+
+/// The registers that keep events.
+#[derive(Default)]
+pub struct Captures {
+    data: Option<DataEvents>,
+    instruction_latency: Option<u64>,
+    /// The configuration of the branch trace buffer while it traces.
+    branches: Option<u64>,
+    /// PMD2, PMD3 and PMD17, if they are new.
+    data_kept: Option<[u64; 3]>,
+    /// PMD0 and PMD1.
+    instruction_kept: Option<[u64; 2]>,
+    /// Entries of the trace that are not in the registers yet: the word, and its four bits of PMD16.
+    branches_kept: Vec<(u64, u64)>,
+}
+
+impl Captures {
+    /// Looks at the configuration anew; `is_enabled` says whether control bits with `privileged` as the bit for privileged monitors
+    /// hold in the processor's state.
+    pub fn configure(&mut self, processor: &Processor, is_enabled: impl Fn(u64, u32) -> bool) {
+        let configuration = |index: usize, privileged: u32| {
+            let control = processor.system.performance_configuration[index];
+            (control & 0xf != 0 && is_enabled(control, privileged)).then_some(control)
+        };
+        self.data = configuration(register::DATA_CONFIGURATION, 6).and_then(|control| {
+            let mask = control >> 16 & 0xf;
+            match control >> 7 & 3 {
+                0 => Some(DataEvents::Latency(4 << mask)),
+                1 => Some(DataEvents::Translation(mask)),
+                _ => None,
+            }
+        });
+        self.instruction_latency =
+            configuration(register::INSTRUCTION_CONFIGURATION, 4).and_then(|control| {
+                let known = |&&(mask, _): &&(u64, u64)| mask == control >> 5 & 0xff;
+                let (_, latency) = INSTRUCTION_LATENCIES.iter().find(known)?;
+                (control >> 13 & 1 != 0).then_some(*latency)
+            });
+        self.branches = configuration(register::BRANCH_CONFIGURATION, 6);
+    }
+
+    /// Whether anything is kept.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.data.is_some() || self.instruction_latency.is_some() || self.branches.is_some()
+    }
+
+    /// A load has been executed; whether it is kept.
+    #[inline]
+    pub fn load(
+        &mut self,
+        (ip, slot): (u64, u8),
+        address: u64,
+        latency: u64,
+        translated: Option<TranslatedBy>,
+    ) -> bool {
+        let (is_kept, translation) = match self.data {
+            None => return false,
+            Some(DataEvents::Latency(least)) => (latency >= least, 0),
+            Some(DataEvents::Translation(mask)) => {
+                let by = translated.map_or(0, |by| by as u64);
+                (mask >> by & 1 != 0 && by != 0, by)
+            }
+        };
+        if is_kept {
+            let overflow = u64::from(latency > 0x1fff) << 13;
+            let instruction = ip & !0x1f | (ip >> 4 & 1) << 2 | 1 << 3 | u64::from(slot);
+            let latency = latency.min(0x1fff) | overflow | translation << 14;
+            self.data_kept = Some([address, latency, instruction]);
+        }
+        is_kept
+    }
+
+    /// A line was fetched; whether it is kept.
+    #[inline]
+    pub fn fetched(&mut self, ip: u64, latency: u64) -> bool {
+        let is_kept = self.instruction_latency.is_some_and(|least| latency >= least);
+        if is_kept {
+            let overflow = u64::from(latency > 0xfff) << 12;
+            self.instruction_kept = Some([ip & !0x1f | 1, latency.min(0xfff) | overflow]);
+        }
+        is_kept
+    }
+
+    /// A branch has retired.
+    #[inline]
+    pub fn branch(&mut self, branch: &Branched) {
+        let Some(control) = self.branches else {
+            return;
+        };
+        // A mask's bit 1 wants what is taken or right, bit 0 the rest.
+        let wants = |shift: u32, is: bool| control >> shift >> u32::from(is) & 1 != 0;
+        let kind = control >> 14 & 3;
+        if !wants(8, branch.taken.is_some())
+            || !wants(10, !branch.wrong_target)
+            || !wants(12, !branch.wrong_path)
+            || (kind != 0 && kind != u64::from(branch.kind))
+        {
+            return;
+        }
+        let is_wrong = branch.wrong_path || branch.wrong_target;
+        let slot = if branch.taken.is_some() {
+            u64::from(branch.slot)
+        } else {
+            3
+        };
+        let source = branch.ip & !0x1f | slot << 2 | u64::from(is_wrong) << 1 | 1;
+        self.keep(source, branch.ip >> 4 & 1 | u64::from(is_wrong) << 1);
+        if let Some(target) = branch.taken {
+            self.keep(target & !0xf, 0);
+        }
+    }
+
+    fn keep(&mut self, word: u64, more: u64) {
+        if self.branches_kept.len() == 2 * BRANCHES {
+            // Overwritten before anybody could read it; the index goes on by as many.
+            self.branches_kept.drain(..BRANCHES);
+        }
+        self.branches_kept.push((word, more));
+    }
+
+    /// Puts what was kept into the data registers.
+    pub fn store(&mut self, processor: &mut Processor) {
+        let data = &mut processor.system.performance_data;
+        if let Some([address, latency, instruction]) = self.data_kept.take() {
+            data[register::DATA_ADDRESS] = address;
+            data[register::DATA_LATENCY] = latency;
+            data[register::DATA_INSTRUCTION] = instruction;
+        }
+        if let Some([line, latency]) = self.instruction_kept.take() {
+            data[register::INSTRUCTION_LINE] = line;
+            data[register::INSTRUCTION_LATENCY] = latency;
+        }
+        for (word, more) in self.branches_kept.drain(..) {
+            let index = data[register::BRANCH_INDEX] & 7;
+            data[register::BRANCH_FIRST + index as usize] = word;
+            let shift = 4 + 4 * index;
+            let full = data[register::BRANCH_INDEX] & 8 | u64::from(index == 7) << 3;
+            let others = data[register::BRANCH_INDEX] & !0xf & !(0xf << shift);
+            data[register::BRANCH_INDEX] = others | more << shift | full | (index + 1) & 7;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_kept_from_a_latency_on_and_by_where_they_were_translated() {
+        let mut captures = Captures {
+            data: Some(DataEvents::Latency(16)),
+            ..Captures::default()
+        };
+        assert!(!captures.load((0x1000, 0), 0x50, 15, None));
+        assert!(captures.load((0x1030, 2), 0x58, 16, None));
+        assert_eq!(captures.data_kept, Some([0x58, 16, 0x1020 | 0xc | 2]));
+        captures.data = Some(DataEvents::Translation(4));
+        assert!(!captures.load((0x1000, 0), 0x50, 99, Some(TranslatedBy::SecondLevel)));
+        assert!(!captures.load((0x1000, 0), 0x50, 99, None));
+        assert!(captures.load((0x1000, 0), 0x50, 9000, Some(TranslatedBy::Walker)));
+        assert_eq!(
+            captures.data_kept,
+            Some([0x50, 0x1fff | 1 << 13 | 2 << 14, 0x1008])
+        );
+    }
+
+    #[test]
+    fn branches_are_kept_as_the_masks_want() {
+        let branch = Branched {
+            ip: 0x2010,
+            slot: 2,
+            taken: Some(0x3000),
+            wrong_path: false,
+            wrong_target: false,
+            kind: 1,
+        };
+        let not_taken = Branched {
+            taken: None,
+            wrong_path: true,
+            ..branch
+        };
+        let kept = |control: u64, branch: &Branched| {
+            let mut captures = Captures {
+                branches: Some(control),
+                ..Captures::default()
+            };
+            captures.branch(branch);
+            captures.branches_kept
+        };
+        let all = 0x3f << 8;
+        assert_eq!(kept(all, &branch), [(0x2000 | 2 << 2 | 1, 1), (0x3000, 0)]);
+        assert_eq!(kept(all, &not_taken), [(0x2000 | 3 << 2 | 2 | 1, 3)]);
+        assert_eq!(kept(all & !(1 << 8), &not_taken), [], "taken ones only");
+        assert_eq!(kept(all & !(1 << 13), &branch), [], "mispredicted paths only");
+        assert_eq!(kept(all | 2 << 14, &branch), [], "returns only");
+        assert_eq!(kept(all | 1 << 14, &branch).len(), 2);
+    }
+}
