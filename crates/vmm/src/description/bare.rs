@@ -20,6 +20,7 @@ use thiserror::Error;
 
 use super::Size;
 use crate::image::{self, ImageError, Loaded};
+use crate::machine::dumps::{DumpCalls, DumpFiles};
 use crate::machine::hypercall::{Console, StandardCalls};
 use crate::machine::{Activity, Machine, MachineBuilder, PROCESSORS_MAX};
 use crate::memory::{GuestMemory, LayoutError, MemoryKind, MemoryRange};
@@ -52,6 +53,8 @@ pub struct MachineTable {
     pub clock: Clock,
     /// The longest time slice, in instructions.
     pub quantum: u64,
+    /// How the paths of dumps begin that the guest hands out, relative to the description; without it none is kept.
+    pub dumps: Option<PathBuf>,
 }
 
 impl Default for MachineTable {
@@ -62,6 +65,7 @@ impl Default for MachineTable {
             parameters: String::new(),
             clock: Clock::Virtual,
             quantum: 10_000,
+            dumps: None,
         }
     }
 }
@@ -206,6 +210,9 @@ impl Description {
         }
         let mut builder = MachineBuilder::new(memory, processors);
         builder.handle(StandardCalls::new(console, &self.machine.parameters));
+        if let Some(prefix) = &self.machine.dumps {
+            builder.handle(DumpCalls::new(Box::new(DumpFiles::new(&folder.join(prefix)))));
+        }
         let mut machine = builder.build();
         let started = match self.machine.start {
             Start::First => 1,

@@ -12,6 +12,7 @@
 //! executor.
 
 pub mod driver;
+pub mod dumps;
 pub mod ending;
 pub mod host_threads;
 pub mod hypercall;
