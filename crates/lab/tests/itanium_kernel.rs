@@ -9,6 +9,7 @@ fn run(processors: usize, parameters: &str) -> Result<Finished, KernelError> {
         parameters: parameters.to_owned(),
         memory_mb: 192,
         instructions_max: 100_000_000,
+        keeps_dumps: false,
     };
     run.run(&mut vec![Untimed; processors], &|| false)
 }

@@ -150,6 +150,11 @@ static struct area *area_find(struct task *task, uint64_t address)
     return 0;
 }
 
+int area_is_there(struct task *task, uint64_t address)
+{
+    return area_find(task, address) != 0;
+}
+
 static void drop_entry(uint64_t *entry)
 {
     if (*entry & (PTE_PRESENT | PTE_SOFTWARE) && !(*entry & PTE_SHARED))
@@ -172,6 +177,12 @@ void area_remove(struct task *task, uint64_t start, uint64_t end)
         }
         area->kind = AREA_FREE;
     }
+}
+
+uint64_t page_frame(struct task *task, uint64_t address)
+{
+    const uint64_t *entry = table_entry(task, address, 0);
+    return entry && *entry & (PTE_PRESENT | PTE_SOFTWARE) ? *entry & PTE_FRAME : 0;
 }
 
 /* The frame of a page of a shared object, made when it is first touched. */

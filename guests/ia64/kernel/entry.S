@@ -21,6 +21,7 @@
 
 // In: register bank 0, PSR.ic and PSR.i off, r30 = vector, r31 = predicates.
 ENTRY(interruption_entry)
+	ENTERED_BY(ENTERED_BY_INTERRUPTION)
 	// Which stack? From a program (p6): the frame goes to the top of the task's kernel stack. From the kernel (p7): below
 	// the stack pointer of what was interrupted.
 	mov	r20 = KR_CURRENT
@@ -187,6 +188,7 @@ END(interruption_entry)
 // Everything that may be done with interruptions on is done; `work_before_return` comes back with interrupts off and no
 // work left.
 ENTRY(leave_interruption)
+	ENTERED_BY(ENTERED_BY_INTERRUPTION)
 	alloc	r15 = ar.pfs, 0, 0, 1, 0
 	;;
 	mov	r14 = TASK_FRAME - 16
@@ -406,8 +408,12 @@ END(leave_interruption)
 // back from there, as they do where a kernel keeps the whole state of a program in one structure; otherwise they
 // stay where they are and `preserved` is null.
 ENTRY(work_entry)
+	.prologue
+	.save	ar.pfs, r33
 	alloc	r33 = ar.pfs, 1, 3, 2, 0
+	.save	rp, r34
 	mov	r34 = rp
+	.body
 	movl	r14 = save_preserved_state
 	;;
 	ld4	r14 = [r14]
@@ -415,18 +421,27 @@ ENTRY(work_entry)
 	mov	out1 = 0
 	;;
 	cmp4.ne	p8, p9 = r0, r14
-(p8)	br.cond.spnt.few 1f
+(p8)	br.cond.spnt.few work_entry_full
 	;;
 	br.call.sptk.many rp = work_before_return
 	;;
 	mov	ar.pfs = r33
 	mov	rp = r34
 	br.ret.sptk.many rp
+END(work_entry)
+
+// The rest of it with signal-state=full.
+ENTRY(work_entry_full)
+	.prologue
+	.save	ar.pfs, r33
+	.save	rp, r34
+	br.call.sptk.many rp = floating_low_to_current	// f2 to f31 must be this program's
 	;;
-1:	br.call.sptk.many rp = floating_low_to_current	// f2 to f31 must be this program's
-	;;
+	.fframe	PRESERVED_SIZE
 	adds	sp = -PRESERVED_SIZE, sp
+	.save	ar.unat, r35
 	mov	r35 = ar.unat
+	.body
 	;;
 	adds	r2 = PRESERVED_R4 + 16, sp
 	adds	r3 = PRESERVED_R4 + 24, sp
@@ -455,6 +470,10 @@ ENTRY(work_entry)
 	st8	[r3] = r18, 8
 	;;
 	st8	[r3] = r15				// lc
+	mov	r14 = ar.bsp				// where the program's registers end: an entry has no locals
+	adds	r2 = PRESERVED_END + 16, sp
+	;;
+	st8	[r2] = r14
 	adds	out0 = PRESERVED_F2 + 16, sp
 	br.call.sptk.many rp = save_floating_low
 	;;
@@ -500,11 +519,12 @@ ENTRY(work_entry)
 	mov	rp = r34
 	adds	sp = PRESERVED_SIZE, sp
 	br.ret.sptk.many rp
-END(work_entry)
+END(work_entry_full)
 
 // A `break`. From a program and with the number of Linux, it is a system call: number in r15, arguments in the output
 // registers, result in r8, r10 = -1 for an error. Everything that a call would destroy may be destroyed.
 ENTRY(break_instruction)
+	ENTERED_BY(ENTERED_BY_SYSTEM_CALL)
 	mov	r16 = cr.iim
 	mov	r18 = cr.ipsr
 	movl	r17 = BREAK_SYSTEM_CALL
@@ -672,6 +692,7 @@ END(break_instruction)
 // Before a system call returns there is work to do: make its frame a whole one, with zeros for what the call destroyed, and
 // leave like an interruption.
 ENTRY(system_call_work)
+	ENTERED_BY(ENTERED_BY_INTERRUPTION)
 	cover						// PSR.ic is on: cr.ifs stays; the dispatch has noted ifs
 	;;
 	alloc	r15 = ar.pfs, 0, 0, 3, 0
@@ -688,9 +709,9 @@ END(system_call_work)
 // Calls the function of system call r15. The program's output registers are this frame's inputs.
 ENTRY(system_call_dispatch)
 	.prologue
-	.save	ar.pfs, r33
+	.save	ar.pfs, r41
 	alloc	loc1 = ar.pfs, 8, 3, 6, 0
-	.save	rp, r32
+	.save	rp, r40
 	mov	loc0 = rp
 	.body
 	adds	r14 = 16 + FRAME_IFS, r12
@@ -738,6 +759,7 @@ END(system_call_dispatch)
 
 // The first switch to a process arrives here with the frame of its program at r12 + 16.
 ENTRY(new_task)
+	ENTERED_BY(ENTERED_BY_INTERRUPTION)
 	alloc	r14 = ar.pfs, 0, 0, 0, 0
 	;;
 	br.call.sptk.many rp = finish_switch		// what `switch_to` does behind the switch

@@ -65,6 +65,22 @@ void floating_point_wanted(struct task *task, struct frame *frame)
     }
 }
 
+/* What the task has in the high part is in memory from here on. */
+void floating_high_flush(struct task *task)
+{
+    if (this_cpu->floating_high_owner == task)
+        save_high(task);
+}
+
+/* What is in memory is the task's; what its registers hold is not. */
+void floating_high_drop(struct task *task)
+{
+    struct frame *frame = user_frame(task);
+    if (this_cpu->floating_high_owner == task)
+        this_cpu->floating_high_owner = 0;
+    frame->ipsr = (frame->ipsr | PSR_DFH) & ~(uint64_t)PSR_MFH;
+}
+
 void floating_point_copy(struct task *parent, struct task *child)
 {
     if (this_cpu->floating_low_owner == parent)

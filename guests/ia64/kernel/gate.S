@@ -172,24 +172,75 @@ gate_by_break:
 	br.ret.sptk.many b6
 	;;
 
-// In: r2 = signal, r3 = the handler's descriptor; the frame is empty, sp is below the saved state.
+// In: the signal's frame is 16 bytes above sp; the register frame is empty. Keeps what the handler, as a function, may destroy and
+// the kernel has not put there: f6 to f15.
+#define CONTEXT(offset) 16 + SIGNAL_FRAME_CONTEXT + offset
 	.global	gate_signal
+	.proc	gate_signal
 gate_signal:
+	.prologue
+	.unwabi	@svr4, 's'
+	.spillsp rp, CONTEXT(40)			// ip
+	.spillsp ar.pfs, CONTEXT(112)
+	.spillsp pr, CONTEXT(128)
+	.body
 	alloc	r14 = ar.pfs, 0, 0, 3, 0
-	ld8	r16 = [r3], 8
-	mov	out0 = r2
+	adds	r15 = 16 + SIGNAL_FRAME_HANDLER, sp
+	adds	r16 = 16 + SIGNAL_FRAME_ARGUMENTS, sp
+	adds	r19 = CONTEXT(SIGNAL_CONTEXT_BSP), sp
+	adds	r20 = CONTEXT(SIGNAL_CONTEXT_F6), sp
 	;;
-	ld8	gp = [r3]
-	mov	out1 = 0
-	adds	out2 = 16, sp
-	mov	b6 = r16
+	mov	r18 = ar.bsp
+	ld8	r15 = [r15]				// the handler's descriptor
+	ld8	out0 = [r16], 8
+	adds	r21 = CONTEXT(SIGNAL_CONTEXT_F6 + 16), sp
+	;;
+	ld8	r17 = [r15], 8
+	ld8	out1 = [r16], 8
+	;;
+	ld8	gp = [r15]
+	ld8	out2 = [r16]
+	mov	b6 = r17
+	st8	[r19] = r18
+	stf.spill [r20] = f6, 32
+	;;
+	stf.spill [r21] = f7, 32
+	stf.spill [r20] = f8, 32
+	;;
+	stf.spill [r21] = f9, 32
+	stf.spill [r20] = f10, 32
+	;;
+	stf.spill [r21] = f11, 32
+	stf.spill [r20] = f12, 32
+	;;
+	stf.spill [r21] = f13, 32
+	stf.spill [r20] = f14
+	;;
+	stf.spill [r21] = f15
 	br.call.sptk.many b0 = b6
 	;;
 	alloc	r14 = ar.pfs, 0, 0, 0, 0		// empty again, so that the register stack is as it was
+	adds	r20 = CONTEXT(SIGNAL_CONTEXT_F6), sp
+	adds	r21 = CONTEXT(SIGNAL_CONTEXT_F6 + 16), sp
 	mov	r15 = __NR_rt_sigreturn
 	;;
+	ldf.fill f6 = [r20], 32
+	ldf.fill f7 = [r21], 32
+	;;
+	ldf.fill f8 = [r20], 32
+	ldf.fill f9 = [r21], 32
+	;;
+	ldf.fill f10 = [r20], 32
+	ldf.fill f11 = [r21], 32
+	;;
+	ldf.fill f12 = [r20], 32
+	ldf.fill f13 = [r21], 32
+	;;
+	ldf.fill f14 = [r20]
+	ldf.fill f15 = [r21]
 	break.m	BREAK_SYSTEM_CALL
 	;;
+	.endp	gate_signal
 	.org	PAGE_SIZE
 
 // Which calls have fast code, by number.

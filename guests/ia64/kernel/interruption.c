@@ -60,16 +60,48 @@ static int is_from_program(const struct frame *frame)
     return frame == user_frame(current);
 }
 
+/* The interrupted instruction: its bundle's address plus its slot. */
+static uint64_t instruction_of(const struct frame *frame)
+{
+    return frame->iip + (frame->ipsr >> PSR_RI_SHIFT & 3);
+}
+
 /* A fault that a program deserves. Privileged code on the gate page has none of its own: what it was given is wrong, and
    the slow way says so. */
-static void blame(struct frame *frame, int signal)
+static void blame(struct frame *frame, int signal, int code, uint64_t address)
 {
     if (frame->ipsr >> PSR_CPL_SHIFT & 3) {
-        signal_force(current, signal);
+        struct signal_information information = {
+            .signal = signal, .code = code, .fault = {.address = address, .isr = frame->isr, .flags = SIGNAL_HAS_ISR},
+        };
+        signal_force(current, &information);
     } else {
         frame->iip = GATE_ADDRESS + ((uint64_t)gate_by_break - (uint64_t)gate_page);
         frame->ipsr &= ~(3UL << PSR_RI_SHIFT);
     }
+}
+
+/* Where an access of the kernel to a program's memory goes on if it fails: addresses of bundles plus slots (machine.h). */
+extern const struct exception {
+    uint64_t access, behind;
+} exceptions[], exceptions_end[];
+
+/* Whether the kernel expected that this reference might fail; it goes on where it said then. */
+static int is_excepted(struct frame *frame)
+{
+    uint64_t behind = 0;
+    if (frame->iip >= *(uint64_t *)copy_user /* its descriptor begins with its address */ && frame->iip < (uint64_t)copy_user_end)
+        behind = (uint64_t)copy_user_fault;
+    for (const struct exception *exception = exceptions; exception < exceptions_end && !behind; exception++)
+        if (exception->access == instruction_of(frame)) {
+            behind = exception->behind;
+            frame->r8 = -EFAULT;
+        }
+    if (!behind)
+        return 0;
+    frame->iip = behind & -16UL;
+    frame->ipsr = (frame->ipsr & ~(3UL << PSR_RI_SHIFT)) | (behind & 3) << PSR_RI_SHIFT;
+    return 1;
 }
 
 /* A reference that the TLB refused. The kernel's own references to a program's memory come here too. */
@@ -83,10 +115,8 @@ static void reference(struct frame *frame, const char *name)
     if (frame->isr & ISR_SPECULATIVE)
         frame->ipsr |= 1UL << PSR_ED_BIT; /* let the speculative load give a NaT */
     else if (is_from_program(frame))
-        blame(frame, signal);
-    else if (frame->iip >= *(uint64_t *)copy_user /* its descriptor begins with its address */ && frame->iip < (uint64_t)copy_user_end)
-        frame->iip = (uint64_t)copy_user_fault, frame->ipsr &= ~(3UL << PSR_RI_SHIFT);
-    else
+        blame(frame, signal, area_is_there(current, frame->ifa) ? SEGV_ACCESS : SEGV_NO_MEMORY, frame->ifa);
+    else if (!is_excepted(frame))
         unexpected(frame, name);
 }
 
@@ -96,13 +126,17 @@ static void break_instruction_of(struct frame *frame)
     if (!is_from_program(frame))
         unexpected(frame, "break instruction");
     if (frame->iim != BREAK_SYSTEM_CALL) {
-        signal_force(current, SIGILL);
+        struct signal_information information = {
+            .signal = SIGILL, .code = ILL_BREAK, .fault = {.address = instruction_of(frame), .immediate = frame->iim},
+        };
+        signal_force(current, &information);
         return;
     }
     uint64_t slot = frame->ipsr >> PSR_RI_SHIFT & 3;
     frame->iip += slot == 2 ? 16 : 0;
     slot = slot == 2 ? 0 : slot + 1;
     frame->ipsr = (frame->ipsr & ~(3UL << PSR_RI_SHIFT)) | slot << PSR_RI_SHIFT | 3UL << PSR_CPL_SHIFT;
+    frame->in_system_call = 1;
     if (frame->r15 == __NR_rt_sigreturn) {
         current->work |= WORK_SIGNAL_RETURN;
         return;
@@ -114,6 +148,7 @@ static void break_instruction_of(struct frame *frame)
 
 void interruption(struct frame *frame)
 {
+    frame->in_system_call = 0;
     const char *name = "reserved vector";
     enum signal_number signal = 0;
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -138,7 +173,7 @@ void interruption(struct frame *frame)
         return;
     default:
         if (signal && is_from_program(frame))
-            blame(frame, signal);
+            blame(frame, signal, SIGNAL_OF_A_FAULT, instruction_of(frame));
         else
             unexpected(frame, name);
     }
@@ -180,6 +215,7 @@ void complete_system_call_frame(struct frame *frame, uint64_t r8, uint64_t r10)
         frame->f6[i] = (struct floating){{0, 0}};
     frame->r8 = r8;
     frame->r10 = r10;
+    frame->in_system_call = 1;
     /* Of the NaT bits only those of r1, r12 and r13 were saved. */
     uint64_t saved = 1UL << ((uint64_t)&frame->r1 >> 3 & 63) | 1UL << ((uint64_t)&frame->r12 >> 3 & 63) | 1UL << ((uint64_t)&frame->r13 >> 3 & 63);
     frame->spill_unat &= saved;

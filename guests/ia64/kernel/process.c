@@ -158,6 +158,7 @@ long process_fork(struct frame *frame)
     __asm__ volatile("flushrs ;; mov ar.rsc = 0 ;; mov %0 = ar.bspstore ; mov %1 = ar.rnat ;; mov ar.rsc = 3" : "=r"(bsp), "=r"(collection)::"memory");
     child->parent_identity = current->identity;
     child->blocked_signals = current->blocked_signals;
+    memcpy(child->actions, current->actions, sizeof child->actions);
     address_space_new(child);
     address_space_copy(current, child);
     files_copy(current, child);
@@ -185,6 +186,7 @@ long process_fork(struct frame *frame)
 void process_end(int status)
 {
     files_close(current);
+    signals_forget(current);
     floating_point_forget(current);
     if (current->identity == 1) {
         /* The first program's end is the machine's. */

@@ -1,40 +1,115 @@
 /* Signals: sending, delivering to a handler, and returning from it.
 
-   Delivery writes the interruption's frame to the program's stack and lets the program go on in the gate page, which calls the
-   handler. With signal-state=minimal that is all: a handler preserves the preserved registers itself, like every
-   function. With signal-state=full they go through memory as well: to the kernel's stack (entry.S), to the
+   What is known of a pending signal (`siginfo_t`) waits in a queue. Delivery writes it and the interrupted state to the program's stack,
+   as struct sigframe of Linux/ia64, and lets the program go on in the gate page, which calls the handler. With
+   signal-state=minimal only what a call destroys goes there: a handler preserves the preserved registers itself, like every
+   function. With signal-state=full these go through memory as well: to the kernel's stack (entry.S), to the
    program's stack here, and all the way back on return; what the paper's section 5.1 compares. */
 
-#include "kernel.h"
+#include "core.h"
+#include "signal_frame.h"
 #include "text.h"
 
-/* On the program's stack, above 16 bytes of scratch area. */
-struct saved_signal {
-    uint64_t signal, blocked;
-    struct frame frame;
-    struct preserved preserved;
-};
-
+#define SIGNAL_DEFAULT 0
 #define SIGNAL_IGNORE 1
+#define ACTION_NO_DEFER 0x40000000UL
+#define ACTION_ONCE 0x80000000UL
 /* Bits of PSR that a program may bring back from its stack. */
-#define PSR_PROGRAM (PSR_UP | PSR_AC | PSR_MFL | PSR_MFH | 3UL << PSR_RI_SHIFT)
+#define PSR_PROGRAM (PSR_BE | PSR_UP | PSR_AC | PSR_MFL | PSR_MFH)
+/* What the conventions want of a floating-point status at a handler's start. */
+#define FPSR_DEFAULT 0x9804c0270033fUL
+/* Of the status that wait4 answers: there is a core file. */
+#define STATUS_CORE 0x80
+#define QUEUED_MAX 1024
 
 int save_preserved_state; /* for entry.S: signal-state=full */
 
-static int ends_process(unsigned signal)
+struct queued_signal {
+    struct queued_signal *next;
+    struct signal_information information;
+};
+
+static struct cache queued_signals = {.size = sizeof(struct queued_signal)};
+
+static int is_in(uint64_t set, unsigned signal)
 {
-    return signal != SIGCHLD;
+    return set >> (signal - 1) & 1;
 }
 
-long signal_send(struct task *task, unsigned signal)
+static int ignores(const struct task *task, unsigned signal)
 {
+    uint64_t handler = task->actions[signal].handler;
+    return handler == SIGNAL_IGNORE || (handler == SIGNAL_DEFAULT && signal == SIGCHLD);
+}
+
+static int dumps_core(unsigned signal)
+{
+    const uint64_t which = SIGNAL_BIT(SIGQUIT) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGABRT) | SIGNAL_BIT(SIGBUS)
+                           | SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGSEGV);
+    return is_in(which, signal);
+}
+
+/* ---- Sending ---- */
+
+void signals_recalculate(struct task *task)
+{
+    if (task->pending_signals & ~task->blocked_signals)
+        task->work |= WORK_SIGNAL;
+    else
+        task->work &= ~WORK_SIGNAL;
+}
+
+/* Makes a signal pending, with what is known of it; `scheduler` is held. A signal that is pending already comes once. */
+static void enqueue(struct task *task, const struct signal_information *information)
+{
+    if (is_in(task->pending_signals, information->signal))
+        return;
+    task->pending_signals |= SIGNAL_BIT(information->signal);
+    if (task->queued_signal_count == QUEUED_MAX)
+        return; /* it comes without */
+    struct queued_signal *queued = cache_allocate(&queued_signals), **last = &task->queued_signals;
+    queued->next = 0;
+    queued->information = *information;
+    while (*last)
+        last = &(*last)->next;
+    *last = queued;
+    task->queued_signal_count++;
+}
+
+/* Takes the lowest pending signal that is not blocked; its number, or 0. `scheduler` is held. */
+static unsigned dequeue(struct task *task, struct signal_information *information)
+{
+    uint64_t waiting = task->pending_signals & ~task->blocked_signals;
+    if (!waiting)
+        return 0;
+    unsigned signal = __builtin_ctzl(waiting) + 1;
+    task->pending_signals &= ~SIGNAL_BIT(signal);
+    *information = (struct signal_information){.signal = signal};
+    for (struct queued_signal **place = &task->queued_signals; *place; place = &(*place)->next) {
+        struct queued_signal *queued = *place;
+        if (queued->information.signal != (int)signal)
+            continue;
+        *information = queued->information;
+        *place = queued->next;
+        task->queued_signal_count--;
+        cache_free(&queued_signals, queued);
+        break;
+    }
+    return signal;
+}
+
+long signal_send(struct task *task, const struct signal_information *information)
+{
+    unsigned signal = information->signal;
     if (signal >= SIGNALS_MAX)
         return -EINVAL;
     if (signal == 0)
         return 0;
     uint64_t saved = acquire(&scheduler);
-    task->pending_signals |= 1UL << signal;
-    if (!(task->blocked_signals >> signal & 1)) {
+    /* One that is ignored is forgotten, but what is blocked may be wanted later. */
+    if (!ignores(task, signal) || is_in(task->blocked_signals, signal))
+        enqueue(task, information);
+    if (is_in(task->pending_signals & ~task->blocked_signals, signal)) {
         task->work |= WORK_SIGNAL;
         if (task->state == TASK_SLEEPING)
             interrupt_sleep(task);
@@ -45,82 +120,256 @@ long signal_send(struct task *task, unsigned signal)
     return 0;
 }
 
-/* A signal that the program cannot put off: its own fault. */
-void signal_force(struct task *task, unsigned signal)
+void signal_force(struct task *task, const struct signal_information *information)
 {
-    task->blocked_signals &= ~(1UL << signal);
-    task->pending_signals |= 1UL << signal;
+    unsigned signal = information->signal;
+    uint64_t saved = acquire(&scheduler);
+    if (is_in(task->blocked_signals, signal) || ignores(task, signal))
+        task->actions[signal].handler = SIGNAL_DEFAULT;
+    task->blocked_signals &= ~SIGNAL_BIT(signal);
+    enqueue(task, information);
     task->work |= WORK_SIGNAL;
+    release(&scheduler, saved);
 }
 
-static void deliver(struct frame *frame, struct preserved *preserved, unsigned signal)
+void signals_forget(struct task *task)
 {
-    struct signal_action *action = &current->actions[signal];
-    if (action->handler == SIGNAL_IGNORE || (!action->handler && !ends_process(signal)))
-        return;
-    if (!action->handler) {
-        if (current->identity == 1)
-            print("kernel: signal %u ends the first process at %lx, address %lx\n", signal, frame->iip, frame->ifa);
-        process_end(signal);
+    for (struct queued_signal *next, *queued = task->queued_signals; queued; queued = next) {
+        next = queued->next;
+        cache_free(&queued_signals, queued);
     }
-    struct saved_signal state = {.signal = signal, .blocked = current->blocked_signals};
-    size_t bytes = offsetof(struct saved_signal, preserved);
-    state.frame = *frame;
+    task->queued_signals = 0;
+}
+
+/* ---- The frame of a handler ---- */
+
+/* NaT bits by register of those that an entry saves, from and to their places in ar.unat. */
+uint64_t frame_nats(const struct frame *frame)
+{
+    uint64_t bits = frame->spill_unat;
+    return (rotate_right(bits, (uint64_t)&frame->r1 >> 3) & 7) << 1 | (rotate_right(bits, (uint64_t)&frame->r8 >> 3) & 0xff) << 8
+           | (rotate_right(bits, (uint64_t)frame->r16 >> 3) & 0xffff) << 16;
+}
+
+static void set_frame_nats(struct frame *frame, uint64_t nats)
+{
+    frame->spill_unat = rotate_right(nats >> 1 & 7, -((uint64_t)&frame->r1 >> 3)) | rotate_right(nats >> 8 & 0xff, -((uint64_t)&frame->r8 >> 3))
+                        | rotate_right(nats >> 16 & 0xffff, -((uint64_t)frame->r16 >> 3));
+}
+
+/* Writes or reads a field; `failed` collects what could not be. */
+#define PUT(field, value) failed |= put_user(to + offsetof(struct signal_context, field), value)
+#define PUT_ROW(field, from, count) failed |= copy_to_user(to + offsetof(struct signal_context, field), from, (count) * sizeof *(from))
+#define GET(field, place) failed |= get_user(from + offsetof(struct signal_context, field), place)
+#define GET_ROW(field, place, count) failed |= copy_from_user(place, from + offsetof(struct signal_context, field), (count) * sizeof *(place))
+
+static long write_information(uint64_t to, const struct signal_information *from)
+{
+    long failed = put_user_half(to, from->signal);
+    failed |= put_user_half(to + offsetof(struct signal_information, error), from->error);
+    failed |= put_user_half(to + offsetof(struct signal_information, code), from->code);
+    if (from->code == SIGNAL_BY_PROCESS) {
+        failed |= put_user_half(to + offsetof(struct signal_information, sender.process), from->sender.process);
+        failed |= put_user_half(to + offsetof(struct signal_information, sender.user), from->sender.user);
+    } else {
+        failed |= put_user(to + offsetof(struct signal_information, fault.address), from->fault.address);
+        failed |= put_user_half(to + offsetof(struct signal_information, fault.immediate), from->fault.immediate);
+        failed |= put_user_half(to + offsetof(struct signal_information, fault.flags), from->fault.flags);
+        failed |= put_user(to + offsetof(struct signal_information, fault.isr), from->fault.isr);
+    }
+    return failed;
+}
+
+/* What a call destroys, and of a system call only what it leaves; the gate page's code adds f6 to f15 and ar.bsp. */
+static long write_context(uint64_t to, struct frame *frame, const struct preserved *preserved)
+{
+    long failed = 0;
+    uint64_t flags = 0;
+    if (frame->in_system_call)
+        flags |= CONTEXT_IN_SYSTEM_CALL;
+    floating_high_flush(current);
+    if (current->floating_high_valid) {
+        flags |= CONTEXT_FLOATING_HIGH;
+        PUT_ROW(floating[32], current->floating_high, 96);
+    }
+    PUT(flags, flags);
+    PUT(nats, frame_nats(frame));
+    PUT(mask, current->blocked_signals);
+    PUT(stack_start, 0);
+    PUT(stack_flags, STACK_DISABLED);
+    PUT(stack_size, 0);
+    PUT(backing_store_base, 0);
+    PUT(loaded, 0);
+    PUT(frame_marker, frame->ifs & 0x3fffffffff);
+    PUT(user_mask, frame->ipsr & PSR_PROGRAM);
+    PUT(rsc, frame->rsc);
+    PUT(unat, frame->unat);
+    PUT(fpsr, frame->fpsr);
+    PUT(pfs, frame->pfs);
+    PUT(predicates, frame->pr);
+    PUT(branch[0], frame->b0);
+    PUT(branch[6], frame->b6);
+    PUT_ROW(general[1], &frame->r1, 1);
+    PUT_ROW(general[8], &frame->r8, 4);
+    PUT_ROW(general[12], &frame->r12, 2);
+    PUT_ROW(general[15], &frame->r15, 1);
+    PUT(ip, frame->iip + (frame->ipsr >> PSR_RI_SHIFT & 3));
+    if (!frame->in_system_call) {
+        PUT(ccv, frame->ccv);
+        PUT(branch[7], frame->b7);
+        PUT(general[14], frame->r14);
+        PUT(csd, frame->csd);
+        PUT_ROW(general[2], &frame->r2, 2);
+        PUT_ROW(general[16], frame->r16, 16);
+    }
     if (preserved) {
-        state.preserved = *preserved;
-        bytes = sizeof state;
+        PUT(lc, preserved->lc);
+        PUT_ROW(general[4], preserved->r4, 4);
+        PUT_ROW(branch[1], preserved->b1, 5);
+        PUT_ROW(floating[2], &preserved->f2[0], 4);
+        PUT_ROW(floating[16], &preserved->f2[8], 16);
+        /* Their NaT bits stay with the kernel's copy of the spilled values. */
     }
-    uint64_t at = (frame->r12 - sizeof state) & -16UL;
-    if (copy_to_user(at, &state, bytes))
-        process_end(SIGSEGV);
-    current->blocked_signals |= action->mask | 1UL << signal;
-    frame->r2 = signal;
-    frame->r3 = action->handler;
+    return failed;
+}
+
+static long read_context(uint64_t from, struct frame *frame, struct preserved *preserved)
+{
+    long failed = 0;
+    uint64_t flags, nats, ip, marker, mask, rsc;
+    GET(flags, &flags);
+    GET(nats, &nats);
+    GET(ip, &ip);
+    GET(frame_marker, &marker);
+    GET(user_mask, &mask);
+    GET(rsc, &rsc);
+    GET(unat, &frame->unat);
+    GET(fpsr, &frame->fpsr);
+    GET(pfs, &frame->pfs);
+    GET(predicates, &frame->pr);
+    GET(branch[0], &frame->b0);
+    GET(branch[6], &frame->b6);
+    GET_ROW(general[1], &frame->r1, 1);
+    GET_ROW(general[8], &frame->r8, 4);
+    GET_ROW(general[12], &frame->r12, 2);
+    GET_ROW(general[15], &frame->r15, 1);
+    frame->in_system_call = (flags & CONTEXT_IN_SYSTEM_CALL) != 0;
+    if (!frame->in_system_call) {
+        GET(ccv, &frame->ccv);
+        GET(branch[7], &frame->b7);
+        GET(general[14], &frame->r14);
+        GET(csd, &frame->csd);
+        GET_ROW(general[2], &frame->r2, 2);
+        GET_ROW(general[16], frame->r16, 16);
+    }
+    /* What the program brings back must not be the kernel's. */
+    frame->ifs = (marker & 0x3fffffffff) | 1UL << 63;
+    frame->rsc = (rsc & 0x1f) | 3UL << 2;
+    frame->pfs |= 3UL << 62;
+    frame->iip = ip & -16UL;
+    frame->ipsr = (frame->ipsr & ~(PSR_PROGRAM | 3UL << PSR_RI_SHIFT)) | (mask & PSR_PROGRAM) | (ip & 3) << PSR_RI_SHIFT;
+    set_frame_nats(frame, nats);
+    if (flags & CONTEXT_FLOATING_HIGH) {
+        GET_ROW(floating[32], current->floating_high, 96);
+        floating_high_drop(current);
+    }
+    if (preserved) {
+        GET(lc, &preserved->lc);
+        GET_ROW(general[4], preserved->r4, 4);
+        GET_ROW(branch[1], preserved->b1, 5);
+        GET_ROW(floating[2], &preserved->f2[0], 4);
+        GET_ROW(floating[16], &preserved->f2[8], 16);
+    }
+    return failed;
+}
+
+/* ---- Delivery and return ---- */
+
+/* The program's stack or its frame there cannot be used. */
+static void stack_fault(uint64_t address)
+{
+    struct signal_information information = {.signal = SIGSEGV, .code = SIGNAL_BY_KERNEL, .fault = {.address = address}};
+    current->actions[SIGSEGV].handler = SIGNAL_DEFAULT;
+    signal_force(current, &information);
+}
+
+void process_abort(const struct preserved *preserved, const struct signal_information *information)
+{
+    unsigned signal = information->signal;
+    const struct frame *frame = user_frame(current);
+    if (current->identity == 1)
+        print("kernel: signal %u ends the first process at %lx, address %lx\n", signal, frame->iip, frame->ifa);
+    int is_dumped = dumps_core(signal) && core_dump(current, information, preserved);
+    process_end(is_dumped ? signal | STATUS_CORE : signal);
+}
+
+static void deliver(struct frame *frame, struct preserved *preserved, const struct signal_information *information)
+{
+    unsigned signal = information->signal;
+    struct signal_action *action = &current->actions[signal];
+    if (ignores(current, signal))
+        return;
+    if (action->handler == SIGNAL_DEFAULT)
+        process_abort(preserved, information);
+    uint64_t at = (frame->r12 - sizeof(struct signal_frame)) & -16UL;
+    if (!user_range(at, sizeof(struct signal_frame))) {
+        stack_fault(at);
+        return;
+    }
+    uint64_t where = at + offsetof(struct signal_frame, information), context = at + offsetof(struct signal_frame, context);
+    long failed = put_user(at + offsetof(struct signal_frame, arguments[0]), signal);
+    failed |= put_user(at + offsetof(struct signal_frame, arguments[1]), where);
+    failed |= put_user(at + offsetof(struct signal_frame, arguments[2]), context);
+    failed |= put_user(at + offsetof(struct signal_frame, handler), action->handler);
+    failed |= write_information(where, information);
+    failed |= write_context(context, frame, preserved);
+    if (failed) {
+        stack_fault(at);
+        return;
+    }
     frame->r12 = at - 16;
+    frame->fpsr = FPSR_DEFAULT;
     frame->iip = GATE_ADDRESS + ((uint64_t)gate_signal - (uint64_t)gate_page);
-    frame->ipsr = (frame->ipsr & ~(3UL << PSR_RI_SHIFT)) | 3UL << PSR_CPL_SHIFT;
+    frame->ipsr = (frame->ipsr & ~(PSR_BE | 3UL << PSR_RI_SHIFT)) | 3UL << PSR_CPL_SHIFT;
     frame->ifs = 1UL << 63; /* an empty frame above the one that was interrupted */
     frame->spill_unat = 0;
+
+    uint64_t saved = acquire(&scheduler);
+    current->blocked_signals |= action->mask & ~SIGNAL_BIT(SIGKILL);
+    if (!(action->flags & ACTION_NO_DEFER))
+        current->blocked_signals |= SIGNAL_BIT(signal);
+    if (action->flags & ACTION_ONCE)
+        action->handler = SIGNAL_DEFAULT;
+    signals_recalculate(current);
+    release(&scheduler, saved);
 }
 
 void signals_deliver(struct frame *frame, struct preserved *preserved)
 {
     for (;;) {
-        uint64_t saved = acquire(&scheduler), waiting = current->pending_signals & ~current->blocked_signals;
-        unsigned signal = waiting ? __builtin_ctzl(waiting) : 0;
-        current->pending_signals &= ~(1UL << signal);
-        if (!waiting)
-            current->work &= ~WORK_SIGNAL;
+        struct signal_information information;
+        uint64_t saved = acquire(&scheduler);
+        unsigned signal = dequeue(current, &information);
+        signals_recalculate(current);
         release(&scheduler, saved);
-        if (!waiting)
+        if (!signal)
             return;
-        deliver(frame, preserved, signal);
+        deliver(frame, preserved, &information);
     }
 }
 
-/* rt_sigreturn: the frame comes back from the program's stack, but for what is the kernel's. */
+/* rt_sigreturn: the state comes back from the program's stack, but for what is the kernel's. */
 void signal_return(struct frame *frame, struct preserved *preserved)
 {
-    struct saved_signal state;
-    size_t bytes = preserved ? sizeof state : offsetof(struct saved_signal, preserved);
+    uint64_t context = frame->r12 + 16 + offsetof(struct signal_frame, context), blocked;
     current->work &= ~WORK_SIGNAL_RETURN;
-    if (copy_from_user(&state, frame->r12 + 16, bytes))
-        process_end(SIGSEGV);
-    struct frame *from = &state.frame;
-    uint64_t ipsr = (frame->ipsr & ~PSR_PROGRAM) | (from->ipsr & PSR_PROGRAM);
-    from->ipsr = ipsr;
-    from->ifs = (from->ifs & 0x3fffffffff) | 1UL << 63;
-    from->pfs = (from->pfs & ~(3UL << 62)) | 3UL << 62;
-    from->rsc = frame->rsc;
-    from->rnat = frame->rnat;
-    from->bspstore = frame->bspstore;
-    from->vector = frame->vector;
-    from->loaded = frame->loaded;
-    *frame = *from;
-    if (preserved) {
-        *preserved = state.preserved;
+    if (context & 15 || !user_range(context, sizeof(struct signal_context)) || get_user(context + offsetof(struct signal_context, mask), &blocked)
+        || read_context(context, frame, preserved)) {
+        stack_fault(context);
+        return;
     }
-    current->blocked_signals = state.blocked & ~(1UL << SIGKILL);
-    if (current->pending_signals & ~current->blocked_signals)
-        current->work |= WORK_SIGNAL;
+    uint64_t saved = acquire(&scheduler);
+    current->blocked_signals = blocked & ~SIGNAL_BIT(SIGKILL);
+    signals_recalculate(current);
+    release(&scheduler, saved);
 }

@@ -1,6 +1,7 @@
 /* The offsets that assembly uses (layout.h) are those of the C structures (kernel.h). Nothing is left of this file. */
 
 #include "kernel.h"
+#include "signal_frame.h"
 
 #define OFFSET(structure, field, offset) \
     _Static_assert(offsetof(struct structure, field) == (offset), #structure "." #field)
@@ -54,6 +55,7 @@ OFFSET(preserved, spill_unat, PRESERVED_SPILL_UNAT);
 OFFSET(preserved, lc, PRESERVED_LC);
 OFFSET(preserved, r4, PRESERVED_R4);
 OFFSET(preserved, b1, PRESERVED_B1);
+OFFSET(preserved, end, PRESERVED_END);
 OFFSET(preserved, f2, PRESERVED_F2);
 _Static_assert(sizeof(struct preserved) == PRESERVED_SIZE, "preserved");
 
@@ -67,3 +69,13 @@ OFFSET(task, floating_low, TASK_FLOATING_LOW);
 OFFSET(task, floating_high, TASK_FLOATING_HIGH);
 OFFSET(task, state, TASK_ASSEMBLY_END);
 _Static_assert(sizeof(struct task) <= TASK_BACKING_STORE, "task");
+
+OFFSET(signal_frame, arguments, SIGNAL_FRAME_ARGUMENTS);
+OFFSET(signal_frame, handler, SIGNAL_FRAME_HANDLER);
+OFFSET(signal_frame, context, SIGNAL_FRAME_CONTEXT);
+OFFSET(signal_context, bsp, SIGNAL_CONTEXT_BSP);
+OFFSET(signal_context, floating[6], SIGNAL_CONTEXT_F6);
+OFFSET(signal_context, mask, 2640);
+_Static_assert(sizeof(struct signal_information) == 128, "siginfo_t of Linux/ia64");
+_Static_assert(sizeof(struct signal_context) == 2656, "struct sigcontext of Linux/ia64");
+_Static_assert(sizeof(struct signal_frame) == SIGNAL_FRAME_SIZE, "struct sigframe of Linux/ia64");

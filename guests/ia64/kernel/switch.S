@@ -10,13 +10,12 @@
 
 	.text
 
-// void switch_context(struct context **save, struct context *next, struct task *task)
-ENTRY(switch_context)
-	alloc	r14 = ar.pfs, 3, 0, 0, 0
-	;;
+// Saves what a call preserves, but for floating-point registers, as a `struct context` at r2, which the instruction `address`
+// sets; r14 = ar.pfs of the caller. The whole register stack is in memory then, and ar.rsc is 0; r16 has what it was.
+	.macro	save_preserved_at address:vararg
 	flushrs						// every frame of this task to its own backing store
 	mov	r15 = ar.unat
-	adds	r2 = -CONTEXT_SIZE, sp
+	\address
 	mov	r20 = pr
 	mov	r16 = ar.rsc
 	mov	r21 = ar.lc
@@ -66,6 +65,13 @@ ENTRY(switch_context)
 	adds	r3 = CONTEXT_R4 + 32, r2
 	;;
 	st8	[r3] = r29
+	.endm
+
+// void switch_context(struct context **save, struct context *next, struct task *task)
+ENTRY(switch_context)
+	alloc	r14 = ar.pfs, 3, 0, 0, 0
+	;;
+	save_preserved_at adds r2 = -CONTEXT_SIZE, sp
 	st8	[in0] = r2
 	mov	r2 = in1
 	mov	r13 = in2
@@ -135,6 +141,16 @@ ENTRY(switch_context)
 	mov	b4 = r28
 	br.ret.sptk.many b0
 END(switch_context)
+
+// void save_context(struct context *context): as switch_context does, but goes on. For who wants to unwind from its caller.
+ENTRY(save_context)
+	alloc	r14 = ar.pfs, 1, 0, 0, 0
+	;;
+	save_preserved_at mov r2 = in0
+	mov	ar.unat = r15
+	mov	ar.rsc = r16
+	br.ret.sptk.many rp
+END(save_context)
 
 // void save_floating_low(void *area): f2 to f5 and f12 to f31, which the kernel never uses
 ENTRY(save_floating_low)

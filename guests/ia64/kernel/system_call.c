@@ -48,7 +48,8 @@ SYSTEM_CALL long call_kill(uint64_t identity, unsigned signal)
     struct task *task = process_find(identity);
     if (!task || task->state == TASK_ENDED)
         return -ESRCH;
-    return signal_send(task, signal);
+    struct signal_information information = {.signal = signal, .code = SIGNAL_BY_PROCESS, .sender = {.process = current->identity}};
+    return signal_send(task, &information);
 }
 
 /* Two numbers of files at `ends`: Linux/ia64 answers them in r8 and r9, which C cannot. */
@@ -136,9 +137,10 @@ SYSTEM_CALL long call_rt_sigprocmask(int how, uint64_t set, uint64_t previous)
         mask = change;
     else
         return -EINVAL;
-    current->blocked_signals = mask & ~(1UL << SIGKILL);
-    if (current->pending_signals & ~current->blocked_signals)
-        current->work |= WORK_SIGNAL;
+    uint64_t saved = acquire(&scheduler);
+    current->blocked_signals = mask & ~SIGNAL_BIT(SIGKILL);
+    signals_recalculate(current);
+    release(&scheduler, saved);
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #define CALL_SHARE (SYSTEM_CALL_FIRST + 501)
 #define CALL_STATISTIC (SYSTEM_CALL_FIRST + 502)
 #define CALL_GATE (SYSTEM_CALL_FIRST + 503)
+#define CALL_EXAMINE (SYSTEM_CALL_FIRST + 504)
 
 	.section .rodata
 	.align	16
@@ -38,4 +39,5 @@ system_calls:
 	entry	CALL_SHARE, call_share
 	entry	CALL_STATISTIC, call_statistic
 	entry	CALL_GATE, call_gate
+	entry	CALL_EXAMINE, call_examine
 	entry	(SYSTEM_CALL_FIRST + SYSTEM_CALLS), otherwise

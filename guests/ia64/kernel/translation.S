@@ -199,6 +199,7 @@ ENTRY(instruction_miss_without_walker)
 	thash	r18 = r16
 	mov	r28 = b0
 	movl	r29 = 1f
+	mov	r26 = cr.isr				// which a nested miss overwrites
 	;;
 	ld8	r24 = [r18]				// through the linear table; may go to nested_miss
 	;;
@@ -246,6 +247,7 @@ ENTRY(data_miss_without_walker)
 	thash	r18 = r16
 	mov	r28 = b0
 	movl	r29 = 1f
+	mov	r26 = cr.isr				// which a nested miss overwrites
 	;;
 	ld8	r24 = [r18]				// through the linear table; may go to nested_miss
 	;;
@@ -299,9 +301,10 @@ physical_miss:
 	;;
 	DONE
 
-// A miss on the linear table while a miss was being handled: the interruption registers still describe the first one.
-// Walks for r16 in physical mode and goes on at r29 with the entry in r24; r28 holds b0 meanwhile.
+// A miss on the linear table while a miss was being handled: the interruption registers still describe the first one, but for
+// cr.isr, which r26 has. Walks for r16 in physical mode and goes on at r29 with the entry in r24; r28 holds b0 meanwhile.
 ENTRY(nested_miss)
+	mov	cr.isr = r26
 	mov	b0 = r29
 	WALK
 	br.sptk.many b0

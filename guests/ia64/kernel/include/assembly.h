@@ -14,6 +14,18 @@ name:
 
 #define END(name) .endp name
 
+/* For unwinding: below this there is no caller but the program, whose frame is at sp + 16 (unwind.c). The places are for
+   debuggers that know no more than the conventions. */
+#define ENTERED_BY(how) \
+	.prologue; \
+	.unwabi	UNWIND_ABI, how; \
+	.spillsp rp, 16 + FRAME_IIP; \
+	.spillsp ar.pfs, 16 + FRAME_IFS; \
+	.spillsp ar.unat, 16 + FRAME_UNAT; \
+	.spillsp pr, 16 + FRAME_PR; \
+	.spillsp ar.fpsr, 16 + FRAME_FPSR; \
+	.body
+
 /* Two spills in one instruction group: the assembler is told that they fill different bits of ar.unat. */
 #define SPILL .mem.offset 0, 0; st8.spill
 #define SPILL_NEXT .mem.offset 8, 0; st8.spill

@@ -69,6 +69,17 @@ void *kernel_pages(unsigned order);     /* 2^order zeroed pages; panics when the
 void kernel_pages_free(void *pages, unsigned order);
 size_t frames_free(void);
 
+/* ---- cache.c: objects of one size ---- */
+
+struct cache {
+    struct lock lock;
+    size_t size;
+    struct free_object *free;
+};
+
+void *cache_allocate(struct cache *cache);
+void cache_free(struct cache *cache, void *object);
+
 /* ---- frames and tasks ---- */
 
 struct floating {
@@ -83,13 +94,15 @@ struct frame {
     uint64_t vector;
     struct floating f6[6];
     uint64_t isr, ifa, iim, iipa;
-    uint64_t loaded, reserved; /* bytes of the program's registers on the kernel backing store */
+    uint64_t loaded;         /* bytes of the program's registers on the kernel backing store */
+    uint64_t in_system_call; /* which a program expects to destroy what a call destroys */
 };
 
 /* What a call preserves and only signal-state=full saves. */
 struct preserved {
-    uint64_t spill_unat, lc, r4[4], b1[5], reserved;
-    struct floating f2[24];
+    uint64_t spill_unat, lc, r4[4], b1[5];
+    uint64_t end;           /* of the program's registers on the kernel backing store */
+    struct floating f2[24]; /* f2 to f5, then f12 to f31 */
 };
 
 struct context {
@@ -114,6 +127,24 @@ struct signal_action {
     uint64_t flags, mask;
 };
 
+/* siginfo_t of Linux/ia64. */
+struct signal_information {
+    int32_t signal, error, code, padding;
+    union {
+        struct {
+            int32_t process;
+            uint32_t user;
+        } sender;
+        struct {
+            uint64_t address;
+            int32_t immediate;
+            uint32_t flags;
+            uint64_t isr;
+        } fault;
+        uint64_t words[14];
+    };
+};
+
 struct wait_queue {
     struct task *first, *last;
 };
@@ -125,7 +156,8 @@ struct task {
     struct context *context;
     uint64_t blocked_signals;
     uint64_t pending_signals;
-    uint64_t reserved[2];
+    struct queued_signal *queued_signals; /* what is known of the pending ones, in the order of their sending */
+    uint64_t queued_signal_count;
     struct floating floating_low[24], floating_high[96];
 
     enum task_state state;
@@ -175,6 +207,7 @@ struct per_cpu *cpu(unsigned number);
 
 extern char new_task[], gate_signal[], gate_by_break[], gate_page[], copy_user_end[], copy_user_fault[];
 size_t copy_user(void *to, const void *from, size_t bytes);
+void save_context(struct context *context);
 void switch_context(struct context **save, struct context *next, struct task *task);
 void save_floating_low(void *area);
 void load_floating_low(const void *area);
@@ -194,6 +227,9 @@ void area_remove(struct task *task, uint64_t start, uint64_t end);
 int page_fault(struct task *task, uint64_t address, int write, int execute);
 /* Lets code in these pages raise its privilege level; 0 or a negative error. */
 long address_space_open_gate(struct task *task, uint64_t start, size_t bytes);
+int area_is_there(struct task *task, uint64_t address);
+/* The frame of a page that the task has touched; 0 of any other. */
+uint64_t page_frame(struct task *task, uint64_t address);
 int user_range(uint64_t address, size_t bytes);
 int copy_from_user(void *to, uint64_t from, size_t bytes);
 int copy_to_user(uint64_t to, const void *from, size_t bytes);
@@ -225,6 +261,8 @@ struct task *queue_take(struct wait_queue *queue);
 
 void floating_point_switch(struct task *from, struct task *to);
 void floating_point_wanted(struct task *task, struct frame *frame);
+void floating_high_flush(struct task *task);
+void floating_high_drop(struct task *task);
 void floating_point_copy(struct task *parent, struct task *child);
 void floating_point_forget(struct task *task);
 
@@ -239,8 +277,21 @@ void files_close(struct task *task);
 
 /* ---- signal.c ---- */
 
-long signal_send(struct task *task, unsigned signal);
-void signal_force(struct task *task, unsigned signal);
+/* Signal n is bit n - 1 of a set, as in Linux. */
+#define SIGNAL_BIT(signal) (1UL << ((signal) - 1))
+/* Codes: who sent it, or what was wrong. */
+enum signal_code { SIGNAL_BY_PROCESS = 0, SIGNAL_BY_KERNEL = 0x80, SIGNAL_OF_A_FAULT = 1, ILL_BREAK = 1, SEGV_NO_MEMORY = 1, SEGV_ACCESS = 2 };
+#define SIGNAL_HAS_ISR 2 /* of `flags` */
+
+/* Sends it; a negative error. */
+long signal_send(struct task *task, const struct signal_information *information);
+/* One that the program cannot put off: its own fault. */
+void signal_force(struct task *task, const struct signal_information *information);
+/* Ends the current process by a signal, with a core file if that says so; `preserved` is a copy of these registers, if there is one. */
+void process_abort(const struct preserved *preserved, const struct signal_information *information) __attribute__((noreturn));
+void signals_recalculate(struct task *task); /* whether there is one to deliver; with `scheduler` held, or nobody else to look */
+void signals_forget(struct task *task);
+uint64_t frame_nats(const struct frame *frame); /* of r1 to r31, by number */
 void signals_deliver(struct frame *frame, struct preserved *preserved);
 void signal_return(struct frame *frame, struct preserved *preserved);
 
@@ -260,7 +311,7 @@ void time_start(void);
 void time_tick(void);
 void time_now(uint64_t *seconds, uint64_t *microseconds);
 
-enum signal_number { SIGILL = 4, SIGTRAP = 5, SIGFPE = 8, SIGKILL = 9, SIGUSR1 = 10, SIGSEGV = 11, SIGUSR2 = 12, SIGTERM = 15, SIGCHLD = 17 };
-enum error { EPERM = 1, ESRCH = 3, EINTR = 4, EBADF = 9, ECHILD = 10, EAGAIN = 11, ENOMEM = 12, EFAULT = 14, EINVAL = 22, EMFILE = 24, EPIPE = 32, ENOSYS = 38 };
+enum signal_number { SIGQUIT = 3, SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9, SIGUSR1 = 10, SIGSEGV = 11, SIGUSR2 = 12, SIGTERM = 15, SIGCHLD = 17 };
+enum error { EPERM = 1, ESRCH = 3, EINTR = 4, EBADF = 9, ECHILD = 10, EAGAIN = 11, ENOMEM = 12, EFAULT = 14, EINVAL = 22, EMFILE = 24, EPIPE = 32, ENOSYS = 38, ENODATA = 61 };
 
 #endif

@@ -214,6 +214,19 @@
 
 #define REGISTERS_STACKED 96
 
+/* ---- A signal's frame on the program's stack, 16 bytes above its sp (signal_frame.h) ---- */
+#define SIGNAL_FRAME_ARGUMENTS 0
+#define SIGNAL_FRAME_HANDLER 24
+#define SIGNAL_FRAME_CONTEXT 160
+#define SIGNAL_CONTEXT_BSP 72
+#define SIGNAL_CONTEXT_F6 560
+#define SIGNAL_FRAME_SIZE 2816
+
+/* ---- How the kernel was entered: the contexts of its .unwabi directives, whose first operand is this ABI ---- */
+#define UNWIND_ABI 0x53
+#define ENTERED_BY_INTERRUPTION 'i'
+#define ENTERED_BY_SYSTEM_CALL 's'
+
 /* ---- The time data that KR_TIME points to ---- */
 #define TIME_LAST 8
 #define TIME_MULTIPLIER 16
@@ -226,6 +239,7 @@
 #define PRESERVED_LC 8
 #define PRESERVED_R4 16
 #define PRESERVED_B1 48
+#define PRESERVED_END 88
 #define PRESERVED_F2 96
 #define PRESERVED_SIZE 480
 

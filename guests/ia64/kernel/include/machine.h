@@ -119,6 +119,40 @@ static inline uint64_t hashed_tag(uint64_t address)
     return tag;
 }
 
+/* A word of a program's memory, whose address was checked (user_range): nonzero if it cannot be reached. The fault goes on
+   behind the access, as the table of exceptions says (interruption.c), with r8 set. */
+#define USER_ACCESS(instruction) \
+    "[1:]	" instruction "\n[2:]\n	.section .exceptions, \"a\"\n	data8 1b, 2b\n	.previous\n"
+
+static inline long put_user(uint64_t address, uint64_t value)
+{
+    register long failed __asm__("r8") = 0;
+    __asm__ volatile(USER_ACCESS("st8 [%1] = %2") : "+r"(failed) : "r"(address), "r"(value) : "memory");
+    return failed;
+}
+
+static inline long put_user_half(uint64_t address, uint32_t value)
+{
+    register long failed __asm__("r8") = 0;
+    __asm__ volatile(USER_ACCESS("st4 [%1] = %2") : "+r"(failed) : "r"(address), "r"(value) : "memory");
+    return failed;
+}
+
+static inline long get_user(uint64_t address, uint64_t *value)
+{
+    register long failed __asm__("r8") = 0;
+    uint64_t loaded = 0;
+    __asm__ volatile(USER_ACCESS("ld8 %1 = [%2]") : "+r"(failed), "+r"(loaded) : "r"(address) : "memory");
+    *value = loaded;
+    return failed;
+}
+
+/* For NaT bits, whose place in ar.unat is that of bits 8 to 3 of an address. */
+static inline uint64_t rotate_right(uint64_t bits, uint64_t by)
+{
+    return by & 63 ? bits >> (by & 63) | bits << (64 - (by & 63)) : bits;
+}
+
 static inline void relax(void)
 {
     __asm__ volatile("hint @pause" ::: "memory");
@@ -132,6 +166,7 @@ enum hypercall {
     HYPERCALL_PUT_BYTES = 4,
     HYPERCALL_PARAMETERS = 6,
     HYPERCALL_START = 8,
+    HYPERCALL_DUMP = 10,
     HYPERCALL_MARK = 0x100,
 };
 

@@ -1,7 +1,7 @@
 /* What the kernel promises, tried from the inside: every check prints a line, and the program's exit code counts what was
    wrong. */
 
-#include "system.h"
+#include "preserved.h"
 
 static int wrong, argument_count;
 
@@ -129,6 +129,87 @@ static int set_handler(long signal, void (*handler)(int))
     return system_call(__NR_rt_sigaction, signal, &action, 0L, 8L);
 }
 
+/* siginfo_t and struct sigcontext of Linux/ia64, as far as the tests look. */
+struct information {
+    int signal, error, code, padding;
+    union {
+        struct {
+            int process, user;
+        };
+        unsigned long address;
+    };
+    int immediate;
+};
+
+struct context {
+    unsigned long flags, nats, stack[3], ip, more[19], general[32];
+};
+_Static_assert(offsetof(struct context, general) == 200, "struct sigcontext");
+
+static struct information seen;
+static struct context seen_context;
+
+static void handle_with_information(int signal, const struct information *information, struct context *context)
+{
+    seen = *information;
+    seen_context = *context;
+    if (signal == 11 || signal == 4)
+        context->ip = (context->ip & 3) == 2 ? (context->ip & -16UL) + 16 : context->ip + 1; /* on behind it */
+    __asm__ volatile("mov f12 = f0 ; mov f15 = f0 ; mov f40 = f0" ::: "f12", "f15", "f40");
+}
+
+/* Inline, so that scratch registers stay where they are. */
+static inline __attribute__((always_inline)) long read_at(unsigned long address)
+{
+    long value = 0;
+    __asm__ volatile("ld8 %0 = [%1] ;;" : "+r"(value) : "r"(address) : "memory");
+    return value;
+}
+
+static void signal_information(void)
+{
+    long me = system_call(__NR_getpid);
+    struct {
+        void (*handler)(int, const struct information *, struct context *);
+        unsigned long flags, mask;
+    } action = {handle_with_information, 4, 0};
+    for (long signal = 4; signal <= 11; signal += signal == 4 ? 6 : 1)
+        system_call(__NR_rt_sigaction, signal, &action, 0L, 8L);
+    register double scratch __asm__("f12") = 2.5, high __asm__("f40") = 3.5;
+    __asm__ volatile("" : "+f"(scratch), "+f"(high));
+    read_at(0x10);
+    __asm__ volatile("" : "+f"(scratch), "+f"(high));
+    check("a handler of a fault gets its address", seen.signal == 11 && seen.code == 1 && seen.address == 0x10);
+    check("and goes on where it says", (seen_context.flags & 2) == 0 && seen_context.general[12] != 0);
+    check("scratch floating-point registers are those of before", scratch == 2.5 && high == 3.5);
+    long kernel = read_at(0xe000000000000000UL);
+    check("a kernel address is a fault of the program", seen.address == 0xe000000000000000UL && kernel != 1);
+    __asm__ volatile("break 77 ;;");
+    check("a handler of an illegal break gets its number", seen.signal == 4 && seen.code == 1 && seen.immediate == 77);
+    system_call(__NR_kill, me, 10L);
+    check("a handler of a sent signal gets the sender", seen.signal == 10 && seen.code == 0 && seen.process == me);
+    check("and sees a system call", seen_context.flags & 2);
+
+    action.flags = 4 | 0x80000000UL;
+    system_call(__NR_rt_sigaction, 10L, &action, 0L, 8L);
+    system_call(__NR_kill, me, 10L);
+    unsigned long now[3] = {1, 1, 1};
+    system_call(__NR_rt_sigaction, 10L, 0L, now, 8L);
+    check("a handler for once is not there twice", now[0] == 0);
+    if (fork() == 0) {
+        __asm__ volatile("mov r14 = sp ;; mov sp = r0 ;; ld8 r15 = [r0] ;; mov sp = r14" ::: "r14", "r15");
+        leave(1);
+    }
+    check("a signal without a stack ends its process", wait_for_child() == 11);
+    if (fork() == 0) {
+        __asm__ volatile("mov r15 = %0 ; adds sp = 1, sp ;; break 0x100000 ;;" ::"i"(__NR_rt_sigreturn) : "r15");
+        leave(1);
+    }
+    check("and so does a return without a frame", wait_for_child() == 11);
+    for (long signal = 4; signal <= 11; signal += signal == 4 ? 6 : 1)
+        set_handler(signal, 0);
+}
+
 static void signals(void)
 {
     long me = system_call(__NR_getpid);
@@ -138,7 +219,7 @@ static void signals(void)
     system_call(__NR_kill, me, 10L);
     check("a signal reaches its handler", received == 10);
     check("and what it interrupted goes on", kept * 2 == 3.0 && local == 77);
-    unsigned long set = 1UL << 10;
+    unsigned long set = 1UL << 9; /* signal n is bit n - 1 */
     received = 0;
     system_call(__NR_rt_sigprocmask, 0L, &set, 0L, 8L);
     system_call(__NR_kill, me, 10L);
@@ -173,6 +254,49 @@ static void signals(void)
             ;
     system_call(__NR_kill, child, 9L);
     check("SIGKILL ends a process that only computes", wait_for_child() == 9);
+}
+
+/* ---- the unwinder ---- */
+
+static struct program_registers examined;
+
+/* Registers that are rebuilt through `how`, from ten frames below; the kernel's frames in `frames`. */
+static int examine(long how, long *frames)
+{
+    struct preserved_values values = preserved_values();
+    values.arguments[0] = system_call(__NR_getpid);
+    values.arguments[1] = (long)&examined;
+    values.arguments[2] = how;
+    *frames = preserved(10, &values, CALL_EXAMINE);
+    return *frames > 0 && preserved_holds(&values, &examined);
+}
+
+static void unwinding(void)
+{
+    long shallow, deep, none;
+    check("preserved registers are rebuilt in a system call", examine(0, &shallow));
+    check("and where nine functions have others in them", examine(9, &deep) && deep == shallow + 9);
+    check("a function without unwind information ends the walk", !examine(0x102, &none) && none == -61);
+
+    int wake[2];
+    char byte = 0;
+    struct preserved_values values = preserved_values();
+    system_call(__NR_pipe, wake);
+    long child = fork();
+    if (child == 0) {
+        values.arguments[0] = wake[0];
+        values.arguments[1] = (long)&byte;
+        values.arguments[2] = 1;
+        leave(preserved(10, &values, __NR_read) == 1 ? 61 : 62);
+    }
+    long frames;
+    while ((frames = system_call(CALL_EXAMINE, child, &examined, 0L)) == -3)
+        system_call(__NR_sched_yield);
+    check("and those of a process that sleeps", frames > 3 && preserved_holds(&values, &examined));
+    system_call(__NR_write, (long)wake[1], &byte, 1L);
+    check("which goes on", wait_for_child() == 61 << 8);
+    system_call(__NR_close, (long)wake[0]);
+    system_call(__NR_close, (long)wake[1]);
 }
 
 /* ---- floating point of several processes ---- */
@@ -302,6 +426,8 @@ int main(int count, char **arguments)
     register_stack();
     system_calls();
     signals();
+    signal_information();
+    unwinding();
     floating_point();
     pipes();
     sharing();

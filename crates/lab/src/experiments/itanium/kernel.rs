@@ -6,11 +6,13 @@
 //! stopped. What is read depends on the [`Meter`] that drives the processors: events of translation always, cycles and
 //! the performance monitor's events with a pipeline model ([`timed`](super::timed)).
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sidestep_ia64::mmu::TranslationEvents;
 use sidestep_itanium2::Counters;
 use sidestep_vmm::description::bare::begin;
+use sidestep_vmm::machine::dumps::{DumpCalls, KeptDumps};
 use sidestep_vmm::machine::hypercall::{Call, HypercallHandler, Reaction, StandardCalls};
 use sidestep_vmm::machine::{Driver, Untimed, VirtualTime};
 use sidestep_vmm::{End, GuestMemory, Machine, MachineBuilder, MemoryRange, image};
@@ -108,6 +110,8 @@ pub struct Run {
     pub memory_mb: u64,
     /// The most instructions of all processors together.
     pub instructions_max: u64,
+    /// Whether core dumps are kept; the kernel writes none otherwise.
+    pub keeps_dumps: bool,
 }
 
 /// What all processors together had counted at a mark.
@@ -132,6 +136,8 @@ pub struct Finished {
     pub readings: Vec<Reading>,
     /// What was printed.
     pub console: String,
+    /// Core dumps, by process.
+    pub dumps: BTreeMap<u64, Vec<u8>>,
     /// Instructions retired by each processor.
     pub retired: Vec<u64>,
     /// The machine's time at its end, of the processor that is furthest.
@@ -163,7 +169,8 @@ impl Run {
     ) -> Result<Finished, KernelError> {
         let marks = Arc::new(Marks::default());
         let output = Output::default();
-        let mut machine = self.machine(&marks, &output)?;
+        let dumps = KeptDumps::default();
+        let mut machine = self.machine(&marks, &output, &dumps)?;
         let mut readings = Vec::new();
         let mut left = self.instructions_max;
         loop {
@@ -183,6 +190,7 @@ impl Run {
                     return Ok(Finished {
                         readings,
                         console: output.text(),
+                        dumps: dumps.take(),
                         retired: outcome.retired,
                         time: machine.cpus.iter().map(|cpu| cpu.time()).max().unwrap_or(0),
                     });
@@ -203,7 +211,12 @@ impl Run {
         }
     }
 
-    fn machine(&self, marks: &Arc<Marks>, output: &Output) -> Result<Machine, KernelError> {
+    fn machine(
+        &self,
+        marks: &Arc<Marks>,
+        output: &Output,
+        dumps: &KeptDumps,
+    ) -> Result<Machine, KernelError> {
         let processors = self.guest.processors();
         let failed = |error: &dyn std::fmt::Display| KernelError::Machine(error.to_string());
         let memory =
@@ -213,6 +226,9 @@ impl Run {
         let parameters = format!("memory={} {}", self.memory_mb, self.parameters);
         builder.handle(StandardCalls::new(Box::new(output.clone()), &parameters));
         builder.handle(Marker(Arc::clone(marks)));
+        if self.keeps_dumps {
+            builder.handle(DumpCalls::new(Box::new(dumps.clone())));
+        }
         let mut machine = builder.build();
         begin(&mut machine.cpus[0].processor, loaded.entry, 0, processors);
         Ok(machine)

@@ -90,6 +90,7 @@ pub fn run(
         parameters,
         memory_mb: 512,
         instructions_max: INSTRUCTIONS_MAX,
+        keeps_dumps: true,
     };
     let mut meters = Timed::each(&processor(inputs), guest.processors());
     run.run(&mut meters, &|| context.cancelled())

@@ -308,6 +308,7 @@ fn run(
         parameters,
         memory_mb: 512,
         instructions_max: INSTRUCTIONS_MAX,
+        keeps_dumps: false,
     };
     run.run(&mut vec![Untimed; processors], &|| context.cancelled())
         .map_err(KernelError::into_point_error)
