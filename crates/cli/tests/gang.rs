@@ -557,24 +557,20 @@ fn a_watcher_that_is_killed_or_stopped_leaves_no_thread_of_a_vmm_stuck() {
         return;
     };
     for round in 0..25_u64 {
-        let mut watch = vmm
-            .watch(&["--scan-period", "100"])
-            .spawn()
-            .expect("the watch starts");
-        let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
+        let started = vmm.watch(&["--scan-period", "100"]).spawn();
+        let mut watch = Running(started.expect("the watch starts"));
+        let mut lines = BufReader::new(watch.0.stdout.take().expect("a pipe")).lines();
         // From the first line on memory faults.
         assert!(lines.next().is_some());
         std::thread::sleep(Duration::from_micros(scatter(&[round]) % 60_000));
-        let pid = rustix::process::Pid::from_child(&watch);
+        let pid = rustix::process::Pid::from_child(&watch.0);
         let is_stopped = round % 24 == 0;
         if is_stopped {
             rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("the watch is alive");
         } else {
-            watch.kill().expect("the watch can be killed");
+            watch.0.kill().expect("the watch can be killed");
         }
         vmm.goes_on();
-        watch.kill().expect("the watch can be killed");
-        watch.wait().expect("the watch has ended");
     }
     // The offer still stands.
     let output = vmm.watch(&["--seconds", "1"]).output().expect("the watch starts");
