@@ -36,7 +36,7 @@ fn checks_pass(virtualization: Virtualization) {
         ("kernel-2", 2, "format=short"),
     ] {
         if virtualization == Virtualization::RingCompression && parameters == "format=short walker=off" {
-            // Not solved: the check that computing processes take turns makes no progress there.
+            // Not solved: in the check that computing processes take turns no timer interrupt comes any more.
             continue;
         }
         let said = run(image, processors, virtualization, parameters);
