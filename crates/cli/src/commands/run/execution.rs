@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
 use clap::Args;
@@ -18,6 +18,7 @@ use sidestep_vmm::debug::target::Debugged;
 use sidestep_vmm::debug::trace::{Kinds, Sink, Trace};
 use sidestep_vmm::description::bare::Clock;
 use sidestep_vmm::description::kernel::Parts;
+use sidestep_vmm::machine::platform::Platform;
 use sidestep_vmm::machine::{Driver, HostThreads, Observed, Untimed, VirtualTime};
 use sidestep_vmm::{End, Machine};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -190,8 +191,9 @@ impl Options {
         }
         let symbols = self.symbols(ready.image)?;
         let mut sink = None;
+        let watcher = stop_on_signals()?;
         loop {
-            let watcher = stop_on_signals(&ready.machine)?;
+            watcher.watch(&ready.machine);
             // Whoever sees the trace's file may rely on signals being caught.
             if let (None, Some(request)) = (&sink, &self.trace) {
                 sink = Some(request.sink()?);
@@ -200,7 +202,6 @@ impl Options {
                 requests.connect(ready.machine.platform());
             }
             let end = self.run_once(&mut ready, &symbols, sink.as_ref(), &watcher)?;
-            let signal = watcher.take();
             let panic = ready.machine.platform().ending.panic();
             let panicked_at = match end {
                 End::Panic => monitor::of_panic(&ready.machine, &symbols, ready.image),
@@ -222,7 +223,7 @@ impl Options {
                     // The console gives the terminal back before anything else is printed.
                     drop(rebuild);
                     eprint!("{panicked_at}");
-                    return self.report(ready.name, end, signal, panic);
+                    return self.report(ready.name, end, watcher.signal(), panic);
                 }
             }
         }
@@ -451,44 +452,55 @@ fn create(path: &Path) -> Result<File, Box<dyn Error>> {
         .map_err(|error| format!("{}: cannot be written as the trace: {error}", path.display()).into())
 }
 
-/// Waits for signals while it lives.
+/// Waits for signals while it lives, also between a machine and the one that a reset puts in its place.
 struct Watcher {
     handle: signal_hook::iterator::Handle,
     /// The last signal.
     signal: Arc<Mutex<Option<i32>>>,
+    /// Of the machine that signals stop.
+    platform: Arc<Mutex<Weak<Platform>>>,
 }
 
-impl Watcher {
-    fn has_signal(&self) -> bool {
-        self.signal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_some()
-    }
-}
-
-/// Has Ctrl-C, SIGTERM and a terminal that goes away stop the machine.
-fn stop_on_signals(machine: &Machine) -> Result<Watcher, Box<dyn Error>> {
+/// Has Ctrl-C, SIGTERM and a terminal that goes away stop the machine that is watched.
+fn stop_on_signals() -> Result<Watcher, Box<dyn Error>> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
-    let handle = signals.handle();
-    let platform = Arc::downgrade(machine.platform());
-    let signal = Arc::new(Mutex::new(None));
-    let noted = Arc::clone(&signal);
+    let watcher = Watcher {
+        handle: signals.handle(),
+        signal: Arc::default(),
+        platform: Arc::default(),
+    };
+    let (noted, watched) = (Arc::clone(&watcher.signal), Arc::clone(&watcher.platform));
     thread::spawn(move || {
         for signal in signals.forever() {
-            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(signal);
-            if let Some(platform) = platform.upgrade() {
+            *lock(&noted) = Some(signal);
+            if let Some(platform) = lock(&watched).upgrade() {
                 platform.request_stop();
             }
         }
     });
-    Ok(Watcher { handle, signal })
+    Ok(watcher)
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Watcher {
-    /// The last signal since this was asked.
-    fn take(&self) -> Option<i32> {
-        self.signal.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// From now on signals stop this machine; one that has come already does so at once.
+    fn watch(&self, machine: &Machine) {
+        *lock(&self.platform) = Arc::downgrade(machine.platform());
+        if self.has_signal() {
+            machine.platform().request_stop();
+        }
+    }
+
+    fn has_signal(&self) -> bool {
+        self.signal().is_some()
+    }
+
+    /// The last signal.
+    fn signal(&self) -> Option<i32> {
+        *lock(&self.signal)
     }
 }
 
