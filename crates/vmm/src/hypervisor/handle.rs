@@ -148,7 +148,13 @@ impl VirtualProcessor {
         let purge = self.local_purge_at(page);
         let operation = self.operation_at(page);
         let before = self.processor.system.region;
+        let timer = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
+        let retired = self.processor.instructions_retired();
         let result = self.processor.execute_from(page);
+        if self.processor.instructions_retired() - retired >= timer {
+            // Its own tick was the one that the timer waited for.
+            self.request_timer();
+        }
         match operation {
             Some(Operation::PurgeTranslationCacheEntry | Operation::PurgeTranslationRegister { .. }) => {
                 self.clear_shadow();

@@ -442,10 +442,16 @@ impl VirtualProcessor {
         let offset = self.processor.application(ITC);
         let drift = cycles.wrapping_sub(retired);
         self.processor.set_application(ITC, offset.wrapping_add(drift));
+        if retired >= timer {
+            self.request_timer();
+        }
+    }
+
+    /// The interval timer has reached its match: requests its interrupt, unless the guest has masked it.
+    pub(super) fn request_timer(&self) {
         let vector = self.processor.system.control[usize::from(control::ITV)];
         const MASKED: u64 = 1 << 16;
-        if retired >= timer
-            && vector & MASKED == 0
+        if vector & MASKED == 0
             && let Some(interrupts) = self.processor.interrupts()
         {
             interrupts.request(vector as u8);

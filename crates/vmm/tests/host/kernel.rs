@@ -35,10 +35,6 @@ fn checks_pass(virtualization: Virtualization) {
         ("kernel-2", 2, "format=long sharing=key"),
         ("kernel-2", 2, "format=short"),
     ] {
-        if virtualization == Virtualization::RingCompression && parameters == "format=short walker=off" {
-            // Not solved: in the check that computing processes take turns no timer interrupt comes any more.
-            continue;
-        }
         let said = run(image, processors, virtualization, parameters);
         let complaints: Vec<&str> = (said.lines().skip(1))
             .filter(|line| !line.starts_with("ok "))
