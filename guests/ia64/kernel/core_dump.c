@@ -62,7 +62,8 @@ static char *add_note(char *at, unsigned type, const void *content, size_t size)
 }
 
 /* Answers the size of the notes. */
-static size_t make_notes(char *page, struct task *task, const struct signal_information *information, const struct program_registers *registers)
+static size_t make_notes(char *page, struct task *task, const struct signal_information *information,
+                         const struct program_registers *registers)
 {
     struct core_status status = {
         .signal = information->signal, .code = information->code, .current_signal = information->signal,
