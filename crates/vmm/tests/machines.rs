@@ -135,7 +135,7 @@ fn a_run_in_pieces_is_the_run_as_a_whole() {
 fn a_machine_that_was_stopped_goes_on_also_on_the_other_executor() {
     let Guest {
         mut machine, printed, ..
-    } = Guest::new(2, "purge 300");
+    } = Guest::new(2, "purge 30000");
     let executor = VirtualTime {
         instructions_max: 20_000,
         ..VirtualTime::default()
