@@ -3,7 +3,8 @@
 //! JSON, one object. `sidestep gang run --sets` finds the recorded threads again by the name of their program and
 //! their place in it, since numbers change from run to run; the laboratory reads the matrix alone.
 
-use std::fs;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,8 @@ use crate::watch::{Snapshot, WatchedThread, Way};
 
 /// The version of the format.
 const VERSION: u32 = 1;
+/// The most bytes of a file: the matrix of some thousand threads.
+const BYTES_MAX: u64 = 256 << 20;
 
 /// A recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,19 +91,16 @@ impl Recording {
     /// # Errors
     /// When it cannot be read, or is no recording.
     pub fn read(path: &Path) -> Result<Self, HostError> {
-        let text = fs::read_to_string(path).map_err(HostError::file("read", path))?;
+        let read = || {
+            let mut text = String::new();
+            File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+            match text.len() as u64 > BYTES_MAX {
+                true => Err(ErrorKind::FileTooLarge.into()),
+                false => Ok(text),
+            }
+        };
+        let text = read().map_err(HostError::file("read", path))?;
         Self::parse(path, &text)
-    }
-
-    /// Writes a file: whole, or not at all.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), HostError> {
-        let text = serde_json::to_string_pretty(self).expect("a recording has no keys that JSON lacks");
-        let beside = path.with_extension("partial");
-        fs::write(&beside, text + "\n").map_err(HostError::file("write", &beside))?;
-        fs::rename(&beside, path).map_err(HostError::file("write", path))
     }
 }
 

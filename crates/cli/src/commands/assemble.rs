@@ -1,12 +1,13 @@
 //! `sidestep assemble`: from FUCE assembly to an image that `sidestep run` boots.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use sidestep_fuce::assembler;
+use sidestep_lab::output;
+use sidestep_vmm::file;
 
 use super::Outcome;
 
@@ -48,7 +49,7 @@ fn parse_define(text: &str) -> Result<(String, i64), String> {
 impl Assemble {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let read = |path: &Path| std::fs::read_to_string(path);
+        let read = |path: &Path| file::read_text(path, file::IMAGE_BYTES_MAX);
         let name = self.source.display().to_string();
         let source = read(&self.source).map_err(|error| format!("{name}: cannot be read: {error}"))?;
         let beside = self.source.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -56,29 +57,16 @@ impl Assemble {
         let include = |wanted: &str| folders.iter().find_map(|folder| read(&folder.join(wanted)).ok());
         let constants = BTreeMap::from_iter(self.define);
         let assembly = assembler::assemble(&name, &source, &constants, &include)?;
-        let output = self.output.unwrap_or_else(|| self.source.with_extension("fuce"));
-        if output == self.source {
+        let target = self.output.unwrap_or_else(|| self.source.with_extension("fuce"));
+        if target == self.source {
             return Err(
                 format!("{name}: the image would replace its source; name another with --output").into(),
             );
         }
-        replace(&output, &assembly.image.to_bytes())?;
+        output::write(&target, &assembly.image.to_bytes())?;
         if let Some(listing) = &self.listing {
-            replace(listing, assembly.listing.as_bytes())?;
+            output::write(listing, assembly.listing.as_bytes())?;
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// Writes a file whole or not at all: beside its place first, then into it.
-pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Box<dyn Error>> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.partial", std::process::id()));
-    let partial = PathBuf::from(partial);
-    let written = std::fs::write(&partial, content).and_then(|()| std::fs::rename(&partial, path));
-    written.map_err(|error| {
-        // Nothing half-written stays behind; that it cannot be removed adds nothing to the error.
-        let _ = std::fs::remove_file(&partial);
-        format!("{}: cannot be written: {error}", path.display()).into()
-    })
 }

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use sidestep_lab::output;
 use sidestep_vmm::host::calibration::{Calibration, Options, Quantity, allowed_cores};
 use sidestep_vmm::host::{Cost, HostCosts};
 
 use super::Outcome;
-use super::assemble::replace;
 
 /// Measure what transitions cost on this machine.
 ///
@@ -53,6 +53,7 @@ fn parse_cores(text: &str) -> Result<(usize, usize), String> {
 impl Calibrate {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        self.output.as_deref().map(output::probe).transpose()?;
         let cores = match self.cores {
             Some(cores) => cores,
             None => {
@@ -75,8 +76,8 @@ impl Calibrate {
         bar.finish_and_clear();
         let calibration = calibration?;
         let costs = calibration.costs()?;
-        if let Some(output) = &self.output {
-            replace(output, costs.to_toml().as_bytes())?;
+        if let Some(path) = &self.output {
+            output::write(path, costs.to_toml().as_bytes())?;
         }
         let text = match self.format {
             Format::Text => text_of(&calibration, &costs),

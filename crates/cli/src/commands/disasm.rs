@@ -6,12 +6,12 @@ pub(super) mod image;
 mod listing;
 pub(super) mod symbols;
 
-use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use sidestep_vmm::file;
 
 use self::image::Image;
 use self::symbols::{Symbol, SymbolTable};
@@ -71,7 +71,7 @@ impl Disasm {
 
     fn list(&self, out: &mut dyn Write) -> Result<(), DisasmError> {
         let path = self.file.display().to_string();
-        let bytes = fs::read(&self.file).map_err(|source| DisasmError::Read {
+        let bytes = file::read(&self.file, file::IMAGE_BYTES_MAX).map_err(|source| DisasmError::Read {
             path: path.clone(),
             source,
         })?;

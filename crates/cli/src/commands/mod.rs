@@ -15,8 +15,11 @@ mod timing;
 use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Subcommand;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// What a command answers: the process's exit code, or the error to report.
 pub type Outcome = Result<ExitCode, Box<dyn Error>>;
@@ -63,4 +66,13 @@ fn print(content: &[u8]) -> Result<(), Box<dyn Error>> {
         }
         _ => Ok(()),
     }
+}
+
+/// A flag that SIGINT, SIGTERM and SIGHUP set.
+fn stop_flag() -> Result<Arc<AtomicBool>, std::io::Error> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
 }

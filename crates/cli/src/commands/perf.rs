@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use sidestep_itanium2::{Counters, Event, Parameters, Profile};
+use sidestep_lab::output;
 use sidestep_linux_user::{Launch, Options};
 
 use super::Outcome;
@@ -94,8 +95,7 @@ impl Perf {
             }
             PerfCommand::Record(record) => {
                 // Found out before the run, not behind it.
-                std::fs::write(&record.output, b"")
-                    .map_err(|error| format!("{}: cannot be written: {error}", record.output.display()))?;
+                output::probe(&record.output)?;
                 let report = RecordReport {
                     output: record.output,
                     program: std::path::absolute(&record.program.program)?,
@@ -169,13 +169,13 @@ impl Report for RecordReport {
     fn render(&self, parameters: &Parameters, counters: &Counters, profile: &Profile) -> String {
         let recording = Recording::new(parameters.name, &self.program, profile);
         let path = self.output.display();
-        match std::fs::write(&self.output, recording.to_json()) {
+        match output::write(&self.output, &recording.to_json()) {
             Ok(()) => format!(
                 "{}sidestep: {path}: {} places\n",
                 timing::heading(parameters, counters),
                 profile.places.len()
             ),
-            Err(error) => format!("sidestep: {path}: cannot be written: {error}\n"),
+            Err(error) => format!("sidestep: {error}: {}\n", error.reason()),
         }
     }
 }

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sidestep_vmm::description::devices::DiskTable;
+use sidestep_vmm::file;
 
 use super::Outcome;
 
@@ -48,14 +49,26 @@ enum Kind {
 }
 
 impl Kind {
+    /// The most bytes of a file with such a name.
+    fn bytes_max(path: &Path) -> u64 {
+        match Kind::is_named_description(path) {
+            true => file::TEXT_BYTES_MAX,
+            false => file::IMAGE_BYTES_MAX,
+        }
+    }
+
     fn of(path: &Path, bytes: &[u8]) -> Option<Kind> {
         if sidestep_fuce::image::Image::is_image(bytes) {
             Some(Kind::Fuce)
-        } else if path.extension().is_some_and(|extension| extension == "toml") {
+        } else if Kind::is_named_description(path) {
             Some(Kind::Description)
         } else {
             None
         }
+    }
+
+    fn is_named_description(path: &Path) -> bool {
+        path.extension().is_some_and(|extension| extension == "toml")
     }
 }
 
@@ -75,7 +88,8 @@ impl Run {
         }
         let image = self.image.as_ref().expect("an image, where no kernel is given");
         let path = image.display().to_string();
-        let bytes = std::fs::read(image).map_err(|error| format!("{path}: cannot be read: {error}"))?;
+        let bytes = file::read(image, Kind::bytes_max(image))
+            .map_err(|error| format!("{path}: cannot be read: {error}"))?;
         match Kind::of(image, &bytes) {
             Some(Kind::Fuce) => {
                 refuse(image, [self.execution.given(), host, consoles], "FUCE images")?;

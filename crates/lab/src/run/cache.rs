@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use object::Object;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use sidestep_vmm::file;
 
 use crate::experiment::{About, Nature, Point};
 use crate::input::{Input, Inputs, Kind};
@@ -167,7 +168,7 @@ impl Cache {
                 .find(|input| input.key == name)
                 .map(|input| &input.kind);
             if kind == Some(&Kind::File) && !value.text().is_empty() {
-                let content = fs::read(value.text()).unwrap_or_default();
+                let content = file::read(Path::new(value.text()), file::IMAGE_BYTES_MAX).unwrap_or_default();
                 line("content", name, hash(&content));
             }
         }

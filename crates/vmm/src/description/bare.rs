@@ -19,6 +19,7 @@ use sidestep_ia64::{PhysicalAddress, Processor};
 use thiserror::Error;
 
 use super::Size;
+use crate::file::{self, IMAGE_BYTES_MAX};
 use crate::image::{self, ImageError, Loaded};
 use crate::machine::dumps::{DumpCalls, DumpFiles};
 use crate::machine::hypercall::{Console, StandardCalls};
@@ -277,9 +278,9 @@ pub fn begin(processor: &mut Processor, entry: PhysicalAddress, index: usize, pr
     processor.general.set(9, processors as u64);
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, BuildError> {
-    std::fs::read(file).map_err(|cause| BuildError::Read {
-        file: file.to_owned(),
+fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
+    file::read(path, IMAGE_BYTES_MAX).map_err(|cause| BuildError::Read {
+        file: path.to_owned(),
         cause,
     })
 }

@@ -21,6 +21,7 @@
 //! memory = "256M"
 //! ```
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ use super::kernel::{self, Consoles, KernelTable, MachineTable};
 use crate::consolidation::dynamic::SidecorePolicy;
 use crate::consolidation::schedule::{PolicyName, Scheduling};
 use crate::consolidation::{Host, HostConfig, HostError};
+use crate::file;
 use crate::host::{CostsError, HostCosts, PRESETS};
 use crate::hypervisor::{
     Method, PurgeMethod, SerialLine, VirtualMachine, VirtualMachineConfig, VirtualMachineError,
@@ -419,8 +421,9 @@ fn costs(folder: &Path, name: &str) -> Result<HostCosts, BuildError> {
     let costs = if is_preset || !name.ends_with(".toml") {
         HostCosts::preset(name)
     } else {
-        let bytes = read(&folder.join(name))?;
-        HostCosts::parse(&String::from_utf8_lossy(&bytes))
+        let path = folder.join(name);
+        let text = file::read_text(&path, file::TEXT_BYTES_MAX).map_err(|error| unreadable(&path, error))?;
+        HostCosts::parse(&text)
     };
     costs.map_err(|error| BuildError::Costs {
         name: name.to_owned(),
@@ -429,10 +432,12 @@ fn costs(folder: &Path, name: &str) -> Result<HostCosts, BuildError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
-    std::fs::read(path).map_err(|error| BuildError::File {
-        path: path.display().to_string(),
-        error,
-    })
+    file::read(path, file::IMAGE_BYTES_MAX).map_err(|error| unreadable(path, error))
+}
+
+fn unreadable(path: &Path, error: io::Error) -> BuildError {
+    let path = path.display().to_string();
+    BuildError::File { path, error }
 }
 
 fn in_range(

@@ -30,6 +30,7 @@ use crate::device::iosapic::{self, Iosapic, Lines};
 use crate::device::panic_watch::PanicWatch;
 use crate::device::power::{self, Power};
 use crate::device::serial::{self, Serial};
+use crate::file::{self, IMAGE_BYTES_MAX};
 use crate::firmware::acpi::Contents;
 use crate::firmware::{self, Firmware, efi, layout};
 use crate::image::{self, ImageError, Loaded};
@@ -107,8 +108,6 @@ pub struct KernelTable {
 
 /// The least RAM: less than this no kernel starts with.
 pub const MEMORY_MIN: u64 = 64 << 20;
-/// The largest kernel file, expanded.
-const KERNEL_BYTES_MAX: u64 = 2 << 30;
 /// Bytes of the command line with its zero.
 const COMMAND_LINE_MAX: usize = 2048;
 
@@ -333,8 +332,8 @@ impl Description {
                 entry: loaded.entry,
                 parameters: self.boot_parameters(&memory, system_table, initrd)?,
             });
-        } else if let Ok(bytes) = std::fs::read(&self.kernel.file)
-            && let Ok(expanded) = compressed::expand(&bytes, KERNEL_BYTES_MAX)
+        } else if let Ok(bytes) = read(&self.kernel.file)
+            && let Ok(expanded) = compressed::expand(&bytes, IMAGE_BYTES_MAX)
         {
             image = expanded.into_owned();
         }
@@ -378,7 +377,7 @@ impl Description {
     fn load_kernel(&self, memory: &GuestMemory) -> Result<(Vec<u8>, Loaded), BuildError> {
         let file = self.kernel.file.clone();
         let bytes = read(&file)?;
-        let bytes = match compressed::expand(&bytes, KERNEL_BYTES_MAX) {
+        let bytes = match compressed::expand(&bytes, IMAGE_BYTES_MAX) {
             Ok(expanded) => expanded.into_owned(),
             Err(error) => return Err(BuildError::Compressed { file, error }),
         };
@@ -456,9 +455,9 @@ impl Description {
     }
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, BuildError> {
-    std::fs::read(file).map_err(|error| BuildError::File {
-        file: file.to_owned(),
+fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
+    file::read(path, IMAGE_BYTES_MAX).map_err(|error| BuildError::File {
+        file: path.to_owned(),
         error,
     })
 }

@@ -27,6 +27,7 @@ use sidestep_ia64::{Access, AddressSpace, HostPage, Processor, Refusal, VirtualA
 use sidestep_itanium2::instruction::StaticInstruction;
 use sidestep_itanium2::profile::Group;
 use sidestep_itanium2::{Parameters, Pipeline};
+use sidestep_vmm::file;
 
 use super::Outcome;
 use super::disasm::image::{Image, ImageError, Section};
@@ -169,7 +170,7 @@ impl Explain {
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("s"));
         let read = |file: &Path| {
-            std::fs::read(file).map_err(|source| ExplainError::Read {
+            file::read(file, file::IMAGE_BYTES_MAX).map_err(|source| ExplainError::Read {
                 path: file.display().to_string(),
                 source,
             })

@@ -8,8 +8,6 @@ mod watch;
 mod workload;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -68,19 +66,6 @@ impl Cut {
     fn selection(&self) -> Selection {
         self.factor.map_or(Selection::Modularity, Selection::Factor)
     }
-}
-
-/// A flag that SIGINT, SIGTERM and SIGHUP set.
-fn stop_flag() -> Result<Arc<AtomicBool>, std::io::Error> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-    ] {
-        signal_hook::flag::register(signal, Arc::clone(&flag))?;
-    }
-    Ok(flag)
 }
 
 /// A number of seconds above zero and below a year, such as 0.5.

@@ -1,13 +1,13 @@
-//! Reports as JSON files.
+//! Reports and recordings as JSON files.
 
-use std::fs;
+use std::error::Error;
 use std::path::Path;
 
 use serde::Serialize;
+use sidestep_lab::output;
 
-/// Writes a report: whole, or an error that names the file.
-pub fn write(path: &Path, report: &impl Serialize) -> Result<(), String> {
-    let text =
-        serde_json::to_string_pretty(report).map_err(|error| format!("cannot write the report: {error}"))?;
-    fs::write(path, text + "\n").map_err(|error| format!("cannot write {}: {error}", path.display()))
+/// Writes a report whole, or not at all.
+pub fn write(path: &Path, report: &impl Serialize) -> Result<(), Box<dyn Error>> {
+    let text = serde_json::to_string_pretty(report)?;
+    Ok(output::write(path, (text + "\n").as_bytes())?)
 }

@@ -8,8 +8,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use sidestep_gang_linux::control::{self, Kind, RunSettings, SetSource, Target};
 use sidestep_gang_linux::recording::Recording;
+use sidestep_lab::output;
 
-use super::{Cut, State, report, seconds, stop_flag};
+use super::super::stop_flag;
+use super::{Cut, State, report, seconds};
 use crate::commands::Outcome;
 
 /// Run programs, or take running ones, under a coscheduling policy; put everything back at the end.
@@ -102,6 +104,7 @@ impl Run {
             ends_at_limit: false,
             other_users: self.other_users,
         };
+        self.output.as_deref().map(output::probe).transpose()?;
         let stop = stop_flag()?;
         let stop = || stop.load(Ordering::Relaxed);
         let (report, _) = control::run(&self.state.folder, &targets, &settings, &stop)?;

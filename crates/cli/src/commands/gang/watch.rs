@@ -14,9 +14,11 @@ use sidestep_gang_linux::journal::{Change, ENVIRONMENT, Journal};
 use sidestep_gang_linux::process;
 use sidestep_gang_linux::recording::Recording;
 use sidestep_gang_linux::watch::{Snapshot, WatchSettings, Watcher};
+use sidestep_lab::output;
 
+use super::super::stop_flag;
 use super::screen::{Key, Screen};
-use super::{Cut, State, seconds, stop_flag};
+use super::{Cut, State, report, seconds};
 use crate::commands::Outcome;
 
 /// Show which threads of running programs share memory, and who should run together.
@@ -91,6 +93,7 @@ impl Watch {
         for &process in &self.processes {
             process::check(process, self.other_users)?;
         }
+        self.save.as_deref().map(output::probe).transpose()?;
         let stop = stop_flag()?;
         if !self.userfaultfd.is_empty() {
             let start = |settings| Watcher::start_on_guests(&self.userfaultfd, settings, self.other_users);
@@ -141,7 +144,7 @@ impl Watch {
             ask_to_end(child);
         }
         if let Some(path) = &self.save {
-            Recording::of(&last, &way).write(path)?;
+            report::write(path, &Recording::of(&last, &way))?;
         }
         if self.is_screen() {
             println!("{}\n\nsets: {}", last.matrix, last.sets);

@@ -18,6 +18,7 @@ use sidestep_vmm::debug::target::Debugged;
 use sidestep_vmm::debug::trace::{Kinds, Sink, Trace};
 use sidestep_vmm::description::bare::Clock;
 use sidestep_vmm::description::kernel::Parts;
+use sidestep_vmm::file;
 use sidestep_vmm::machine::platform::Platform;
 use sidestep_vmm::machine::{Driver, HostThreads, Observed, Untimed, VirtualTime};
 use sidestep_vmm::{End, Machine};
@@ -394,7 +395,8 @@ impl Options {
             return Ok(Arc::new(Symbols::of_image(image)));
         };
         let name = path.display();
-        let bytes = std::fs::read(path).map_err(|error| format!("{name}: cannot be read: {error}"))?;
+        let bytes = file::read(path, file::IMAGE_BYTES_MAX)
+            .map_err(|error| format!("{name}: cannot be read: {error}"))?;
         if bytes.starts_with(b"\x7fELF") {
             return Ok(Arc::new(Symbols::of_image(&bytes)));
         }

@@ -1,7 +1,7 @@
 //! A FUCE image on the FUCE chip, with a console, a timer and, if asked for, a disk.
 
 use std::error::Error;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,9 +9,10 @@ use sidestep_fuce::chip::{Cause, Chip, ChipConfig, Stop};
 use sidestep_fuce::controller::Fault;
 use sidestep_fuce::device::{Block, Console, Device, RequestDevice, Timer};
 use sidestep_fuce::image::Image;
+use sidestep_lab::output;
 use sidestep_vmm::description::devices::DiskTable;
+use sidestep_vmm::file;
 
-use super::super::assemble::replace;
 use super::super::{Outcome, print};
 use super::exit_code;
 
@@ -126,15 +127,13 @@ impl Options {
     /// Devices from number 1 on.
     fn devices(&self, disk: Option<&Path>) -> Result<Vec<Box<dyn Device>>, Box<dyn Error>> {
         let read = |path: &Path| {
-            std::fs::read(path).map_err(|error| format!("{}: cannot be read: {error}", path.display()))
+            file::read(path, file::IMAGE_BYTES_MAX)
+                .map_err(|error| format!("{}: cannot be read: {error}", path.display()))
         };
         let input = match &self.input {
             None => Vec::new(),
-            Some(path) if path.as_os_str() == "-" => {
-                let mut input = Vec::new();
-                std::io::stdin().read_to_end(&mut input)?;
-                input
-            }
+            Some(path) if path.as_os_str() == "-" => file::read_stream(std::io::stdin().lock())
+                .map_err(|error| format!("the standard input: cannot be read: {error}"))?,
             Some(path) => read(path)?,
         };
         let mut devices: Vec<Box<dyn Device>> = vec![Box::new(Console::new(&input)), Box::new(Timer::new())];
@@ -155,7 +154,7 @@ impl Options {
 /// Puts a changed disk's contents back into its file.
 fn keep_disk(chip: &Chip, file: &Path) -> Result<(), Box<dyn Error>> {
     match chip.bus().get::<Block>(DISK) {
-        Some(disk) if disk.changed() => replace(file, disk.contents()),
+        Some(disk) if disk.changed() => Ok(output::write(file, disk.contents())?),
         _ => Ok(()),
     }
 }

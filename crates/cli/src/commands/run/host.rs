@@ -3,13 +3,13 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use sidestep_lab::experiments::sidecore::timeline;
+use sidestep_lab::output;
 use sidestep_lab::report::trace::render_timeline;
 use sidestep_vmm::consolidation::{Host, HostEnd, Report};
 use sidestep_vmm::debug::host::DebuggedHost;
@@ -19,8 +19,7 @@ use sidestep_vmm::host::HostCosts;
 use sidestep_vmm::machine::hypercall::Console;
 use sidestep_vmm::sidecall::sidecores::locked;
 
-use super::super::assemble::replace;
-use super::super::{Outcome, print};
+use super::super::{Outcome, print, stop_flag};
 use super::console::stdio::{self, Terminal};
 use super::execution::debugger_at;
 use super::{description, execution, exit_code};
@@ -80,11 +79,11 @@ impl Options {
         let description: Description = description::parse(&name, text)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let traced = execution.timeline();
+        traced.map(output::probe).transpose()?;
         let (mut host, costs) = description
             .build(folder, traced.is_some())
             .map_err(|error| format!("{name}: {error}"))?;
-        let stop = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))?;
+        let stop = stop_flag()?;
         let mut consoles = Consoles::new(&host);
         let mut keyboard = Keyboard::of(&host);
         let mut end = match execution.gdb() {
@@ -101,7 +100,7 @@ impl Options {
             Format::Json => print(serde_json::to_string_pretty(&report)?.as_bytes())?,
         }
         if let Some(file) = traced {
-            replace(file, render_timeline(&name, &timeline(&host, &costs)).as_bytes())?;
+            output::write(file, render_timeline(&name, &timeline(&host, &costs)).as_bytes())?;
         }
         for machine in &report.machines {
             if let Some(failure) = &machine.failure {

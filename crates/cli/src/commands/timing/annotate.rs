@@ -7,6 +7,7 @@ use std::path::Path;
 use sidestep_ia64::encoding::{Bundle, NoSymbols};
 use sidestep_itanium2::Profile;
 use sidestep_itanium2::profile::Place;
+use sidestep_vmm::file;
 
 use crate::commands::disasm::image::Image;
 use crate::commands::disasm::symbols::{Kind, SymbolTable};
@@ -58,7 +59,7 @@ pub struct Code {
 impl Code {
     /// Reads a program.
     pub fn read(path: &Path) -> Result<Code, AnnotateError> {
-        let bytes = std::fs::read(path).map_err(|source| AnnotateError::Read {
+        let bytes = file::read(path, file::IMAGE_BYTES_MAX).map_err(|source| AnnotateError::Read {
             path: path.display().to_string(),
             source,
         })?;

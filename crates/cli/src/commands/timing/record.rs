@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sidestep_itanium2::profile::Place;
 use sidestep_itanium2::{Event, Profile, Stall};
+use sidestep_vmm::file;
 
 /// The format's version; changes when old files can no longer be read.
 const VERSION: u32 = 1;
@@ -76,7 +77,8 @@ impl Recording {
 
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Recording, RecordError> {
-        let bytes = std::fs::read(path).map_err(|error| RecordError::Read(path.into(), error))?;
+        let bytes =
+            file::read(path, file::IMAGE_BYTES_MAX).map_err(|error| RecordError::Read(path.into(), error))?;
         let recording: Recording =
             serde_json::from_slice(&bytes).map_err(|error| RecordError::Format(path.into(), error))?;
         if recording.version != VERSION {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sidestep_gang::{CoscheduledSets, DependencyTree, Pairing, Ratio, Selection, SharingMatrix};
 use sidestep_gang_linux::recording::Recording;
+use sidestep_vmm::file;
 
 use super::{PAPER, drawing};
 use crate::comparison::Row;
@@ -190,8 +191,8 @@ fn matrix(inputs: &Inputs) -> Result<(SharingMatrix, String), PointError> {
 /// A matrix from a file: a recording, or rows as a JSON array.
 pub fn read_matrix(path: &str) -> Result<SharingMatrix, PointError> {
     let failed = |error: String| PointError::Failed(format!("input `matrix`: {error}"));
-    let text =
-        std::fs::read_to_string(path).map_err(|error| failed(format!("cannot read `{path}`: {error}")))?;
+    let text = file::read_text(Path::new(path), file::IMAGE_BYTES_MAX)
+        .map_err(|error| failed(format!("cannot read `{path}`: {error}")))?;
     if text.trim_start().starts_with('[') {
         return serde_json::from_str(&text).map_err(|error| failed(format!("{path}: {error}")));
     }

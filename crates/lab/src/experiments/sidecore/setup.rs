@@ -1,10 +1,12 @@
 //! The host and the guest of these experiments: their inputs, a run, and what it shows.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use sidestep_vmm::consolidation::dynamic::SidecorePolicy;
 use sidestep_vmm::consolidation::schedule::{PolicyName, Scheduling};
 use sidestep_vmm::consolidation::{Host, HostConfig, HostEnd, Report};
+use sidestep_vmm::file;
 use sidestep_vmm::host::{Cost, HostCosts};
 use sidestep_vmm::hypervisor::{VirtualMachine, VirtualMachineConfig, Virtualization};
 use sidestep_vmm::sidecall::sidecores::{Polling, locked};
@@ -68,7 +70,7 @@ impl Setup {
         let mut costs = match inputs.text("host-file") {
             "" => HostCosts::preset(inputs.text("host")).map_err(failed)?,
             file => {
-                let text = std::fs::read_to_string(file)
+                let text = file::read_text(Path::new(file), file::TEXT_BYTES_MAX)
                     .map_err(|error| PointError::Failed(format!("{file}: cannot be read: {error}")))?;
                 HostCosts::parse(&text).map_err(|error| PointError::Failed(format!("{file}: {error}")))?
             }

@@ -1,0 +1,56 @@
+//! Files that make no sense as inputs: whatever a file argument leads to, the answer is one line that names it.
+
+use std::os::unix::fs::symlink;
+use std::process::{Command, Output, Stdio};
+
+/// Each file argument of each subcommand; `@` stands for the file.
+const ARGUMENTS: &[&[&str]] = &[
+    &["run", "@"],
+    &["run", "--kernel", "@"],
+    &["run", "--restore", "@"],
+    &["exec", "@"],
+    &["disasm", "@"],
+    &["assemble", "@", "--output", "image"],
+    &["explain", "@"],
+    &["perf", "annotate", "--input", "@"],
+    &["perf", "record", "--output", "recording", "@"],
+    &["gang", "run", "--sets", "@", "--", "true"],
+    &[
+        "compare",
+        "gang.groups",
+        "--no-cache",
+        "--set",
+        "factors=2",
+        "--set",
+        "matrix=@",
+    ],
+];
+
+#[test]
+fn what_has_no_end_or_is_a_folder_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Named as descriptions are, so that they are taken for such.
+    symlink("/dev/zero", folder.path().join("endless.toml")).expect("a link");
+    std::fs::create_dir(folder.path().join("folder.toml")).expect("a folder");
+    for arguments in ARGUMENTS {
+        for file in ["endless.toml", "folder.toml"] {
+            let arguments = arguments.iter().map(|word| word.replace('@', file));
+            let arguments: Vec<String> = arguments.collect();
+            let output: Output = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+                .args(&arguments)
+                .current_dir(folder.path())
+                .stdin(Stdio::null())
+                .output()
+                .expect("the command runs");
+            let error = String::from_utf8(output.stderr).expect("errors are UTF-8");
+            assert!(!output.status.success(), "{arguments:?}");
+            assert!(error.contains(file), "{arguments:?}: {error}");
+            assert_eq!(error.lines().count(), 1, "{arguments:?}: {error}");
+        }
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "nothing is written: {left:?}");
+}
