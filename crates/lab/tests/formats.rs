@@ -140,7 +140,7 @@ fn json_holds_what_the_schema_says() {
 #[test]
 fn markdown_has_a_line_for_each_statement() {
     let text = report::markdown::render(&comparisons());
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
     assert_eq!(lines[0], "| experiment | the paper | ours | verdict |");
     assert!(
         lines
@@ -152,4 +152,24 @@ fn markdown_has_a_line_for_each_statement() {
         text.contains("| guests=8: ratio 1 (Sidecore III: no benefit up to 8 guests) | 1 | holds |"),
         "{text}"
     );
+}
+
+#[test]
+fn markdown_has_a_section_with_every_point_counter_and_finding() {
+    let comparisons = comparisons();
+    let text = report::markdown::render(&comparisons);
+    let sections: Vec<&str> = text.split("\n## ").skip(1).collect();
+    assert_eq!(sections.len(), comparisons.len());
+    for (comparison, section) in comparisons.iter().zip(sections) {
+        assert!(section.starts_with(comparison.about.name), "{section}");
+        let points = section.lines().skip_while(|line| !line.starts_with("| ---"));
+        let points = points.skip(1).take_while(|line| line.starts_with('|'));
+        assert_eq!(points.count(), comparison.rows.len(), "{section}");
+        let counters = comparison.counters().into_iter().map(|(name, _)| name);
+        let findings = comparison.findings.iter().map(|finding| finding.about.clone());
+        let errors = comparison.rows.iter().filter_map(|row| row.result.as_ref().err());
+        for said in counters.chain(findings).chain(errors.map(ToString::to_string)) {
+            assert!(section.contains(&said), "no {said} in {section}");
+        }
+    }
 }

@@ -90,7 +90,7 @@ enum Format {
     Csv,
     /// A row a point, as Apache Parquet
     Parquet,
-    /// What the papers state beside what came out, as a Markdown table
+    /// Markdown: what the papers state beside what came out, then every point
     Markdown,
 }
 

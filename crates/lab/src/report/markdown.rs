@@ -1,16 +1,26 @@
-//! What the papers state beside what came out, as a Markdown table: for a README or an issue.
+//! Comparisons as Markdown, for a README or an issue: one table of what the papers state beside what came out, then a
+//! section an experiment with what the terminal shows of it.
 
 use std::fmt::Write;
 
-use super::words;
+use super::{table, words};
 use crate::comparison::{Comparison, Row};
 use crate::paper::{Stated, Verdict};
 
 /// Up to so many points with statements get a line each; more are counted.
 const LISTED_POINTS: usize = 6;
 
-/// Every finding and every stated point of some comparisons, a line each.
+/// What the papers state beside what came out, then each comparison.
 pub fn render(comparisons: &[Comparison]) -> String {
+    let mut text = statements(comparisons);
+    for comparison in comparisons {
+        section(&mut text, comparison);
+    }
+    text
+}
+
+/// Every finding and every stated point of some comparisons, a line each.
+fn statements(comparisons: &[Comparison]) -> String {
     let mut text = String::from("| experiment | the paper | ours | verdict |\n|---|---|---|---|\n");
     for comparison in comparisons {
         let lines = lines(comparison);
@@ -33,13 +43,66 @@ pub fn render(comparisons: &[Comparison]) -> String {
 }
 
 fn line(text: &mut String, comparison: &Comparison, cells: [&str; 3]) {
-    let [paper, ours, verdict] = cells.map(|cell| cell.replace('|', "\\|").replace('\n', " "));
+    let [paper, ours, verdict] = cells.map(cell);
     writeln!(
         text,
         "| `{}` | {paper} | {ours} | {verdict} |",
         comparison.about.name
     )
     .expect("writing to a string");
+}
+
+/// A text that a table can hold.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+/// A comparison in full.
+fn section(text: &mut String, comparison: &Comparison) {
+    let about = &comparison.about;
+    let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string");
+    line(format!("\n## {}\n\n{}\n", about.name, about.question));
+    for (what, said) in table::heads(comparison) {
+        line(format!("- {what}: {said}"));
+    }
+    line(format!("\n{}", grid(&table::points(comparison))));
+    for (point, error) in table::errors(comparison) {
+        line(format!("- {point}: {error}"));
+    }
+    if table::has_counters(comparison) {
+        let counters = grid(&table::counters(comparison));
+        line(format!("\nCounters, baseline → sidestep:\n\n{counters}"));
+    }
+    if !comparison.findings.is_empty() {
+        line("\nFindings:\n".to_owned());
+    }
+    for finding in &comparison.findings {
+        let verdict = words::verdict(finding.verdict);
+        let because = match finding.because.as_str() {
+            "" => String::new(),
+            because => format!("; because {because}"),
+        };
+        line(format!(
+            "- {verdict}: {}: {}{because}",
+            finding.about, finding.ours
+        ));
+    }
+    line(format!("\n{}", words::tally(comparison)));
+}
+
+/// A table, heading first; numbers are right-aligned.
+fn grid(rows: &[Vec<String>]) -> String {
+    let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let rule = (0..rows[0].len()).map(|column| match table::is_name(rows, column) {
+        true => "---".to_owned(),
+        false => "---:".to_owned(),
+    });
+    let mut lines = rows
+        .iter()
+        .map(|cells| row(cells.iter().map(|text| cell(text)).collect()));
+    let heading = lines.next().expect("a table has a heading");
+    let text: String = [heading, row(rule.collect())].into_iter().chain(lines).collect();
+    text.trim_end().to_owned()
 }
 
 fn lines(comparison: &Comparison) -> Vec<[String; 3]> {

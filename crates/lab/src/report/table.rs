@@ -16,36 +16,20 @@ pub fn render(comparisons: &[Comparison], width: usize) -> String {
 
 fn comparison(comparison: &Comparison, width: usize) -> String {
     let about = &comparison.about;
-    let better = match about.metric.better {
-        Better::Lower => "lower is better",
-        Better::Higher => "higher is better",
-    };
     let mut text = String::new();
     let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string");
     line(format!("{}: {}", about.name, about.question));
-    for (what, said) in [
-        ("source", about.source),
-        ("baseline", about.baseline),
-        ("sidestep", about.sidestep),
-    ] {
-        if !said.is_empty() {
-            line(format!("  {what:8}  {said}"));
-        }
+    for (what, said) in heads(comparison) {
+        line(format!("  {what:8}  {said}"));
     }
-    line(format!(
-        "  metric    {}, {better}; {}",
-        words::metric(about),
-        words::nature(comparison)
-    ));
     line(String::new());
     text += &layout(&points(comparison), width, coordinates(comparison));
     for (point, error) in errors(comparison) {
         writeln!(text, "  {point}: {error}").expect("writing to a string");
     }
-    let counters = counters(comparison);
-    if counters[0].len() > coordinates(comparison) {
+    if has_counters(comparison) {
         text += "\n  Counters, baseline → sidestep\n";
-        text += &layout(&counters, width, coordinates(comparison));
+        text += &layout(&counters(comparison), width, coordinates(comparison));
     }
     if !comparison.findings.is_empty() {
         text += "\n  Findings\n";
@@ -73,6 +57,27 @@ fn comparison(comparison: &Comparison, width: usize) -> String {
     text
 }
 
+/// What stands above the tables, each with its name.
+pub(super) fn heads(comparison: &Comparison) -> Vec<(&'static str, String)> {
+    let about = &comparison.about;
+    let better = match about.metric.better {
+        Better::Lower => "lower is better",
+        Better::Higher => "higher is better",
+    };
+    let metric = format!(
+        "{}, {better}; {}",
+        words::metric(about),
+        words::nature(comparison)
+    );
+    let heads = [
+        ("source", about.source.to_owned()),
+        ("baseline", about.baseline.to_owned()),
+        ("sidestep", about.sidestep.to_owned()),
+        ("metric", metric),
+    ];
+    heads.into_iter().filter(|(_, said)| !said.is_empty()).collect()
+}
+
 /// How many columns at the left name the point.
 fn coordinates(comparison: &Comparison) -> usize {
     comparison
@@ -96,7 +101,7 @@ fn place(row: &Row) -> Vec<String> {
 }
 
 /// The table of values, heading first.
-fn points(comparison: &Comparison) -> Vec<Vec<String>> {
+pub(super) fn points(comparison: &Comparison) -> Vec<Vec<String>> {
     let mut heading = names(comparison);
     heading.extend(["baseline", "sidestep", "ratio", "paper", "difference", "verdict"].map(str::to_owned));
     let mut table = vec![heading];
@@ -131,15 +136,20 @@ fn join(row: &Row, word: impl Fn(&crate::paper::Stated) -> Option<String>) -> St
     row.stated.iter().filter_map(word).collect::<Vec<_>>().join(", ")
 }
 
-fn errors(comparison: &Comparison) -> impl Iterator<Item = (String, &PointError)> {
+pub(super) fn errors(comparison: &Comparison) -> impl Iterator<Item = (String, &PointError)> {
     comparison.rows.iter().filter_map(|row| match &row.result {
         Err(PointError::Cancelled) | Ok(_) => None,
         Err(error) => Some((row.point.to_string(), error)),
     })
 }
 
+/// Whether there are counters to show.
+pub(super) fn has_counters(comparison: &Comparison) -> bool {
+    !comparison.counters().is_empty() && comparison.rows.iter().any(|row| row.result.is_ok())
+}
+
 /// The table of counters, heading first.
-fn counters(comparison: &Comparison) -> Vec<Vec<String>> {
+pub(super) fn counters(comparison: &Comparison) -> Vec<Vec<String>> {
     let counters = comparison.counters();
     let mut heading = names(comparison);
     heading.extend(counters.iter().map(|(name, unit)| match unit.as_str() {
@@ -207,7 +217,7 @@ fn layout(table: &[Vec<String>], width: usize, fixed: usize) -> String {
 }
 
 /// Whether a column holds words rather than numbers.
-fn is_name(table: &[Vec<String>], column: usize) -> bool {
+pub(super) fn is_name(table: &[Vec<String>], column: usize) -> bool {
     table[1..]
         .iter()
         .map(|row| &row[column])
