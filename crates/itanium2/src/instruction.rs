@@ -103,6 +103,8 @@ bitflags::bitflags! {
         const NAT = 1 << 31;
         /// Changes PSR.
         const STATUS = 1 << 32;
+        /// Brings a system register's value to a general one.
+        const READS_SYSTEM = 1 << 33;
     }
 }
 
@@ -533,7 +535,7 @@ fn flags(instruction: &Instruction) -> Flags {
             flags
         }
         O::SynchronizeInstructionCache => Flags::SPLIT_AFTER,
-        O::SetUserMask | O::ResetUserMask | O::MoveToUserMask => Flags::SPLIT_AFTER | Flags::SYSTEM_QUEUE,
+        O::SetUserMask | O::ResetUserMask | O::MoveToUserMask => Flags::SYSTEM_QUEUE,
         O::MemoryFence | O::MemoryFenceAcceptance => Flags::SPLIT_BEFORE,
         O::FlushWriteBuffers => Flags::FLUSH_BUFFERS,
         O::MoveToPredicates | O::MoveToRotatingPredicates => Flags::ALL_PREDICATES,
@@ -579,12 +581,28 @@ fn flags(instruction: &Instruction) -> Flags {
         _ => Flags::empty(),
     };
     flags.set(Flags::STATUS, changes_status(instruction));
+    flags.set(
+        Flags::READS_SYSTEM,
+        flags.contains(Flags::SYSTEM_QUEUE) && reads_system_register(instruction),
+    );
     flags.set(Flags::B_UNIT, matches!(instruction.unit, Unit::B));
     flags.set(
         Flags::M_UNIT,
         instruction.unit == Unit::M && !flags.contains(Flags::NOP),
     );
     flags
+}
+
+fn reads_system_register(instruction: &Instruction) -> bool {
+    use Operation as O;
+    matches!(
+        instruction.operation,
+        O::MoveFromApplication
+            | O::MoveFromControl
+            | O::MoveFromPsr
+            | O::MoveFromUserMask
+            | O::MoveFromIndirect { .. }
+    )
 }
 
 fn changes_status(instruction: &Instruction) -> bool {

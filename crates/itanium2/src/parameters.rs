@@ -60,7 +60,7 @@ costs! {
     FrontEndRefill = 3, "bubbles until the front end has refilled the pipeline after that", "paper table 5, srlz.i and rfi";
     ReturnResteer = 1, "front-end bubbles of a predicted return or indirect branch", "manual, branch prediction";
     InstructionL2 = 7, "instruction fetch from the second-level cache", "manual, cache hierarchy";
-    StoreWindow = 3, "a load this soon behind a store to the same line recirculates", "paper 5.3.3";
+    StoreWindow = 3, "from a store to a first-level load of the same line, which recirculates until then", "paper 5.3.3; published rate of OpenSSL's ChaCha20 in place";
     WritebackConflict = 1, "bubbles when a system register's value meets two loads' data", "paper 5.3.3; its length assumed";
     RegionConflictDistance = 5, "a load or store this far behind a move to rr or pkr recirculates", "paper 5.3.3";
     RegionConflict = 1, "bubbles of that", "paper 5.3.3; its length assumed";

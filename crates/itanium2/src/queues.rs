@@ -2,10 +2,28 @@
 
 use std::collections::VecDeque;
 
+/// What an access to a system register is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SystemAccess {
+    /// Cycles until it is done.
+    pub latency: u64,
+    /// Whether it reads: a value comes back to the register file.
+    pub reads: bool,
+    /// Whether it is to one of the slow registers.
+    pub is_timer: bool,
+}
+
+/// An access on its way.
+#[derive(Clone, Copy)]
+struct Outstanding {
+    done: u64,
+    reads: bool,
+}
+
 /// The queue of system-register accesses (paper 2.4.2 and 5.3.3): a few entries, one result a cycle.
 pub struct SystemQueue {
-    /// When each access returns, in order.
-    returns: VecDeque<u64>,
+    /// In the order in which they are done.
+    outstanding: VecDeque<Outstanding>,
     entries: usize,
     interval: u64,
     /// When the next access to a slow register may issue.
@@ -16,7 +34,7 @@ impl SystemQueue {
     /// An empty queue of `entries`; accesses to slow registers issue `interval` cycles apart.
     pub fn new(entries: usize, interval: u64) -> SystemQueue {
         SystemQueue {
-            returns: VecDeque::with_capacity(entries),
+            outstanding: VecDeque::with_capacity(entries),
             entries,
             interval,
             timer_free: 0,
@@ -25,33 +43,38 @@ impl SystemQueue {
 
     /// The cycle at which another access may issue.
     pub fn free_at(&self, is_timer: bool) -> u64 {
-        let slot = match self.returns.len() {
+        let slot = match self.outstanding.len() {
             length if length < self.entries => 0,
-            length => self.returns[length - self.entries],
+            length => self.outstanding[length - self.entries].done,
         };
         if is_timer { slot.max(self.timer_free) } else { slot }
     }
 
-    /// Takes an access that issues at `cycle` and would return `latency` later; answers when it does.
-    pub fn push(&mut self, cycle: u64, latency: u64, is_timer: bool) -> u64 {
-        while self.returns.len() >= self.entries || self.returns.front().is_some_and(|at| *at <= cycle) {
-            self.returns.pop_front();
+    /// Takes an access that issues at `cycle`; answers when it is done, which is later than its latency says if another's
+    /// value comes back in that cycle.
+    pub fn push(&mut self, cycle: u64, access: SystemAccess) -> u64 {
+        let is_done = |first: &Outstanding| first.done <= cycle;
+        while self.outstanding.len() >= self.entries || self.outstanding.front().is_some_and(is_done) {
+            self.outstanding.pop_front();
         }
-        if is_timer {
+        if access.is_timer {
             self.timer_free = cycle + self.interval;
         }
-        let mut at = cycle + latency;
-        while self.returns.contains(&at) {
-            at += 1;
+        let mut done = cycle + access.latency.max(1);
+        while access.reads && self.returns_at(done) {
+            done += 1;
         }
-        let place = self.returns.partition_point(|other| *other < at);
-        self.returns.insert(place, at);
-        at
+        let place = self.outstanding.partition_point(|other| other.done <= done);
+        let reads = access.reads;
+        self.outstanding.insert(place, Outstanding { done, reads });
+        done
     }
 
-    /// Whether a result comes back at `cycle`.
+    /// Whether a value comes back at `cycle`.
     pub fn returns_at(&self, cycle: u64) -> bool {
-        self.returns.contains(&cycle)
+        self.outstanding
+            .iter()
+            .any(|access| access.reads && access.done == cycle)
     }
 }
 
@@ -118,28 +141,47 @@ impl StoreBuffer {
 mod tests {
     use super::*;
 
+    const READ: SystemAccess = SystemAccess {
+        latency: 12,
+        reads: true,
+        is_timer: false,
+    };
+
     #[test]
     fn a_ninth_access_waits_for_the_first() {
         let mut queue = SystemQueue::new(8, 6);
         for cycle in 0..8 {
             assert!(queue.free_at(false) <= cycle);
-            queue.push(cycle, 12, false);
+            queue.push(cycle, READ);
         }
         assert_eq!(queue.free_at(false), 12);
         assert!(queue.returns_at(19) && !queue.returns_at(20));
     }
 
     #[test]
-    fn one_result_returns_a_cycle() {
+    fn one_value_returns_a_cycle_and_what_is_written_does_not_count() {
         let mut queue = SystemQueue::new(8, 6);
-        assert_eq!(queue.push(0, 12, false), 12);
-        assert_eq!(queue.push(7, 5, false), 13);
+        let quick = SystemAccess { latency: 5, ..READ };
+        assert_eq!(queue.push(0, READ), 12);
+        assert_eq!(queue.push(7, quick), 13);
+        let write = SystemAccess {
+            reads: false,
+            ..quick
+        };
+        assert_eq!(queue.push(8, write), 13);
+        assert_eq!(queue.push(9, write), 14);
+        assert!(!queue.returns_at(14));
     }
 
     #[test]
     fn slow_registers_issue_apart() {
         let mut queue = SystemQueue::new(8, 6);
-        queue.push(10, 36, true);
+        let slow = SystemAccess {
+            latency: 36,
+            is_timer: true,
+            ..READ
+        };
+        queue.push(10, slow);
         assert_eq!(queue.free_at(true), 16);
         assert!(queue.free_at(false) <= 10);
     }

@@ -6,6 +6,7 @@ use crate::event::Event;
 use crate::instruction::{DESTINATIONS_MAX, Flags};
 use crate::parameters::{Cost, Parameters};
 use crate::profile::{Group, Issued};
+use crate::queues::SystemAccess;
 use crate::rules::{BEHIND, Behind, Length};
 use crate::scoreboard::Producer;
 use crate::stall::Stall;
@@ -85,8 +86,8 @@ pub(super) struct Forming {
     writes: List<Write, WRITES_MAX>,
     /// Lines stored to, and how long each store takes.
     stores: List<(u64, u64), INSTRUCTIONS_MAX>,
-    /// Accesses to system registers: place of the result, latency, whether to a slow one.
-    system: List<(u16, u64, bool), INSTRUCTIONS_MAX>,
+    /// Accesses to system registers, and the places of what they write.
+    system: List<(u16, SystemAccess), INSTRUCTIONS_MAX>,
     /// Bubbles behind the group.
     behind: List<(u8, u64), 16>,
 }
@@ -123,8 +124,8 @@ impl Forming {
         self.stores.as_slice()
     }
 
-    pub fn system_access(&mut self, place: u16, latency: u64, is_timer: bool) {
-        self.system.push((place, latency, is_timer));
+    pub fn system_access(&mut self, place: u16, access: SystemAccess) {
+        self.system.push((place, access));
     }
 
     /// Bubbles that follow the group.
@@ -263,10 +264,10 @@ impl Pipeline {
 
     fn issue_system(&mut self, at: u64) {
         for index in 0..self.forming.system.length {
-            let (place, latency, is_timer) = self.forming.system.items[index];
-            let returned = self.system_queue.push(at, latency.max(1), is_timer);
-            if latency > 0 && returned > at + latency {
-                self.scoreboard.set(place, returned, Producer::System);
+            let (place, access) = self.forming.system.items[index];
+            let done = self.system_queue.push(at, access);
+            if access.reads && done > at + access.latency {
+                self.scoreboard.set(place, done, Producer::System);
             }
         }
         if self.forming.writes_predicates {

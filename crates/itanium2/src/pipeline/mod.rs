@@ -25,7 +25,7 @@ use crate::memory::{Memory, Side, Translation};
 use crate::monitor::Monitor;
 use crate::parameters::{Cost, Parameters};
 use crate::profile::{Group, Issued, Profile};
-use crate::queues::{StoreBuffer, SystemQueue};
+use crate::queues::{StoreBuffer, SystemAccess, SystemQueue};
 use crate::rules::RULES;
 use crate::scoreboard::{Producer, Scoreboard};
 use crate::stall::Stall;
@@ -348,10 +348,10 @@ impl Pipeline {
         self.forming.has_reference = true;
         if flags.contains(Flags::LOAD) {
             self.values[Event::LoadsRetired as usize] += 1;
-            self.wait_for_store(line);
             more = if flags.contains(Flags::SECOND_LEVEL) {
                 self.memory.load_second(processor, address, &mut self.values)
             } else {
+                self.wait_for_store(line);
                 match self.memory.load(processor, address, &mut self.values) {
                     None => {
                         self.forming.first_level_returns += 1;
@@ -372,11 +372,12 @@ impl Pipeline {
         more
     }
 
-    /// A load close behind a store to the same line recirculates until the store has left the window.
+    /// A load from the first level close behind a store to the same line recirculates until the store has left the
+    /// window; loads that pass by the first level do not meet its store buffer.
     fn wait_for_store(&mut self, line: u64) {
         let window = self.parameters.cost(Cost::StoreWindow);
         if let Some(cycle) = self.stores.last_to(line) {
-            self.wait(Stall::StoreRecirculation, cycle + window + 1);
+            self.wait(Stall::StoreRecirculation, cycle + window);
         }
         if self.forming.stores().iter().any(|store| store.0 == line) {
             self.forming.behind(Stall::StoreRecirculation, window);
@@ -662,7 +663,12 @@ impl Pipeline {
                 .destinations()
                 .first()
                 .map_or(0, |first| self.scoreboard.place(first.operand));
-            self.forming.system_access(place, latency, is_timer);
+            let access = SystemAccess {
+                latency,
+                reads: flags.contains(Flags::READS_SYSTEM),
+                is_timer,
+            };
+            self.forming.system_access(place, access);
             self.forming.moves_region |= flags.contains(Flags::REGION);
         }
         if flags.contains(Flags::READS_PREDICATES) {
