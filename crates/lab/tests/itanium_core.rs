@@ -1,15 +1,11 @@
 //! Core dumps of the kernel of `guests/ia64/kernel`: what its unwinder rebuilds is what the program had.
 
+use object::LittleEndian;
+use object::elf::{EM_IA_64, ET_CORE, PT_NOTE};
+use object::read::elf::{FileHeader, ProgramHeader};
+use sidestep_lab::experiments::itanium::core_file::CoreFile;
 use sidestep_lab::experiments::itanium::kernel::{Guest, Run};
 use sidestep_vmm::machine::Untimed;
-
-/// A core file, as far as these tests read it.
-struct Core<'a>(&'a [u8]);
-
-const PT_LOAD: u32 = 1;
-const PT_NOTE: u32 = 4;
-const NT_PRSTATUS: u32 = 1;
-const NT_FPREGSET: u32 = 2;
 
 /// Words of Linux/ia64's `elf_gregset_t`.
 mod register {
@@ -23,65 +19,13 @@ mod register {
     pub const LOOP_COUNT: usize = 53;
 }
 
-impl<'a> Core<'a> {
-    fn number(&self, at: usize, bytes: usize) -> u64 {
-        let mut value = [0; 8];
-        value[..bytes].copy_from_slice(&self.0[at..at + bytes]);
-        u64::from_le_bytes(value)
-    }
-
-    /// Type, offset, address and size of each segment.
-    fn segments(&self) -> Vec<(u32, usize, u64, usize)> {
-        let (table, count) = (self.number(32, 8) as usize, self.number(56, 2) as usize);
-        let segment = |index: usize| {
-            let at = table + index * 56;
-            let word = |offset: usize| self.number(at + offset, 8);
-            let kind = self.number(at, 4) as u32;
-            (kind, word(8) as usize, word(16), word(32) as usize)
-        };
-        (0..count).map(segment).collect()
-    }
-
-    fn note(&self, kind: u32) -> &'a [u8] {
-        let (_, mut at, _, size) = self.segments()[0];
-        let end = at + size;
-        while at < end {
-            let size = self.number(at + 4, 4) as usize;
-            assert_eq!(&self.0[at + 12..at + 17], b"CORE\0");
-            if self.number(at + 8, 4) as u32 == kind {
-                return &self.0[at + 20..at + 20 + size];
-            }
-            at += 20 + size.next_multiple_of(4);
-        }
-        panic!("no note of type {kind}");
-    }
-
-    fn registers(&self) -> Vec<u64> {
-        let status = self.note(NT_PRSTATUS);
-        assert_eq!(status.len(), 1144);
-        let words = status[112..112 + 1024].chunks_exact(8);
-        words
-            .map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")))
-            .collect()
-    }
-
-    fn word(&self, address: u64) -> u64 {
-        let holds = |&&(kind, _, start, size): &&(u32, usize, u64, usize)| {
-            kind == PT_LOAD && address >= start && address + 8 <= start + size as u64
-        };
-        let segments = self.segments();
-        let (_, offset, start, _) = segments.iter().find(holds).expect("the page is in the core");
-        self.number(offset + (address - start) as usize, 8)
-    }
-}
-
 fn below(address: u64, count: u64) -> u64 {
     address - (count + (62 - (address >> 3 & 63) + count) / 63) * 8
 }
 
 /// The values of `programs/preserved.h` and the frames of `programs/preserved.S`.
-fn has_the_values_of_the_program(core: &Core<'_>, depth: u64) {
-    let registers = core.registers();
+fn has_the_values_of_the_program(core: &CoreFile<'_>, depth: u64) {
+    let registers = core.general();
     assert_eq!(registers[register::NATS] & 0xf0, 0x40, "r6 is NaT");
     for index in [4, 5, 7] {
         assert_eq!(
@@ -100,14 +44,9 @@ fn has_the_values_of_the_program(core: &Core<'_>, depth: u64) {
     assert_eq!(registers[register::UNAT], 0x0123_4567_89ab_cdef);
     let preserved = 0xffff_ffff_ffff_003e;
     assert_eq!(registers[register::PREDICATES] & preserved, 0x5a5a_5a5a_5a5a_002a);
-    let floating = core.note(NT_FPREGSET);
-    assert_eq!(floating.len(), 2048);
+    let floating = core.floating();
     for (value, index) in (0xf000_0000_0000_f000_u64..).zip((2..6).chain(16..32)) {
-        assert_eq!(
-            floating[index * 16..index * 16 + 8],
-            value.to_le_bytes(),
-            "f{index}"
-        );
+        assert_eq!(floating[index * 2], value, "f{index}");
     }
     // `enter` has eight registers without its outputs; below it are the frames of `preserved`, 16 registers each.
     let size = registers[register::FRAME_MARKER] & 0x7f;
@@ -119,14 +58,18 @@ fn has_the_values_of_the_program(core: &Core<'_>, depth: u64) {
             let address = frame + (index + ((frame >> 3 & 63) + index) / 63) * 8;
             let collection = address | 0x1f8;
             let nats = if collection < registers[register::BSP] {
-                core.word(collection)
+                core.word(collection).expect("the page is in the core")
             } else {
                 registers[register::RNAT]
             };
             let is_nat = nats >> (address >> 3 & 63) & 1 == 1;
             assert_eq!(is_nat, level == 3 && index == 8, "level {level}, r{}", 32 + index);
             if !is_nat {
-                assert_eq!(core.word(address), level << 8 | (32 + index), "level {level}");
+                assert_eq!(
+                    core.word(address),
+                    Some(level << 8 | (32 + index)),
+                    "level {level}"
+                );
             }
         }
     }
@@ -163,21 +106,50 @@ fn a_core_has_what_the_program_had_in_every_preserved_register() {
                 finished.console
             );
             let signals = finished.dumps.values().map(|dump| {
-                let core = Core(dump);
-                assert_eq!(dump[..6], [0x7f, b'E', b'L', b'F', 2, 1]);
-                assert_eq!(
-                    [core.number(16, 2), core.number(18, 2)],
-                    [4, 50],
-                    "ET_CORE, EM_IA_64"
-                );
-                let segments = core.segments();
-                assert_eq!(segments[0].0, PT_NOTE);
-                let (_, offset, _, size) = segments[segments.len() - 1];
-                assert_eq!(offset + size, dump.len());
+                let core = CoreFile::parse(dump).expect("a core file");
+                let kind = [
+                    core.header().e_type(LittleEndian),
+                    core.header().e_machine(LittleEndian),
+                ];
+                assert_eq!(kind, [ET_CORE, EM_IA_64]);
+                let (first, last) = (core.segments().first(), core.segments().last());
+                assert_eq!(first.expect("the notes").p_type(LittleEndian), PT_NOTE);
+                let (offset, size) = last.expect("a page").file_range(LittleEndian);
+                assert_eq!(offset + size, dump.len() as u64);
                 has_the_values_of_the_program(&core, depth);
-                u64::from(core.note(NT_PRSTATUS)[12])
+                core.signal()
             });
             assert_eq!(signals.collect::<Vec<_>>(), [11, 6, 6]);
         }
     }
+}
+
+#[test]
+fn a_register_that_was_not_rebuilt_is_seen() {
+    let run = Run {
+        guest: Guest::Kernel(1),
+        parameters: "signal-state=minimal program=die 1".to_owned(),
+        memory_mb: 192,
+        instructions_max: 100_000_000,
+        keeps_dumps: true,
+    };
+    let finished = run.run(&mut [Untimed], &|| false).expect("the kernel ends");
+    let dump = finished.dumps.values().next().expect("a core");
+    let core = CoreFile::parse(dump).expect("a core file");
+    let mut other = dump.clone();
+    // r4 and f5, wherever their values are.
+    for value in [0x4444_4444_0000_0000_u64, 0xf000_0000_0000_f003] {
+        let places = dump
+            .windows(8)
+            .enumerate()
+            .filter(|(_, bytes)| *bytes == value.to_le_bytes());
+        for (place, _) in places {
+            other[place] ^= 1;
+        }
+    }
+    let other = CoreFile::parse(&other).expect("a core file");
+    assert_eq!(other.registers_other_than(&core), 2);
+    assert_eq!(core.registers_other_than(&core), 0);
+    assert!(CoreFile::parse(&dump[..dump.len() / 2]).is_none_or(|core| core.word(u64::MAX).is_none()));
+    assert!(CoreFile::parse(b"no core file").is_none());
 }

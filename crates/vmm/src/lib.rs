@@ -11,7 +11,7 @@
 //! - [`debug`]: traces, and a stub for gdb.
 //! - [`firmware`]: PAL, SAL, EFI and ACPI for kernels, and [`device`]s of a whole machine.
 //! - [`snapshot`]: a whole machine in a file.
-//! - [`file`]: files that a user names; [`compressed`]: compressed ones; [`image`]: ELF images and their way into memory; [`description`]: machines as TOML files.
+//! - [`mod@file`]: files that a user names; [`compressed`]: compressed ones; [`image`]: ELF images and their way into memory; [`description`]: machines as TOML files.
 //!
 //! Nothing here is global: any number of machines live in one program.
 

@@ -3,6 +3,7 @@
 //! Source: C. Gray, M. Chapman, P. Chubb, D. Mosberger-Tang, G. Heiser, "Itanium: A System Implementor's Tale". The
 //! experiments run a real kernel (`guests/ia64/kernel`) in system mode.
 
+pub mod core_file;
 mod ipc;
 pub mod kernel;
 mod latency;

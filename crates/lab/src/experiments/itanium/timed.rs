@@ -107,12 +107,22 @@ pub fn measure(
     side: impl FnOnce(&Difference<'_>) -> Side,
 ) -> Result<Side, PointError> {
     let finished = run(guest, parameters, inputs, context)?;
+    Ok(compare(&finished, operations, (inputs, context), side))
+}
+
+/// The side that a finished run of such a guest makes.
+pub fn compare(
+    finished: &Finished,
+    operations: u64,
+    (inputs, context): (&Inputs, &Context),
+    side: impl FnOnce(&Difference<'_>) -> Side,
+) -> Side {
     let side = side(&Difference {
         empty: &finished.between(1, 2),
         full: &finished.between(3, 4),
         operations,
     });
-    Ok(side.traced(finished.timeline(processor(inputs).megahertz, context)))
+    side.traced(finished.timeline(processor(inputs).megahertz, context))
 }
 
 /// The difference of two readings of a timed run, for each of `operations`.
