@@ -113,6 +113,119 @@ fn a_file_that_is_no_recording_is_named() {
     mistake(&["perf", "annotate", "-i", file], &[file]);
 }
 
+/// Records a program with some options; answers the recording's file in its folder.
+fn record(name: &str, options: &[&str]) -> (tempfile::TempDir, String) {
+    let (folder, file) = scratch("perf.json");
+    let file = file.to_str().expect("a UTF-8 path").to_owned();
+    let path = program(name);
+    let arguments = [&["perf", "record", "-o", &file], options, &[&path, "1"]].concat();
+    let recorded = sidestep(&arguments);
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    (folder, file)
+}
+
+fn report(file: &str, options: &[&str]) -> String {
+    let output = sidestep(&[&["perf", "report", "-i", file], options].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn loads_are_sampled_with_latency_level_and_address_and_always_alike() {
+    let options = ["-e", "DATA_EAR_CACHE_LAT4:1,DATA_EAR_TLB_ALL:1"];
+    let (_folder, file) = record("sieve", &options);
+    let (_other_folder, again) = record("sieve", &options);
+    let read = |file: &str| std::fs::read(file).expect("a recording");
+    assert!(read(&file) == read(&again), "two recordings of one run differ");
+
+    let said = report(&file, &[]);
+    for word in [
+        "DATA_EAR_CACHE_LAT4",
+        "(one of 1)",
+        "memory",
+        "L2",
+        "cycles",
+        "walker",
+    ] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    let by_latency = report(&file, &["--sort", "local_weight,symbol_daddr", "--rows", "3"]);
+    assert!(
+        by_latency.contains("more rows") && by_latency.contains("0x6"),
+        "{by_latency}"
+    );
+    let annotated = text(&sidestep(&["perf", "annotate", "-i", &file]).stdout);
+    assert!(
+        annotated.contains("^ ") && annotated.contains("ld"),
+        "{annotated}"
+    );
+}
+
+#[test]
+fn branches_are_sampled_with_their_outcomes() {
+    let (_folder, file) = record("sort", &["-e", "BRANCH_EVENT:101"]);
+    let said = report(&file, &[]);
+    for word in ["not taken", "direction", "mispredicted", "target"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    let annotated = text(&sidestep(&["perf", "annotate", "-i", &file]).stdout);
+    assert!(annotated.contains("% mispredicted"), "{annotated}");
+}
+
+#[test]
+fn counters_and_cycles_are_sampled_by_period_and_by_time() {
+    let (_folder, file) = record(
+        "sieve",
+        &["-c", "1009", "-e", "IA64_INST_RETIRED,BE_EXE_BUBBLE.ALL:7"],
+    );
+    let said = report(&file, &[]);
+    assert!(
+        said.contains("(one of 1009)") && said.contains("(one of 7)"),
+        "{said}"
+    );
+    let (_folder, file) = record("sieve", &["-F", "9000"]);
+    let said = report(&file, &["--sort", "symoff"]);
+    assert!(
+        said.contains("CPU_CYCLES") && said.contains("(one in 100000 cycles)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_cannot_be_recorded_or_reported_is_said_in_one_error() {
+    let path = program("sieve");
+    let (_folder, file) = scratch("perf.json");
+    let file = file.to_str().expect("a UTF-8 path");
+    let wrong = |options: &[&str], named: &[&str]| {
+        let arguments = [&["perf", "record", "-o", file], options, &[&path]].concat();
+        mistake(&arguments, named);
+        assert!(!Path::new(file).exists(), "{options:?} left a file behind");
+    };
+    wrong(
+        &["-e", "DATA_EAR_CACHE_LAT65"],
+        &["LAT65", "DATA_EAR_CACHE_LAT64"],
+    );
+    wrong(&["-e", "L2_MISSES:0"], &["`0`", "from 1"]);
+    wrong(&["-c", "0"], &["`0`", "from 1"]);
+    wrong(
+        &["-c", "5", "-F", "5"],
+        &["--count", "--freq", "cannot be used with"],
+    );
+    wrong(&["-F", "1000000000"], &["1000000000", "900000000"]);
+    mistake(
+        &["perf", "report", "-i", file, "--sort", "symbol"],
+        &["symbol", "sym"],
+    );
+    let (_folder, profile) = record("sieve", &[]);
+    mistake(
+        &["perf", "report", "-i", &profile, "--sort", "mem"],
+        &[&profile, "sym"],
+    );
+    assert!(report(&profile, &[]).contains("cycles"));
+    std::fs::write(&profile, r#"{"version": 1, "places": []}"#).expect("the file can be written");
+    mistake(&["perf", "report", "-i", &profile], &["version 1", "version 2"]);
+}
+
 /// Assembles with warnings in line 3, and errors in lines 4 and 6.
 const WRONG_SOURCE: &str = "#define FIRST 1\nf:\tmov r14 = FIRST\n\tadd r15 = r14, r14\n\tfoo r1 = r2\n\tbr.ret.sptk.many b0\n\tadds r1 = 99999, r2\n";
 

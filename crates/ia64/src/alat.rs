@@ -25,19 +25,43 @@ struct Entry {
     size: u64,
 }
 
+/// What has happened to advanced loads, for whoever counts: no part of a processor's state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// Checks (`chk.a`, check loads) that found no entry.
+    pub failed_checks: u64,
+    /// Entries of general registers that gave way to others.
+    pub replaced_general: u64,
+    /// Entries of floating-point registers that did.
+    pub replaced_floating: u64,
+}
+
 /// The table of one processor.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct AdvancedLoads {
     /// The valid entries; the first is the oldest.
     entries: Vec<Entry>,
+    #[serde(skip)]
+    events: Events,
 }
+
+impl PartialEq for AdvancedLoads {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries
+    }
+}
+
+impl Eq for AdvancedLoads {}
 
 impl AdvancedLoads {
     /// Remembers an advanced load of `size` bytes; forgets an earlier one to the same register.
     pub fn insert(&mut self, target: Target, address: u64, size: u64) {
         self.remove(target);
         if self.entries.len() == ENTRIES {
-            self.entries.remove(0);
+            match self.entries.remove(0).target {
+                Target::General(_) => self.events.replaced_general += 1,
+                Target::Floating(_) => self.events.replaced_floating += 1,
+            }
         }
         self.entries.push(Entry {
             target,
@@ -49,6 +73,17 @@ impl AdvancedLoads {
     /// Whether the entry of a register is still there.
     pub fn contains(&self, target: Target) -> bool {
         self.entries.iter().any(|entry| entry.target == target)
+    }
+
+    /// Counts a check that found no entry, or one that must not be kept.
+    #[cold]
+    pub fn note_failed_check(&mut self) {
+        self.events.failed_checks += 1;
+    }
+
+    /// What has happened so far.
+    pub fn events(&self) -> Events {
+        self.events
     }
 
     /// Forgets the entry of a register.
@@ -124,5 +159,7 @@ mod tests {
         }
         assert!(!loads.contains(Target::General(0)));
         assert!(loads.contains(Target::General(1)));
+        assert_eq!(loads.events().replaced_general, 1);
+        assert_eq!(loads.events().replaced_floating, 0);
     }
 }

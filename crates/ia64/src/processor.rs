@@ -276,6 +276,11 @@ impl Processor {
         self.advanced_loads.clear();
     }
 
+    /// What has happened to advanced loads, for whoever counts it.
+    pub fn advanced_load_events(&self) -> crate::alat::Events {
+        self.advanced_loads.events()
+    }
+
     /// The current privilege level, 0 (most privileged) to 3.
     #[inline(always)]
     pub fn privilege_level(&self) -> u8 {

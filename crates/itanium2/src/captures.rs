@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   PMC10  instruction EAR:  0..3 privilege levels   4 privileged   5..12 unit mask   13 caches, not TLBs
-//!          PMD0: 0..1 valid   5..63 line             PMD1: 0..11 latency   12 more than that
-//!   PMC11  data EAR:         0..3 privilege levels   6 privileged   7..8 caches, TLBs   16..19 unit mask
+//!          PMD0: 0..1 valid, or where it was translated   5..63 line             PMD1: 0..11 latency   12 more than that
+//!   PMC11  data EAR:         0..3 privilege levels   6 privileged   7..8 caches, TLBs, ALAT   16..19 unit mask
 //!          PMD2: address     PMD3: 0..12 latency   13 more than that   14..15 where it was translated
 //!          PMD17: 0..1 slot   2 second bundle of   4..63 the window of two   3 valid
 //!   PMC12  branches:         0..3 privilege levels   6 privileged   8..9 taken   10..11 target   12..13 path   14..15 kind
@@ -12,28 +12,15 @@
 //! ```
 //!
 //! The fields are those of libpfm's definitions for Itanium 2; that bit 1 of a mask of PMC12 wants what is taken or predicted rightly, and
-//! bit 0 the rest, is assumed, as is its coding of kinds. The unit mask of the data EAR is a latency of `4 << mask` cycles at least, or of
-//! TLBs 2 for the second level, 4 for the walker; that of the instruction EAR stands for the latency in the names
-//! L1I_EAR_CACHE_LAT0 to LAT4096. A register keeps the last event until the monitor is frozen. Each one kept counts as
-//! DATA_EAR_EVENTS or L1I_EAR_EVENTS.
+//! bit 0 the rest, is assumed, as is its coding of kinds. What the unit masks select: [`single`](crate::single). A register keeps the last
+//! event until the monitor is frozen. Each one kept counts as DATA_EAR_EVENTS, L1I_EAR_EVENTS or BRANCH_EVENT. A miss that software serves
+//! is kept when it interrupts, with a latency of 0; of a failed check of the ALAT there is the instruction alone.
 //!
-//! Limits: a miss that software serves is not kept, as the reference is executed again when it has been; no instruction TLB, no
-//! ALAT; PMC12's selection of the predictor's bits is not there.
+//! Limits: PMC12's selection of the predictor's bits is not there.
 
 use sidestep_ia64::Processor;
 
-/// Unit masks of the instruction EAR for caches, and the least latency each stands for.
-const INSTRUCTION_LATENCIES: [(u64, u64); 9] = [
-    (0x40, 1),
-    (0xff, 4),
-    (0xfe, 8),
-    (0xfc, 16),
-    (0xf8, 32),
-    (0xf0, 128),
-    (0xe0, 256),
-    (0xc0, 1024),
-    (0x80, 4096),
-];
+use crate::single::{Branched, DataEvents, FetchEvents, Fetched, Loaded};
 
 /// The registers.
 mod register {
@@ -52,49 +39,17 @@ mod register {
 /// Entries of the branch trace buffer.
 const BRANCHES: usize = 8;
 
-/// Where a data reference found its translation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TranslatedBy {
-    /// The second level of the TLB.
-    SecondLevel = 1,
-    /// The walker.
-    Walker = 2,
-}
-
-/// What a branch did.
-#[derive(Clone, Copy, Debug)]
-pub struct Branched {
-    /// Its bundle.
-    pub ip: u64,
-    /// Its slot.
-    pub slot: u8,
-    /// Where it went, if anywhere.
-    pub taken: Option<u64>,
-    /// Whether the path was predicted wrongly.
-    pub wrong_path: bool,
-    /// Whether the target was.
-    pub wrong_target: bool,
-    /// 1 for one relative to its address, 2 for a return, 3 for any other.
-    pub kind: u8,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DataEvents {
-    Latency(u64),
-    Translation(u64),
-}
-
 /// The registers that keep events.
 #[derive(Default)]
 pub struct Captures {
     data: Option<DataEvents>,
-    instruction_latency: Option<u64>,
+    fetches: Option<FetchEvents>,
     /// The configuration of the branch trace buffer while it traces.
     branches: Option<u64>,
     /// PMD2, PMD3 and PMD17, if they are new.
     data_kept: Option<[u64; 3]>,
     /// PMD0 and PMD1.
-    instruction_kept: Option<[u64; 2]>,
+    fetch_kept: Option<[u64; 2]>,
     /// Entries of the trace that are not in the registers yet: the word, and its four bits of PMD16.
     branches_kept: Vec<(u64, u64)>,
 }
@@ -107,71 +62,64 @@ impl Captures {
             let control = processor.system.performance_configuration[index];
             (control & 0xf != 0 && is_enabled(control, privileged)).then_some(control)
         };
-        self.data = configuration(register::DATA_CONFIGURATION, 6).and_then(|control| {
-            let mask = control >> 16 & 0xf;
-            match control >> 7 & 3 {
-                0 => Some(DataEvents::Latency(4 << mask)),
-                1 => Some(DataEvents::Translation(mask)),
-                _ => None,
-            }
-        });
-        self.instruction_latency =
-            configuration(register::INSTRUCTION_CONFIGURATION, 4).and_then(|control| {
-                let known = |&&(mask, _): &&(u64, u64)| mask == control >> 5 & 0xff;
-                let (_, latency) = INSTRUCTION_LATENCIES.iter().find(known)?;
-                (control >> 13 & 1 != 0).then_some(*latency)
-            });
+        self.data = configuration(register::DATA_CONFIGURATION, 6)
+            .map(|control| DataEvents::of(control >> 7 & 3, control >> 16 & 0xf));
+        self.fetches = configuration(register::INSTRUCTION_CONFIGURATION, 4)
+            .and_then(|control| FetchEvents::of(control >> 5 & 0x1ff));
         self.branches = configuration(register::BRANCH_CONFIGURATION, 6);
     }
 
     /// Whether anything is kept.
     #[inline]
     pub fn is_on(&self) -> bool {
-        self.data.is_some() || self.instruction_latency.is_some() || self.branches.is_some()
+        self.data.is_some() || self.fetches.is_some() || self.branches.is_some()
     }
 
-    /// A load has been executed; whether it is kept.
+    /// A load was executed, or a reference interrupted; whether it is kept.
     #[inline]
-    pub fn load(
-        &mut self,
-        (ip, slot): (u64, u8),
-        address: u64,
-        latency: u64,
-        translated: Option<TranslatedBy>,
-    ) -> bool {
-        let (is_kept, translation) = match self.data {
-            None => return false,
-            Some(DataEvents::Latency(least)) => (latency >= least, 0),
-            Some(DataEvents::Translation(mask)) => {
-                let by = translated.map_or(0, |by| by as u64);
-                (mask >> by & 1 != 0 && by != 0, by)
-            }
-        };
+    pub fn load(&mut self, load: &Loaded) -> bool {
+        let is_kept = self.data.is_some_and(|wanted| wanted.want_load(load));
         if is_kept {
-            let overflow = u64::from(latency > 0x1fff) << 13;
-            let instruction = ip & !0x1f | (ip >> 4 & 1) << 2 | 1 << 3 | u64::from(slot);
-            let latency = latency.min(0x1fff) | overflow | translation << 14;
-            self.data_kept = Some([address, latency, instruction]);
+            let translation = match self.data {
+                Some(DataEvents::Translation(_)) => load.translated.map_or(0, |by| by as u64),
+                _ => 0,
+            };
+            let overflow = u64::from(load.latency > 0x1fff) << 13;
+            let latency = load.latency.min(0x1fff) | overflow | translation << 14;
+            self.data_kept = Some([load.address, latency, instruction(load.ip, load.slot)]);
         }
         is_kept
     }
 
-    /// A line was fetched; whether it is kept.
-    #[inline]
-    pub fn fetched(&mut self, ip: u64, latency: u64) -> bool {
-        let is_kept = self.instruction_latency.is_some_and(|least| latency >= least);
+    /// A check of an advanced load has failed; whether it is kept.
+    pub fn failed_check(&mut self, ip: u64, slot: u8) -> bool {
+        let is_kept = self.data.is_some_and(DataEvents::want_failed_checks);
         if is_kept {
-            let overflow = u64::from(latency > 0xfff) << 12;
-            self.instruction_kept = Some([ip & !0x1f | 1, latency.min(0xfff) | overflow]);
+            self.data_kept = Some([0, 0, instruction(ip, slot)]);
         }
         is_kept
     }
 
-    /// A branch has retired.
+    /// A line was fetched, or a fetch interrupted; whether it is kept.
     #[inline]
-    pub fn branch(&mut self, branch: &Branched) {
+    pub fn fetched(&mut self, fetch: &Fetched) -> bool {
+        let is_kept = self.fetches.is_some_and(|wanted| wanted.want(fetch));
+        if is_kept {
+            let status = match self.fetches {
+                Some(FetchEvents::Translation(_)) => fetch.translated.map_or(0, |by| by as u64),
+                _ => 1,
+            };
+            let overflow = u64::from(fetch.latency > 0xfff) << 12;
+            self.fetch_kept = Some([fetch.ip & !0x1f | status, fetch.latency.min(0xfff) | overflow]);
+        }
+        is_kept
+    }
+
+    /// A branch has retired; whether it is kept.
+    #[inline]
+    pub fn branch(&mut self, branch: &Branched) -> bool {
         let Some(control) = self.branches else {
-            return;
+            return false;
         };
         // A mask's bit 1 wants what is taken or right, bit 0 the rest.
         let wants = |shift: u32, is: bool| control >> shift >> u32::from(is) & 1 != 0;
@@ -179,9 +127,9 @@ impl Captures {
         if !wants(8, branch.taken.is_some())
             || !wants(10, !branch.wrong_target)
             || !wants(12, !branch.wrong_path)
-            || (kind != 0 && kind != u64::from(branch.kind))
+            || (kind != 0 && kind != branch.kind as u64)
         {
-            return;
+            return false;
         }
         let is_wrong = branch.wrong_path || branch.wrong_target;
         let slot = if branch.taken.is_some() {
@@ -194,6 +142,7 @@ impl Captures {
         if let Some(target) = branch.taken {
             self.keep(target & !0xf, 0);
         }
+        true
     }
 
     fn keep(&mut self, word: u64, more: u64) {
@@ -212,7 +161,7 @@ impl Captures {
             data[register::DATA_LATENCY] = latency;
             data[register::DATA_INSTRUCTION] = instruction;
         }
-        if let Some([line, latency]) = self.instruction_kept.take() {
+        if let Some([line, latency]) = self.fetch_kept.take() {
             data[register::INSTRUCTION_LINE] = line;
             data[register::INSTRUCTION_LATENCY] = latency;
         }
@@ -227,27 +176,62 @@ impl Captures {
     }
 }
 
+/// An instruction in the form of PMD17.
+fn instruction(ip: u64, slot: u8) -> u64 {
+    ip & !0x1f | (ip >> 4 & 1) << 2 | 1 << 3 | u64::from(slot)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::single::{BranchKind, TranslatedBy};
 
     #[test]
-    fn loads_are_kept_from_a_latency_on_and_by_where_they_were_translated() {
+    fn loads_are_kept_with_address_latency_and_instruction() {
         let mut captures = Captures {
             data: Some(DataEvents::Latency(16)),
             ..Captures::default()
         };
-        assert!(!captures.load((0x1000, 0), 0x50, 15, None));
-        assert!(captures.load((0x1030, 2), 0x58, 16, None));
+        let load = Loaded {
+            ip: 0x1030,
+            slot: 2,
+            address: 0x58,
+            latency: 16,
+            translated: None,
+        };
+        assert!(captures.load(&load));
         assert_eq!(captures.data_kept, Some([0x58, 16, 0x1020 | 0xc | 2]));
         captures.data = Some(DataEvents::Translation(4));
-        assert!(!captures.load((0x1000, 0), 0x50, 99, Some(TranslatedBy::SecondLevel)));
-        assert!(!captures.load((0x1000, 0), 0x50, 99, None));
-        assert!(captures.load((0x1000, 0), 0x50, 9000, Some(TranslatedBy::Walker)));
-        assert_eq!(
-            captures.data_kept,
-            Some([0x50, 0x1fff | 1 << 13 | 2 << 14, 0x1008])
-        );
+        let walked = Loaded {
+            latency: 9000,
+            translated: Some(TranslatedBy::Walker),
+            ..load
+        };
+        assert!(captures.load(&walked));
+        let status = 0x1fff | 1 << 13 | 2 << 14;
+        assert_eq!(captures.data_kept, Some([0x58, status, 0x1020 | 0xc | 2]));
+        assert!(!captures.failed_check(0x1000, 0));
+        captures.data = Some(DataEvents::Alat);
+        assert!(captures.failed_check(0x1000, 1) && !captures.load(&walked));
+        assert_eq!(captures.data_kept, Some([0, 0, 0x1009]));
+    }
+
+    #[test]
+    fn fetches_are_kept_with_their_line_and_where_they_were_translated() {
+        let fetch = Fetched {
+            ip: 0x1050,
+            latency: 5000,
+            translated: Some(TranslatedBy::Walker),
+        };
+        let mut captures = Captures {
+            fetches: Some(FetchEvents::Latency(4)),
+            ..Captures::default()
+        };
+        assert!(captures.fetched(&fetch));
+        assert_eq!(captures.fetch_kept, Some([0x1041, 0xfff | 1 << 12]));
+        captures.fetches = Some(FetchEvents::Translation(2));
+        assert!(captures.fetched(&fetch));
+        assert_eq!(captures.fetch_kept, Some([0x1042, 0xfff | 1 << 12]));
     }
 
     #[test]
@@ -258,7 +242,7 @@ mod tests {
             taken: Some(0x3000),
             wrong_path: false,
             wrong_target: false,
-            kind: 1,
+            kind: BranchKind::Relative,
         };
         let not_taken = Branched {
             taken: None,

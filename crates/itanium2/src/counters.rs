@@ -49,14 +49,8 @@ impl Counters {
                 value(Event::L1dFpuAll) + value(Event::RseAll),
             ),
             (Event::DispersalStalled, bubbles - front_end),
-            (
-                Event::RseReferences,
-                value(Event::RseLoads) + value(Event::RseStores),
-            ),
-            (
-                Event::BranchesCorrect,
-                value(Event::Branches) - value(Event::BranchesWrongPath) - value(Event::BranchesWrongTarget),
-            ),
+            (Event::RseReferences, live(&values, Event::RseReferences)),
+            (Event::BranchesCorrect, live(&values, Event::BranchesCorrect)),
         ];
         for (event, sum) in sums {
             values[event as usize] = sum;
@@ -119,6 +113,19 @@ impl Sub for Counters {
 
     fn sub(self, other: Counters) -> Counters {
         self.combine(other, |mine, others| mine - others)
+    }
+}
+
+/// The count of an event of instructions from the values as they are counted, without the sums of [`Counters::new`].
+#[inline]
+pub(crate) fn live(values: &[u64; Event::COUNT], event: Event) -> u64 {
+    let value = |event: Event| values[event as usize];
+    match event {
+        Event::RseReferences => value(Event::RseLoads) + value(Event::RseStores),
+        Event::BranchesCorrect => {
+            value(Event::Branches) - value(Event::BranchesWrongPath) - value(Event::BranchesWrongTarget)
+        }
+        event => value(event),
     }
 }
 

@@ -65,6 +65,7 @@ events! {
     RseStores "RSE_REFERENCES_RETIRED.STORE" 0x2_0020 "Registers spilled";
     DataEarEvents "DATA_EAR_EVENTS" 0xc8 "Loads that the data event address register kept";
     InstructionEarEvents "L1I_EAR_EVENTS" 0x43 "Fetches that the instruction event address register kept";
+    BranchEvents "BRANCH_EVENT" 0x11 "Branches that the branch trace buffer kept";
     Branches "BR_MISPRED_DETAIL.ALL.ALL_PRED" 0x5b "Branches retired";
     BranchesCorrect "BR_MISPRED_DETAIL.ALL.CORRECT_PRED" 0x1_005b "Branches predicted correctly";
     BranchesWrongPath "BR_MISPRED_DETAIL.ALL.WRONG_PATH" 0x2_005b "Branches whose direction was mispredicted";
@@ -126,7 +127,8 @@ impl Event {
     }
 }
 
-fn normal(name: &str) -> String {
+/// A name in the form in which names are compared.
+pub(crate) fn normal(name: &str) -> String {
     name.to_ascii_uppercase().replace(['.', ':', '-'], "_")
 }
 

@@ -105,6 +105,8 @@ bitflags::bitflags! {
         const STATUS = 1 << 32;
         /// Brings a system register's value to a general one.
         const READS_SYSTEM = 1 << 33;
+        /// Checks an advanced load: `chk.a`, a check load.
+        const CHECKS_ADVANCED = 1 << 34;
     }
 }
 
@@ -581,6 +583,7 @@ fn flags(instruction: &Instruction) -> Flags {
         _ => Flags::empty(),
     };
     flags.set(Flags::STATUS, changes_status(instruction));
+    flags.set(Flags::CHECKS_ADVANCED, checks_advanced(instruction));
     flags.set(
         Flags::READS_SYSTEM,
         flags.contains(Flags::SYSTEM_QUEUE) && reads_system_register(instruction),
@@ -603,6 +606,18 @@ fn reads_system_register(instruction: &Instruction) -> bool {
             | O::MoveFromUserMask
             | O::MoveFromIndirect { .. }
     )
+}
+
+fn checks_advanced(instruction: &Instruction) -> bool {
+    use Operation as O;
+    match instruction.operation {
+        O::CheckAdvanced { .. } | O::CheckAdvancedFloat { .. } => true,
+        O::Load { kind, .. } | O::LoadFloat { kind, .. } | O::LoadFloatPair { kind, .. } => matches!(
+            kind,
+            LoadKind::CheckClear | LoadKind::CheckKeep | LoadKind::CheckClearAcquire
+        ),
+        _ => false,
+    }
 }
 
 fn changes_status(instruction: &Instruction) -> bool {

@@ -11,7 +11,8 @@
 //!   registers on their way.
 //! - [`pipeline`]: puts these together, cycle by cycle.
 //! - [`event`], [`stall`], [`counters`]: what is counted, under its documented names; the tree of bubbles.
-//! - [`monitor`]: the performance monitor as guest code programs it; [`profile`]: cycles by place.
+//! - [`monitor`], [`captures`]: the performance monitor as guest code programs it; [`profile`]: cycles by place.
+//! - [`single`]: single events and which are wanted; [`selection`], [`sampling`]: samples for the host.
 //!
 //! ```text
 //!   retired instruction ─► fetch ─► dispersal ─► waits: operands, rules, queues ─► issue group ─► counters, profile
@@ -31,7 +32,10 @@ pub mod pipeline;
 pub mod profile;
 pub mod queues;
 pub mod rules;
+pub mod sampling;
 pub mod scoreboard;
+pub mod selection;
+pub mod single;
 pub mod stall;
 
 pub use counters::Counters;
@@ -39,4 +43,6 @@ pub use event::Event;
 pub use parameters::Parameters;
 pub use pipeline::Pipeline;
 pub use profile::{Group, Profile};
+pub use sampling::{Pace, Sampler};
+pub use selection::Selection;
 pub use stall::Stall;

@@ -8,6 +8,7 @@ use sidestep_ia64::registers::status::psr;
 
 use crate::event::Event;
 use crate::parameters::{CacheShape, Cost, Parameters};
+use crate::single::TranslatedBy;
 
 /// A cache's tags.
 struct Cache {
@@ -95,6 +96,17 @@ pub enum Translation {
     Second,
     /// In the VHPT, whose entry took this many cycles to come.
     Walk(u64),
+}
+
+impl Translation {
+    /// Where it was found, if not in the first level.
+    pub fn by(self) -> Option<TranslatedBy> {
+        match self {
+            Translation::First => None,
+            Translation::Second => Some(TranslatedBy::SecondLevel),
+            Translation::Walk(_) => Some(TranslatedBy::Walker),
+        }
+    }
 }
 
 /// Pages of the first level of a TLB: 4 kB whatever the translation says (manual, TLB hierarchy).

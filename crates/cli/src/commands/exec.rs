@@ -10,14 +10,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use sidestep_itanium2::{Counters, Parameters, Profile};
+use sidestep_itanium2::Parameters;
 use sidestep_linux_user::engine::Engine;
 use sidestep_linux_user::{Launch, Options};
 
 use super::Outcome;
 use super::perf::parse_processor;
 use super::timing::annotate::Code;
-use super::timing::{self, Model, Report};
+use super::timing::{self, Kept, Model, Report, Sum};
 
 /// Where the trace goes unless a file is named.
 const STANDARD_ERROR: &str = "/dev/stderr";
@@ -101,12 +101,12 @@ struct TimingReport {
 }
 
 impl Report for TimingReport {
-    fn render(&self, parameters: &Parameters, counters: &Counters, profile: &Profile) -> String {
+    fn render(&self, parameters: &Parameters, sum: &Sum) -> String {
         let profiled = self
             .profiled
             .as_deref()
-            .map(|program| (profile, Code::read(program)));
-        timing::text_of(parameters, counters, profiled)
+            .map(|program| (&sum.profile, Code::read(program)));
+        timing::text_of(parameters, &sum.counters, profiled)
     }
 }
 
@@ -163,7 +163,12 @@ impl Exec {
         let report = TimingReport {
             profiled: self.profile.then(|| self.program.clone()),
         };
-        Some(Arc::new(Model::new(parameters, self.profile, report)))
+        let kept = if self.profile {
+            Kept::Profile
+        } else {
+            Kept::Counters
+        };
+        Some(Arc::new(Model::new(parameters, kept, report)))
     }
 
     /// The command that runs another program in the same way; its environment is the program's own affair.

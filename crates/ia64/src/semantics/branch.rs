@@ -172,6 +172,7 @@ pub(super) fn check_advanced_load<const CLEAR: bool>(
     if hit {
         Ok(Flow::Next)
     } else {
+        processor.advanced_loads.note_failed_check();
         branch(processor, operation)
     }
 }

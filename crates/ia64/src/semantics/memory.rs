@@ -423,8 +423,12 @@ impl Processor {
     /// Whether a check load may keep what the advanced load to `target` read. Stores of others do not reach the
     /// ALAT of this processor, so that where there are others every check load loads again, as if its entry had
     /// been replaced: locks spin on check loads.
-    pub(super) fn keeps_advanced_load(&self, target: Target) -> bool {
-        self.advanced_loads.contains(target) && !self.environment.is_shared()
+    pub(super) fn keeps_advanced_load(&mut self, target: Target) -> bool {
+        let keeps = self.advanced_loads.contains(target) && !self.environment.is_shared();
+        if !keeps {
+            self.advanced_loads.note_failed_check();
+        }
+        keeps
     }
 
     /// An acquiring operation must not let a later check succeed on a value that was loaded before it and

@@ -6,6 +6,7 @@ use super::Pipeline;
 use crate::event::Event;
 use crate::memory::{Side, Translation};
 use crate::parameters::Cost;
+use crate::single::Fetched;
 
 /// Pairs of bundles that the instruction buffer holds.
 const BUFFER_PAIRS: usize = 4;
@@ -72,21 +73,32 @@ impl Pipeline {
         let mut at = (self.fetch.available + 1).max(self.fetch.dispersed[self.fetch.next]);
         self.fetch.dispersed[self.fetch.next] = self.expected();
         self.fetch.next = (self.fetch.next + 1) % BUFFER_PAIRS;
-        match self
+        let translation = self
             .memory
-            .translate(processor, Side::Instruction, ip, &mut self.values)
-        {
+            .translate(processor, Side::Instruction, ip, &mut self.values);
+        match translation {
             Translation::First => {}
             Translation::Second => at += self.parameters.cost(Cost::InstructionTlbTransfer),
             Translation::Walk(wait) => at += self.parameters.cost(Cost::Walk) + wait,
         }
         let more = self.memory.fetch(processor, ip, &mut self.values);
-        if more > 0 {
-            let is_kept = self.monitor.captures.fetched(ip, more + 1);
-            self.values[Event::InstructionEarEvents as usize] += u64::from(is_kept);
+        if more > 0 || translation != Translation::First {
+            self.note_fetch(&Fetched {
+                ip,
+                latency: if more > 0 { more + 1 } else { 0 },
+                translated: translation.by(),
+            });
         }
         at += more;
         self.fetch.available = at;
         at
+    }
+
+    pub(super) fn note_fetch(&mut self, fetch: &Fetched) {
+        let is_kept = self.monitor.captures.fetched(fetch);
+        self.values[Event::InstructionEarEvents as usize] += u64::from(is_kept);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.fetched(fetch);
+        }
     }
 }

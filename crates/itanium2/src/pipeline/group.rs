@@ -1,6 +1,7 @@
 //! The issue group that forms, and what happens when it issues.
 
 use super::Pipeline;
+use crate::counters::live;
 use crate::dispersal::Window;
 use crate::event::Event;
 use crate::instruction::{DESTINATIONS_MAX, Flags};
@@ -197,26 +198,21 @@ impl Pipeline {
                 let length = self.until[index] - at;
                 self.booked[index] += length;
                 at = self.until[index];
-                if self.profile.is_some() || self.timeline.is_some() {
+                if self.is_recorded {
                     bubbles.push((Stall::ALL[index], length, self.owner[index]));
                 }
             }
         }
         self.cycle = at;
         self.groups += 1;
-        if self.profile.is_some() || self.timeline.is_some() {
+        if self.is_recorded {
             self.record_group(bubbles);
         }
         if self.monitor.has_threshold() {
             let (now, before) = (&self.values, &self.values_before);
-            let more = |event: Event| now[event as usize] - before[event as usize];
             self.monitor.cycle(|event| match event {
                 Event::CpuCycles => 1,
-                Event::RseReferences => more(Event::RseLoads) + more(Event::RseStores),
-                Event::BranchesCorrect => {
-                    more(Event::Branches) - more(Event::BranchesWrongPath) - more(Event::BranchesWrongTarget)
-                }
-                event => more(event),
+                event => live(now, event) - live(before, event),
             });
             self.values_before = self.values;
         }
@@ -301,6 +297,9 @@ impl Pipeline {
 
     #[cold]
     fn record_group(&mut self, bubbles: Vec<(Stall, u64, u64)>) {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.issued(self.cycle - super::START, self.forming.first_ip, &bubbles);
+        }
         if let Some(profile) = &mut self.profile {
             let place = profile.places.entry(self.forming.first_ip).or_default();
             place.issue_cycles += 1;

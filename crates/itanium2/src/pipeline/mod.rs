@@ -7,6 +7,7 @@
 //!
 //! One [`Pipeline`] models one processor. Attach it as the observer of a run; it may be detached and attached again.
 
+mod execute;
 mod fetch;
 mod group;
 
@@ -14,20 +15,23 @@ use std::ops::Range;
 
 use sidestep_ia64::encoding::{DecodedSlot, Template};
 use sidestep_ia64::execution::{Observer, Permission, Retired};
+use sidestep_ia64::fault::{FaultKind, isr};
+use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Fault, Processor};
 
-use crate::branches::{Branch, Prediction, Predictor};
-use crate::captures::{Branched, TranslatedBy};
+use crate::branches::Predictor;
 use crate::counters::Counters;
 use crate::event::Event;
 use crate::instruction::{Flags, StaticInstruction};
-use crate::memory::{Memory, Side, Translation};
+use crate::memory::Memory;
 use crate::monitor::Monitor;
 use crate::parameters::{Cost, Parameters};
 use crate::profile::{Group, Issued, Profile};
-use crate::queues::{StoreBuffer, SystemAccess, SystemQueue};
+use crate::queues::{StoreBuffer, SystemQueue};
 use crate::rules::RULES;
-use crate::scoreboard::{Producer, Scoreboard};
+use crate::sampling::{Sample, Sampler};
+use crate::scoreboard::Scoreboard;
+use crate::single::{Fetched, Loaded, TranslatedBy};
 use crate::stall::Stall;
 use fetch::Fetch;
 use group::Forming;
@@ -75,6 +79,8 @@ pub struct Pipeline {
     /// The register stack's traffic that has been seen.
     spills: u64,
     fills: u64,
+    /// The checks of advanced loads that failed before the last one.
+    failed_checks: u64,
     /// The branch registers before the last instruction.
     branch_registers: [u64; 8],
     privilege_level: u8,
@@ -92,6 +98,9 @@ pub struct Pipeline {
     clock: Option<u64>,
     profile: Option<Box<Profile>>,
     timeline: Option<Vec<Group>>,
+    sampler: Option<Box<Sampler>>,
+    /// Whether somebody wants to know of every group: the three above.
+    is_recorded: bool,
 }
 
 impl Pipeline {
@@ -119,6 +128,7 @@ impl Pipeline {
             last_region_move: 0,
             spills: 0,
             fills: 0,
+            failed_checks: 0,
             branch_registers: [0; 8],
             privilege_level: 0,
             is_attached: false,
@@ -129,6 +139,8 @@ impl Pipeline {
             clock: None,
             profile: None,
             timeline: None,
+            sampler: None,
+            is_recorded: false,
             parameters,
         }
     }
@@ -141,6 +153,18 @@ impl Pipeline {
     /// Attributes cycles to bundles from now on.
     pub fn enable_profile(&mut self) {
         self.profile = Some(Box::default());
+        self.is_recorded = true;
+    }
+
+    /// Takes samples from now on: from the start of a run, as events before it would count at its first instruction.
+    pub fn enable_samples(&mut self, sampler: Sampler) {
+        self.sampler = Some(Box::new(sampler));
+        self.is_recorded = true;
+    }
+
+    /// Whoever takes samples, with what was sampled.
+    pub fn sampler(&self) -> Option<&Sampler> {
+        self.sampler.as_deref()
     }
 
     /// The cycles by bundle, if they are wanted.
@@ -151,12 +175,15 @@ impl Pipeline {
     /// Keeps every cycle from now on, for a table.
     pub fn enable_timeline(&mut self) {
         self.timeline = Some(Vec::new());
+        self.is_recorded = true;
     }
 
     /// Every cycle since [`Pipeline::enable_timeline`], with what issued in it; issues the group that forms.
     pub fn take_timeline(&mut self) -> Vec<Group> {
         self.close();
-        self.timeline.take().unwrap_or_default()
+        let timeline = self.timeline.take().unwrap_or_default();
+        self.is_recorded = self.profile.is_some() || self.sampler.is_some();
+        timeline
     }
 
     /// The counters once the group that forms has issued, which it then has: for the end of a run, or of a part of it.
@@ -321,151 +348,6 @@ impl Pipeline {
         at
     }
 
-    /// A load, store or prefetch.
-    fn reference(&mut self, processor: &Processor, known: &StaticInstruction, address: u64) -> u64 {
-        let flags = known.flags;
-        let translation = self
-            .memory
-            .translate(processor, Side::Data, address, &mut self.values);
-        match translation {
-            Translation::First => {}
-            Translation::Second => {
-                let bubbles = self.parameters.cost(Cost::TlbTransfer);
-                self.forming.behind(Stall::Tlb, bubbles);
-            }
-            Translation::Walk(wait) => {
-                let bubbles = self.parameters.cost(Cost::Walk) + wait;
-                self.forming.behind(Stall::Walker, bubbles);
-            }
-        }
-        self.translated_by = match translation {
-            Translation::First => None,
-            Translation::Second => Some(TranslatedBy::SecondLevel),
-            Translation::Walk(_) => Some(TranslatedBy::Walker),
-        };
-        let line = address >> self.parameters.l1d.line.trailing_zeros();
-        let mut more = 0;
-        self.forming.has_reference = true;
-        if flags.contains(Flags::LOAD) {
-            self.values[Event::LoadsRetired as usize] += 1;
-            more = if flags.contains(Flags::SECOND_LEVEL) {
-                self.memory.load_second(processor, address, &mut self.values)
-            } else {
-                self.wait_for_store(line);
-                match self.memory.load(processor, address, &mut self.values) {
-                    None => {
-                        self.forming.first_level_returns += 1;
-                        0
-                    }
-                    Some(more) => more,
-                }
-            };
-        } else if flags.contains(Flags::PREFETCH) {
-            self.memory.load(processor, address, &mut self.values);
-        }
-        if flags.contains(Flags::STORE) {
-            self.values[Event::StoresRetired as usize] += 1;
-            let duration = self.memory.store(processor, address, &mut self.values);
-            self.wait(Stall::StoreBufferFull, self.stores.free_at());
-            self.forming.store(line, duration);
-        }
-        more
-    }
-
-    /// A load from the first level close behind a store to the same line recirculates until the store has left the
-    /// window; loads that pass by the first level do not meet its store buffer.
-    fn wait_for_store(&mut self, line: u64) {
-        let window = self.parameters.cost(Cost::StoreWindow);
-        if let Some(cycle) = self.stores.last_to(line) {
-            self.wait(Stall::StoreRecirculation, cycle + window);
-        }
-        if self.forming.stores().iter().any(|store| store.0 == line) {
-            self.forming.behind(Stall::StoreRecirculation, window);
-        }
-    }
-
-    /// The register stack's traffic since the last look.
-    fn stack_traffic(&mut self, processor: &Processor, flags: Flags) {
-        let stack = processor.register_stack();
-        let (spills, fills) = (stack.spills() - self.spills, stack.fills() - self.fills);
-        (self.spills, self.fills) = (stack.spills(), stack.fills());
-        if spills + fills == 0 {
-            return;
-        }
-        self.values[Event::RseStores as usize] += spills;
-        self.values[Event::RseLoads as usize] += fills;
-        let rate = self.parameters.cost(Cost::StackRegistersPerCycle);
-        let line = u64::from(self.parameters.l1d.line);
-        for at in (0..spills * 8).step_by(line as usize) {
-            let address = stack.store_pointer().wrapping_sub(8 + at);
-            self.memory.store(processor, address, &mut self.values);
-        }
-        let mut miss = 0;
-        for at in (0..fills * 8).step_by(line as usize) {
-            let address = stack.backing_store_pointer().wrapping_add(at);
-            let more = self.memory.load(processor, address, &mut self.values);
-            miss = miss.max(more.unwrap_or(0));
-        }
-        let (stored, loaded) = match flags {
-            _ if flags.contains(Flags::LOAD_STACK) => (Stall::RseLoad, Stall::RseLoad),
-            _ => (Stall::RseOverflow, Stall::RseUnderflow),
-        };
-        if spills > 0 {
-            self.forming.behind(stored, spills.div_ceil(rate));
-        }
-        if fills > 0 {
-            self.forming.behind(loaded, fills.div_ceil(rate) + miss);
-        }
-    }
-
-    /// What a branch that has retired costs.
-    fn branch(&mut self, retired: &Retired<'_>, known: &StaticInstruction) {
-        let delay = self.parameters.cost(Cost::ToBranchPrediction);
-        let cycle = self.expected();
-        let prediction = self.predictor.branch(
-            &Branch {
-                ip: retired.ip,
-                slot: retired.slot,
-                flags: known.flags,
-                is_predicated: retired.instruction.predicate() != 0,
-                register: known.branch_register,
-                taken: retired.taken,
-            },
-            cycle,
-            delay,
-        );
-        let is_return = known.flags.contains(Flags::RETURN);
-        self.values[Event::Branches as usize] += 1;
-        self.values[Event::Returns as usize] += u64::from(is_return);
-        match prediction {
-            Prediction::Correct => {}
-            Prediction::WrongPath => self.values[Event::BranchesWrongPath as usize] += 1,
-            Prediction::WrongTarget => {
-                self.values[Event::BranchesWrongTarget as usize] += 1;
-                self.values[Event::ReturnsWrongTarget as usize] += u64::from(is_return);
-            }
-        }
-        self.monitor.captures.branch(&Branched {
-            ip: retired.ip,
-            slot: retired.slot,
-            taken: retired.taken,
-            wrong_path: prediction == Prediction::WrongPath,
-            wrong_target: prediction == Prediction::WrongTarget,
-            kind: match known.flags {
-                flags if flags.contains(Flags::RETURN) => 2,
-                flags if flags.contains(Flags::INDIRECT) => 3,
-                _ => 1,
-            },
-        });
-        if prediction != Prediction::Correct {
-            let bubbles = self.parameters.cost(Cost::Mispredict);
-            self.forming.behind(Stall::FlushBranch, bubbles);
-            self.forming.is_flushed = true;
-        } else if retired.taken.is_some() && known.flags.contains(Flags::INDIRECT) {
-            self.fetch.resteer(self.parameters.cost(Cost::ReturnResteer));
-        }
-    }
-
     fn count(&mut self, processor: &Processor, retired: &Retired<'_>, flags: Flags) {
         self.values[Event::InstructionsRetired as usize] += 1;
         self.values[Event::InstructionsDispersed as usize] += 1;
@@ -497,6 +379,7 @@ impl Pipeline {
         (self.spills, self.fills) = (stack.spills(), stack.fills());
         self.privilege_level = processor.privilege_level();
         self.branch_registers = processor.branch;
+        self.failed_checks = processor.advanced_load_events().failed_checks;
     }
 
     /// Flushes the pipeline behind what has retired: an interruption.
@@ -553,6 +436,9 @@ impl Observer for Pipeline {
             self.monitor.update(processor, &now);
             self.values_before = self.values;
         }
+        if self.sampler.is_some() {
+            self.sample(retired.ip, retired.slot, retired.reference);
+        }
         if retired.stop || retired.taken.is_some() || flags.contains(Flags::SPLIT_AFTER) {
             self.close();
             if retired.taken.is_some() {
@@ -590,7 +476,10 @@ impl Observer for Pipeline {
         Permission::Block
     }
 
-    fn interrupted(&mut self, processor: &Processor, _: &Fault) {
+    fn interrupted(&mut self, processor: &Processor, fault: &Fault) {
+        if self.monitor.captures.is_on() || self.sampler.is_some() {
+            self.note_served_miss(processor, fault);
+        }
         if self.monitor.is_counting() {
             let now = self.counters_ahead();
             self.monitor.update(processor, &now);
@@ -603,105 +492,58 @@ impl Observer for Pipeline {
 }
 
 impl Pipeline {
-    /// What an instruction whose predicate is on does beside waiting.
-    #[inline]
-    fn execute(&mut self, processor: &Processor, retired: &Retired<'_>, known: &StaticInstruction) {
-        let flags = known.flags;
-        let mut more = 0;
-        if flags.intersects(Flags::LOAD | Flags::STORE | Flags::PREFETCH) {
-            match retired.reference {
-                Some(address) => more = self.reference(processor, known, address),
-                None => self.forming.refer_to_unknown(flags),
-            }
-        }
-        let latency = known.destinations().first().map_or(0, |first| first.latency);
-        if let (true, Some(address)) = (flags.contains(Flags::LOAD), retired.reference) {
-            let (place, latency) = ((retired.ip, retired.slot), u64::from(latency) + more);
-            let is_kept = self
-                .monitor
-                .captures
-                .load(place, address, latency, self.translated_by);
-            self.values[Event::DataEarEvents as usize] += u64::from(is_kept);
-        }
-        for destination in known.destinations() {
-            let is_loaded = destination.producer == Producer::Load;
-            let total = u64::from(destination.latency) + if is_loaded { more } else { 0 };
-            let place = self.scoreboard.place(destination.operand);
-            self.forming.write(place, total, destination.producer);
-        }
-        self.forming.rules |= known.rules_from;
-        let unusual = Flags::SYSTEM_QUEUE
-            | Flags::BRANCH
-            | Flags::FRAME
-            | Flags::ALL_PREDICATES
-            | Flags::READS_PREDICATES
-            | Flags::REGION
-            | Flags::TO_BRANCH
-            | Flags::FLUSH_STACK
-            | Flags::LOAD_STACK
-            | Flags::PRIVILEGE;
-        if flags.intersects(unusual) {
-            self.execute_unusual(processor, retired, known, latency.into());
-        }
-        if let Some(behind) = known.behind {
-            self.forming.behind_rule(behind, &self.parameters);
+    /// Looks whether the instruction at a place has completed the period of something that is sampled.
+    #[cold]
+    fn sample(&mut self, ip: u64, slot: u8, address: Option<u64>) {
+        if let Some(sampler) = &mut self.sampler {
+            let sample = Sample {
+                cycle: self.cycle - START,
+                ip,
+                slot: Some(slot),
+                address,
+                ..Sample::default()
+            };
+            sampler.retired(sample, &self.values);
         }
     }
 
-    fn execute_unusual(
-        &mut self,
-        processor: &Processor,
-        retired: &Retired<'_>,
-        known: &StaticInstruction,
-        latency: u64,
-    ) {
-        let flags = known.flags;
-        if flags.contains(Flags::SYSTEM_QUEUE) {
-            let is_timer = flags.contains(Flags::TIMER);
-            self.wait(Stall::SystemQueue, self.system_queue.free_at(is_timer));
-            let place = known
-                .destinations()
-                .first()
-                .map_or(0, |first| self.scoreboard.place(first.operand));
-            let access = SystemAccess {
+    /// Keeps a load or a fetch that missed the translation buffers and the walker's table, so that software inserts its translation.
+    #[cold]
+    fn note_served_miss(&mut self, processor: &Processor, fault: &Fault) {
+        use FaultKind as K;
+        let is_fetch = fault.isr & isr::EXECUTE != 0;
+        let is_load = fault.isr & (isr::READ | isr::NON_ACCESS | isr::REGISTER_STACK) == isr::READ;
+        let is_miss = matches!(
+            fault.kind,
+            K::VhptTranslation
+                | K::InstructionTlb
+                | K::DataTlb
+                | K::AlternateInstructionTlb
+                | K::AlternateDataTlb
+        );
+        if !is_miss || !is_fetch && !is_load {
+            return;
+        }
+        let ip = processor.system.control[usize::from(control::IIP)];
+        let slot = (processor.system.control[usize::from(control::ISR)] >> isr::SLOT_SHIFT & 3) as u8;
+        let (latency, translated) = (0, Some(TranslatedBy::Software));
+        let address = fault.address.0;
+        if is_fetch {
+            self.note_fetch(&Fetched {
+                ip,
                 latency,
-                reads: flags.contains(Flags::READS_SYSTEM),
-                is_timer,
-            };
-            self.forming.system_access(place, access);
-            self.forming.moves_region |= flags.contains(Flags::REGION);
+                translated,
+            });
+        } else {
+            self.note_load(&Loaded {
+                ip,
+                slot,
+                address,
+                latency,
+                translated,
+            });
         }
-        if flags.contains(Flags::READS_PREDICATES) {
-            self.wait(Stall::Predicate, self.scoreboard.predicates_ready());
-        }
-        self.forming.writes_predicates |= flags.contains(Flags::ALL_PREDICATES);
-        if flags.contains(Flags::TO_BRANCH) {
-            let register = known.branch_register;
-            let before = self.branch_registers[usize::from(register & 7)];
-            self.branch_registers[usize::from(register & 7)] = processor.branch[usize::from(register & 7)];
-            let cycle = self.expected();
-            self.predictor.moved(register, before, cycle);
-        }
-        if flags.contains(Flags::CALL) {
-            self.branch_registers = processor.branch;
-        }
-        let calculation = self.parameters.cost(Cost::StackCalculation);
-        if flags.contains(Flags::FLUSH_STACK) {
-            self.wait(Stall::RseOverflow, self.cycle + 1 + calculation);
-        }
-        if flags.contains(Flags::LOAD_STACK) {
-            self.wait(Stall::RseLoad, self.cycle + 1 + calculation);
-        }
-        if flags.contains(Flags::BRANCH) {
-            self.branch(retired, known);
-        }
-        if flags.contains(Flags::FRAME) {
-            self.scoreboard.rename(processor);
-            self.stack_traffic(processor, flags);
-        }
-        if flags.intersects(Flags::PRIVILEGE | Flags::REGION) {
-            self.memory.context_changed();
-        }
+        self.sample(ip, slot, is_load.then_some(address));
     }
 
     /// Takes the instruction's bundle into the window, and waits until it was fetched.

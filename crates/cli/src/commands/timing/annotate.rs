@@ -1,21 +1,23 @@
-//! Cycles by symbol, and annotated bundles.
+//! Functions, and bundles with what was measured at each: cycles of a profile, or samples.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use sidestep_ia64::encoding::{Bundle, NoSymbols};
-use sidestep_itanium2::Profile;
 use sidestep_itanium2::profile::Place;
+use sidestep_itanium2::{Profile, Stall};
 use sidestep_vmm::file;
 
 use crate::commands::disasm::image::Image;
-use crate::commands::disasm::symbols::{Kind, SymbolTable};
+use crate::commands::disasm::symbols::{Kind, Symbol, SymbolTable};
 
 /// Symbols in the table.
 const SYMBOLS_MAX: usize = 30;
 /// Bundles shown of code that no symbol names.
 const UNNAMED_MAX: usize = 40;
+/// The last slot of a bundle.
+pub const LAST_SLOT: u8 = 2;
 /// What stands for code of no known file.
 const UNKNOWN: &str = "[unknown]";
 
@@ -48,6 +50,71 @@ pub enum AnnotateError {
         /// The nearest names.
         near: String,
     },
+}
+
+/// What was measured at places in code, to be shown beside them.
+pub trait Measured {
+    /// How much was measured at each bundle, by its address: the most first is the most interesting.
+    fn weights(&self) -> BTreeMap<u64, u64>;
+
+    /// The names of the columns.
+    fn heading(&self) -> String;
+
+    /// The columns beside an instruction, as wide as the heading.
+    fn columns(&self, address: u64, slot: u8) -> String;
+
+    /// Lines below an instruction; each starts with what belongs in the columns.
+    fn notes(&self, address: u64, slot: u8) -> Vec<String>;
+}
+
+/// The cycles of a profile, at the first instruction of each bundle.
+pub struct Cycles<'profile> {
+    profile: &'profile Profile,
+    total: u64,
+}
+
+impl Cycles<'_> {
+    /// The cycles of a profile.
+    pub fn of(profile: &Profile) -> Cycles<'_> {
+        let total = profile.places.values().map(Place::cycles).sum();
+        Cycles { profile, total }
+    }
+}
+
+impl Measured for Cycles<'_> {
+    fn weights(&self) -> BTreeMap<u64, u64> {
+        let places = self.profile.places.iter();
+        places
+            .map(|(address, place)| (*address, place.cycles()))
+            .collect()
+    }
+
+    fn heading(&self) -> String {
+        format!("{:>12} {:>7} {:>10}", "cycles", "", "groups")
+    }
+
+    fn columns(&self, address: u64, slot: u8) -> String {
+        match self.profile.places.get(&address) {
+            Some(place) if slot == 0 && place.cycles() > 0 => {
+                let share = percent(place.cycles(), self.total);
+                format!("{:>12} {share:>7} {:>10}", place.cycles(), place.issue_cycles)
+            }
+            _ => format!("{:>31}", ""),
+        }
+    }
+
+    fn notes(&self, address: u64, slot: u8) -> Vec<String> {
+        let Some(place) = self.profile.places.get(&address).filter(|_| slot == LAST_SLOT) else {
+            return Vec::new();
+        };
+        let bubbles = Stall::ALL
+            .iter()
+            .map(|stall| (stall.event().name(), place.bubbles[*stall as usize]));
+        bubbles
+            .filter(|(_, bubbles)| *bubbles > 0)
+            .map(|(name, bubbles)| format!("{bubbles:>12} {:>18}  {:>18}^ {name}", "", ""))
+            .collect()
+    }
 }
 
 /// A program's code and the names in it.
@@ -118,8 +185,8 @@ impl Code {
         Ok(text)
     }
 
-    /// The bundles of a function with their cycles; of the slowest one if none is named.
-    pub fn annotate(&self, profile: &Profile, name: Option<&str>) -> Result<String, AnnotateError> {
+    /// The bundles of a function with what was measured; of the one where most was if none is named.
+    pub fn annotate(&self, measured: &impl Measured, name: Option<&str>) -> Result<String, AnnotateError> {
         let image = self.image()?;
         let symbols = SymbolTable::new(&image);
         let wanted = match name {
@@ -133,12 +200,11 @@ impl Code {
                 }
                 name.to_owned()
             }
-            None => slowest(&image, &symbols, profile),
+            None => heaviest(&image, &symbols, measured),
         };
-        let mut text = format!("{:>12} {:>7} {:>10}  {wanted}\n", "cycles", "", "groups");
-        let total: u64 = profile.places.values().map(Place::cycles).sum();
+        let mut text = format!("{}  {wanted}\n", measured.heading());
         if wanted == UNKNOWN {
-            write_unnamed(&mut text, &image, &symbols, profile);
+            write_unnamed(&mut text, &image, &symbols, measured);
             return Ok(text);
         }
         for symbol in symbols.named(&wanted) {
@@ -159,43 +225,82 @@ impl Code {
                     break;
                 };
                 let bytes: [u8; 16] = bytes.try_into().expect("sixteen bytes");
-                let place = profile.places.get(&address).copied().unwrap_or_default();
-                write_bundle(&mut text, address, Bundle::from_bytes(bytes), &place, total);
+                write_bundle(&mut text, address, Bundle::from_bytes(bytes), measured);
                 address += 16;
             }
         }
         Ok(text)
     }
+
+    /// The names of addresses.
+    pub fn names(&self) -> Result<Names<'_>, AnnotateError> {
+        let image = self.image()?;
+        let symbols = SymbolTable::new(&image);
+        Ok(Names { image, symbols })
+    }
 }
 
-/// The slowest bundles of code that no symbol names, in the order of their addresses.
-fn write_unnamed(text: &mut String, image: &Image<'_>, symbols: &SymbolTable, profile: &Profile) {
-    let total: u64 = profile.places.values().map(Place::cycles).sum();
-    let mut places: Vec<(u64, Place)> = profile
-        .places
-        .iter()
-        .filter(|(address, _)| function_of(image, symbols, **address) == UNKNOWN)
-        .map(|(address, place)| (*address, *place))
+/// The names of a program's addresses.
+pub struct Names<'code> {
+    image: Image<'code>,
+    symbols: SymbolTable,
+}
+
+impl Names<'_> {
+    /// The function that an address is in.
+    pub fn function(&self, address: u64) -> String {
+        function_of(&self.image, &self.symbols, address)
+    }
+
+    /// The function that an address is in, with its distance from the start; the address where no symbol names it.
+    pub fn place(&self, address: u64) -> String {
+        match symbol_of(&self.image, &self.symbols, address) {
+            Some(symbol) => with_distance(symbol, address),
+            None => format!("{address:#x}"),
+        }
+    }
+
+    /// The variable that an address is in, with its distance from the start; the address where no symbol names it.
+    pub fn variable(&self, address: u64) -> String {
+        let covers = |symbol: &&Symbol| {
+            symbol.kind == Kind::Object && address.wrapping_sub(symbol.address) < symbol.size
+        };
+        match self.image.symbols.iter().find(covers) {
+            Some(symbol) => with_distance(symbol, address),
+            None => format!("{address:#x}"),
+        }
+    }
+}
+
+fn with_distance(symbol: &Symbol, address: u64) -> String {
+    match address - symbol.address {
+        0 => symbol.name.clone(),
+        distance => format!("{}+{distance:#x}", symbol.name),
+    }
+}
+
+/// The heaviest bundles of code that no symbol names, in the order of their addresses.
+fn write_unnamed(text: &mut String, image: &Image<'_>, symbols: &SymbolTable, measured: &impl Measured) {
+    let mut places: Vec<(u64, u64)> = measured
+        .weights()
+        .into_iter()
+        .filter(|(address, _)| function_of(image, symbols, *address) == UNKNOWN)
         .collect();
     let all = places.len();
-    places.sort_by_key(|(address, place)| (std::cmp::Reverse(place.cycles()), *address));
+    places.sort_by_key(|(address, weight)| (std::cmp::Reverse(*weight), *address));
     places.truncate(UNNAMED_MAX);
     places.sort_by_key(|(address, _)| *address);
-    for (address, place) in places {
+    for (address, _) in places {
         let bytes = image.sections.iter().find_map(|section| {
             let offset = usize::try_from(address.checked_sub(section.address)?).ok()?;
             let bytes = section.data.get(offset..offset.checked_add(16)?)?;
             <[u8; 16]>::try_from(bytes).ok()
         });
         match bytes {
-            Some(bytes) => write_bundle(text, address, Bundle::from_bytes(bytes), &place, total),
+            Some(bytes) => write_bundle(text, address, Bundle::from_bytes(bytes), measured),
             None => {
-                let (cycles, groups) = (place.cycles(), place.issue_cycles);
-                let share = percent(cycles, total);
-                let _ = writeln!(
-                    text,
-                    "{cycles:>12} {share:>7} {groups:>10}  {address:>16x}  not in the image"
-                );
+                let columns = measured.columns(address, 0);
+                let _ = writeln!(text, "{columns}  {address:>16x}  not in the image");
             }
         }
     }
@@ -208,69 +313,60 @@ fn write_unnamed(text: &mut String, image: &Image<'_>, symbols: &SymbolTable, pr
     }
 }
 
-/// The lines of one bundle: its cycles beside its instructions, and below what it waited for.
-fn write_bundle(text: &mut String, address: u64, bundle: Bundle, place: &Place, total: u64) {
-    for (index, decoded) in bundle.decode().enumerate() {
+/// The lines of one bundle: what was measured beside its instructions, and below them.
+fn write_bundle(text: &mut String, address: u64, bundle: Bundle, measured: &impl Measured) {
+    let decoded: Vec<_> = bundle.decode().collect();
+    for (index, instruction) in decoded.iter().enumerate() {
         let mut line = String::new();
-        let _ = decoded.write(bundle, address, &NoSymbols, &mut line);
+        let _ = instruction.write(bundle, address, &NoSymbols, &mut line);
         let line = line.trim_end();
-        if index > 0 {
-            let _ = writeln!(text, "{:>50}  {line}", "");
-        } else if place.cycles() == 0 {
-            let _ = writeln!(
-                text,
-                "{:>12} {:>7} {:>10}  {address:>16x}  [{}] {line}",
-                "",
-                "",
-                "",
-                bundle.template()
-            );
-        } else {
-            let share = percent(place.cycles(), total);
-            let (cycles, groups) = (place.cycles(), place.issue_cycles);
-            let _ = writeln!(
-                text,
-                "{cycles:>12} {share:>7} {groups:>10}  {address:>16x}  [{}] {line}",
-                bundle.template()
-            );
-        }
-    }
-    for stall in sidestep_itanium2::Stall::ALL {
-        let bubbles = place.bubbles[*stall as usize];
-        if bubbles > 0 {
-            let name = stall.event().name();
-            let _ = writeln!(text, "{bubbles:>12} {:>7} {:>10}  {:>18}^ {name}", "", "", "");
+        let columns = measured.columns(address, instruction.slot);
+        let _ = match index {
+            0 => writeln!(text, "{columns}  {address:>16x}  [{}] {line}", bundle.template()),
+            _ => writeln!(text, "{columns}  {:>24}{line}", ""),
+        };
+        let is_last = index + 1 == decoded.len();
+        // A long instruction fills two slots.
+        let last = if is_last { LAST_SLOT } else { instruction.slot };
+        for note in (instruction.slot..=last).flat_map(|slot| measured.notes(address, slot)) {
+            let _ = writeln!(text, "{note}");
         }
     }
 }
 
-fn slowest(image: &Image<'_>, symbols: &SymbolTable, profile: &Profile) -> String {
+fn heaviest(image: &Image<'_>, symbols: &SymbolTable, measured: &impl Measured) -> String {
     let mut functions: BTreeMap<String, u64> = BTreeMap::new();
-    for (address, place) in &profile.places {
-        *functions
-            .entry(function_of(image, symbols, *address))
-            .or_default() += place.cycles();
+    for (address, weight) in measured.weights() {
+        *functions.entry(function_of(image, symbols, address)).or_default() += weight;
     }
     functions
         .into_iter()
         .filter(|(name, _)| name != UNKNOWN)
-        .max_by_key(|(name, cycles)| (*cycles, std::cmp::Reverse(name.clone())))
+        .max_by_key(|(name, weight)| (*weight, std::cmp::Reverse(name.clone())))
         .map_or(UNKNOWN.to_owned(), |(name, _)| name)
 }
 
 /// The function that an address is in.
 fn function_of(image: &Image<'_>, symbols: &SymbolTable, address: u64) -> String {
+    symbol_of(image, symbols, address).map_or(UNKNOWN.to_owned(), |symbol| symbol.name.clone())
+}
+
+/// The symbol of the function that an address is in.
+fn symbol_of<'table>(
+    image: &Image<'_>,
+    symbols: &'table SymbolTable,
+    address: u64,
+) -> Option<&'table Symbol> {
     let within = |section: &&crate::commands::disasm::image::Section<'_>| {
         (section.address..section.address + section.data.len() as u64).contains(&address)
     };
-    let symbol = image
+    image
         .sections
         .iter()
         .find(within)
         .and_then(|section| symbols.find(address, section, true))
         .map(|place| symbols.get(place))
-        .filter(|symbol| symbol.address <= address && symbol.kind != Kind::Object);
-    symbol.map_or(UNKNOWN.to_owned(), |symbol| symbol.name.clone())
+        .filter(|symbol| symbol.address <= address && symbol.kind != Kind::Object)
 }
 
 /// A share with one decimal.

@@ -1,28 +1,42 @@
 //! Running a program on the model of an Itanium 2: what `exec --timing`, `perf` and `explain` share.
 //!
 //! [`Model`] runs every thread of a process on a pipeline of its own; at the end it renders its [`Report`].
+//! - [`record`]: recordings in files; [`annotate`]: functions and bundles; [`samples`]: tables of samples.
 
 pub mod annotate;
 pub mod record;
+pub mod samples;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use annotate::{AnnotateError, Code};
+use annotate::{AnnotateError, Code, Cycles};
 use sidestep_ia64::{Exit, Processor};
-use sidestep_itanium2::{Counters, Parameters, Pipeline, Profile};
+use sidestep_itanium2::sampling::Sampled;
+use sidestep_itanium2::{Counters, Pace, Parameters, Pipeline, Profile, Sampler, Selection};
 use sidestep_linux_user::engine::{Engine, Run};
 
 /// What is told at the end of a run.
 pub trait Report: std::fmt::Debug + Send + Sync {
     /// The text, from the sum of all threads.
-    fn render(&self, parameters: &Parameters, counters: &Counters, profile: &Profile) -> String;
+    fn render(&self, parameters: &Parameters, sum: &Sum) -> String;
+}
+
+/// What is kept of a run beside its counters.
+#[derive(Clone, Debug)]
+pub enum Kept {
+    /// Nothing.
+    Counters,
+    /// The cycles of every bundle.
+    Profile,
+    /// Samples.
+    Samples(Vec<(Selection, Pace)>),
 }
 
 /// The pipelines of a process.
 #[derive(Debug)]
 pub struct Model<R> {
     parameters: Parameters,
-    is_profiled: bool,
+    kept: Kept,
     report: R,
     pipelines: Mutex<Vec<Shared>>,
 }
@@ -45,10 +59,10 @@ impl Shared {
 
 impl<R: Report> Model<R> {
     /// A model of the processor that `parameters` describe.
-    pub fn new(parameters: Parameters, is_profiled: bool, report: R) -> Model<R> {
+    pub fn new(parameters: Parameters, kept: Kept, report: R) -> Model<R> {
         Model {
             parameters,
-            is_profiled,
+            kept,
             report,
             pipelines: Mutex::default(),
         }
@@ -64,8 +78,10 @@ impl<R: Report> Model<R> {
 impl<R: Report> Engine for Model<R> {
     fn attach(&self) -> Run {
         let mut pipeline = Pipeline::new(self.parameters.clone());
-        if self.is_profiled {
-            pipeline.enable_profile();
+        match &self.kept {
+            Kept::Counters => {}
+            Kept::Profile => pipeline.enable_profile(),
+            Kept::Samples(wanted) => pipeline.enable_samples(Sampler::new(wanted.iter().copied())),
         }
         let shared = Shared(Arc::new(Mutex::new(pipeline)));
         self.pipelines().push(shared.clone());
@@ -83,7 +99,7 @@ impl<R: Report> Engine for Model<R> {
         for pipeline in self.pipelines().iter() {
             sum.add(&mut pipeline.lock());
         }
-        self.report.render(&self.parameters, &sum.counters, &sum.profile)
+        self.report.render(&self.parameters, &sum)
     }
 }
 
@@ -94,6 +110,8 @@ pub struct Sum {
     pub counters: Counters,
     /// The cycles by bundle, of those pipelines that keep them.
     pub profile: Profile,
+    /// The samples of each pipeline, in the order in which the threads were started.
+    pub samples: Vec<Vec<Sampled>>,
 }
 
 impl Sum {
@@ -102,6 +120,9 @@ impl Sum {
         self.counters += pipeline.finish();
         if let Some(part) = pipeline.profile() {
             self.profile.add(part);
+        }
+        if let Some(sampler) = pipeline.sampler() {
+            self.samples.push(sampler.sampled().to_vec());
         }
     }
 }
@@ -116,7 +137,10 @@ pub fn text_of(
     text.push_str(&counters.to_string());
     if let Some((profile, code)) = profiled {
         let annotated = code.and_then(|code| {
-            let (table, bundles) = (code.by_symbol(profile)?, code.annotate(profile, None)?);
+            let (table, bundles) = (
+                code.by_symbol(profile)?,
+                code.annotate(&Cycles::of(profile), None)?,
+            );
             Ok(format!("\n{table}\n{bundles}"))
         });
         text.push_str(&annotated.unwrap_or_else(|error| format!("sidestep: {}\n", chain(&error))));

@@ -1,4 +1,7 @@
-//! `sidestep perf`: the counters and profiles of `exec --timing`, in the manner of `perf`.
+//! `sidestep perf`: the counters, profiles and samples of the model, in the manner of `perf`.
+
+mod record;
+mod report;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -8,14 +11,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use sidestep_itanium2::{Counters, Event, Parameters, Profile};
-use sidestep_lab::output;
+use sidestep_itanium2::{Event, Parameters, Selection};
 use sidestep_linux_user::{Launch, Options};
 
 use super::Outcome;
-use super::timing::annotate::Code;
-use super::timing::record::Recording;
-use super::timing::{self, Model, Report};
+use super::timing::{self, Kept, Model, Report, Sum};
+use record::Record;
 
 /// Count and attribute the cycles of a Linux/ia64 program on the model of an Itanium 2.
 #[derive(Args)]
@@ -28,11 +29,13 @@ pub struct Perf {
 enum PerfCommand {
     /// Run a program and print counters
     Stat(Stat),
-    /// Run a program and write where its cycles went to a file
+    /// Run a program and write to a file where its cycles went, or samples of events
     Record(Record),
-    /// Print a recording: cycles by function, or the bundles of one
-    Annotate(Annotate),
-    /// List the counters and the processors
+    /// Print a recording by function, address, latency, level or outcome
+    Report(report::Report),
+    /// Print the bundles of a function with what was recorded at each
+    Annotate(report::Annotate),
+    /// List the events and the processors
     List,
 }
 
@@ -43,25 +46,6 @@ struct Stat {
     event: Vec<Event>,
     #[command(flatten)]
     program: Program,
-}
-
-#[derive(Args)]
-struct Record {
-    /// The file to write
-    #[arg(short, long, value_name = "FILE", default_value = "perf.json")]
-    output: PathBuf,
-    #[command(flatten)]
-    program: Program,
-}
-
-#[derive(Args)]
-struct Annotate {
-    /// The recording
-    #[arg(short, long, value_name = "FILE", default_value = "perf.json")]
-    input: PathBuf,
-    /// Only the function of this name; without it all functions by cycles, and the slowest one's bundles
-    #[arg(long, value_name = "NAME")]
-    symbol: Option<String>,
 }
 
 #[derive(Args)]
@@ -91,17 +75,10 @@ impl Perf {
         match self.command {
             PerfCommand::Stat(stat) => {
                 let report = StatReport { events: stat.event };
-                Ok(stat.program.run(report, false))
+                Ok(stat.program.run(Kept::Counters, report))
             }
-            PerfCommand::Record(record) => {
-                // Found out before the run, not behind it.
-                output::probe(&record.output)?;
-                let report = RecordReport {
-                    output: record.output,
-                    program: std::path::absolute(&record.program.program)?,
-                };
-                Ok(record.program.run(report, true))
-            }
+            PerfCommand::Record(record) => record.run(),
+            PerfCommand::Report(report) => report.run(),
             PerfCommand::Annotate(annotate) => annotate.run(),
             PerfCommand::List => {
                 super::print(list().as_bytes())?;
@@ -113,7 +90,7 @@ impl Perf {
 
 impl Program {
     /// Runs the program; comes back only if it could not be started.
-    fn run(self, report: impl Report + 'static, is_profiled: bool) -> ExitCode {
+    fn run(self, kept: Kept, report: impl Report + 'static) -> ExitCode {
         let arguments = [self.program.clone().into_os_string()]
             .into_iter()
             .chain(self.arguments);
@@ -125,7 +102,7 @@ impl Program {
                 .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
                 .collect(),
             options: Options {
-                engine: Some(Arc::new(Model::new(self.timing, is_profiled, report))),
+                engine: Some(Arc::new(Model::new(self.timing, kept, report))),
                 reenter: [&b"sidestep"[..], b"exec"].map(<[u8]>::to_vec).to_vec(),
                 ..Options::default()
             },
@@ -143,7 +120,8 @@ struct StatReport {
 }
 
 impl Report for StatReport {
-    fn render(&self, parameters: &Parameters, counters: &Counters, _: &Profile) -> String {
+    fn render(&self, parameters: &Parameters, sum: &Sum) -> String {
+        let counters = &sum.counters;
         let mut text = timing::heading(parameters, counters);
         if self.events.is_empty() {
             let _ = write!(text, "{counters}");
@@ -159,47 +137,15 @@ impl Report for StatReport {
     }
 }
 
-#[derive(Debug)]
-struct RecordReport {
-    output: PathBuf,
-    program: PathBuf,
-}
-
-impl Report for RecordReport {
-    fn render(&self, parameters: &Parameters, counters: &Counters, profile: &Profile) -> String {
-        let recording = Recording::new(parameters.name, &self.program, profile);
-        let path = self.output.display();
-        match output::write(&self.output, &recording.to_json()) {
-            Ok(()) => format!(
-                "{}sidestep: {path}: {} places\n",
-                timing::heading(parameters, counters),
-                profile.places.len()
-            ),
-            Err(error) => format!("sidestep: {error}: {}\n", error.reason()),
-        }
-    }
-}
-
-impl Annotate {
-    fn run(self) -> Outcome {
-        let recording = Recording::read(&self.input)?;
-        let profile = recording.profile(&self.input)?;
-        let code = Code::read(&recording.program)?;
-        let mut text = String::new();
-        if self.symbol.is_none() {
-            text = format!("{}\n", code.by_symbol(&profile)?);
-        }
-        text.push_str(&code.annotate(&profile, self.symbol.as_deref())?);
-        super::print(text.as_bytes())?;
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
 fn list() -> String {
     let mut text = String::from("Counters (event select code, unit mask from bit 16):\n");
     for event in Event::ALL {
         let (name, code) = (event.name(), event.code());
         let _ = writeln!(text, "  {name:<38} {code:>#7x}  {}", event.description());
+    }
+    text.push_str("\nEvents of one load, fetch or branch each, for `perf record`:\n");
+    for (name, description) in Selection::single() {
+        let _ = writeln!(text, "  {name:<38} {:>7}  {description}", "");
     }
     text.push_str("\nProcessors:\n");
     for name in Parameters::names() {

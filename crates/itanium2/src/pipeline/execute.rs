@@ -1,0 +1,297 @@
+//! What an instruction does beside waiting for its operands: references, branches, the register stack, system registers.
+
+use sidestep_ia64::Processor;
+use sidestep_ia64::execution::Retired;
+
+use super::Pipeline;
+use crate::branches::{Branch, Prediction};
+use crate::event::Event;
+use crate::instruction::{Flags, StaticInstruction};
+use crate::memory::{Side, Translation};
+use crate::parameters::Cost;
+use crate::queues::SystemAccess;
+use crate::scoreboard::Producer;
+use crate::single::{BranchKind, Branched, Loaded};
+use crate::stall::Stall;
+
+impl Pipeline {
+    /// What an instruction whose predicate is on does beside waiting.
+    #[inline]
+    pub(super) fn execute(
+        &mut self,
+        processor: &Processor,
+        retired: &Retired<'_>,
+        known: &StaticInstruction,
+    ) {
+        let flags = known.flags;
+        let mut more = 0;
+        if flags.intersects(Flags::LOAD | Flags::STORE | Flags::PREFETCH) {
+            match retired.reference {
+                Some(address) => more = self.reference(processor, known, address),
+                None => self.forming.refer_to_unknown(flags),
+            }
+        }
+        let latency = known.destinations().first().map_or(0, |first| first.latency);
+        if let (true, Some(address)) = (flags.contains(Flags::LOAD), retired.reference) {
+            let load = Loaded {
+                ip: retired.ip,
+                slot: retired.slot,
+                address,
+                latency: u64::from(latency) + more,
+                translated: self.translated_by,
+            };
+            self.note_load(&load);
+        }
+        for destination in known.destinations() {
+            let is_loaded = destination.producer == Producer::Load;
+            let total = u64::from(destination.latency) + if is_loaded { more } else { 0 };
+            let place = self.scoreboard.place(destination.operand);
+            self.forming.write(place, total, destination.producer);
+        }
+        self.forming.rules |= known.rules_from;
+        let unusual = Flags::SYSTEM_QUEUE
+            | Flags::BRANCH
+            | Flags::FRAME
+            | Flags::ALL_PREDICATES
+            | Flags::READS_PREDICATES
+            | Flags::REGION
+            | Flags::TO_BRANCH
+            | Flags::FLUSH_STACK
+            | Flags::LOAD_STACK
+            | Flags::PRIVILEGE
+            | Flags::CHECKS_ADVANCED;
+        if flags.intersects(unusual) {
+            self.execute_unusual(processor, retired, known, latency.into());
+        }
+        if let Some(behind) = known.behind {
+            self.forming.behind_rule(behind, &self.parameters);
+        }
+    }
+
+    #[inline]
+    pub(super) fn note_load(&mut self, load: &Loaded) {
+        let is_kept = self.monitor.captures.load(load);
+        self.values[Event::DataEarEvents as usize] += u64::from(is_kept);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.load(load);
+        }
+    }
+
+    /// A check of an advanced load was executed.
+    fn note_check(&mut self, processor: &Processor, retired: &Retired<'_>) {
+        let failed = processor.advanced_load_events().failed_checks;
+        if std::mem::replace(&mut self.failed_checks, failed) == failed {
+            return;
+        }
+        let is_kept = self.monitor.captures.failed_check(retired.ip, retired.slot);
+        self.values[Event::DataEarEvents as usize] += u64::from(is_kept);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.failed_check();
+        }
+    }
+
+    fn execute_unusual(
+        &mut self,
+        processor: &Processor,
+        retired: &Retired<'_>,
+        known: &StaticInstruction,
+        latency: u64,
+    ) {
+        let flags = known.flags;
+        if flags.contains(Flags::SYSTEM_QUEUE) {
+            let is_timer = flags.contains(Flags::TIMER);
+            self.wait(Stall::SystemQueue, self.system_queue.free_at(is_timer));
+            let place = known
+                .destinations()
+                .first()
+                .map_or(0, |first| self.scoreboard.place(first.operand));
+            let access = SystemAccess {
+                latency,
+                reads: flags.contains(Flags::READS_SYSTEM),
+                is_timer,
+            };
+            self.forming.system_access(place, access);
+            self.forming.moves_region |= flags.contains(Flags::REGION);
+        }
+        if flags.contains(Flags::READS_PREDICATES) {
+            self.wait(Stall::Predicate, self.scoreboard.predicates_ready());
+        }
+        self.forming.writes_predicates |= flags.contains(Flags::ALL_PREDICATES);
+        if flags.contains(Flags::CHECKS_ADVANCED) {
+            self.note_check(processor, retired);
+        }
+        if flags.contains(Flags::TO_BRANCH) {
+            let register = known.branch_register;
+            let before = self.branch_registers[usize::from(register & 7)];
+            self.branch_registers[usize::from(register & 7)] = processor.branch[usize::from(register & 7)];
+            let cycle = self.expected();
+            self.predictor.moved(register, before, cycle);
+        }
+        if flags.contains(Flags::CALL) {
+            self.branch_registers = processor.branch;
+        }
+        let calculation = self.parameters.cost(Cost::StackCalculation);
+        if flags.contains(Flags::FLUSH_STACK) {
+            self.wait(Stall::RseOverflow, self.cycle + 1 + calculation);
+        }
+        if flags.contains(Flags::LOAD_STACK) {
+            self.wait(Stall::RseLoad, self.cycle + 1 + calculation);
+        }
+        if flags.contains(Flags::BRANCH) {
+            self.branch(retired, known);
+        }
+        if flags.contains(Flags::FRAME) {
+            self.scoreboard.rename(processor);
+            self.stack_traffic(processor, flags);
+        }
+        if flags.intersects(Flags::PRIVILEGE | Flags::REGION) {
+            self.memory.context_changed();
+        }
+    }
+
+    /// A load, store or prefetch.
+    fn reference(&mut self, processor: &Processor, known: &StaticInstruction, address: u64) -> u64 {
+        let flags = known.flags;
+        let translation = self
+            .memory
+            .translate(processor, Side::Data, address, &mut self.values);
+        match translation {
+            Translation::First => {}
+            Translation::Second => {
+                let bubbles = self.parameters.cost(Cost::TlbTransfer);
+                self.forming.behind(Stall::Tlb, bubbles);
+            }
+            Translation::Walk(wait) => {
+                let bubbles = self.parameters.cost(Cost::Walk) + wait;
+                self.forming.behind(Stall::Walker, bubbles);
+            }
+        }
+        self.translated_by = translation.by();
+        let line = address >> self.parameters.l1d.line.trailing_zeros();
+        let mut more = 0;
+        self.forming.has_reference = true;
+        if flags.contains(Flags::LOAD) {
+            self.values[Event::LoadsRetired as usize] += 1;
+            more = if flags.contains(Flags::SECOND_LEVEL) {
+                self.memory.load_second(processor, address, &mut self.values)
+            } else {
+                self.wait_for_store(line);
+                match self.memory.load(processor, address, &mut self.values) {
+                    None => {
+                        self.forming.first_level_returns += 1;
+                        0
+                    }
+                    Some(more) => more,
+                }
+            };
+        } else if flags.contains(Flags::PREFETCH) {
+            self.memory.load(processor, address, &mut self.values);
+        }
+        if flags.contains(Flags::STORE) {
+            self.values[Event::StoresRetired as usize] += 1;
+            let duration = self.memory.store(processor, address, &mut self.values);
+            self.wait(Stall::StoreBufferFull, self.stores.free_at());
+            self.forming.store(line, duration);
+        }
+        more
+    }
+
+    /// A load from the first level close behind a store to the same line recirculates until the store has left the
+    /// window; loads that pass by the first level do not meet its store buffer.
+    fn wait_for_store(&mut self, line: u64) {
+        let window = self.parameters.cost(Cost::StoreWindow);
+        if let Some(cycle) = self.stores.last_to(line) {
+            self.wait(Stall::StoreRecirculation, cycle + window);
+        }
+        if self.forming.stores().iter().any(|store| store.0 == line) {
+            self.forming.behind(Stall::StoreRecirculation, window);
+        }
+    }
+
+    /// The register stack's traffic since the last look.
+    fn stack_traffic(&mut self, processor: &Processor, flags: Flags) {
+        let stack = processor.register_stack();
+        let (spills, fills) = (stack.spills() - self.spills, stack.fills() - self.fills);
+        (self.spills, self.fills) = (stack.spills(), stack.fills());
+        if spills + fills == 0 {
+            return;
+        }
+        self.values[Event::RseStores as usize] += spills;
+        self.values[Event::RseLoads as usize] += fills;
+        let rate = self.parameters.cost(Cost::StackRegistersPerCycle);
+        let line = u64::from(self.parameters.l1d.line);
+        for at in (0..spills * 8).step_by(line as usize) {
+            let address = stack.store_pointer().wrapping_sub(8 + at);
+            self.memory.store(processor, address, &mut self.values);
+        }
+        let mut miss = 0;
+        for at in (0..fills * 8).step_by(line as usize) {
+            let address = stack.backing_store_pointer().wrapping_add(at);
+            let more = self.memory.load(processor, address, &mut self.values);
+            miss = miss.max(more.unwrap_or(0));
+        }
+        let (stored, loaded) = match flags {
+            _ if flags.contains(Flags::LOAD_STACK) => (Stall::RseLoad, Stall::RseLoad),
+            _ => (Stall::RseOverflow, Stall::RseUnderflow),
+        };
+        if spills > 0 {
+            self.forming.behind(stored, spills.div_ceil(rate));
+        }
+        if fills > 0 {
+            self.forming.behind(loaded, fills.div_ceil(rate) + miss);
+        }
+    }
+
+    /// What a branch that has retired costs.
+    pub(super) fn branch(&mut self, retired: &Retired<'_>, known: &StaticInstruction) {
+        let delay = self.parameters.cost(Cost::ToBranchPrediction);
+        let cycle = self.expected();
+        let prediction = self.predictor.branch(
+            &Branch {
+                ip: retired.ip,
+                slot: retired.slot,
+                flags: known.flags,
+                is_predicated: retired.instruction.predicate() != 0,
+                register: known.branch_register,
+                taken: retired.taken,
+            },
+            cycle,
+            delay,
+        );
+        let is_return = known.flags.contains(Flags::RETURN);
+        self.values[Event::Branches as usize] += 1;
+        self.values[Event::Returns as usize] += u64::from(is_return);
+        match prediction {
+            Prediction::Correct => {}
+            Prediction::WrongPath => self.values[Event::BranchesWrongPath as usize] += 1,
+            Prediction::WrongTarget => {
+                self.values[Event::BranchesWrongTarget as usize] += 1;
+                self.values[Event::ReturnsWrongTarget as usize] += u64::from(is_return);
+            }
+        }
+        let branched = Branched {
+            ip: retired.ip,
+            slot: retired.slot,
+            taken: retired.taken,
+            wrong_path: prediction == Prediction::WrongPath,
+            wrong_target: prediction == Prediction::WrongTarget,
+            kind: match known.flags {
+                flags if flags.contains(Flags::RETURN) => BranchKind::Return,
+                flags if flags.contains(Flags::INDIRECT) => BranchKind::Indirect,
+                _ => BranchKind::Relative,
+            },
+        };
+        let is_kept = self.monitor.captures.branch(&branched);
+        self.values[Event::BranchEvents as usize] += u64::from(is_kept);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.branch(&branched);
+        }
+        if prediction != Prediction::Correct {
+            let bubbles = self.parameters.cost(Cost::Mispredict);
+            self.forming.behind(Stall::FlushBranch, bubbles);
+            self.forming.is_flushed = true;
+        } else if retired.taken.is_some() && known.flags.contains(Flags::INDIRECT) {
+            self.fetch.resteer(self.parameters.cost(Cost::ReturnResteer));
+        }
+    }
+}
