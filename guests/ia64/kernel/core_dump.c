@@ -68,11 +68,11 @@ static size_t make_notes(char *page, struct task *task, const struct signal_info
     struct core_status status = {
         .signal = information->signal, .code = information->code, .current_signal = information->signal,
         .pending = task->pending_signals, .blocked = task->blocked_signals,
-        .process = task->identity, .parent = task->parent_identity, .group = task->identity, .session = 1, .floating_valid = 1,
+        .process = task->identity, .parent = task->parent->identity, .group = task->identity, .session = 1, .floating_valid = 1,
     };
     memcpy(status.registers, registers->general, sizeof status.registers);
     struct core_process process = {
-        .state_letter = 'R', .process = task->identity, .parent = task->parent_identity, .process_group = task->identity, .session = 1,
+        .state_letter = 'R', .process = task->identity, .parent = task->parent->identity, .process_group = task->identity, .session = 1,
     };
     size_t length = strlen(parameters.program);
     memcpy(process.name, parameters.program, length < 16 ? length : 15);

@@ -327,6 +327,7 @@ restore_state:
 (p6)	mov	r29 = 1
 	;;
 (p6)	st4	[r19] = r29				// TASK_ON_USER_STACK
+	invala						// no chk.a may find what another loaded in advance
 	mov	r29 = ar.bsp
 	mov	ar.pfs = r24
 	;;
@@ -522,7 +523,7 @@ ENTRY(work_entry_full)
 END(work_entry_full)
 
 // A `break`. From a program and with the number of Linux, it is a system call: number in r15, arguments in the output
-// registers, result in r8, r10 = -1 for an error. Everything that a call would destroy may be destroyed.
+// registers, result in r8, r10 = -1 for an error. Everything that a call would destroy may be destroyed, but r11 is kept.
 ENTRY(break_instruction)
 	ENTERED_BY(ENTERED_BY_SYSTEM_CALL)
 	mov	r16 = cr.iim
@@ -599,6 +600,7 @@ ENTRY(break_instruction)
 	st8	[r18] = r17				// fpsr
 	st8.spill [r26] = r1, FRAME_R12 - FRAME_R1
 	adds	r27 = FRAME_R12 + 8, r24
+	adds	r18 = FRAME_R11, r24
 	;;
 	SPILL	[r26] = r12, FRAME_R12 + 24 - FRAME_R12
 	SPILL_NEXT	[r27] = r13
@@ -606,6 +608,7 @@ ENTRY(break_instruction)
 	;;
 (p6)	mov	r15 = 0
 	st8	[r19] = r30				// vector
+	st8.spill [r18] = r11				// where who calls by epc keeps ar.pfs
 	adds	r28 = FRAME_SPILL_UNAT, r24
 	mov	r13 = r20
 	;;
@@ -647,7 +650,18 @@ ENTRY(break_instruction)
 	rsm	PSR_IC
 	cmp.eq	p6, p7 = r0, r0
 	// Nothing of the kernel's stays in what a call destroys.
-	.irp	register, 2, 3, 9, 11, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	.macro	clear_three general, floating, another
+	mov	r\general = r0
+	mov	f\floating = f0
+	mov	r\another = r0
+	.endm
+	clear_three 2, 6, 3
+	clear_three 9, 7, 14
+	clear_three 15, 8, 16
+	clear_three 17, 9, 18
+	clear_three 19, 10, 20
+	clear_three 21, 11, 22
+	.irp	register, 23, 24, 25, 26, 27, 28, 29, 30, 31
 	mov	r\register = r0
 	.endr
 	mov	b7 = r0
@@ -680,9 +694,10 @@ ENTRY(break_instruction)
 	mov	b6 = r28
 	;;
 	ld8.fill r1 = [r16], FRAME_R12 - FRAME_R1
-	ld8.fill r13 = [r17]
+	ld8.fill r13 = [r17], FRAME_R11 - FRAME_R12 - 8
 	;;
 	ld8.fill r12 = [r16]
+	ld8.fill r11 = [r17]
 	adds	r16 = FRAME_IPSR, r18
 	adds	r17 = FRAME_IIP, r18
 	br.sptk.many restore_state

@@ -45,7 +45,7 @@ __attribute__((syscall_linkage)) long call_examine(uint64_t identity, uint64_t t
     } else {
         uint64_t saved = acquire(&scheduler); /* so that it goes on sleeping */
         struct task *task = process_find(identity);
-        if (task && task->state == TASK_SLEEPING && task->parent_identity == current->identity)
+        if (task && task->state == TASK_SLEEPING && task->parent == current)
             answer = examine(task, 0, registers);
         release(&scheduler, saved);
     }

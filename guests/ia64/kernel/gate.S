@@ -2,7 +2,7 @@
 // interruption.
 //
 //   gate_system_call   system calls by `epc`: `br.call b6 = gate_system_call` with the number in r15; r8 and r10 answer as
-//                      they do for `break`; r16 to r31, p6 to p15 and b7 are lost, and PSR.be is off
+//                      they do for `break`; r11 is kept, r16 to r31, p6 to p15, b7 and ar.ccv are lost, and PSR.be is off
 //   gate_signal        where a signal's handler is called from, and returns to
 //
 // After `epc` the code is privileged but still on the program's stacks, which it must not trust: it calls nothing
@@ -49,83 +49,130 @@ gate_system_call:
 	;;
 	.endp	gate_system_call
 
-// The fast calls: r16 = current task, r17 = address of its work word.
+// The fast calls: r16 = current task, r17 = address of its work word. They leave no address of the kernel's behind.
 	.global	gate_getpid
 gate_getpid:
 	ld4	r17 = [r17]
 	adds	r18 = TASK_IDENTITY, r16
+	mov	r10 = 0
 	;;
 	ld8	r8 = [r18]
 	cmp4.ne	p8, p0 = r0, r17
-	mov	r10 = 0
+	mov	r16 = 0
 (p8)	br.cond.spnt.few gate_by_break			// somebody wants this task: take the slow way
+	;;
+	mov	r17 = 0
+	mov	r18 = 0
+	mov	r19 = 0
 	br.ret.sptk.many b6
 	;;
 
+// The parent may end between the two loads, on another CPU or, as an interrupt may come in between, on this one, and its memory be
+// something else: what was read counts if it still is the parent afterwards.
 	.global	gate_getppid
 gate_getppid:
 	ld4	r17 = [r17]
-	adds	r18 = TASK_PARENT_IDENTITY, r16
-	;;
-	ld8	r8 = [r18]
-	cmp4.ne	p8, p0 = r0, r17
+	adds	r18 = TASK_PARENT, r16
 	mov	r10 = 0
+	;;
+1:	ld8	r19 = [r18]
+	cmp4.ne	p8, p0 = r0, r17
+	mov	r16 = 0
+	;;
+	adds	r20 = TASK_IDENTITY, r19
 (p8)	br.cond.spnt.few gate_by_break
+	;;
+	ld8.acq	r8 = [r20]
+	ld8	r21 = [r18]
+	;;
+	cmp.ne	p9, p0 = r19, r21
+	mov	r21 = 0
+(p9)	br.cond.spnt.few 1b
+	;;
+	mov	r17 = 0
+	mov	r18 = 0
+	mov	r19 = 0
+	mov	r20 = 0
 	br.ret.sptk.many b6
 	;;
 
-// gettimeofday(struct timeval *, 0): seconds and microseconds from the time data that KR_TIME points to (time.c), which
-// are valid while their sequence number is even and stays the same.
+// gettimeofday(struct timeval *, 0): seconds and microseconds from the time data (time.c), which are valid while their sequence
+// number is even and stays the same.
 	.global	gate_gettimeofday
 gate_gettimeofday:
-	mov	r19 = KR_TIME
 	ld4	r17 = [r17]
+	movl	r19 = time_data
 	tnat.nz	p8, p0 = r32
 	tnat.nz	p9, p0 = r33
 	;;
+	adds	r18 = TIME_SOURCE, r19
 	cmp4.ne	p10, p0 = r0, r17
+	mov	r16 = 0
 (p8)	br.cond.spnt.few gate_by_break
 (p9)	br.cond.spnt.few gate_by_break
 	;;
+	ld4	r18 = [r18]
 	cmp.ne	p9, p0 = r0, r33			// a time zone
-	extr.u	r18 = r32, REGION_SHIFT, 3
+	extr.u	r21 = r32, REGION_SHIFT, 3
 	and	r20 = 7, r32
 	;;
-	cmp.le	p8, p0 = USER_REGIONS, r18
-	cmp.ne	p11, p0 = r0, r20
+	cmp4.ne	p8, p0 = CLOCK_COUNTER, r18		// time is not what the counter says
+	cmp.le	p11, p0 = USER_REGIONS, r21
+	cmp.ne	p12, p0 = r0, r20
 (p10)	br.cond.spnt.few gate_by_break
 (p9)	br.cond.spnt.few gate_by_break
+(p8)	br.cond.spnt.few gate_by_break
 	;;
 	adds	r21 = 8, r32
 	probe.w	r18 = r32, 3
-(p8)	br.cond.spnt.few gate_by_break
 (p11)	br.cond.spnt.few gate_by_break
+(p12)	br.cond.spnt.few gate_by_break
 	;;
 	cmp.eq	p8, p0 = r0, r18
 	probe.w	r20 = r21, 3
+	adds	r22 = TIME_LAST, r19
 	;;
 	cmp.eq	p9, p0 = r0, r20
+	adds	r23 = TIME_MULTIPLIER, r19
+	adds	r24 = TIME_SECONDS, r19
 (p8)	br.cond.spnt.few gate_by_break
 (p9)	br.cond.spnt.few gate_by_break
 	;;
 1:	ld4.acq	r20 = [r19]				// sequence
-	adds	r22 = TIME_LAST, r19
-	adds	r23 = TIME_MULTIPLIER, r19
-	adds	r24 = TIME_SECONDS, r19
 	adds	r25 = TIME_NANOSECONDS, r19
 	mov	r26 = ar.itc				// takes 36 cycles
 	;;
-	ld8	r22 = [r22]
-	ld8	r23 = [r23]
+	ld8	r28 = [r22]
+	ld8	r27 = [r23]
 	tbit.nz	p8, p0 = r20, 0
+#if PROCESSORS > 1
+	adds	r30 = TIME_LATEST, r19
+#endif
 (p8)	br.cond.spnt.few 1b
 	;;
-	ld8	r24 = [r24]
+	ld8	r29 = [r24]
 	ld8	r25 = [r25]
-	sub	r26 = r26, r22
+	setf.sig f7 = r27
+	;;
+#if PROCESSORS > 1
+	// Another CPU's counter may be ahead of this one's: the latest value that was used counts.
+	ld8	r31 = [r30]
+	;;
+	mov	ar.ccv = r31
+	sub	r18 = r31, r26
+	;;
+	cmp.lt	p9, p10 = r0, r18
+	;;
+(p9)	mov	r26 = r31
+(p10)	cmpxchg8.rel r18 = [r30], r26, ar.ccv
+	;;
+(p10)	cmp.ne.unc p11, p0 = r18, r31			// somebody was faster
+(p11)	br.cond.spnt.few 1b
+	;;
+#endif
+	sub	r26 = r26, r28
 	;;
 	setf.sig f6 = r26
-	setf.sig f7 = r23
 	;;
 	xma.l	f8 = f6, f7, f0
 	movl	r27 = 1000000000
@@ -139,16 +186,16 @@ gate_gettimeofday:
 (p8)	br.cond.spnt.few 1b
 	;;
 	add	r25 = r25, r26
-	movl	r29 = 2361183241434822607		// 2^71 / 1000, for the division by 1000
+	movl	r28 = 2361183241434822607		// 2^71 / 1000, for the division by 1000
 	;;
 2:	cmp.geu	p8, p9 = r25, r27
 	;;
 (p8)	sub	r25 = r25, r27
-(p8)	adds	r24 = 1, r24
+(p8)	adds	r29 = 1, r29
 (p8)	br.cond.spnt.few 2b
 	;;
 	shr.u	r26 = r25, 3
-	setf.sig f7 = r29
+	setf.sig f7 = r28
 	;;
 	setf.sig f6 = r26
 	;;
@@ -157,11 +204,16 @@ gate_gettimeofday:
 	getf.sig r26 = f8
 	;;
 	shr.u	r26 = r26, 4
-	st8	[r32] = r24
+	st8	[r32] = r29
 	mov	r8 = 0
 	;;
 	st8	[r21] = r26
 	mov	r10 = 0
+	mov	r19 = 0
+	mov	r22 = 0
+	mov	r23 = 0
+	mov	r24 = 0
+	mov	r30 = 0
 	br.ret.sptk.many b6
 	;;
 

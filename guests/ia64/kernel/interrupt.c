@@ -3,13 +3,17 @@
 
 #include "kernel.h"
 
-static void set_next_tick(void)
+/* Answers how many ticks have passed: more than one where interrupts were off for long. */
+static uint64_t set_next_tick(void)
 {
     struct per_cpu *here = this_cpu;
-    do
+    uint64_t ticks = 0;
+    do {
         here->next_tick += parameters.tick;
-    while ((int64_t)(here->next_tick - interval_time()) <= 0);
+        ticks++;
+    } while ((int64_t)(here->next_tick - interval_time()) <= 0);
     write_cr_itm(here->next_tick);
+    return ticks;
 }
 
 void timer_start(void)
@@ -29,9 +33,9 @@ void external_interrupts(void)
         this_cpu->interrupts++;
         if (vector == VECTOR_TIMER) {
             this_cpu->ticks++;
-            set_next_tick();
+            uint64_t ticks = set_next_tick();
             if (this_cpu->number == 0)
-                time_tick();
+                time_tick(ticks);
             current->work |= WORK_RESCHEDULE;
         } else if (vector == VECTOR_RESCHEDULE) {
             current->work |= WORK_RESCHEDULE;

@@ -208,7 +208,7 @@ void floating_low_to_current(void)
 /* A system call that returns with work to do needs the frame of an interruption: what a call destroys is zero in it. */
 void complete_system_call_frame(struct frame *frame, uint64_t r8, uint64_t r10)
 {
-    frame->r2 = frame->r3 = frame->r9 = frame->r11 = frame->r14 = frame->b7 = frame->ccv = frame->csd = 0;
+    frame->r2 = frame->r3 = frame->r9 = frame->r14 = frame->b7 = frame->ccv = frame->csd = 0;
     for (int i = 0; i < 16; i++)
         frame->r16[i] = 0;
     for (int i = 0; i < 6; i++)
@@ -216,7 +216,6 @@ void complete_system_call_frame(struct frame *frame, uint64_t r8, uint64_t r10)
     frame->r8 = r8;
     frame->r10 = r10;
     frame->in_system_call = 1;
-    /* Of the NaT bits only those of r1, r12 and r13 were saved. */
-    uint64_t saved = 1UL << ((uint64_t)&frame->r1 >> 3 & 63) | 1UL << ((uint64_t)&frame->r12 >> 3 & 63) | 1UL << ((uint64_t)&frame->r13 >> 3 & 63);
-    frame->spill_unat &= saved;
+    /* Of the NaT bits only those of r1 and r11 to r13 were saved. */
+    frame->spill_unat &= rotate_right(1, -((uint64_t)&frame->r1 >> 3)) | rotate_right(7, -((uint64_t)&frame->r11 >> 3));
 }

@@ -39,6 +39,7 @@ static void set(const char *key, const char *value)
 {
     static const char *const formats[] = {"short", "long", 0}, *const switches[] = {"off", "on", 0};
     static const char *const sharing[] = {"off", "region", "key", 0}, *const states[] = {"minimal", "full", 0};
+    static const char *const clocks[] = {"counter", "ticks", 0};
     if (text_equal(key, "format"))
         parameters.format = choice(key, value, formats);
     else if (text_equal(key, "walker"))
@@ -55,9 +56,11 @@ static void set(const char *key, const char *value)
         parameters.memory = number(key, value, 112, 4096);
     else if (text_equal(key, "tick"))
         parameters.tick = number(key, value, 10000, 1000000000);
+    else if (text_equal(key, "clock"))
+        parameters.clock = choice(key, value, clocks);
     else
         panic("unknown parameter `%s`: expected format, walker, superpages, sharing, signal-state, hashed-table, memory, "
-              "tick, program", key);
+              "tick, clock, program", key);
 }
 
 void read_parameters(void)

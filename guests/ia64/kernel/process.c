@@ -17,6 +17,7 @@ struct task_area idle_areas[PROCESSORS] __asm__("idle_tasks");
 
 static struct lock lock;
 static struct task *tasks[TASKS_MAX];
+static struct task *first_process; /* the orphans' parent */
 static uint64_t next_identity = 1;
 
 struct task *process_find(uint64_t identity)
@@ -118,7 +119,8 @@ void process_start_first(void)
         print("\n");
         panic("parameter program");
     }
-    struct task *task = task_new();
+    struct task *task = first_process = task_new();
+    task->parent = current;
     address_space_new(task);
     uint64_t entry = map_image(task, image);
     area_add(task, AREA_ZERO, STACK_TOP - STACK_SIZE, STACK_TOP, 1, 0);
@@ -156,7 +158,7 @@ long process_fork(struct frame *frame)
         return -EAGAIN;
     uint64_t bsp, collection;
     __asm__ volatile("flushrs ;; mov ar.rsc = 0 ;; mov %0 = ar.bspstore ; mov %1 = ar.rnat ;; mov ar.rsc = 3" : "=r"(bsp), "=r"(collection)::"memory");
-    child->parent_identity = current->identity;
+    child->parent = current;
     child->blocked_signals = current->blocked_signals;
     memcpy(child->actions, current->actions, sizeof child->actions);
     address_space_new(child);
@@ -196,13 +198,11 @@ void process_end(int status)
     address_space_free(current);
     acquire(&scheduler);
     for (int i = 0; i < TASKS_MAX; i++)
-        if (tasks[i] && tasks[i]->parent_identity == current->identity)
-            tasks[i]->parent_identity = 1;
+        if (tasks[i] && tasks[i]->parent == current)
+            tasks[i]->parent = first_process;
     current->exit_status = status;
     current->state = TASK_ENDED;
-    struct task *parent = process_find(current->parent_identity);
-    if (parent)
-        wake_all(&parent->children);
+    wake_all(&current->parent->children);
     schedule();
     panic("an ended process runs");
 }
@@ -215,7 +215,7 @@ long process_wait(uint64_t status_address)
         uint64_t saved = acquire(&scheduler);
         for (int i = 0; i < TASKS_MAX; i++) {
             struct task *child = tasks[i];
-            if (!child || child->parent_identity != current->identity)
+            if (!child || child->parent != current)
                 continue;
             children++;
             if (child->state != TASK_ENDED)

@@ -40,7 +40,17 @@ SYSTEM_CALL long call_getpid(void)
 
 SYSTEM_CALL long call_getppid(void)
 {
-    return current->parent_identity;
+    for (struct task *parent = current->parent;;) {
+        long identity = parent->identity;
+        if (PROCESSORS == 1)
+            return identity;
+        /* It may have ended meanwhile, and another be the parent. */
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        struct task *now = *(struct task *volatile *)&current->parent;
+        if (now == parent)
+            return identity;
+        parent = now;
+    }
 }
 
 SYSTEM_CALL long call_kill(uint64_t identity, unsigned signal)
@@ -68,11 +78,14 @@ SYSTEM_CALL long call_pipe(uint64_t ends)
 
 SYSTEM_CALL long call_gettimeofday(uint64_t to, uint64_t zone)
 {
-    uint64_t now[2];
-    time_now(&now[0], &now[1]);
-    if (zone)
-        return -EINVAL;
-    return to ? copy_to_user(to, now, sizeof now) : 0;
+    if (to) {
+        uint64_t now[2];
+        time_now(&now[0], &now[1]);
+        if (copy_to_user(to, now, sizeof now))
+            return -EFAULT;
+    }
+    const uint32_t universal[2] = {0, 0}; /* minutes west of Greenwich, daylight saving */
+    return zone && copy_to_user(zone, universal, sizeof universal) ? -EFAULT : 0;
 }
 
 SYSTEM_CALL long call_wait4(long which, uint64_t status, int options)

@@ -32,6 +32,7 @@ struct parameters {
     uint64_t hashed_table_shift;
     uint64_t memory;
     uint64_t tick;
+    unsigned clock; /* CLOCK_COUNTER or CLOCK_TICKS */
     const char *program;
     char *arguments[16];
     int argument_count;
@@ -152,7 +153,8 @@ struct wait_queue {
 struct task {
     uint32_t on_user_stack;
     volatile uint32_t work;
-    uint64_t identity, parent_identity;
+    uint64_t identity;
+    struct task *parent;   /* the idle task is the first process's; changes with `scheduler` held */
     struct context *context;
     uint64_t blocked_signals;
     uint64_t pending_signals;
@@ -307,8 +309,19 @@ void interrupt_processor(unsigned number, unsigned vector);
 
 /* ---- time.c ---- */
 
+struct time_data {
+    volatile uint32_t sequence;
+    uint32_t source;     /* CLOCK_COUNTER or CLOCK_TICKS */
+    uint64_t last;       /* the counter at the last tick */
+    uint64_t multiplier; /* nanoseconds a cycle, shifted by TIME_SHIFT */
+    uint64_t seconds, nanoseconds;
+    uint64_t latest;     /* the latest value of the counter that was used */
+};
+
+extern struct time_data time_data; /* for gate.S */
+
 void time_start(void);
-void time_tick(void);
+void time_tick(uint64_t ticks);
 void time_now(uint64_t *seconds, uint64_t *microseconds);
 
 enum signal_number { SIGQUIT = 3, SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9, SIGUSR1 = 10, SIGSEGV = 11, SIGUSR2 = 12, SIGTERM = 15, SIGCHLD = 17 };

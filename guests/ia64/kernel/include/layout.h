@@ -121,7 +121,6 @@
 #define RID_FIRST_PROCESS WORD(16)
 
 /* ---- Application registers that the kernel keeps ---- */
-#define KR_TIME ar.k1
 #define KR_CURRENT ar.k6
 #define KR_PAGE_TABLE ar.k7
 
@@ -152,7 +151,7 @@
 #define TASK_ON_USER_STACK 0
 #define TASK_WORK 4
 #define TASK_IDENTITY 8
-#define TASK_PARENT_IDENTITY 16
+#define TASK_PARENT 16
 #define TASK_CONTEXT 24
 #define TASK_BLOCKED_SIGNALS 32
 #define TASK_FLOATING_LOW 64
@@ -185,6 +184,7 @@
 #define FRAME_R2 136
 #define FRAME_R3 144
 #define FRAME_R8 152
+#define FRAME_R11 176
 #define FRAME_R12 184
 #define FRAME_R16 216
 #define FRAME_VECTOR 344
@@ -227,12 +227,17 @@
 #define ENTERED_BY_INTERRUPTION 'i'
 #define ENTERED_BY_SYSTEM_CALL 's'
 
-/* ---- The time data that KR_TIME points to ---- */
+/* ---- The time data (time.c) ---- */
+#define TIME_SOURCE 4
 #define TIME_LAST 8
 #define TIME_MULTIPLIER 16
 #define TIME_SECONDS 24
 #define TIME_NANOSECONDS 32
+#define TIME_LATEST 40
 #define TIME_SHIFT 24
+/* Sources of time: the interval time counter, or its ticks alone. */
+#define CLOCK_COUNTER 0
+#define CLOCK_TICKS 1
 
 /* ---- The preserved registers that signal-state=full moves about, as a structure of their own ---- */
 #define PRESERVED_SPILL_UNAT 0

@@ -64,11 +64,6 @@ static inline void set_page_table(uint64_t directory)
     __asm__ volatile("mov ar.k7 = %0" ::"r"(directory));
 }
 
-static inline void set_time_page(uint64_t address)
-{
-    __asm__ volatile("mov ar.k1 = %0" ::"r"(address));
-}
-
 /* Turns PSR bits below 2^24 on or off. */
 #define set_status(bits) __asm__ volatile("ssm %0 ;; srlz.i ;;" ::"i"(bits) : "memory")
 #define reset_status(bits) __asm__ volatile("rsm %0 ;; srlz.i ;;" ::"i"(bits) : "memory")

@@ -1,36 +1,52 @@
-/* What a system call costs, by `break` and by `epc`, through a function that is linked statically or dynamically.
+/* What a system call costs, by `break` and by `epc`, through a library's function that is linked statically or dynamically.
 
-       calls getpid|getppid|gettimeofday break|epc static|dynamic COUNT
+       calls getpid|getpid-kept|getppid|gettimeofday break|epc static|dynamic COUNT
 
-   Marks for the host: 1 and 2 around COUNT rounds of a loop without the call; 3 and 4 around COUNT rounds with it. Each loop has
-   run some rounds before. */
+   `getpid-kept` by `epc` is the function that asks the kernel once; by `break` there is only the other. Marks for the host:
+   3 and 4 around COUNT rounds of a loop that calls the function, the loop included as a program has it; 1 and 2 around
+   nothing. The loop has run some rounds before. */
 
+#include "library.h"
 #include "system.h"
 
-typedef void loop(long count, long first, long second);
+typedef void loop(long count, void *first);
 
-#define LOOPS(call)                                                                                                     \
-    loop loop_##call##_break_static, loop_##call##_break_dynamic, loop_##call##_epc_static, loop_##call##_epc_dynamic
-#define ROW(call, pointer)                                                                                              \
-    {                                                                                                                   \
-        #call, pointer, {                                                                                               \
-            {loop_##call##_break_static, loop_##call##_break_dynamic},                                                  \
-            {loop_##call##_epc_static, loop_##call##_epc_dynamic},                                                      \
-        }                                                                                                               \
+/* The compiler's loop around one function. */
+#define LOOP(function)                                                                                                  \
+    static void __attribute__((noinline)) loop_##function(long count, void *first)                                       \
+    {                                                                                                                    \
+        for (long i = 0; i < count; i++)                                                                                 \
+            function(first, 0);                                                                                          \
+    }
+#define LOOPS(function) LOOP(function) LOOP(function##_import)
+#define ROW(call, by_break, by_epc, pointer)                                                                            \
+    {                                                                                                                    \
+        call, pointer, {                                                                                                 \
+            {loop_##by_break, loop_##by_break##_import},                                                                 \
+            {loop_##by_epc, loop_##by_epc##_import},                                                                     \
+        }                                                                                                                \
     }
 
-LOOPS(getpid);
-LOOPS(getppid);
-LOOPS(gettimeofday);
-loop loop_empty;
+LOOPS(getpid_break)
+LOOPS(getpid_epc)
+LOOPS(getpid_kept)
+LOOPS(getppid_break)
+LOOPS(getppid_epc)
+LOOPS(gettimeofday_break)
+LOOPS(gettimeofday_epc)
 
 static long time[2];
 
 static const struct {
     const char *name;
-    long *argument;
+    void *argument;
     loop *loops[2][2]; /* by way, by link */
-} calls[] = {ROW(getpid, 0), ROW(getppid, 0), ROW(gettimeofday, time)};
+} calls[] = {
+    ROW("getpid", getpid_break, getpid_epc, 0),
+    ROW("getpid-kept", getpid_break, getpid_kept, 0),
+    ROW("getppid", getppid_break, getppid_epc, 0),
+    ROW("gettimeofday", gettimeofday_break, gettimeofday_epc, time),
+};
 
 /* 0 for the first word, 1 for the second, 2 for neither. */
 static unsigned which(const char *argument, const char *first, const char *second)
@@ -43,22 +59,20 @@ int main(int count, char **arguments)
     long rounds = count == 5 ? number(arguments[4]) : 0;
     unsigned way = count == 5 ? which(arguments[2], "break", "epc") : 2;
     unsigned link = count == 5 ? which(arguments[3], "static", "dynamic") : 2;
+    library_start();
     for (unsigned i = 0; way < 2 && link < 2 && rounds > 0 && i < sizeof calls / sizeof *calls; i++) {
         if (strcmp(arguments[1], calls[i].name))
             continue;
         loop *loop = calls[i].loops[way][link];
-        long argument = (long)calls[i].argument;
-        loop_empty(20, argument, 0);
+        loop(20, calls[i].argument);
         mark(1);
-        loop_empty(rounds, argument, 0);
         mark(2);
-        loop(20, argument, 0);
         mark(3);
-        loop(rounds, argument, 0);
+        loop(rounds, calls[i].argument);
         mark(4);
         print("calls: %ld %s by %s, %s\n", rounds, calls[i].name, arguments[2], arguments[3]);
         return 0;
     }
-    print("usage: calls getpid|getppid|gettimeofday break|epc static|dynamic COUNT\n");
+    print("usage: calls getpid|getpid-kept|getppid|gettimeofday break|epc static|dynamic COUNT\n");
     return 2;
 }

@@ -17,7 +17,7 @@ gate_call:
 	mov	out3 = in4
 	mov	out4 = in5
 	mov	out5 = in6
-	movl	r14 = 0xa000000000000000
+	movl	r14 = GATE_ADDRESS
 	;;
 	mov	b7 = r14
 	;;
@@ -40,7 +40,7 @@ gate_call_big_endian:
 	alloc	loc0 = ar.pfs, 1, 1, 0, 0
 	.body
 	mov	r15 = in0
-	movl	r14 = 0xa000000000000000
+	movl	r14 = GATE_ADDRESS
 	;;
 	mov	b7 = r14
 	sum	PSR_BE

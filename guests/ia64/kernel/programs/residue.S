@@ -1,7 +1,11 @@
 // long residue(void): all registers that a system call leaves behind beyond this function's own, or-ed together: the stacked
 // ones, and those that a call destroys. Zero from a kernel that clears them.
+// long gate_residue(long number, void *first): those that a call by `epc` leaves behind in r16 to r31. Negative if an address of the
+// kernel's may be among them.
 
 #include <asm/unistd.h>
+
+#include "layout.h"
 
 	.macro	also registers:vararg
 	.irp	register, \registers
@@ -25,6 +29,15 @@ residue:
 	;;
 	or	r14 = r14, r9
 	;;
+	.irp	register, 6, 7, 8, 9, 10, 11
+	getf.exp r2 = f\register
+	getf.sig r3 = f\register
+	;;
+	or	r2 = r2, r3
+	;;
+	or	r14 = r14, r2
+	.endr
+	;;
 	also	16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
 	also	33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56
 	also	57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80
@@ -34,3 +47,23 @@ residue:
 	mov	ar.pfs = r32
 	br.ret.sptk.many rp
 	.endp	residue
+
+	.global	gate_residue
+	.proc	gate_residue
+gate_residue:
+	alloc	r34 = ar.pfs, 2, 1, 2, 0
+	movl	r14 = GATE_ADDRESS
+	mov	r15 = r32
+	;;
+	mov	b7 = r14
+	mov	r35 = r33
+	mov	r36 = r0
+	br.call.sptk.many b6 = b7
+	;;
+	mov	r14 = r0
+	;;
+	also	16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	mov	r8 = r14
+	mov	ar.pfs = r34
+	br.ret.sptk.many rp
+	.endp	gate_residue

@@ -1,6 +1,7 @@
 /* What the kernel promises, tried from the inside: every check prints a line, and the program's exit code counts what was
    wrong. */
 
+#include "library.h"
 #include "preserved.h"
 
 static int wrong, argument_count;
@@ -54,6 +55,14 @@ static void memory(void)
 
 /* ---- the register stack ---- */
 
+/* residue.S */
+long residue(void);
+long gate_residue(long number, void *first);
+
+struct time {
+    long seconds, microseconds;
+};
+
 static long deep(long depth)
 {
     if (depth == 0)
@@ -70,11 +79,13 @@ static long expected(long depth)
     return sum;
 }
 
-long residue(void); /* residue.S */
 
 static void register_stack(void)
 {
     check("a system call leaves nothing of the kernel's in registers", residue() == 0);
+    static struct time now; /* at an address that is positive */
+    check("nor does one by epc", gate_residue(__NR_getpid, 0) >= 0 && gate_residue(__NR_getppid, 0) >= 0
+                                     && gate_residue(__NR_gettimeofday, &now) >= 0);
     long result = deep(60);
     if (result > 1000000)
         leave(result - 1000000 == expected(60) ? 9 : 10);
@@ -84,9 +95,70 @@ static void register_stack(void)
 
 /* ---- system calls ---- */
 
-struct time {
-    long seconds, microseconds;
-};
+/* What a library makes of them. */
+static void library(void)
+{
+    struct time now = {-1, -1};
+    library_start();
+    check("a library's calls by both", getpid_break(0, 0) == 1 && getpid_epc(0, 0) == 1 && getppid_break(0, 0) == 0 && getppid_epc(0, 0) == 0);
+    check("and through import stubs", getpid_break_import(0, 0) == 1 && getpid_epc_import(0, 0) == 1 && gettimeofday_epc_import(&now, 0) == 0
+                                          && now.seconds == 0);
+    check("its errors by both", gettimeofday_break((void *)16, 0) == -1 && library_error() == 14 && gettimeofday_epc((void *)8, 0) == -1
+                                    && library_error() == 14);
+    int zone[2] = {1, 1};
+    check("a time zone takes the slow way", gettimeofday_epc(0, zone) == 0 && zone[0] == 0 && zone[1] == 0);
+    check("a getpid that is kept", getpid_kept(0, 0) == 1 && getpid_kept(0, 0) == 1 && getpid_kept_import(0, 0) == 1);
+    if (library_fork() == 0)
+        leave(getpid_kept(0, 0) == getpid_break(0, 0) && getpid_kept(0, 0) != 1 ? 13 : 14);
+    check("is another in a child", wait_for_child() == 13 << 8);
+}
+
+/* A process whose parent ends gets another, and learns it by both ways. */
+static void orphans(void)
+{
+    if (fork() == 0) {
+        volatile long *parents = (long *)system_call(CALL_SHARE, 3L, 1L);
+        long parent = system_call(__NR_getpid);
+        parents[0] = 0;
+        if (fork() == 0) {
+            while ((parents[0] = gate_call(__NR_getppid)) == parent)
+                system_call(__NR_sched_yield);
+            parents[1] = system_call(__NR_getppid);
+            leave(0);
+        }
+        leave(15);
+    }
+    int ended = wait_for_child();
+    volatile long *parents = (long *)system_call(CALL_SHARE, 3L, 0L);
+    check("an orphan's parent is the first process by both", ended == 15 << 8 && wait_for_child() == 0 && parents[0] == 1 && parents[1] == 1);
+}
+
+/* Two processes, on two CPUs where there are as many, say the time in turn: it never goes back. */
+static void clocks(void)
+{
+    enum { TURNS = 300 };
+    int steps = 0;
+    volatile long *turn = (long *)system_call(CALL_SHARE, 2L, 1L);
+    turn[0] = turn[1] = turn[2] = 0;
+    long child = fork();
+    for (long i = child == 0; i < TURNS; i += 2) {
+        for (long looks = 1; turn[0] != i; looks++)
+            if (looks % 64 == 0)
+                system_call(__NR_sched_yield);
+        struct time now;
+        if (i % 4 < 2)
+            gate_call(__NR_gettimeofday, &now, 0L);
+        else
+            system_call(__NR_gettimeofday, &now, 0L);
+        long microseconds = now.seconds * 1000000 + now.microseconds;
+        steps += microseconds < turn[1];
+        turn[1] = microseconds;
+        __atomic_store_n(&turn[0], i + 1, __ATOMIC_RELEASE);
+    }
+    if (child == 0)
+        leave(steps);
+    check("time does not go back between processes", wait_for_child() == 0 && steps == 0);
+}
 
 static void system_calls(void)
 {
@@ -425,6 +497,9 @@ int main(int count, char **arguments)
     memory();
     register_stack();
     system_calls();
+    library();
+    orphans();
+    clocks();
     signals();
     signal_information();
     unwinding();
