@@ -224,7 +224,7 @@ fn mistakes_are_refused_with_what_is_wrong() {
         (format!("[host]\n{vm}memory = '1000000G'\n"), "memory"),
         (
             format!("[host]\n{vm}kernel = 'vmlinux'\n"),
-            "virtual machine `vm 0` needs one of `image` and `kernel`",
+            "virtual machine `vm 0` needs either `image` or `kernel`",
         ),
         (
             format!("[host]\n{vm}append = 'quiet'\n"),

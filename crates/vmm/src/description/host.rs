@@ -21,6 +21,7 @@
 //! memory = "256M"
 //! ```
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -199,8 +200,11 @@ pub enum BuildError {
         range: &'static str,
     },
     /// Neither an image nor a kernel, or both.
-    #[error("virtual machine `{0}` needs one of `image` and `kernel`")]
+    #[error("virtual machine `{0}` needs either `image` or `kernel`")]
     Start(String),
+    /// Two virtual machines of one name.
+    #[error("two virtual machines are called `{0}`: nobody could tell what they print apart")]
+    SameName(String),
     /// A key that means nothing for this virtual machine.
     #[error("virtual machine `{name}`: `{key}` is for a virtual machine with `{with}`")]
     Meaningless {
@@ -253,6 +257,7 @@ impl Description {
         }
         in_range("host.slot-us", table.slot_us, 1, 10_000_000, "1 to 10000000")?;
         in_range("host.host-threads", table.host_threads as u64, 1, 256, "1 to 256")?;
+        let mut names = BTreeSet::new();
         let mut machines = Vec::new();
         for vm in &self.vm {
             for number in 0..vm.count {
@@ -262,6 +267,9 @@ impl Description {
                     (name, 1) => name.to_owned(),
                     (name, _) => format!("{name} {number}"),
                 };
+                if !names.insert(name.clone()) {
+                    return Err(BuildError::SameName(name));
+                }
                 machines.push(vm.build(folder, index, name)?);
             }
         }
@@ -476,5 +484,21 @@ mod tests {
         let vm = "[[vm]]\nimage = \"guest.elf\"\n";
         assert!(error(&format!("[host]\nslot-us = 0\n{vm}")).contains("`host.slot-us` is 0"));
         assert!(error(&format!("[host]\n{vm}")).contains("guest.elf: cannot be read"));
+        assert_eq!(
+            error("host = 1\n"),
+            "host.toml:1:8: invalid type: integer `1`, expected a table"
+        );
+    }
+
+    #[test]
+    fn virtual_machines_have_names_of_their_own() {
+        let image = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../guests/ia64/bin/sidecore-requests"
+        );
+        let vm = |name| format!("[[vm]]\nname = \"{name}\"\nimage = \"{image}\"\n");
+        let both = |one, other| format!("[host]\n{}{}", vm(one), vm(other));
+        assert!(error(&both("a", "a")).contains("two virtual machines are called `a`"));
+        assert!(error(&both("vm 1", "")).contains("two virtual machines are called `vm 1`"));
     }
 }

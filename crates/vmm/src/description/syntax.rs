@@ -64,9 +64,14 @@ const WORDS: &[(&str, &str)] = &[
 
 /// A message of serde's in the words of TOML.
 fn in_words(message: &str) -> String {
-    WORDS.iter().fold(message.to_owned(), |message, (theirs, ours)| {
+    let message = WORDS.iter().fold(message.to_owned(), |message, (theirs, ours)| {
         message.replace(theirs, ours)
-    })
+    });
+    // What a table is called in the program means nothing to a file's writer.
+    match message.split_once("expected struct ") {
+        Some((before, _)) => format!("{before}expected a table"),
+        None => message,
+    }
 }
 
 /// The key and the alternatives in serde's message on an unknown field: ``unknown field `a`, expected `b` or `c` ``.

@@ -19,6 +19,8 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::description::{self, DescriptionError};
+
 macro_rules! costs {
     ($($(#[$doc:meta])* $name:ident = $key:literal, $text:literal;)+) => {
         /// A transition, or a piece of the monitor's work, that costs time.
@@ -111,8 +113,8 @@ pub struct HostCosts {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CostsError {
     /// Not the structure of a table of costs.
-    #[error("{0}")]
-    Syntax(String),
+    #[error("line {}, column {}: {}", .0.line, .0.column, .0.message)]
+    Syntax(Box<DescriptionError>),
     /// A cost is missing.
     #[error("`costs.{key}` is missing: {description}")]
     Missing {
@@ -187,7 +189,8 @@ impl HostCosts {
     /// # Errors
     /// What is missing, unknown, without source or out of range, by its key.
     pub fn parse(text: &str) -> Result<HostCosts, CostsError> {
-        let costs: HostCosts = toml::from_str(text).map_err(|error| CostsError::Syntax(error.to_string()))?;
+        let costs: HostCosts =
+            description::parse("", text).map_err(|error| CostsError::Syntax(Box::new(error)))?;
         costs.checked()
     }
 

@@ -14,7 +14,7 @@ use sidestep_ia64::registers::status::psr;
 use sidestep_vmm::consolidation::dynamic::SidecorePolicy;
 use sidestep_vmm::consolidation::schedule::{PolicyName, Scheduling};
 use sidestep_vmm::consolidation::{Host, HostConfig, Report};
-use sidestep_vmm::host::HostCosts;
+use sidestep_vmm::host::{Cost, HostCosts};
 use sidestep_vmm::hypervisor::{SECTOR, VirtualMachine, VirtualMachineConfig, Virtualization};
 use sidestep_vmm::sidecall::call;
 use sidestep_vmm::sidecall::sidecores::{Polling, locked};
@@ -182,10 +182,12 @@ pub fn outcome(bytes: &[u8]) -> (Report, Vec<u8>) {
 }
 
 fn host_of(cores: usize, sidecores: SidecorePolicy, machines: Vec<VirtualMachine>) -> Host {
-    let costs = HostCosts::preset("itanium2-vti").expect("a preset");
+    // A disk of flash memory: with one that turns, a run would be waiting for it, nearly all of it.
+    let costs = HostCosts::preset("itanium2-vti")
+        .and_then(|costs| costs.with(Cost::BlockDevice, 80_000, "a fast disk"));
     let config = HostConfig {
         cores,
-        costs: Arc::new(costs),
+        costs: Arc::new(costs.expect("a preset")),
         sidecores,
         polling: Polling {
             spin: 1000,
