@@ -149,6 +149,27 @@ fn what_must_be_left_alone_is_refused() {
 }
 
 #[test]
+fn that_nobody_reads_is_no_error() {
+    let folder = Folder::new("unread");
+    for arguments in [
+        &["restore", "--state", folder.text()][..],
+        &["workload", "is", "--class", "s", "--threads", "1"],
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = sidestep(arguments)
+            .stdout(writer)
+            .output()
+            .expect("the command starts");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && error.is_empty(),
+            "{arguments:?}: {error}"
+        );
+    }
+}
+
+#[test]
 fn a_malformed_recording_is_named() {
     let folder = Folder::new("malformed");
     let path = folder.0.join("recording.json");

@@ -6,7 +6,7 @@ use clap::Args;
 use sidestep_gang_linux::journal;
 
 use super::State;
-use crate::commands::Outcome;
+use crate::commands::{Outcome, print};
 
 /// Put the host back as it was before a controller that was killed.
 ///
@@ -27,14 +27,14 @@ impl Restore {
             threads,
             settings,
         } = restored;
-        if journals == 0 {
-            println!(
-                "nothing to restore: no journal of a dead controller in {}",
+        let said = match journals {
+            0 => format!(
+                "nothing to restore: no journal of a dead controller in {}\n",
                 self.state.folder.display()
-            );
-        } else {
-            println!("restored {threads} threads and {settings} settings from {journals} journals");
-        }
+            ),
+            _ => format!("restored {threads} threads and {settings} settings from {journals} journals\n"),
+        };
+        print(said.as_bytes())?;
         Ok(ExitCode::SUCCESS)
     }
 }

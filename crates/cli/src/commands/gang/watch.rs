@@ -1,7 +1,8 @@
 //! `sidestep gang watch`: which threads share memory.
 
 use std::error::Error;
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stdout};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,7 @@ use sidestep_lab::output;
 use super::super::stop_flag;
 use super::screen::{Key, Screen};
 use super::{Cut, State, report, seconds};
-use crate::commands::Outcome;
+use crate::commands::{Outcome, print};
 
 /// Show which threads of running programs share memory, and who should run together.
 ///
@@ -147,7 +148,7 @@ impl Watch {
             report::write(path, &Recording::of(&last, &way))?;
         }
         if self.is_screen() {
-            println!("{}\n\nsets: {}", last.matrix, last.sets);
+            print(format!("{}\n\nsets: {}\n", last.matrix, last.sets).as_bytes())?;
         }
         let code = child.as_mut().and_then(|child| child.try_wait().ok()??.code());
         Ok(code.map_or(ExitCode::SUCCESS, |code| {
@@ -225,10 +226,15 @@ impl Watch {
                 let snapshot = watcher.snapshot();
                 match &mut screen {
                     Some(screen) => screen.draw(&snapshot, &watcher.tree(), watcher.way())?,
-                    None => write_line(&Line {
-                        way: watcher.way(),
-                        snapshot: &snapshot,
-                    })?,
+                    None => {
+                        let line = Line {
+                            way: watcher.way(),
+                            snapshot: &snapshot,
+                        };
+                        if write_line(&line)?.is_break() {
+                            stop.store(true, Ordering::Relaxed);
+                        }
+                    }
                 }
             }
             if is_over {
@@ -240,14 +246,15 @@ impl Watch {
 }
 
 /// Writes one JSON object and the line's end; that nobody reads any more ends the watch like a signal does.
-fn write_line(line: &impl Serialize) -> Result<(), Box<dyn Error>> {
+fn write_line(line: &impl Serialize) -> Result<ControlFlow<()>, Box<dyn Error>> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
     let mut output = stdout().lock();
-    output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.flush())
-        .map_err(|error| format!("cannot write to the standard output: {error}").into())
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Ok(()) => Ok(ControlFlow::Continue(())),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+        Err(error) => Err(format!("cannot write to the standard output: {error}").into()),
+    }
 }
 
 /// A share in percent with one decimal, in thousandths.

@@ -11,7 +11,7 @@ use sidestep_gang_linux::watch::userfault::{GuestRegion, Offer};
 use sidestep_gang_linux::workload::{self, Class, Kernel, Pattern, Progress, Until};
 
 use super::seconds;
-use crate::commands::Outcome;
+use crate::commands::{Outcome, print};
 
 /// Run a small parallel program: a kernel after the NAS Parallel Benchmarks, or threads that share pages in a pattern.
 #[derive(Args)]
@@ -109,8 +109,8 @@ impl Workload {
         };
         let until = self.seconds.map_or(Until::Runs(self.runs), Until::Elapsed);
         let done = workload::run_jobs(kernel, class, self.jobs.into(), threads, until, &progress);
-        println!(
-            "{} runs in {:.3} s, {} steps, {} (value {:.12e}, specified {:.12e})",
+        let summary = format!(
+            "{} runs in {:.3} s, {} steps, {} (value {:.12e}, specified {:.12e})\n",
             done.runs,
             done.elapsed.as_secs_f64(),
             progress.steps(),
@@ -122,6 +122,7 @@ impl Workload {
             done.last.value,
             done.last.expected
         );
+        print(summary.as_bytes())?;
         Ok(if done.wrong == 0 {
             ExitCode::SUCCESS
         } else {
