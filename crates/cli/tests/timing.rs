@@ -251,6 +251,25 @@ fn of_assembly_that_is_wrong_the_errors_are_shown_with_their_lines_and_no_warnin
 }
 
 #[test]
+fn the_rules_of_a_processor_are_printed_with_their_sources() {
+    let rules = |processor| text(&sidestep(&["explain", "--rules", "--timing", processor]).stdout);
+    let said = rules("itanium2-1500");
+    let rows: Vec<String> = said
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    let has = |start: &str, end: &str| {
+        let suits = |row: &&String| row.starts_with(start) && row.ends_with(end);
+        assert!(rows.iter().any(|row| suits(&row)), "no row {start} in {said}");
+    };
+    has("M2 12 mov =psr ", "Linux, M2; queue of system registers");
+    has("M0-M3 6 ldf ", "GCC, fld; from the second-level cache");
+    has("13 mov ar.rsc=", "paper table 4");
+    has("167 memory", "");
+    assert_ne!(said, rules("itanium2"));
+}
+
+#[test]
 fn a_piece_of_assembly_is_explained_cycle_by_cycle() {
     let (_folder, source) = scratch("wait.S");
     let code = "\t.text\n\t.global wait\n\t.proc wait\nwait:\n\tmov ar.rsc = 0\n\t;;\n\tmov r8 = ar.bspstore\n\t;;\n\tbr.ret.sptk.many rp\n\t.endp wait\n";

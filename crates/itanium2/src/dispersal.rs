@@ -41,6 +41,25 @@ pub enum Port {
     BranchMultiple(u8),
 }
 
+impl Port {
+    /// The ports that it may be given.
+    pub fn ports(self) -> &'static str {
+        match self {
+            Port::MemoryAny => "M0-M3",
+            Port::MemoryLoad => "M0-M1",
+            Port::MemoryFirst => "M0",
+            Port::MemoryStore => "M2-M3",
+            Port::MemorySystem => "M2",
+            Port::IntegerAlu => "I0-I1, M",
+            Port::IntegerAny => "I0-I1",
+            Port::IntegerFirst => "I0",
+            Port::Long | Port::LongBranch => "F and I",
+            Port::Float => "F0-F1",
+            Port::BranchHint | Port::BranchSingle | Port::BranchMultiple(_) => "B0-B2",
+        }
+    }
+}
+
 /// The ports taken in one cycle.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {

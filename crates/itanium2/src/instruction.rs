@@ -1,14 +1,12 @@
-//! What the pipeline knows of an instruction before it runs: ports, operands, latencies.
+//! What the pipeline knows of an instruction before it runs: its class's row, applied to its registers and its slot.
 //!
 //! [`StaticInstruction::new`] reads it once per instruction in memory; the pipeline keeps the records by address.
 
 use sidestep_ia64::encoding::{
-    BranchKind, IndirectFile, Instruction, LoadKind, Operation, Resource, StoreKind, Template, Unit,
-    UnitClass,
+    BranchKind, Instruction, LoadKind, Operation, Resource, StoreKind, Target, Template, Unit,
 };
-use sidestep_ia64::registers::application::{self, EC, FPSR, ITC, KERNEL_0, KERNEL_7, LC, PFS, RNAT, RUC};
-use sidestep_ia64::registers::system::control;
 
+use crate::classes::Class;
 use crate::dispersal::Port;
 use crate::parameters::{Cost, Parameters};
 use crate::rules::{self, Behind};
@@ -155,10 +153,11 @@ impl StaticInstruction {
     /// Reads an instruction in `slot` of a bundle of a template.
     pub fn new(instruction: &Instruction, slot: u8, template: Template, parameters: &Parameters) -> Self {
         let (rules_to, rules_from) = rules::rules_of(instruction);
-        let flags = flags(instruction);
+        let class = Class::of(instruction);
+        let flags = flags(class, instruction);
         let is_branch = flags.contains(Flags::BRANCH);
         let mut known = StaticInstruction {
-            port: port(instruction, slot, first_branch_slot(template)),
+            port: port(class, instruction, slot, first_branch_slot(template)),
             flags,
             behind: rules::behind(instruction),
             rules_to,
@@ -180,8 +179,8 @@ impl StaticInstruction {
             },
         };
         if !flags.contains(Flags::NOP) {
-            known.add_sources(instruction);
-            known.add_destinations(instruction, parameters);
+            known.add_sources(class, instruction);
+            known.add_destinations(class, instruction, parameters);
         }
         known
     }
@@ -198,7 +197,7 @@ impl StaticInstruction {
         &self.destinations[..usize::from(self.destination_count)]
     }
 
-    fn add_sources(&mut self, instruction: &Instruction) {
+    fn add_sources(&mut self, class: Class, instruction: &Instruction) {
         for resource in instruction.sources().iter() {
             let is_qualifier = *resource == Resource::Predicate(instruction.predicate());
             let Some(operand) = Operand::of(*resource).filter(|_| !is_qualifier) else {
@@ -206,28 +205,18 @@ impl StaticInstruction {
             };
             let index = usize::from(self.source_count);
             if index < SOURCES_MAX {
-                self.sources[index] = (operand, source_use(instruction, *resource, self.flags));
+                self.sources[index] = (operand, source_use(class, instruction, *resource, self.flags));
                 self.source_count += 1;
             }
         }
     }
 
-    fn add_destinations(&mut self, instruction: &Instruction, parameters: &Parameters) {
+    fn add_destinations(&mut self, class: Class, instruction: &Instruction, parameters: &Parameters) {
         for resource in instruction.destinations().iter() {
             let Some(operand) = Operand::of(*resource) else {
                 continue;
             };
-            let (cost, producer) = production(instruction, *resource);
-            let mut latency = parameters.cost(cost);
-            if self.flags.contains(Flags::SECOND_LEVEL) && producer == Producer::Load {
-                let second = u64::from(parameters.l2.latency);
-                latency = second
-                    + if matches!(resource, Resource::Float(_)) {
-                        parameters.cost(Cost::FloatLoadFormat)
-                    } else {
-                        parameters.cost(Cost::Semaphore)
-                    };
-            }
+            let (latency, producer) = production(class, instruction, *resource, parameters);
             let index = usize::from(self.destination_count);
             if index < DESTINATIONS_MAX {
                 self.destinations[index] = Destination {
@@ -241,132 +230,40 @@ impl StaticInstruction {
     }
 }
 
-fn source_use(instruction: &Instruction, resource: Resource, flags: Flags) -> Use {
+fn source_use(class: Class, instruction: &Instruction, resource: Resource, flags: Flags) -> Use {
     let is_memory = flags.intersects(Flags::LOAD | Flags::STORE | Flags::PREFETCH);
     match resource {
         Resource::General(register) if is_memory && register == instruction.r3() => Use::Address,
-        Resource::General(_) if is_multimedia(instruction) => Use::Multimedia,
+        Resource::General(_) if class.is_multimedia() => Use::Multimedia,
         Resource::Float(_) if flags.contains(Flags::STORE) => Use::FloatStore,
-        Resource::Float(_) if matches!(instruction.operation, Operation::GetFloat { .. }) => Use::FloatStore,
+        Resource::Float(_) if class == Class::GetFloat => Use::FloatStore,
         Resource::Branch(_) | Resource::Application(_) if flags.contains(Flags::BRANCH) => Use::Branch,
         _ => Use::Alu,
     }
 }
 
-/// The latency of what an instruction writes to a register, and the kind of its producer.
-fn production(instruction: &Instruction, resource: Resource) -> (Cost, Producer) {
-    use Operation as O;
-    match (&instruction.operation, resource) {
-        (O::FloatCompare { .. } | O::FloatClass { .. }, _) => (Cost::FloatCompare, Producer::FloatCompare),
-        (O::Load { .. } | O::LoadSixteen { .. }, Resource::General(register))
-            if register == instruction.r1() =>
-        {
-            (Cost::Load, Producer::Load)
+/// The latency of what an instruction writes to a register, and as what it bypasses.
+fn production(
+    class: Class,
+    instruction: &Instruction,
+    resource: Resource,
+    parameters: &Parameters,
+) -> (u64, Producer) {
+    let updated = (parameters.cost(Cost::Alu), Producer::Alu);
+    match (class, resource) {
+        (Class::FloatCompare | Class::ToPredicates, _) => {}
+        (_, Resource::Predicate(_)) => {
+            return (parameters.cost(Cost::ComparePredicate), Producer::Compare);
         }
-        (O::LoadFloat { .. } | O::LoadFloatPair { .. }, Resource::Float(_)) => (Cost::Load, Producer::Load),
-        (
-            O::CompareExchange { .. }
-            | O::CompareExchangeSixteen { .. }
-            | O::Exchange { .. }
-            | O::FetchAdd { .. },
-            Resource::General(_),
-        ) => (Cost::Load, Producer::Load),
-        (O::GetFloat { .. }, _) => (Cost::GetFloat, Producer::Transfer),
-        (O::SetFloat { .. }, _) => (Cost::SetFloat, Producer::SetFloat),
-        (O::MoveFromBranch, _) => (Cost::FromBranch, Producer::Transfer),
-        (O::MoveToBranch, _) => (Cost::ToBranch, Producer::ToBranch),
-        (O::MoveFromPredicates, _) => (Cost::FromPredicates, Producer::Transfer),
-        (O::MoveToPredicates | O::MoveToRotatingPredicates, _) => (Cost::ToPredicates, Producer::Compare),
-        (O::MoveFromApplication, _) => (from_application(instruction.ar3()), Producer::System),
-        (O::MoveToApplication { .. }, _) if instruction.unit != Unit::M => {
-            (Cost::ToApplicationInteger, Producer::ToBranch)
-        }
-        // What is written to the RSE's registers is in the rules.
-        (O::MoveToApplication { .. }, _) if is_stack_register(instruction.ar3()) => {
-            (Cost::Alu, Producer::System)
-        }
-        (O::MoveToApplication { .. }, _) => (Cost::ToApplicationMemory, Producer::System),
-        (O::MoveFromPsr, _) => (Cost::FromSlowState, Producer::System),
-        (O::MoveFromUserMask, _) => (Cost::FromUserMask, Producer::System),
-        (O::MoveFromControl, _) => (from_control(instruction.cr3()), Producer::System),
-        (
-            O::MoveFromIndirect {
-                file: IndirectFile::MonitorData | IndirectFile::MonitorConfiguration,
-            },
-            _,
-        ) => (Cost::FromTimer, Producer::System),
-        (O::MoveFromIndirect { .. }, _) => (Cost::FromIndirect, Producer::System),
-        (
-            O::Probe { .. }
-            | O::TranslateToPhysical
-            | O::TranslationAccessKey
-            | O::TranslationHash
-            | O::TranslationTag,
-            _,
-        ) => (Cost::Probe, Producer::System),
-        (_, Resource::Predicate(_)) => (Cost::ComparePredicate, Producer::Compare),
-        (_, Resource::Float(_)) => (Cost::Float, Producer::Float),
-        _ if is_multimedia(instruction) => (Cost::Multimedia, Producer::Multimedia),
-        (O::MoveLong, _) => (Cost::Alu, Producer::Alu),
-        _ => (Cost::Alu, Producer::Alu),
+        (Class::FloatLoad | Class::FloatLoadPair, Resource::General(_)) => return updated,
+        (Class::Load, Resource::General(register)) if register != instruction.r1() => return updated,
+        _ => {}
     }
-}
-
-fn is_stack_register(register: u8) -> bool {
-    (application::RSC..=application::RNAT).contains(&register)
-}
-
-fn from_application(register: u8) -> Cost {
-    match register {
-        PFS | LC | EC => Cost::FromApplicationInteger,
-        ITC | RUC => Cost::FromTimer,
-        RNAT => Cost::FromApplicationMemory,
-        KERNEL_0..=KERNEL_7 | FPSR => Cost::FromSlowState,
-        _ if is_stack_register(register) => Cost::FromSlowState,
-        _ => Cost::FromApplicationMemory,
+    let row = class.row();
+    match (row.latency(parameters), row.result) {
+        (Some(latency), Some((_, producer))) => (latency, producer),
+        _ => updated,
     }
-}
-
-fn is_interrupt_register(register: u8) -> bool {
-    (control::LID..=control::CMCV).contains(&register)
-        || matches!(register, control::LRR_0 | control::LRR_1 | control::ITM)
-}
-
-fn from_control(register: u8) -> Cost {
-    match register {
-        control::IPSR => Cost::FromSlowState,
-        _ if is_interrupt_register(register) => Cost::FromTimer,
-        _ => Cost::FromControl,
-    }
-}
-
-/// Whether the multimedia units execute it.
-fn is_multimedia(instruction: &Instruction) -> bool {
-    use Operation as O;
-    matches!(
-        instruction.operation,
-        O::ParallelAdd { .. }
-            | O::ParallelSubtract { .. }
-            | O::ParallelAverage { .. }
-            | O::ParallelAverageSubtract { .. }
-            | O::ParallelCompare { .. }
-            | O::ParallelShiftLeftAdd
-            | O::ParallelShiftRightAdd
-            | O::ParallelMultiplyShiftRight { .. }
-            | O::ParallelMultiply { .. }
-            | O::Mix { .. }
-            | O::Pack { .. }
-            | O::Unpack { .. }
-            | O::ParallelSumAbsoluteDifference
-            | O::MuxBytes
-            | O::MuxPairs
-            | O::ParallelShiftRight { .. }
-            | O::ParallelShiftLeft { .. }
-            | O::PopulationCount
-            | O::ComputeZeroIndex { .. }
-            | O::ShiftRight { .. }
-            | O::ShiftLeft
-    )
 }
 
 /// The first slot of a template that has a B unit; 3 for none.
@@ -375,237 +272,46 @@ fn first_branch_slot(template: Template) -> u8 {
     units.iter().position(|unit| *unit == Unit::B).unwrap_or(3) as u8
 }
 
-fn port(instruction: &Instruction, slot: u8, first_branch_slot: u8) -> Port {
-    use Operation as O;
-    let is_hint = matches!(
-        instruction.operation,
-        O::Nop | O::Hint | O::BranchPredict | O::BranchPredictIndirect { .. }
-    );
+/// The port that an instruction of a class asks for in its slot.
+fn port(class: Class, instruction: &Instruction, slot: u8, first_branch_slot: u8) -> Port {
+    let row = class.row();
+    let is_hint = matches!(class, Class::Nop | Class::BranchPrediction);
     match instruction.unit {
+        // Registers of the other unit: encodings that fault.
+        Unit::M => row.memory.unwrap_or(Port::MemorySystem),
+        Unit::I => row.integer.unwrap_or(Port::IntegerFirst),
         Unit::F => Port::Float,
         Unit::B if first_branch_slot < 2 => Port::BranchMultiple(slot),
         Unit::B if is_hint => Port::BranchHint,
         Unit::B => Port::BranchSingle,
-        Unit::X | Unit::L if matches!(instruction.operation, O::Branch { .. } | O::Call { .. }) => {
-            Port::LongBranch
-        }
+        Unit::X | Unit::L if matches!(class, Class::Branch | Class::Call) => Port::LongBranch,
         Unit::X | Unit::L => Port::Long,
-        Unit::I => integer_port(instruction),
-        Unit::M => memory_port(instruction),
     }
 }
 
-fn integer_port(instruction: &Instruction) -> Port {
-    use Operation as O;
+/// What an instruction does beside its class: by its completers and its unit.
+fn flags(class: Class, instruction: &Instruction) -> Flags {
+    let mut flags = class.row().flags;
     match instruction.operation {
-        O::Nop | O::Hint | O::ZeroExtend { .. } | O::SignExtend { .. } | O::CheckSpeculative | O::Break => {
-            Port::IntegerAny
+        Operation::Branch { kind, target } => {
+            flags.set(Flags::INDIRECT, target == Target::Indirect);
+            flags.set(Flags::FRAME | Flags::LOOP, kind != BranchKind::Conditional);
         }
-        O::ParallelShiftRight { .. }
-        | O::ParallelShiftLeft { .. }
-        | O::ShiftRight { .. }
-        | O::ShiftLeft
-        | O::Mix { .. }
-        | O::Pack { .. }
-        | O::Unpack { .. }
-        | O::MuxBytes
-        | O::MuxPairs
-        | O::ComputeZeroIndex { .. } => Port::IntegerAny,
-        _ if instruction.unit_class() == UnitClass::A => Port::IntegerAlu,
-        _ => Port::IntegerFirst,
+        Operation::Call { target } => flags.set(Flags::INDIRECT, target == Target::Indirect),
+        Operation::Load { kind, .. } => flags.set(Flags::NAT, kind == LoadKind::Fill),
+        Operation::Store { kind, .. } => flags.set(Flags::NAT, kind == StoreKind::Spill),
+        _ => {}
     }
-}
-
-fn memory_port(instruction: &Instruction) -> Port {
-    use Operation as O;
-    match instruction.operation {
-        _ if instruction.unit_class() == UnitClass::A => Port::MemoryAny,
-        O::Nop | O::Hint | O::Break => Port::MemoryAny,
-        O::LoadFloat {
-            kind: LoadKind::Normal | LoadKind::Speculative | LoadKind::Fill,
-            ..
-        } => Port::MemoryAny,
-        O::Load { .. }
-        | O::LoadSixteen { .. }
-        | O::LoadFloat { .. }
-        | O::LoadFloatPair { .. }
-        | O::LineFetch { .. }
-        | O::LineFetchCount
-        | O::CheckAdvanced { .. }
-        | O::CheckAdvancedFloat { .. }
-        | O::InvalidateAlat
-        | O::InvalidateAlatEntry
-        | O::InvalidateAlatEntryFloat => Port::MemoryLoad,
-        O::Store { .. }
-        | O::StoreSixteen { .. }
-        | O::StoreFloat { .. }
-        | O::CompareExchange { .. }
-        | O::CompareExchangeSixteen { .. }
-        | O::Exchange { .. }
-        | O::FetchAdd { .. }
-        | O::SetFloat { .. }
-        | O::CheckSpeculative
-        | O::CheckSpeculativeFloat => Port::MemoryStore,
-        O::MemoryFence
-        | O::MemoryFenceAcceptance
-        | O::FlushWriteBuffers
-        | O::FlushCache { .. }
-        | O::SynchronizeInstructionCache
-        | O::Serialize { .. }
-        | O::FlushRegisterStack
-        | O::LoadRegisterStack
-        | O::PurgeTranslationCache { .. }
-        | O::PurgeTranslationCacheEntry
-        | O::PurgeTranslationRegister { .. } => Port::MemoryFirst,
-        _ => Port::MemorySystem,
+    if flags.contains(Flags::BRANCH) {
+        flags |= hints(instruction);
     }
-}
-
-fn flags(instruction: &Instruction) -> Flags {
-    use Operation as O;
-    let mut flags = match instruction.operation {
-        O::Nop | O::Hint => Flags::NOP,
-        O::Load { kind, .. } => {
-            let nat = if kind == LoadKind::Fill {
-                Flags::NAT
-            } else {
-                Flags::empty()
-            };
-            Flags::LOAD | nat
-        }
-        O::LoadSixteen { .. } => Flags::LOAD,
-        O::LoadFloat { .. } | O::LoadFloatPair { .. } => Flags::LOAD | Flags::SECOND_LEVEL,
-        O::Store { kind, .. } => {
-            let nat = if kind == StoreKind::Spill {
-                Flags::NAT
-            } else {
-                Flags::empty()
-            };
-            Flags::STORE | nat
-        }
-        O::StoreSixteen { .. } | O::StoreFloat { .. } => Flags::STORE,
-        O::CompareExchange { .. }
-        | O::CompareExchangeSixteen { .. }
-        | O::Exchange { .. }
-        | O::FetchAdd { .. } => Flags::LOAD | Flags::STORE | Flags::SECOND_LEVEL,
-        O::LineFetch { .. } => Flags::PREFETCH,
-        O::Branch { kind, target } => {
-            let mut flags = Flags::BRANCH;
-            flags.set(
-                Flags::INDIRECT,
-                target == sidestep_ia64::encoding::Target::Indirect,
-            );
-            if kind != BranchKind::Conditional {
-                flags |= Flags::FRAME;
-            }
-            flags.set(Flags::LOOP, kind != BranchKind::Conditional);
-            flags | hints(instruction)
-        }
-        O::Call { target } => {
-            let mut flags = Flags::BRANCH | Flags::CALL | Flags::FRAME;
-            flags.set(
-                Flags::INDIRECT,
-                target == sidestep_ia64::encoding::Target::Indirect,
-            );
-            flags | hints(instruction)
-        }
-        O::Return => {
-            Flags::BRANCH
-                | Flags::RETURN
-                | Flags::INDIRECT
-                | Flags::FRAME
-                | Flags::PRIVILEGE
-                | hints(instruction)
-        }
-        O::CheckSpeculative
-        | O::CheckSpeculativeFloat
-        | O::CheckAdvanced { .. }
-        | O::CheckAdvancedFloat { .. }
-        | O::FloatCheckFlags { .. } => Flags::empty(),
-        O::Allocate | O::Cover | O::ClearRegisterRename { .. } => Flags::FRAME,
-        O::FlushRegisterStack => Flags::FRAME | Flags::FLUSH_STACK,
-        O::LoadRegisterStack => Flags::FRAME | Flags::LOAD_STACK,
-        O::ReturnFromInterruption => Flags::FRAME | Flags::SPLIT_AFTER | Flags::PRIVILEGE,
-        O::BankSwitch { .. } => Flags::SPLIT_AFTER,
-        O::EnterPrivilegedCode => Flags::SPLIT_AFTER | Flags::PRIVILEGE,
-        O::Serialize { side } => {
-            let mut flags = Flags::SPLIT_AFTER;
-            flags.set(
-                Flags::SERIALIZES,
-                side == sidestep_ia64::encoding::Side::Instruction,
-            );
-            flags
-        }
-        O::SynchronizeInstructionCache => Flags::SPLIT_AFTER,
-        O::SetUserMask | O::ResetUserMask | O::MoveToUserMask => Flags::SYSTEM_QUEUE,
-        O::MemoryFence | O::MemoryFenceAcceptance => Flags::SPLIT_BEFORE,
-        O::FlushWriteBuffers => Flags::FLUSH_BUFFERS,
-        O::MoveToPredicates | O::MoveToRotatingPredicates => Flags::ALL_PREDICATES,
-        O::MoveFromPredicates => Flags::READS_PREDICATES,
-        O::MoveToBranch => Flags::TO_BRANCH,
-        O::MoveFromApplication if instruction.unit == Unit::M => match instruction.ar3() {
-            application::UNAT => Flags::SYSTEM_QUEUE | Flags::SPLIT_AFTER,
-            application::BSP => Flags::SYSTEM_QUEUE | Flags::FROM_BSP,
-            ITC | RUC => Flags::SYSTEM_QUEUE | Flags::TIMER,
-            _ => Flags::SYSTEM_QUEUE,
-        },
-        O::MoveToApplication { .. } if instruction.unit == Unit::M => match instruction.ar3() {
-            ITC | RUC => Flags::SYSTEM_QUEUE | Flags::TIMER,
-            application::BSPSTORE => Flags::SYSTEM_QUEUE | Flags::FRAME,
-            _ => Flags::SYSTEM_QUEUE,
-        },
-        O::MoveFromControl | O::MoveToControl if is_interrupt_register(instruction.cr3()) => {
-            Flags::SYSTEM_QUEUE | Flags::TIMER
-        }
-        O::MoveFromControl
-        | O::MoveToControl
-        | O::MoveFromPsr
-        | O::MoveFromUserMask
-        | O::MoveToPsrLower
-        | O::SetSystemMask
-        | O::ResetSystemMask => Flags::SYSTEM_QUEUE,
-        O::MoveFromIndirect { file } | O::MoveToIndirect { file } => {
-            let mut flags = Flags::SYSTEM_QUEUE;
-            flags.set(
-                Flags::TIMER,
-                matches!(
-                    file,
-                    IndirectFile::MonitorData | IndirectFile::MonitorConfiguration
-                ),
-            );
-            let writes = matches!(instruction.operation, O::MoveToIndirect { .. });
-            let is_region = matches!(file, IndirectFile::Region | IndirectFile::ProtectionKey);
-            flags.set(Flags::REGION, writes && is_region);
-            flags
-        }
-        O::FloatMultiplyAdd { .. } | O::ParallelFloatMultiplyAdd { .. } => Flags::FLOAT | Flags::MULTIPLY_ADD,
-        _ if instruction.unit_class() == UnitClass::F => Flags::FLOAT,
-        _ => Flags::empty(),
-    };
-    flags.set(Flags::STATUS, changes_status(instruction));
     flags.set(Flags::CHECKS_ADVANCED, checks_advanced(instruction));
-    flags.set(
-        Flags::READS_SYSTEM,
-        flags.contains(Flags::SYSTEM_QUEUE) && reads_system_register(instruction),
-    );
-    flags.set(Flags::B_UNIT, matches!(instruction.unit, Unit::B));
+    flags.set(Flags::B_UNIT, instruction.unit == Unit::B);
     flags.set(
         Flags::M_UNIT,
         instruction.unit == Unit::M && !flags.contains(Flags::NOP),
     );
     flags
-}
-
-fn reads_system_register(instruction: &Instruction) -> bool {
-    use Operation as O;
-    matches!(
-        instruction.operation,
-        O::MoveFromApplication
-            | O::MoveFromControl
-            | O::MoveFromPsr
-            | O::MoveFromUserMask
-            | O::MoveFromIndirect { .. }
-    )
 }
 
 fn checks_advanced(instruction: &Instruction) -> bool {
@@ -618,20 +324,6 @@ fn checks_advanced(instruction: &Instruction) -> bool {
         ),
         _ => false,
     }
-}
-
-fn changes_status(instruction: &Instruction) -> bool {
-    use Operation as O;
-    matches!(
-        instruction.operation,
-        O::SetUserMask
-            | O::ResetUserMask
-            | O::MoveToUserMask
-            | O::SetSystemMask
-            | O::ResetSystemMask
-            | O::MoveToPsrLower
-            | O::ReturnFromInterruption
-    )
 }
 
 /// The branch's whether hint: bits 33 and 34 are sptk, spnt, dptk, dpnt.

@@ -6,7 +6,8 @@
 //!
 //! - [`parameters`]: latencies, caches, penalties, each with its source; the presets.
 //! - [`dispersal`]: ports and split issue; [`rules`]: latencies between pairs of instructions (Tables 4 and 5).
-//! - [`instruction`]: what is known of an instruction before it runs; [`scoreboard`]: when registers are ready.
+//! - [`classes`]: ports and latencies by class of instructions; [`instruction`]: what is known of one before it runs;
+//!   [`scoreboard`]: when registers are ready.
 //! - [`memory`]: caches and translation buffers; [`branches`]: branch prediction; [`queues`]: stores and system
 //!   registers on their way.
 //! - [`pipeline`]: puts these together, cycle by cycle.
@@ -20,6 +21,7 @@
 
 pub mod branches;
 pub mod captures;
+pub mod classes;
 pub mod counters;
 pub mod dispersal;
 pub mod event;

@@ -34,7 +34,7 @@ costs! {
     FloatCompare = 2, "floating-point compare to a qualifying predicate", "GCC, fcmp";
     FloatCompareToBranch = 1, "floating-point compare to a branch", "GCC, bypass fcmp to br";
     Float = 4, "floating-point arithmetic, fixed-point multiply", "GCC, fmac, fmisc, xmpy";
-    FloatLoadFormat = 1, "more, for the format of a floating-point load", "GCC, fld: 6 from the second-level cache";
+    FloatLoadFormat = 1, "more than the second-level cache takes, for the format of a floating-point load", "GCC, fld: 6 from the second-level cache";
     GetFloat = 5, "getf", "GCC, frfr";
     SetFloat = 5, "setf to floating-point arithmetic", "GCC, tofr";
     SetFloatToStore = 1, "more, from setf to getf or a store", "GCC, bypass tofr to frfr and stf";
@@ -54,7 +54,7 @@ costs! {
     FromUserMask = 5, "move from psr.um", "paper 2.4.1: 2 to 5";
     FromIndirect = 5, "move from rr, pkr, ibr, dbr, cpuid", "paper 2.4.1: 2 to 5";
     Probe = 5, "probe, tpa, tak, thash, ttag to the use of the result", "paper table 5";
-    Semaphore = 5, "more, for an exchange, compare-exchange or fetch-and-add: it works in the second-level cache", "assumed";
+    Semaphore = 5, "more than the second-level cache takes, for an exchange, compare-exchange or fetch-and-add", "assumed";
     Mispredict = 6, "bubbles of a mispredicted branch", "manual, branch misprediction penalty";
     ExceptionFlush = 8, "bubbles of a flush behind WRB", "paper table 5, srlz.i and rfi";
     FrontEndRefill = 3, "bubbles until the front end has refilled the pipeline after that", "paper table 5, srlz.i and rfi";

@@ -1,7 +1,7 @@
 //! Latencies between pairs of instructions that no register carries: Tables 4 and 5 of the paper.
 //!
-//! A rule says how many cycles after an instruction of one class one of another class may issue at the earliest, and
-//! which counter shows the wait. Classes are sets of instructions; an instruction may be in several.
+//! A rule says how many cycles after an instruction of one set one of another set may issue at the earliest, and
+//! which counter shows the wait. An instruction may be in several of these sets, the ends of rules.
 
 use sidestep_ia64::encoding::{IndirectFile, Instruction, Operation, Side, UnitClass};
 use sidestep_ia64::registers::application::{BSP, BSPSTORE, RNAT, RSC, UNAT};
@@ -9,55 +9,51 @@ use sidestep_ia64::registers::application::{BSP, BSPSTORE, RNAT, RSC, UNAT};
 use crate::parameters::Cost;
 use crate::stall::Stall;
 
-/// A class of instructions in the rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Class {
-    /// `mov ar.rsc=`
-    ToRsc,
-    /// `mov ar.bspstore=`
-    ToBspstore,
-    /// `mov =ar.bspstore`
-    FromBspstore,
-    /// `mov =ar.bsp`
-    FromBsp,
-    /// `mov ar.rnat=`
-    ToRnat,
-    /// `mov ar.rnat=`, `mov ar.unat=`
-    ToNat,
-    /// `mov =ar.rnat`, `mov =ar.unat`
-    FromNat,
-    /// `mov =ar.unat`
-    FromUnat,
-    /// Any access to ar.rsc, ar.bspstore, ar.bsp or ar.rnat.
-    RseRegister,
-    /// Any floating-point operation.
-    Float,
-    /// `flushrs`
-    FlushStack,
-    /// `loadrs`
-    LoadStack,
-    /// `sum`, `rum`, `mov psr.um=`
-    ToUserMask,
-    /// `ssm`, `rsm`, `mov psr.l=`
-    ToSystemMask,
-    /// `mov =psr`, `mov =psr.um`
-    FromStatus,
-    /// `mov pkr=`, `mov rr=`
-    ToRegion,
-    /// `srlz`
-    Serialize,
-    /// `srlz`, `sync`, `fwb`, `mf`, `invala`
-    Ordering,
+macro_rules! ends {
+    ($($end:ident = $what:literal;)*) => {
+        /// One end of a rule: a set of instructions.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum End { $(#[doc = $what] $end,)* }
+
+        impl End {
+            /// The instructions, as the paper's tables write them.
+            pub fn what(self) -> &'static str {
+                const WHAT: &[&str] = &[$($what),*];
+                WHAT[self as usize]
+            }
+        }
+    };
 }
 
-/// A latency between two classes.
+ends! {
+    ToRsc = "mov ar.rsc=";
+    ToBspstore = "mov ar.bspstore=";
+    FromBspstore = "mov =ar.bspstore";
+    FromBsp = "mov =ar.bsp";
+    ToRnat = "mov ar.rnat=";
+    ToNat = "mov ar.rnat=, ar.unat=";
+    FromNat = "mov =ar.rnat, ar.unat";
+    FromUnat = "mov =ar.unat";
+    RseRegister = "any access to ar.rsc, ar.bspstore, ar.bsp, ar.rnat";
+    Float = "any floating-point operation";
+    FlushStack = "flushrs";
+    LoadStack = "loadrs";
+    ToUserMask = "sum, rum, mov psr.um=";
+    ToSystemMask = "ssm, rsm, mov psr.l=";
+    FromStatus = "mov =psr, psr.um";
+    ToRegion = "mov pkr=, rr=";
+    Serialize = "srlz";
+    Ordering = "srlz, sync, fwb, mf, invala";
+}
+
+/// A latency between two ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// The earlier instruction.
-    pub from: Class,
+    pub from: End,
     /// The later one.
-    pub to: Class,
+    pub to: End,
     /// Cycles between their issue, at least.
     pub cycles: u16,
     /// How the wait is booked.
@@ -66,7 +62,7 @@ pub struct Rule {
     pub source: &'static str,
 }
 
-const fn rule(from: Class, to: Class, cycles: u16, stall: Stall, source: &'static str) -> Rule {
+const fn rule(from: End, to: End, cycles: u16, stall: Stall, source: &'static str) -> Rule {
     Rule {
         from,
         to,
@@ -79,113 +75,101 @@ const fn rule(from: Class, to: Class, cycles: u16, stall: Stall, source: &'stati
 /// The rules.
 pub const RULES: &[Rule] = &[
     rule(
-        Class::ToRsc,
-        Class::RseRegister,
+        End::ToRsc,
+        End::RseRegister,
         13,
         Stall::RseDependency,
         "paper table 4",
     ),
     rule(
-        Class::ToBspstore,
-        Class::RseRegister,
+        End::ToBspstore,
+        End::RseRegister,
         6,
         Stall::RseDependency,
         "paper table 4",
     ),
     rule(
-        Class::FromBspstore,
-        Class::ToRnat,
+        End::FromBspstore,
+        End::ToRnat,
         8,
         Stall::SystemRegister,
         "paper table 4",
     ),
     rule(
-        Class::FromBsp,
-        Class::ToRnat,
+        End::FromBsp,
+        End::ToRnat,
         8,
         Stall::SystemRegister,
         "paper table 4",
     ),
     rule(
-        Class::FromNat,
-        Class::ToNat,
+        End::FromNat,
+        End::ToNat,
         6,
         Stall::SystemRegister,
         "paper table 4",
     ),
     rule(
-        Class::ToNat,
-        Class::FromNat,
+        End::ToNat,
+        End::FromNat,
         6,
         Stall::SystemRegister,
         "paper table 4",
     ),
     rule(
-        Class::FromUnat,
-        Class::Float,
+        End::FromUnat,
+        End::Float,
         6,
         Stall::SystemRegister,
         "paper table 4",
     ),
     rule(
-        Class::ToBspstore,
-        Class::FlushStack,
+        End::ToBspstore,
+        End::FlushStack,
         12,
         Stall::RseOverflow,
         "paper table 4",
     ),
+    rule(End::ToRsc, End::LoadStack, 12, Stall::RseLoad, "paper table 4"),
     rule(
-        Class::ToRsc,
-        Class::LoadStack,
+        End::ToBspstore,
+        End::LoadStack,
         12,
         Stall::RseLoad,
         "paper table 4",
     ),
     rule(
-        Class::ToBspstore,
-        Class::LoadStack,
-        12,
-        Stall::RseLoad,
-        "paper table 4",
-    ),
-    rule(
-        Class::FromBspstore,
-        Class::LoadStack,
+        End::FromBspstore,
+        End::LoadStack,
         2,
         Stall::RseLoad,
         "paper table 4",
     ),
+    rule(End::LoadStack, End::LoadStack, 8, Stall::RseLoad, "paper table 4"),
     rule(
-        Class::LoadStack,
-        Class::LoadStack,
-        8,
-        Stall::RseLoad,
-        "paper table 4",
-    ),
-    rule(
-        Class::ToUserMask,
-        Class::Serialize,
+        End::ToUserMask,
+        End::Serialize,
         10,
         Stall::SystemRegister,
         "paper table 5",
     ),
     rule(
-        Class::ToSystemMask,
-        Class::Serialize,
+        End::ToSystemMask,
+        End::Serialize,
         5,
         Stall::SystemRegister,
         "paper table 5",
     ),
     rule(
-        Class::FromStatus,
-        Class::Serialize,
+        End::FromStatus,
+        End::Serialize,
         2,
         Stall::SystemRegister,
         "paper table 5",
     ),
     rule(
-        Class::ToRegion,
-        Class::Ordering,
+        End::ToRegion,
+        End::Ordering,
         14,
         Stall::SystemRegister,
         "paper table 5",
@@ -236,10 +220,22 @@ pub enum Behind {
     UserMask,
 }
 
+impl Behind {
+    /// The instructions, as the paper's table writes them.
+    pub fn what(self) -> &'static str {
+        match self {
+            Behind::BankSwitch => "bsw",
+            Behind::Return => "rfi",
+            Behind::Flush => "srlz.i, interruptions",
+            Behind::UserMask => "sum, rum, mov psr.um=",
+        }
+    }
+}
+
 /// The rules whose later and earlier instruction it is, as sets of indices into [`RULES`].
 pub fn rules_of(instruction: &Instruction) -> (u32, u32) {
-    let classes = classes(instruction);
-    let is_in = |class: Class| classes >> class as u32 & 1 != 0;
+    let ends = ends_of(instruction);
+    let is_in = |end: End| ends >> end as u32 & 1 != 0;
     let mut sets = (0, 0);
     for (index, rule) in RULES.iter().enumerate() {
         sets.0 |= u32::from(is_in(rule.to)) << index;
@@ -263,9 +259,9 @@ pub fn behind(instruction: &Instruction) -> Option<Behind> {
     }
 }
 
-fn classes(instruction: &Instruction) -> u32 {
-    use Class::*;
-    let set = |classes: &[Class]| classes.iter().fold(0, |set, class| set | 1 << *class as u32);
+fn ends_of(instruction: &Instruction) -> u32 {
+    use End::*;
+    let set = |ends: &[End]| ends.iter().fold(0, |set, end| set | 1 << *end as u32);
     match instruction.operation {
         Operation::MoveToApplication { .. } => match instruction.ar3() {
             RSC => set(&[ToRsc, RseRegister]),

@@ -75,6 +75,63 @@ pub enum Producer {
 
 const PRODUCERS: usize = 10;
 
+/// How much later, or earlier, than by the producer's latency a use can have its value.
+#[derive(Clone, Copy, Debug)]
+pub struct Bypass {
+    /// What produced the value.
+    pub producer: Producer,
+    /// What uses it.
+    pub used: Use,
+    /// Cycles more.
+    pub later: Option<Cost>,
+    /// Cycles fewer.
+    pub earlier: Option<Cost>,
+}
+
+impl Bypass {
+    /// Cycles more, or fewer if negative.
+    pub fn more(&self, parameters: &Parameters) -> i8 {
+        let cycles = |cost: Option<Cost>| cost.map_or(0, |cost| parameters.cost(cost) as i8);
+        cycles(self.later) - cycles(self.earlier)
+    }
+}
+
+const fn later(producer: Producer, used: Use, cost: Cost) -> Bypass {
+    Bypass {
+        producer,
+        used,
+        later: Some(cost),
+        earlier: None,
+    }
+}
+
+const fn earlier(producer: Producer, used: Use, cost: Cost) -> Bypass {
+    Bypass {
+        producer,
+        used,
+        later: None,
+        earlier: Some(cost),
+    }
+}
+
+/// The bypasses that are not of the producer's latency; each cost names its source.
+pub const BYPASSES: &[Bypass] = &[
+    later(Producer::Load, Use::Address, Cost::LoadToAddress),
+    later(Producer::Load, Use::Multimedia, Cost::LoadToMultimedia),
+    later(Producer::Alu, Use::Multimedia, Cost::AluToMultimedia),
+    later(Producer::Multimedia, Use::Alu, Cost::MultimediaToAlu),
+    later(Producer::Multimedia, Use::Address, Cost::MultimediaToAlu),
+    later(Producer::SetFloat, Use::FloatStore, Cost::SetFloatToStore),
+    earlier(Producer::Compare, Use::Branch, Cost::ComparePredicate),
+    earlier(Producer::ToBranch, Use::Branch, Cost::ToBranch),
+    Bypass {
+        producer: Producer::FloatCompare,
+        used: Use::Branch,
+        later: Some(Cost::FloatCompareToBranch),
+        earlier: Some(Cost::FloatCompare),
+    },
+];
+
 #[derive(Clone, Copy)]
 struct Entry {
     ready: u64,
@@ -98,26 +155,17 @@ pub struct Scoreboard {
     /// The cycle from which on every register is ready for every use.
     quiet: u64,
     renaming: Renaming,
-    /// Cycles more (or, from `LESS` on, fewer) for a use of a producer's value.
+    /// Cycles more, or fewer, for a use of a producer's value.
     bypass: [[i8; USES]; PRODUCERS],
 }
 
 impl Scoreboard {
     /// All registers ready.
     pub fn new(parameters: &Parameters) -> Scoreboard {
-        let more = |cost: Cost| parameters.cost(cost) as i8;
         let mut bypass = [[0; USES]; PRODUCERS];
-        bypass[Producer::Load as usize][Use::Address as usize] = more(Cost::LoadToAddress);
-        bypass[Producer::Load as usize][Use::Multimedia as usize] = more(Cost::LoadToMultimedia);
-        bypass[Producer::Alu as usize][Use::Multimedia as usize] = more(Cost::AluToMultimedia);
-        for used in [Use::Alu, Use::Address] {
-            bypass[Producer::Multimedia as usize][used as usize] = more(Cost::MultimediaToAlu);
+        for row in BYPASSES {
+            bypass[row.producer as usize][row.used as usize] = row.more(parameters);
         }
-        bypass[Producer::SetFloat as usize][Use::FloatStore as usize] = more(Cost::SetFloatToStore);
-        bypass[Producer::Compare as usize][Use::Branch as usize] = -more(Cost::ComparePredicate);
-        bypass[Producer::ToBranch as usize][Use::Branch as usize] = -more(Cost::ToBranch);
-        bypass[Producer::FloatCompare as usize][Use::Branch as usize] =
-            more(Cost::FloatCompareToBranch) - more(Cost::FloatCompare);
         Scoreboard {
             entries: Box::new(
                 [Entry {

@@ -30,6 +30,14 @@ fn a_loaded_value_is_late_by_the_level_that_answers() {
 }
 
 #[test]
+fn a_minimum_of_vectors_is_a_multimedia_operation() {
+    let mut stream = Stream::new();
+    stream.rest();
+    let minimum = line("pmin2", "I2", &[4, 5, 6]);
+    assert_eq!(stream.distance(&[minimum, USE], Stall::GeneralGeneral).0, 3);
+}
+
+#[test]
 fn a_loaded_address_costs_a_cycle_more() {
     let mut stream = Stream::new();
     stream.show(LOAD, Some(DATA), None);

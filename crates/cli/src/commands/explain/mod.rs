@@ -11,6 +11,7 @@
 //! that it lacks.
 
 mod execution;
+mod rules;
 mod start;
 mod table;
 
@@ -52,7 +53,12 @@ const REST: u64 = 200;
 #[derive(Args)]
 pub struct Explain {
     /// Assembly source (.S, .s), an object file, or a program, for IA-64
-    file: PathBuf,
+    #[arg(required_unless_present = "rules")]
+    file: Option<PathBuf>,
+    /// Print what the model goes by, with the source of each: ports and latencies of the classes of instructions, rules between
+    /// pairs, caches, penalties
+    #[arg(long, conflicts_with_all = ["file", "function"])]
+    rules: bool,
     /// Only the function or label of this name
     #[arg(long, value_name = "NAME")]
     function: Option<String>,
@@ -116,11 +122,15 @@ enum ExplainError {
 impl Explain {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        if self.rules {
+            super::print(rules::text(&self.timing).as_bytes())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let mut bytes = self.object()?;
         if self.run {
             bytes = self.linked(bytes)?;
         }
-        let path = self.file.display().to_string();
+        let path = self.file().display().to_string();
         let image = Image::parse(&bytes).map_err(|source| ExplainError::Image {
             path: path.clone(),
             source,
@@ -162,11 +172,16 @@ impl Explain {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// The file, which only `--rules` does without.
+    fn file(&self) -> &Path {
+        self.file.as_deref().unwrap_or(Path::new(""))
+    }
+
     /// The bytes of the object file or program.
     fn object(&self) -> Result<Vec<u8>, ExplainError> {
-        let path = self.file.display().to_string();
+        let path = self.file().display().to_string();
         let is_source = self
-            .file
+            .file()
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("s"));
         let read = |file: &Path| {
@@ -176,17 +191,17 @@ impl Explain {
             })
         };
         if !is_source {
-            return read(&self.file);
+            return read(self.file());
         }
-        let source = read(&self.file)?;
+        let source = read(self.file())?;
         let folder = tempfile::tempdir().map_err(|source| ExplainError::Read {
             path: std::env::temp_dir().display().to_string(),
             source,
         })?;
         let (assembly, object) = (folder.path().join("source.s"), folder.path().join("object.o"));
-        let is_preprocessed = self.file.extension().is_some_and(|extension| extension == "S");
+        let is_preprocessed = self.file().extension().is_some_and(|extension| extension == "S");
         let assembly = match is_preprocessed && needs_preprocessor(&source) {
-            false => &self.file,
+            false => self.file(),
             true => {
                 let mut command = Command::new(PREPROCESSOR);
                 command.args([
@@ -196,7 +211,7 @@ impl Explain {
                     "-D__ASSEMBLER__",
                     "-D__ia64__",
                 ]);
-                let output = self.tool(PREPROCESSOR, command.arg(&self.file).arg(&assembly))?;
+                let output = self.tool(PREPROCESSOR, command.arg(self.file()).arg(&assembly))?;
                 if !output.status.success() {
                     return Err(ExplainError::Assemble {
                         path,
@@ -229,14 +244,14 @@ impl Explain {
     fn tool(&self, tool: &'static str, command: &mut Command) -> Result<Output, ExplainError> {
         command.output().map_err(|source| ExplainError::NoTool {
             tool,
-            path: self.file.display().to_string(),
+            path: self.file().display().to_string(),
             source,
         })
     }
 
     /// A program as it is; an object file linked.
     fn linked(&self, bytes: Vec<u8>) -> Result<Vec<u8>, ExplainError> {
-        let path = self.file.display().to_string();
+        let path = self.file().display().to_string();
         let is_relocatable =
             object::File::parse(&*bytes).is_ok_and(|file| file.kind() == object::ObjectKind::Relocatable);
         if !is_relocatable {
@@ -270,7 +285,7 @@ impl Explain {
 
     /// What a run starts with.
     fn start(&self, bytes: &[u8], entry: u64) -> Result<Start, ExplainError> {
-        let path = self.file.display().to_string();
+        let path = self.file().display().to_string();
         let file = object::File::parse(bytes).map_err(|error| ExplainError::Image {
             path,
             source: error.into(),
