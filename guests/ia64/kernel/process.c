@@ -157,7 +157,8 @@ long process_fork(struct frame *frame)
     if (!child)
         return -EAGAIN;
     uint64_t bsp, collection;
-    __asm__ volatile("flushrs ;; mov ar.rsc = 0 ;; mov %0 = ar.bspstore ; mov %1 = ar.rnat ;; mov ar.rsc = 3" : "=r"(bsp), "=r"(collection)::"memory");
+    __asm__ volatile("flushrs ;; mov ar.rsc = 0 ;; mov %0 = ar.bspstore ; mov %1 = ar.rnat ;; mov ar.rsc = 3"
+                     : "=r"(bsp), "=r"(collection)::"memory");
     child->parent = current;
     child->blocked_signals = current->blocked_signals;
     memcpy(child->actions, current->actions, sizeof child->actions);

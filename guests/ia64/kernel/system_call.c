@@ -195,6 +195,7 @@ SYSTEM_CALL long call_gate(uint64_t start, size_t bytes)
 SYSTEM_CALL long call_statistic(unsigned number)
 {
     const struct per_cpu *here = this_cpu;
-    const uint64_t values[] = {here->switches, here->page_faults, here->interrupts, here->disabled_floating, frames_free(), here->ticks, here->number};
+    const uint64_t values[] = {here->switches, here->page_faults, here->interrupts, here->disabled_floating,
+                               frames_free(), here->ticks, here->number};
     return number < sizeof values / sizeof *values ? (long)values[number] : -EINVAL;
 }

@@ -169,7 +169,8 @@ extern char read_line_load[], read_line_end[];
 static __attribute__((noinline)) word read_line(const char *address)
 {
 	word value;
-	asm volatile("[read_line_load:] ld8 %0 = [%1];;\n.global read_line_load, read_line_end\nread_line_end:" : "=r"(value) : "r"(address) : "memory");
+	asm volatile("[read_line_load:] ld8 %0 = [%1];;\n.global read_line_load, read_line_end\nread_line_end:"
+	             : "=r"(value) : "r"(address) : "memory");
 	return value;
 }
 

@@ -282,7 +282,8 @@ void files_close(struct task *task);
 /* Signal n is bit n - 1 of a set, as in Linux. */
 #define SIGNAL_BIT(signal) (1UL << ((signal) - 1))
 /* Codes: who sent it, or what was wrong. */
-enum signal_code { SIGNAL_BY_PROCESS = 0, SIGNAL_BY_KERNEL = 0x80, SIGNAL_OF_A_FAULT = 1, ILL_BREAK = 1, SEGV_NO_MEMORY = 1, SEGV_ACCESS = 2 };
+enum signal_code { SIGNAL_BY_PROCESS = 0, SIGNAL_BY_KERNEL = 0x80, SIGNAL_OF_A_FAULT = 1,
+                   ILL_BREAK = 1, SEGV_NO_MEMORY = 1, SEGV_ACCESS = 2 };
 #define SIGNAL_HAS_ISR 2 /* of `flags` */
 
 /* Sends it; a negative error. */
@@ -324,7 +325,9 @@ void time_start(void);
 void time_tick(uint64_t ticks);
 void time_now(uint64_t *seconds, uint64_t *microseconds);
 
-enum signal_number { SIGQUIT = 3, SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9, SIGUSR1 = 10, SIGSEGV = 11, SIGUSR2 = 12, SIGTERM = 15, SIGCHLD = 17 };
-enum error { EPERM = 1, ESRCH = 3, EINTR = 4, EBADF = 9, ECHILD = 10, EAGAIN = 11, ENOMEM = 12, EFAULT = 14, EINVAL = 22, EMFILE = 24, EPIPE = 32, ENOSYS = 38, ENODATA = 61 };
+enum signal_number { SIGQUIT = 3, SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8,
+                     SIGKILL = 9, SIGUSR1 = 10, SIGSEGV = 11, SIGUSR2 = 12, SIGTERM = 15, SIGCHLD = 17 };
+enum error { EPERM = 1, ESRCH = 3, EINTR = 4, EBADF = 9, ECHILD = 10, EAGAIN = 11,
+             ENOMEM = 12, EFAULT = 14, EINVAL = 22, EMFILE = 24, EPIPE = 32, ENOSYS = 38, ENODATA = 61 };
 
 #endif

@@ -1,5 +1,6 @@
 /* Dies in several ways, each in a process of its own with known values in every preserved register and in the registers of ten
-   frames: by a reference to nothing, by a signal that it sends itself, and in a system call ten functions deep. Core dumps of them are what the test looks at.
+   frames: by a reference to nothing, by a signal that it sends itself, and in a system call ten functions deep.
+   Core dumps of them are what the test looks at.
 
        die [DEPTH]                                                                            */
 

@@ -100,8 +100,10 @@ static void library(void)
 {
     struct time now = {-1, -1};
     library_start();
-    check("a library's calls by both", getpid_break(0, 0) == 1 && getpid_epc(0, 0) == 1 && getppid_break(0, 0) == 0 && getppid_epc(0, 0) == 0);
-    check("and through import stubs", getpid_break_import(0, 0) == 1 && getpid_epc_import(0, 0) == 1 && gettimeofday_epc_import(&now, 0) == 0
+    check("a library's calls by both", getpid_break(0, 0) == 1 && getpid_epc(0, 0) == 1
+          && getppid_break(0, 0) == 0 && getppid_epc(0, 0) == 0);
+    check("and through import stubs", getpid_break_import(0, 0) == 1 && getpid_epc_import(0, 0) == 1
+          && gettimeofday_epc_import(&now, 0) == 0
                                           && now.seconds == 0);
     check("its errors by both", gettimeofday_break((void *)16, 0) == -1 && library_error() == 14 && gettimeofday_epc((void *)8, 0) == -1
                                     && library_error() == 14);
@@ -130,7 +132,8 @@ static void orphans(void)
     }
     int ended = wait_for_child();
     volatile long *parents = (long *)system_call(CALL_SHARE, 3L, 0L);
-    check("an orphan's parent is the first process by both", ended == 15 << 8 && wait_for_child() == 0 && parents[0] == 1 && parents[1] == 1);
+    check("an orphan's parent is the first process by both",
+          ended == 15 << 8 && wait_for_child() == 0 && parents[0] == 1 && parents[1] == 1);
 }
 
 /* Two processes, on two CPUs where there are as many, say the time in turn: it never goes back. */
@@ -172,7 +175,8 @@ static void system_calls(void)
     check("gettimeofday by epc", gate_call(__NR_gettimeofday, &second, 0L) == 0);
     long difference = (second.seconds - first.seconds) * 1000000 + second.microseconds - first.microseconds;
     check("they agree", difference >= 0 && difference < 100000 && second.microseconds < 1000000);
-    check("a bad address is an error by both", system_call(__NR_gettimeofday, 16L, 0L) == -14 && gate_call(__NR_gettimeofday, 16L, 0L) == -14);
+    check("a bad address is an error by both",
+          system_call(__NR_gettimeofday, 16L, 0L) == -14 && gate_call(__NR_gettimeofday, 16L, 0L) == -14);
     check("a kernel address is none of a program's", gate_call(__NR_gettimeofday, 0xe000000000000000L, 0L) == -14);
     if (gate_call(__NR_clone2, 17L, 0L, 0L, 0L, 0L, 0L) == 0)
         leave(gate_call(__NR_getppid) == 1 ? 11 : 12);
