@@ -5,6 +5,7 @@ use std::ops::{AddAssign, Sub};
 
 use crate::event::Event;
 use crate::stall::{self, Row, Stall};
+use crate::sums::SUMS;
 
 /// The values of all events at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +50,12 @@ impl Counters {
                 value(Event::L1dFpuAll) + value(Event::RseAll),
             ),
             (Event::DispersalStalled, bubbles - front_end),
-            (Event::RseReferences, live(&values, Event::RseReferences)),
-            (Event::BranchesCorrect, live(&values, Event::BranchesCorrect)),
         ];
         for (event, sum) in sums {
             values[event as usize] = sum;
+        }
+        for (event, ..) in SUMS {
+            values[*event as usize] = event.parts().of(&values);
         }
         Counters {
             values,
@@ -113,19 +115,6 @@ impl Sub for Counters {
 
     fn sub(self, other: Counters) -> Counters {
         self.combine(other, |mine, others| mine - others)
-    }
-}
-
-/// The count of an event of instructions from the values as they are counted, without the sums of [`Counters::new`].
-#[inline]
-pub(crate) fn live(values: &[u64; Event::COUNT], event: Event) -> u64 {
-    let value = |event: Event| values[event as usize];
-    match event {
-        Event::RseReferences => value(Event::RseLoads) + value(Event::RseStores),
-        Event::BranchesCorrect => {
-            value(Event::Branches) - value(Event::BranchesWrongPath) - value(Event::BranchesWrongTarget)
-        }
-        event => value(event),
     }
 }
 

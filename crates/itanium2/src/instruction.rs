@@ -3,7 +3,7 @@
 //! [`StaticInstruction::new`] reads it once per instruction in memory; the pipeline keeps the records by address.
 
 use sidestep_ia64::encoding::{
-    BranchKind, Instruction, LoadKind, Operation, Resource, StoreKind, Target, Template, Unit,
+    BranchKind, IndirectFile, Instruction, LoadKind, Operation, Resource, StoreKind, Target, Template, Unit,
 };
 
 use crate::classes::Class;
@@ -99,12 +99,16 @@ bitflags::bitflags! {
         const LOOP = 1 << 30;
         /// Spills or fills with a NaT bit.
         const NAT = 1 << 31;
-        /// Changes PSR.
+        /// Changes PSR or a breakpoint register.
         const STATUS = 1 << 32;
         /// Brings a system register's value to a general one.
         const READS_SYSTEM = 1 << 33;
-        /// Checks an advanced load: `chk.a`, a check load.
-        const CHECKS_ADVANCED = 1 << 34;
+        /// Is an advanced load, or checks one.
+        const ADVANCED = 1 << 34;
+        /// A check: of an advanced load together with `ADVANCED`, or of speculation.
+        const CHECKS = 1 << 35;
+        /// A check or an advanced load of a floating-point register.
+        const OF_FLOAT = 1 << 36;
     }
 }
 
@@ -300,12 +304,15 @@ fn flags(class: Class, instruction: &Instruction) -> Flags {
         Operation::Call { target } => flags.set(Flags::INDIRECT, target == Target::Indirect),
         Operation::Load { kind, .. } => flags.set(Flags::NAT, kind == LoadKind::Fill),
         Operation::Store { kind, .. } => flags.set(Flags::NAT, kind == StoreKind::Spill),
+        Operation::MoveToIndirect {
+            file: IndirectFile::DataBreakpoint | IndirectFile::InstructionBreakpoint,
+        } => flags |= Flags::STATUS,
         _ => {}
     }
     if flags.contains(Flags::BRANCH) {
         flags |= hints(instruction);
     }
-    flags.set(Flags::CHECKS_ADVANCED, checks_advanced(instruction));
+    flags |= speculation(instruction);
     flags.set(Flags::B_UNIT, instruction.unit == Unit::B);
     flags.set(
         Flags::M_UNIT,
@@ -314,15 +321,23 @@ fn flags(class: Class, instruction: &Instruction) -> Flags {
     flags
 }
 
-fn checks_advanced(instruction: &Instruction) -> bool {
+/// What an instruction has to do with advanced loads and with checks.
+fn speculation(instruction: &Instruction) -> Flags {
+    use LoadKind as L;
     use Operation as O;
+    let load = |kind: LoadKind| match kind {
+        L::CheckClear | L::CheckKeep | L::CheckClearAcquire => Flags::ADVANCED | Flags::CHECKS,
+        L::Advanced | L::SpeculativeAdvanced => Flags::ADVANCED,
+        _ => Flags::empty(),
+    };
     match instruction.operation {
-        O::CheckAdvanced { .. } | O::CheckAdvancedFloat { .. } => true,
-        O::Load { kind, .. } | O::LoadFloat { kind, .. } | O::LoadFloatPair { kind, .. } => matches!(
-            kind,
-            LoadKind::CheckClear | LoadKind::CheckKeep | LoadKind::CheckClearAcquire
-        ),
-        _ => false,
+        O::CheckAdvanced { .. } => Flags::ADVANCED | Flags::CHECKS,
+        O::CheckAdvancedFloat { .. } => Flags::ADVANCED | Flags::CHECKS | Flags::OF_FLOAT,
+        O::CheckSpeculative | O::FloatCheckFlags { .. } => Flags::CHECKS,
+        O::CheckSpeculativeFloat => Flags::CHECKS | Flags::OF_FLOAT,
+        O::Load { kind, .. } => load(kind),
+        O::LoadFloat { kind, .. } | O::LoadFloatPair { kind, .. } => load(kind) | Flags::OF_FLOAT,
+        _ => Flags::empty(),
     }
 }
 

@@ -11,8 +11,8 @@
 //! - [`memory`]: caches and translation buffers; [`branches`]: branch prediction; [`queues`]: stores and system
 //!   registers on their way.
 //! - [`pipeline`]: puts these together, cycle by cycle.
-//! - [`event`], [`stall`], [`counters`]: what is counted, under its documented names; the tree of bubbles.
-//! - [`monitor`], [`captures`]: the performance monitor as guest code programs it; [`profile`]: cycles by place.
+//! - [`event`], [`sums`], [`stall`], [`counters`]: what is counted, under its documented names; the tree of bubbles.
+//! - [`monitor`], [`captures`], [`tagging`]: the performance monitor as guest code programs it; [`profile`]: cycles by place.
 //! - [`single`]: single events and which are wanted; [`selection`], [`sampling`]: samples for the host.
 //!
 //! ```text
@@ -39,6 +39,8 @@ pub mod scoreboard;
 pub mod selection;
 pub mod single;
 pub mod stall;
+pub mod sums;
+pub mod tagging;
 
 pub use counters::Counters;
 pub use event::Event;

@@ -17,6 +17,8 @@ struct Cache {
     ways: usize,
     sets_mask: u64,
     line_log2: u32,
+    /// Whether the line that was brought in last took the place of another.
+    has_replaced: bool,
 }
 
 /// A tag that no line has.
@@ -30,6 +32,7 @@ impl Cache {
             ways: shape.ways as usize,
             sets_mask: u64::from(sets) - 1,
             line_log2: shape.line.trailing_zeros(),
+            has_replaced: false,
         }
     }
 
@@ -47,6 +50,7 @@ impl Cache {
             Some(way) => set[..=way].rotate_right(1),
             None if fill => {
                 set.rotate_right(1);
+                self.has_replaced = set[0] != EMPTY;
                 set[0] = line;
             }
             None => {}
@@ -141,6 +145,17 @@ pub enum Side {
     Data,
 }
 
+/// What the second-level cache is asked for.
+#[derive(Clone, Copy)]
+enum Request {
+    /// Data to read, or a translation's entry.
+    Read,
+    /// Data to be stored to.
+    Write,
+    /// Instructions.
+    Fetch,
+}
+
 type Values = [u64; Event::COUNT];
 
 impl Memory {
@@ -207,13 +222,13 @@ impl Memory {
             return None;
         }
         values[Event::L1dReadMisses as usize] += 1;
-        Some(self.second_level(processor, address, self.latency_l2, values) - 1)
+        Some(self.second_level(processor, address, Request::Read, values) - 1)
     }
 
     /// A load that passes the first level by: cycles more than a hit in the second level takes.
     #[inline]
     pub fn load_second(&mut self, processor: &Processor, address: u64, values: &mut Values) -> u64 {
-        self.second_level(processor, address, self.latency_l2, values) - self.latency_l2
+        self.second_level(processor, address, Request::Read, values) - self.latency_l2
     }
 
     /// A store: the line is updated in the first level, and written to the second. Cycles until that is done.
@@ -221,25 +236,43 @@ impl Memory {
     pub fn store(&mut self, processor: &Processor, address: u64, values: &mut Values) -> u64 {
         let name = Memory::name(processor, Side::Data, address);
         self.l1d.access(name, false);
-        self.second_level(processor, address, self.latency_l2, values)
+        self.second_level(processor, address, Request::Write, values)
     }
 
-    fn second_level(&mut self, processor: &Processor, address: u64, hit: u64, values: &mut Values) -> u64 {
+    fn second_level(
+        &mut self,
+        processor: &Processor,
+        address: u64,
+        request: Request,
+        values: &mut Values,
+    ) -> u64 {
         let physical = Memory::physical(processor, Side::Data, address);
-        self.beyond(physical, hit, values)
+        self.beyond(physical, request, values)
     }
 
-    fn beyond(&mut self, physical: u64, hit: u64, values: &mut Values) -> u64 {
-        values[Event::L2References as usize] += 1;
+    fn beyond(&mut self, physical: u64, request: Request, values: &mut Values) -> u64 {
+        let (counted, hit, miss) = match request {
+            Request::Read => (Event::L2DataReads, Event::L3DataReadHits, Event::L3DataReadMisses),
+            Request::Write => (
+                Event::L2DataWrites,
+                Event::L3DataWriteHits,
+                Event::L3DataWriteMisses,
+            ),
+            Request::Fetch => (Event::L1iFills, Event::L3FetchHits, Event::L3FetchMisses),
+        };
+        values[counted as usize] += 1;
         if self.l2.access(physical, true) {
-            return hit;
+            return match request {
+                Request::Fetch => self.latency_l2_instruction,
+                Request::Read | Request::Write => self.latency_l2,
+            };
         }
-        values[Event::L2Misses as usize] += 1;
-        values[Event::L3References as usize] += 1;
         if self.l3.access(physical, true) {
+            values[hit as usize] += 1;
             return self.latency_l3;
         }
-        values[Event::L3Misses as usize] += 1;
+        values[miss as usize] += 1;
+        values[Event::L3Replaced as usize] += u64::from(self.l3.has_replaced);
         self.latency_memory
     }
 
@@ -256,9 +289,8 @@ impl Memory {
         if self.l1i.access(name, true) {
             return 0;
         }
-        values[Event::L1iFills as usize] += 1;
         let physical = Memory::physical(processor, Side::Instruction, address);
-        self.beyond(physical, self.latency_l2_instruction, values) - 1
+        self.beyond(physical, Request::Fetch, values) - 1
     }
 
     /// Looks a page up in both levels of a TLB.
@@ -320,7 +352,7 @@ impl Memory {
         }
         values[second as usize] += 1;
         values[Event::WalkerReferences as usize] += 1;
-        values[Event::WalkerInsertions as usize] += 1;
+        values[Event::WalkerInsertions as usize] += u64::from(side == Side::Data);
         Translation::Walk(self.walk(address, values))
     }
 
@@ -336,7 +368,7 @@ impl Memory {
     fn walk(&mut self, address: u64, values: &mut Values) -> u64 {
         const TABLE: u64 = 1 << 60;
         let entry = TABLE | (address >> PROGRAM_PAGE_LOG2) << 3;
-        self.beyond(entry, self.latency_l2, values)
+        self.beyond(entry, Request::Read, values)
     }
 }
 

@@ -11,15 +11,20 @@
 //! sign. With a threshold a counter counts the cycles in which more than so many events happen. A counter that
 //! overflows with its overflow interrupt on freezes the monitor and requests the interrupt of CR.PMV; that is looked
 //! for in front of each run of instructions without a branch, which is as late as the interrupt may be. Events
-//! without a counter of the model do not count. What is kept of single events: [`captures`](crate::captures).
+//! without a counter of the model do not count. What is kept of single events: [`captures`](crate::captures); what restricts
+//! counting and keeping: [`tagging`](crate::tagging).
 
 use sidestep_ia64::Processor;
+use sidestep_ia64::execution::Retired;
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
 
 use crate::captures::Captures;
 use crate::counters::Counters;
 use crate::event::Event;
+use crate::single::{Branched, Fetched, Loaded};
+use crate::sums::Parts;
+use crate::tagging::{Tagging, Tags};
 
 /// The first counter.
 const FIRST: usize = 4;
@@ -38,6 +43,7 @@ const MASKED: u64 = 1 << 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counting {
     event: Event,
+    parts: Parts,
     /// Cycles with more events than this count; 0: every event does.
     threshold: u64,
     interrupts: bool,
@@ -53,14 +59,86 @@ pub struct Monitor {
     seen: Counters,
     /// Whether an overflow has frozen the counters and PMC0 does not say so yet.
     is_frozen: bool,
-    /// The event address registers and the branch trace buffer.
-    pub captures: Captures,
+    captures: Captures,
+    tagging: Tagging,
+    /// Whether anything keeps events from counting.
+    is_restricted: bool,
+    /// What restricts at the instruction that retires.
+    tags: Tags,
+    /// The counts before that instruction.
+    before: [u64; COUNT],
+    /// What has happened and does not count, since the counters were looked at.
+    excluded: [u64; COUNT],
 }
 
 impl Monitor {
     /// Whether any counter counts, or anything is kept.
     pub fn is_counting(&self) -> bool {
-        self.counting.iter().any(Option::is_some) || self.captures.is_on()
+        self.counting.iter().any(Option::is_some) || self.is_keeping()
+    }
+
+    /// Whether single events are kept.
+    #[inline]
+    pub fn is_keeping(&self) -> bool {
+        self.captures.is_on()
+    }
+
+    /// Whether opcodes or addresses decide what counts: [`Monitor::begin`] and [`Monitor::end`] then go around each instruction.
+    #[inline]
+    pub fn is_restricted(&self) -> bool {
+        self.is_restricted
+    }
+
+    /// An instruction retires that has counted nothing yet.
+    pub fn begin(&mut self, processor: &Processor, retired: &Retired<'_>, values: &[u64; Event::COUNT]) {
+        let level = processor.privilege_level();
+        self.tags = self
+            .tagging
+            .tags(retired.ip, retired.instruction, level, retired.reference);
+        for (counting, before) in self.counting.iter().zip(&mut self.before) {
+            *before = counting.map_or(0, |counting| counting.parts.of(values));
+        }
+    }
+
+    /// All of the instruction's events have happened.
+    pub fn end(&mut self, values: &[u64; Event::COUNT]) {
+        for (index, counting) in self.counting.iter().enumerate() {
+            if let Some(counting) = counting
+                && !self.tags.count(counting.event)
+            {
+                self.excluded[index] += counting.parts.of(values) - self.before[index];
+            }
+        }
+        self.tags = Tags::ALL;
+    }
+
+    /// Whether nothing restricts an event at the instruction that retires.
+    #[inline]
+    fn keeps(&self, event: Event) -> bool {
+        !self.is_restricted || self.tags.count(event)
+    }
+
+    /// A load was executed, or a reference interrupted; whether the data event address register keeps it.
+    #[inline]
+    pub fn load(&mut self, load: &Loaded) -> bool {
+        self.keeps(Event::DataEarEvents) && self.captures.load(load)
+    }
+
+    /// A check of an advanced load has failed; whether the data event address register keeps it.
+    pub fn failed_check(&mut self, ip: u64, slot: u8) -> bool {
+        self.keeps(Event::DataEarEvents) && self.captures.failed_check(ip, slot)
+    }
+
+    /// A line was fetched, or a fetch interrupted; whether the instruction event address register keeps it.
+    #[inline]
+    pub fn fetched(&mut self, fetch: &Fetched) -> bool {
+        self.keeps(Event::InstructionEarEvents) && self.captures.fetched(fetch)
+    }
+
+    /// A branch has retired; whether the branch trace buffer keeps it.
+    #[inline]
+    pub fn branch(&mut self, branch: &Branched) -> bool {
+        self.keeps(Event::BranchEvents) && self.captures.branch(branch)
     }
 
     /// Whether an overflow of a counter interrupts.
@@ -81,13 +159,15 @@ impl Monitor {
     /// Takes up what happened since the last call, under the configuration that held; then looks at the processor's
     /// configuration anew.
     pub fn update(&mut self, processor: &Processor, now: &Counters) {
-        for (counting, pending) in self.counting.iter().zip(&mut self.pending) {
+        let excluded = std::mem::take(&mut self.excluded);
+        for ((counting, pending), excluded) in self.counting.iter().zip(&mut self.pending).zip(excluded) {
             if let Some(Counting {
                 event, threshold: 0, ..
             }) = counting
             {
                 // A group that forms may be booked differently once it has issued, but never to fewer cycles.
-                *pending += now.get(*event).saturating_sub(self.seen.get(*event));
+                let happened = now.get(*event).saturating_sub(self.seen.get(*event));
+                *pending += happened.saturating_sub(excluded);
             }
         }
         self.seen = *now;
@@ -99,17 +179,21 @@ impl Monitor {
         self.captures.configure(processor, |control, privileged| {
             !is_frozen && is_enabled(processor, control, privileged)
         });
+        self.is_restricted = false;
+        if self.is_counting() {
+            self.tagging = Tagging::of(&processor.system);
+            self.is_restricted = self.tagging.restricts();
+        }
     }
 
     /// Takes up a cycle in which a group issued; `happened` says how often an event did. In a bubble no more than one
     /// event of a kind happens, which is above no threshold.
     pub fn cycle(&mut self, happened: impl Fn(Event) -> u64) {
-        for (counting, pending) in self.counting.iter().zip(&mut self.pending) {
-            if let Some(counting) = counting
-                && counting.threshold > 0
-                && happened(counting.event) > counting.threshold
-            {
-                *pending += 1;
+        for (index, counting) in self.counting.iter().enumerate() {
+            if let Some(counting) = counting.filter(|counting| counting.threshold > 0) {
+                let excluded = std::mem::take(&mut self.excluded[index]);
+                let counted = happened(counting.event).saturating_sub(excluded);
+                self.pending[index] += u64::from(counted > counting.threshold);
             }
         }
     }
@@ -188,6 +272,7 @@ fn counted(processor: &Processor, counter: usize) -> Option<Counting> {
     let event = counts.then(|| Event::by_code(code)).flatten()?;
     Some(Counting {
         event,
+        parts: event.parts(),
         threshold: control >> 20 & 7,
         interrupts: control & INTERRUPTS != 0,
     })

@@ -167,10 +167,9 @@ impl Sampler {
         for sampled in &mut self.sampled {
             let events = match sampled.source {
                 Source::Cycles { .. } => continue,
-                Source::Values(event) => {
-                    let now = crate::counters::live(values, event);
-                    // A sum over predictions may fall for a moment, within one instruction.
-                    let more = now.saturating_sub(sampled.seen);
+                Source::Values(parts) => {
+                    let now = parts.of(values);
+                    let more = now - sampled.seen;
                     sampled.seen = now;
                     more
                 }

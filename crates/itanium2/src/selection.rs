@@ -8,6 +8,7 @@ use crate::event::{self, Event};
 use crate::names;
 use crate::single::{DataEvents, FetchEvents};
 use crate::stall::{self, Stall};
+use crate::sums::Parts;
 
 /// Something that can be sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct Selection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A counter that instructions increment.
-    Values(Event),
+    Values(Parts),
     /// Cycles: those in which something was issued, and bubbles of the causes in a set.
     Cycles {
         /// Whether issue cycles count.
@@ -247,7 +248,10 @@ impl Selection {
             }),
             Err(_) => {
                 let single = SINGLE.iter().map(|(name, ..)| *name);
-                let known = single.chain(Event::ALL.iter().map(|event| event.name()));
+                let aliases = Event::aliases().map(|(alias, _)| alias);
+                let known = single
+                    .chain(Event::ALL.iter().map(|event| event.name()))
+                    .chain(aliases);
                 Err(names::Unknown::new("event", name, known))
             }
         }
@@ -291,7 +295,7 @@ fn source_of(event: Event) -> Source {
             let parts = [Event::L1dFpuAll, Event::RseAll].map(|event| below(event).unwrap_or(0));
             cycles(false, parts[0] | parts[1])
         }
-        event => below(event).map_or(Source::Values(event), |stalls| cycles(false, stalls)),
+        event => below(event).map_or(Source::Values(event.parts()), |stalls| cycles(false, stalls)),
     }
 }
 
@@ -324,6 +328,9 @@ mod tests {
             panic!("cycles");
         };
         assert!(stalls >> Stall::RseLoad as u32 & 1 == 1 && stalls >> Stall::General as u32 & 1 == 0);
-        assert_eq!(source_of(Event::L2Misses), Source::Values(Event::L2Misses));
+        assert_eq!(
+            source_of(Event::L2Misses),
+            Source::Values(Event::L2Misses.parts())
+        );
     }
 }

@@ -168,3 +168,54 @@ fn the_instruction_event_address_register_keeps_fetches_that_miss() {
     assert!(first >= 300 && valid == 1, "{lines:?}");
     assert!(second <= first, "{lines:?}");
 }
+
+#[test]
+fn the_instruction_event_address_register_keeps_fetches_that_miss_the_first_tlb() {
+    let lines = run("pages");
+    let [(first, by), (second, _)] = lines[..] else {
+        panic!("{lines:?}");
+    };
+    // 300 lines of 128 bytes are on ten pages of 4 kB, which the first level has 32 of; the second has them from before.
+    assert!((9..=14).contains(&first) && by == 1, "{lines:?}");
+    assert!(second < first, "{lines:?}");
+}
+
+#[test]
+fn opcode_matchers_count_by_unit_and_by_what_an_instruction_writes() {
+    let lines: BTreeMap<u64, u64> = run("opcodes").into_iter().collect();
+    // A round has three instructions in M slots, four in I slots, one in an F and one in a B slot.
+    for (unit, rounds) in [(0, 1000), (1, 1000), (2, 4000), (3, 3000)] {
+        let found = lines[&unit];
+        assert!((rounds..rounds + 60).contains(&found), "{unit}: {found}");
+    }
+    assert_eq!(lines[&4], 1000, "one instruction of a round writes r17");
+}
+
+#[test]
+fn ranges_of_code_restrict_what_counts() {
+    let lines: BTreeMap<u64, u64> = run("code").into_iter().collect();
+    let counted = |part: u64, least: u64| {
+        let found = lines[&part];
+        assert!((least..least + 60).contains(&found), "{part}: {found}");
+    };
+    counted(0, 9000);
+    counted(1, 9000);
+    // The third bundle of the loop is in the second pair of bundles, and six instructions of a round are before it.
+    counted(2, 3000);
+    counted(3, 6000);
+}
+
+#[test]
+fn a_range_of_data_restricts_which_loads_count_and_are_kept() {
+    assert_eq!(run("addresses"), [(32, 32)]);
+}
+
+#[test]
+fn the_data_event_address_register_keeps_failed_checks_of_advanced_loads() {
+    assert_eq!(run("checks"), [(64, 32), (32, 1)]);
+}
+
+#[test]
+fn the_data_event_address_register_keeps_misses_that_software_serves() {
+    assert_eq!(run("served"), [(4, 4), (0, 0)]);
+}

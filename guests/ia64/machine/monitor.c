@@ -10,6 +10,12 @@
 //              of the addresses, instructions and latencies kept are right, for caches and for TLBs
 //   branches   traces a loop's branches; prints the trace
 //   fetches    keeps fetches that take long by the instruction event address register, and prints the same as `data`
+//   pages      keeps fetches of pages that the first instruction TLB does not have; prints how many, and where the last was found
+//   opcodes    counts retired instructions of a loop by unit and, on another channel, by what they write; prints unit and count
+//   code       counts them by their addresses: a range by mask, a range by bounds, and all but a range
+//   addresses  counts loads by the address of their data, and those of them that the data event address register keeps
+//   checks     counts checks of advanced loads, failed ones, and failed ones kept; prints whether the one kept is right
+//   served     keeps loads whose translation software inserts; prints how many, and how many are right, cold and warm
 //
 // The machine ends with exit code 0; with 1 where the parameters are wrong.
 
@@ -123,6 +129,7 @@ static void sample(word mask)
 static __attribute__((noinline)) void count_loop(word rounds)
 {
 	asm volatile("mov.i ar.lc = %0;;\n"
+		     ".balign 64\n[count_loop_first:]\n"
 		     "1: { .mii; add r14 = 1, r0; add r15 = 1, r0; add r16 = 1, r0 }\n"
 		     "{ .mii; add r17 = 1, r0; add r18 = 1, r0; add r19 = 1, r0;; }\n"
 		     "{ .mfb; add r20 = 1, r0; nop.f 0; br.cloop.sptk.few 1b;; }\n" ::"r"(rounds - 1)
@@ -163,7 +170,7 @@ static void events(void)
 
 // Lines of memory that nothing has touched, and an instruction that reads one word of each.
 enum { LINES = 64, LINE = 1024 };
-static char memory[LINES * LINE] __attribute__((aligned(LINE)));
+static char memory[LINES * LINE] __attribute__((aligned(LINES * LINE)));
 extern char read_line_load[], read_line_end[];
 
 static __attribute__((noinline)) word read_line(const char *address)
@@ -253,6 +260,169 @@ static void fetches(void)
 	}
 }
 
+static void pages(void)
+{
+	for (int again = 0; again < 2; again++) {
+		freeze();
+		configure(4, COUNTS | FETCH_EVENTS | ENABLED);
+		configure(10, COUNTS | 7ul << 5);
+		write_data(4, 0);
+		write_data(0, 0);
+		go_on();
+		far_code();
+		freeze();
+		print_result(read_data(4), read_data(0) & 3);
+		configure(10, 0);
+	}
+}
+
+// What restricts counting, and its values at power-up.
+enum { OPCODES_FIRST = 8, OPCODES_SECOND = 9, DATA_RANGES = 13, CODE_RANGES = 14, BY_OPCODE = 15 };
+#define ANY_OPCODE 0xffffffff3ffffffful
+#define ANY_DATA 0x2078fefefefeul
+#define ANY_CODE 0x0db60db60db60db6ul
+#define FINE (1ul << 13)
+#define CHANNEL(number) ((word)(number) << 16)
+
+// The bits of an instruction that are matched; those that `compared` has not do not matter.
+#define OPCODE_BITS(slot) (((slot) >> 27 & 0x3ffful) << 13 | ((slot) & 0x1ffful))
+#define OPCODE(units, slot, compared) \
+	((word)(units) << 60 | OPCODE_BITS(slot) << 33 | (~OPCODE_BITS(compared) & 0x7fffffful) << 3 | 5)
+
+extern char count_loop_first[];
+
+static void write_pair(int is_data, word pair, word address, word mask)
+{
+	word control = (mask & ~(0xfful << 56)) | 0xful << 56;
+	if (is_data)
+		asm volatile("mov dbr[%0] = %1;; mov dbr[%2] = %3;; srlz.d;;" ::"r"(2 * pair), "r"(address), "r"(2 * pair + 1), "r"(control) : "memory");
+	else
+		asm volatile("mov ibr[%0] = %1;; mov ibr[%2] = %3;; srlz.d;;" ::"r"(2 * pair), "r"(address), "r"(2 * pair + 1), "r"(control) : "memory");
+}
+
+static word counted_loop(void)
+{
+	write_data(4, 0);
+	write_data(5, 0);
+	go_on();
+	count_loop(1000);
+	freeze();
+	return read_data(4);
+}
+
+static void opcodes(void)
+{
+	freeze();
+	configure(4, COUNTS | INSTRUCTIONS | ENABLED);
+	configure(5, COUNTS | INSTRUCTIONS | CHANNEL(1));
+	// The assembler takes addl, of major opcode 9; r17 is in bits 6 to 12.
+	configure(OPCODES_SECOND, OPCODE(0xf, 9ul << 37 | 17 << 6, 0xful << 37 | 0x7f << 6));
+	for (word unit = 0; unit < 4; unit++) {
+		configure(OPCODES_FIRST, OPCODE(1 << unit, 0, 0));
+		print_result(unit, counted_loop());
+	}
+	print_result(4, read_data(5));
+	configure(OPCODES_FIRST, ANY_OPCODE);
+	configure(OPCODES_SECOND, ANY_OPCODE);
+}
+
+static void code(void)
+{
+	word first = (word)count_loop_first;
+	freeze();
+	configure(4, COUNTS | INSTRUCTIONS | ENABLED);
+	configure(OPCODES_FIRST, ANY_OPCODE & ~3ul);
+	configure(CODE_RANGES, ANY_CODE & ~(1ul << 1));
+	write_pair(0, 0, first, ~63ul);
+	print_result(0, counted_loop());
+	write_pair(0, 0, first, ~4095ul);
+	write_pair(0, 2, first + 32, ~4095ul);
+	configure(CODE_RANGES, (ANY_CODE & ~(1ul << 1)) | FINE);
+	print_result(1, counted_loop());
+	// The second pair of bundles alone.
+	write_pair(0, 0, first + 32, ~4095ul);
+	print_result(2, counted_loop());
+	configure(OPCODES_FIRST, (ANY_OPCODE & ~3ul) | 2);
+	print_result(3, counted_loop());
+	configure(OPCODES_FIRST, ANY_OPCODE);
+	configure(CODE_RANGES, ANY_CODE);
+}
+
+static void addresses(void)
+{
+	freeze();
+	configure(4, COUNTS | 0xcdul << 8 | ENABLED); // retired loads
+	configure(5, COUNTS | DATA_EVENTS);
+	configure(11, DATA_CACHE(2));
+	configure(DATA_RANGES, (ANY_DATA & ~(3ul << 3)) | 2ul << 3);
+	write_pair(1, 0, (word)memory, ~(LINES / 2 * LINE - 1ul));
+	write_data(4, 0);
+	write_data(5, 0);
+	go_on();
+	for (word line = 0; line < LINES; line++)
+		read_line(memory + line * LINE);
+	freeze();
+	print_result(read_data(4), read_data(5));
+	configure(DATA_RANGES, ANY_DATA);
+	configure(11, 0);
+}
+
+extern char check_load[];
+
+static __attribute__((noinline)) void load_in_advance(word *from, word *to)
+{
+	word value;
+	asm volatile("ld8.a %0 = [%1];; st8 [%2] = r0;;\n[check_load:] chk.a.clr %0, 1f;;\n1:\n.global check_load" : "=&r"(value) : "r"(from), "r"(to) : "memory");
+}
+
+static void checks(void)
+{
+	word other, bundle;
+	freeze();
+	configure(4, COUNTS | 0x56ul << 8 | CHANNEL(1) | ENABLED);
+	configure(5, COUNTS | 0x57ul << 8 | CHANNEL(1));
+	configure(6, COUNTS | DATA_EVENTS);
+	configure(11, COUNTS | 2ul << 7);
+	for (word counter = 4; counter < 7; counter++)
+		write_data(counter, 0);
+	go_on();
+	for (word round = 0; round < ROUNDS; round++)
+		load_in_advance((word *)table, round & 1 ? (word *)table : &other);
+	freeze();
+	print_result(read_data(4), read_data(5));
+	bundle = (read_data(17) & -32ul) + (read_data(17) & 4 ? 16 : 0);
+	print_result(read_data(6), bundle + (read_data(17) & 3) == (word)check_load);
+	configure(11, 0);
+}
+
+// Region 1 has pages of 16 kB, which its handler inserts from `page_table`.
+enum { PAGE_LOG2 = 14, PAGES = LINES * LINE >> PAGE_LOG2, PAGE_ENTRY = 0x661 };
+#define REGION (1ul << 61)
+
+static void served(void)
+{
+	for (word page = 0; page < PAGES; page++)
+		page_table[page] = ((word)memory + (page << PAGE_LOG2)) | PAGE_ENTRY;
+	for (int again = 0; again < 2; again++) {
+		word right = 0;
+		freeze();
+		configure(4, COUNTS | DATA_EVENTS | ENABLED);
+		configure(11, COUNTS | 1ul << 7 | 8ul << 16);
+		write_data(4, 0);
+		for (word page = 0; page < PAGES; page++) {
+			word address = REGION + (page << PAGE_LOG2) + 8 * page, bundle;
+			write_data(2, 0);
+			go_on();
+			read_line((char *)address);
+			freeze();
+			bundle = (read_data(17) & -32ul) + (read_data(17) & 4 ? 16 : 0);
+			right += read_data(2) == address && (read_data(3) >> 14 & 3) == 3 && bundle + (read_data(17) & 3) == (word)read_line_load;
+		}
+		print_result(read_data(4), right);
+		configure(11, 0);
+	}
+}
+
 static int is(const char *text, const char *name)
 {
 	while (*name)
@@ -280,6 +450,18 @@ int main(void)
 		branches();
 	else if (is(parameters, "fetches"))
 		fetches();
+	else if (is(parameters, "pages"))
+		pages();
+	else if (is(parameters, "opcodes"))
+		opcodes();
+	else if (is(parameters, "code"))
+		code();
+	else if (is(parameters, "addresses"))
+		addresses();
+	else if (is(parameters, "checks"))
+		checks();
+	else if (is(parameters, "served"))
+		served();
 	else
 		return 1;
 	return 0;

@@ -62,6 +62,16 @@ pub fn is_control_register(number: u8) -> bool {
     matches!(number, DCR..=IVA | PTA | IPSR | ISR | IIP..=IHA | LID..=CMCV | LRR_0 | LRR_1)
 }
 
+/// The configuration registers of Itanium 2's performance monitor that restrict what it counts, as they are at power-up: opcodes (PMC8, PMC9,
+/// PMC15) and addresses of data (PMC13) and of code (PMC14).
+const UNRESTRICTED: [(usize, u64); 5] = [
+    (8, 0xffff_ffff_3fff_ffff),
+    (9, 0xffff_ffff_3fff_ffff),
+    (13, 0x2078_fefe_fefe),
+    (14, 0x0db6_0db6_0db6_0db6),
+    (15, 0xffff_fff0),
+];
+
 /// The system register files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemRegisters {
@@ -89,15 +99,19 @@ pub struct SystemRegisters {
 }
 
 impl SystemRegisters {
-    /// All zero.
+    /// All zero, but for what configures the performance monitor: nothing restricts what it counts.
     pub fn new() -> SystemRegisters {
+        let mut performance_configuration = [0; 256];
+        for (register, value) in UNRESTRICTED {
+            performance_configuration[register] = value;
+        }
         SystemRegisters {
             control: [0; 128],
             region: [0; 8],
             protection_key: [0; 16],
             data_breakpoint: [0; 8],
             instruction_breakpoint: [0; 8],
-            performance_configuration: [0; 256],
+            performance_configuration,
             performance_data: [0; 256],
             in_service: [0; 4],
             other_bank: ([0; 16], 0),

@@ -1,6 +1,7 @@
 //! What an instruction does beside waiting for its operands: references, branches, the register stack, system registers.
 
 use sidestep_ia64::Processor;
+use sidestep_ia64::encoding::Operation;
 use sidestep_ia64::execution::Retired;
 
 use super::Pipeline;
@@ -59,7 +60,8 @@ impl Pipeline {
             | Flags::FLUSH_STACK
             | Flags::LOAD_STACK
             | Flags::PRIVILEGE
-            | Flags::CHECKS_ADVANCED;
+            | Flags::ADVANCED
+            | Flags::CHECKS;
         if flags.intersects(unusual) {
             self.execute_unusual(processor, retired, known, latency.into());
         }
@@ -70,23 +72,47 @@ impl Pipeline {
 
     #[inline]
     pub(super) fn note_load(&mut self, load: &Loaded) {
-        let is_kept = self.monitor.captures.load(load);
+        let is_kept = self.monitor.load(load);
         self.values[Event::DataEarEvents as usize] += u64::from(is_kept);
         if let Some(sampler) = &mut self.sampler {
             sampler.load(load);
         }
     }
 
-    /// A check of an advanced load was executed.
-    fn note_check(&mut self, processor: &Processor, retired: &Retired<'_>) {
-        let failed = processor.advanced_load_events().failed_checks;
-        if std::mem::replace(&mut self.failed_checks, failed) == failed {
+    /// An advanced load or a check was executed.
+    fn check(&mut self, processor: &Processor, retired: &Retired<'_>, flags: Flags) {
+        let is_float = usize::from(flags.contains(Flags::OF_FLOAT));
+        let mut count = |events: [Event; 2], times: u64| self.values[events[is_float] as usize] += times;
+        if !flags.contains(Flags::ADVANCED) {
+            let failed = u64::from(retired.taken.is_some());
+            let is_flags = matches!(retired.instruction.operation, Operation::FloatCheckFlags { .. });
+            let events = match is_flags {
+                true => [Event::FailedFloatChecks; 2],
+                false => [Event::FailedSpeculationGeneral, Event::FailedSpeculationFloat],
+            };
+            count(events, failed);
             return;
         }
-        let is_kept = self.monitor.captures.failed_check(retired.ip, retired.slot);
-        self.values[Event::DataEarEvents as usize] += u64::from(is_kept);
-        if let Some(sampler) = &mut self.sampler {
-            sampler.failed_check();
+        let now = processor.advanced_load_events();
+        let before = std::mem::replace(&mut self.advanced_loads, now);
+        let replaced_general = now.replaced_general - before.replaced_general;
+        let replaced_float = now.replaced_floating - before.replaced_floating;
+        let has_failed = now.failed_checks != before.failed_checks;
+        if flags.contains(Flags::CHECKS) {
+            count([Event::ChecksGeneral, Event::ChecksFloat], 1);
+            count(
+                [Event::FailedChecksGeneral, Event::FailedChecksFloat],
+                has_failed.into(),
+            );
+        }
+        self.values[Event::ReplacedGeneral as usize] += replaced_general;
+        self.values[Event::ReplacedFloat as usize] += replaced_float;
+        if has_failed {
+            let is_kept = self.monitor.failed_check(retired.ip, retired.slot);
+            self.values[Event::DataEarEvents as usize] += u64::from(is_kept);
+            if let Some(sampler) = &mut self.sampler {
+                sampler.failed_check();
+            }
         }
     }
 
@@ -117,8 +143,8 @@ impl Pipeline {
             self.wait(Stall::Predicate, self.scoreboard.predicates_ready());
         }
         self.forming.writes_predicates |= flags.contains(Flags::ALL_PREDICATES);
-        if flags.contains(Flags::CHECKS_ADVANCED) {
-            self.note_check(processor, retired);
+        if flags.intersects(Flags::ADVANCED | Flags::CHECKS) {
+            self.check(processor, retired, flags);
         }
         if flags.contains(Flags::TO_BRANCH) {
             let register = known.branch_register;
@@ -170,6 +196,8 @@ impl Pipeline {
         let line = address >> self.parameters.l1d.line.trailing_zeros();
         let mut more = 0;
         self.forming.has_reference = true;
+        self.values[Event::DataReferences as usize] +=
+            u64::from(flags.intersects(Flags::LOAD | Flags::STORE));
         if flags.contains(Flags::LOAD) {
             self.values[Event::LoadsRetired as usize] += 1;
             more = if flags.contains(Flags::SECOND_LEVEL) {
@@ -216,6 +244,7 @@ impl Pipeline {
         if spills + fills == 0 {
             return;
         }
+        self.values[Event::DataReferences as usize] += spills + fills;
         self.values[Event::RseStores as usize] += spills;
         self.values[Event::RseLoads as usize] += fills;
         let rate = self.parameters.cost(Cost::StackRegistersPerCycle);
@@ -228,6 +257,7 @@ impl Pipeline {
         for at in (0..fills * 8).step_by(line as usize) {
             let address = stack.backing_store_pointer().wrapping_add(at);
             let more = self.memory.load(processor, address, &mut self.values);
+            self.values[Event::L1dFillMisses as usize] += u64::from(more.is_some());
             miss = miss.max(more.unwrap_or(0));
         }
         let (stored, loaded) = match flags {
@@ -258,17 +288,6 @@ impl Pipeline {
             cycle,
             delay,
         );
-        let is_return = known.flags.contains(Flags::RETURN);
-        self.values[Event::Branches as usize] += 1;
-        self.values[Event::Returns as usize] += u64::from(is_return);
-        match prediction {
-            Prediction::Correct => {}
-            Prediction::WrongPath => self.values[Event::BranchesWrongPath as usize] += 1,
-            Prediction::WrongTarget => {
-                self.values[Event::BranchesWrongTarget as usize] += 1;
-                self.values[Event::ReturnsWrongTarget as usize] += u64::from(is_return);
-            }
-        }
         let branched = Branched {
             ip: retired.ip,
             slot: retired.slot,
@@ -281,7 +300,10 @@ impl Pipeline {
                 _ => BranchKind::Relative,
             },
         };
-        let is_kept = self.monitor.captures.branch(&branched);
+        let (path, target) = Event::of_branch(branched.kind, branched.wrong_path, branched.taken.is_some());
+        self.values[path as usize] += 1;
+        self.values[target as usize] += u64::from(branched.wrong_target);
+        let is_kept = self.monitor.branch(&branched);
         self.values[Event::BranchEvents as usize] += u64::from(is_kept);
         if let Some(sampler) = &mut self.sampler {
             sampler.branch(&branched);

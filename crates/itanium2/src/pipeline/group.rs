@@ -1,7 +1,6 @@
 //! The issue group that forms, and what happens when it issues.
 
 use super::Pipeline;
-use crate::counters::live;
 use crate::dispersal::Window;
 use crate::event::Event;
 use crate::instruction::{DESTINATIONS_MAX, Flags};
@@ -212,7 +211,7 @@ impl Pipeline {
             let (now, before) = (&self.values, &self.values_before);
             self.monitor.cycle(|event| match event {
                 Event::CpuCycles => 1,
-                event => live(now, event) - live(before, event),
+                event => event.parts().of(now) - event.parts().of(before),
             });
             self.values_before = self.values;
         }

@@ -17,7 +17,7 @@ use sidestep_ia64::encoding::{DecodedSlot, Template};
 use sidestep_ia64::execution::{Observer, Permission, Retired};
 use sidestep_ia64::fault::{FaultKind, isr};
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Fault, Processor};
+use sidestep_ia64::{Fault, Processor, alat};
 
 use crate::branches::Predictor;
 use crate::counters::Counters;
@@ -79,8 +79,8 @@ pub struct Pipeline {
     /// The register stack's traffic that has been seen.
     spills: u64,
     fills: u64,
-    /// The checks of advanced loads that failed before the last one.
-    failed_checks: u64,
+    /// What had happened to advanced loads before the last one.
+    advanced_loads: alat::Events,
     /// The branch registers before the last instruction.
     branch_registers: [u64; 8],
     privilege_level: u8,
@@ -128,7 +128,7 @@ impl Pipeline {
             last_region_move: 0,
             spills: 0,
             fills: 0,
-            failed_checks: 0,
+            advanced_loads: alat::Events::default(),
             branch_registers: [0; 8],
             privilege_level: 0,
             is_attached: false,
@@ -350,7 +350,6 @@ impl Pipeline {
 
     fn count(&mut self, processor: &Processor, retired: &Retired<'_>, flags: Flags) {
         self.values[Event::InstructionsRetired as usize] += 1;
-        self.values[Event::InstructionsDispersed as usize] += 1;
         if flags.contains(Flags::NOP) {
             self.values[Event::NopsRetired as usize] += 1;
         } else if !retired.executed {
@@ -379,7 +378,7 @@ impl Pipeline {
         (self.spills, self.fills) = (stack.spills(), stack.fills());
         self.privilege_level = processor.privilege_level();
         self.branch_registers = processor.branch;
-        self.failed_checks = processor.advanced_load_events().failed_checks;
+        self.advanced_loads = processor.advanced_load_events();
     }
 
     /// Flushes the pipeline behind what has retired: an interruption.
@@ -406,6 +405,9 @@ impl Observer for Pipeline {
         }
         let known = self.record(retired);
         let flags = known.flags;
+        if self.monitor.is_restricted() {
+            self.monitor.begin(processor, retired, &self.values);
+        }
         self.take_bundle(processor, retired.ip);
         let port = self.disperse(&known);
         self.count(processor, retired, flags);
@@ -429,6 +431,9 @@ impl Observer for Pipeline {
             self.execute(processor, retired, &known);
         } else if flags.contains(Flags::BRANCH) {
             self.branch(retired, &known);
+        }
+        if self.monitor.is_restricted() {
+            self.monitor.end(&self.values);
         }
         if self.is_configured_anew || flags.intersects(Flags::PRIVILEGE | Flags::STATUS) {
             self.is_configured_anew = false;
@@ -477,9 +482,12 @@ impl Observer for Pipeline {
     }
 
     fn interrupted(&mut self, processor: &Processor, fault: &Fault) {
-        if self.monitor.captures.is_on() || self.sampler.is_some() {
+        if self.monitor.is_keeping() || self.sampler.is_some() {
             self.note_served_miss(processor, fault);
         }
+        let is_data = fault.isr & (isr::READ | isr::WRITE) != 0;
+        let is_debug = fault.kind == FaultKind::Debug && is_data;
+        self.values[Event::DebugFaults as usize] += u64::from(is_debug);
         if self.monitor.is_counting() {
             let now = self.counters_ahead();
             self.monitor.update(processor, &now);

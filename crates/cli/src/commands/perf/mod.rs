@@ -127,7 +127,10 @@ impl Report for StatReport {
             let _ = write!(text, "{counters}");
             let in_tree = |event: &Event| counters.tree().iter().any(|(row, _)| row.event == *event);
             for event in Event::ALL.iter().skip(2).filter(|event| !in_tree(event)) {
-                let _ = writeln!(text, "{:>16}  {}", counters.get(*event), event.name());
+                let value = counters.get(*event);
+                if value > 0 {
+                    let _ = writeln!(text, "{value:>16}  {}", event.name());
+                }
             }
         }
         for event in &self.events {
@@ -142,6 +145,10 @@ fn list() -> String {
     for event in Event::ALL {
         let (name, code) = (event.name(), event.code());
         let _ = writeln!(text, "  {name:<38} {code:>#7x}  {}", event.description());
+    }
+    text.push_str("\nOther names:\n");
+    for (alias, event) in Event::aliases() {
+        let _ = writeln!(text, "  {alias:<38} {:>7}  {}", "", event.name());
     }
     text.push_str("\nEvents of one load, fetch or branch each, for `perf record`:\n");
     for (name, description) in Selection::single() {
