@@ -2,6 +2,7 @@
 // pointers walk over a control block, and not a thought about what any instruction costs. See generic.S for the
 // convention.
 
+#include "arguments.h"
 #include "layout.h"
 
 	.section .text.gate.fast, "ax"
@@ -17,9 +18,12 @@ ipc_first:
 }
 	rsm	PSR_I
 	;;
+	test_arguments
+(p6)	br.cond.spnt.few ipc_slow
+	;;
 	// 2. The control blocks: r2 = this thread's, r3 = the receiver's.
 	mov	r2 = KR_CURRENT
-	extr.u	r24 = r9, TCB_SHIFT, TCBS_SHIFT
+	extr.u	r24 = r9, NUMBER_SHIFT, TCBS_SHIFT
 	movl	r3 = tcbs
 	;;
 	shl	r24 = r24, TCB_SHIFT
@@ -33,23 +37,29 @@ ipc_first:
 	adds	r26 = TCB_PARTNER, r3
 	;;
 	ld8	r26 = [r26]
-	adds	r27 = TCB_PENDING, r3
+	adds	r27 = TCB_RESOURCES, r3
 	;;
 	ld8	r27 = [r27]
+	adds	r5 = TCB_SPACE, r3
+	;;
+	ld8	r5 = [r5]
 	;;
 	ld8	r4 = [r2]				// this thread's identity
-	adds	r28 = TCB_PENDING, r2
+	adds	r28 = TCB_RESOURCES, r2
 	;;
 	ld8	r28 = [r28]
 	adds	r29 = TCB_SENDERS, r2
 	;;
 	ld8	r29 = [r29]
+	adds	r6 = TCB_SPACE, r2
+	;;
+	ld8	r6 = [r6]
 	;;
 	// 3. Is this the case that is fast?
 	cmp.ne	p6, p0 = r24, r9			// no such thread
 (p6)	br.cond.spnt.few ipc_slow
 	;;
-	cmp.ne	p6, p0 = STATE_WAITING, r25
+	cmp.ne	p6, p0 = STATE_WAITING, r25		// does not wait, or not for ever
 (p6)	br.cond.spnt.few ipc_slow
 	;;
 	cmp.eq	p6, p7 = ANYBODY, r26
@@ -65,17 +75,27 @@ ipc_first:
 (p6)	cmp.ne.unc p8, p0 = r0, r29			// wants any message, and there is one
 (p8)	br.cond.spnt.few ipc_slow
 	;;
-	cmp.ltu	p6, p0 = WORDS_MAX, r11			// more than fits in registers, or of another kind
+	extr.u	r24 = r11, TAG_TYPED_SHIFT, TAG_LABEL_SHIFT - TAG_TYPED_SHIFT
+	;;
+	cmp.ne	p6, p0 = r0, r24			// typed items, or flags
+(p6)	br.cond.spnt.few ipc_slow
+	;;
+	and	r24 = TAG_UNTYPED, r11
+	;;
+	cmp.ltu	p6, p0 = WORDS_IN_REGISTERS, r24	// more than fits in registers
 (p6)	br.cond.spnt.few ipc_slow
 	;;
 	zxt2	r24 = r14
 	;;
-	cmp.ne	p6, p0 = r0, r24			// does not wait for the answer
+	cmp.ne	p6, p0 = r0, r24			// does not wait for the answer, or not for ever
 (p6)	br.cond.spnt.few ipc_slow
 	;;
 	or	r27 = r27, r28
 	;;
-	cmp.ne	p6, p0 = r0, r27			// one of them has something else to do
+	cmp.ne	p6, p0 = r0, r27			// one of them has more to exchange
+(p6)	br.cond.spnt.few ipc_slow
+	;;
+	cmp.eq	p6, p0 = r5, r6				// in one space, where senders have other names
 (p6)	br.cond.spnt.few ipc_slow
 	;;
 	// 4. The message is in registers.
@@ -92,49 +112,49 @@ ipc_first:
 	;;
 	mov	r28 = ar.unat
 	;;
-	mov	r29 = psr.um
+	mov	r29 = psr
 	;;
-	adds	r5 = TCB_RSC, r2
+	adds	r7 = TCB_RSC, r2
 	adds	r6 = TCB_GP, r2
 	;;
-	st8	[r5] = r30, 16				// rsc
+	st8	[r7] = r30, 16				// rsc
 	st8	[r6] = gp, 16
 	;;
-	st8	[r5] = r25, 16				// pfs
+	st8	[r7] = r25, 16				// pfs
 	st8	[r6] = r24, 16				// bspstore
 	;;
-	st8	[r5] = r26, 16				// rnat
+	st8	[r7] = r26, 16				// rnat
 	st8	[r6] = r28, 16				// unat
 	;;
-	st8	[r5] = r31, 16				// predicates
-	st8	[r6] = r29, 16				// user mask
+	st8	[r7] = r31, 16				// predicates
+	st8	[r6] = r29, 16				// psr
 	;;
-	st8	[r5] = sp, 16
+	st8	[r7] = sp, 16
 	st8	[r6] = r27, 16				// rp
 	movl	r24 = return_to_program
 	;;
-	st8	[r5] = tp
+	st8	[r7] = tp
 	st8	[r6] = r24				// continuation
 	;;
-	adds	r5 = TCB_RSC, r3
+	adds	r7 = TCB_RSC, r3
 	adds	r6 = TCB_GP, r3
 	;;
-	ld8	r30 = [r5], 16				// rsc
+	ld8	r30 = [r7], 16				// rsc
 	ld8	gp = [r6], 16
 	;;
-	ld8	r25 = [r5], 16				// pfs
+	ld8	r25 = [r7], 16				// pfs
 	ld8	r24 = [r6], 16				// bspstore
 	;;
-	ld8	r26 = [r5], 16				// rnat
+	ld8	r26 = [r7], 16				// rnat
 	ld8	r28 = [r6], 16				// unat
 	;;
-	ld8	r31 = [r5], 16				// predicates
-	ld8	r29 = [r6], 16				// user mask
+	ld8	r31 = [r7], 16				// predicates
+	ld8	r29 = [r6], 16				// psr
 	;;
-	ld8	sp = [r5], 16
+	ld8	sp = [r7], 16
 	ld8	r27 = [r6]				// rp
 	;;
-	ld8	tp = [r5]
+	ld8	tp = [r7]
 	;;
 	mov	ar.bspstore = r24
 	mov	ar.pfs = r25
@@ -145,7 +165,7 @@ ipc_first:
 	mov	ar.unat = r28
 	mov	pr = r31, -1
 	;;
-	mov	psr.um = r29
+	mov	psr.l = r29
 	;;
 	loadrs						// nothing of the sender's stays in the register stack
 	;;
@@ -153,35 +173,35 @@ ipc_first:
 	invala						// nor of its advanced loads
 	;;
 	// 6. The address space.
-	adds	r24 = TCB_SPACE, r3
-	adds	r25 = TCB_REGION, r3
+	adds	r24 = TCB_REGION, r3
 	;;
 	ld8	r24 = [r24]
-	ld8	r25 = [r25]
 	;;
-	mov	KR_SPACE = r24
+	mov	KR_SPACE = r5
 	;;
-	mov	rr[r0] = r25
+	mov	rr[r0] = r24
 	;;
-	srlz.d
+	srlz.i						// for loads and for what is fetched
 	;;
 	// 7. Who runs and who waits.
 	adds	r24 = TCB_STATE, r2
 	mov	r25 = STATE_WAITING
 	;;
-	st8	[r24] = r25, 8
+	st8	[r24] = r25, TCB_PARTNER - TCB_STATE
 	;;
-	st8	[r24] = r10				// partner
+	st8	[r24] = r10
 	adds	r24 = TCB_STATE, r3
 	;;
-	st8	[r24] = r0
+	st8	[r24] = r0				// STATE_RUNNING
 	;;
 	mov	KR_CURRENT = r3
+	adds	r24 = TCB_LOCAL, r3
 	;;
-	mov	KR_IDENTITY = r9
+	ld8	r24 = [r24]
+	;;
+	mov	KR_UTCB = r24
 	;;
 	// 8. Back, as the receiver.
-	mov	r8 = 0
 	mov	r9 = r4
 	ssm	PSR_I
 	br.ret.sptk.many rp

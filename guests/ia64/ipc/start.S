@@ -73,7 +73,7 @@ boot:
 	mov	r16 = cr.ifa
 	mov	r17 = KR_SPACE
 	;;
-	extr.u	r18 = r16, PAGE_SHIFT, 4
+	extr.u	r18 = r16, PAGE_SHIFT, SPACE_SHIFT
 	;;
 	shladd	r17 = r18, 3, r17
 	;;
@@ -87,10 +87,15 @@ boot:
 	;;
 	.endm
 
-// Nothing else is expected: the machine ends with 100 plus the vector's number.
+// Nothing else is expected: the machine ends, by the fault of a program or of the kernel.
 	.macro	unexpected number
+	mov	r16 = cr.ipsr
 	mov	r15 = HYPERCALL_EXIT
-	mov	r8 = 100 + \number
+	mov	r8 = END_UNEXPECTED + \number
+	;;
+	tbit.nz	p6, p0 = r16, PSR_CPL_SHIFT
+	;;
+(p6)	mov	r8 = END_EXCEPTION
 	;;
 	break.m	HYPERCALL
 	;;
