@@ -13,7 +13,9 @@ const EXCEPTION: u64 = 3;
 /// The cases that the guest's sources name.
 fn cases() -> Vec<&'static str> {
     let header = include_str!("../../../guests/ia64/ipc/cases.h");
-    let rows = header.lines().filter_map(|line| line.trim().strip_prefix("row(\""));
+    let rows = header
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("row(\""));
     rows.filter_map(|row| row.split('"').next()).collect()
 }
 
