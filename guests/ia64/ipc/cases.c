@@ -79,7 +79,7 @@ PROGRAM static void sleep_for_ever(const struct arguments *self)
 /* Until nobody else can run. */
 PROGRAM static void let_others_run(const struct arguments *self)
 {
-    passed(self, NOBODY, self->names[self->number], RECEIVE(MICROSECONDS(1000)), 0, 0);
+    passed(self, NOBODY, self->names[self->number], RECEIVE(MICROSECONDS(100)), 0, 0);
 }
 
 PROGRAM static uint64_t error_of(const struct arguments *self, struct call call)
