@@ -11,6 +11,8 @@ use sidestep_vmm::file;
 
 /// The format's version; changes when old files can no longer be read.
 const VERSION: u32 = 2;
+/// More than any run counts, and little enough that shares of a sum can be computed.
+const COUNT_MAX: u64 = 1 << 52;
 
 /// The file's contents.
 #[derive(Debug, Serialize, Deserialize)]
@@ -135,6 +137,9 @@ pub enum RecordError {
     /// It is of another version.
     #[error("{}: is a recording of version {}, this program reads version {VERSION}", .0.display(), .1)]
     Version(PathBuf, u32),
+    /// Its counts cannot be those of a run.
+    #[error("{}: counts more than 2^52 cycles or events, which no run has", .0.display())]
+    Counts(PathBuf),
     /// It names a counter that does not exist.
     #[error("{}", .0.display())]
     Counter(PathBuf, #[source] sidestep_itanium2::names::Unknown),
@@ -170,11 +175,33 @@ impl Recording {
         if version != VERSION {
             return Err(RecordError::Version(path.into(), version));
         }
-        serde_json::from_slice(&bytes).map_err(format)
+        let recording: Recording = serde_json::from_slice(&bytes).map_err(format)?;
+        match recording.contents.total() <= u128::from(COUNT_MAX) {
+            true => Ok(recording),
+            false => Err(RecordError::Counts(path.into())),
+        }
     }
 }
 
 impl Contents {
+    /// Everything that is counted, summed up.
+    fn total(&self) -> u128 {
+        let of_place = |place: &RecordedPlace| {
+            let bubbles = place.bubbles.values().copied();
+            let counts = bubbles.chain([place.executions, place.issue_cycles]);
+            counts.map(u128::from).sum::<u128>()
+        };
+        let of_event = |event: &RecordedEvent| {
+            let weights = event.samples.iter().map(|sample| sample.weight);
+            let counts = weights.chain([event.events, event.lost]);
+            counts.map(u128::from).sum::<u128>()
+        };
+        match self {
+            Contents::Places(places) => places.iter().map(of_place).sum(),
+            Contents::Samples(events) => events.iter().map(of_event).sum(),
+        }
+    }
+
     /// The cycles of a profile.
     pub fn of_profile(profile: &Profile) -> Contents {
         let places = profile.places.iter().map(|(address, place)| RecordedPlace {
@@ -263,4 +290,27 @@ pub fn profile_of(places: &[RecordedPlace], path: &Path) -> Result<Profile, Reco
         profile.places.insert(recorded.address, place);
     }
     Ok(profile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_no_run_has_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("perf.json");
+        let place = |count| RecordedPlace {
+            address: 0x4000_0000_0000_0000,
+            executions: count,
+            issue_cycles: 1,
+            bubbles: std::collections::BTreeMap::new(),
+        };
+        for (count, is_read) in [(1, true), (COUNT_MAX, false), (u64::MAX, false)] {
+            let contents = Contents::Places(vec![place(count), place(count)]);
+            let recording = Recording::new("itanium2", Path::new("program"), contents);
+            std::fs::write(&path, recording.to_json()).expect("a file");
+            assert_eq!(Recording::read(&path).is_ok(), is_read, "{count}");
+        }
+    }
 }
