@@ -54,3 +54,46 @@ fn what_has_no_end_or_is_a_folder_is_refused_in_one_line() {
         .collect();
     assert_eq!(left.len(), 2, "nothing is written: {left:?}");
 }
+
+#[test]
+fn options_that_mean_nothing_for_what_is_booted_are_refused() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let console = format!("{examples}/console.toml");
+    let host = format!("{examples}/sidecore-host.toml");
+    for option in [
+        &["--initrd", "file"][..],
+        &["--append", "text"],
+        &["--smp", "2"],
+        &["--memory", "1G"],
+        &["--net", "user"],
+        &["--virtio", "pci"],
+    ] {
+        for booted in [
+            &[&console][..],
+            &[&host],
+            &[&"--restore".to_owned(), &"saved".to_owned()],
+        ] {
+            let output = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+                .arg("run")
+                .args(booted)
+                .args(option)
+                .stdin(Stdio::null())
+                .output()
+                .expect("the command runs");
+            let error = String::from_utf8(output.stderr).expect("errors are UTF-8");
+            assert_eq!(output.status.code(), Some(1), "{booted:?} {option:?}: {error}");
+            assert!(error.contains(&format!(": {} is not for", option[0])), "{error}");
+            assert!(output.stdout.is_empty(), "{booted:?} {option:?} was started");
+        }
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+        .args(["run", &console, "--accept-changed-disks"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command runs");
+    let error = String::from_utf8(output.stderr).expect("errors are UTF-8");
+    assert!(
+        error.contains("--accept-changed-disks is not for machines that start anew"),
+        "{error}"
+    );
+}

@@ -76,6 +76,14 @@ impl Run {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let disk = (!self.disk.is_empty()).then_some("--disk");
+        let starts = self.kernel.kernel.as_ref().or(self.image.as_ref());
+        if let Some(started) = starts {
+            refuse(
+                started,
+                [self.kernel.restoring_given()],
+                "machines that start anew",
+            )?;
+        }
         let (fuce, host, consoles) = (self.fuce.given(), self.host.given(), self.kernel.consoles_given());
         if let Some(kernel) = self.kernel.kernel.clone() {
             refuse(&kernel, [fuce, host], "kernels")?;
@@ -83,10 +91,15 @@ impl Run {
         }
         if let Some(file) = &self.kernel.restore {
             refuse(file, [disk], "saved machines: they name their disks")?;
-            refuse(file, [fuce, host], "saved machines")?;
+            refuse(file, [fuce, host, self.kernel.machine_given()], "saved machines")?;
             return self.kernel.restore(file, &self.execution);
         }
         let image = self.image.as_ref().expect("an image, where no kernel is given");
+        refuse(
+            image,
+            [self.kernel.machine_given()],
+            "machines that are started without --kernel",
+        )?;
         let path = image.display().to_string();
         let bytes = file::read(image, Kind::bytes_max(image))
             .map_err(|error| format!("{path}: cannot be read: {error}"))?;

@@ -27,30 +27,24 @@ pub struct Options {
     #[arg(long, value_name = "VMLINUX")]
     pub kernel: Option<PathBuf>,
     /// The kernel's initial RAM file system.
-    #[arg(long, value_name = "FILE", requires = "kernel")]
+    #[arg(long, value_name = "FILE")]
     initrd: Option<PathBuf>,
     /// The kernel's command line.
-    #[arg(
-        long,
-        value_name = "TEXT",
-        requires = "kernel",
-        default_value = "",
-        allow_hyphen_values = true
-    )]
-    append: String,
-    /// How many processors.
-    #[arg(long, value_name = "N", requires = "kernel", default_value_t = 1)]
-    smp: usize,
-    /// How much memory.
-    #[arg(long, value_name = "SIZE", requires = "kernel", default_value = "1G")]
-    memory: Size,
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    append: Option<String>,
+    /// How many processors [default: 1].
+    #[arg(long, value_name = "N")]
+    smp: Option<usize>,
+    /// How much memory [default: 1G].
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Size>,
     /// A network device: `user[,hostfwd=tcp:[ADDRESS]:PORT-[ADDRESS]:PORT]...` with connections by this program, or
     /// `tap=NAME` at a tap interface of the host; may be given several times.
-    #[arg(long, value_name = "user|tap=NAME", requires = "kernel")]
+    #[arg(long, value_name = "user|tap=NAME")]
     net: Vec<NetworkTable>,
-    /// How virtio devices are found: on the PCI bus, or by registers in memory that ACPI tables name.
-    #[arg(long, value_name = "pci|mmio", requires = "kernel", default_value = "pci")]
-    virtio: VirtioTransport,
+    /// How virtio devices are found: on the PCI bus, or by registers in memory that ACPI tables name [default: pci].
+    #[arg(long, value_name = "pci|mmio")]
+    virtio: Option<VirtioTransport>,
     /// Where the serial console is: the standard input and output (Ctrl-a h shows the keys that are not the guest's), a
     /// pseudo-terminal, or a port of the host's loopback.
     #[arg(long, value_name = "stdio|pty|tcp:PORT", default_value = "stdio")]
@@ -62,7 +56,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "image"])]
     pub restore: Option<PathBuf>,
     /// Go on with a saved machine although its disks were written to since.
-    #[arg(long, requires = "restore")]
+    #[arg(long)]
     accept_changed_disks: bool,
 }
 
@@ -121,6 +115,23 @@ impl Options {
         ])
     }
 
+    /// The first option given that describes the machine of a kernel.
+    pub fn machine_given(&self) -> Option<&'static str> {
+        super::first_given(&[
+            ("--initrd", self.initrd.is_some()),
+            ("--append", self.append.is_some()),
+            ("--smp", self.smp.is_some()),
+            ("--memory", self.memory.is_some()),
+            ("--net", !self.net.is_empty()),
+            ("--virtio", self.virtio.is_some()),
+        ])
+    }
+
+    /// The option given that is for saved machines alone.
+    pub fn restoring_given(&self) -> Option<&'static str> {
+        super::first_given(&[("--accept-changed-disks", self.accept_changed_disks)])
+    }
+
     /// Starts the kernel that the text of `path` describes, and runs the machine to its end.
     pub fn describe(&self, path: &Path, text: &str, execution: &Execution) -> Outcome {
         let name = path.display().to_string();
@@ -142,18 +153,19 @@ impl Options {
     /// Starts the kernel and runs the machine to its end.
     pub fn run(self, kernel: &Path, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
         let places = self.places();
+        let usual = MachineTable::default();
         let description = Description {
             machine: MachineTable {
-                processors: self.smp,
-                memory: self.memory,
+                processors: self.smp.unwrap_or(usual.processors),
+                memory: self.memory.unwrap_or(usual.memory),
                 clock: Clock::Virtual,
-                virtio: self.virtio,
-                ..MachineTable::default()
+                virtio: self.virtio.unwrap_or(usual.virtio),
+                ..usual
             },
             kernel: KernelTable {
                 file: kernel.to_owned(),
                 initrd: self.initrd,
-                append: self.append,
+                append: self.append.unwrap_or_default(),
             },
             disk,
             network: self.net,
