@@ -292,6 +292,28 @@ PROGRAM void case_map(struct arguments *self)
     sleep_for_ever(self);
 }
 
+/* More than there is to map: nothing is, and the message arrives. */
+PROGRAM void case_map_beyond(struct arguments *self)
+{
+    const uint64_t everything = (uint64_t)63 << PAGES_SIZE_SHIFT | PAGES_READ | PAGES_WRITE;
+    if (self->number == FIRST) {
+        let_others_run(self);
+        TRY(item(self, self->names[SECOND], self->names[SECOND], ITEM_MAP, everything).words[0] == 1);
+        TRY(item(self, self->names[SECOND], self->names[SECOND], ITEM_MAP, PAGES(UTCBS_ADDRESS, PAGES_READ)).words[0] == 2);
+        TRY(item(self, self->names[SECOND], self->names[SECOND], ITEM_MAP, PAGES(-PAGE_SIZE, PAGES_READ)).words[0] == 3);
+        end(self, 0);
+    } else if (self->number == SECOND) {
+        block_of(SECOND)->acceptor = everything;
+        struct call sent = wait(self, ANYBODY);
+        for (uint64_t i = 1;; i++) {
+            TRY(sent.words[0] == 42 && !(sent.tag & FLAGS));
+            block_of(SECOND)->acceptor = PAGES_ALL;
+            sent = reply_and_wait(self, sent.from, ANYBODY, i);
+        }
+    }
+    sleep_for_ever(self);
+}
+
 /* What was granted is gone: the sender's access ends as nobody handles it. And what is mapped without a right to write is
    tried before. */
 PROGRAM void case_grant(struct arguments *self)

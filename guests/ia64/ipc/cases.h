@@ -37,6 +37,7 @@ uint64_t floating_point(void);
     row("any-local", case_any_local) \
     row("long-message", case_long_message) \
     row("map", case_map) \
+    row("map-beyond", case_map_beyond) \
     row("grant", case_grant) \
     row("string", case_string) \
     row("propagation", case_propagation) \

@@ -12,7 +12,7 @@ void fail(struct tcb *thread, uint64_t error, uint64_t phase)
 {
     thread->utcb->error = error << ERROR_SHIFT | phase;
     thread->utcb->message[0] = TAG_ERROR;
-    thread->from = NOBODY;
+    thread->from = thread->partner = NOBODY;
     thread->state = STATE_RUNNING;
 }
 
@@ -133,7 +133,7 @@ static int send(struct tcb *current, struct tcb **receiver, uint64_t timeout)
         }
         wait_to_send(current, to, name);
         switch_to(current, next_ready()); /* until the receiver asks for it, or time is over */
-        if (current->utcb->message[0] & TAG_ERROR)
+        if (current->partner == NOBODY)
             return 0;
         *receiver = to;
     }

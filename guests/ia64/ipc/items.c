@@ -13,7 +13,7 @@ static struct pages pages_of(uint64_t word)
     uint64_t size = word >> PAGES_SIZE_SHIFT & PAGES_SIZE;
     if ((word & ~(uint64_t)PAGES_RIGHTS) == PAGES_ALL)
         return (struct pages){0, SPACE_PAGES * PAGE_SIZE, word & PAGES_RIGHTS};
-    if (size < PAGE_SHIFT || size > 63)
+    if (size < PAGE_SHIFT || size > PAGE_SHIFT + SPACE_SHIFT) /* less than a page, more than there is */
         return (struct pages){0, 0, 0};
     return (struct pages){word & ~(((uint64_t)1 << size) - 1), (uint64_t)1 << size, word & PAGES_RIGHTS};
 }
