@@ -481,6 +481,40 @@ PROGRAM void case_in_time(struct arguments *self)
     sleep_for_ever(self);
 }
 
+/* Time is over for one thread while two others pass messages as fast as they can. */
+PROGRAM void case_alarm(struct arguments *self)
+{
+    const uint64_t *names = self->names;
+    volatile uint64_t *seen = block_of(FIRST)->own;
+    if (self->number == URGENT_WITH_FIRST) {
+        uint64_t begun = microseconds();
+        for (int i = 0; i < 3; i++) {
+            TRY(error_of(self, passed(self, NOBODY, ANYBODY, RECEIVE(MICROSECONDS(60)), 0, 0)) == ERROR(ERROR_TIMEOUT, PHASE_RECEIVE));
+            *seen = microseconds() - begun;
+        }
+    } else if (self->number == SECOND) {
+        serve(self);
+    } else if (self->number == WITH_SECOND) {
+        struct call asked = wait(self, names[FIRST]);
+        TRY(passed(self, asked.from, asked.from, RECEIVE(MICROSECONDS(30)), 1, 2).words[0] == 3);
+    } else if (self->number == FIRST) {
+        uint64_t begun = microseconds(), last = 0;
+        call(self, names[WITH_SECOND], 1);
+        send(self, names[WITH_SECOND], 3); /* in time: the next deadline is another thread's */
+        for (uint64_t times = 0; times < 3;) {
+            TRY(call(self, names[SECOND], 5).words[0] == 6);
+            TRY(microseconds() - begun < 1000);
+            if (*seen != last) {
+                times++;
+                last = *seen;
+                TRY(last + 1 >= 60 * times && last < 60 * times + 30);
+            }
+        }
+        end(self, 0);
+    }
+    sleep_for_ever(self);
+}
+
 /* Who is more urgent runs before the sender goes on; who is not, later. */
 PROGRAM void case_urgent(struct arguments *self)
 {

@@ -47,6 +47,7 @@ uint64_t floating_point(void);
     row("period", case_period) \
     row("point-in-time", case_point_in_time) \
     row("in-time", case_in_time) \
+    row("alarm", case_alarm) \
     row("urgent", case_urgent) \
     row("floating-point", case_floating_point) \
     row("label", case_label) \

@@ -173,7 +173,11 @@ void ipc(struct tcb *current, uint64_t to, uint64_t from, uint64_t timeouts)
 {
     struct tcb *receiver = 0;
     current->utcb->message[0] &= ~(uint64_t)TAG_RECEIVED;
-    expire_deadlines();
+    if (UNLIKELY(current->resources & RESOURCE_ALARM)) {
+        current->resources &= ~(uint64_t)RESOURCE_ALARM;
+        expire_deadlines();
+        yield(current);
+    }
     if (LIKELY(to != NOBODY)) {
         receiver = thread_of(current, to);
         if (UNLIKELY(!receiver || receiver == current))

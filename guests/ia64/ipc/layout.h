@@ -89,8 +89,10 @@
 #define STATE_SENDING 3
 #define STATE_INACTIVE 4
 
-/* What of a thread is exchanged only if it is used: the preserved floating-point registers. */
+/* Why a thread has to go the generic way: it uses the preserved floating-point registers; time was over while it ran. */
 #define RESOURCE_FLOATING_POINT 1
+#define RESOURCE_ALARM 2
+#define ALARM_VECTOR 0xef
 
 /* What the kernel keeps of a thread that waits in the middle of C code, on its kernel stack. */
 #define CONTEXT_BSPSTORE 0

@@ -53,6 +53,12 @@ boot:
 	rfi
 	;;
 1:	movl	gp = __gp
+	mov	r16 = ALARM_VECTOR
+	;;
+	mov	cr.itv = r16
+	mov	cr.tpr = r0
+	;;
+	srlz.d
 	movl	r14 = tcbs + TCB_BACKING_STORE
 	movl	r15 = tcbs + TCB_SIZE - 16
 	;;
@@ -116,7 +122,31 @@ interruption_vectors:
 	.org	interruption_vectors + 0x1000
 	refill	itc.d
 	.set	vector, 5
-	.rept	15
+	.rept	7
+	.org	interruption_vectors + vector * 0x400
+	unexpected vector
+	.set	vector, vector + 1
+	.endr
+	// A deadline is over: whoever runs goes the generic way when it passes a message, and sees to it.
+	.org	interruption_vectors + 0x3000
+	mov	r16 = KR_CURRENT
+	mov	r17 = cr.ivr
+	;;
+	adds	r16 = TCB_RESOURCES, r16
+	;;
+	ld8	r17 = [r16]
+	;;
+	or	r17 = RESOURCE_ALARM, r17
+	;;
+	st8	[r16] = r17
+	mov	cr.eoi = r0
+	;;
+	srlz.d
+	;;
+	rfi
+	;;
+	.set	vector, 13
+	.rept	7
 	.org	interruption_vectors + vector * 0x400
 	unexpected vector
 	.set	vector, vector + 1

@@ -1,7 +1,7 @@
 /* Threads and their spaces: who is called what, who runs next, and who has waited long enough.
 
-   Time passes for a thread that waits when the kernel is entered the generic way or nobody can run; nothing is
-   interrupted. */
+   When a deadline is over, an interrupt has the running thread's next message go the generic way, where the kernel sees to
+   it; so it does when nobody can run. No program is preempted. */
 
 #include <stddef.h>
 
@@ -115,6 +115,13 @@ uint64_t now(void)
     return cycles;
 }
 
+/* Has the processor interrupt when the next deadline is over; very soon, if it is. */
+static void set_alarm(void)
+{
+    uint64_t soon = now() + CYCLES_PER_MICROSECOND;
+    __asm__ volatile("mov cr.itm = %0;; srlz.d" : : "r"(timed->deadline > soon ? timed->deadline : soon));
+}
+
 /* When a timeout is over, in microseconds. */
 static uint64_t over_at(uint64_t timeout, uint64_t clock)
 {
@@ -135,6 +142,7 @@ void set_deadline(struct tcb *thread, uint64_t timeout)
         place = &(*place)->next_timed;
     thread->next_timed = *place;
     *place = thread;
+    set_alarm();
 }
 
 void cancel_deadline(struct tcb *thread)
@@ -160,6 +168,8 @@ void expire_deadlines(void)
         fail(thread, ERROR_TIMEOUT, sends ? PHASE_SEND : PHASE_RECEIVE);
         make_ready(thread);
     }
+    if (timed)
+        set_alarm();
 }
 
 /* ---- Creation ---- */

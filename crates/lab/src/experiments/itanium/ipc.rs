@@ -142,8 +142,8 @@ impl Experiment for Messages {
                 issue_cycles(&measurement.baseline).to_decimal(0)
             ),
             verdict: judge(generic, GENERIC),
-            because: "as many groups as the paper's, with fewer bubbles: this kernel's C was made by a compiler that is ten \
-                      versions younger than the paper's, and its switch of threads exchanges less state of the kernel's own"
+            because: "nearly as many groups as the paper's, with half its bubbles: the paper's kernel also masks interrupts by \
+                      priority around its C++ and keeps programs' registers in the kernel's stack"
                 .to_owned(),
         }];
         let bubbles = FIGURE.iter().map(|(event, stated)| {
