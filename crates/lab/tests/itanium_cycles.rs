@@ -52,6 +52,26 @@ fn guests_measure_the_latencies_of_tables_4_and_5_with_the_monitor() {
 }
 
 #[test]
+fn a_context_switch_is_counted_in_cycles_on_both_kernels_with_either_format() {
+    let settings = [
+        "count=cycles",
+        "workload=context",
+        "working-set=0",
+        "processes=2",
+        "passes=2",
+    ];
+    let measured = measure("itanium.vhpt", &settings);
+    assert_eq!(measured.len(), 2);
+    for (point, measurement) in measured {
+        adds_up(&measurement);
+        for side in [&measurement.baseline, &measurement.sidestep] {
+            assert!(counter(side, "instructions") > Number::from(100), "{point}");
+            assert!(value(side) > counter(side, "issue cycles"), "{point}");
+        }
+    }
+}
+
+#[test]
 fn a_gate_page_spares_a_system_call_the_exception_and_its_flushes() {
     for (point, measurement) in measure("itanium.syscall", &["calls=100", "link=static"]) {
         adds_up(&measurement);

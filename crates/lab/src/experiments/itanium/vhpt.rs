@@ -330,13 +330,15 @@ fn switch(
     let finished = run(processors, parameters, inputs, context)?;
     let (alone, ring) = (finished.between(1, 2), finished.between(3, 4));
     let side = side(inputs, misses, &alone, &ring, processes * passes);
-    // A processor that waits for the other one spins, for as many instructions as it happens to wait.
-    let side = match processors {
-        1 => side.count(
+    // A processor that waits for the other one spins, for as many instructions as it happens to wait. In cycles they
+    // are among the counters already.
+    let side = if processors == 1 && inputs.text("count") != CYCLES {
+        side.count(
             "instructions",
             each(alone.instructions, ring.instructions, processes * passes),
-        ),
-        _ => side,
+        )
+    } else {
+        side
     };
     Ok(side.traced(finished.timeline(timed::processor(inputs).megahertz, context)))
 }
