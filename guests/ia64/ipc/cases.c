@@ -277,7 +277,8 @@ PROGRAM void case_map(struct arguments *self)
 {
     if (self->number == FIRST) {
         *WORD_IN(STACK_OF(FIRST)) = 77;
-        struct call answer = item(self, self->names[SECOND], self->names[SECOND], FREE_PAGE | ITEM_MAP, PAGES(STACK_OF(FIRST), PAGES_READ | PAGES_WRITE));
+        const uint64_t pages = PAGES(STACK_OF(FIRST), PAGES_READ | PAGES_WRITE);
+        struct call answer = item(self, self->names[SECOND], self->names[SECOND], FREE_PAGE | ITEM_MAP, pages);
         TRY(answer.words[0] == 77 && *WORD_IN(STACK_OF(FIRST)) == 78);
         end(self, 0);
     } else if (self->number == SECOND) {
@@ -343,7 +344,8 @@ PROGRAM void case_string(struct arguments *self)
 {
     if (self->number == FIRST) {
         let_others_run(self);
-        TRY(error_of(self, item(self, self->names[SECOND], self->names[SECOND], 64 << ITEM_BASE_SHIFT, STACK_OF(FIRST))) == ERROR(ERROR_OVERFLOW, PHASE_SEND));
+        TRY(error_of(self, item(self, self->names[SECOND], self->names[SECOND], 64 << ITEM_BASE_SHIFT, STACK_OF(FIRST)))
+            == ERROR(ERROR_OVERFLOW, PHASE_SEND));
         TRY(wait(self, ANYBODY).words[0] == 1);
         end(self, 0);
     } else if (self->number == SECOND) {
@@ -424,9 +426,11 @@ PROGRAM void case_no_time(struct arguments *self)
         sleep_for_ever(self);
     }
     let_others_run(self);
-    TRY(error_of(self, passed(self, names[WITH_SECOND], names[WITH_SECOND], SEND(TIMEOUT_ZERO), 1, 0)) == ERROR(ERROR_TIMEOUT, PHASE_SEND));
+    TRY(error_of(self, passed(self, names[WITH_SECOND], names[WITH_SECOND], SEND(TIMEOUT_ZERO), 1, 0))
+        == ERROR(ERROR_TIMEOUT, PHASE_SEND));
     TRY(error_of(self, passed(self, NOBODY, ANYBODY, RECEIVE(TIMEOUT_ZERO), 0, 0)) == ERROR(ERROR_TIMEOUT, PHASE_RECEIVE));
-    TRY(error_of(self, passed(self, names[SECOND], names[SECOND], SEND(TIMEOUT_ZERO) | RECEIVE(TIMEOUT_ZERO), 1, 0)) == ERROR(ERROR_TIMEOUT, PHASE_RECEIVE));
+    TRY(error_of(self, passed(self, names[SECOND], names[SECOND], SEND(TIMEOUT_ZERO) | RECEIVE(TIMEOUT_ZERO), 1, 0))
+        == ERROR(ERROR_TIMEOUT, PHASE_RECEIVE));
     end(self, 0);
 }
 
@@ -441,7 +445,8 @@ PROGRAM void case_period(struct arguments *self)
     TRY(error_of(self, passed(self, names[SECOND], names[SECOND], SEND(MICROSECONDS(100)), 1, 0)) == ERROR(ERROR_TIMEOUT, PHASE_SEND));
     TRY(microseconds() - begun - 99 < 50);
     begun = microseconds();
-    TRY(error_of(self, passed(self, NOBODY, names[SECOND], RECEIVE(3 << TIMEOUT_MANTISSA_BITS | 50), 0, 0)) == ERROR(ERROR_TIMEOUT, PHASE_RECEIVE));
+    TRY(error_of(self, passed(self, NOBODY, names[SECOND], RECEIVE(3 << TIMEOUT_MANTISSA_BITS | 50), 0, 0))
+        == ERROR(ERROR_TIMEOUT, PHASE_RECEIVE));
     TRY(microseconds() - begun - 399 < 50);
     end(self, 0);
 }
@@ -545,7 +550,9 @@ PROGRAM void case_floating_point(struct arguments *self)
         uint64_t other = self->number == FLOATING ? FLOATING_TOO : FLOATING, value = 0x1234 * self->number;
         set_floating_point(value);
         for (int i = 0; i < 4; i++) {
-            struct call answer = self->number == FLOATING ? call(self, names[other], 1) : i ? reply_and_wait(self, names[other], ANYBODY, 1) : wait(self, ANYBODY);
+            struct call answer = self->number == FLOATING ? call(self, names[other], 1)
+                : i                                       ? reply_and_wait(self, names[other], ANYBODY, 1)
+                                                          : wait(self, ANYBODY);
             TRY(answer.from == names[other] && floating_point() == value);
             set_floating_point(++value);
         }

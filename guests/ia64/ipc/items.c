@@ -21,7 +21,12 @@ static struct pages pages_of(uint64_t word)
 /* The rights in a page table's entry, as bits: whoever may write or execute may read. */
 static uint64_t rights_of(uint64_t entry)
 {
-    static const uint64_t rights[] = {PAGES_READ, PAGES_READ | PAGES_EXECUTE, PAGES_READ | PAGES_WRITE, PAGES_READ | PAGES_WRITE | PAGES_EXECUTE};
+    static const uint64_t rights[] = {
+        PAGES_READ,
+        PAGES_READ | PAGES_EXECUTE,
+        PAGES_READ | PAGES_WRITE,
+        PAGES_READ | PAGES_WRITE | PAGES_EXECUTE,
+    };
     return rights[entry >> PTE_RIGHTS_SHIFT & 3];
 }
 
