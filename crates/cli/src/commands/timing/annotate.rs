@@ -337,7 +337,8 @@ fn write_bundle(text: &mut String, address: u64, bundle: Bundle, measured: &impl
 fn heaviest(image: &Image<'_>, symbols: &SymbolTable, measured: &impl Measured) -> String {
     let mut functions: BTreeMap<String, u64> = BTreeMap::new();
     for (address, weight) in measured.weights() {
-        *functions.entry(function_of(image, symbols, address)).or_default() += weight;
+        let sum = functions.entry(function_of(image, symbols, address)).or_default();
+        *sum = sum.saturating_add(weight);
     }
     functions
         .into_iter()

@@ -165,9 +165,9 @@ pub fn table(
         let row = keys.iter().map(|key| reader.value(*key, sample)).collect();
         let (samples, weight) = counts.entry(row).or_default();
         *samples += 1;
-        *weight += sample.weight;
+        *weight = weight.saturating_add(sample.weight);
     }
-    let total: u64 = counts.values().map(|(_, weight)| weight).sum();
+    let total = total(counts.values().map(|(_, weight)| *weight));
     let mut order: Vec<(&Vec<String>, u64, u64)> = counts
         .iter()
         .map(|(row, (samples, weight))| (row, *samples, *weight))
@@ -199,6 +199,11 @@ pub fn table(
         let _ = writeln!(text, "... and {} more rows", order.len() - shown.len());
     }
     text
+}
+
+/// The sum of weights, whatever a file says that they are.
+fn total(weights: impl Iterator<Item = u64>) -> u64 {
+    weights.fold(0, u64::saturating_add)
 }
 
 /// What was sampled, how often; and of loads and fetches how long they took.
@@ -251,9 +256,11 @@ impl Latencies {
             };
             latencies.least = latencies.least.min(latency);
             latencies.most = latencies.most.max(latency);
-            latencies.sum += u128::from(latency) * u128::from(sample.weight);
-            latencies.weight += sample.weight;
-            *latencies.by_power.entry(latency.ilog2()).or_default() += sample.weight;
+            let cycles = u128::from(latency) * u128::from(sample.weight);
+            latencies.sum = latencies.sum.saturating_add(cycles);
+            latencies.weight = latencies.weight.saturating_add(sample.weight);
+            let range = latencies.by_power.entry(latency.ilog2()).or_default();
+            *range = range.saturating_add(sample.weight);
         }
         (latencies.weight > 0).then_some(latencies)
     }
@@ -273,7 +280,7 @@ impl std::fmt::Display for Latencies {
         if self.least == self.most {
             return write!(out, "{} cycles", self.least);
         }
-        let tenths = self.sum * 10 / u128::from(self.weight);
+        let tenths = self.sum.saturating_mul(10) / u128::from(self.weight);
         write!(
             out,
             "{} to {} cycles, {}.{} on average",
@@ -303,16 +310,17 @@ impl<'event> ByInstruction<'event> {
         ByInstruction {
             event,
             places,
-            total: event.samples.iter().map(|sample| sample.weight).sum(),
+            total: total(event.samples.iter().map(|sample| sample.weight)),
         }
     }
 }
 
 impl Measured for ByInstruction<'_> {
     fn weights(&self) -> BTreeMap<u64, u64> {
-        let mut weights = BTreeMap::new();
+        let mut weights: BTreeMap<u64, u64> = BTreeMap::new();
         for ((address, _), samples) in &self.places {
-            *weights.entry(*address).or_default() += samples.iter().map(|sample| sample.weight).sum::<u64>();
+            let weight = weights.entry(*address).or_default();
+            *weight = weight.saturating_add(total(samples.iter().map(|sample| sample.weight)));
         }
         weights
     }
@@ -324,7 +332,7 @@ impl Measured for ByInstruction<'_> {
     fn columns(&self, address: u64, slot: u8) -> String {
         match self.places.get(&(address, slot)) {
             Some(samples) => {
-                let weight = samples.iter().map(|sample| sample.weight).sum();
+                let weight = total(samples.iter().map(|sample| sample.weight));
                 format!("{:>8} {:>10}", percent(weight, self.total), samples.len())
             }
             None => format!("{:>19}", ""),
@@ -344,14 +352,14 @@ impl Measured for ByInstruction<'_> {
 
 /// How often the branches among samples were taken and mispredicted, if there are any.
 fn branch_outcomes(samples: &[&RecordedSample]) -> Option<String> {
-    let (mut all, mut taken, mut wrong) = (0, 0, 0);
-    for sample in samples {
-        if let Some(branch) = &sample.branch {
-            all += sample.weight;
-            taken += branch.target.map_or(0, |_| sample.weight);
-            wrong += u64::from(branch.wrong_path || branch.wrong_target) * sample.weight;
-        }
-    }
-    let (taken, wrong) = (percent(taken, all), percent(wrong, all));
+    let weight = |is_counted: fn(&RecordedBranch) -> bool| {
+        let counted = samples
+            .iter()
+            .filter(|sample| sample.branch.as_ref().is_some_and(is_counted));
+        total(counted.map(|sample| sample.weight))
+    };
+    let all = weight(|_| true);
+    let taken = percent(weight(|branch| branch.target.is_some()), all);
+    let wrong = percent(weight(|branch| branch.wrong_path || branch.wrong_target), all);
     (all > 0).then(|| format!("{taken} taken, {wrong} mispredicted"))
 }
