@@ -4,7 +4,7 @@ use object::LittleEndian;
 use object::elf::{EM_IA_64, ET_CORE, PT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader};
 use sidestep_lab::experiments::itanium::core_file::CoreFile;
-use sidestep_lab::experiments::itanium::kernel::{Guest, Run};
+use sidestep_lab::experiments::itanium::kernel::{Guest, QUANTUM, Run};
 use sidestep_vmm::machine::Untimed;
 
 /// Words of Linux/ia64's `elf_gregset_t`.
@@ -89,6 +89,7 @@ fn a_core_has_what_the_program_had_in_every_preserved_register() {
                 parameters: format!("signal-state={state} program=die {depth}"),
                 memory_mb: 192,
                 instructions_max: 100_000_000,
+                quantum: QUANTUM,
                 keeps_dumps: true,
             };
             let finished = run
@@ -131,6 +132,7 @@ fn a_register_that_was_not_rebuilt_is_seen() {
         parameters: "signal-state=minimal program=die 1".to_owned(),
         memory_mb: 192,
         instructions_max: 100_000_000,
+        quantum: QUANTUM,
         keeps_dumps: true,
     };
     let finished = run.run(&mut [Untimed], &|| false).expect("the kernel ends");

@@ -1,14 +1,20 @@
 //! The kernel of `guests/ia64/kernel`: its own tests under every boot parameter, on one and two CPUs.
 
-use sidestep_lab::experiments::itanium::kernel::{Finished, Guest, KernelError, Run};
+use sidestep_lab::experiments::itanium::kernel::{Finished, Guest, KernelError, QUANTUM, Run};
 use sidestep_vmm::machine::Untimed;
 
 fn run(processors: usize, parameters: &str) -> Result<Finished, KernelError> {
+    run_apart(QUANTUM, processors, parameters)
+}
+
+/// With processors whose counters are up to `quantum` apart.
+fn run_apart(quantum: u64, processors: usize, parameters: &str) -> Result<Finished, KernelError> {
     let run = Run {
         guest: Guest::Kernel(processors),
         parameters: parameters.to_owned(),
         memory_mb: 192,
         instructions_max: 100_000_000,
+        quantum,
         keeps_dumps: false,
     };
     run.run(&mut vec![Untimed; processors], &|| false)
@@ -24,7 +30,7 @@ fn passes(processors: usize, parameters: &str) {
         .lines()
         .filter(|line| line.starts_with("ok "))
         .count();
-    assert!(checks >= 36, "{}", finished.console);
+    assert!(checks >= 78, "{}", finished.console);
     assert!(finished.console.ends_with("all right\n"), "{}", finished.console);
 }
 
@@ -54,6 +60,15 @@ fn the_kernel_passes_its_tests_with_superpages_and_shared_translations() {
 fn the_kernel_passes_its_tests_with_full_signal_state() {
     passes(1, "signal-state=full");
     passes(2, "signal-state=full format=long");
+}
+
+#[test]
+fn time_goes_back_for_nobody_where_counters_are_far_apart() {
+    for parameters in ["", "clock=ticks"] {
+        let finished = run_apart(20_000, 2, parameters).expect("the kernel passes its tests");
+        let check = "ok    time does not go back between processes";
+        assert!(finished.console.contains(check), "{}", finished.console);
+    }
 }
 
 #[test]

@@ -225,27 +225,38 @@ gate_by_break:
 	;;
 
 // In: the signal's frame is 16 bytes above sp; the register frame is empty. Keeps what the handler, as a function, may destroy and
-// the kernel has not put there: f6 to f15.
+// the kernel has not put there: f6 to f15, and the register stack, if the handler is to have one of its own.
 #define CONTEXT(offset) 16 + SIGNAL_FRAME_CONTEXT + offset
+#define DESCRIBED \
+	.prologue; \
+	.unwabi	@svr4, 's'; \
+	.spillsp rp, CONTEXT(40);			/* ip */ \
+	.spillsp ar.pfs, CONTEXT(112); \
+	.spillsp pr, CONTEXT(128); \
+	.body
 	.global	gate_signal
 	.proc	gate_signal
 gate_signal:
-	.prologue
-	.unwabi	@svr4, 's'
-	.spillsp rp, CONTEXT(40)			// ip
-	.spillsp ar.pfs, CONTEXT(112)
-	.spillsp pr, CONTEXT(128)
-	.body
-	alloc	r14 = ar.pfs, 0, 0, 3, 0
+	DESCRIBED
 	adds	r15 = 16 + SIGNAL_FRAME_HANDLER, sp
 	adds	r16 = 16 + SIGNAL_FRAME_ARGUMENTS, sp
-	adds	r19 = CONTEXT(SIGNAL_CONTEXT_BSP), sp
-	adds	r20 = CONTEXT(SIGNAL_CONTEXT_F6), sp
+	adds	r22 = CONTEXT(SIGNAL_CONTEXT_BACKING_STORE), sp
 	;;
+	ld8	r22 = [r22]
 	mov	r18 = ar.bsp
+	adds	r19 = CONTEXT(SIGNAL_CONTEXT_BSP), sp
+	;;
+	st8	[r19] = r18
+	cmp.ne	p6, p0 = r0, r22
+(p6)	br.cond.spnt.few switch_register_stack
+	;;
+call_handler:
+	alloc	r14 = ar.pfs, 0, 0, 3, 0
+	adds	r20 = CONTEXT(SIGNAL_CONTEXT_F6), sp
+	adds	r21 = CONTEXT(SIGNAL_CONTEXT_F6 + 16), sp
+	;;
 	ld8	r15 = [r15]				// the handler's descriptor
 	ld8	out0 = [r16], 8
-	adds	r21 = CONTEXT(SIGNAL_CONTEXT_F6 + 16), sp
 	;;
 	ld8	r17 = [r15], 8
 	ld8	out1 = [r16], 8
@@ -253,29 +264,35 @@ gate_signal:
 	ld8	gp = [r15]
 	ld8	out2 = [r16]
 	mov	b6 = r17
-	st8	[r19] = r18
 	stf.spill [r20] = f6, 32
-	;;
 	stf.spill [r21] = f7, 32
+	;;
 	stf.spill [r20] = f8, 32
-	;;
 	stf.spill [r21] = f9, 32
+	;;
 	stf.spill [r20] = f10, 32
-	;;
 	stf.spill [r21] = f11, 32
+	;;
 	stf.spill [r20] = f12, 32
-	;;
 	stf.spill [r21] = f13, 32
-	stf.spill [r20] = f14
 	;;
+	stf.spill [r20] = f14
 	stf.spill [r21] = f15
 	br.call.sptk.many b0 = b6
 	;;
 	alloc	r14 = ar.pfs, 0, 0, 0, 0		// empty again, so that the register stack is as it was
-	adds	r20 = CONTEXT(SIGNAL_CONTEXT_F6), sp
-	adds	r21 = CONTEXT(SIGNAL_CONTEXT_F6 + 16), sp
+	adds	r19 = CONTEXT(SIGNAL_CONTEXT_BSP), sp
 	mov	r15 = __NR_rt_sigreturn
 	;;
+	ld8	r19 = [r19]
+	mov	r18 = ar.bsp
+	adds	r20 = CONTEXT(SIGNAL_CONTEXT_F6), sp
+	adds	r21 = CONTEXT(SIGNAL_CONTEXT_F6 + 16), sp
+	;;
+	cmp.ne	p6, p0 = r18, r19
+(p6)	br.cond.spnt.few switch_register_stack_back
+	;;
+return_from_signal:
 	ldf.fill f6 = [r20], 32
 	ldf.fill f7 = [r21], 32
 	;;
@@ -291,6 +308,58 @@ gate_signal:
 	ldf.fill f14 = [r20]
 	ldf.fill f15 = [r21]
 	break.m	BREAK_SYSTEM_CALL
+	;;
+
+// To the backing store at r22. What of the program's callers is in the processor goes there if the RSE needs room; loadrs brings back as
+// much, and with the old address it is in its place again.
+	DESCRIBED
+switch_register_stack:
+	mov	ar.rsc = 0xc				// lazy, level 3
+	adds	r19 = CONTEXT(SIGNAL_CONTEXT_BSPSTORE), sp
+	adds	r20 = CONTEXT(SIGNAL_CONTEXT_RNAT), sp
+	;;
+	mov	r23 = ar.bspstore
+	mov	r24 = ar.rnat
+	adds	r21 = CONTEXT(SIGNAL_CONTEXT_LOADED), sp
+	;;
+	mov	ar.bspstore = r22
+	st8	[r19] = r23
+	st8	[r20] = r24
+	;;
+	mov	r18 = ar.bsp
+	invala
+	;;
+	sub	r18 = r18, r22
+	mov	ar.rsc = 0xf
+	;;
+	shl	r18 = r18, 16
+	;;
+	st8	[r21] = r18
+	br.cond.sptk.few call_handler
+	;;
+
+	DESCRIBED
+switch_register_stack_back:
+	adds	r22 = CONTEXT(SIGNAL_CONTEXT_LOADED), sp
+	adds	r23 = CONTEXT(SIGNAL_CONTEXT_BSPSTORE), sp
+	adds	r24 = CONTEXT(SIGNAL_CONTEXT_RNAT), sp
+	;;
+	ld8	r22 = [r22]
+	ld8	r23 = [r23]
+	ld8	r24 = [r24]
+	;;
+	dep	r22 = -1, r22, 2, 2			// lazy, level 3
+	;;
+	mov	ar.rsc = r22
+	;;
+	loadrs
+	;;
+	mov	ar.bspstore = r23
+	;;
+	mov	ar.rnat = r24
+	;;
+	mov	ar.rsc = 0xf
+	br.cond.sptk.few return_from_signal
 	;;
 	.endp	gate_signal
 	.org	PAGE_SIZE

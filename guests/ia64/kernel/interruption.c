@@ -136,7 +136,7 @@ static void break_instruction_of(struct frame *frame)
     frame->iip += slot == 2 ? 16 : 0;
     slot = slot == 2 ? 0 : slot + 1;
     frame->ipsr = (frame->ipsr & ~(3UL << PSR_RI_SHIFT)) | slot << PSR_RI_SHIFT | 3UL << PSR_CPL_SHIFT;
-    frame->in_system_call = 1;
+    frame->in_system_call = SYSTEM_CALL;
     if (frame->r15 == __NR_rt_sigreturn) {
         current->work |= WORK_SIGNAL_RETURN;
         return;
@@ -213,9 +213,10 @@ void complete_system_call_frame(struct frame *frame, uint64_t r8, uint64_t r10)
         frame->r16[i] = 0;
     for (int i = 0; i < 6; i++)
         frame->f6[i] = (struct floating){{0, 0}};
-    frame->r8 = r8;
+    int is_interrupted = r10 && r8 == ERESTART;
+    frame->r8 = is_interrupted ? EINTR : r8;
     frame->r10 = r10;
-    frame->in_system_call = 1;
+    frame->in_system_call = is_interrupted ? SYSTEM_CALL_INTERRUPTED : SYSTEM_CALL;
     /* Of the NaT bits only those of r1 and r11 to r13 were saved. */
     frame->spill_unat &= rotate_right(1, -((uint64_t)&frame->r1 >> 3)) | rotate_right(7, -((uint64_t)&frame->r11 >> 3));
 }

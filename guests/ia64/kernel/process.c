@@ -8,6 +8,11 @@
 
 #define TASKS_MAX 256
 #define TASK_ORDER 1
+/* Options of wait4, and its status of a child that goes on. */
+#define WAIT_NOT 1
+#define WAIT_STOPPED 2
+#define WAIT_CONTINUED 8
+#define STATUS_CONTINUED 0xffff
 
 /* The idle tasks have their place in the image, as they run before there is any memory to allocate. */
 struct task_area {
@@ -121,6 +126,7 @@ void process_start_first(void)
     }
     struct task *task = first_process = task_new();
     task->parent = current;
+    task->account = account_of(SUPERUSER);
     address_space_new(task);
     uint64_t entry = map_image(task, image);
     area_add(task, AREA_ZERO, STACK_TOP - STACK_SIZE, STACK_TOP, 1, 0);
@@ -160,7 +166,10 @@ long process_fork(struct frame *frame)
     __asm__ volatile("flushrs ;; mov ar.rsc = 0 ;; mov %0 = ar.bspstore ; mov %1 = ar.rnat ;; mov ar.rsc = 3"
                      : "=r"(bsp), "=r"(collection)::"memory");
     child->parent = current;
+    child->users = current->users;
+    child->account = account_of(child->users.real);
     child->blocked_signals = current->blocked_signals;
+    child->signal_stack = current->signal_stack;
     memcpy(child->actions, current->actions, sizeof child->actions);
     address_space_new(child);
     address_space_copy(current, child);
@@ -203,41 +212,91 @@ void process_end(int status)
             tasks[i]->parent = first_process;
     current->exit_status = status;
     current->state = TASK_ENDED;
-    wake_all(&current->parent->children);
+    account_leave(current->account);
+    signal_child_ended(current);
     schedule();
     panic("an ended process runs");
 }
 
-/* Waits for any child; its identity, and its status for the program. */
-long process_wait(uint64_t status_address)
+/* What wait4 has to tell of a child, or 0: its status, and whether it is gone. */
+static int news(struct task *child, int options, uint32_t *status)
+{
+    *status = child->exit_status;
+    if (child->state == TASK_ENDED)
+        return 1;
+    if (child->change == CHANGE_STOPPED && options & WAIT_STOPPED) {
+        child->change = CHANGE_NONE;
+        return 1;
+    }
+    if (child->change == CHANGE_CONTINUED && options & WAIT_CONTINUED) {
+        child->change = CHANGE_NONE;
+        *status = STATUS_CONTINUED;
+        return 1;
+    }
+    return 0;
+}
+
+long process_wait(long which, uint64_t status_address, int options)
 {
     for (;;) {
         int children = 0;
         uint64_t saved = acquire(&scheduler);
         for (int i = 0; i < TASKS_MAX; i++) {
             struct task *child = tasks[i];
-            if (!child || child->parent != current)
+            uint32_t status;
+            if (!child || child->parent != current || (which != -1 && child->identity != (uint64_t)which))
                 continue;
             children++;
-            if (child->state != TASK_ENDED)
+            if (!news(child, options, &status))
                 continue;
             long identity = child->identity;
-            uint32_t status = child->exit_status;
+            int is_gone = child->state == TASK_ENDED;
             release(&scheduler, saved);
-            task_free(child);
+            if (is_gone)
+                task_free(child);
             if (status_address && copy_to_user(status_address, &status, sizeof status))
                 return -EFAULT;
             return identity;
         }
-        if (!children) {
-            release(&scheduler, saved);
-            return -ECHILD;
-        }
-        int stop = (current->pending_signals & ~current->blocked_signals) != 0;
-        if (!stop)
+        long answer = children ? 0 : -ECHILD;
+        int must_wait = children && !(options & WAIT_NOT);
+        if (must_wait && current->pending_signals & ~current->blocked_signals)
+            answer = -ERESTART;
+        else if (must_wait)
             sleep_on(&current->children, 0, 0);
         release(&scheduler, saved);
-        if (stop)
-            return -EINTR;
+        if (!must_wait || answer)
+            return answer;
     }
+}
+
+/* kill: nobody ends and is forgotten while `lock` is held. */
+long process_signal(uint64_t identity, unsigned signal)
+{
+    uint64_t saved = acquire(&lock);
+    struct task *task = process_find(identity);
+    struct signal_information information = {
+        .signal = signal, .code = SIGNAL_BY_PROCESS, .sender = {.process = current->identity, .user = current->users.real},
+    };
+    long answer = task && task->state != TASK_ENDED ? signal_send(task, &information) : -ESRCH;
+    release(&lock, saved);
+    return answer;
+}
+
+long process_become(uint32_t user)
+{
+    struct identities *own = &current->users;
+    if (own->effective == SUPERUSER) {
+        struct account *account = account_of(user), *before = current->account;
+        if (!account)
+            return -EAGAIN;
+        current->account = account;
+        account_leave(before);
+        *own = (struct identities){user, user, user};
+        return 0;
+    }
+    if (user != own->real && user != own->saved)
+        return -EPERM;
+    own->effective = user;
+    return 0;
 }

@@ -1,31 +1,24 @@
-/* Signals: sending, delivering to a handler, and returning from it.
+/* Signals: who may send which, what becomes of a pending one, and what a process does that has no handler for it.
 
-   What is known of a pending signal (`siginfo_t`) waits in a queue. Delivery writes it and the interrupted state to the program's stack,
-   as struct sigframe of Linux/ia64, and lets the program go on in the gate page, which calls the handler. With
-   signal-state=minimal only what a call destroys goes there: a handler preserves the preserved registers itself, like every
-   function. With signal-state=full these go through memory as well: to the kernel's stack (entry.S), to the
-   program's stack here, and all the way back on return; what the paper's section 5.1 compares. */
+   What is known of a pending signal (`siginfo_t`) waits in a queue, whose entries count against the user that it is for. One that stops
+   takes the one that continues out of the queue, and the other way round. How a handler is called is in signal_frame.c. */
 
 #include "core.h"
-#include "signal_frame.h"
-#include "text.h"
 
-#define SIGNAL_DEFAULT 0
-#define SIGNAL_IGNORE 1
-#define ACTION_NO_DEFER 0x40000000UL
-#define ACTION_ONCE 0x80000000UL
-/* Bits of PSR that a program may bring back from its stack. */
-#define PSR_PROGRAM (PSR_BE | PSR_UP | PSR_AC | PSR_MFL | PSR_MFH)
-/* What the conventions want of a floating-point status at a handler's start. */
-#define FPSR_DEFAULT 0x9804c0270033fUL
-/* Of the status that wait4 answers: there is a core file. */
+#define QUEUED_MAX 1024 /* of one user */
+/* Of the status that wait4 answers: there is a core file; it is stopped by the signal in bits 8 to 15. */
 #define STATUS_CORE 0x80
-#define QUEUED_MAX 1024
+#define STATUS_STOPPED 0x7f
 
-int save_preserved_state; /* for entry.S: signal-state=full */
+#define STOPPING (SIGNAL_BIT(SIGSTOP) | SIGNAL_BIT(SIGTSTP) | SIGNAL_BIT(SIGTTIN) | SIGNAL_BIT(SIGTTOU))
+#define DUMPING \
+    (SIGNAL_BIT(SIGQUIT) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGABRT) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGFPE) \
+     | SIGNAL_BIT(SIGSEGV))
+#define NOTHING_BY_DEFAULT (SIGNAL_BIT(SIGCONT) | SIGNAL_BIT(SIGCHLD))
 
 struct queued_signal {
     struct queued_signal *next;
+    struct account *account;
     struct signal_information information;
 };
 
@@ -39,17 +32,10 @@ static int is_in(uint64_t set, unsigned signal)
 static int ignores(const struct task *task, unsigned signal)
 {
     uint64_t handler = task->actions[signal].handler;
-    return handler == SIGNAL_IGNORE || (handler == SIGNAL_DEFAULT && signal == SIGCHLD);
+    return handler == SIGNAL_IGNORE || (handler == SIGNAL_DEFAULT && is_in(NOTHING_BY_DEFAULT, signal));
 }
 
-static int dumps_core(unsigned signal)
-{
-    const uint64_t which = SIGNAL_BIT(SIGQUIT) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGABRT) | SIGNAL_BIT(SIGBUS)
-                           | SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGSEGV);
-    return is_in(which, signal);
-}
-
-/* ---- Sending ---- */
+/* ---- The queue; `scheduler` is held ---- */
 
 void signals_recalculate(struct task *task)
 {
@@ -59,24 +45,32 @@ void signals_recalculate(struct task *task)
         task->work &= ~WORK_SIGNAL;
 }
 
-/* Makes a signal pending, with what is known of it; `scheduler` is held. A signal that is pending already comes once. */
+/* Makes a signal pending, with what is known of it. One that is pending already comes once. */
 static void enqueue(struct task *task, const struct signal_information *information)
 {
     if (is_in(task->pending_signals, information->signal))
         return;
     task->pending_signals |= SIGNAL_BIT(information->signal);
-    if (task->queued_signal_count == QUEUED_MAX)
+    if (!account_take(task->account, QUEUED_MAX))
         return; /* it comes without */
     struct queued_signal *queued = cache_allocate(&queued_signals), **last = &task->queued_signals;
     queued->next = 0;
+    queued->account = task->account;
     queued->information = *information;
     while (*last)
         last = &(*last)->next;
     *last = queued;
-    task->queued_signal_count++;
 }
 
-/* Takes the lowest pending signal that is not blocked; its number, or 0. `scheduler` is held. */
+static void free_queued(struct queued_signal **place)
+{
+    struct queued_signal *queued = *place;
+    *place = queued->next;
+    account_give(queued->account);
+    cache_free(&queued_signals, queued);
+}
+
+/* Takes the lowest pending signal that is not blocked; its number, or 0. */
 static unsigned dequeue(struct task *task, struct signal_information *information)
 {
     uint64_t waiting = task->pending_signals & ~task->blocked_signals;
@@ -86,26 +80,88 @@ static unsigned dequeue(struct task *task, struct signal_information *informatio
     task->pending_signals &= ~SIGNAL_BIT(signal);
     *information = (struct signal_information){.signal = signal};
     for (struct queued_signal **place = &task->queued_signals; *place; place = &(*place)->next) {
-        struct queued_signal *queued = *place;
-        if (queued->information.signal != (int)signal)
+        if ((*place)->information.signal != (int)signal)
             continue;
-        *information = queued->information;
-        *place = queued->next;
-        task->queued_signal_count--;
-        cache_free(&queued_signals, queued);
+        *information = (*place)->information;
+        free_queued(place);
         break;
     }
     return signal;
 }
 
-long signal_send(struct task *task, const struct signal_information *information)
+/* Forgets the pending ones of a set. */
+static void discard(struct task *task, uint64_t set)
+{
+    if (!(task->pending_signals & set))
+        return;
+    task->pending_signals &= ~set;
+    for (struct queued_signal **place = &task->queued_signals; *place;) {
+        if (is_in(set, (*place)->information.signal))
+            free_queued(place);
+        else
+            place = &(*place)->next;
+    }
+    signals_recalculate(task);
+}
+
+void signals_forget(struct task *task)
+{
+    uint64_t saved = acquire(&scheduler);
+    discard(task, -1UL);
+    release(&scheduler, saved);
+}
+
+/* ---- Sending ---- */
+
+/* A process may send to its own user's; the superuser to all. All may be told to go on, as they are of one session. */
+static int may_send(const struct task *to, unsigned signal)
+{
+    const struct identities *own = &current->users, *its = &to->users;
+    return own->effective == its->saved || own->effective == its->real || own->real == its->saved || own->real == its->real
+           || own->effective == SUPERUSER || signal == SIGCONT;
+}
+
+/* Tells the parent of a change in what wait4 answers; `scheduler` is held. */
+static void tell_parent(struct task *task, enum signal_code code, int status)
+{
+    struct task *parent = task->parent;
+    struct signal_information information = {
+        .signal = SIGCHLD, .code = code, .sender = {.process = task->identity, .user = task->users.real, .status = status},
+    };
+    if (code == CHILD_EXITED || code == CHILD_KILLED || code == CHILD_DUMPED || !(parent->actions[SIGCHLD].flags & ACTION_NO_CHILD_STOP))
+        signal_send_held(parent, &information);
+    wake_all(&parent->children);
+}
+
+void signal_child_ended(struct task *task)
+{
+    int status = task->exit_status;
+    if (status & STATUS_STOPPED)
+        tell_parent(task, status & STATUS_CORE ? CHILD_DUMPED : CHILD_KILLED, status & STATUS_STOPPED);
+    else
+        tell_parent(task, CHILD_EXITED, status >> 8 & 0xff);
+}
+
+static void go_on(struct task *task)
+{
+    if (task->state != TASK_STOPPED)
+        return;
+    task->change = CHANGE_CONTINUED;
+    tell_parent(task, CHILD_CONTINUED, SIGCONT);
+    make_ready(task);
+}
+
+void signal_send_held(struct task *task, const struct signal_information *information)
 {
     unsigned signal = information->signal;
-    if (signal >= SIGNALS_MAX)
-        return -EINVAL;
-    if (signal == 0)
-        return 0;
-    uint64_t saved = acquire(&scheduler);
+    if (is_in(STOPPING, signal)) {
+        discard(task, SIGNAL_BIT(SIGCONT));
+    } else if (signal == SIGCONT) {
+        discard(task, STOPPING);
+        go_on(task);
+    } else if (signal == SIGKILL && task->state == TASK_STOPPED) {
+        make_ready(task);
+    }
     /* One that is ignored is forgotten, but what is blocked may be wanted later. */
     if (!ignores(task, signal) || is_in(task->blocked_signals, signal))
         enqueue(task, information);
@@ -116,6 +172,19 @@ long signal_send(struct task *task, const struct signal_information *information
         else if (task != current && task->processor != this_cpu->number)
             interrupt_processor(task->processor, VECTOR_RESCHEDULE);
     }
+}
+
+long signal_send(struct task *task, const struct signal_information *information)
+{
+    unsigned signal = information->signal;
+    if (signal >= SIGNALS_MAX)
+        return -EINVAL;
+    if (!may_send(task, signal))
+        return -EPERM;
+    if (signal == 0)
+        return 0;
+    uint64_t saved = acquire(&scheduler);
+    signal_send_held(task, information);
     release(&scheduler, saved);
     return 0;
 }
@@ -132,166 +201,15 @@ void signal_force(struct task *task, const struct signal_information *informatio
     release(&scheduler, saved);
 }
 
-void signals_forget(struct task *task)
+void signals_block(uint64_t set)
 {
-    for (struct queued_signal *next, *queued = task->queued_signals; queued; queued = next) {
-        next = queued->next;
-        cache_free(&queued_signals, queued);
-    }
-    task->queued_signals = 0;
+    uint64_t saved = acquire(&scheduler);
+    current->blocked_signals = set & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+    signals_recalculate(current);
+    release(&scheduler, saved);
 }
 
-/* ---- The frame of a handler ---- */
-
-/* NaT bits by register of those that an entry saves, from and to their places in ar.unat. */
-uint64_t frame_nats(const struct frame *frame)
-{
-    uint64_t bits = frame->spill_unat;
-    return (rotate_right(bits, (uint64_t)&frame->r1 >> 3) & 7) << 1 | (rotate_right(bits, (uint64_t)&frame->r8 >> 3) & 0xff) << 8
-           | (rotate_right(bits, (uint64_t)frame->r16 >> 3) & 0xffff) << 16;
-}
-
-static void set_frame_nats(struct frame *frame, uint64_t nats)
-{
-    frame->spill_unat = rotate_right(nats >> 1 & 7, -((uint64_t)&frame->r1 >> 3)) | rotate_right(nats >> 8 & 0xff, -((uint64_t)&frame->r8 >> 3))
-                        | rotate_right(nats >> 16 & 0xffff, -((uint64_t)frame->r16 >> 3));
-}
-
-/* Writes or reads a field; `failed` collects what could not be. */
-#define PUT(field, value) failed |= put_user(to + offsetof(struct signal_context, field), value)
-#define PUT_ROW(field, from, count) failed |= copy_to_user(to + offsetof(struct signal_context, field), from, (count) * sizeof *(from))
-#define GET(field, place) failed |= get_user(from + offsetof(struct signal_context, field), place)
-#define GET_ROW(field, place, count) failed |= copy_from_user(place, from + offsetof(struct signal_context, field), (count) * sizeof *(place))
-
-static long write_information(uint64_t to, const struct signal_information *from)
-{
-    long failed = put_user_half(to, from->signal);
-    failed |= put_user_half(to + offsetof(struct signal_information, error), from->error);
-    failed |= put_user_half(to + offsetof(struct signal_information, code), from->code);
-    if (from->code == SIGNAL_BY_PROCESS) {
-        failed |= put_user_half(to + offsetof(struct signal_information, sender.process), from->sender.process);
-        failed |= put_user_half(to + offsetof(struct signal_information, sender.user), from->sender.user);
-    } else {
-        failed |= put_user(to + offsetof(struct signal_information, fault.address), from->fault.address);
-        failed |= put_user_half(to + offsetof(struct signal_information, fault.immediate), from->fault.immediate);
-        failed |= put_user_half(to + offsetof(struct signal_information, fault.flags), from->fault.flags);
-        failed |= put_user(to + offsetof(struct signal_information, fault.isr), from->fault.isr);
-    }
-    return failed;
-}
-
-/* What a call destroys, and of a system call only what it leaves; the gate page's code adds f6 to f15 and ar.bsp. */
-static long write_context(uint64_t to, struct frame *frame, const struct preserved *preserved)
-{
-    long failed = 0;
-    uint64_t flags = 0;
-    if (frame->in_system_call)
-        flags |= CONTEXT_IN_SYSTEM_CALL;
-    floating_high_flush(current);
-    if (current->floating_high_valid) {
-        flags |= CONTEXT_FLOATING_HIGH;
-        PUT_ROW(floating[32], current->floating_high, 96);
-    }
-    PUT(flags, flags);
-    PUT(nats, frame_nats(frame));
-    PUT(mask, current->blocked_signals);
-    PUT(stack_start, 0);
-    PUT(stack_flags, STACK_DISABLED);
-    PUT(stack_size, 0);
-    PUT(backing_store_base, 0);
-    PUT(loaded, 0);
-    PUT(frame_marker, frame->ifs & 0x3fffffffff);
-    PUT(user_mask, frame->ipsr & PSR_PROGRAM);
-    PUT(rsc, frame->rsc);
-    PUT(unat, frame->unat);
-    PUT(fpsr, frame->fpsr);
-    PUT(pfs, frame->pfs);
-    PUT(predicates, frame->pr);
-    PUT(branch[0], frame->b0);
-    PUT(branch[6], frame->b6);
-    PUT_ROW(general[1], &frame->r1, 1);
-    PUT_ROW(general[8], &frame->r8, 4);
-    PUT_ROW(general[12], &frame->r12, 2);
-    PUT_ROW(general[15], &frame->r15, 1);
-    PUT(ip, frame->iip + (frame->ipsr >> PSR_RI_SHIFT & 3));
-    if (!frame->in_system_call) {
-        PUT(ccv, frame->ccv);
-        PUT(branch[7], frame->b7);
-        PUT(general[14], frame->r14);
-        PUT(csd, frame->csd);
-        PUT_ROW(general[2], &frame->r2, 2);
-        PUT_ROW(general[16], frame->r16, 16);
-    }
-    if (preserved) {
-        PUT(lc, preserved->lc);
-        PUT_ROW(general[4], preserved->r4, 4);
-        PUT_ROW(branch[1], preserved->b1, 5);
-        PUT_ROW(floating[2], &preserved->f2[0], 4);
-        PUT_ROW(floating[16], &preserved->f2[8], 16);
-        /* Their NaT bits stay with the kernel's copy of the spilled values. */
-    }
-    return failed;
-}
-
-static long read_context(uint64_t from, struct frame *frame, struct preserved *preserved)
-{
-    long failed = 0;
-    uint64_t flags, nats, ip, marker, mask, rsc;
-    GET(flags, &flags);
-    GET(nats, &nats);
-    GET(ip, &ip);
-    GET(frame_marker, &marker);
-    GET(user_mask, &mask);
-    GET(rsc, &rsc);
-    GET(unat, &frame->unat);
-    GET(fpsr, &frame->fpsr);
-    GET(pfs, &frame->pfs);
-    GET(predicates, &frame->pr);
-    GET(branch[0], &frame->b0);
-    GET(branch[6], &frame->b6);
-    GET_ROW(general[1], &frame->r1, 1);
-    GET_ROW(general[8], &frame->r8, 4);
-    GET_ROW(general[12], &frame->r12, 2);
-    GET_ROW(general[15], &frame->r15, 1);
-    frame->in_system_call = (flags & CONTEXT_IN_SYSTEM_CALL) != 0;
-    if (!frame->in_system_call) {
-        GET(ccv, &frame->ccv);
-        GET(branch[7], &frame->b7);
-        GET(general[14], &frame->r14);
-        GET(csd, &frame->csd);
-        GET_ROW(general[2], &frame->r2, 2);
-        GET_ROW(general[16], frame->r16, 16);
-    }
-    /* What the program brings back must not be the kernel's. */
-    frame->ifs = (marker & 0x3fffffffff) | 1UL << 63;
-    frame->rsc = (rsc & 0x1f) | 3UL << 2;
-    frame->pfs |= 3UL << 62;
-    frame->iip = ip & -16UL;
-    frame->ipsr = (frame->ipsr & ~(PSR_PROGRAM | 3UL << PSR_RI_SHIFT)) | (mask & PSR_PROGRAM) | (ip & 3) << PSR_RI_SHIFT;
-    set_frame_nats(frame, nats);
-    if (flags & CONTEXT_FLOATING_HIGH) {
-        GET_ROW(floating[32], current->floating_high, 96);
-        floating_high_drop(current);
-    }
-    if (preserved) {
-        GET(lc, &preserved->lc);
-        GET_ROW(general[4], preserved->r4, 4);
-        GET_ROW(branch[1], preserved->b1, 5);
-        GET_ROW(floating[2], &preserved->f2[0], 4);
-        GET_ROW(floating[16], &preserved->f2[8], 16);
-    }
-    return failed;
-}
-
-/* ---- Delivery and return ---- */
-
-/* The program's stack or its frame there cannot be used. */
-static void stack_fault(uint64_t address)
-{
-    struct signal_information information = {.signal = SIGSEGV, .code = SIGNAL_BY_KERNEL, .fault = {.address = address}};
-    current->actions[SIGSEGV].handler = SIGNAL_DEFAULT;
-    signal_force(current, &information);
-}
+/* ---- What becomes of a pending one ---- */
 
 void process_abort(const struct preserved *preserved, const struct signal_information *information)
 {
@@ -299,77 +217,66 @@ void process_abort(const struct preserved *preserved, const struct signal_inform
     const struct frame *frame = user_frame(current);
     if (current->identity == 1)
         print("kernel: signal %u ends the first process at %lx, address %lx\n", signal, frame->iip, frame->ifa);
-    int is_dumped = dumps_core(signal) && core_dump(current, information, preserved);
+    int is_dumped = is_in(DUMPING, signal) && core_dump(current, information, preserved);
     process_end(is_dumped ? signal | STATUS_CORE : signal);
 }
 
-static void deliver(struct frame *frame, struct preserved *preserved, const struct signal_information *information)
+/* Stops here until SIGCONT or SIGKILL comes; `scheduler` is held. */
+static void stop(unsigned signal)
 {
-    unsigned signal = information->signal;
-    struct signal_action *action = &current->actions[signal];
-    if (ignores(current, signal))
-        return;
-    if (action->handler == SIGNAL_DEFAULT)
-        process_abort(preserved, information);
-    uint64_t at = (frame->r12 - sizeof(struct signal_frame)) & -16UL;
-    if (!user_range(at, sizeof(struct signal_frame))) {
-        stack_fault(at);
-        return;
-    }
-    uint64_t where = at + offsetof(struct signal_frame, information), context = at + offsetof(struct signal_frame, context);
-    long failed = put_user(at + offsetof(struct signal_frame, arguments[0]), signal);
-    failed |= put_user(at + offsetof(struct signal_frame, arguments[1]), where);
-    failed |= put_user(at + offsetof(struct signal_frame, arguments[2]), context);
-    failed |= put_user(at + offsetof(struct signal_frame, handler), action->handler);
-    failed |= write_information(where, information);
-    failed |= write_context(context, frame, preserved);
-    if (failed) {
-        stack_fault(at);
-        return;
-    }
-    frame->r12 = at - 16;
-    frame->fpsr = FPSR_DEFAULT;
-    frame->iip = GATE_ADDRESS + ((uint64_t)gate_signal - (uint64_t)gate_page);
-    frame->ipsr = (frame->ipsr & ~(PSR_BE | 3UL << PSR_RI_SHIFT)) | 3UL << PSR_CPL_SHIFT;
-    frame->ifs = 1UL << 63; /* an empty frame above the one that was interrupted */
-    frame->spill_unat = 0;
+    current->state = TASK_STOPPED;
+    current->change = CHANGE_STOPPED;
+    current->exit_status = signal << 8 | STATUS_STOPPED;
+    tell_parent(current, CHILD_STOPPED, signal);
+    schedule();
+}
 
+/* Takes signals until there is one with a handler; what that is to do goes to `action`. */
+static unsigned take(struct signal_information *information, struct signal_action *action, const struct preserved *preserved)
+{
     uint64_t saved = acquire(&scheduler);
-    current->blocked_signals |= action->mask & ~SIGNAL_BIT(SIGKILL);
-    if (!(action->flags & ACTION_NO_DEFER))
-        current->blocked_signals |= SIGNAL_BIT(signal);
-    if (action->flags & ACTION_ONCE)
-        action->handler = SIGNAL_DEFAULT;
+    unsigned signal;
+    while ((signal = dequeue(current, information))) {
+        struct signal_action *its = &current->actions[signal];
+        if (ignores(current, signal))
+            continue;
+        if (its->handler != SIGNAL_DEFAULT) {
+            *action = *its;
+            if (its->flags & ACTION_ONCE)
+                its->handler = SIGNAL_DEFAULT;
+            break;
+        }
+        if (is_in(STOPPING, signal)) {
+            stop(signal);
+            continue;
+        }
+        release(&scheduler, saved);
+        process_abort(preserved, information);
+    }
     signals_recalculate(current);
     release(&scheduler, saved);
+    return signal;
+}
+
+/* A system call that waited and was interrupted starts over: its `break` is executed once more. */
+static void restart(struct frame *frame)
+{
+    uint64_t slot = frame->ipsr >> PSR_RI_SHIFT & 3;
+    frame->iip -= slot == 0 ? 16 : 0;
+    slot = slot == 0 ? 2 : slot - 1;
+    frame->ipsr = (frame->ipsr & ~(3UL << PSR_RI_SHIFT)) | slot << PSR_RI_SHIFT;
 }
 
 void signals_deliver(struct frame *frame, struct preserved *preserved)
 {
-    for (;;) {
-        struct signal_information information;
-        uint64_t saved = acquire(&scheduler);
-        unsigned signal = dequeue(current, &information);
-        signals_recalculate(current);
-        release(&scheduler, saved);
-        if (!signal)
-            return;
-        deliver(frame, preserved, &information);
+    struct signal_information information;
+    struct signal_action action;
+    unsigned signal = take(&information, &action, preserved);
+    if (frame->in_system_call == SYSTEM_CALL_INTERRUPTED) {
+        frame->in_system_call = SYSTEM_CALL;
+        if (!signal || action.flags & ACTION_RESTART)
+            restart(frame);
     }
-}
-
-/* rt_sigreturn: the state comes back from the program's stack, but for what is the kernel's. */
-void signal_return(struct frame *frame, struct preserved *preserved)
-{
-    uint64_t context = frame->r12 + 16 + offsetof(struct signal_frame, context), blocked;
-    current->work &= ~WORK_SIGNAL_RETURN;
-    if (context & 15 || !user_range(context, sizeof(struct signal_context)) || get_user(context + offsetof(struct signal_context, mask), &blocked)
-        || read_context(context, frame, preserved)) {
-        stack_fault(context);
-        return;
-    }
-    uint64_t saved = acquire(&scheduler);
-    current->blocked_signals = blocked & ~SIGNAL_BIT(SIGKILL);
-    signals_recalculate(current);
-    release(&scheduler, saved);
+    while (signal && !signal_call_handler(frame, preserved, &information, &action))
+        signal = take(&information, &action, preserved); /* of the stack that could not be used */
 }

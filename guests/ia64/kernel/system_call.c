@@ -3,6 +3,7 @@
    Fork and the return from a signal need the whole of the caller's frame and are handled in interruption.c. */
 
 #include "kernel.h"
+#include "signal_frame.h"
 
 #define SYSTEM_CALL __attribute__((syscall_linkage))
 
@@ -55,11 +56,42 @@ SYSTEM_CALL long call_getppid(void)
 
 SYSTEM_CALL long call_kill(uint64_t identity, unsigned signal)
 {
-    struct task *task = process_find(identity);
-    if (!task || task->state == TASK_ENDED)
-        return -ESRCH;
-    struct signal_information information = {.signal = signal, .code = SIGNAL_BY_PROCESS, .sender = {.process = current->identity}};
-    return signal_send(task, &information);
+    return process_signal(identity, signal);
+}
+
+SYSTEM_CALL long call_getuid(void)
+{
+    return current->users.real;
+}
+
+SYSTEM_CALL long call_geteuid(void)
+{
+    return current->users.effective;
+}
+
+SYSTEM_CALL long call_setuid(uint32_t user)
+{
+    return process_become(user);
+}
+
+/* stack_t of Linux. */
+SYSTEM_CALL long call_sigaltstack(uint64_t stack, uint64_t previous)
+{
+    struct {
+        uint64_t start;
+        uint32_t flags, padding;
+        uint64_t size;
+    } next, now = {current->signal_stack.start, signal_stack_state(user_frame(current)->r12), 0, current->signal_stack.size};
+    if (stack && copy_from_user(&next, stack, sizeof next))
+        return -EFAULT;
+    long answer = 0;
+    if (stack && now.flags == STACK_IN_USE)
+        answer = -EPERM;
+    else if (stack && next.flags == STACK_DISABLED)
+        answer = signal_stack_set(0, 0);
+    else if (stack)
+        answer = next.flags ? -EINVAL : next.size < STACK_LEAST ? -ENOMEM : signal_stack_set(next.start, next.size);
+    return answer < 0 || !previous ? answer : copy_to_user(previous, &now, sizeof now);
 }
 
 /* Two numbers of files at `ends`: Linux/ia64 answers them in r8 and r9, which C cannot. */
@@ -90,7 +122,7 @@ SYSTEM_CALL long call_gettimeofday(uint64_t to, uint64_t zone)
 
 SYSTEM_CALL long call_wait4(long which, uint64_t status, int options)
 {
-    return which == -1 && options == 0 ? process_wait(status) : -EINVAL;
+    return process_wait(which, status, options);
 }
 
 /* Anonymous private memory, wherever the kernel likes. */
@@ -124,7 +156,7 @@ SYSTEM_CALL long call_sched_yield(void)
 
 SYSTEM_CALL long call_rt_sigaction(unsigned signal, uint64_t action, uint64_t previous)
 {
-    if (signal == 0 || signal >= SIGNALS_MAX || signal == SIGKILL)
+    if (signal == 0 || signal >= SIGNALS_MAX || signal == SIGKILL || signal == SIGSTOP)
         return -EINVAL;
     struct signal_action *place = &current->actions[signal];
     if (previous && copy_to_user(previous, place, sizeof *place))
@@ -150,10 +182,7 @@ SYSTEM_CALL long call_rt_sigprocmask(int how, uint64_t set, uint64_t previous)
         mask = change;
     else
         return -EINVAL;
-    uint64_t saved = acquire(&scheduler);
-    current->blocked_signals = mask & ~SIGNAL_BIT(SIGKILL);
-    signals_recalculate(current);
-    release(&scheduler, saved);
+    signals_block(mask);
     return 0;
 }
 

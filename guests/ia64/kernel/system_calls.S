@@ -25,6 +25,9 @@ system_calls:
 	entry	__NR_close, call_close
 	entry	__NR_getpid, call_getpid
 	entry	__NR_getppid, call_getppid
+	entry	__NR_setuid, call_setuid
+	entry	__NR_getuid, call_getuid
+	entry	__NR_geteuid, call_geteuid
 	entry	__NR_kill, call_kill
 	entry	__NR_pipe, call_pipe
 	entry	__NR_gettimeofday, call_gettimeofday
@@ -32,6 +35,7 @@ system_calls:
 	entry	__NR_mmap, call_mmap
 	entry	__NR_munmap, call_munmap
 	entry	__NR_sched_yield, call_sched_yield
+	entry	__NR_sigaltstack, call_sigaltstack
 	entry	__NR_rt_sigaction, call_rt_sigaction
 	entry	__NR_rt_sigprocmask, call_rt_sigprocmask
 	entry	__NR_exit_group, call_exit

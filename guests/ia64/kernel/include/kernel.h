@@ -96,8 +96,11 @@ struct frame {
     struct floating f6[6];
     uint64_t isr, ifa, iim, iipa;
     uint64_t loaded;         /* bytes of the program's registers on the kernel backing store */
-    uint64_t in_system_call; /* which a program expects to destroy what a call destroys */
+    uint64_t in_system_call; /* SYSTEM_CALL...: which a program expects to destroy what a call destroys */
 };
+
+/* An interrupted call has waited for something, and a signal came first. */
+enum { SYSTEM_CALL = 1, SYSTEM_CALL_INTERRUPTED = 2 };
 
 /* What a call preserves and only signal-state=full saves. */
 struct preserved {
@@ -110,7 +113,9 @@ struct context {
     uint64_t sp, unat, spill_unat, rnat, bspstore, pfs, lc, pr, fpsr, b[5], r4[4], b5, reserved;
 };
 
-enum task_state { TASK_FREE, TASK_RUNNABLE, TASK_SLEEPING, TASK_ENDED };
+enum task_state { TASK_FREE, TASK_RUNNABLE, TASK_SLEEPING, TASK_STOPPED, TASK_ENDED };
+/* What has become of a process that wait4 has not told yet. */
+enum task_change { CHANGE_NONE, CHANGE_STOPPED, CHANGE_CONTINUED };
 enum area_kind { AREA_FREE, AREA_ZERO, AREA_IMAGE, AREA_SHARED };
 
 /* A stretch of a process's addresses that is filled on demand. */
@@ -135,6 +140,7 @@ struct signal_information {
         struct {
             int32_t process;
             uint32_t user;
+            int32_t status; /* of a child */
         } sender;
         struct {
             uint64_t address;
@@ -144,6 +150,11 @@ struct signal_information {
         } fault;
         uint64_t words[14];
     };
+};
+
+/* The users that a process acts for. */
+struct identities {
+    uint32_t real, effective, saved;
 };
 
 struct wait_queue {
@@ -159,11 +170,16 @@ struct task {
     uint64_t blocked_signals;
     uint64_t pending_signals;
     struct queued_signal *queued_signals; /* what is known of the pending ones, in the order of their sending */
-    uint64_t queued_signal_count;
+    struct account *account;              /* of the real user: the queue counts against it */
     struct floating floating_low[24], floating_high[96];
 
     enum task_state state;
-    int exit_status;
+    enum task_change change;
+    int exit_status;                /* of one that ended or is stopped, as wait4 answers it */
+    struct identities users;
+    struct {
+        uint64_t start, size;       /* size 0: there is none */
+    } signal_stack;                 /* that the program keeps for its handlers */
     int floating_low_valid, floating_high_valid;
     unsigned processor;
     struct task *next;              /* in a run queue or wait queue */
@@ -242,7 +258,10 @@ extern struct task idle_tasks[];
 void process_start_first(void);
 long process_fork(struct frame *frame);
 void process_end(int status) __attribute__((noreturn));
-long process_wait(uint64_t status);
+/* wait4: any child (-1) or this one. */
+long process_wait(long which, uint64_t status, int options);
+long process_signal(uint64_t identity, unsigned signal);
+long process_become(uint32_t user); /* setuid */
 struct task *process_find(uint64_t identity);
 
 /* ---- schedule.c ---- */
@@ -277,26 +296,57 @@ long file_close(unsigned file);
 void files_copy(struct task *parent, struct task *child);
 void files_close(struct task *task);
 
-/* ---- signal.c ---- */
+/* ---- user.c: who a process belongs to, and what each user has in use ---- */
+
+#define SUPERUSER 0
+
+/* The user's account, held once more; 0 when there are too many. */
+struct account *account_of(uint32_t user);
+void account_leave(struct account *account);
+/* Something more in use, if it is less than `most` now. */
+int account_take(struct account *account, uint64_t most);
+void account_give(struct account *account);
+
+/* ---- signal.c, signal_frame.c ---- */
 
 /* Signal n is bit n - 1 of a set, as in Linux. */
 #define SIGNAL_BIT(signal) (1UL << ((signal) - 1))
-/* Codes: who sent it, or what was wrong. */
-enum signal_code { SIGNAL_BY_PROCESS = 0, SIGNAL_BY_KERNEL = 0x80, SIGNAL_OF_A_FAULT = 1,
-                   ILL_BREAK = 1, SEGV_NO_MEMORY = 1, SEGV_ACCESS = 2 };
+/* Codes: who sent it, or what was wrong, or what became of a child. */
+enum signal_code {
+    SIGNAL_BY_PROCESS = 0, SIGNAL_BY_KERNEL = 0x80, SIGNAL_OF_A_FAULT = 1, ILL_BREAK = 1, SEGV_NO_MEMORY = 1, SEGV_ACCESS = 2,
+    CHILD_EXITED = 1, CHILD_KILLED, CHILD_DUMPED, CHILD_TRAPPED, CHILD_STOPPED, CHILD_CONTINUED,
+};
 #define SIGNAL_HAS_ISR 2 /* of `flags` */
+/* Handlers that are none, and flags of actions. */
+#define SIGNAL_DEFAULT 0
+#define SIGNAL_IGNORE 1
+#define ACTION_NO_CHILD_STOP 1UL
+#define ACTION_OWN_STACK 0x08000000UL
+#define ACTION_RESTART 0x10000000UL
+#define ACTION_NO_DEFER 0x40000000UL
+#define ACTION_ONCE 0x80000000UL
 
-/* Sends it; a negative error. */
+/* Sends it, if the current process may; a negative error. */
 long signal_send(struct task *task, const struct signal_information *information);
+/* From the kernel, with `scheduler` held. */
+void signal_send_held(struct task *task, const struct signal_information *information);
+void signal_child_ended(struct task *task);  /* with `scheduler` held */
 /* One that the program cannot put off: its own fault. */
 void signal_force(struct task *task, const struct signal_information *information);
 /* Ends the current process by a signal, with a core file if that says so; `preserved` is a copy of these registers, if there is one. */
 void process_abort(const struct preserved *preserved, const struct signal_information *information) __attribute__((noreturn));
 void signals_recalculate(struct task *task); /* whether there is one to deliver; with `scheduler` held, or nobody else to look */
+void signals_block(uint64_t set);            /* just these, of the current task */
 void signals_forget(struct task *task);
 uint64_t frame_nats(const struct frame *frame); /* of r1 to r31, by number */
 void signals_deliver(struct frame *frame, struct preserved *preserved);
+/* Lets the program call its handler next; 0 if its stack could not be used, which is a signal then. */
+int signal_call_handler(struct frame *frame, struct preserved *preserved, const struct signal_information *information,
+                        const struct signal_action *action);
 void signal_return(struct frame *frame, struct preserved *preserved);
+/* The stack for handlers: its state for a program whose stack pointer this is, as Linux's flags; and another, or a negative error. */
+unsigned signal_stack_state(uint64_t sp);
+long signal_stack_set(uint64_t start, uint64_t size);
 
 /* ---- interruption.c: what every interruption but a TLB refill comes to ---- */
 
@@ -325,9 +375,8 @@ void time_start(void);
 void time_tick(uint64_t ticks);
 void time_now(uint64_t *seconds, uint64_t *microseconds);
 
-enum signal_number { SIGQUIT = 3, SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8,
-                     SIGKILL = 9, SIGUSR1 = 10, SIGSEGV = 11, SIGUSR2 = 12, SIGTERM = 15, SIGCHLD = 17 };
-enum error { EPERM = 1, ESRCH = 3, EINTR = 4, EBADF = 9, ECHILD = 10, EAGAIN = 11,
-             ENOMEM = 12, EFAULT = 14, EINVAL = 22, EMFILE = 24, EPIPE = 32, ENOSYS = 38, ENODATA = 61 };
+enum signal_number { SIGQUIT = 3, SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9, SIGUSR1 = 10, SIGSEGV = 11, SIGUSR2 = 12, SIGTERM = 15, SIGCHLD = 17, SIGCONT = 18, SIGSTOP = 19, SIGTSTP = 20, SIGTTIN = 21, SIGTTOU = 22 };
+enum error { EPERM = 1, ESRCH = 3, EINTR = 4, EBADF = 9, ECHILD = 10, EAGAIN = 11, ENOMEM = 12, EFAULT = 14, EINVAL = 22, EMFILE = 24, EPIPE = 32, ENOSYS = 38, ENODATA = 61,
+             ERESTART = 512 /* inside the kernel: a call that waited is interrupted, and may start over */ };
 
 #endif

@@ -17,8 +17,10 @@ struct signal_context {
     uint64_t rnat, ccv, unat, fpsr, pfs, lc, predicates;
     uint64_t branch[8], general[32], alignment;
     struct floating floating[128];
-    uint64_t backing_store_base, loaded; /* of a backing store of the handler's own: there is none */
-    uint64_t csd, ssd, reserved[12];
+    uint64_t backing_store_base, loaded; /* of a backing store of the handler's own, or 0 */
+    uint64_t csd, ssd;
+    uint64_t bspstore; /* where it was; this word and the next are reserved in Linux */
+    uint64_t reserved[11];
     uint64_t mask, end;
 };
 
@@ -30,6 +32,8 @@ struct signal_frame {
 
 #define CONTEXT_IN_SYSTEM_CALL 2
 #define CONTEXT_FLOATING_HIGH 4
+#define STACK_IN_USE 1
 #define STACK_DISABLED 2
+#define STACK_LEAST 131027 /* bytes: what a handler with all that may be stacked needs */
 
 #endif

@@ -63,10 +63,12 @@ struct time {
     long seconds, microseconds;
 };
 
+static int deep_fork;
+
 static long deep(long depth)
 {
     if (depth == 0)
-        return system_call(__NR_getpid) > 0 && fork() == 0 ? 1000000 : 0;
+        return deep_fork && fork() == 0 ? 1000000 : 0;
     long values[3] = {depth, depth * 3, depth ^ 5};
     return deep(depth - 1) + values[depth % 3];
 }
@@ -86,7 +88,9 @@ static void register_stack(void)
     static struct time now; /* at an address that is positive */
     check("nor does one by epc", gate_residue(__NR_getpid, 0) >= 0 && gate_residue(__NR_getppid, 0) >= 0
                                      && gate_residue(__NR_gettimeofday, &now) >= 0);
+    deep_fork = 1;
     long result = deep(60);
+    deep_fork = 0;
     if (result > 1000000)
         leave(result - 1000000 == expected(60) ? 9 : 10);
     check("registers of 60 callers survive a fork in the parent", result == expected(60));
@@ -136,31 +140,34 @@ static void orphans(void)
           ended == 15 << 8 && wait_for_child() == 0 && parents[0] == 1 && parents[1] == 1);
 }
 
-/* Two processes, on two CPUs where there are as many, say the time in turn: it never goes back. */
+/* Three processes, so that a second CPU takes one, say the time in turn: it never goes back. */
 static void clocks(void)
 {
-    enum { TURNS = 300 };
-    int steps = 0;
+    enum { PROCESSES = 3, TURNS = 900 };
     volatile long *turn = (long *)system_call(CALL_SHARE, 2L, 1L);
-    turn[0] = turn[1] = turn[2] = 0;
-    long child = fork();
-    for (long i = child == 0; i < TURNS; i += 2) {
+    turn[0] = turn[1] = 0;
+    int steps_back = 0, me = 0;
+    while (me + 1 < PROCESSES && fork() == 0)
+        me++;
+    for (long i = me; i < TURNS; i += PROCESSES) {
         for (long looks = 1; turn[0] != i; looks++)
             if (looks % 64 == 0)
                 system_call(__NR_sched_yield);
         struct time now;
-        if (i % 4 < 2)
+        if (i % 2)
             gate_call(__NR_gettimeofday, &now, 0L);
         else
             system_call(__NR_gettimeofday, &now, 0L);
         long microseconds = now.seconds * 1000000 + now.microseconds;
-        steps += microseconds < turn[1];
+        steps_back += microseconds < turn[1];
         turn[1] = microseconds;
         __atomic_store_n(&turn[0], i + 1, __ATOMIC_RELEASE);
     }
-    if (child == 0)
-        leave(steps);
-    check("time does not go back between processes", wait_for_child() == 0 && steps == 0);
+    if (me + 1 < PROCESSES)
+        steps_back += wait_for_child() != 0;
+    if (me)
+        leave(steps_back);
+    check("time does not go back between processes", steps_back == 0);
 }
 
 static void system_calls(void)
@@ -330,6 +337,176 @@ static void signals(void)
             ;
     system_call(__NR_kill, child, 9L);
     check("SIGKILL ends a process that only computes", wait_for_child() == 9);
+}
+
+/* ---- users, job control, and calls that are interrupted ---- */
+
+enum { WAIT_NOT = 1, WAIT_STOPPED = 2, WAIT_CONTINUED = 8, CHILD = 17, CONTINUE = 18, STOP = 19, ONE_STEP = 20 };
+
+static long wait_for(long child, int options, int *status)
+{
+    return system_call(__NR_wait4, child, status, (long)options);
+}
+
+static void users(void)
+{
+    check("the first process is the superuser's", system_call(__NR_getuid) == 0 && system_call(__NR_geteuid) == 0);
+    if (fork() == 0) {
+        int right = system_call(__NR_setuid, 5L) == 0 && system_call(__NR_getuid) == 5 && system_call(__NR_geteuid) == 5;
+        right &= system_call(__NR_setuid, 0L) == -1 && system_call(__NR_kill, 1L, 10L) == -1 && system_call(__NR_kill, 1L, 0L) == -1;
+        right &= system_call(__NR_kill, 1L, (long)CONTINUE) == 0;
+        long sibling = fork();
+        if (sibling == 0)
+            for (;;)
+                system_call(__NR_sched_yield);
+        right &= system_call(__NR_kill, sibling, 9L) == 0 && wait_for_child() == 9;
+        leave(right ? 71 : 72);
+    }
+    check("another user may signal its own processes alone", wait_for_child() == 71 << 8);
+}
+
+static void job_control(void)
+{
+    int status = 0;
+    volatile long *count = (long *)system_call(CALL_SHARE, 2L, 1L);
+    count[0] = 0;
+    long child = fork();
+    if (child == 0)
+        for (;; count[0]++)
+            system_call(__NR_sched_yield);
+    while (count[0] < 3)
+        system_call(__NR_sched_yield);
+    check("a wait need not wait", wait_for(-1, WAIT_NOT, &status) == 0 && wait_for(child + 1, 0, &status) == -10);
+    system_call(__NR_kill, child, (long)STOP);
+    check("a process stops", wait_for(child, WAIT_STOPPED, &status) == child && status == (STOP << 8 | 0x7f));
+    long before = count[0];
+    for (int i = 0; i < 20; i++)
+        system_call(__NR_sched_yield);
+    check("and stands still, which is told once", count[0] == before && wait_for(child, WAIT_STOPPED | WAIT_NOT, &status) == 0);
+    system_call(__NR_kill, child, (long)CONTINUE);
+    check("until it is told to go on", wait_for(child, WAIT_CONTINUED, &status) == child && status == 0xffff);
+    while (count[0] == before)
+        system_call(__NR_sched_yield);
+    system_call(__NR_kill, child, (long)ONE_STEP);
+    wait_for(child, WAIT_STOPPED, &status);
+    system_call(__NR_kill, child, 9L);
+    check("a stopped one can be ended", wait_for(child, 0, &status) == child && status == 9);
+}
+
+static void children(void)
+{
+    struct {
+        void (*handler)(int, const struct information *, struct context *);
+        unsigned long flags, mask;
+    } action = {handle_with_information, 4, 0};
+    system_call(__NR_rt_sigaction, (long)CHILD, &action, 0L, 8L);
+    seen.signal = 0;
+    long child = fork();
+    if (child == 0)
+        leave(33);
+    while (seen.signal != CHILD)
+        system_call(__NR_sched_yield);
+    check("a parent hears of its child's end", seen.code == 1 && seen.process == child && seen.immediate == 33);
+    set_handler(CHILD, 0);
+    check("and can still wait for it", wait_for_child() == 33 << 8);
+}
+
+/* Reads from a pipe with a handler of these flags, and is interrupted; what `read` answered. */
+static int interrupted_read(unsigned long flags)
+{
+    int ends[2];
+    static struct program_registers registers;
+    volatile long *count = (long *)system_call(CALL_SHARE, 2L, 1L);
+    system_call(__NR_pipe, ends);
+    count[0] = 0;
+    long child = fork();
+    if (child == 0) {
+        struct action action = {handle, flags, 0};
+        char byte = 0;
+        received = 0;
+        system_call(__NR_rt_sigaction, 10L, &action, 0L, 8L);
+        long got = system_call(__NR_read, (long)ends[0], &byte, 1L);
+        leave(received != 10 ? 80 : got == 1 && byte == 'x' ? 81 : got == -4 ? 82 : 83);
+    }
+    while (system_call(CALL_EXAMINE, child, &registers, 0L) == -3)
+        system_call(__NR_sched_yield);
+    system_call(__NR_kill, child, 10L);
+    for (int i = 0; i < 20; i++)
+        system_call(__NR_sched_yield);
+    system_call(__NR_write, (long)ends[1], "x", 1L);
+    int status = wait_for_child();
+    system_call(__NR_close, (long)ends[0]);
+    system_call(__NR_close, (long)ends[1]);
+    return status >> 8;
+}
+
+static void restarts(void)
+{
+    check("a signal interrupts a read", interrupted_read(0) == 82);
+    check("which starts over if the handler says so", interrupted_read(0x10000000) == 81);
+}
+
+/* ---- a stack for handlers ---- */
+
+struct stack {
+    void *start;
+    int flags;
+    unsigned long size;
+};
+
+enum { OWN_STACK_BYTES = 256 * 1024 };
+static char *own_stack;
+static int handlers_on_it, errors_on_it;
+
+static int is_on_it(void *address)
+{
+    return (char *)address >= own_stack && (char *)address < own_stack + OWN_STACK_BYTES;
+}
+
+static void handle_on_own_stack(int signal, const struct information *information, struct context *context)
+{
+    struct stack now, other = {own_stack, 0, OWN_STACK_BYTES};
+    (void)information;
+    handlers_on_it += is_on_it(&now) && is_on_it(__builtin_ia64_bsp()) && deep(30) == expected(30);
+    errors_on_it += system_call(__NR_sigaltstack, &other, &now) == -1;
+    system_call(__NR_sigaltstack, 0L, &now);
+    errors_on_it += now.flags == 1;
+    if (signal == 10)
+        system_call(__NR_kill, system_call(__NR_getpid), 12L); /* on the same stack */
+    else if (signal == 11)
+        context->ip = (context->ip & 3) == 2 ? (context->ip & -16UL) + 16 : context->ip + 1;
+}
+
+/* nats.S: sends the process a signal below so many frames; how many of them find their registers and NaT bits again. */
+long nats(long depth, long process);
+
+static void own_stacks(void)
+{
+    struct {
+        void (*handler)(int, const struct information *, struct context *);
+        unsigned long flags, mask;
+    } action = {handle_on_own_stack, 4 | 0x08000000, 0};
+    struct stack next, small = {0, 0, 1000}, none = {0, 2, 0};
+    long me = system_call(__NR_getpid);
+    own_stack = allocate(OWN_STACK_BYTES + 1024);
+    for (long signal = 10; signal <= 12; signal++)
+        system_call(__NR_rt_sigaction, signal, &action, 0L, 8L);
+    check("a stack for handlers must be large enough", system_call(__NR_sigaltstack, &small, 0L) == -12);
+    int right = 0;
+    enum { ROUNDS = 64 };
+    for (long i = 0; i < ROUNDS; i++, own_stack += 16) { /* so that the collections of NaT bits lie everywhere */
+        next = (struct stack){own_stack, 0, OWN_STACK_BYTES};
+        right += system_call(__NR_sigaltstack, &next, 0L) == 0 && nats(i, me) == i;
+    }
+    check("handlers leave their callers' registers alone from there", right == ROUNDS);
+    check("they have both their stacks there, also one in another", handlers_on_it == 2 * ROUNDS && errors_on_it == 4 * ROUNDS);
+    __asm__ volatile("mov r14 = sp ;; mov sp = r0 ;; ld8 r15 = [r0] ;; mov sp = r14" ::: "r14", "r15", "memory");
+    check("and can be called where there is no other", handlers_on_it == 2 * ROUNDS + 1);
+    system_call(__NR_sigaltstack, &none, &next);
+    system_call(__NR_sigaltstack, 0L, &none);
+    check("until it is given back", next.flags == 0 && next.size == OWN_STACK_BYTES && none.flags == 2);
+    for (long signal = 10; signal <= 12; signal++)
+        set_handler(signal, 0);
 }
 
 /* ---- the unwinder ---- */
@@ -506,6 +683,11 @@ int main(int count, char **arguments)
     clocks();
     signals();
     signal_information();
+    users();
+    job_control();
+    children();
+    restarts();
+    own_stacks();
     unwinding();
     floating_point();
     pipes();

@@ -34,7 +34,7 @@ const IMAGES: [&[u8]; 2] = [
 const MESSAGES: &[u8] = include_bytes!("../../../../../guests/ia64/bin/ipc");
 
 /// How many instructions processors may be apart; short, as the kernel's CPUs wait for each other in loops.
-const QUANTUM: u64 = 200;
+pub const QUANTUM: u64 = 200;
 /// Instructions between two looks at whether the user wants to stop.
 const BREATH: u64 = 5_000_000;
 
@@ -110,6 +110,8 @@ pub struct Run {
     pub memory_mb: u64,
     /// The most instructions of all processors together.
     pub instructions_max: u64,
+    /// How many instructions or cycles processors may be apart: [`QUANTUM`], or what a test wants.
+    pub quantum: u64,
     /// Whether core dumps are kept; the kernel writes none otherwise.
     pub keeps_dumps: bool,
 }
@@ -175,7 +177,7 @@ impl Run {
         let mut left = self.instructions_max;
         loop {
             let executor = VirtualTime {
-                quantum: QUANTUM,
+                quantum: self.quantum,
                 instructions_max: left.min(BREATH),
                 ..VirtualTime::default()
             };

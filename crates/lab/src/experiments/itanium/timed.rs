@@ -9,7 +9,7 @@ use sidestep_itanium2::{Counters, Event, Parameters, Pipeline};
 use sidestep_vmm::machine::Driver;
 use sidestep_vmm::machine::driver::Driven;
 
-use super::kernel::{Finished, Guest, KernelError, Meter, Reading, Run};
+use super::kernel::{Finished, Guest, KernelError, Meter, QUANTUM, Reading, Run};
 use crate::drawing::{Breakdown, Drawing, Part};
 use crate::experiment::{Context, PointError};
 use crate::input::{Input, Inputs};
@@ -90,6 +90,7 @@ pub fn run(
         parameters,
         memory_mb: 512,
         instructions_max: INSTRUCTIONS_MAX,
+        quantum: QUANTUM,
         keeps_dumps: true,
     };
     let mut meters = Timed::each(&processor(inputs), guest.processors());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sidestep_vmm::machine::Untimed;
 
-use super::kernel::{Finished, Guest, KernelError, Reading, Run};
+use super::kernel::{Finished, Guest, KernelError, QUANTUM, Reading, Run};
 use super::timed::{self, Difference};
 use crate::comparison::Row;
 use crate::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
@@ -308,6 +308,7 @@ fn run(
         parameters,
         memory_mb: 512,
         instructions_max: INSTRUCTIONS_MAX,
+        quantum: QUANTUM,
         keeps_dumps: false,
     };
     run.run(&mut vec![Untimed; processors], &|| context.cancelled())
