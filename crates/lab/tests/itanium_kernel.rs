@@ -30,7 +30,12 @@ fn passes(processors: usize, parameters: &str) {
         .lines()
         .filter(|line| line.starts_with("ok "))
         .count();
-    assert!(checks >= 78, "{}", finished.console);
+    assert!(checks >= 79, "{}", finished.console);
+    let traced = finished
+        .console
+        .matches("trace: process 1: call 1041(7, 8, 9) = 1\n")
+        .count();
+    assert_eq!(traced, 2, "by break and by epc: {}", finished.console);
     assert!(finished.console.ends_with("all right\n"), "{}", finished.console);
 }
 

@@ -201,6 +201,8 @@ ENTRY(leave_interruption)
 	;;
 (p6)	ld4	r15 = [r15]
 	;;
+(p6)	and	r15 = WORK_BEFORE_RETURN, r15
+	;;
 (p6)	cmp4.ne.unc p8, p0 = r0, r15
 (p8)	br.call.spnt.many rp = work_entry
 	;;
@@ -638,7 +640,9 @@ ENTRY(break_instruction)
 	mov	r10 = 0
 (p6)	sub	r15 = r0, r8
 	;;
+	and	r14 = WORK_BEFORE_RETURN, r14
 (p6)	mov	r16 = 4095
+	;;
 	cmp4.ne	p9, p0 = r0, r14
 	;;
 (p6)	cmp.leu.unc p8, p0 = r15, r16			// -4095 to -1 are errors
@@ -725,12 +729,14 @@ END(system_call_work)
 ENTRY(system_call_dispatch)
 	.prologue
 	.save	ar.pfs, r41
-	alloc	loc1 = ar.pfs, 8, 3, 6, 0
+	alloc	loc1 = ar.pfs, 8, 3, 8, 0
 	.save	rp, r40
 	mov	loc0 = rp
 	.body
 	adds	r14 = 16 + FRAME_IFS, r12
 	movl	r16 = 1 << 63
+	adds	r20 = TASK_WORK, r13
+	mov	out6 = r15
 	adds	r15 = -SYSTEM_CALL_FIRST, r15
 	movl	r17 = system_calls			// its entry 0 answers for calls that do not exist
 	mov	r19 = SYSTEM_CALLS
@@ -747,6 +753,7 @@ ENTRY(system_call_dispatch)
 	;;
 	st8	[r14] = r18
 	ld8	r17 = [r17]
+	ld4	r20 = [r20]
 	tnat.nz	p12, p0 = in4
 	tnat.nz	p13, p0 = in5
 	;;
@@ -765,7 +772,16 @@ ENTRY(system_call_dispatch)
 	mov	out4 = in4
 	mov	out5 = in5
 	mov	b6 = r17
+	tbit.nz	p8, p0 = r20, WORK_TRACE_BIT
+	mov	out7 = r17
+(p8)	br.cond.spnt.few 1f
 	br.call.sptk.many rp = b6
+	;;
+	mov	ar.pfs = loc1
+	mov	rp = loc0
+	br.ret.sptk.many rp
+	;;
+1:	br.call.sptk.many rp = call_traced		// calls out7 and says so
 	;;
 	mov	ar.pfs = loc1
 	mov	rp = loc0

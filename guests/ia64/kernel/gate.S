@@ -59,7 +59,7 @@ gate_getpid:
 	ld8	r8 = [r18]
 	cmp4.ne	p8, p0 = r0, r17
 	mov	r16 = 0
-(p8)	br.cond.spnt.few gate_by_break			// somebody wants this task: take the slow way
+(p8)	br.cond.spnt.few gate_by_break			// somebody wants this task, or traces it: take the slow way
 	;;
 	mov	r17 = 0
 	mov	r18 = 0

@@ -36,9 +36,9 @@ void external_interrupts(void)
             uint64_t ticks = set_next_tick();
             if (this_cpu->number == 0)
                 time_tick(ticks);
-            current->work |= WORK_RESCHEDULE;
+            work_add(current, WORK_RESCHEDULE);
         } else if (vector == VECTOR_RESCHEDULE) {
-            current->work |= WORK_RESCHEDULE;
+            work_add(current, WORK_RESCHEDULE);
         } else {
             panic("interrupt vector %lx", vector);
         }

@@ -138,7 +138,7 @@ static void break_instruction_of(struct frame *frame)
     frame->ipsr = (frame->ipsr & ~(3UL << PSR_RI_SHIFT)) | slot << PSR_RI_SHIFT | 3UL << PSR_CPL_SHIFT;
     frame->in_system_call = SYSTEM_CALL;
     if (frame->r15 == __NR_rt_sigreturn) {
-        current->work |= WORK_SIGNAL_RETURN;
+        work_add(current, WORK_SIGNAL_RETURN);
         return;
     }
     long answer = process_fork(frame);
@@ -182,7 +182,7 @@ void interruption(struct frame *frame)
 /* Before a task returns to its program with a bit set in its work word. Comes and goes with interrupts off. */
 void work_before_return(struct frame *frame, struct preserved *preserved)
 {
-    while (current->work) {
+    while (current->work & WORK_BEFORE_RETURN) {
         if (current->work & WORK_SIGNAL_RETURN)
             signal_return(frame, preserved);
         if (current->work & WORK_SIGNAL)

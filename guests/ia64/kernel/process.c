@@ -170,6 +170,7 @@ long process_fork(struct frame *frame)
     child->account = account_of(child->users.real);
     child->blocked_signals = current->blocked_signals;
     child->signal_stack = current->signal_stack;
+    work_add(child, current->work & WORK_TRACE);
     memcpy(child->actions, current->actions, sizeof child->actions);
     address_space_new(child);
     address_space_copy(current, child);

@@ -33,7 +33,7 @@ void make_ready(struct task *task)
     at->ready_length++;
     if (at->number == this_cpu->number) {
         if (current == at->idle)
-            current->work |= WORK_RESCHEDULE;
+            work_add(current, WORK_RESCHEDULE);
     } else {
         interrupt_processor(at->number, VECTOR_RESCHEDULE);
     }
@@ -55,7 +55,7 @@ static struct task *choose(void)
 void schedule(void)
 {
     struct task *next = choose(), *task = current;
-    task->work &= ~WORK_RESCHEDULE;
+    work_remove(task, WORK_RESCHEDULE);
     if (next == task)
         return;
     this_cpu->switches++;

@@ -40,9 +40,9 @@ static int ignores(const struct task *task, unsigned signal)
 void signals_recalculate(struct task *task)
 {
     if (task->pending_signals & ~task->blocked_signals)
-        task->work |= WORK_SIGNAL;
+        work_add(task, WORK_SIGNAL);
     else
-        task->work &= ~WORK_SIGNAL;
+        work_remove(task, WORK_SIGNAL);
 }
 
 /* Makes a signal pending, with what is known of it. One that is pending already comes once. */
@@ -166,7 +166,7 @@ void signal_send_held(struct task *task, const struct signal_information *inform
     if (!ignores(task, signal) || is_in(task->blocked_signals, signal))
         enqueue(task, information);
     if (is_in(task->pending_signals & ~task->blocked_signals, signal)) {
-        task->work |= WORK_SIGNAL;
+        work_add(task, WORK_SIGNAL);
         if (task->state == TASK_SLEEPING)
             interrupt_sleep(task);
         else if (task != current && task->processor != this_cpu->number)
@@ -197,7 +197,7 @@ void signal_force(struct task *task, const struct signal_information *informatio
         task->actions[signal].handler = SIGNAL_DEFAULT;
     task->blocked_signals &= ~SIGNAL_BIT(signal);
     enqueue(task, information);
-    task->work |= WORK_SIGNAL;
+    work_add(task, WORK_SIGNAL);
     release(&scheduler, saved);
 }
 

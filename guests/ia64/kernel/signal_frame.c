@@ -232,7 +232,7 @@ int signal_call_handler(struct frame *frame, struct preserved *preserved, const 
 void signal_return(struct frame *frame, struct preserved *preserved)
 {
     uint64_t context = frame->r12 + 16 + offsetof(struct signal_frame, context), blocked;
-    current->work &= ~WORK_SIGNAL_RETURN;
+    work_remove(current, WORK_SIGNAL_RETURN);
     if (context & 15 || !user_range(context, sizeof(struct signal_context)) || get_user(context + offsetof(struct signal_context, mask), &blocked)
         || read_context(context, frame, preserved)) {
         stack_fault(context);

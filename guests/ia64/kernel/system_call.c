@@ -186,6 +186,29 @@ SYSTEM_CALL long call_rt_sigprocmask(int how, uint64_t set, uint64_t previous)
     return 0;
 }
 
+/* In place of a call of `function`, a code address, when the process is traced. */
+SYSTEM_CALL long call_traced(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5, uint64_t number, uint64_t function)
+{
+    typedef SYSTEM_CALL long call(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+    uint64_t descriptor[2] = {function}; /* with the global pointer: what C takes for a function's address */
+    __asm__ volatile("mov %0 = gp" : "=r"(descriptor[1]));
+    __asm__ volatile("" ::"r"(descriptor) : "memory");
+    long answer = ((call *)descriptor)(a0, a1, a2, a3, a4, a5);
+    print("trace: process %lu: call %lu(%lx, %lx, %lx) = %lx\n", current->identity, number, a0, a1, a2, answer);
+    return answer;
+}
+
+/* Whether each call of this process, and of those that it forks, is printed with its answer; what was chosen before. */
+SYSTEM_CALL long call_trace(int is_traced)
+{
+    long before = (current->work & WORK_TRACE) != 0;
+    if (is_traced)
+        work_add(current, WORK_TRACE);
+    else
+        work_remove(current, WORK_TRACE);
+    return before;
+}
+
 /* Tells the host that a phase of a measurement begins or ends. */
 SYSTEM_CALL long call_mark(uint64_t label)
 {

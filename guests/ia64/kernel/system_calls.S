@@ -12,6 +12,7 @@
 #define CALL_STATISTIC (SYSTEM_CALL_FIRST + 502)
 #define CALL_GATE (SYSTEM_CALL_FIRST + 503)
 #define CALL_EXAMINE (SYSTEM_CALL_FIRST + 504)
+#define CALL_TRACE (SYSTEM_CALL_FIRST + 505)
 
 	.section .rodata
 	.align	16
@@ -44,4 +45,5 @@ system_calls:
 	entry	CALL_STATISTIC, call_statistic
 	entry	CALL_GATE, call_gate
 	entry	CALL_EXAMINE, call_examine
+	entry	CALL_TRACE, call_trace
 	entry	(SYSTEM_CALL_FIRST + SYSTEM_CALLS), otherwise

@@ -200,6 +200,23 @@ extern int save_preserved_state; /* for entry.S */
 /* The task that runs: a register of its own. */
 register struct task *current __asm__("r13");
 
+/* Bits of a task's work word come and go on any CPU, and in interrupts. */
+static inline void work_add(struct task *task, uint32_t bits)
+{
+    if (PROCESSORS > 1)
+        __atomic_fetch_or(&task->work, bits, __ATOMIC_RELAXED);
+    else
+        task->work |= bits;
+}
+
+static inline void work_remove(struct task *task, uint32_t bits)
+{
+    if (PROCESSORS > 1)
+        __atomic_fetch_and(&task->work, ~bits, __ATOMIC_RELAXED);
+    else
+        task->work &= ~bits;
+}
+
 static inline struct frame *user_frame(struct task *task)
 {
     return (struct frame *)((char *)task + TASK_FRAME);

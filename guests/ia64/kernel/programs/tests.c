@@ -188,6 +188,9 @@ static void system_calls(void)
     if (gate_call(__NR_clone2, 17L, 0L, 0L, 0L, 0L, 0L) == 0)
         leave(gate_call(__NR_getppid) == 1 ? 11 : 12);
     check("fork by epc takes the slow way", wait_for_child() == 11 << 8);
+    /* The host looks for what these print. */
+    int right = system_call(CALL_TRACE, 1L) == 0 && system_call(__NR_getpid, 7L, 8L, 9L) == 1 && gate_call(__NR_getpid, 7L, 8L, 9L) == 1;
+    check("a process that is traced is told the same", right && system_call(CALL_TRACE, 0L) == 1);
 }
 
 /* ---- signals ---- */
