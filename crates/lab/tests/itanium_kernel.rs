@@ -30,7 +30,7 @@ fn passes(processors: usize, parameters: &str) {
         .lines()
         .filter(|line| line.starts_with("ok "))
         .count();
-    assert!(checks >= 79, "{}", finished.console);
+    assert!(checks >= 84, "{}", finished.console);
     let traced = finished
         .console
         .matches("trace: process 1: call 1041(7, 8, 9) = 1\n")

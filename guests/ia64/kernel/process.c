@@ -271,15 +271,12 @@ long process_wait(long which, uint64_t status_address, int options)
     }
 }
 
-/* kill: nobody ends and is forgotten while `lock` is held. */
-long process_signal(uint64_t identity, unsigned signal)
+/* Nobody ends and is forgotten while `lock` is held. */
+long process_signal(uint64_t identity, const struct signal_information *information)
 {
     uint64_t saved = acquire(&lock);
     struct task *task = process_find(identity);
-    struct signal_information information = {
-        .signal = signal, .code = SIGNAL_BY_PROCESS, .sender = {.process = current->identity, .user = current->users.real},
-    };
-    long answer = task && task->state != TASK_ENDED ? signal_send(task, &information) : -ESRCH;
+    long answer = task && task->state != TASK_ENDED ? signal_send(task, information) : -ESRCH;
     release(&lock, saved);
     return answer;
 }

@@ -45,14 +45,18 @@ void signals_recalculate(struct task *task)
         work_remove(task, WORK_SIGNAL);
 }
 
-/* Makes a signal pending, with what is known of it. One that is pending already comes once. */
-static void enqueue(struct task *task, const struct signal_information *information)
+/* Makes a signal pending, with what is known of it. One that is pending already comes once, but for real-time signals. */
+static long enqueue(struct task *task, const struct signal_information *information)
 {
-    if (is_in(task->pending_signals, information->signal))
-        return;
-    task->pending_signals |= SIGNAL_BIT(information->signal);
-    if (!account_take(task->account, QUEUED_MAX))
-        return; /* it comes without */
+    unsigned signal = information->signal;
+    if (signal < SIGNAL_REAL_TIME && is_in(task->pending_signals, signal))
+        return 0;
+    int is_known = account_take(task->account, QUEUED_MAX);
+    if (!is_known && signal >= SIGNAL_REAL_TIME && information->code < 0)
+        return -EAGAIN;
+    task->pending_signals |= SIGNAL_BIT(signal);
+    if (!is_known)
+        return 0; /* it comes without */
     struct queued_signal *queued = cache_allocate(&queued_signals), **last = &task->queued_signals;
     queued->next = 0;
     queued->account = task->account;
@@ -60,6 +64,7 @@ static void enqueue(struct task *task, const struct signal_information *informat
     while (*last)
         last = &(*last)->next;
     *last = queued;
+    return 0;
 }
 
 static void free_queued(struct queued_signal **place)
@@ -70,7 +75,7 @@ static void free_queued(struct queued_signal **place)
     cache_free(&queued_signals, queued);
 }
 
-/* Takes the lowest pending signal that is not blocked; its number, or 0. */
+/* Takes the lowest pending signal that is not blocked; its number, or 0. It stays pending if it is queued once more. */
 static unsigned dequeue(struct task *task, struct signal_information *information)
 {
     uint64_t waiting = task->pending_signals & ~task->blocked_signals;
@@ -79,12 +84,19 @@ static unsigned dequeue(struct task *task, struct signal_information *informatio
     unsigned signal = __builtin_ctzl(waiting) + 1;
     task->pending_signals &= ~SIGNAL_BIT(signal);
     *information = (struct signal_information){.signal = signal};
+    struct queued_signal **first = 0;
     for (struct queued_signal **place = &task->queued_signals; *place; place = &(*place)->next) {
         if ((*place)->information.signal != (int)signal)
             continue;
-        *information = (*place)->information;
-        free_queued(place);
-        break;
+        if (first) {
+            task->pending_signals |= SIGNAL_BIT(signal);
+            break;
+        }
+        first = place;
+    }
+    if (first) {
+        *information = (*first)->information;
+        free_queued(first);
     }
     return signal;
 }
@@ -151,7 +163,7 @@ static void go_on(struct task *task)
     make_ready(task);
 }
 
-void signal_send_held(struct task *task, const struct signal_information *information)
+long signal_send_held(struct task *task, const struct signal_information *information)
 {
     unsigned signal = information->signal;
     if (is_in(STOPPING, signal)) {
@@ -163,8 +175,9 @@ void signal_send_held(struct task *task, const struct signal_information *inform
         make_ready(task);
     }
     /* One that is ignored is forgotten, but what is blocked may be wanted later. */
+    long answer = 0;
     if (!ignores(task, signal) || is_in(task->blocked_signals, signal))
-        enqueue(task, information);
+        answer = enqueue(task, information);
     if (is_in(task->pending_signals & ~task->blocked_signals, signal)) {
         work_add(task, WORK_SIGNAL);
         if (task->state == TASK_SLEEPING)
@@ -172,6 +185,7 @@ void signal_send_held(struct task *task, const struct signal_information *inform
         else if (task != current && task->processor != this_cpu->number)
             interrupt_processor(task->processor, VECTOR_RESCHEDULE);
     }
+    return answer;
 }
 
 long signal_send(struct task *task, const struct signal_information *information)
@@ -184,9 +198,9 @@ long signal_send(struct task *task, const struct signal_information *information
     if (signal == 0)
         return 0;
     uint64_t saved = acquire(&scheduler);
-    signal_send_held(task, information);
+    long answer = signal_send_held(task, information);
     release(&scheduler, saved);
-    return 0;
+    return answer;
 }
 
 void signal_force(struct task *task, const struct signal_information *information)

@@ -39,6 +39,8 @@ static void set_frame_nats(struct frame *frame, uint64_t nats)
 
 static long write_information(uint64_t to, const struct signal_information *from)
 {
+    if (from->code < 0)
+        return copy_to_user(to, from, sizeof *from);
     long failed = put_user_half(to, from->signal);
     failed |= put_user_half(to + offsetof(struct signal_information, error), from->error);
     failed |= put_user_half(to + offsetof(struct signal_information, code), from->code);

@@ -56,7 +56,20 @@ SYSTEM_CALL long call_getppid(void)
 
 SYSTEM_CALL long call_kill(uint64_t identity, unsigned signal)
 {
-    return process_signal(identity, signal);
+    struct signal_information information = {
+        .signal = signal, .code = SIGNAL_BY_PROCESS, .sender = {.process = current->identity, .user = current->users.real},
+    };
+    return process_signal(identity, &information);
+}
+
+/* What the receiver gets to know is the program's, but must not look as if it came from the kernel or from kill. */
+SYSTEM_CALL long call_rt_sigqueueinfo(uint64_t identity, unsigned signal, uint64_t from)
+{
+    struct signal_information information;
+    if (copy_from_user(&information, from, sizeof information))
+        return -EFAULT;
+    information.signal = signal;
+    return information.code < 0 ? process_signal(identity, &information) : -EPERM;
 }
 
 SYSTEM_CALL long call_getuid(void)

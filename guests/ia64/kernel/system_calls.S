@@ -39,6 +39,7 @@ system_calls:
 	entry	__NR_sigaltstack, call_sigaltstack
 	entry	__NR_rt_sigaction, call_rt_sigaction
 	entry	__NR_rt_sigprocmask, call_rt_sigprocmask
+	entry	__NR_rt_sigqueueinfo, call_rt_sigqueueinfo
 	entry	__NR_exit_group, call_exit
 	entry	CALL_MARK, call_mark
 	entry	CALL_SHARE, call_share

@@ -10,7 +10,8 @@
 #include "machine.h"
 
 #define FILES_MAX 256
-#define SIGNALS_MAX 32
+#define SIGNALS_MAX 65
+#define SIGNAL_REAL_TIME 32 /* from here on each one that is sent is queued */
 #define AREAS_MAX 10
 /* Shared objects, by number: the same numbers are their protection keys. */
 #define OBJECT_FIRST 2
@@ -277,7 +278,8 @@ long process_fork(struct frame *frame);
 void process_end(int status) __attribute__((noreturn));
 /* wait4: any child (-1) or this one. */
 long process_wait(long which, uint64_t status, int options);
-long process_signal(uint64_t identity, unsigned signal);
+/* kill and rt_sigqueueinfo, with what a receiver gets to know. */
+long process_signal(uint64_t identity, const struct signal_information *information);
 long process_become(uint32_t user); /* setuid */
 struct task *process_find(uint64_t identity);
 
@@ -330,7 +332,7 @@ void account_give(struct account *account);
 #define SIGNAL_BIT(signal) (1UL << ((signal) - 1))
 /* Codes: who sent it, or what was wrong, or what became of a child. */
 enum signal_code {
-    SIGNAL_BY_PROCESS = 0, SIGNAL_BY_KERNEL = 0x80, SIGNAL_OF_A_FAULT = 1, ILL_BREAK = 1, SEGV_NO_MEMORY = 1, SEGV_ACCESS = 2,
+    SIGNAL_BY_QUEUE = -1, SIGNAL_BY_PROCESS = 0, SIGNAL_BY_KERNEL = 0x80, SIGNAL_OF_A_FAULT = 1, ILL_BREAK = 1, SEGV_NO_MEMORY = 1, SEGV_ACCESS = 2,
     CHILD_EXITED = 1, CHILD_KILLED, CHILD_DUMPED, CHILD_TRAPPED, CHILD_STOPPED, CHILD_CONTINUED,
 };
 #define SIGNAL_HAS_ISR 2 /* of `flags` */
@@ -345,8 +347,8 @@ enum signal_code {
 
 /* Sends it, if the current process may; a negative error. */
 long signal_send(struct task *task, const struct signal_information *information);
-/* From the kernel, with `scheduler` held. */
-void signal_send_held(struct task *task, const struct signal_information *information);
+/* From whoever may, with `scheduler` held; -EAGAIN if there is no room for what is to be queued. */
+long signal_send_held(struct task *task, const struct signal_information *information);
 void signal_child_ended(struct task *task);  /* with `scheduler` held */
 /* One that the program cannot put off: its own fault. */
 void signal_force(struct task *task, const struct signal_information *information);

@@ -414,6 +414,50 @@ static void children(void)
     check("and can still wait for it", wait_for_child() == 33 << 8);
 }
 
+static long queued_values;
+
+static void handle_queued(int signal, const struct information *information)
+{
+    if (signal == 40 && information->code == -1)
+        queued_values = queued_values * 10 + (int)information->immediate;
+}
+
+static void real_time(void)
+{
+    struct {
+        void (*handler)(int, const struct information *);
+        unsigned long flags, mask;
+    } action = {handle_queued, 4, 0};
+    unsigned long set = 1UL << 39;
+    long me = system_call(__NR_getpid), sent = 0;
+    union {
+        struct information information;
+        char bytes[128];
+    } queued = {.information = {.code = -1}};
+    system_call(__NR_rt_sigaction, 40L, &action, 0L, 8L);
+    system_call(__NR_rt_sigprocmask, 0L, &set, 0L, 8L);
+    for (int i = 1; i <= 3; i++) {
+        queued.information.immediate = i;
+        sent += system_call(__NR_rt_sigqueueinfo, me, 40L, &queued) == 0;
+    }
+    check("real-time signals wait", sent == 3 && queued_values == 0);
+    system_call(__NR_rt_sigprocmask, 1L, &set, 0L, 8L);
+    check("and come each with its value, in order", queued_values == 123);
+    queued.information.code = 0;
+    check("nobody is told a sender who is none", system_call(__NR_rt_sigqueueinfo, me, 40L, &queued) == -1);
+    queued.information.code = -1;
+    system_call(__NR_rt_sigprocmask, 0L, &set, 0L, 8L);
+    while (sent < 2000 && system_call(__NR_rt_sigqueueinfo, me, 40L, &queued) == 0)
+        sent++;
+    check("the queue of a user has an end", sent == 3 + 1024 && system_call(__NR_rt_sigqueueinfo, me, 40L, &queued) == -11);
+    set_handler(40, (void (*)(int))1);
+    system_call(__NR_rt_sigprocmask, 1L, &set, 0L, 8L);
+    system_call(__NR_rt_sigprocmask, 0L, &set, 0L, 8L);
+    check("and has room again when they are taken", system_call(__NR_rt_sigqueueinfo, me, 40L, &queued) == 0);
+    system_call(__NR_rt_sigprocmask, 1L, &set, 0L, 8L);
+    set_handler(40, 0);
+}
+
 /* Reads from a pipe with a handler of these flags, and is interrupted; what `read` answered. */
 static int interrupted_read(unsigned long flags)
 {
@@ -689,6 +733,7 @@ int main(int count, char **arguments)
     users();
     job_control();
     children();
+    real_time();
     restarts();
     own_stacks();
     unwinding();
