@@ -42,7 +42,7 @@ impl Experiment for Signals {
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(1), Duration::from_secs(1)),
             reading: "siginfo_t and struct sigcontext are those of Linux/ia64, which the kernel fills and reads back. What a full \
-                      Linux does beyond that on each entry and each signal (other threads, groups, audit, restarts) is not \
+                      Linux does beyond that on each entry and each signal (threads, process groups, tracers, audit) is not \
                       there. The host's work of writing a core file takes no time of the machine.",
         }
     }
