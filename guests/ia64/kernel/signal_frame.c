@@ -27,7 +27,8 @@ uint64_t frame_nats(const struct frame *frame)
 
 static void set_frame_nats(struct frame *frame, uint64_t nats)
 {
-    frame->spill_unat = rotate_right(nats >> 1 & 7, -((uint64_t)&frame->r1 >> 3)) | rotate_right(nats >> 8 & 0xff, -((uint64_t)&frame->r8 >> 3))
+    frame->spill_unat = rotate_right(nats >> 1 & 7, -((uint64_t)&frame->r1 >> 3))
+                        | rotate_right(nats >> 8 & 0xff, -((uint64_t)&frame->r8 >> 3))
                         | rotate_right(nats >> 16 & 0xffff, -((uint64_t)frame->r16 >> 3));
 }
 
@@ -35,7 +36,8 @@ static void set_frame_nats(struct frame *frame, uint64_t nats)
 #define PUT(field, value) failed |= put_user(to + offsetof(struct signal_context, field), value)
 #define PUT_ROW(field, from, count) failed |= copy_to_user(to + offsetof(struct signal_context, field), from, (count) * sizeof *(from))
 #define GET(field, place) failed |= get_user(from + offsetof(struct signal_context, field), place)
-#define GET_ROW(field, place, count) failed |= copy_from_user(place, from + offsetof(struct signal_context, field), (count) * sizeof *(place))
+#define GET_ROW(field, place, count) \
+    failed |= copy_from_user(place, from + offsetof(struct signal_context, field), (count) * sizeof *(place))
 
 static long write_information(uint64_t to, const struct signal_information *from)
 {
@@ -235,14 +237,15 @@ void signal_return(struct frame *frame, struct preserved *preserved)
 {
     uint64_t context = frame->r12 + 16 + offsetof(struct signal_frame, context), blocked;
     work_remove(current, WORK_SIGNAL_RETURN);
-    if (context & 15 || !user_range(context, sizeof(struct signal_context)) || get_user(context + offsetof(struct signal_context, mask), &blocked)
-        || read_context(context, frame, preserved)) {
+    if (context & 15 || !user_range(context, sizeof(struct signal_context))
+        || get_user(context + offsetof(struct signal_context, mask), &blocked) || read_context(context, frame, preserved)) {
         stack_fault(context);
         return;
     }
     signals_block(blocked);
     uint64_t start, size;
-    if (get_user(context + offsetof(struct signal_context, stack_start), &start) || get_user(context + offsetof(struct signal_context, stack_size), &size))
+    if (get_user(context + offsetof(struct signal_context, stack_start), &start)
+        || get_user(context + offsetof(struct signal_context, stack_size), &size))
         stack_fault(context);
     else if (signal_stack_state(frame->r12) != STACK_IN_USE)
         signal_stack_set(start, size); /* as it was when the signal came */

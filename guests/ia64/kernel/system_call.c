@@ -200,7 +200,8 @@ SYSTEM_CALL long call_rt_sigprocmask(int how, uint64_t set, uint64_t previous)
 }
 
 /* In place of a call of `function`, a code address, when the process is traced. */
-SYSTEM_CALL long call_traced(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5, uint64_t number, uint64_t function)
+SYSTEM_CALL long call_traced(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5, uint64_t number,
+                             uint64_t function)
 {
     typedef SYSTEM_CALL long call(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
     uint64_t descriptor[2] = {function}; /* with the global pointer: what C takes for a function's address */

@@ -332,7 +332,8 @@ void account_give(struct account *account);
 #define SIGNAL_BIT(signal) (1UL << ((signal) - 1))
 /* Codes: who sent it, or what was wrong, or what became of a child. */
 enum signal_code {
-    SIGNAL_BY_QUEUE = -1, SIGNAL_BY_PROCESS = 0, SIGNAL_BY_KERNEL = 0x80, SIGNAL_OF_A_FAULT = 1, ILL_BREAK = 1, SEGV_NO_MEMORY = 1, SEGV_ACCESS = 2,
+    SIGNAL_BY_QUEUE = -1, SIGNAL_BY_PROCESS = 0, SIGNAL_BY_KERNEL = 0x80,
+    SIGNAL_OF_A_FAULT = 1, ILL_BREAK = 1, SEGV_NO_MEMORY = 1, SEGV_ACCESS = 2,
     CHILD_EXITED = 1, CHILD_KILLED, CHILD_DUMPED, CHILD_TRAPPED, CHILD_STOPPED, CHILD_CONTINUED,
 };
 #define SIGNAL_HAS_ISR 2 /* of `flags` */
@@ -394,8 +395,11 @@ void time_start(void);
 void time_tick(uint64_t ticks);
 void time_now(uint64_t *seconds, uint64_t *microseconds);
 
-enum signal_number { SIGQUIT = 3, SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8, SIGKILL = 9, SIGUSR1 = 10, SIGSEGV = 11, SIGUSR2 = 12, SIGTERM = 15, SIGCHLD = 17, SIGCONT = 18, SIGSTOP = 19, SIGTSTP = 20, SIGTTIN = 21, SIGTTOU = 22 };
-enum error { EPERM = 1, ESRCH = 3, EINTR = 4, EBADF = 9, ECHILD = 10, EAGAIN = 11, ENOMEM = 12, EFAULT = 14, EINVAL = 22, EMFILE = 24, EPIPE = 32, ENOSYS = 38, ENODATA = 61,
+enum signal_number { SIGQUIT = 3, SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8,
+                     SIGKILL = 9, SIGUSR1 = 10, SIGSEGV = 11, SIGUSR2 = 12, SIGTERM = 15, SIGCHLD = 17,
+                     SIGCONT = 18, SIGSTOP = 19, SIGTSTP = 20, SIGTTIN = 21, SIGTTOU = 22 };
+enum error { EPERM = 1, ESRCH = 3, EINTR = 4, EBADF = 9, ECHILD = 10, EAGAIN = 11,
+             ENOMEM = 12, EFAULT = 14, EINVAL = 22, EMFILE = 24, EPIPE = 32, ENOSYS = 38, ENODATA = 61,
              ERESTART = 512 /* inside the kernel: a call that waited is interrupted, and may start over */ };
 
 #endif

@@ -36,8 +36,9 @@ static inline __attribute__((always_inline)) long ask(void)
     __asm__ volatile("br.call.sptk.many b6 = %1 ;;"
                      : "=r"(answer), "+b"(gate), "+r"(number)
                      :
-                     : "memory", "ar.pfs", "b6", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15", "r2", "r3", "r9", "r10", "r11",
-                       "r14", "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31");
+                     : "memory", "ar.pfs", "b6", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15", "r2", "r3", "r9",
+                       "r10", "r11", "r14", "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28",
+                       "r29", "r30", "r31");
     return thread_pointer[-1].identity = answer;
 }
 
