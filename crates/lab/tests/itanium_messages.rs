@@ -2,7 +2,7 @@
 //! every one of them and leave it to the generic path, which has to do it right.
 
 use sidestep_itanium2::Parameters;
-use sidestep_lab::experiments::itanium::kernel::{Guest, KernelError, Meter, Run};
+use sidestep_lab::experiments::itanium::kernel::{Guest, KernelError, Meter, QUANTUM, Run};
 use sidestep_lab::experiments::itanium::timed::Timed;
 use sidestep_vmm::machine::Untimed;
 
@@ -26,6 +26,7 @@ fn code<M: Meter>(version: &str, case: &str, meter: M) -> u64 {
         parameters: format!("ipc {version} {case}"),
         memory_mb: 64,
         instructions_max: 100_000_000,
+        quantum: QUANTUM,
         keeps_dumps: false,
     };
     match run.run(&mut [meter], &|| false) {
