@@ -144,6 +144,64 @@ PROGRAM void case_open_wait(struct arguments *self)
     end(self, 0);
 }
 
+/* Who answers one and waits for anybody takes the message of another one who has queued. */
+PROGRAM void case_queued(struct arguments *self)
+{
+    const uint64_t *names = self->names;
+    if (self->number == FIRST) {
+        TRY(call(self, names[SECOND], 1).words[0] == 2);
+        TRY(wait(self, names[FLOATING]).words[0] == 7);
+        end(self, 0);
+    } else if (self->number == SECOND) {
+        struct call asked = wait(self, names[FIRST]);
+        let_others_run(self);
+        asked = reply_and_wait(self, asked.from, ANYBODY, 2);
+        TRY(asked.from == names[FLOATING] && asked.words[0] == 5);
+        send(self, asked.from, 6);
+    } else if (self->number == FLOATING) {
+        TRY(call(self, names[SECOND], 5).words[0] == 6);
+        send(self, names[FIRST], 7);
+    }
+    sleep_for_ever(self);
+}
+
+/* Who waits to send to a thread does not wait for its message. */
+PROGRAM void case_sending(struct arguments *self)
+{
+    const uint64_t *names = self->names;
+    if (self->number == FIRST) {
+        let_others_run(self);
+        TRY(error_of(self, passed(self, names[SECOND], names[SECOND], SEND(MICROSECONDS(50)), 1, 1)) == ERROR(ERROR_TIMEOUT, PHASE_SEND));
+        struct call sent = wait(self, names[SECOND]);
+        TRY(sent.from == names[SECOND] && sent.words[0] == 9);
+        TRY(call(self, names[SECOND], 1).words[0] == 2);
+        end(self, 0);
+    } else if (self->number == SECOND) {
+        send(self, names[FIRST], 9);
+        serve(self);
+    }
+    sleep_for_ever(self);
+}
+
+/* The receiver waits, but for somebody else, who comes later. */
+PROGRAM void case_other_sender(struct arguments *self)
+{
+    const uint64_t *names = self->names;
+    if (self->number == FIRST) {
+        let_others_run(self);
+        TRY(call(self, names[SECOND], 1).words[0] == 2);
+        end(self, 0);
+    } else if (self->number == SECOND) {
+        TRY(wait(self, names[FLOATING]).words[0] == 5);
+        serve(self);
+    } else if (self->number == FLOATING) {
+        let_others_run(self);
+        let_others_run(self);
+        send(self, names[SECOND], 5);
+    }
+    sleep_for_ever(self);
+}
+
 /* The receiver waits, but for somebody else; the sender waits for the answer of somebody else than the receiver. */
 PROGRAM void case_other_partner(struct arguments *self)
 {
@@ -486,6 +544,28 @@ PROGRAM void case_in_time(struct arguments *self)
     sleep_for_ever(self);
 }
 
+/* What was in time ends the wait for good: when its time would have been over, nothing happens. */
+PROGRAM void case_until(struct arguments *self)
+{
+    const uint64_t *names = self->names;
+    if (self->number == FIRST) {
+        TRY(call(self, names[SECOND], 0).words[0] == 1);
+        TRY(call(self, names[SECOND], 3).words[0] == 4);
+        let_others_run(self);
+        let_others_run(self);
+        TRY(call(self, names[SECOND], 5).words[0] == 6);
+        end(self, 0);
+    } else if (self->number == SECOND) {
+        struct call asked = wait(self, ANYBODY);
+        asked = passed(self, asked.from, ANYBODY, RECEIVE(MICROSECONDS(150)), 1, 1);
+        TRY(asked.from == names[FIRST] && asked.words[0] == 3);
+        asked = reply_and_wait(self, asked.from, names[FIRST], 4);
+        TRY(asked.from == names[FIRST] && asked.words[0] == 5);
+        send(self, asked.from, 6);
+    }
+    sleep_for_ever(self);
+}
+
 /* Time is over for one thread while two others pass messages as fast as they can. */
 PROGRAM void case_alarm(struct arguments *self)
 {
@@ -556,9 +636,16 @@ PROGRAM void case_floating_point(struct arguments *self)
             TRY(answer.from == names[other] && floating_point() == value);
             set_floating_point(++value);
         }
-        send(self, self->number == FLOATING ? names[FIRST] : names[FLOATING], 1);
+        if (self->number == FLOATING_TOO)
+            send(self, names[FLOATING], 1);
+        else
+            TRY(call(self, names[FIRST], 1).from == names[FIRST] && floating_point() == value);
+        send(self, names[FIRST], 2);
     } else if (self->number == FIRST) {
+        /* The registers are another thread's when the first one's answer is passed on. */
         wait(self, names[FLOATING]);
+        TRY(wait(self, names[FLOATING_TOO]).words[0] == 2);
+        TRY(call(self, names[FLOATING], 3).words[0] == 2);
         end(self, 0);
     }
     sleep_for_ever(self);

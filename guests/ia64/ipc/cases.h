@@ -31,6 +31,9 @@ uint64_t floating_point(void);
 #define CASES(row) \
     row("queue", case_queue) \
     row("open-wait", case_open_wait) \
+    row("queued", case_queued) \
+    row("sending", case_sending) \
+    row("other-sender", case_other_sender) \
     row("other-partner", case_other_partner) \
     row("one-way", case_one_way) \
     row("local-names", case_local_names) \
@@ -47,6 +50,7 @@ uint64_t floating_point(void);
     row("period", case_period) \
     row("point-in-time", case_point_in_time) \
     row("in-time", case_in_time) \
+    row("until", case_until) \
     row("alarm", case_alarm) \
     row("urgent", case_urgent) \
     row("floating-point", case_floating_point) \
