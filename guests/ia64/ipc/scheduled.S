@@ -1,7 +1,7 @@
 // The fast path scheduled by what public documentation says: every instruction as early as its operands allow when
 // each takes a cycle, the longest chain first, as many to a group as there are units, bundles chosen so that no group
 // splits; one branch for all the checks, whose results are gathered by parallel compares. It knows nothing of the
-// latencies between system instructions. Loads before the branch are speculative: the receiver may not be a thing yet. See
+// latencies between system instructions. Loads before the branch are speculative, as the receiver's name may be a NaT. See
 // generic.S for the convention.
 
 #include "layout.h"
