@@ -197,6 +197,47 @@ fn the_exit_code_is_the_largest_of_the_guests_and_time_can_be_limited() {
 }
 
 #[test]
+fn a_signal_ends_a_host_with_its_report() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let description = format!(
+        "[host]\n[[vm]]\nimage = '{IMAGES}/sidecore-requests'\nparameters = 'compute 1000000000000'\n"
+    );
+    fs::write(folder.path().join("host.toml"), description).expect("the folder is writable");
+    let host = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+        .args(["run", "host.toml", "--trace", "trace.json"])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("sidestep starts");
+    let catches = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", host.id())).expect("it runs");
+        let caught = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:"))
+            .expect("a mask");
+        u64::from_str_radix(caught.trim(), 16).expect("a number")
+            >> (rustix::process::Signal::TERM.as_raw() - 1)
+            & 1
+            == 1
+    };
+    while !catches() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&host),
+        rustix::process::Signal::TERM,
+    )
+    .expect("it runs");
+    let output = host.wait_with_output().expect("it ends");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{error}");
+    assert!(error.contains("host.toml: interrupted at cycle"), "{error}");
+    let trace = fs::read(folder.path().join("trace.json")).expect("the timeline so far");
+    serde_json::from_slice::<Value>(&trace).expect("a whole timeline");
+}
+
+#[test]
 fn mistakes_are_refused_with_what_is_wrong() {
     let vm = "[[vm]]\nimage = 'IMAGES/sidecore-requests'\n";
     for (description, expected) in [

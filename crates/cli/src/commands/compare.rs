@@ -20,11 +20,9 @@ use sidestep_lab::statistics::MOST_REPETITIONS;
 use sidestep_lab::{Comparison, Request, Runner, experiments, output, report};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::Outcome;
+use super::{INTERRUPTED, Outcome};
 use progress::Progress;
 
-/// The exit code after Ctrl-C, as shells expect it.
-const INTERRUPTED: u8 = 130;
 /// How wide a table may be where there is no terminal to ask.
 const USUAL_WIDTH: usize = 120;
 

@@ -24,6 +24,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 /// What a command answers: the process's exit code, or the error to report.
 pub type Outcome = Result<ExitCode, Box<dyn Error>>;
 
+/// The exit code of what Ctrl-C or another such signal ended early, as shells expect it.
+const INTERRUPTED: u8 = 130;
+
 /// The subcommands of `sidestep`.
 #[derive(Subcommand)]
 pub enum Command {

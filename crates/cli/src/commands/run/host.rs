@@ -19,7 +19,7 @@ use sidestep_vmm::host::HostCosts;
 use sidestep_vmm::machine::hypercall::Console;
 use sidestep_vmm::sidecall::sidecores::locked;
 
-use super::super::{Outcome, print, stop_flag};
+use super::super::{INTERRUPTED, Outcome, print, stop_flag};
 use super::console::stdio::{self, Terminal};
 use super::execution::debugger_at;
 use super::{description, execution, exit_code};
@@ -114,6 +114,10 @@ impl Options {
             }
             Some(HostEnd::Deadlock) => {
                 Err(format!("{name}: every virtual processor waits, and nothing will wake one").into())
+            }
+            None if stop.load(Ordering::Relaxed) => {
+                eprintln!("sidestep: {name}: interrupted at cycle {}", report.time);
+                Ok(ExitCode::from(INTERRUPTED))
             }
             Some(HostEnd::Time | HostEnd::Halted) | None => {
                 eprintln!("sidestep: {name}: stopped at cycle {}", report.time);
