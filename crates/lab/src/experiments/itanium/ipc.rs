@@ -142,8 +142,8 @@ impl Experiment for Messages {
                 issue_cycles(&measurement.baseline).to_decimal(0)
             ),
             verdict: judge(generic, GENERIC),
-            because: "nearly as many groups as the paper's, with half its bubbles: the paper's kernel also masks interrupts by \
-                      priority around its C++ and keeps programs' registers in the kernel's stack"
+            because: "nearly as many groups as the paper's, with half its bubbles; by its sources of 2007 the paper's kernel does more \
+                      around its C++, and how much of the difference that makes was not measured"
                 .to_owned(),
         }];
         let bubbles = FIGURE.iter().map(|(event, stated)| {
