@@ -185,7 +185,7 @@ void work_before_return(struct frame *frame, struct preserved *preserved)
     while (current->work & WORK_BEFORE_RETURN) {
         if (current->work & WORK_SIGNAL_RETURN)
             signal_return(frame, preserved);
-        if (current->work & WORK_SIGNAL)
+        if (current->work & (WORK_SIGNAL | WORK_RESTART))
             signals_deliver(frame, preserved);
         if (current->work & WORK_RESCHEDULE)
             yield();

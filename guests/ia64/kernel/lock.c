@@ -1,6 +1,6 @@
 /* Spin locks. A holder has interrupts off, so an interrupt handler may take locks too; on one CPU that is all there is.
 
-   Order: a pipe's lock, then `scheduler`; the lock of memory.c comes last of all. */
+   Order: the lock of process.c or a pipe's, then `scheduler`, then that of user.c or of a cache; the lock of memory.c comes last of all. */
 
 #include "kernel.h"
 

@@ -93,7 +93,7 @@ long file_read(unsigned file, uint64_t to, size_t bytes)
     uint64_t saved = acquire(&pipe->lock);
     while (pipe->length == 0 && pipe->writers && !must_stop())
         wait(pipe, &pipe->waiting_readers, &saved);
-    long answer = pipe->length == 0 && pipe->writers ? -ERESTART : 0;
+    long answer = pipe->length == 0 && pipe->writers ? signal_interrupts_call() : 0;
     while (pipe->length && (size_t)answer < bytes) {
         size_t part = PAGE_SIZE - pipe->start;
         if (part > pipe->length)
@@ -124,7 +124,7 @@ static long pipe_write(struct pipe *pipe, uint64_t from, size_t bytes)
         }
         if (pipe->length == PAGE_SIZE) {
             if (must_stop()) {
-                answer = answer ? answer : -ERESTART;
+                answer = answer ? answer : signal_interrupts_call();
                 break;
             }
             wait(pipe, &pipe->waiting_writers, &saved);

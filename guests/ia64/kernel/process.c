@@ -262,7 +262,7 @@ long process_wait(long which, uint64_t status_address, int options)
         long answer = children ? 0 : -ECHILD;
         int must_wait = children && !(options & WAIT_NOT);
         if (must_wait && current->pending_signals & ~current->blocked_signals)
-            answer = -ERESTART;
+            answer = signal_interrupts_call();
         else if (must_wait)
             sleep_on(&current->children, 0, 0);
         release(&scheduler, saved);

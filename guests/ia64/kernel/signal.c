@@ -272,6 +272,12 @@ static unsigned take(struct signal_information *information, struct signal_actio
     return signal;
 }
 
+long signal_interrupts_call(void)
+{
+    work_add(current, WORK_RESTART);
+    return -ERESTART;
+}
+
 /* A system call that waited and was interrupted starts over: its `break` is executed once more. */
 static void restart(struct frame *frame)
 {
@@ -287,6 +293,7 @@ void signals_deliver(struct frame *frame, struct preserved *preserved)
     struct signal_action action;
     unsigned signal = take(&information, &action, preserved);
     if (frame->in_system_call == SYSTEM_CALL_INTERRUPTED) {
+        work_remove(current, WORK_RESTART);
         frame->in_system_call = SYSTEM_CALL;
         if (!signal || action.flags & ACTION_RESTART)
             restart(frame);

@@ -359,6 +359,8 @@ void signals_recalculate(struct task *task); /* whether there is one to deliver;
 void signals_block(uint64_t set);            /* just these, of the current task */
 void signals_forget(struct task *task);
 uint64_t frame_nats(const struct frame *frame); /* of r1 to r31, by number */
+/* What a call answers that waits no longer, as a signal has come: it starts over or fails, even if that is taken back meanwhile. */
+long signal_interrupts_call(void);
 void signals_deliver(struct frame *frame, struct preserved *preserved);
 /* Lets the program call its handler next; 0 if its stack could not be used, which is a signal then. */
 int signal_call_handler(struct frame *frame, struct preserved *preserved, const struct signal_information *information,

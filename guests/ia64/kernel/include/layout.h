@@ -162,9 +162,10 @@
 #define WORK_RESCHEDULE 1
 #define WORK_SIGNAL 2
 #define WORK_SIGNAL_RETURN 4
-#define WORK_BEFORE_RETURN 7
+#define WORK_RESTART 8
+#define WORK_BEFORE_RETURN 15
 /* And one that concerns system calls. */
-#define WORK_TRACE_BIT 3
+#define WORK_TRACE_BIT 4
 #define WORK_TRACE (1 << WORK_TRACE_BIT)
 
 /* ---- The frame of an interruption: the scratch state of what was interrupted ---- */
