@@ -15,3 +15,13 @@ proptest! {
         prop_assert!(difference.is_none(), "{difference:#x?}");
     }
 }
+
+/// This guest writes a stacked register behind a `cover`: an illegal operation, however it is run.
+#[test]
+fn an_emptied_frame_is_seen_by_what_was_decoded_for_a_larger_one() {
+    let bytes = [
+        237, 141, 202, 112, 183, 113, 87, 67, 5, 73, 196, 111, 136, 48, 245, 41,
+    ];
+    let difference = random_guest::compare(&bytes, INSTRUCTIONS);
+    assert!(difference.is_none(), "{difference:#x?}");
+}

@@ -146,6 +146,8 @@ pub(crate) fn ends_block(instruction: &Instruction) -> bool {
         | O::Break
         | O::ReturnFromInterruption
         | O::EnterPrivilegedCode
+        // Its frame is empty: registers that the block could write can no longer be written.
+        | O::Cover
         | O::SynchronizeInstructionCache
         | O::Serialize { .. }
         | O::VirtualMachineSwitch { .. } => true,
