@@ -320,6 +320,12 @@ pub struct Machine {
     pub(crate) round_end: Option<u64>,
 }
 
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.platform.timeline.clear();
+    }
+}
+
 impl Machine {
     /// What the processors share. Other threads may hold it, to stop the machine or to send interrupts.
     pub fn platform(&self) -> &Arc<Platform> {

@@ -105,6 +105,14 @@ impl Timeline {
         agenda.sequence = sequence;
     }
 
+    /// Gives up all that is to be done. What is scheduled holds devices, and they hold the timeline: a machine that is
+    /// dropped before would never be gone.
+    pub(crate) fn clear(&self) {
+        let work = std::mem::take(&mut self.agenda().work);
+        // Not under the lock: what goes with it may look at the agenda.
+        drop(work);
+    }
+
     /// When something is to happen next.
     pub fn next(&self) -> Option<u64> {
         self.agenda().work.keys().next().map(|&(time, ..)| time)
@@ -155,6 +163,21 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MachineBuilder;
+    use crate::memory::{GuestMemory, MemoryRange};
+
+    #[test]
+    fn a_machine_is_gone_with_what_was_still_to_be_done() {
+        let memory = GuestMemory::new(&[MemoryRange::ram(0, 1 << 20)]).expect("a good layout");
+        let builder = MachineBuilder::new(memory, 1);
+        let timeline = builder.timeline();
+        let held = Arc::new(());
+        let device = (Arc::clone(&timeline), Arc::clone(&held));
+        timeline.schedule(1_000, Phase::Device, move |_| drop(device));
+        drop(timeline);
+        drop(builder.build());
+        assert_eq!(Arc::strong_count(&held), 1, "a device outlives its machine");
+    }
 
     #[test]
     fn work_is_done_by_time_then_phase_then_order() {
