@@ -25,3 +25,13 @@ fn an_emptied_frame_is_seen_by_what_was_decoded_for_a_larger_one() {
     let difference = random_guest::compare(&bytes, INSTRUCTIONS);
     assert!(difference.is_none(), "{difference:#x?}");
 }
+
+/// This guest, big-endian and with translation off, stores to memory that cannot be written and that it executes.
+#[test]
+fn memory_that_is_not_writable_stays_as_it_is() {
+    let bytes = [
+        150, 17, 124, 44, 205, 228, 145, 178, 5, 112, 86, 227, 194, 102, 173, 28,
+    ];
+    let difference = random_guest::compare(&bytes, INSTRUCTIONS);
+    assert!(difference.is_none(), "{difference:#x?}");
+}

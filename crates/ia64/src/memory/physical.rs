@@ -13,7 +13,8 @@ pub struct MemoryRegion {
     pub size: u64,
     /// The host address of its first byte, aligned to 4 kB at least.
     pub host: *mut u8,
-    /// Whether stores reach it; they are dropped otherwise, as by a ROM.
+    /// Whether stores reach it. Where they do not, as in a ROM, they go to [`PhysicalMemory::store_device`], which may
+    /// drop them.
     pub writable: bool,
 }
 
@@ -35,7 +36,7 @@ pub unsafe trait PhysicalMemory: Send + Sync {
     /// Loads from a device: `size` is 1, 2, 4 or 8 bytes. `None`: nothing answers there.
     fn load_device(&self, address: PhysicalAddress, size: u64) -> Option<u64>;
 
-    /// Stores to a device. False: nothing answers there.
+    /// Stores to a device, or to memory that is not writable. False: nothing answers there.
     fn store_device(&self, address: PhysicalAddress, size: u64, value: u64) -> bool;
 
     /// Broadcasts a global purge (`ptc.g`, `ptc.ga`) to the other processors, and comes back when none of them

@@ -300,6 +300,9 @@ impl Processor {
         let Some(region) = self.physical_memory().region(PhysicalAddress(physical)) else {
             return Ok(Translated::Device(PhysicalAddress(physical)));
         };
+        if access.writes() && !region.writable {
+            return Ok(Translated::Device(PhysicalAddress(physical)));
+        }
         Ok(Translated::Memory(
             self.stretch(address, physical, size_log2, &region, access, entry),
         ))

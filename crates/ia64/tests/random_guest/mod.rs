@@ -69,7 +69,8 @@ unsafe impl PhysicalMemory for Memory {
     }
 
     fn store_device(&self, address: PhysicalAddress, _: u64, _: u64) -> bool {
-        (DEVICE..DEVICE + DEVICE_SIZE).contains(&address.0)
+        let drops = (ROM..ROM + ROM_SIZE).contains(&address.0);
+        drops || (DEVICE..DEVICE + DEVICE_SIZE).contains(&address.0)
     }
 }
 
