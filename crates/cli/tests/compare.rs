@@ -252,6 +252,14 @@ fn a_corrupt_cache_entry_is_named_and_changes_nothing() {
     );
 }
 
+/// Whether a process has said what it does on an interrupt: before that it dies of one, or, where its parent ignores
+/// them, overlooks it.
+fn catches_interrupts(child: &std::process::Child) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 1 << 1 != 0))
+}
+
 /// Starts a sweep that takes a while and waits until some of its points are finished.
 fn started(folder: &Path) -> std::process::Child {
     let child = sidestep(folder)
@@ -263,7 +271,7 @@ fn started(folder: &Path) -> std::process::Child {
         .unwrap();
     let cache = folder.join("sidestep");
     for _ in 0..6000 {
-        if cache.exists() && !names(&cache).is_empty() {
+        if cache.exists() && !names(&cache).is_empty() && catches_interrupts(&child) {
             break;
         }
         sleep(Duration::from_millis(10));
