@@ -1,10 +1,9 @@
 /* Runs one of GMP's kernels again and again on operands of a given length, in limbs. */
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "config.h"
 #include "gmp.h"
+
+#include "kernel.h"
 
 typedef mp_limb_t limb;
 
@@ -33,15 +32,6 @@ static limb result[LIMBS] __attribute__((aligned(128)));
 static limb other[LIMBS] __attribute__((aligned(128)));
 static const limb multiplier[2] = {0x123456789abcdef1, 0xfedcba9876543211};
 static volatile limb sink;
-
-#define KERNEL(name, call)                      \
-    if (strcmp(kernel, #name) == 0) {           \
-        for (int pass = 0; pass < PASSES; pass++) { \
-            call;                               \
-            __asm__ volatile("" ::: "memory");  \
-        }                                       \
-        return 0;                               \
-    }
 
 int main(int count, char **arguments)
 {

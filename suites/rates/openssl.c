@@ -1,7 +1,6 @@
 /* Runs one of OpenSSL's kernels again and again on a given number of its blocks, words or calls. */
 
-#include <stdlib.h>
-#include <string.h>
+#include "kernel.h"
 
 typedef unsigned long word;
 
@@ -27,15 +26,6 @@ static struct {
     unsigned words[60];
     int rounds;
 } key = {.rounds = 10};
-
-#define KERNEL(name, call)                      \
-    if (strcmp(kernel, #name) == 0) {           \
-        for (int pass = 0; pass < PASSES; pass++) { \
-            call;                               \
-            __asm__ volatile("" ::: "memory");  \
-        }                                       \
-        return 0;                               \
-    }
 
 int main(int count, char **arguments)
 {
