@@ -27,6 +27,16 @@ type Sum = (Event, &'static [Event], &'static [Event]);
 
 use Event as E;
 
+/// What misses the second-level cache and so refers to the third.
+const BEYOND_SECOND_LEVEL: [Event; 6] = [
+    E::L3DataReadHits,
+    E::L3DataReadMisses,
+    E::L3FetchHits,
+    E::L3FetchMisses,
+    E::L3DataWriteHits,
+    E::L3DataWriteMisses,
+];
+
 /// The events of branches by kind.
 const RELATIVE: [Event; 4] = [
     E::RelativeWrongNotTaken,
@@ -128,30 +138,8 @@ pub const SUMS: &[Sum] = &[
         &[E::L2DataReads, E::L2DataWrites, E::L1iFills],
         &[],
     ),
-    (
-        E::L3References,
-        &[
-            E::L3DataReadHits,
-            E::L3DataReadMisses,
-            E::L3FetchHits,
-            E::L3FetchMisses,
-            E::L3DataWriteHits,
-            E::L3DataWriteMisses,
-        ],
-        &[],
-    ),
-    (
-        E::L2Misses,
-        &[
-            E::L3DataReadHits,
-            E::L3DataReadMisses,
-            E::L3FetchHits,
-            E::L3FetchMisses,
-            E::L3DataWriteHits,
-            E::L3DataWriteMisses,
-        ],
-        &[],
-    ),
+    (E::L3References, &BEYOND_SECOND_LEVEL, &[]),
+    (E::L2Misses, &BEYOND_SECOND_LEVEL, &[]),
     (
         E::L3Misses,
         &[E::L3DataReadMisses, E::L3FetchMisses, E::L3DataWriteMisses],
