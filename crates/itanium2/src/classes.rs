@@ -82,14 +82,14 @@ impl Row {
         Row { flags, ..self }
     }
 
-    /// Cycles until its result can be used, on a hit in the cache that serves it.
-    pub fn latency(&self, parameters: &Parameters) -> Option<u64> {
-        let (cost, _) = self.result?;
+    /// Cycles until its result can be used, on a hit in the cache that serves it, and as what it bypasses.
+    pub fn produces(&self, parameters: &Parameters) -> Option<(u64, Producer)> {
+        let (cost, producer) = self.result?;
         let serves = match self.flags.contains(Flags::SECOND_LEVEL) {
             true => u64::from(parameters.l2.latency),
             false => 0,
         };
-        Some(serves + parameters.cost(cost))
+        Some((serves + parameters.cost(cost), producer))
     }
 }
 

@@ -254,19 +254,13 @@ fn production(
     parameters: &Parameters,
 ) -> (u64, Producer) {
     let updated = (parameters.cost(Cost::Alu), Producer::Alu);
+    let result = class.row().produces(parameters).unwrap_or(updated);
     match (class, resource) {
-        (Class::FloatCompare | Class::ToPredicates, _) => {}
-        (_, Resource::Predicate(_)) => {
-            return (parameters.cost(Cost::ComparePredicate), Producer::Compare);
-        }
-        (Class::FloatLoad | Class::FloatLoadPair, Resource::General(_)) => return updated,
-        (Class::Load, Resource::General(register)) if register != instruction.r1() => return updated,
-        _ => {}
-    }
-    let row = class.row();
-    match (row.latency(parameters), row.result) {
-        (Some(latency), Some((_, producer))) => (latency, producer),
-        _ => updated,
+        (Class::FloatCompare | Class::ToPredicates, _) => result,
+        (_, Resource::Predicate(_)) => (parameters.cost(Cost::ComparePredicate), Producer::Compare),
+        (Class::FloatLoad | Class::FloatLoadPair, Resource::General(_)) => updated,
+        (Class::Load, Resource::General(register)) if register != instruction.r1() => updated,
+        _ => result,
     }
 }
 

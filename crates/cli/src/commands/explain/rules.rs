@@ -44,8 +44,8 @@ fn classes(text: &mut String, parameters: &Parameters) {
             "{:<8}{:<11}{:>3}  {:<62} {}",
             port(row.memory),
             port(row.integer),
-            row.latency(parameters)
-                .map_or(String::new(), |latency| latency.to_string()),
+            row.produces(parameters)
+                .map_or(String::new(), |(latency, _)| latency.to_string()),
             row.what,
             notes.join("; ")
         );
