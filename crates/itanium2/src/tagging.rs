@@ -18,7 +18,7 @@
 //! mode tag everything, is assumed. Registers are compared whatever PSR.db says, with the privilege levels of the instruction
 //! breakpoint registers and without those of the data breakpoint registers.
 
-use sidestep_ia64::encoding::{Instruction, Unit};
+use sidestep_ia64::encoding::Unit;
 use sidestep_ia64::execution::MonitorRegisters;
 
 use crate::event::{Event, Qualifier};

@@ -10,6 +10,7 @@
 //!   interpreter executes.
 //! - `observer`: who is told of everything, as values.
 //! - `code_page`: the pages that instructions are fetched from.
+//! - `trace`: the line of an instruction in a trace.
 //! - `run`: the loop, and why it ends; [`driver`]: who calls it.
 
 mod backend;
@@ -20,16 +21,18 @@ mod kind;
 mod observer;
 mod operation;
 mod run;
+mod trace;
 
 pub use backend::{Backend, BlockInstruction, Context, DecodedBlock, Interpreter, Running};
 pub use block::BlockCache;
 pub(crate) use block::{Forget, HOST_PAGE_LOG2};
 pub(crate) use code_page::CodeProperties;
-pub use driver::Driver;
+pub use driver::{Driver, Observed, Untimed};
 pub use kind::Detail;
 pub use observer::{
     Dynamic, Event, Frame, Interruption, MONITOR_REGISTERS, MonitorRegisters, Observer, Permission, Place,
-    Registers, State, Translation,
+    Registers, State, Translation, Untranslated,
 };
 pub use operation::{Execute, Flow, MicroOperation, Step};
 pub use run::Exit;
+pub use trace::TracedInstruction;

@@ -126,6 +126,16 @@ pub trait Translation {
     fn physical(&self, side: TranslationSide, address: u64) -> u64;
 }
 
+/// Memory in which every address lies where it says: that of listings and of programs without a kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Untranslated;
+
+impl Translation for Untranslated {
+    fn physical(&self, _: TranslationSide, address: u64) -> u64 {
+        address
+    }
+}
+
 impl Translation for Processor {
     fn physical(&self, side: TranslationSide, address: u64) -> u64 {
         let Some(mmu) = self.mmu() else {

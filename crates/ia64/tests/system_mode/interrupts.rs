@@ -1,10 +1,10 @@
 //! External interrupts, their priorities, and the interval timer.
 
+use sidestep_ia64::FaultKind;
 use sidestep_ia64::encoding::{DecodedSlot, Instruction};
 use sidestep_ia64::execution::{Dynamic, Observer};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::FaultKind;
 
 use crate::harness::*;
 
