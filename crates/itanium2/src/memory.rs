@@ -6,9 +6,9 @@
 use sidestep_ia64::Processor;
 use sidestep_ia64::registers::status::psr;
 
-use crate::event::Event;
 use crate::parameters::{CacheShape, Cost, Parameters};
-use crate::single::TranslatedBy;
+use crate::pmu::event::Event;
+use crate::pmu::event_address::TranslatedBy;
 
 /// A cache's tags.
 struct Cache {

@@ -7,7 +7,7 @@ use sidestep_ia64::encoding::{IndirectFile, Instruction, Operation, Side, UnitCl
 use sidestep_ia64::registers::application::{BSP, BSPSTORE, RNAT, RSC, UNAT};
 
 use crate::parameters::Cost;
-use crate::stall::Stall;
+use crate::pmu::stall::Stall;
 
 macro_rules! ends {
     ($($end:ident = $what:literal;)*) => {
