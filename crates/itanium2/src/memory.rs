@@ -7,9 +7,9 @@ use sidestep_ia64::TranslationSide;
 use sidestep_ia64::execution::{State, Translation as PhysicalAddresses};
 use sidestep_ia64::registers::status::psr;
 
-use crate::event::Event;
 use crate::parameters::{CacheShape, Cost, Parameters};
-use crate::single::TranslatedBy;
+use crate::pmu::event::Event;
+use crate::pmu::event_address::TranslatedBy;
 
 /// A cache's tags.
 struct Cache {

@@ -4,7 +4,7 @@
 //! which counter shows the wait. An instruction may be in several of these sets, the ends of rules.
 
 use crate::parameters::Cost;
-use crate::stall::Stall;
+use crate::pmu::stall::Stall;
 
 macro_rules! ends {
     ($($end:ident = $what:literal;)*) => {

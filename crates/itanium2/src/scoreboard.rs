@@ -9,7 +9,7 @@ use sidestep_ia64::registers::frame::{ROTATING_FLOATING, ROTATING_PREDICATES, ST
 
 use crate::instruction::{USES, Use};
 use crate::parameters::{Cost, Parameters};
-use crate::stall::Stall;
+use crate::pmu::stall::Stall;
 
 /// A register as an instruction names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use sidestep_ia64::{Driver, Exit, Processor};
-use sidestep_itanium2::sampling::Sampled;
+use sidestep_itanium2::pmu::sampling::Sampled;
 use sidestep_itanium2::{Counters, Pace, Parameters, Pipeline, Profile, Sampler, Selection};
 use sidestep_linux_user::engine::Engine;
 

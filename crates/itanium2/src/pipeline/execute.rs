@@ -4,14 +4,14 @@ use sidestep_ia64::execution::{Dynamic, Translation as PhysicalAddresses};
 
 use super::Pipeline;
 use crate::branches::{Branch, Prediction};
-use crate::event::Event;
 use crate::instruction::{Flags, StaticInstruction};
 use crate::memory::{Side, Space, Translation};
 use crate::parameters::Cost;
+use crate::pmu::event::Event;
+use crate::pmu::event_address::{BranchKind, Branched, Loaded};
+use crate::pmu::stall::Stall;
 use crate::queues::SystemAccess;
 use crate::scoreboard::Producer;
-use crate::single::{BranchKind, Branched, Loaded};
-use crate::stall::Stall;
 
 impl Pipeline {
     /// What an instruction whose predicate is on does beside waiting.

@@ -3,10 +3,10 @@
 use sidestep_ia64::execution::Translation as PhysicalAddresses;
 
 use super::Pipeline;
-use crate::event::Event;
 use crate::memory::{Side, Space, Translation};
 use crate::parameters::Cost;
-use crate::single::Fetched;
+use crate::pmu::event::Event;
+use crate::pmu::event_address::Fetched;
 
 /// Pairs of bundles that the instruction buffer holds.
 const BUFFER_PAIRS: usize = 4;

@@ -22,19 +22,19 @@ use sidestep_ia64::execution::{
 use sidestep_ia64::fault::{FaultKind, isr};
 
 use crate::branches::Predictor;
-use crate::counters::Counters;
-use crate::event::Event;
 use crate::instruction::{Flags, StaticInstruction};
 use crate::memory::Memory;
-use crate::monitor::Monitor;
 use crate::parameters::{Cost, Parameters};
+use crate::pmu::counters::Counters;
+use crate::pmu::event::Event;
+use crate::pmu::event_address::{Fetched, Loaded, TranslatedBy};
+use crate::pmu::registers::PerformanceMonitor;
+use crate::pmu::sampling::{Sample, Sampler};
+use crate::pmu::stall::Stall;
 use crate::profile::{Group, Issued, Profile};
 use crate::queues::{StoreBuffer, SystemQueue};
 use crate::rules::RULES;
-use crate::sampling::{Sample, Sampler};
 use crate::scoreboard::Scoreboard;
-use crate::single::{Fetched, Loaded, TranslatedBy};
-use crate::stall::Stall;
 use fetch::Fetch;
 use group::Forming;
 
@@ -76,7 +76,7 @@ pub struct Pipeline {
     privilege_level: u8,
     /// Whether the registers' names have to be read from the processor.
     is_attached: bool,
-    monitor: Monitor,
+    monitor: PerformanceMonitor,
     /// Where the last reference to data found its translation, if not in the first level.
     translated_by: Option<TranslatedBy>,
     /// The values when the last group had issued, for counters with a threshold.
@@ -122,7 +122,7 @@ impl Pipeline {
             branch_registers: [0; 8],
             privilege_level: 0,
             is_attached: false,
-            monitor: Monitor::default(),
+            monitor: PerformanceMonitor::default(),
             translated_by: None,
             values_before: [0; Event::COUNT],
             is_configured_anew: true,

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The fields are those of libpfm's definitions for Itanium 2; that bit 1 of a mask of PMC12 wants what is taken or predicted rightly, and
-//! bit 0 the rest, is assumed, as is its coding of kinds. What the unit masks select: [`single`](crate::single). A register keeps the last
+//! bit 0 the rest, is assumed, as is its coding of kinds. What the unit masks select: [`event_address`](super::event_address). A register keeps the last
 //! event until the monitor is frozen. Each one kept counts as DATA_EAR_EVENTS, L1I_EAR_EVENTS or BRANCH_EVENT. A miss that software serves
 //! is kept when it interrupts, with a latency of 0; of a failed check of the ALAT there is the instruction alone.
 //!
@@ -20,7 +20,7 @@
 
 use sidestep_ia64::execution::MonitorRegisters;
 
-use crate::single::{Branched, DataEvents, FetchEvents, Fetched, Loaded};
+use super::event_address::{Branched, DataEvents, FetchEvents, Fetched, Loaded};
 
 /// The registers.
 mod register {
@@ -184,7 +184,7 @@ fn instruction(ip: u64, slot: u8) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::{BranchKind, TranslatedBy};
+    use crate::pmu::event_address::{BranchKind, TranslatedBy};
 
     #[test]
     fn loads_are_kept_with_address_latency_and_instruction() {

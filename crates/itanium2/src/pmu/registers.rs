@@ -11,19 +11,19 @@
 //! sign. With a threshold a counter counts the cycles in which more than so many events happen. A counter that
 //! overflows with its overflow interrupt on freezes the monitor and requests the interrupt of CR.PMV; that is looked
 //! for in front of each run of instructions without a branch, which is as late as the interrupt may be. Events
-//! without a counter of the model do not count. What is kept of single events: [`captures`](crate::captures); what restricts
-//! counting and keeping: [`tagging`](crate::tagging).
+//! without a counter of the model do not count. What is kept of single events: [`event_address_registers`](super::event_address_registers); what restricts
+//! counting and keeping: [`tagging`](super::tagging).
 
 use sidestep_ia64::execution::{Dynamic, MonitorRegisters, State};
 use sidestep_ia64::registers::status::psr;
 
-use crate::captures::Captures;
-use crate::counters::Counters;
-use crate::event::Event;
+use super::counters::Counters;
+use super::event::Event;
+use super::event_address::{Branched, Fetched, Loaded};
+use super::event_address_registers::Captures;
+use super::tagging::{Tagging, Tags};
+use super::unit_masks::Parts;
 use crate::instruction::StaticInstruction;
-use crate::single::{Branched, Fetched, Loaded};
-use crate::sums::Parts;
-use crate::tagging::{Tagging, Tags};
 
 /// The first counter.
 const FIRST: usize = 4;
@@ -50,7 +50,7 @@ struct Counting {
 
 /// Which counters count, and from when.
 #[derive(Default)]
-pub struct Monitor {
+pub struct PerformanceMonitor {
     /// What each counter counts at the moment.
     counting: [Option<Counting>; COUNT],
     /// What was counted and is not in the registers yet.
@@ -70,7 +70,7 @@ pub struct Monitor {
     excluded: [u64; COUNT],
 }
 
-impl Monitor {
+impl PerformanceMonitor {
     /// Whether any counter counts, or anything is kept.
     pub fn is_counting(&self) -> bool {
         self.counting.iter().any(Option::is_some) || self.is_keeping()
@@ -82,7 +82,7 @@ impl Monitor {
         self.captures.is_on()
     }
 
-    /// Whether opcodes or addresses decide what counts: [`Monitor::begin`] and [`Monitor::end`] then go around each instruction.
+    /// Whether opcodes or addresses decide what counts: [`PerformanceMonitor::begin`] and [`PerformanceMonitor::end`] then go around each instruction.
     #[inline]
     pub fn is_restricted(&self) -> bool {
         self.is_restricted

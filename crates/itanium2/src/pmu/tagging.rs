@@ -21,7 +21,7 @@
 use sidestep_ia64::encoding::Unit;
 use sidestep_ia64::execution::MonitorRegisters;
 
-use crate::event::{Event, Qualifier};
+use super::event::{Event, Qualifier};
 
 /// The channels.
 const CHANNELS: usize = 4;
