@@ -26,7 +26,7 @@ use thiserror::Error;
 
 use crate::costs::{Cost, HostCosts};
 use crate::host::sidecores::{Machines, Polling, Sidecores, SidecoresError, locked};
-use crate::virtual_machine::{Activity, Cycles, Method, Pending, VirtualMachine};
+use crate::virtual_machine::{Activity, Core, CoreModel, Cycles, Method, Pending, VirtualMachine};
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
 pub use report::{CoreReport, Report, RequestReport, Span, VirtualMachineReport};
@@ -45,6 +45,8 @@ pub struct HostConfig {
     pub polling: Polling,
     /// Which virtual processor has which core.
     pub scheduling: Scheduling,
+    /// What the cores are, if guest instructions are not to take what the table says.
+    pub core_model: Option<Arc<dyn CoreModel>>,
     /// How many host threads advance virtual machines; changes nothing but the time it takes.
     pub host_threads: usize,
     /// Whether to record who was on which core.
@@ -112,6 +114,8 @@ pub struct Host {
     machines: Machines,
     sidecores: Sidecores,
     scheduler: Scheduler,
+    /// The cores that are modelled, while no virtual processor has them.
+    cores: Vec<Option<Box<dyn Core>>>,
     time: u64,
     /// How many cores serve in this epoch.
     serving: usize,
@@ -164,7 +168,9 @@ impl Host {
         let sidecores = Sidecores::new(most, &machines, &config.costs, config.polling, config.trace)?;
         let scheduler = Scheduler::new(config.scheduling.clone(), &processors);
         let serving = config.sidecores.first();
+        let modelled = || config.core_model.as_ref().map(|model| model.core());
         let mut host = Host {
+            cores: (0..config.cores).map(|_| modelled()).collect(),
             accounts: vec![CoreAccount::default(); config.cores],
             pool: Pool::new(config.host_threads, &machines, &config.costs),
             config,
@@ -331,9 +337,11 @@ impl Host {
             self.sidecores.set_pages(core, pages, self.time);
         }
         let guests = self.config.cores - self.serving;
+        self.collect_cores();
         let changes = self
             .scheduler
             .assign(self.time, guests, &self.machines, &self.config.costs);
+        self.hand_out_cores();
         if self.config.trace {
             self.spans.extend(changes.into_iter().map(|(core, task)| Span {
                 core,
@@ -366,6 +374,33 @@ impl Host {
             .collect();
         before.extend(sidecores.map(|account| (account, Vec::new())));
         before
+    }
+
+    /// Takes the cores that are modelled from the virtual processors that had them.
+    fn collect_cores(&mut self) {
+        for (index, machine) in self.machines.iter().enumerate() {
+            let mut machine = locked(machine);
+            for (number, processor) in machine.processors_mut().iter_mut().enumerate() {
+                if let (Some(core), Some(modelled)) =
+                    (self.scheduler.core_of(index, number), processor.take_core())
+                {
+                    self.cores[core] = Some(modelled);
+                }
+            }
+        }
+    }
+
+    /// Gives the cores that are modelled to the virtual processors that have them now.
+    fn hand_out_cores(&mut self) {
+        for (index, machine) in self.machines.iter().enumerate() {
+            let mut machine = locked(machine);
+            for (number, processor) in machine.processors_mut().iter_mut().enumerate() {
+                let core = self.scheduler.core_of(index, number);
+                if let Some(modelled) = core.and_then(|core| self.cores[core].take()) {
+                    processor.give_core(modelled);
+                }
+            }
+        }
     }
 
     /// Tells every guest how requests are made now.

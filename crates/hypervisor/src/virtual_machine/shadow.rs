@@ -65,7 +65,7 @@ impl ShadowTable {
         }
     }
 
-    fn offset(address: u64, region: RegionRegister) -> u64 {
+    pub fn offset(address: u64, region: RegionRegister) -> u64 {
         hash(address, region, PageTableAddress(PAGE_TABLE_ADDRESS)) - ADDRESS
     }
 

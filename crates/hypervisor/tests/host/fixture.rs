@@ -72,6 +72,7 @@ impl Setup {
                 policy: PolicyName::Free,
                 slot_ns: 100_000,
             },
+            core_model: None,
             host_threads: self.host_threads,
             trace: self.trace,
         };

@@ -197,6 +197,7 @@ fn host_of(cores: usize, sidecores: SidecorePolicy, machines: Vec<VirtualMachine
             policy: PolicyName::Free,
             slot_ns: 50_000,
         },
+        core_model: None,
         host_threads: 1,
         trace: true,
     };
