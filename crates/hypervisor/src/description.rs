@@ -28,6 +28,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use sidestep_ia64::Processor;
+use sidestep_machine::description::Size;
+use sidestep_machine::description::devices::DiskTable;
+use sidestep_machine::description::kernel::{self, Consoles, KernelTable, MachineTable};
+use sidestep_machine::image::ImageError;
 use thiserror::Error;
 
 use crate::costs::{CostsError, HostCosts, PRESETS};
@@ -39,10 +43,6 @@ use crate::virtual_machine::{
     Method, PurgeMethod, SerialLine, VirtualMachine, VirtualMachineConfig, VirtualMachineError,
     Virtualization, WholeMachine,
 };
-use sidestep_machine::description::Size;
-use sidestep_machine::description::devices::DiskTable;
-use sidestep_machine::description::kernel::{self, Consoles, KernelTable, MachineTable};
-use sidestep_machine::image::ImageError;
 
 /// The description of a host.
 #[derive(Clone, Debug, Deserialize)]

@@ -12,7 +12,7 @@ use sidestep_ia64::registers::application::{
 use sidestep_ia64::registers::system::control;
 
 use crate::dispersal::Port;
-use crate::instruction::Flags;
+use crate::flags::Flags;
 use crate::parameters::{Cost, Parameters};
 use crate::scoreboard::Producer;
 

@@ -9,7 +9,8 @@ use sidestep_itanium2::profile::Place;
 use sidestep_itanium2::{Profile, Stall};
 
 use crate::image::Image;
-use crate::symbols::{Kind, Symbol, SymbolTable};
+use crate::image::{Kind, Symbol};
+use crate::symbols::SymbolTable;
 
 /// Symbols in the table.
 const SYMBOLS_MAX: usize = 30;

@@ -9,8 +9,6 @@ use object::read::elf::{
 };
 use object::{Endianness, SectionIndex};
 
-use crate::symbols::{Binding, Kind, Symbol};
-
 type Header = FileHeader64<Endianness>;
 
 /// A run of code.
@@ -23,6 +21,62 @@ pub struct Section<'data> {
     pub address: u64,
     /// Its bytes.
     pub data: &'data [u8],
+}
+
+/// The type of a symbol, as far as it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Code.
+    Function,
+    /// Data, which is not disassembled.
+    Object,
+    /// A section of the linker's.
+    Section,
+    /// Anything else.
+    Other,
+}
+
+/// The binding of a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Known in its file only.
+    Local,
+    /// Known everywhere.
+    Global,
+    /// Known everywhere, yields to a global one.
+    Weak,
+}
+
+/// A name for an address.
+#[derive(Clone, Debug)]
+pub struct Symbol {
+    /// The name.
+    pub name: String,
+    /// The version a dynamic symbol table gives it, with its `@` or `@@`; otherwise empty.
+    pub version: String,
+    /// The address.
+    pub address: u64,
+    /// The number of bytes it names, or 0.
+    pub size: u64,
+    /// The section it is in; `None` for an absolute one.
+    pub section: Option<SectionIndex>,
+    /// Its type.
+    pub kind: Kind,
+    /// Its binding.
+    pub binding: Binding,
+}
+
+impl Symbol {
+    /// Whether the symbol is in the section.
+    pub fn is_in(&self, section: &Section) -> bool {
+        self.section.is_some() && self.section == section.index
+    }
+
+    /// Whether a name means the symbol: with or without its version.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        name.strip_prefix(&self.name)
+            .is_some_and(|rest| rest.is_empty() || rest == self.version)
+    }
 }
 
 /// A parsed file.

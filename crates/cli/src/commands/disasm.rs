@@ -11,8 +11,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::Outcome;
+use sidestep_runner::image::Symbol;
 use sidestep_runner::image::{self, Image};
-use sidestep_runner::symbols::{Symbol, SymbolTable};
+use sidestep_runner::symbols::SymbolTable;
 
 /// Print the instructions of an IA-64 program, library or object file, or of a FUCE image.
 #[derive(Args)]

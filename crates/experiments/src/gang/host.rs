@@ -6,17 +6,13 @@ use std::time::Duration;
 use sidestep_gang::Selection;
 use sidestep_gang_linux::control::{Kind, Report, RunSettings, SetSource, Target, run};
 use sidestep_gang_linux::journal;
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Quantity, Row, Side, Stated, Timeline, Verdict,
+};
 
 use super::PAPER;
 use super::scenario::factor_of_the_paper;
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
-use sidestep_lab::timeline::Timeline;
 
 /// Coscheduling on this host.
 pub struct Host;

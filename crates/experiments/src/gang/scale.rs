@@ -6,13 +6,12 @@ use sidestep_gang::scatter::scatter;
 use sidestep_gang::simulation::{Instance, Machine, Scenario};
 use sidestep_gang::topology::Placement;
 use sidestep_gang::{Selection, Topology};
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature,
+    Number, Point, PointError, Side,
+};
 
 use super::scenario::{KIND_NAMES, Setup, both, inputs, side};
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
 
 /// Larger hosts and machines of mixed sizes.
 pub struct Scale;

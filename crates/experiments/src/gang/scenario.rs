@@ -11,12 +11,9 @@ use sidestep_gang::simulation::{
 };
 use sidestep_gang::topology::Placement;
 use sidestep_gang::{CoscheduledSets, DetectorSettings, Ratio, Selection, Topology};
+use sidestep_lab::{Context, Input, Inputs, Number, PointError, Side};
 
 use super::drawing;
-use sidestep_lab::experiment::{Context, PointError};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Side;
-use sidestep_lab::number::Number;
 
 const MS: u64 = 1_000_000;
 

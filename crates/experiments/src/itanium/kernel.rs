@@ -12,15 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sidestep_guests::ia64;
 use sidestep_ia64::mmu::TranslationEvents;
 use sidestep_itanium2::Counters;
+use sidestep_lab::{Context, PointError, Timeline};
 use sidestep_machine::description::bare::begin;
 use sidestep_machine::machine::dumps::{DumpCalls, KeptDumps};
 use sidestep_machine::machine::hypercall::{Call, HypercallHandler, Reaction, StandardCalls};
 use sidestep_machine::machine::{Driver, Untimed, VirtualTime};
 use sidestep_machine::{End, GuestMemory, Machine, MachineBuilder, MemoryRange, image};
 use thiserror::Error;
-
-use sidestep_lab::experiment::{Context, PointError};
-use sidestep_lab::timeline::Timeline;
 
 /// The hypercall of a mark: r8 holds the label.
 pub const MARK: u64 = 0x100;

@@ -5,14 +5,10 @@
 
 use sidestep_itanium2::pmu::stall::{Row, TREE};
 use sidestep_itanium2::{Counters, Event, Parameters};
+use sidestep_lab::{Breakdown, Context, Drawing, Input, Inputs, Number, Part, PointError, Side};
 use sidestep_runner::machine::Timed;
 
 use super::kernel::{Finished, Guest, KernelError, Meter, QUANTUM, Reading, Run};
-use sidestep_lab::drawing::{Breakdown, Drawing, Part};
-use sidestep_lab::experiment::{Context, PointError};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Side;
-use sidestep_lab::number::Number;
 
 impl Meter for Timed {
     fn counters(&self) -> Option<Counters> {

@@ -9,12 +9,7 @@ use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
 use sidestep_hypervisor::host::sidecores::{Polling, locked};
 use sidestep_hypervisor::host::{Host, HostConfig, HostEnd, Report};
 use sidestep_hypervisor::virtual_machine::{VirtualMachine, VirtualMachineConfig, Virtualization};
-
-use sidestep_lab::experiment::{Context, PointError};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Side;
-use sidestep_lab::number::Number;
-use sidestep_lab::timeline::Timeline;
+use sidestep_lab::{Context, Input, Inputs, Number, PointError, Side, Timeline};
 
 /// The guest.
 

@@ -31,9 +31,10 @@ use sidestep_gang::{
 };
 
 use crate::HostError;
+use crate::changed::Changed;
 use crate::journal::Journal;
 use crate::process::{self, Stat, ThreadName};
-use crate::setting::{self, Changed, NUMA_BALANCING, SCAN_RATES};
+use crate::setting::{self, NUMA_BALANCING, SCAN_RATES};
 use attention::Attention;
 use budget::{Budget, Prices, SHARE_PERMILLE};
 use fault::{Faults, Record};

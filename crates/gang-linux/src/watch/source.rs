@@ -8,7 +8,8 @@ use super::fault::{Faults, Record};
 use super::price;
 use super::userfault::{self, Guest};
 use crate::HostError;
-use crate::setting::{self, Changed, MEMORY_EVENTS};
+use crate::changed::Changed;
+use crate::setting::{self, MEMORY_EVENTS};
 
 /// A source of faults that can be told to bring some, or none.
 pub(super) enum Source {

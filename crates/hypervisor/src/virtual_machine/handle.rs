@@ -11,6 +11,7 @@ use sidestep_ia64::fault::isr;
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Access, Exit, Fault, FaultKind, HostPage, Reference, TranslationSide};
+use sidestep_machine::machine::hypercall;
 
 use super::compression;
 use super::configuration::Virtualization;
@@ -18,7 +19,6 @@ use super::exit::ExitReason;
 use super::memory::Shared;
 use super::processor::{Left, VirtualProcessor};
 use crate::costs::{Cost, HostCosts};
-use sidestep_machine::machine::hypercall;
 
 /// How many instructions are interpreted before the monitor looks up.
 const INTERPRETED_MAX: u64 = 64;

@@ -15,6 +15,8 @@ use sidestep_ia64::registers::application::{ITC, RSC};
 use sidestep_ia64::registers::status::{psr, rsc};
 use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Exit, PhysicalMemory, Processor, SystemState, TranslationSide};
+use sidestep_machine::debug::guard::Guard;
+use sidestep_machine::machine::driver::{Driven, Driver};
 
 use super::compression;
 use super::configuration::Virtualization;
@@ -23,8 +25,6 @@ use super::memory::{self, GUEST_MEMORY_MAX, GuestView, MachineView, RequestPage,
 use super::shadow::{self, ShadowTable};
 use crate::costs::HostCosts;
 use crate::sidecall::page;
-use sidestep_machine::debug::guard::Guard;
-use sidestep_machine::machine::driver::{Driven, Driver};
 
 /// The region identifier of a guest that addresses physically; guests have those with bit 23 clear.
 const PHYSICAL_REGION: u32 = 1 << 23;

@@ -20,7 +20,8 @@ use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Fault, Processor, alat};
 
 use crate::branches::Predictor;
-use crate::instruction::{Flags, StaticInstruction};
+use crate::flags::Flags;
+use crate::instruction::StaticInstruction;
 use crate::memory::Memory;
 use crate::parameters::{Cost, Parameters};
 use crate::pmu::counters::Counters;

@@ -50,7 +50,7 @@ use std::time::{Duration, Instant};
 
 use crate::continuation::{ANYWHERE, Continuation, Kind};
 use crate::device::{Interface, Reactor};
-use crate::graph::Port;
+use crate::handle::Port;
 use crate::payload::Payload;
 use crate::program::Program;
 use crate::pushback::{Pushback, Reason};

@@ -28,8 +28,9 @@ use super::Outcome;
 use super::perf::parse_processor;
 use sidestep_runner::explain::execution::{self, Effect, Ending, Ran, Start};
 use sidestep_runner::explain::{bundle_at, time};
+use sidestep_runner::image::Symbol;
 use sidestep_runner::image::{Image, ImageError, Section};
-use sidestep_runner::symbols::{Symbol, SymbolTable};
+use sidestep_runner::symbols::SymbolTable;
 use start::Setting;
 use table::Line;
 
