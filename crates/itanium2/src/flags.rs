@@ -78,5 +78,7 @@ bitflags::bitflags! {
         const CHECKS = 1 << 35;
         /// A check or an advanced load of a floating-point register.
         const OF_FLOAT = 1 << 36;
+        /// A check of the floating-point flags.
+        const OF_FLAGS = 1 << 37;
     }
 }

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use sidestep_ia64::execution::Untimed;
 use sidestep_lab::{
     About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
     Nature, Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
 };
-use sidestep_machine::machine::Untimed;
 
 use super::kernel::{Finished, Guest, KernelError, QUANTUM, Reading, Run};
 use super::timed::{self, Difference};

@@ -18,7 +18,7 @@
 //!
 //! Limits: PMC12's selection of the predictor's bits is not there.
 
-use sidestep_ia64::Processor;
+use sidestep_ia64::execution::MonitorRegisters;
 
 use super::event_address::{Branched, DataEvents, FetchEvents, Fetched, Loaded};
 
@@ -57,9 +57,9 @@ pub struct Captures {
 impl Captures {
     /// Looks at the configuration anew; `is_enabled` says whether control bits with `privileged` as the bit for privileged monitors
     /// hold in the processor's state.
-    pub fn configure(&mut self, processor: &Processor, is_enabled: impl Fn(u64, u32) -> bool) {
+    pub fn configure(&mut self, registers: &MonitorRegisters, is_enabled: impl Fn(u64, u32) -> bool) {
         let configuration = |index: usize, privileged: u32| {
-            let control = processor.system.performance_configuration[index];
+            let control = registers.configuration[index];
             (control & 0xf != 0 && is_enabled(control, privileged)).then_some(control)
         };
         self.data = configuration(register::DATA_CONFIGURATION, 6)
@@ -154,8 +154,8 @@ impl Captures {
     }
 
     /// Puts what was kept into the data registers.
-    pub fn store(&mut self, processor: &mut Processor) {
-        let data = &mut processor.system.performance_data;
+    pub fn store(&mut self, registers: &mut MonitorRegisters) {
+        let data = &mut registers.data;
         if let Some([address, latency, instruction]) = self.data_kept.take() {
             data[register::DATA_ADDRESS] = address;
             data[register::DATA_LATENCY] = latency;
