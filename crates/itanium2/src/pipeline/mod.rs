@@ -370,7 +370,8 @@ impl Observer for Pipeline {
         let flags = known.flags;
         let Place { ip, slot } = dynamic.place;
         if self.monitor.is_restricted() {
-            self.monitor.begin(&self.seen, known, dynamic, &self.values);
+            self.monitor
+                .begin(&self.seen, known.opcode, dynamic, &self.values);
         }
         self.take_bundle(dynamic.memory, ip);
         let port = self.disperse(known);
