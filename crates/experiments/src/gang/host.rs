@@ -10,6 +10,7 @@ use sidestep_lab::{
     About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
     Nature, Number, Point, PointError, Quantity, Row, Side, Stated, Timeline, Verdict,
 };
+use sidestep_runner::causes::with_causes;
 
 use super::PAPER;
 use super::scenario::factor_of_the_paper;
@@ -343,15 +344,4 @@ fn epochs(report: &Report, of_baseline: bool) -> Timeline {
         start_ns += duration_ns;
     }
     timeline
-}
-
-/// An error and its causes on one line.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
 }

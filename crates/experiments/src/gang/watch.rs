@@ -14,9 +14,10 @@ use sidestep_lab::{
     About, Better, Context, Experiment, Finding, Input, Inputs, Measurement, Metric, Nature, Number, Point,
     PointError, Quantity, Rounds, Row, Side, Value, Verdict,
 };
+use sidestep_runner::causes::with_causes;
 
 use super::PAPER;
-use super::host::{own_command, with_causes};
+use super::host::own_command;
 
 /// What watching costs.
 pub struct Watch;

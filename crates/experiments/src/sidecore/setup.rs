@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sidestep_hypervisor::costs::{Cost, HostCosts};
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
-use sidestep_hypervisor::host::sidecores::{Polling, locked};
+use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
 use sidestep_hypervisor::host::{Host, HostConfig, HostEnd, Report};
 use sidestep_hypervisor::virtual_machine::{VirtualMachine, VirtualMachineConfig, Virtualization};
 use sidestep_lab::{Context, Input, Inputs, Number, PointError, Side, Timeline};
@@ -124,6 +124,7 @@ impl Setup {
                 policy: PolicyName::Free,
                 slot_ns: 1_000_000,
             },
+            services: Executor::VirtualTime,
             host_threads: self.host_threads,
             trace: context.trace,
         };

@@ -280,11 +280,6 @@ impl Watcher {
         &self.way
     }
 
-    /// Which of the kernel's settings are changed while this lives.
-    pub fn settings_changed(&self) -> usize {
-        self.changed.len() + usize::from(self.source.changes_a_setting())
-    }
-
     /// Takes in what happened since the last time. Should be called several times a second, or the kernel's rings
     /// fill up (what was lost is counted).
     pub fn poll(&mut self) {

@@ -72,17 +72,6 @@ impl Source {
         Ok((Self::Guests(guests?), prices))
     }
 
-    /// Whether a setting of the kernel is changed.
-    pub(super) fn changes_a_setting(&self) -> bool {
-        matches!(
-            self,
-            Self::Hints {
-                balancing: Some(_),
-                ..
-            }
-        )
-    }
-
     /// Takes what was reported since the last time.
     pub(super) fn drain(&mut self, mut take: impl FnMut(Record)) {
         match self {

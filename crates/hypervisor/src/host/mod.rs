@@ -21,11 +21,10 @@ pub mod sidecores;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use sidestep_zerowait::virtual_time::Stuck;
 use thiserror::Error;
 
 use crate::costs::{Cost, HostCosts};
-use crate::host::sidecores::{Machines, Polling, Sidecores, SidecoresError, locked};
+use crate::host::sidecores::{Executor, Machines, Polling, Sidecores, SidecoresError, locked};
 use crate::virtual_machine::{Activity, Cycles, Method, Pending, VirtualMachine};
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
@@ -43,6 +42,8 @@ pub struct HostConfig {
     pub sidecores: SidecorePolicy,
     /// How sidecores look for requests.
     pub polling: Polling,
+    /// What runs their services.
+    pub services: Executor,
     /// Which virtual processor has which core.
     pub scheduling: Scheduling,
     /// How many host threads advance virtual machines; changes nothing but the time it takes.
@@ -76,9 +77,6 @@ pub enum HostError {
     /// The services' program.
     #[error(transparent)]
     Services(#[from] SidecoresError),
-    /// A service that never ends.
-    #[error(transparent)]
-    Stuck(#[from] Stuck),
 }
 
 /// How a run ended.
@@ -161,7 +159,14 @@ impl Host {
             .into_iter()
             .map(|machine| Arc::new(Mutex::new(machine)))
             .collect();
-        let sidecores = Sidecores::new(most, &machines, &config.costs, config.polling, config.trace)?;
+        let sidecores = Sidecores::new(
+            most,
+            &machines,
+            &config.costs,
+            config.polling,
+            config.services,
+            config.trace,
+        )?;
         let scheduler = Scheduler::new(config.scheduling.clone(), &processors);
         let serving = config.sidecores.first();
         let mut host = Host {
@@ -204,6 +209,11 @@ impl Host {
             .iter()
             .filter_map(|machine| locked(machine).exit_code());
         codes.max()
+    }
+
+    /// What the services of the sidecores really took on this machine, in nanoseconds, if they run on pinned cores.
+    pub fn measured(&self) -> Option<sidestep_zerowait::Report> {
+        self.sidecores.measured()
     }
 
     /// How many cores are sidecores now.

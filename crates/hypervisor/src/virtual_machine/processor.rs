@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sidestep_ia64::execution::{Driver, Observer, Permission, Place};
 use sidestep_ia64::memory::GlobalPurge;
-use sidestep_ia64::mmu::entry::{MemoryAttribute, TranslationEntry};
+use sidestep_ia64::mmu::entry::TranslationEntry;
 use sidestep_ia64::mmu::vhpt::RegionRegister;
 use sidestep_ia64::registers::application::{ITC, RSC};
 use sidestep_ia64::registers::status::{psr, rsc};
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Exit, PhysicalMemory, Processor, SystemState, TranslationSide};
+use sidestep_ia64::{Exit, PhysicalAddress, PhysicalMemory, Processor, SystemState, TranslationSide};
 use sidestep_machine::debug::guard::Guard;
 
 use super::compression;
@@ -468,7 +468,7 @@ impl VirtualProcessor {
     ) -> Option<u64> {
         let region = self.shadow_region(address);
         let physical = guest.map_or(address << 1 >> 1, |entry| entry.physical_address(address));
-        let holder = shared.memory.region(physical_address(physical))?;
+        let holder = shared.memory.region(PhysicalAddress(physical))?;
         if physical >= GUEST_MEMORY_MAX {
             return None;
         }
@@ -556,11 +556,6 @@ impl VirtualProcessor {
         self.in_real_state(Processor::clear_translation_caches);
     }
 
-    /// Whether a reference to the page of an address would find the shadow filled.
-    pub fn is_shadowed(&self, address: u64) -> bool {
-        self.shadow.holds(address, self.shadow_region(address))
-    }
-
     /// The guest has put its request page at a guest-physical address, or moved it.
     pub(super) fn set_request_page(&mut self, address: u64) {
         assert!(address.is_multiple_of(page::SIZE), "the call has checked it");
@@ -580,21 +575,4 @@ pub(super) struct Left {
 }
 
 /// What physical addressing permits: everything.
-const PHYSICAL_PAGE: TranslationEntry = TranslationEntry {
-    page: 0,
-    region: 0,
-    size_log2: PHYSICAL_PAGE_LOG2,
-    physical: 0,
-    key: 0,
-    present: true,
-    attribute: MemoryAttribute::WriteBack,
-    accessed: true,
-    dirty: true,
-    level: 3,
-    rights: 3,
-    deferral: false,
-};
-
-fn physical_address(address: u64) -> sidestep_ia64::PhysicalAddress {
-    sidestep_ia64::PhysicalAddress(address)
-}
+const PHYSICAL_PAGE: TranslationEntry = TranslationEntry::permissive(0, 0, PHYSICAL_PAGE_LOG2, 0);

@@ -82,7 +82,7 @@ impl ShadowTable {
     }
 
     /// Whether the table has an entry for the page of an address.
-    pub fn holds(&self, address: u64, region: RegionRegister) -> bool {
+    fn holds(&self, address: u64, region: RegionRegister) -> bool {
         self.word(ShadowTable::offset(address, region) + 16) == tag(address, region)
     }
 

@@ -169,14 +169,6 @@ impl InterruptBlock {
         true
     }
 
-    /// Sends a message to processor `index`.
-    ///
-    /// # Panics
-    /// If there is no such processor.
-    pub fn send_to_index(&self, index: usize, delivery: Delivery) {
-        self.deliver(&self.targets[index], delivery);
-    }
-
     /// Sends what a device's store of `data` to physical address `address` says; false if that is not in the lower half
     /// of the block, or nobody is there.
     pub fn message(&self, address: u64, data: u32) -> bool {

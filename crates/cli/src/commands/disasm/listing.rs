@@ -8,7 +8,6 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use sidestep_ia64::encoding::Bundle;
-
 use sidestep_runner::image::{Image, Section};
 use sidestep_runner::image::{Kind, Symbol};
 use sidestep_runner::symbols::{SymbolTable, SymbolsInSection};

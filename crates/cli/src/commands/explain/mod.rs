@@ -23,14 +23,14 @@ use object::{Object, ObjectSegment, ObjectSymbol};
 use sidestep_ia64::encoding::NoSymbols;
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::instruction::StaticInstruction;
-
-use super::Outcome;
-use super::perf::parse_processor;
 use sidestep_runner::explain::execution::{self, Effect, Ending, Ran, Start};
 use sidestep_runner::explain::{bundle_at, time};
 use sidestep_runner::image::Symbol;
 use sidestep_runner::image::{Image, ImageError, Section};
 use sidestep_runner::symbols::SymbolTable;
+
+use super::Outcome;
+use super::perf::parse_processor;
 use start::Setting;
 use table::Line;
 

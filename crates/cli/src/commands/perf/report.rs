@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sidestep_itanium2::Parameters;
-
-use crate::commands::Outcome;
 use sidestep_runner::annotate::{Code, Cycles};
 use sidestep_runner::recording::{Contents, RecordedEvent, Recording, profile_of};
 use sidestep_runner::samples::{self, ByInstruction, Key};
+
+use crate::commands::Outcome;
 
 /// Print a recording by function, address, latency, level or outcome.
 #[derive(Args)]

@@ -18,7 +18,7 @@ use sidestep_lab::report::trace::render_timeline;
 use sidestep_machine::debug::server::{Address, Finish, serve};
 use sidestep_machine::machine::hypercall::Console;
 
-use super::super::{INTERRUPTED, Outcome, print, stop_flag};
+use super::super::{INTERRUPTED, LIMIT_REACHED, Outcome, print, stop_flag};
 use super::console::stdio::{self, Terminal};
 use super::execution::debugger_at;
 use super::{description, execution, exit_code};
@@ -48,8 +48,6 @@ enum Format {
 
 /// How many cycles of the host a run may take, where nothing is said.
 const HOST_CYCLES_MAX: u64 = 1 << 42;
-/// The exit code of a host whose time is up, as of `timeout`.
-const TIME_UP: u8 = 124;
 /// Cycles between two looks at consoles and signals.
 const STRETCH: u64 = 5_000_000;
 
@@ -95,7 +93,12 @@ impl Options {
         consoles.flush(&host, true)?;
         let report = host.report();
         match self.format.unwrap_or(Format::Text) {
-            Format::Text => eprint!("{}", text_of(&report)),
+            Format::Text => {
+                eprint!("{}", text_of(&report));
+                if let Some(measured) = host.measured() {
+                    eprint!("services on pinned cores, in nanoseconds of this machine:\n{measured}");
+                }
+            }
             Format::Json => print(serde_json::to_string_pretty(&report)?.as_bytes())?,
         }
         if let Some(file) = traced {
@@ -120,7 +123,7 @@ impl Options {
             }
             Some(HostEnd::Time | HostEnd::Halted) | None => {
                 eprintln!("sidestep: {name}: stopped at cycle {}", report.time);
-                Ok(ExitCode::from(TIME_UP))
+                Ok(ExitCode::from(LIMIT_REACHED))
             }
         }
     }
