@@ -9,7 +9,7 @@ use sidestep_itanium2::pmu::sampling::Sampled;
 use sidestep_itanium2::{Counters, Pace, Parameters, Pipeline, Profile, Sampler, Selection};
 use sidestep_linux_user::engine::Engine;
 
-use crate::annotate::{AnnotateError, Code, Cycles};
+use crate::annotate::{AnnotateError, Code, ProfiledCycles};
 use crate::causes::with_causes;
 
 /// What is told at the end of a run.
@@ -140,7 +140,7 @@ pub fn text_of(
         let annotated = code.and_then(|code| {
             let (table, bundles) = (
                 code.by_symbol(profile)?,
-                code.annotate(&Cycles::of(profile), None)?,
+                code.annotate(&ProfiledCycles::of(profile), None)?,
             );
             Ok(format!("\n{table}\n{bundles}"))
         });

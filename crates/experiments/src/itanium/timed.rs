@@ -8,7 +8,7 @@ use sidestep_itanium2::{Counters, Event, Parameters};
 use sidestep_lab::{Breakdown, Context, Drawing, Input, Inputs, Number, Part, PointError, Side};
 use sidestep_runner::machine::Timed;
 
-use super::kernel::{Finished, Guest, KernelError, Meter, QUANTUM, Reading, Run};
+use super::kernel::{Finished, Guest, KernelError, Meter, QUANTUM_TICKS, Reading, Run};
 
 impl Meter for Timed {
     fn counters(&self) -> Option<Counters> {
@@ -45,7 +45,7 @@ pub fn run(
         parameters,
         memory_mb: 512,
         instructions_max: INSTRUCTIONS_MAX,
-        quantum: QUANTUM,
+        quantum_ticks: QUANTUM_TICKS,
         keeps_dumps: true,
     };
     let mut meters = Timed::each(&processor(inputs), guest.processors());

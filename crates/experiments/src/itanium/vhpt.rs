@@ -9,7 +9,7 @@ use sidestep_lab::{
     Nature, Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
 };
 
-use super::kernel::{Finished, Guest, KernelError, QUANTUM, Reading, Run};
+use super::kernel::{Finished, Guest, KernelError, QUANTUM_TICKS, Reading, Run};
 use super::timed::{self, Difference};
 
 /// Short against long format, and the three ways of refilling the TLB.
@@ -305,7 +305,7 @@ fn run(
         parameters,
         memory_mb: 512,
         instructions_max: INSTRUCTIONS_MAX,
-        quantum: QUANTUM,
+        quantum_ticks: QUANTUM_TICKS,
         keeps_dumps: false,
     };
     run.run(&mut vec![Untimed; processors], &|| context.cancelled())

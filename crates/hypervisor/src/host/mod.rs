@@ -25,7 +25,7 @@ use thiserror::Error;
 
 use crate::costs::{Cost, HostCosts};
 use crate::host::sidecores::{Executor, Machines, Polling, Sidecores, SidecoresError, locked};
-use crate::virtual_machine::{Activity, Cycles, Method, Pending, VirtualMachine};
+use crate::virtual_machine::{Activity, CycleAccount, Method, Pending, VirtualMachine};
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
 pub use report::{CoreReport, Report, RequestReport, Span, VirtualMachineReport};
@@ -95,7 +95,7 @@ pub enum HostEnd {
 /// What one core did in the epochs so far, in cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CoreAccount {
-    cycles: Cycles,
+    cycles: CycleAccount,
     /// As a sidecore: serving, polling for requests, waiting without executing.
     serving: u64,
     looking: u64,
@@ -129,7 +129,7 @@ struct Epoch {
     /// Up to when all answers are known.
     floor: u64,
     /// What virtual machines and sidecores had done when it began.
-    before: Vec<(CoreAccount, Vec<Cycles>)>,
+    before: Vec<(CoreAccount, Vec<CycleAccount>)>,
 }
 
 impl Host {
@@ -324,7 +324,7 @@ impl Host {
     }
 
     /// Gives cores to virtual processors and says which cores serve.
-    fn decide(&mut self, end: u64) -> Vec<(CoreAccount, Vec<Cycles>)> {
+    fn decide(&mut self, end: u64) -> Vec<(CoreAccount, Vec<CycleAccount>)> {
         let wanted = self
             .config
             .sidecores
@@ -369,7 +369,7 @@ impl Host {
             asleep: served(core).asleep,
             ..CoreAccount::default()
         });
-        let mut before: Vec<(CoreAccount, Vec<Cycles>)> = self
+        let mut before: Vec<(CoreAccount, Vec<CycleAccount>)> = self
             .machines
             .iter()
             .map(|machine| (CoreAccount::default(), cycles(machine)))
@@ -455,7 +455,7 @@ impl Host {
     }
 
     /// Notes what cores did in the epoch that ends at `end`, and the load that the next decision looks at.
-    fn account(&mut self, end: u64, before: &[(CoreAccount, Vec<Cycles>)]) {
+    fn account(&mut self, end: u64, before: &[(CoreAccount, Vec<CycleAccount>)]) {
         let length = end - self.time;
         let mut load = Load {
             cycles: length,
@@ -497,8 +497,8 @@ impl Host {
     }
 }
 
-fn difference(now: Cycles, before: Cycles) -> Cycles {
-    Cycles {
+fn difference(now: CycleAccount, before: CycleAccount) -> CycleAccount {
+    CycleAccount {
         guest: now.guest - before.guest,
         monitor: now.monitor - before.monitor,
         polling: now.polling - before.polling,
@@ -506,8 +506,8 @@ fn difference(now: Cycles, before: Cycles) -> Cycles {
     }
 }
 
-fn sum(one: Cycles, other: Cycles) -> Cycles {
-    Cycles {
+fn sum(one: CycleAccount, other: CycleAccount) -> CycleAccount {
+    CycleAccount {
         guest: one.guest + other.guest,
         monitor: one.monitor + other.monitor,
         polling: one.polling + other.polling,

@@ -73,7 +73,7 @@ pub enum Activity {
 
 /// Where a virtual processor's cycles went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cycles {
+pub struct CycleAccount {
     /// Executing guest instructions.
     pub guest: u64,
     /// In the monitor.
@@ -100,7 +100,7 @@ pub struct VirtualProcessor {
     /// The guest's level, where the real one does not tell it.
     pub(super) level: u8,
     pub(super) exits: ExitCounts,
-    pub(super) cycles: Cycles,
+    pub(super) cycles: CycleAccount,
     instructions: u64,
     /// What the last exit filled, if it filled the shadow: a repetition cannot be helped by filling.
     pub(super) filled_last: Option<Filled>,
@@ -145,7 +145,7 @@ impl VirtualProcessor {
             activity: Activity::Stopped,
             level: 0,
             exits: ExitCounts::default(),
-            cycles: Cycles::default(),
+            cycles: CycleAccount::default(),
             instructions: 0,
             filled_last: None,
             polled_last: (0, 0),
@@ -183,7 +183,7 @@ impl VirtualProcessor {
     }
 
     /// Where its cycles went.
-    pub fn cycles(&self) -> Cycles {
+    pub fn cycles(&self) -> CycleAccount {
         self.cycles
     }
 

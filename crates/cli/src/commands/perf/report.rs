@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sidestep_itanium2::Parameters;
-use sidestep_runner::annotate::{Code, Cycles};
+use sidestep_runner::annotate::{Code, ProfiledCycles};
 use sidestep_runner::recording::{Contents, RecordedEvent, Recording, profile_of};
 use sidestep_runner::samples::{self, ByInstruction, Key};
 
@@ -92,7 +92,7 @@ impl Annotate {
                 if symbol.is_none() {
                     text = format!("{}\n", code.by_symbol(&profile)?);
                 }
-                text.push_str(&code.annotate(&Cycles::of(&profile), symbol)?);
+                text.push_str(&code.annotate(&ProfiledCycles::of(&profile), symbol)?);
             }
             Contents::Samples(events) => {
                 for (index, event) in events.iter().enumerate() {

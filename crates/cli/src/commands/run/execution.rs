@@ -126,7 +126,7 @@ pub struct Ready<'a> {
     /// What its time follows.
     pub clock: Clock,
     /// The longest time slice.
-    pub quantum: u64,
+    pub quantum_ticks: u64,
     /// Whether input from outside may wake it.
     pub expects_input: bool,
     /// The devices of a whole machine.
@@ -347,7 +347,7 @@ impl Options {
         let instructions_max = self.instructions_left(ready);
         let outcome = if ready.clock == Clock::Host && !self.in_virtual_time() {
             let threads = HostThreads {
-                slice: ready.quantum,
+                slice_ticks: ready.quantum_ticks,
                 instructions_max,
                 expects_input: ready.expects_input,
             };
@@ -368,7 +368,7 @@ impl Options {
 
     fn virtual_time(&self, ready: &Ready<'_>) -> VirtualTime {
         VirtualTime {
-            quantum: ready.quantum,
+            quantum_ticks: ready.quantum_ticks,
             instructions_max: self.instructions_left(ready),
             expects_input: ready.expects_input,
             paces_idle: ready.paces_idle,
