@@ -17,7 +17,7 @@ use super::compression;
 use super::configuration::Virtualization;
 use super::exit::ExitReason;
 use super::memory::Shared;
-use super::processor::{Left, VirtualProcessor};
+use super::processor::{RunOutcome, VirtualProcessor};
 use crate::costs::{Cost, HostCosts};
 
 /// How many instructions are interpreted before the monitor looks up.
@@ -25,7 +25,7 @@ const INTERPRETED_MAX: u64 = 64;
 
 /// A page that holds the original of a replaced instruction while it is executed.
 #[repr(align(4096))]
-struct Copy([u8; PAGE_SIZE]);
+struct OriginalPage([u8; PAGE_SIZE]);
 const PAGE_SIZE: usize = 4096;
 
 /// The instruction at the instruction pointer, decoded once for all that an exit asks of it.
@@ -61,7 +61,7 @@ pub(super) enum Needed {
     /// The guest calls the monitor; the instruction pointer is at the `break`.
     Call,
     /// The guest cannot go on: it fetches from where no memory is.
-    Dead,
+    Failure,
 }
 
 /// Whether handling a fault needs the page of its instruction.
@@ -116,8 +116,8 @@ fn access_of(status: u64) -> Access {
 
 impl VirtualProcessor {
     /// Does what an exit asks for, and charges for it.
-    pub(super) fn handle(&mut self, shared: &Shared, costs: &HostCosts, left: Left) -> Needed {
-        let Left { exit, page } = left;
+    pub(super) fn handle(&mut self, shared: &Shared, costs: &HostCosts, left: RunOutcome) -> Needed {
+        let RunOutcome { exit, page } = left;
         let Exit::Fault(fault) = exit else {
             return Needed::Nothing;
         };
@@ -242,7 +242,7 @@ impl VirtualProcessor {
         let Some(original) = place.and_then(|place| shared.replaced.original(place)) else {
             return self.reflect(costs, fault, ExitReason::Reflected);
         };
-        let mut copy = Copy([0; PAGE_SIZE]);
+        let mut copy = OriginalPage([0; PAGE_SIZE]);
         let offset = ip as usize % PAGE_SIZE;
         copy.0[offset..offset + 16].copy_from_slice(&original.to_bytes());
         let page = HostPage {
@@ -368,12 +368,12 @@ impl VirtualProcessor {
                     .region(sidestep_ia64::PhysicalAddress(reference))
                     .is_some() =>
             {
-                Needed::Dead
+                Needed::Failure
             }
             None => match page {
                 Some(page) => self.interpret_one(costs, page, ExitReason::Device),
                 // The register stack in a device: the machine has no meaning for it.
-                None => Needed::Dead,
+                None => Needed::Failure,
             },
         }
     }

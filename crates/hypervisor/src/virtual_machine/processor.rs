@@ -1,7 +1,7 @@
 //! One virtual processor: entering the guest, leaving it, its clock, its counts.
 //!
 //! Between runs the processor is in the guest's system state, so that the monitor works on the virtual processor by
-//! the architecture's own code; a run exchanges it for the monitor's state, which [`prepare`](VirtualProcessor) derives
+//! the architecture's own code; a run exchanges it for the monitor's state, which `prepare` derives
 //! from it. The clock counts host cycles; the guest's interval time counter goes along with it.
 
 use std::sync::Arc;
@@ -365,7 +365,7 @@ impl VirtualProcessor {
 
     /// Executes the guest for at most `cycles`. The processor is left in the guest's state. With an intercepted
     /// instruction comes the page that it was fetched from.
-    pub(super) fn run(&mut self, costs: &HostCosts, cycles: u64) -> Left {
+    pub(super) fn run(&mut self, costs: &HostCosts, cycles: u64) -> RunOutcome {
         self.prepare();
         let timer = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
         let per = costs.instruction_millicycles;
@@ -393,15 +393,15 @@ impl VirtualProcessor {
         self.collect_status();
         self.executed(costs, retired, timer);
         match page {
-            Some(Err(fault)) => Left {
+            Some(Err(fault)) => RunOutcome {
                 exit: Exit::Fault(fault),
                 page: None,
             },
-            Some(Ok(page)) => Left {
+            Some(Ok(page)) => RunOutcome {
                 exit,
                 page: Some(page),
             },
-            None => Left { exit, page: None },
+            None => RunOutcome { exit, page: None },
         }
     }
 
@@ -568,7 +568,7 @@ impl VirtualProcessor {
 pub(super) type Filled = ((u64, u8), u64);
 
 /// How a run ended.
-pub(super) struct Left {
+pub(super) struct RunOutcome {
     pub exit: Exit,
     /// The page of an instruction that was intercepted.
     pub page: Option<sidestep_ia64::HostPage>,
