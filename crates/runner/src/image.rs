@@ -1,8 +1,8 @@
 //! What a listing needs of an ELF file: its executable sections and its symbols.
 
 use object::elf::{
-    EM_IA_64, FileHeader64, PF_X, SHF_EXECINSTR, SHN_ABS, SHN_COMMON, SHN_UNDEF, SHT_NOBITS, SHT_RELA,
-    STB_GLOBAL, STB_LOCAL, STT_COMMON, STT_FILE, STT_FUNC, STT_OBJECT, STT_SECTION,
+    EM_IA_64, ET_REL, FileHeader64, PF_X, SHF_EXECINSTR, SHN_ABS, SHN_COMMON, SHN_UNDEF, SHT_NOBITS,
+    SHT_RELA, STB_GLOBAL, STB_LOCAL, STT_COMMON, STT_FILE, STT_FUNC, STT_OBJECT, STT_SECTION,
 };
 use object::read::elf::{
     FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym, SymbolTable as ElfSymbols, VersionTable,
@@ -89,6 +89,10 @@ pub struct Image<'data> {
     pub symbols: Vec<Symbol>,
     /// Whether references between sections are still open, so that addresses of sections overlap.
     pub relocatable: bool,
+    /// Whether it is an object file, for a linker to read.
+    pub is_object: bool,
+    /// What is loaded: addresses and bytes, none of what the file lacks.
+    pub segments: Vec<(u64, &'data [u8])>,
 }
 
 /// What is wrong with a file.
@@ -162,8 +166,31 @@ impl<'data> Image<'data> {
             sections,
             symbols,
             relocatable,
+            is_object: header.e_type(endian) == ET_REL,
+            segments: loaded(header, endian, data)?,
         })
     }
+
+    /// The address of the symbol of a name, with or without its version.
+    pub fn address_of(&self, name: &str) -> Option<u64> {
+        let found = self.symbols.iter().find(|symbol| symbol.is_named(name));
+        found.map(|symbol| symbol.address)
+    }
+}
+
+/// What is loaded of a file: addresses and bytes.
+fn loaded<'data>(
+    header: &Header,
+    endian: Endianness,
+    data: &'data [u8],
+) -> Result<Vec<(u64, &'data [u8])>, ImageError> {
+    let segments = header.program_headers(endian, data)?.iter();
+    let loaded = segments.filter(|segment| segment.p_type(endian) == object::elf::PT_LOAD);
+    let bytes =
+        |segment: &<Header as FileHeader>::ProgramHeader| segment.data(endian, data).unwrap_or_default();
+    Ok(loaded
+        .map(|segment| (segment.p_vaddr(endian), bytes(segment)))
+        .collect())
 }
 
 /// Whether a relocation section refers to the symbol table of the static linker.
