@@ -17,9 +17,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
-
 use sidestep_machine::description::{self, DescriptionError};
+use thiserror::Error;
 
 macro_rules! costs {
     ($($(#[$doc:meta])* $name:ident = $key:literal, $text:literal;)+) => {

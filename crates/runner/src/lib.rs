@@ -4,9 +4,10 @@
 //!   [`host`]: a host whose cores have them.
 //! - [`image`] and [`symbols`]: the code of an ELF file and the names in it.
 //! - [`recording`]: what a run leaves in a file; [`annotate`] and [`samples`]: that by function, bundle and sample.
-//! - [`explain`]: a piece of code by itself.
+//! - [`explain`]: a piece of code by itself. [`causes`]: errors in one line.
 
 pub mod annotate;
+pub mod causes;
 pub mod explain;
 pub mod host;
 pub mod image;

@@ -6,18 +6,12 @@ use std::sync::Arc;
 use sidestep_hypervisor::costs::{Cost, HostCosts};
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
-use sidestep_hypervisor::host::sidecores::{Polling, locked};
+use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
 use sidestep_hypervisor::host::{Host, HostConfig, HostEnd, Report};
 use sidestep_hypervisor::virtual_machine::{CoreModel, VirtualMachine, VirtualMachineConfig, Virtualization};
-
 use sidestep_itanium2::Parameters;
+use sidestep_lab::{Context, Input, Inputs, Number, PointError, Side, Timeline};
 use sidestep_runner::host::ModelledCores;
-
-use sidestep_lab::experiment::{Context, PointError};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Side;
-use sidestep_lab::number::Number;
-use sidestep_lab::timeline::Timeline;
 
 /// The guest.
 
@@ -155,6 +149,7 @@ impl Setup {
                 slot_ns: 1_000_000,
             },
             core_model: self.core_model.clone(),
+            services: Executor::VirtualTime,
             host_threads: self.host_threads,
             trace: context.trace,
         };

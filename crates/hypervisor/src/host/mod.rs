@@ -21,12 +21,11 @@ pub mod sidecores;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use sidestep_zerowait::virtual_time::Stuck;
 use thiserror::Error;
 
 use crate::costs::{Cost, HostCosts};
-use crate::host::sidecores::{Machines, Polling, Sidecores, SidecoresError, locked};
-use crate::virtual_machine::{Activity, Core, CoreModel, Cycles, Method, Pending, VirtualMachine};
+use crate::host::sidecores::{Executor, Machines, Polling, Sidecores, SidecoresError, locked};
+use crate::virtual_machine::{Activity, Core, CoreModel, CycleAccount, Method, Pending, VirtualMachine};
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
 pub use report::{CoreReport, Report, RequestReport, Span, VirtualMachineReport};
@@ -43,6 +42,8 @@ pub struct HostConfig {
     pub sidecores: SidecorePolicy,
     /// How sidecores look for requests.
     pub polling: Polling,
+    /// What runs their services.
+    pub services: Executor,
     /// Which virtual processor has which core.
     pub scheduling: Scheduling,
     /// What the cores are, if guest instructions are not to take what the table says.
@@ -78,9 +79,6 @@ pub enum HostError {
     /// The services' program.
     #[error(transparent)]
     Services(#[from] SidecoresError),
-    /// A service that never ends.
-    #[error(transparent)]
-    Stuck(#[from] Stuck),
 }
 
 /// How a run ended.
@@ -99,7 +97,7 @@ pub enum HostEnd {
 /// What one core did in the epochs so far, in cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CoreAccount {
-    cycles: Cycles,
+    cycles: CycleAccount,
     /// As a sidecore: serving, polling for requests, waiting without executing.
     serving: u64,
     looking: u64,
@@ -135,7 +133,7 @@ struct Epoch {
     /// Up to when all answers are known.
     floor: u64,
     /// What virtual machines and sidecores had done when it began.
-    before: Vec<(CoreAccount, Vec<Cycles>)>,
+    before: Vec<(CoreAccount, Vec<CycleAccount>)>,
 }
 
 impl Host {
@@ -165,7 +163,14 @@ impl Host {
             .into_iter()
             .map(|machine| Arc::new(Mutex::new(machine)))
             .collect();
-        let sidecores = Sidecores::new(most, &machines, &config.costs, config.polling, config.trace)?;
+        let sidecores = Sidecores::new(
+            most,
+            &machines,
+            &config.costs,
+            config.polling,
+            config.services,
+            config.trace,
+        )?;
         let scheduler = Scheduler::new(config.scheduling.clone(), &processors);
         let serving = config.sidecores.first();
         let modelled = || config.core_model.as_ref().map(|model| model.core());
@@ -210,6 +215,11 @@ impl Host {
             .iter()
             .filter_map(|machine| locked(machine).exit_code());
         codes.max()
+    }
+
+    /// What the services of the sidecores really took on this machine, in nanoseconds, if they run on pinned cores.
+    pub fn measured(&self) -> Option<sidestep_zerowait::Report> {
+        self.sidecores.measured()
     }
 
     /// How many cores are sidecores now.
@@ -320,7 +330,7 @@ impl Host {
     }
 
     /// Gives cores to virtual processors and says which cores serve.
-    fn decide(&mut self, end: u64) -> Vec<(CoreAccount, Vec<Cycles>)> {
+    fn decide(&mut self, end: u64) -> Vec<(CoreAccount, Vec<CycleAccount>)> {
         let wanted = self
             .config
             .sidecores
@@ -367,7 +377,7 @@ impl Host {
             asleep: served(core).asleep,
             ..CoreAccount::default()
         });
-        let mut before: Vec<(CoreAccount, Vec<Cycles>)> = self
+        let mut before: Vec<(CoreAccount, Vec<CycleAccount>)> = self
             .machines
             .iter()
             .map(|machine| (CoreAccount::default(), cycles(machine)))
@@ -480,7 +490,7 @@ impl Host {
     }
 
     /// Notes what cores did in the epoch that ends at `end`, and the load that the next decision looks at.
-    fn account(&mut self, end: u64, before: &[(CoreAccount, Vec<Cycles>)]) {
+    fn account(&mut self, end: u64, before: &[(CoreAccount, Vec<CycleAccount>)]) {
         let length = end - self.time;
         let mut load = Load {
             cycles: length,
@@ -522,8 +532,8 @@ impl Host {
     }
 }
 
-fn difference(now: Cycles, before: Cycles) -> Cycles {
-    Cycles {
+fn difference(now: CycleAccount, before: CycleAccount) -> CycleAccount {
+    CycleAccount {
         guest: now.guest - before.guest,
         monitor: now.monitor - before.monitor,
         polling: now.polling - before.polling,
@@ -531,8 +541,8 @@ fn difference(now: Cycles, before: Cycles) -> Cycles {
     }
 }
 
-fn sum(one: Cycles, other: Cycles) -> Cycles {
-    Cycles {
+fn sum(one: CycleAccount, other: CycleAccount) -> CycleAccount {
+    CycleAccount {
         guest: one.guest + other.guest,
         monitor: one.monitor + other.monitor,
         polling: one.polling + other.polling,

@@ -18,12 +18,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::{MemoryRegion, PhysicalAddress, PhysicalMemory};
+use sidestep_machine::machine::platform::Platform;
+use sidestep_machine::memory::{GuestMemory, INTERRUPT_BLOCK, INTERRUPT_BLOCK_SIZE};
 
 use super::compression::Replaced;
 use crate::sidecall::page;
-use sidestep_machine::machine::interrupt_block;
-use sidestep_machine::machine::platform::Platform;
-use sidestep_machine::memory::GuestMemory;
 
 /// Guest-physical addresses below this can be memory.
 pub(super) const GUEST_MEMORY_MAX: u64 = 1 << 39;
@@ -125,8 +124,8 @@ unsafe impl PhysicalMemory for GuestView {
 }
 
 fn interrupt_offset(address: PhysicalAddress) -> Option<u64> {
-    let offset = address.0.checked_sub(interrupt_block::START.0)?;
-    (offset < interrupt_block::SIZE).then_some(offset)
+    let offset = address.0.checked_sub(INTERRUPT_BLOCK.0)?;
+    (offset < INTERRUPT_BLOCK_SIZE).then_some(offset)
 }
 
 /// A virtual processor's request page, as the monitor sees it.

@@ -50,7 +50,7 @@ pub use core::{Core, CoreModel};
 pub use device::{DeviceKind, PACKET_MAX, QUEUE_MAX};
 pub use exit::{ExitCount, ExitCounts, ExitReason};
 pub use latency::{Latencies, RequestLatencies};
-pub use processor::{Activity, Cycles, VirtualProcessor};
+pub use processor::{Activity, CycleAccount, VirtualProcessor};
 pub use requests::Pending;
 pub use service::{Packet, Progress, SECTOR, Served, Server};
 pub use state::VirtualMachine;

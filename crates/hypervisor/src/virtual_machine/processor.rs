@@ -1,7 +1,7 @@
 //! One virtual processor: entering the guest, leaving it, its clock, its counts.
 //!
 //! Between runs the processor is in the guest's system state, so that the monitor works on the virtual processor by
-//! the architecture's own code; a run exchanges it for the monitor's state, which [`prepare`](VirtualProcessor) derives
+//! the architecture's own code; a run exchanges it for the monitor's state, which `prepare` derives
 //! from it. The clock counts host cycles; the guest's interval time counter goes along with it.
 
 use std::sync::Arc;
@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sidestep_ia64::execution::{Driver, Observer, Permission, Place};
 use sidestep_ia64::memory::GlobalPurge;
-use sidestep_ia64::mmu::entry::{MemoryAttribute, TranslationEntry};
+use sidestep_ia64::mmu::entry::TranslationEntry;
 use sidestep_ia64::mmu::vhpt::RegionRegister;
 use sidestep_ia64::registers::application::{ITC, RSC};
 use sidestep_ia64::registers::status::{psr, rsc};
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Exit, PhysicalMemory, Processor, SystemState, TranslationSide};
+use sidestep_ia64::{Exit, PhysicalAddress, PhysicalMemory, Processor, SystemState, TranslationSide};
+use sidestep_machine::debug::guard::Guard;
 
 use super::compression;
 use super::configuration::Virtualization;
@@ -24,7 +25,6 @@ use super::memory::{self, GUEST_MEMORY_MAX, GuestView, MachineView, RequestPage,
 use super::shadow::{self, ShadowTable};
 use crate::costs::HostCosts;
 use crate::sidecall::page;
-use sidestep_machine::debug::guard::Guard;
 
 /// The region identifier of a guest that addresses physically; guests have those with bit 23 clear.
 const PHYSICAL_REGION: u32 = 1 << 23;
@@ -74,7 +74,7 @@ pub enum Activity {
 
 /// Where a virtual processor's cycles went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cycles {
+pub struct CycleAccount {
     /// Executing guest instructions.
     pub guest: u64,
     /// In the monitor.
@@ -101,7 +101,7 @@ pub struct VirtualProcessor {
     /// The guest's level, where the real one does not tell it.
     pub(super) level: u8,
     pub(super) exits: ExitCounts,
-    pub(super) cycles: Cycles,
+    pub(super) cycles: CycleAccount,
     instructions: u64,
     /// What the last exit filled, if it filled the shadow: a repetition cannot be helped by filling.
     pub(super) filled_last: Option<Filled>,
@@ -148,7 +148,7 @@ impl VirtualProcessor {
             activity: Activity::Stopped,
             level: 0,
             exits: ExitCounts::default(),
-            cycles: Cycles::default(),
+            cycles: CycleAccount::default(),
             instructions: 0,
             filled_last: None,
             polled_last: (0, 0),
@@ -187,7 +187,7 @@ impl VirtualProcessor {
     }
 
     /// Where its cycles went.
-    pub fn cycles(&self) -> Cycles {
+    pub fn cycles(&self) -> CycleAccount {
         self.cycles
     }
 
@@ -394,7 +394,7 @@ impl VirtualProcessor {
 
     /// Executes the guest for at most `cycles`. The processor is left in the guest's state. With an intercepted
     /// instruction comes the page that it was fetched from.
-    pub(super) fn run(&mut self, costs: &HostCosts, cycles: u64) -> Left {
+    pub(super) fn run(&mut self, costs: &HostCosts, cycles: u64) -> RunOutcome {
         self.prepare();
         let timer = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
         let most = match &self.core {
@@ -430,15 +430,15 @@ impl VirtualProcessor {
             _ => self.executed(costs, retired, timer),
         }
         match page {
-            Some(Err(fault)) => Left {
+            Some(Err(fault)) => RunOutcome {
                 exit: Exit::Fault(fault),
                 page: None,
             },
-            Some(Ok(page)) => Left {
+            Some(Ok(page)) => RunOutcome {
                 exit,
                 page: Some(page),
             },
-            None => Left { exit, page: None },
+            None => RunOutcome { exit, page: None },
         }
     }
 
@@ -511,7 +511,7 @@ impl VirtualProcessor {
     ) -> Option<u64> {
         let region = self.shadow_region(address);
         let physical = guest.map_or(address << 1 >> 1, |entry| entry.physical_address(address));
-        let holder = shared.memory.region(physical_address(physical))?;
+        let holder = shared.memory.region(PhysicalAddress(physical))?;
         if physical >= GUEST_MEMORY_MAX {
             return None;
         }
@@ -599,11 +599,6 @@ impl VirtualProcessor {
         self.in_real_state(Processor::clear_translation_caches);
     }
 
-    /// Whether a reference to the page of an address would find the shadow filled.
-    pub fn is_shadowed(&self, address: u64) -> bool {
-        self.shadow.holds(address, self.shadow_region(address))
-    }
-
     /// The guest has put its request page at a guest-physical address, or moved it.
     pub(super) fn set_request_page(&mut self, address: u64) {
         assert!(address.is_multiple_of(page::SIZE), "the call has checked it");
@@ -616,28 +611,11 @@ impl VirtualProcessor {
 pub(super) type Filled = ((u64, u8), u64);
 
 /// How a run ended.
-pub(super) struct Left {
+pub(super) struct RunOutcome {
     pub exit: Exit,
     /// The page of an instruction that was intercepted.
     pub page: Option<sidestep_ia64::HostPage>,
 }
 
 /// What physical addressing permits: everything.
-const PHYSICAL_PAGE: TranslationEntry = TranslationEntry {
-    page: 0,
-    region: 0,
-    size_log2: PHYSICAL_PAGE_LOG2,
-    physical: 0,
-    key: 0,
-    present: true,
-    attribute: MemoryAttribute::WriteBack,
-    accessed: true,
-    dirty: true,
-    level: 3,
-    rights: 3,
-    deferral: false,
-};
-
-fn physical_address(address: u64) -> sidestep_ia64::PhysicalAddress {
-    sidestep_ia64::PhysicalAddress(address)
-}
+const PHYSICAL_PAGE: TranslationEntry = TranslationEntry::permissive(0, 0, PHYSICAL_PAGE_LOG2, 0);

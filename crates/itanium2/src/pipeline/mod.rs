@@ -23,7 +23,8 @@ use sidestep_ia64::fault::{FaultKind, isr};
 use sidestep_ia64::{PhysicalAddress, alat};
 
 use crate::branches::Predictor;
-use crate::instruction::{Flags, StaticInstruction};
+use crate::flags::Flags;
+use crate::instruction::StaticInstruction;
 use crate::memory::Memory;
 use crate::parameters::{Cost, Parameters};
 use crate::pmu::counters::Counters;
@@ -390,7 +391,8 @@ impl Observer for Pipeline {
         let flags = known.flags;
         let Place { ip, slot } = dynamic.place;
         if self.monitor.is_restricted() {
-            self.monitor.begin(&self.seen, known, dynamic, &self.values);
+            self.monitor
+                .begin(&self.seen, known.opcode, dynamic, &self.values);
         }
         self.take_bundle(dynamic.memory, ip);
         let port = self.disperse(known);

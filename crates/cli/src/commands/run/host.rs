@@ -23,7 +23,7 @@ use sidestep_machine::machine::hypercall::Console;
 use sidestep_runner::host::ModelledCores;
 use sidestep_runner::program;
 
-use super::super::{INTERRUPTED, Outcome, print, stop_flag};
+use super::super::{INTERRUPTED, LIMIT_REACHED, Outcome, print, stop_flag};
 use super::console::stdio::{self, Terminal};
 use super::execution::debugger_at;
 use super::{description, execution, exit_code};
@@ -53,8 +53,6 @@ enum Format {
 
 /// How many cycles of the host a run may take, where nothing is said.
 const HOST_CYCLES_MAX: u64 = 1 << 42;
-/// The exit code of a host whose time is up, as of `timeout`.
-const TIME_UP: u8 = 124;
 /// Cycles between two looks at consoles and signals.
 const STRETCH: u64 = 5_000_000;
 
@@ -113,6 +111,9 @@ impl Options {
                 if let Some(cores) = &cores {
                     eprint!("{}", text_of_cores(cores));
                 }
+                if let Some(measured) = host.measured() {
+                    eprint!("services on pinned cores, in nanoseconds of this machine:\n{measured}");
+                }
             }
             Format::Json => print(serde_json::to_string_pretty(&report)?.as_bytes())?,
         }
@@ -138,7 +139,7 @@ impl Options {
             }
             Some(HostEnd::Time | HostEnd::Halted) | None => {
                 eprintln!("sidestep: {name}: stopped at cycle {}", report.time);
-                Ok(ExitCode::from(TIME_UP))
+                Ok(ExitCode::from(LIMIT_REACHED))
             }
         }
     }
