@@ -61,25 +61,6 @@ struct Picture {
     y: Option<String>,
 }
 
-fn chromium() -> Option<&'static str> {
-    let found = ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(|name| {
-            Command::new(name)
-                .arg("--version")
-                .output()
-                .is_ok_and(|output| output.status.success())
-        });
-    if found.is_none() {
-        // Not by `eprintln!`: the test harness would keep it to itself.
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: no Chromium to look at the report with"
-        );
-    }
-    found
-}
-
 fn comparisons() -> Vec<Comparison> {
     let cancelled = AtomicBool::new(false);
     let runner = Runner {
@@ -92,7 +73,7 @@ fn comparisons() -> Vec<Comparison> {
     runner.run(&[plan(&RedundantSignals), plan(&Gallery)])
 }
 
-fn look(browser: &str, folder: &Path, page: &str, width: u32) -> Seen {
+fn look(browser: &Path, folder: &Path, page: &str, width: u32) -> Seen {
     let file = folder.join("page.html");
     fs::write(&file, page.replacen("<style>", &format!("{PROBE}<style>"), 1)).unwrap();
     let output = Command::new(browser)
@@ -136,11 +117,13 @@ fn look(browser: &str, folder: &Path, page: &str, width: u32) -> Seen {
 
 #[test]
 fn the_page_renders_on_a_desktop_and_on_a_phone() {
-    let Some(browser) = chromium() else { return };
+    let Some(browser) = tests_need::CHROMIUM.find() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let page = report::html::render(&comparisons());
     for width in [1280, 500] {
-        let seen = look(browser, folder.path(), &page, width);
+        let seen = look(&browser, folder.path(), &page, width);
         assert_eq!(seen.errors, [""; 0]);
         assert_eq!(seen.asked, [""; 0], "the page asks for other files");
         assert_eq!(
