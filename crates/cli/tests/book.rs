@@ -1,5 +1,5 @@
-//! The book in `docs/`: every page is in its table of contents, every link inside it leads somewhere, and what the README
-//! and the pages say came out is what is stored under "Results", which in turn is what the command says.
+//! The book in `docs/`: every page is in its table of contents, every link inside it leads somewhere, and what the
+//! README and the pages say came out is what is stored under "Results", which in turn is what the command says.
 
 use std::fs;
 use std::path::{Path, PathBuf};

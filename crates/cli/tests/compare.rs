@@ -1,4 +1,5 @@
-//! `sidestep list` and `sidestep compare` as a user meets them: what they print, and what they say when something is wrong.
+//! `sidestep list` and `sidestep compare` as a user meets them: what they print, and what they say when something is
+//! wrong.
 
 use std::fs;
 use std::io::Write;

@@ -81,7 +81,8 @@ impl ThreadName {
     }
 }
 
-/// How long the threads of a process have run, those that ended included; `None` when it is gone. Process 0 is this one.
+/// How long the threads of a process have run, those that ended included; `None` when it is gone. Process 0 is this
+/// one.
 pub fn ran_ns(process: i32) -> Option<u64> {
     let mut clock = 0;
     // SAFETY: the pointer is to a local of the type that the call writes.
@@ -99,8 +100,8 @@ pub fn ran_ns(process: i32) -> Option<u64> {
     Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// How long the threads of a process have run in the kernel, those that ended included, as it sampled that at the ticks of
-/// its clock; `None` when it is gone.
+/// How long the threads of a process have run in the kernel, those that ended included, as it sampled that at the ticks
+/// of its clock; `None` when it is gone.
 pub fn in_kernel_ns(process: i32) -> Option<u64> {
     let line = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let mut fields = line.rsplit_once(')')?.1.split_whitespace();

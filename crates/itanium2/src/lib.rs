@@ -12,7 +12,8 @@
 //!   registers on their way.
 //! - [`pipeline`]: puts these together, cycle by cycle.
 //! - [`event`], [`sums`], [`stall`], [`counters`]: what is counted, under its documented names; the tree of bubbles.
-//! - [`monitor`], [`captures`], [`tagging`]: the performance monitor as guest code programs it; [`profile`]: cycles by place.
+//! - [`monitor`], [`captures`], [`tagging`]: the performance monitor as guest code programs it; [`profile`]: cycles by
+//!   place.
 //! - [`single`]: single events and which are wanted; [`selection`], [`sampling`]: samples for the host.
 //!
 //! ```text

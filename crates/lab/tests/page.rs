@@ -1,5 +1,5 @@
-//! The report's page in a browser: it renders, says nothing on the console, asks no network, its charts have axes with units,
-//! and nothing is cut off, on a desktop and on a phone.
+//! The report's page in a browser: it renders, says nothing on the console, asks no network, its charts have axes with
+//! units, and nothing is cut off, on a desktop and on a phone.
 //!
 //! Needs Chromium; where there is none the test says so and passes.
 
@@ -26,7 +26,8 @@ addEventListener("load", () => {
     const frame = svg.getBoundingClientRect();
     const cut = [...svg.querySelectorAll("text")].filter(text => {
       const box = text.getBoundingClientRect();
-      return box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
+      return box.left < frame.left - 1 || box.right > frame.right + 1
+          || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
     }).map(text => text.textContent);
     const label = axis => svg.querySelector(axis + " .axis-label")?.textContent ?? null;
     return { title: svg.getAttribute("aria-label"), width: frame.width, cut, x: label(".x-axis"), y: label(".y-axis") };

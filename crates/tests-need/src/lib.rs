@@ -1,9 +1,9 @@
 //! What tests need of the machine they run on: tools, a kernel, rights. And the count of the tests that went without.
 //!
-//! A test asks here for what it needs. It gets it, or it is left out: it returns, after the reason was written to the terminal,
-//! past the test harness, which keeps what a passing test prints to itself. `cargo test --workspace` closes with one line that
-//! counts both. In continuous integration (`CI=true`, with `shared/` beside the repository) nothing that can be installed may be
-//! missing: there the test fails.
+//! A test asks here for what it needs. It gets it, or it is left out: it returns, after the reason was written to the
+//! terminal, past the test harness, which keeps what a passing test prints to itself. `cargo test --workspace` closes
+//! with one line that counts both. In continuous integration (`CI=true`, with `shared/` beside the repository) nothing
+//! that can be installed may be missing: there the test fails.
 //!
 //! ```
 //! # fn a_test() {

@@ -1,7 +1,7 @@
 //! The record of a run of tests: who got what it needs, and who was left out.
 //!
-//! Each process of tests appends lines to a file in the target folder that is named after the process that started them all, so
-//! that runs do not mix. The last process sums it up.
+//! Each process of tests appends lines to a file in the target folder that is named after the process that started them
+//! all, so that runs do not mix. The last process sums it up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,8 +38,8 @@ pub(crate) fn missing(reason: &str) {
     leave_out(reason);
 }
 
-/// The calling test: the program's name and what the harness calls the thread, or the place of the call when tests have no
-/// threads of their own.
+/// The calling test: the program's name and what the harness calls the thread, or the place of the call when tests have
+/// no threads of their own.
 #[track_caller]
 fn test() -> String {
     match (program(), std::thread::current().name()) {
@@ -99,7 +99,8 @@ impl Summary {
         Summary::read(&text)
     }
 
-    /// Reads a record. A test that went without anything is left out, whatever else it had; of several reasons the first counts.
+    /// Reads a record. A test that went without anything is left out, whatever else it had; of several reasons the
+    /// first counts.
     fn read(text: &str) -> Summary {
         let mut summary = Summary::default();
         for (test, reason) in text.lines().filter_map(|line| line.split_once('\t')) {

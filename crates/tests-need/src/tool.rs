@@ -108,8 +108,8 @@ impl CrossCompiler {
     }
 }
 
-/// A cross-compiler with its assembler: the one whose C compiler `SIDESTEP_CROSS_COMPILER` names, the one on `PATH`, or the
-/// one unpacked in the user's cache folder; `None`, and counted, where there is none.
+/// A cross-compiler with its assembler: the one whose C compiler `SIDESTEP_CROSS_COMPILER` names, the one on `PATH`, or
+/// the one unpacked in the user's cache folder; `None`, and counted, where there is none.
 ///
 /// # Panics
 ///

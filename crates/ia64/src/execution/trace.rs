@@ -66,8 +66,8 @@ pub trait Observer {
         let _ = (processor, ip, slot);
     }
 
-    /// Called where the limit of a stretch is reached, also where the interval timer matches if each instruction takes a
-    /// tick: whoever counts otherwise brings the interval time counter up to date.
+    /// Called where the limit of a stretch is reached, also where the interval timer matches if each instruction takes
+    /// a tick: whoever counts otherwise brings the interval time counter up to date.
     fn limit_reached(&mut self, processor: &mut Processor) {
         let _ = processor;
     }

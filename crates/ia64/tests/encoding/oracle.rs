@@ -1,7 +1,7 @@
 //! Disassembly against GNU binutils: the same text, and the same slots that are no instruction.
 //!
-//! Needs `ia64-linux-gnu-objdump`, see [`tests_need`]. `SIDESTEP_ORACLE_BUNDLES` sets how many bundles each test compares;
-//! the full run is one million:
+//! Needs `ia64-linux-gnu-objdump`, see [`tests_need`]. `SIDESTEP_ORACLE_BUNDLES` sets how many bundles each test
+//! compares; the full run is one million:
 //!
 //! ```text
 //! SIDESTEP_ORACLE_BUNDLES=1000000 cargo test --release -p sidestep-ia64 --test encoding oracle

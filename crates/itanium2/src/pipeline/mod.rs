@@ -227,8 +227,8 @@ impl Pipeline {
         self.clock = Some(self.ahead(self.expected()));
     }
 
-    /// Brings the interval time counter up to date, if it follows the model's cycles: between two stretches of a run, so
-    /// that a timer is not late by more than a stretch.
+    /// Brings the interval time counter up to date, if it follows the model's cycles: between two stretches of a run,
+    /// so that a timer is not late by more than a stretch.
     pub fn synchronize_clock(&mut self, processor: &mut Processor) {
         if let Some(before) = self.clock {
             let ahead = self.ahead(self.expected());
@@ -515,7 +515,8 @@ impl Pipeline {
         }
     }
 
-    /// Keeps a load or a fetch that missed the translation buffers and the walker's table, so that software inserts its translation.
+    /// Keeps a load or a fetch that missed the translation buffers and the walker's table, so that software inserts its
+    /// translation.
     #[cold]
     fn note_served_miss(&mut self, processor: &Processor, fault: &Fault) {
         use FaultKind as K;
