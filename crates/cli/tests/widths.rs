@@ -29,8 +29,11 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 fn is_excepted(path: &Path, line: &str, is_code: bool) -> bool {
     let text = line.trim_start();
     match path.extension().is_some_and(|extension| extension == "rs") {
-        // A literal, or what stands in a row of a table beside one.
-        true => !text.starts_with("//") && text.contains('"'),
+        // A table in a comment, a literal, or what stands in a row of a table beside one.
+        true => match text.starts_with("//") {
+            true => text.trim_start_matches(['/', '!', ' ']).starts_with('|'),
+            false => text.contains('"'),
+        },
         // A table, a transcript, a picture, a link; and the page that the command writes of itself.
         false => {
             let is_generated = path.ends_with("reference/command.md");

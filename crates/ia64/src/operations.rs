@@ -225,9 +225,11 @@ macro_rules! operations {
         MoveFromApplication => NONE, from_application(instruction), NOTHING,
             moves::lower_application(instruction, moves::from_application_handler(instruction));
         /// `mov cr3 = r2`.
-        MoveToControl => NONE, to_control(instruction), NOTHING, system::control::lower_control(instruction, call(system::control::to_control));
+        MoveToControl => NONE, to_control(instruction), NOTHING,
+            system::control::lower_control(instruction, call(system::control::to_control));
         /// `mov r1 = cr3`.
-        MoveFromControl => NONE, LOCAL, NOTHING, system::control::lower_control(instruction, call(system::control::from_control));
+        MoveFromControl => NONE, LOCAL, NOTHING,
+            system::control::lower_control(instruction, call(system::control::from_control));
         /// `mov psr.l = r2`.
         MoveToPsrLower => NONE, ENDS_WITH_STATUS, NOTHING, call(system::control::to_lower);
         /// `mov r1 = psr`.
@@ -271,7 +273,8 @@ macro_rules! operations {
             format: FloatFormat = "Memory format.",
             kind: LoadKind = "Speculation and check.",
             update: BaseUpdate = "Base update.",
-        } => reads(format.bytes(), update), load(kind), NOTHING, float::memory::lower_load(instruction, format, kind, update);
+        } => reads(format.bytes(), update), load(kind), NOTHING,
+            float::memory::lower_load(instruction, format, kind, update);
         /// `ldfp f1, f2 = [r3]`; the base update adds the access size (the immediate, 8 or 16).
         LoadFloatPair {
             format: FloatFormat = "Memory format of each half: single, double or significand.",
@@ -546,7 +549,8 @@ macro_rules! operations {
             signedness: Signedness = "Signed or unsigned result.",
             rounding: FixedRounding = "Rounding.",
             status: StatusField = "Status field.",
-        } => NONE, LOCAL, READS_FPSR, float::arithmetic::lower_parallel_to_fixed(instruction, signedness, rounding, status);
+        } => NONE, LOCAL, READS_FPSR,
+            float::arithmetic::lower_parallel_to_fixed(instruction, signedness, rounding, status);
         /// `fcvt.xf f1 = f2`.
         ConvertFromFixed => NONE, LOCAL, NOTHING, float::arithmetic::lower_from_fixed(instruction);
         /// `fsetc amask, omask`: the immediate is the AND mask, [`omask`](crate::encoding::Instruction::omask) the OR

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   PMC10  instruction EAR:  0..3 privilege levels   4 privileged   5..12 unit mask   13 caches, not TLBs
-//!          PMD0: 0..1 valid, or where it was translated   5..63 line             PMD1: 0..11 latency   12 more than that
+//!          PMD0: 0..1 valid, or where it was translated   5..63 line       PMD1: 0..11 latency   12 more than that
 //!   PMC11  data EAR:         0..3 privilege levels   6 privileged   7..8 caches, TLBs, ALAT   16..19 unit mask
 //!          PMD2: address     PMD3: 0..12 latency   13 more than that   14..15 where it was translated
 //!          PMD17: 0..1 slot   2 second bundle of   4..63 the window of two   3 valid
-//!   PMC12  branches:         0..3 privilege levels   6 privileged   8..9 taken   10..11 target   12..13 path   14..15 kind
+//!   PMC12  branches:         0..3 privilege levels   6 privileged   8..9 taken   10..11 target   12..13 path
+//!                          14..15 kind
 //!          PMD8..15: 0 branch, not target   1 mispredicted   2..3 slot, 3 of one not taken   4..63 bundle
 //!          PMD16: 0..2 next   3 full   then four bits for each: 0 second bundle of its window   1 flushed
 //! ```
