@@ -2,7 +2,6 @@
 //! wrong.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;

@@ -8,6 +8,8 @@
 //! - [`description`]: hosts as TOML files; [`debug`]: a host under a debugger.
 //!
 //! Nothing here is global: any number of hosts live in one program.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod calibration;
 pub mod costs;

@@ -3,6 +3,8 @@
 //! An [`Experiment`] is a small trait: what it asks, its inputs, the points of its sweep, and how one point is
 //! measured. Results are exact numbers ([`Number`]): in virtual time the same inputs give the same bytes on every
 //! machine.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod comparison;
 pub mod drawing;

@@ -13,6 +13,8 @@
 //!   TOML files.
 //!
 //! Nothing here is global: any number of machines live in one program.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod bus;
 pub mod compressed;

@@ -5,6 +5,8 @@
 //! - [`image`] and [`symbols`]: the code of an ELF file and the names in it.
 //! - [`recording`]: what a run leaves in a file; [`annotate`] and [`samples`]: that by function, bundle and sample.
 //! - [`explain`]: a piece of code by itself.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod annotate;
 pub mod explain;

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::record::{had, missing};
-use crate::{named_file, shared};
+use crate::named_file;
 
 /// A program that a test runs, found by the variable that names it or on `PATH`.
 #[derive(Clone, Copy, Debug)]
