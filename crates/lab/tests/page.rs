@@ -7,7 +7,6 @@
 mod sample;
 
 use std::fs;
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::Command;
