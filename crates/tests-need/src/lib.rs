@@ -10,6 +10,8 @@
 //! let Some(gdb) = tests_need::GDB.find() else { return };
 //! assert!(std::process::Command::new(gdb).arg("--version").status().unwrap().success());
 //! # }
+//! # // The last of the doc tests, which are the last of the tests.
+//! # tests_need::close();
 //! ```
 
 mod record;
@@ -18,7 +20,7 @@ mod tool;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-pub use record::{Summary, leave_out};
+pub use record::{Summary, close, leave_out};
 pub use tool::{ASSEMBLER, CHROMIUM, CrossCompiler, GDB, GHDL, MKE2FS, OBJDUMP, Tool, cross_compiler};
 
 use record::{had, missing};

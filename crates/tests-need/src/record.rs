@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::panic::Location;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::is_complete;
 
@@ -59,26 +59,54 @@ fn program() -> Option<String> {
     )
 }
 
-/// The record of this run: `PROFILE/tests-need/PARENT-START` in the target folder.
-fn file() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let parent = rustix::process::getppid()?.as_raw_nonzero();
-    // Numbers of processes come again; the one with the time it began at does not.
-    let status = fs::read_to_string(format!("/proc/{parent}/stat")).ok()?;
-    let began = status.rsplit(')').next()?.split_whitespace().nth(19)?.to_owned();
-    let folder = program.parent()?.parent()?.join("tests-need");
-    fs::create_dir_all(&folder).ok()?;
-    Some(folder.join(format!("{parent}-{began}")))
+/// Where records are kept.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tests-need");
+
+/// A process, and the record of the run of tests that it started.
+struct Starter {
+    process: i32,
+    parent: i32,
+    record: PathBuf,
+}
+
+impl Starter {
+    /// A process that is alive.
+    fn of(process: i32) -> Option<Starter> {
+        let status = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // Behind the name, which can hold anything: state, parent, ..., and as the 20th the time it began at. Numbers
+        // of processes come again; the one with its time does not.
+        let fields: Vec<&str> = status.rsplit(')').next()?.split_whitespace().collect();
+        Some(Starter {
+            process,
+            parent: fields.get(1)?.parse().ok()?,
+            record: Path::new(FOLDER).join(format!("{process}-{}", fields.get(19)?)),
+        })
+    }
+
+    /// The process that started this one.
+    fn of_this() -> Option<Starter> {
+        Starter::of(rustix::process::getppid()?.as_raw_nonzero().get())
+    }
+
+    /// The nearest process above this one that has started tests which needed something.
+    fn with_record() -> Option<Starter> {
+        std::iter::successors(Starter::of_this(), |starter| Starter::of(starter.parent))
+            .find(|starter| starter.record.exists())
+    }
 }
 
 /// Appends a line. Where the target folder cannot be written there is no closing line; the tests go on.
 fn append(test: &str, reason: Option<&str>) {
-    let Some(path) = file() else { return };
+    let Some(starter) = Starter::of_this() else { return };
     let reason = reason.unwrap_or_default().replace(['\t', '\n'], " ");
-    let line = format!("{test}\t{reason}\n");
-    if let Ok(mut record) = fs::OpenOptions::new().create(true).append(true).open(path) {
-        let _ = record.write_all(line.as_bytes());
-    }
+    let open = || {
+        fs::create_dir_all(FOLDER)?;
+        fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(starter.record)
+    };
+    let _ = open().and_then(|mut record| record.write_all(format!("{test}\t{reason}\n").as_bytes()));
 }
 
 /// Who got what it needs, and who was left out.
@@ -89,14 +117,10 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The record of this run, which is taken away; nothing where no test needed anything.
-    pub fn take() -> Summary {
-        let Some(path) = file() else {
-            return Summary::default();
-        };
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        let _ = fs::remove_file(path);
-        Summary::read(&text)
+    /// That of the run of tests so far; nothing where no test needed anything.
+    pub fn so_far() -> Summary {
+        let text = Starter::of_this().and_then(|starter| fs::read_to_string(starter.record).ok());
+        Summary::read(&text.unwrap_or_default())
     }
 
     /// Reads a record. A test that went without anything is left out, whatever else it had; of several reasons the
@@ -136,6 +160,21 @@ impl fmt::Display for Summary {
         }
         Ok(())
     }
+}
+
+/// Ends a run of tests from a doc test, which come last: writes the closing line once more, to the error stream of the
+/// process that started the tests, because what a doc test writes itself is kept from the terminal. Then the record
+/// goes.
+pub fn close() {
+    let Some(starter) = Starter::with_record() else {
+        return;
+    };
+    let text = fs::read_to_string(&starter.record).unwrap_or_default();
+    let stream = format!("/proc/{}/fd/2", starter.process);
+    if let Ok(mut stream) = fs::OpenOptions::new().append(true).open(stream) {
+        let _ = writeln!(stream, "\n{}\n", Summary::read(&text));
+    }
+    let _ = fs::remove_file(&starter.record);
 }
 
 #[cfg(test)]

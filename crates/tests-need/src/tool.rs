@@ -3,8 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::record::{had, missing};
 use crate::named_file;
+use crate::record::{had, missing};
 
 /// A program that a test runs, found by the variable that names it or on `PATH`.
 #[derive(Clone, Copy, Debug)]
