@@ -147,8 +147,8 @@ pub struct VirtualMachineTable {
     pub input: Option<PathBuf>,
     /// What the guest reads with the call for parameters.
     pub parameters: Option<String>,
-    /// The contents of its block device, which is not written back; for a kernel the file behind a virtio device that it
-    /// cannot write to.
+    /// The contents of its block device, which is not written back; for a kernel the file behind a virtio device that
+    /// it cannot write to.
     pub disk: Option<PathBuf>,
     /// How many of it there are.
     #[serde(default = "one")]

@@ -425,8 +425,8 @@ impl Host {
         }
     }
 
-    /// How far sidecores can work: no request may still be made before, neither by a guest that executes nor by one that
-    /// gets an answer, which it sees a transfer later at the earliest.
+    /// How far sidecores can work: no request may still be made before, neither by a guest that executes nor by one
+    /// that gets an answer, which it sees a transfer later at the earliest.
     fn reach(&self, end: u64, floor: u64) -> u64 {
         let transfer = self.config.costs.cycles(Cost::Transfer).max(1);
         let asked = self

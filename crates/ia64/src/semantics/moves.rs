@@ -237,7 +237,8 @@ impl Processor {
         let before = self.status;
         self.status = before & !mask | value & mask;
         if (before ^ self.status) & psr::BE != 0 {
-            // The software TLBs serve little-endian data only, also those of other privilege levels, which `epc` can reach.
+            // The software TLBs serve little-endian data only, also those of other privilege levels, which `epc` can
+            // reach.
             self.translations_changed();
         }
     }

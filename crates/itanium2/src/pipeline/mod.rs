@@ -523,7 +523,8 @@ impl Pipeline {
         }
     }
 
-    /// Keeps a load or a fetch that missed the translation buffers and the walker's table, so that software inserts its translation.
+    /// Keeps a load or a fetch that missed the translation buffers and the walker's table, so that software inserts its
+    /// translation.
     #[cold]
     fn note_served_miss(&mut self, interruption: &Interruption) {
         use FaultKind as K;

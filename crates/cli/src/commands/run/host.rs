@@ -192,8 +192,8 @@ impl Options {
         Ok(end)
     }
 
-    /// Lets a debugger control the host. How it ended; [`HostEnd::Time`] below the limit if the debugger has left and the
-    /// host is to go on, `None` if it wants the host to end.
+    /// Lets a debugger control the host. How it ended; [`HostEnd::Time`] below the limit if the debugger has left and
+    /// the host is to go on, `None` if it wants the host to end.
     fn debug(
         &self,
         host: &mut Host,
