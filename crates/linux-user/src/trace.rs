@@ -7,7 +7,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sidestep_ia64::Processor;
 use sidestep_ia64::encoding::NoSymbols;
@@ -18,7 +20,10 @@ use crate::host;
 
 /// Writes the trace of one thread.
 pub struct Trace {
-    output: BufWriter<File>,
+    /// None once it could not be written.
+    output: Option<BufWriter<File>>,
+    path: PathBuf,
+    attention: Arc<AtomicBool>,
     thread: i32,
     general: [u64; 128],
     nats: u128,
@@ -46,33 +51,60 @@ const SHOWN: [(&str, u8); 12] = [
 ];
 
 impl Trace {
-    /// A trace that is appended to a file; none if it cannot be opened, which is reported.
-    pub fn open(path: &Path) -> Option<Trace> {
-        match OpenOptions::new().create(true).append(true).open(path) {
-            Ok(file) => Some(Trace {
-                output: BufWriter::with_capacity(1 << 16, file),
-                thread: host::thread_id(),
-                general: [0; 128],
-                nats: 0,
-                floating: [[0; 2]; 128],
-                predicates: 0,
-                branch: [0; 8],
-                frame_marker: 0,
-                application: [0; SHOWN.len()],
-            }),
-            Err(error) => {
-                host::print_error(&format!(
-                    "sidestep: {}: cannot be opened for the trace: {error}\n",
-                    path.display()
-                ));
-                None
-            }
+    /// A trace that is appended to a file. When it cannot be written, it says so once and raises `attention`.
+    pub fn open(path: &Path, attention: Arc<AtomicBool>) -> Trace {
+        let (output, cause) = match OpenOptions::new().create(true).append(true).open(path) {
+            Ok(file) => (Some(BufWriter::with_capacity(1 << 16, file)), None),
+            Err(cause) => (None, Some(cause)),
+        };
+        let mut trace = Trace {
+            output,
+            path: path.into(),
+            attention,
+            thread: host::thread_id(),
+            general: [0; 128],
+            nats: 0,
+            floating: [[0; 2]; 128],
+            predicates: 0,
+            branch: [0; 8],
+            frame_marker: 0,
+            application: [0; SHOWN.len()],
+        };
+        if let Some(cause) = cause {
+            trace.cut(&cause);
         }
+        trace
     }
 
     /// Writes out what is buffered.
     pub fn flush(&mut self) {
-        let _ = self.output.flush();
+        if let Some(output) = &mut self.output
+            && let Err(cause) = output.flush()
+        {
+            self.cut(&cause);
+        }
+    }
+
+    /// Whether the file lacks something.
+    pub fn is_cut(&self) -> bool {
+        self.output.is_none()
+    }
+
+    fn cut(&mut self, cause: &std::io::Error) {
+        let path = self.path.display();
+        host::print_error(&format!(
+            "sidestep: {path}: the trace cannot be written, so the program is ended: {cause}\n"
+        ));
+        if let Some(output) = self.output.take() {
+            // What is buffered cannot be written either.
+            drop(output.into_parts());
+        }
+        self.attention.store(true, Ordering::Release);
+    }
+
+    /// After `fork`, in the child: its lines carry its own number.
+    pub fn continue_as(&mut self, thread: i32) {
+        self.thread = thread;
     }
 
     fn write(&mut self, processor: &Processor, retired: &Retired<'_>) -> std::io::Result<()> {
@@ -81,8 +113,11 @@ impl Trace {
         let _ = retired.instruction.write(retired.ip, long, &NoSymbols, &mut text);
         let stop = if retired.stop { ";;" } else { "" };
         let executed = if retired.executed { ' ' } else { '-' };
+        let Some(output) = &mut self.output else {
+            return Ok(());
+        };
         write!(
-            self.output,
+            output,
             "{} {:016x}.{} {executed} {}{stop}",
             self.thread,
             retired.ip,
@@ -90,16 +125,18 @@ impl Trace {
             text.trim()
         )?;
         if let Some(address) = retired.reference {
-            write!(self.output, " [{address:x}]")?;
+            write!(output, " [{address:x}]")?;
         }
         if let Some(target) = retired.taken {
-            write!(self.output, " ->{target:x}")?;
+            write!(output, " ->{target:x}")?;
         }
-        self.write_changes(processor)?;
-        writeln!(self.output)
+        self.write_changes(processor)
     }
 
     fn write_changes(&mut self, processor: &Processor) -> std::io::Result<()> {
+        let Some(output) = &mut self.output else {
+            return Ok(());
+        };
         for register in 1..128u8 {
             let (value, nat) = (processor.general.value(register), processor.general.nat(register));
             let known = (
@@ -108,7 +145,7 @@ impl Trace {
             );
             if known != (value, nat) {
                 let mark = if nat { "*" } else { "" };
-                write!(self.output, " r{register}={value:x}{mark}")?;
+                write!(output, " r{register}={value:x}{mark}")?;
                 self.general[usize::from(register)] = value;
                 self.nats = self.nats & !(1 << register) | u128::from(nat) << register;
             }
@@ -118,11 +155,10 @@ impl Trace {
             let known = &mut self.floating[usize::from(register)];
             if *known != image {
                 let [significand, sign_exponent] = image;
-                write!(self.output, " f{register}={sign_exponent:05x}:{significand:016x}")?;
+                write!(output, " f{register}={sign_exponent:05x}:{significand:016x}")?;
                 *known = image;
             }
         }
-        let output = &mut self.output;
         changed(output, "pr", &mut self.predicates, processor.predicates)?;
         for (register, known) in self.branch.iter_mut().enumerate() {
             changed(output, &format!("b{register}"), known, processor.branch[register])?;
@@ -131,7 +167,7 @@ impl Trace {
         for ((name, register), known) in SHOWN.iter().zip(&mut self.application) {
             changed(output, name, known, processor.application(*register))?;
         }
-        Ok(())
+        writeln!(output)
     }
 }
 
@@ -146,7 +182,8 @@ fn changed(output: &mut impl Write, name: &str, known: &mut u64, value: u64) -> 
 
 impl Observer for Trace {
     fn retired(&mut self, processor: &Processor, retired: &Retired<'_>) {
-        // A trace that cannot be written (a full disk) must not stop the program.
-        let _ = self.write(processor, retired);
+        if let Err(cause) = self.write(processor, retired) {
+            self.cut(&cause);
+        }
     }
 }

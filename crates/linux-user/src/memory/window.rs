@@ -19,7 +19,7 @@ pub const PAGE: u64 = 1 << PAGE_SHIFT;
 /// Regions a program may use: 0 to 3. (Region 4 is for huge pages, which this kernel does not offer.)
 pub const REGIONS: usize = 4;
 /// Window sizes to try, largest first.
-const WINDOW_SHIFTS: [u32; 6] = [44, 40, 38, 36, 34, 32];
+const WINDOW_SHIFTS: [u32; 9] = [44, 40, 38, 36, 34, 32, 30, 29, 28];
 
 /// Rounds down to a page boundary.
 pub const fn page_floor(address: u64) -> u64 {

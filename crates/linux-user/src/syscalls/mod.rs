@@ -19,8 +19,8 @@ pub mod table;
 pub mod threads;
 pub mod vectors;
 
-use std::ffi::CString;
-
+use crate::files::HostPath;
+use crate::files::namespace::Last;
 use crate::host::{self, Errno, Interruption};
 use crate::strace;
 use crate::thread::Thread;
@@ -47,6 +47,8 @@ pub enum Unfinished {
     Resumed,
     /// The thread ends with this status.
     ThreadEnd(i32),
+    /// The process ends with this status.
+    ProcessEnd(i32),
 }
 
 impl From<Errno> for Unfinished {
@@ -103,6 +105,23 @@ fn dispatch(thread: &mut Thread, number: u64, arguments: &Arguments) -> SystemCa
     }
 }
 
+/// Calls by which a program with a root folder of its own would leave it.
+const DEPARTURES_FROM_ROOT: [&str; 13] = [
+    "mount",
+    "umount2",
+    "pivot_root",
+    "swapon",
+    "swapoff",
+    "acct",
+    "setns",
+    "open_by_handle_at",
+    "open_tree",
+    "move_mount",
+    "fsopen",
+    "fspick",
+    "mount_setattr",
+];
+
 /// Passes a call on with its addresses translated.
 fn forward(
     thread: &mut Thread,
@@ -112,21 +131,50 @@ fn forward(
     blocking: bool,
 ) -> SystemCallResult {
     let mut translated = *arguments;
-    let mut paths: [Option<CString>; 6] = Default::default();
+    let mut paths: [Option<HostPath>; 6] = Default::default();
     for (at, shape) in call.arguments.iter().enumerate() {
-        if let Shape::Path = shape {
-            paths[at] = paths::substitute(thread, arguments[at])?;
+        if matches!(shape, Shape::Path | Shape::Link) && arguments[at] != 0 {
+            let has_folder = at > 0 && matches!(call.arguments[at - 1], Shape::Folder);
+            let folder = if has_folder {
+                arguments[at - 1]
+            } else {
+                paths::CURRENT_FOLDER
+            };
+            let path = thread.process.memory.read_string(arguments[at])?;
+            let located = paths::locate(thread, folder, &path, call.last(at, arguments))?;
+            if has_folder {
+                translated[at - 1] = located.folder;
+            }
+            translated[at] = located.path.address();
+            paths[at] = Some(located.path);
+        } else if shape.is_pointer() {
+            translated[at] = thread.process.memory.pointer(arguments[at])?;
         }
-        translated[at] = match &paths[at] {
-            Some(path) => path.as_ptr() as u64,
-            None if shape.is_pointer() => thread.process.memory.pointer(arguments[at])?,
-            None => arguments[at],
-        };
+    }
+    if DEPARTURES_FROM_ROOT.contains(&call.name) && thread.process.files.is_confined() {
+        return fail(libc::EPERM);
     }
     if blocking {
         thread.host_blocking(number, translated)
     } else {
         thread.host(number, translated)
+    }
+}
+
+impl SystemCall {
+    /// Whether a symbolic link at the end of the path in argument `at` is followed.
+    fn last(&self, at: usize, arguments: &Arguments) -> Last {
+        let flags = self
+            .arguments
+            .iter()
+            .position(|shape| matches!(shape, Shape::AtFlags));
+        let flags = flags.map_or(0, |at| arguments[at] as i32);
+        match self.arguments[at] {
+            Shape::Link if flags & libc::AT_SYMLINK_FOLLOW != 0 => Last::Follow,
+            Shape::Link => Last::Keep,
+            _ if flags & libc::AT_SYMLINK_NOFOLLOW != 0 => Last::Keep,
+            _ => Last::Follow,
+        }
     }
 }
 

@@ -7,7 +7,6 @@
 
 use std::ffi::c_void;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
 use sidestep_ia64::Processor;
@@ -17,7 +16,7 @@ use crate::host::signals as host_signals;
 use crate::host::signals::Inbox;
 use crate::host::{self, Errno};
 use crate::memory::window::PAGE;
-use crate::thread::{Ending, Thread};
+use crate::thread::{Ended, Thread};
 
 /// Stack of the host thread that runs a guest thread.
 const HOST_STACK: usize = 1 << 20;
@@ -131,7 +130,6 @@ fn start_thread(thread: &mut Thread, request: Request) -> SystemCallResult {
     let processor = request.child_processor(thread);
     let (blocked, unaligned) = (thread.blocked, thread.unaligned);
     process.memory.share();
-    process.threads.fetch_add(1, Ordering::AcqRel);
     let (started, wait) = mpsc::sync_channel(1);
     let body = {
         let process = process.clone();
@@ -142,8 +140,13 @@ fn start_thread(thread: &mut Thread, request: Request) -> SystemCallResult {
             tell_identifier(&mut child, &request);
             let _ = started.send(child.identifier);
             drop(started);
-            let ending = child.run();
-            child.end(ending);
+            let ended = child.run();
+            let process = child.process.clone();
+            child.end(ended);
+            if process.is_kept_by_this_thread() {
+                // This thread forked, and this is the child, of which it is the first thread.
+                process.conclude();
+            }
         }
     };
     host_signals::block_all();
@@ -153,13 +156,7 @@ fn start_thread(thread: &mut Thread, request: Request) -> SystemCallResult {
         Err(_) => Err(Errno(libc::EAGAIN)),
     };
     host_signals::set_mask(thread.blocked);
-    match identifier {
-        Ok(identifier) => Ok(identifier as u64),
-        Err(error) => {
-            process.threads.fetch_sub(1, Ordering::AcqRel);
-            Err(error.into())
-        }
-    }
+    Ok(identifier? as u64)
 }
 
 /// Writes the identifier of a new thread where parent and child want it.
@@ -198,10 +195,11 @@ fn fork(thread: &mut Thread, request: Request) -> SystemCallResult {
     // Every lock of this process is held, so that the child finds none of them taken by a thread it does not have.
     // The order is that of all other code: the program break, the world, the rest.
     let heap = process.memory.heap();
-    let child = process.memory.world.fork(thread.member, || {
+    let child = process.memory.world.fork(&thread.member, || {
         let _mappings = process.memory.mappings_mut();
         let _actions = process.actions();
-        let _limits = process.limits.lock();
+        let _limits = process.limits();
+        let _peers = process.peers();
         let _progress = process.progress.lock();
         // SAFETY: the child runs on as this thread does; no other thread is inside the guest, and the C
         // library's own locks are its `fork`'s business.
@@ -273,7 +271,7 @@ fn borrow_memory(thread: &mut Thread, request: Request) -> SystemCallResult {
     let error = Errno::last();
     Inbox::attach(Arc::as_ptr(&thread.inbox));
     if let Some(ended) = borrower.thread.take() {
-        thread.process.memory.world.part(ended.member);
+        thread.process.memory.world.part(&ended.member);
     }
     host_signals::set_mask(thread.blocked);
     if child < 0 {
@@ -300,12 +298,11 @@ extern "C" fn run_borrower(argument: *mut c_void) -> i32 {
         ..borrower.request
     };
     tell_identifier(thread, &request);
-    match thread.run() {
-        Ending::Thread(status) => {
-            super::threads::at_end(thread);
-            host::exit_group(status)
-        }
-        ending => thread.end_process(ending),
+    let ended = thread.run();
+    super::threads::at_end(thread);
+    match ended {
+        Ended::Thread(status) => host::exit_group(status),
+        Ended::Process(ending) => ending.leave(),
     }
 }
 
@@ -315,6 +312,6 @@ pub fn exit(_thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
 }
 
 /// `exit_group(status)`: the process ends.
-pub fn exit_group(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    thread.end_process(Ending::Thread(arguments[0] as i32 & 0xff))
+pub fn exit_group(_thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    Err(Unfinished::ProcessEnd(arguments[0] as i32 & 0xff))
 }

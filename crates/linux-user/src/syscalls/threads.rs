@@ -1,8 +1,11 @@
 //! Calls that threads are made of: `futex`, robust lists, thread identifiers.
 
+use std::sync::atomic::Ordering;
+
 use super::{Arguments, SystemCallResult, fail};
 use crate::host::Errno;
 use crate::memory::Memory;
+use crate::process::Peer;
 use crate::thread::Thread;
 
 /// Bits of `futex`'s operation that modify it.
@@ -46,17 +49,28 @@ pub fn set_robust_list(thread: &mut Thread, arguments: &Arguments) -> SystemCall
     if arguments[1] != ROBUST_HEAD {
         return fail(libc::EINVAL);
     }
-    thread.robust_list = arguments[0];
+    thread.peer.robust_list.store(arguments[0], Ordering::Relaxed);
     Ok(0)
 }
 
 /// `get_robust_list(thread, head, size)`, for the calling thread.
 pub fn get_robust_list(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let [which, head, size, ..] = *arguments;
-    if which != 0 && which as i32 != thread.identifier {
+    let which = if which == 0 {
+        thread.identifier
+    } else {
+        which as i32
+    };
+    let list = thread
+        .process
+        .peers()
+        .iter()
+        .find(|peer| peer.identifier.load(Ordering::Relaxed) == which)
+        .map(|peer| peer.robust_list.load(Ordering::Relaxed));
+    let Some(list) = list else {
         return fail(libc::EPERM);
-    }
-    thread.process.memory.write(head, &thread.robust_list)?;
+    };
+    thread.process.memory.write(head, &list)?;
     thread.process.memory.write(size, &ROBUST_HEAD)?;
     Ok(0)
 }
@@ -74,12 +88,18 @@ fn wake(memory: &Memory, word: u64, count: u64) {
 /// told.
 pub fn at_end(thread: &Thread) {
     let memory = &thread.process.memory;
-    if thread.robust_list != 0 {
-        // A list that cannot be read ends early, as in the kernel.
-        let _ = orphan_mutexes(memory, thread.robust_list, thread.identifier as u32);
-    }
+    release_mutexes(memory, &thread.peer);
     if thread.clear_identifier != 0 && memory.write(thread.clear_identifier, &0u32).is_ok() {
         wake(memory, thread.clear_identifier, 1);
+    }
+}
+
+/// Marks the robust mutexes of a thread that ends, or that goes with the program that another one replaces.
+pub fn release_mutexes(memory: &Memory, peer: &Peer) {
+    let list = peer.robust_list.swap(0, Ordering::Relaxed);
+    if list != 0 {
+        // A list that cannot be read ends early, as in the kernel.
+        let _ = orphan_mutexes(memory, list, peer.identifier.load(Ordering::Relaxed) as u32);
     }
 }
 
