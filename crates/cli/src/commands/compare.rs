@@ -14,10 +14,11 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use clap::{Args, ValueEnum};
+use sidestep_experiments as experiments;
 use sidestep_lab::run::cache::Cache;
 use sidestep_lab::run::plan_all;
 use sidestep_lab::statistics::MOST_REPETITIONS;
-use sidestep_lab::{Comparison, Request, Runner, experiments, output, report};
+use sidestep_lab::{Comparison, Request, Runner, report};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{INTERRUPTED, Outcome};
@@ -150,7 +151,7 @@ impl Compare {
             return Err("parquet is not for terminals; name a file with --output".into());
         }
         for path in [&self.output, &self.html, &self.trace].into_iter().flatten() {
-            output::probe(path)?;
+            sidestep_files::probe(path)?;
         }
         Ok(())
     }
@@ -180,10 +181,10 @@ impl Compare {
             Format::Markdown => report::markdown::render(comparisons).into_bytes(),
         };
         if let Some(path) = &self.html {
-            output::write(path, report::html::render(comparisons).as_bytes())?;
+            sidestep_files::write(path, report::html::render(comparisons).as_bytes())?;
         }
         if let Some(path) = &self.trace {
-            output::write(path, report::trace::render(comparisons).as_bytes())?;
+            sidestep_files::write(path, report::trace::render(comparisons).as_bytes())?;
             for name in report::trace::silent(comparisons) {
                 eprintln!("sidestep: {name} records no timeline");
             }
@@ -192,11 +193,11 @@ impl Compare {
             fs::create_dir_all(folder)
                 .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
             for (name, content) in comparisons.iter().flat_map(report::picture::files) {
-                output::write(&folder.join(name), content.as_bytes())?;
+                sidestep_files::write(&folder.join(name), content.as_bytes())?;
             }
         }
         match &self.output {
-            Some(path) => output::write(path, &results)?,
+            Some(path) => sidestep_files::write(path, &results)?,
             None => super::print(&results)?,
         }
         Ok(())

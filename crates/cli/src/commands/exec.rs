@@ -17,8 +17,8 @@ use sidestep_linux_user::{Launch, Options, inheritance};
 
 use super::Outcome;
 use super::perf::parse_processor;
-use super::timing::annotate::Code;
-use super::timing::{self, Kept, Model, Report, Sum};
+use sidestep_runner::annotate::Code;
+use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
 /// Where the trace goes unless a file is named.
 const STANDARD_ERROR: &str = "/dev/stderr";
@@ -128,7 +128,7 @@ impl Report for TimingReport {
             .profiled
             .as_deref()
             .map(|program| (&sum.profile, Code::read(program)));
-        Ok(timing::text_of(parameters, &sum.counters, profiled))
+        Ok(program::text_of(parameters, &sum.counters, profiled))
     }
 }
 
@@ -152,7 +152,7 @@ impl Exec {
         match sidestep_linux_user::run(launch) {
             Ok(ending) => ending.leave(),
             Err(error) => {
-                eprintln!("sidestep: {}", timing::chain(&error));
+                eprintln!("sidestep: {}", program::chain(&error));
                 Ok(ExitCode::from(error.exit_status()))
             }
         }

@@ -10,7 +10,6 @@ mod gang;
 mod list;
 mod perf;
 mod run;
-mod timing;
 
 use std::error::Error;
 use std::io::{self, Write};

@@ -15,7 +15,6 @@ use sidestep_gang_linux::journal::{Change, ENVIRONMENT, Journal};
 use sidestep_gang_linux::process;
 use sidestep_gang_linux::recording::Recording;
 use sidestep_gang_linux::watch::{Snapshot, WatchSettings, Watcher};
-use sidestep_lab::output;
 
 use super::super::stop_flag;
 use super::screen::{Key, Screen};
@@ -94,7 +93,7 @@ impl Watch {
         for &process in &self.processes {
             process::check(process, self.other_users)?;
         }
-        self.save.as_deref().map(output::probe).transpose()?;
+        self.save.as_deref().map(sidestep_files::probe).transpose()?;
         let stop = stop_flag()?;
         if !self.userfaultfd.is_empty() {
             let start = |settings| Watcher::start_on_guests(&self.userfaultfd, settings, self.other_users);
