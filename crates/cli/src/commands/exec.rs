@@ -49,7 +49,7 @@ pub struct Exec {
 
     /// With --sysroot: also let the program use this folder of the host, where the sysroot has nothing of that name;
     /// `/` is all of the host, its programs included (may be repeated)
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", requires = "sysroot")]
     allow: Vec<PathBuf>,
 
     /// End the program, with status 124, after this many instructions of all its threads together

@@ -10,6 +10,7 @@ pub mod reserved;
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
 use crate::host::{self, Errno};
@@ -25,6 +26,8 @@ pub struct Files {
     pub program: Arc<Reserved>,
     /// The emulator's own executable.
     pub emulator: Arc<Reserved>,
+    /// Whether another process has the same descriptors (`CLONE_FILES`).
+    are_shared: AtomicBool,
 }
 
 impl Files {
@@ -34,6 +37,7 @@ impl Files {
             namespace: RwLock::new(namespace.map(Arc::new)),
             program: Arc::new(program),
             emulator: Arc::new(emulator),
+            are_shared: AtomicBool::new(false),
         }
     }
 
@@ -51,6 +55,20 @@ impl Files {
             namespace: RwLock::new(self.namespace()),
             program: self.program.clone(),
             emulator: self.emulator.clone(),
+            are_shared: AtomicBool::new(self.are_shared.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Notes that another process has the same descriptors from now on.
+    pub fn share(&self) {
+        self.are_shared.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives this process descriptors of its own, as `execve` is about to do anyway.
+    pub fn part(&self) {
+        if self.are_shared.load(Ordering::Relaxed) {
+            // SAFETY: the descriptors stay the same.
+            unsafe { libc::unshare(libc::CLONE_FILES) };
         }
     }
 

@@ -143,6 +143,11 @@ impl Memory {
         self.windows.limit()
     }
 
+    /// Whether guest addresses of another process are at the same addresses of its host process.
+    pub fn has_windows_like(&self, process: u32) -> bool {
+        self.windows.are_those_of(process)
+    }
+
     /// Notes that others may write this memory from now on.
     pub fn share(&self) {
         self.shared.store(true, Ordering::Relaxed);

@@ -240,6 +240,7 @@ fn execute_guest(thread: &mut Thread, program: Command, environment: Vec<Vec<u8>
         }
     };
     process.apply_limits(|resource| !system::is_guests_own(resource));
+    process.files.part();
     keep(true);
     let result = replace_process(
         thread,

@@ -11,6 +11,7 @@ pub mod memory;
 pub mod paths;
 pub mod polling;
 pub mod processes;
+pub mod remote;
 pub mod shape;
 pub mod signals;
 pub mod sockets;

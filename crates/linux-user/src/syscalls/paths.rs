@@ -95,7 +95,7 @@ pub fn locate(thread: &Thread, folder: u64, path: &[u8], last: Last) -> Result<L
     }
     let Some(namespace) = thread.process.files.namespace() else {
         let names_program = last == Last::Follow
-            && path.ends_with(b"/exe")
+            && path.rsplit(|byte| *byte == b'/').next() == Some(b"exe")
             && host_canonical(folder, path).is_ok_and(|path| proc::own_entry(&path) == Some(b"exe"));
         return if names_program {
             Ok(Located::object(HostPath::plain(program_link(thread))?))

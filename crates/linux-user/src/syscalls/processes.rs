@@ -24,11 +24,14 @@ const HOST_STACK: usize = 1 << 20;
 const SCRATCH: u64 = 16;
 /// Flags that a thread must share with its process.
 const THREAD_FLAGS: i32 = libc::CLONE_VM | libc::CLONE_SIGHAND;
-/// Flags that a new process cannot have here, since the host makes it with `fork`.
+/// Flags that a new process cannot have here.
+const REFUSED: i32 = libc::CLONE_SIGHAND;
+/// Flags that a new process can have if the C library's `fork` need not make it.
 const NOT_WITH_FORK: i32 = libc::CLONE_PARENT
     | libc::CLONE_FILES
     | libc::CLONE_FS
-    | libc::CLONE_SIGHAND
+    | libc::CLONE_IO
+    | libc::CLONE_SYSVSEM
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
@@ -186,12 +189,18 @@ fn settled(thread: &Thread) -> Result<(), Unfinished> {
 
 /// Makes a process with a copy of the memory.
 fn fork(thread: &mut Thread, request: Request) -> SystemCallResult {
-    if request.flags & NOT_WITH_FORK != 0 || !matches!(request.flags & 0xff, 0 | libc::SIGCHLD) {
+    let special = request.flags & NOT_WITH_FORK;
+    let is_plain = special == 0 && request.flags & 0xff == libc::SIGCHLD;
+    // Only the C library's `fork` copies locks of its own that other threads may hold.
+    let process = thread.process.clone();
+    if request.flags & REFUSED != 0 || !is_plain && process.threads() > 1 {
         return fail(libc::EINVAL);
     }
     settled(thread)?;
     thread.flush_trace();
-    let process = thread.process.clone();
+    if special & libc::CLONE_FILES != 0 {
+        process.files.share();
+    }
     // Every lock of this process is held, so that the child finds none of them taken by a thread it does not have.
     // The order is that of all other code: the program break, the world, the rest.
     let heap = process.memory.heap();
@@ -201,9 +210,14 @@ fn fork(thread: &mut Thread, request: Request) -> SystemCallResult {
         let _limits = process.limits();
         let _peers = process.peers();
         let _progress = process.progress.lock();
-        // SAFETY: the child runs on as this thread does; no other thread is inside the guest, and the C
-        // library's own locks are its `fork`'s business.
-        let child = unsafe { libc::fork() };
+        let child = if is_plain {
+            // SAFETY: the child runs on as this thread does; no other thread is inside the guest, and the C
+            // library's own locks are its `fork`'s business.
+            unsafe { libc::fork() }
+        } else {
+            // SAFETY: as above; there is no other thread, and the child has a copy of this stack.
+            unsafe { libc::syscall(libc::SYS_clone, special | request.flags & 0xff, 0, 0, 0, 0) as i32 }
+        };
         (child == 0, child)
     });
     let error = Errno::last();
@@ -249,8 +263,12 @@ struct Borrower {
 /// Runs a child in this memory until it executes a program or ends; the calling thread waits.
 fn borrow_memory(thread: &mut Thread, request: Request) -> SystemCallResult {
     const STACK: usize = 64 * PAGE as usize;
-    if request.flags & (NOT_WITH_FORK & !libc::CLONE_FILES & !libc::CLONE_FS) != 0 {
+    let shared = libc::CLONE_FILES | libc::CLONE_FS;
+    if request.flags & (REFUSED | NOT_WITH_FORK & !shared) != 0 {
         return fail(libc::EINVAL);
+    }
+    if request.has(libc::CLONE_FILES) {
+        thread.process.files.share();
     }
     settled(thread)?;
     thread.flush_trace();
@@ -263,8 +281,7 @@ fn borrow_memory(thread: &mut Thread, request: Request) -> SystemCallResult {
     };
     let mut stack = vec![0u128; STACK / size_of::<u128>()];
     let top = stack.as_mut_ptr_range().end;
-    let flags =
-        libc::CLONE_VM | libc::CLONE_VFORK | request.flags & (0xff | libc::CLONE_FILES | libc::CLONE_FS);
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | request.flags & (0xff | shared);
     // SAFETY: the child runs on a stack of its own; this thread, whose thread-local data it uses, sleeps until
     // the child has executed a program or ended; `borrower` and `stack` live until then.
     let child = unsafe { libc::clone(run_borrower, top.cast(), flags, (&raw mut borrower).cast()) };

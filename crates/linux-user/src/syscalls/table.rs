@@ -8,7 +8,8 @@
 use super::Handler;
 use super::shape::Shape::{self, *};
 use super::{
-    descriptors, execute, ipc, memory, paths, polling, processes, signals, sockets, system, threads, vectors,
+    descriptors, execute, ipc, memory, paths, polling, processes, remote, signals, sockets, system, threads,
+    vectors,
 };
 use crate::strace::names;
 
@@ -364,8 +365,8 @@ pub const TABLE: &[SystemCall] = &[
     row(305, "syncfs", &[Descriptor], Blocking(libc::SYS_syncfs)),
     row(306, "setns", &[Descriptor, Hex], Host(libc::SYS_setns)),
     row(307, "sendmmsg", &[Descriptor, Pointer, Size, Named(names::MESSAGE)], Emulated(sockets::sendmmsg)),
-    row(308, "process_vm_readv", &[], Missing),
-    row(309, "process_vm_writev", &[], Missing),
+    row(308, "process_vm_readv", &[Int, Pointer, Size, Pointer, Size, Hex], Emulated(remote::process_vm_readv)),
+    row(309, "process_vm_writev", &[Int, Pointer, Size, Pointer, Size, Hex], Emulated(remote::process_vm_writev)),
     row(310, "accept4", &[Descriptor, Pointer, Pointer, Named(names::SOCKET)], Emulated(sockets::accept4)),
     row(311, "finit_module", &[], Missing),
     row(312, "sched_setattr", &[Int, Pointer, Hex], Host(libc::SYS_sched_setattr)),
@@ -413,7 +414,7 @@ pub const TABLE: &[SystemCall] = &[
     row(445, "landlock_add_rule", &[Descriptor, Hex, Pointer, Hex], Host(libc::SYS_landlock_add_rule)),
     row(446, "landlock_restrict_self", &[Descriptor, Hex], Host(libc::SYS_landlock_restrict_self)),
     row(448, "process_mrelease", &[Descriptor, Hex], Host(libc::SYS_process_mrelease)),
-    row(449, "futex_waitv", &[], Missing),
+    row(449, "futex_waitv", &[Pointer, Size, Hex, Timespec, Named(names::CLOCK)], Emulated(threads::futex_waitv)),
     row(450, "set_mempolicy_home_node", &[], Missing),
 ];
 
