@@ -162,6 +162,7 @@ pub fn run(launch: Launch) -> Result<Ending, LaunchError> {
     thread.blocked = running.signals.mask();
     let ended = thread.run();
     thread.end(ended);
+    // The thread is still there: a forked child, which ends here, need not take its copy apart.
     Ok(process.conclude())
 }
 

@@ -269,13 +269,13 @@ impl Process {
     /// Prints what is wanted of the run; answers whether that could be done.
     pub fn report(&self) -> bool {
         let engine = self.options.engine.as_ref();
-        let told = engine.map(|engine| self.memory.world.exclusively(|| engine.report()));
+        let told = engine.map(|engine| self.memory.world.stopped(|| engine.report()));
         if let Some(Ok(text) | Err(text)) = &told {
             host::print_error(text);
         }
         if self.options.statistics {
             // While the world is stopped, every thread has published what it did.
-            let total = self.memory.world.exclusively(|| self.total_progress());
+            let total = self.memory.world.stopped(|| self.total_progress());
             let report = Report {
                 program: &self.program.path,
                 total,

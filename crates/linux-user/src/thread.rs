@@ -377,11 +377,11 @@ impl Thread {
     }
 
     /// Ends the thread, and the process if it ended so. The host thread may go on with something else then.
-    pub fn end(mut self, ended: Ended) {
+    pub fn end(&mut self, ended: Ended) {
         if let Ended::Process(ending) = ended {
             self.process.end(ending);
         }
-        syscalls::threads::at_end(&self);
+        syscalls::threads::at_end(self);
         self.flush_trace();
         self.publish_progress();
         self.process.memory.world.part(&self.member);

@@ -118,6 +118,15 @@ impl World {
 
     /// Makes a change while no guest code runs. The calling thread must be outside.
     pub fn exclusively<T>(&self, change: impl FnOnce() -> T) -> T {
+        self.stopped(|| {
+            let result = change();
+            self.changes.fetch_add(1, Ordering::AcqRel);
+            result
+        })
+    }
+
+    /// Does something while no guest code runs, that takes nothing away from the memory.
+    pub fn stopped<T>(&self, work: impl FnOnce() -> T) -> T {
         let mut state = self.state();
         while state.stopping {
             state = self.wait(state);
@@ -129,8 +138,7 @@ impl World {
             state = self.wait(state);
         }
         drop(state);
-        let result = change();
-        self.changes.fetch_add(1, Ordering::AcqRel);
+        let result = work();
         self.state().stopping = false;
         self.stopping.store(false, Ordering::SeqCst);
         self.changed.notify_all();
@@ -152,7 +160,7 @@ impl World {
     /// Forks with the world stopped and its own lock held, so that the child finds it unlocked and holding
     /// the calling thread alone. `fork` answers whether this is the child.
     pub fn fork<T>(&self, survivor: &Member, fork: impl FnOnce() -> (bool, T)) -> T {
-        self.exclusively(|| {
+        self.stopped(|| {
             let mut state = self.state();
             let (is_child, result) = fork();
             if is_child {

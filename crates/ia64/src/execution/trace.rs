@@ -14,7 +14,7 @@ use crate::execution::code_page::CodePage;
 use crate::execution::run::{Exit, STEPPED};
 use crate::execution::{BlockCache, Flow};
 use crate::fault::Fault;
-use crate::processor::{Processor, Raised, pending};
+use crate::processor::{Processor, Raised};
 use crate::registers::application::ITC;
 
 /// A retired instruction.
@@ -99,7 +99,7 @@ impl Processor {
     pub fn run_observed<O: Observer>(&mut self, limit: u64, observer: &mut O) -> Exit {
         let mut blocks = std::mem::take(&mut self.blocks);
         blocks.set_detail(Detail::Everything);
-        self.pending |= pending::CODE_PAGE;
+        self.recall_code_pages();
         let end = self.retired.saturating_add(limit);
         let exit = self.run_with_interruptions(end, |processor, end| {
             let exit = processor.run_blocks_observed(&mut blocks, end, observer);

@@ -111,8 +111,11 @@ impl Memory {
             return Err(Errno(libc::EPERM));
         }
         if occupied {
-            self.world
-                .exclusively(|| self.place(&mut self.mappings_mut(), range, request, shared))
+            self.world.exclusively(|| {
+                let mut mappings = self.mappings_mut();
+                self.note_code(&mappings, &range);
+                self.place(&mut mappings, range, request, shared)
+            })
         } else {
             self.place(&mut self.mappings_mut(), range, request, shared)
         }

@@ -291,7 +291,7 @@ fn replace_process(
     thread.flush_trace();
     process.report();
     let ignored = process.actions().ignore_for_execution();
-    process.memory.world.exclusively(|| {
+    process.memory.world.stopped(|| {
         for peer in process.peers().iter() {
             threads::release_mutexes(&process.memory, peer);
         }

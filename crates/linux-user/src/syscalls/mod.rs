@@ -100,28 +100,12 @@ fn dispatch(thread: &mut Thread, number: u64, arguments: &Arguments) -> SystemCa
         Some(call) => match call.action {
             Action::Missing => fail(libc::ENOSYS),
             Action::Emulated(handler) => handler(thread, arguments),
-            Action::Host(number) => forward(thread, call, number, arguments, false),
+            Action::Unconfined(_) if thread.process.files.is_confined() => fail(libc::EPERM),
+            Action::Host(number) | Action::Unconfined(number) => forward(thread, call, number, arguments, false),
             Action::Blocking(number) => forward(thread, call, number, arguments, true),
         },
     }
 }
-
-/// Calls by which a program with a root folder of its own would leave it.
-const DEPARTURES_FROM_ROOT: [&str; 13] = [
-    "mount",
-    "umount2",
-    "pivot_root",
-    "swapon",
-    "swapoff",
-    "acct",
-    "setns",
-    "open_by_handle_at",
-    "open_tree",
-    "move_mount",
-    "fsopen",
-    "fspick",
-    "mount_setattr",
-];
 
 /// Passes a call on with its addresses translated.
 fn forward(
@@ -132,6 +116,14 @@ fn forward(
     blocking: bool,
 ) -> SystemCallResult {
     let mut translated = *arguments;
+    if !call.has_paths() {
+        for (shape, argument) in call.arguments.iter().zip(&mut translated) {
+            if shape.is_pointer() {
+                *argument = thread.process.memory.pointer(*argument)?;
+            }
+        }
+        return pass_on(thread, number, translated, blocking);
+    }
     let mut paths: [Option<HostPath>; 6] = Default::default();
     for (at, shape) in call.arguments.iter().enumerate() {
         if matches!(shape, Shape::Path | Shape::Link) && arguments[at] != 0 {
@@ -152,9 +144,10 @@ fn forward(
             translated[at] = thread.process.memory.pointer(arguments[at])?;
         }
     }
-    if DEPARTURES_FROM_ROOT.contains(&call.name) && thread.process.files.is_confined() {
-        return fail(libc::EPERM);
-    }
+    pass_on(thread, number, translated, blocking)
+}
+
+fn pass_on(thread: &Thread, number: i64, translated: Arguments, blocking: bool) -> SystemCallResult {
     if blocking {
         thread.host_blocking(number, translated)
     } else {
@@ -163,6 +156,10 @@ fn forward(
 }
 
 impl SystemCall {
+    fn has_paths(&self) -> bool {
+        self.arguments.iter().any(|shape| matches!(shape, Shape::Path | Shape::Link))
+    }
+
     /// Whether a symbolic link at the end of the path in argument `at` is followed.
     fn last(&self, at: usize, arguments: &Arguments) -> Last {
         let flags = self

@@ -128,6 +128,8 @@ fn clone_by(thread: &mut Thread, request: Request) -> SystemCallResult {
 }
 
 /// Starts a thread of the same process.
+// Not inlined: a processor on the stack would make `fork` touch its pages, too, which are copied one by one then.
+#[inline(never)]
 fn start_thread(thread: &mut Thread, request: Request) -> SystemCallResult {
     let process = thread.process.clone();
     let processor = request.child_processor(thread);
@@ -144,11 +146,10 @@ fn start_thread(thread: &mut Thread, request: Request) -> SystemCallResult {
             let _ = started.send(child.identifier);
             drop(started);
             let ended = child.run();
-            let process = child.process.clone();
             child.end(ended);
-            if process.is_kept_by_this_thread() {
+            if child.process.is_kept_by_this_thread() {
                 // This thread forked, and this is the child, of which it is the first thread.
-                process.conclude();
+                child.process.conclude();
             }
         }
     };
@@ -261,6 +262,7 @@ struct Borrower {
 }
 
 /// Runs a child in this memory until it executes a program or ends; the calling thread waits.
+#[inline(never)]
 fn borrow_memory(thread: &mut Thread, request: Request) -> SystemCallResult {
     const STACK: usize = 64 * PAGE as usize;
     let shared = libc::CLONE_FILES | libc::CLONE_FS;

@@ -1,8 +1,9 @@
 //! Every system call of Linux 6.1 on ia64: number, name, arguments, and what is done.
 //!
 //! The numbers count from [`FIRST`], as in the kernel's own table; a number that is not here does not exist.
-//! `Host` and `Blocking` calls mean the same to both kernels: their arguments go to the host with guest
-//! addresses translated (see `super::forward`); the latter may sleep. `Emulated` ones differ in a structure,
+//! `Host`, `Blocking` and `Unconfined` calls mean the same to both kernels: their arguments go to the host with guest
+//! addresses translated (see `super::forward`); the second may sleep, and the
+//! last are refused to a program with a root folder of its own. `Emulated` ones differ in a structure,
 //! a convention or an effect, and have a function. `Missing` ones give `ENOSYS`.
 
 use super::Handler;
@@ -23,13 +24,15 @@ pub enum Action {
     Host(i64),
     /// The same, for a call that may sleep and that a signal interrupts.
     Blocking(i64),
+    /// Passed on, unless the program is confined to a root folder, which it would leave by such a call.
+    Unconfined(i64),
     /// Done here.
     Emulated(Handler),
     /// `ENOSYS`.
     Missing,
 }
 
-use Action::{Blocking, Emulated, Host, Missing};
+use Action::{Blocking, Emulated, Host, Missing, Unconfined};
 
 /// One system call.
 #[derive(Clone, Copy)]
@@ -55,14 +58,27 @@ const fn row(number: u16, name: &'static str, arguments: &'static [Shape], actio
 
 /// The call with a number as it stands in r15.
 pub fn find(number: u64) -> Option<&'static SystemCall> {
-    let number = u16::try_from(number.checked_sub(FIRST)?).ok()?;
-    let at = TABLE.binary_search_by_key(&number, |call| call.number).ok()?;
-    Some(&TABLE[at])
+    let row = ROWS.get(usize::try_from(number.checked_sub(FIRST)?).ok()?)?;
+    TABLE.get(usize::from(*row))
 }
+
+/// One more than the last number.
+const NUMBERS: usize = TABLE[TABLE.len() - 1].number as usize + 1;
+
+/// The row of every number; beyond the table for those that do not exist.
+static ROWS: [u16; NUMBERS] = {
+    let mut rows = [u16::MAX; NUMBERS];
+    let mut row = 0;
+    while row < TABLE.len() {
+        rows[TABLE[row].number as usize] = row as u16;
+        row += 1;
+    }
+    rows
+};
 
 /// All calls in ascending order of their numbers.
 #[rustfmt::skip]
-pub const TABLE: &[SystemCall] = &[
+pub static TABLE: &[SystemCall] = &[
     row(0, "ni_syscall", &[], Missing),
     row(1, "exit", &[Int], Emulated(processes::exit)),
     row(2, "read", &[Descriptor, Output, Size], Blocking(libc::SYS_read)),
@@ -82,8 +98,8 @@ pub const TABLE: &[SystemCall] = &[
     row(16, "lseek", &[Descriptor, Long, Named(names::WHENCE)], Host(libc::SYS_lseek)),
     row(17, "getpid", &[], Host(libc::SYS_getpid)),
     row(18, "getppid", &[], Host(libc::SYS_getppid)),
-    row(19, "mount", &[Path, Path, Text, Hex, Pointer], Host(libc::SYS_mount)),
-    row(20, "umount2", &[Path, Hex], Host(libc::SYS_umount2)),
+    row(19, "mount", &[Path, Path, Text, Hex, Pointer], Unconfined(libc::SYS_mount)),
+    row(20, "umount2", &[Path, Hex], Unconfined(libc::SYS_umount2)),
     row(21, "setuid", &[Int], Host(libc::SYS_setuid)),
     row(22, "getuid", &[], Host(libc::SYS_getuid)),
     row(23, "geteuid", &[], Host(libc::SYS_geteuid)),
@@ -103,7 +119,7 @@ pub const TABLE: &[SystemCall] = &[
     row(37, "setgid", &[Int], Host(libc::SYS_setgid)),
     row(38, "getgid", &[], Host(libc::SYS_getgid)),
     row(39, "getegid", &[], Host(libc::SYS_getegid)),
-    row(40, "acct", &[Path], Host(libc::SYS_acct)),
+    row(40, "acct", &[Path], Unconfined(libc::SYS_acct)),
     row(41, "ioctl", &[Descriptor, Named(names::IOCTL), Hex], Emulated(descriptors::ioctl)),
     row(42, "fcntl", &[Descriptor, Named(names::FCNTL), Hex], Emulated(descriptors::fcntl)),
     row(43, "umask", &[Mode], Host(libc::SYS_umask)),
@@ -126,15 +142,15 @@ pub const TABLE: &[SystemCall] = &[
     row(60, "setrlimit", &[Named(names::RESOURCE), Pointer], Emulated(system::setrlimit)),
     row(61, "getrlimit", &[Named(names::RESOURCE), Pointer], Emulated(system::getrlimit)),
     row(62, "getrusage", &[Int, Pointer], Host(libc::SYS_getrusage)),
-    row(63, "gettimeofday", &[Pointer, Pointer], Host(libc::SYS_gettimeofday)),
+    row(63, "gettimeofday", &[Pointer, Pointer], Emulated(system::gettimeofday)),
     row(64, "settimeofday", &[Pointer, Pointer], Host(libc::SYS_settimeofday)),
     row(65, "select", &[Int, Pointer, Pointer, Pointer, Pointer], Blocking(libc::SYS_select)),
     row(66, "poll", &[Pointer, Size, Int], Blocking(libc::SYS_poll)),
     row(67, "symlink", &[Text, Link], Host(libc::SYS_symlink)),
     row(68, "readlink", &[Link, Output, Size], Emulated(paths::readlink)),
     row(69, "uselib", &[Path], Missing),
-    row(70, "swapon", &[Path, Hex], Host(libc::SYS_swapon)),
-    row(71, "swapoff", &[Path], Host(libc::SYS_swapoff)),
+    row(70, "swapon", &[Path, Hex], Unconfined(libc::SYS_swapon)),
+    row(71, "swapoff", &[Path], Unconfined(libc::SYS_swapoff)),
     row(72, "reboot", &[Hex, Hex, Hex, Pointer], Host(libc::SYS_reboot)),
     row(73, "truncate", &[Path, Long], Host(libc::SYS_truncate)),
     row(74, "ftruncate", &[Descriptor, Long], Host(libc::SYS_ftruncate)),
@@ -240,7 +256,7 @@ pub const TABLE: &[SystemCall] = &[
     row(180, "getsockopt", &[Descriptor, Int, Int, Pointer, Pointer], Host(libc::SYS_getsockopt)),
     row(181, "sendmsg", &[Descriptor, Pointer, Named(names::MESSAGE)], Emulated(sockets::sendmsg)),
     row(182, "recvmsg", &[Descriptor, Pointer, Named(names::MESSAGE)], Emulated(sockets::recvmsg)),
-    row(183, "pivot_root", &[Path, Path], Host(libc::SYS_pivot_root)),
+    row(183, "pivot_root", &[Path, Path], Unconfined(libc::SYS_pivot_root)),
     row(184, "mincore", &[Hex, Size, Pointer], Emulated(memory::mincore)),
     row(185, "madvise", &[Hex, Size, Named(names::ADVICE)], Emulated(memory::madvise)),
     row(186, "stat", &[Path, Pointer], Emulated(paths::stat)),
@@ -287,7 +303,7 @@ pub const TABLE: &[SystemCall] = &[
     row(227, "timer_getoverrun", &[Int], Host(libc::SYS_timer_getoverrun)),
     row(228, "timer_delete", &[Int], Host(libc::SYS_timer_delete)),
     row(229, "clock_settime", &[Named(names::CLOCK), Timespec], Host(libc::SYS_clock_settime)),
-    row(230, "clock_gettime", &[Named(names::CLOCK), Pointer], Host(libc::SYS_clock_gettime)),
+    row(230, "clock_gettime", &[Named(names::CLOCK), Pointer], Emulated(system::clock_gettime)),
     row(231, "clock_getres", &[Named(names::CLOCK), Pointer], Host(libc::SYS_clock_getres)),
     row(232, "clock_nanosleep", &[Named(names::CLOCK), Hex, Timespec, Pointer], Blocking(libc::SYS_clock_nanosleep)),
     row(233, "fstatfs64", &[Descriptor, Size, Pointer], Emulated(system::fstatfs64)),
@@ -360,10 +376,10 @@ pub const TABLE: &[SystemCall] = &[
     row(300, "fanotify_mark", &[Descriptor, Hex, Hex, Folder, Path], Host(libc::SYS_fanotify_mark)),
     row(301, "prlimit64", &[Int, Named(names::RESOURCE), Pointer, Pointer], Emulated(system::prlimit64)),
     row(302, "name_to_handle_at", &[Folder, Link, Pointer, Pointer, AtFlags], Host(libc::SYS_name_to_handle_at)),
-    row(303, "open_by_handle_at", &[Descriptor, Pointer, Named(names::OPEN)], Host(libc::SYS_open_by_handle_at)),
+    row(303, "open_by_handle_at", &[Descriptor, Pointer, Named(names::OPEN)], Unconfined(libc::SYS_open_by_handle_at)),
     row(304, "clock_adjtime", &[Named(names::CLOCK), Pointer], Host(libc::SYS_clock_adjtime)),
     row(305, "syncfs", &[Descriptor], Blocking(libc::SYS_syncfs)),
-    row(306, "setns", &[Descriptor, Hex], Host(libc::SYS_setns)),
+    row(306, "setns", &[Descriptor, Hex], Unconfined(libc::SYS_setns)),
     row(307, "sendmmsg", &[Descriptor, Pointer, Size, Named(names::MESSAGE)], Emulated(sockets::sendmmsg)),
     row(308, "process_vm_readv", &[Int, Pointer, Size, Pointer, Size, Hex], Emulated(remote::process_vm_readv)),
     row(309, "process_vm_writev", &[Int, Pointer, Size, Pointer, Size, Hex], Emulated(remote::process_vm_writev)),
@@ -395,12 +411,12 @@ pub const TABLE: &[SystemCall] = &[
     row(425, "io_uring_setup", &[], Missing),
     row(426, "io_uring_enter", &[], Missing),
     row(427, "io_uring_register", &[], Missing),
-    row(428, "open_tree", &[Folder, Path, AtFlags], Host(libc::SYS_open_tree)),
-    row(429, "move_mount", &[Folder, Path, Folder, Path, Hex], Host(libc::SYS_move_mount)),
-    row(430, "fsopen", &[Text, Hex], Host(libc::SYS_fsopen)),
+    row(428, "open_tree", &[Folder, Path, AtFlags], Unconfined(libc::SYS_open_tree)),
+    row(429, "move_mount", &[Folder, Path, Folder, Path, Hex], Unconfined(libc::SYS_move_mount)),
+    row(430, "fsopen", &[Text, Hex], Unconfined(libc::SYS_fsopen)),
     row(431, "fsconfig", &[Descriptor, Hex, Text, Pointer, Int], Host(libc::SYS_fsconfig)),
     row(432, "fsmount", &[Descriptor, Hex, Hex], Host(libc::SYS_fsmount)),
-    row(433, "fspick", &[Folder, Path, Hex], Host(libc::SYS_fspick)),
+    row(433, "fspick", &[Folder, Path, Hex], Unconfined(libc::SYS_fspick)),
     row(434, "pidfd_open", &[Int, Hex], Host(libc::SYS_pidfd_open)),
     row(436, "close_range", &[Int, Int, Hex], Emulated(descriptors::close_range)),
     row(437, "openat2", &[Folder, Path, Pointer, Size], Emulated(paths::openat2)),
@@ -408,7 +424,7 @@ pub const TABLE: &[SystemCall] = &[
     row(439, "faccessat2", &[Folder, Path, Named(names::ACCESS), AtFlags], Host(libc::SYS_faccessat2)),
     row(440, "process_madvise", &[], Missing),
     row(441, "epoll_pwait2", &[Descriptor, Pointer, Int, Timespec, SignalSet, Size], Emulated(polling::epoll_pwait2)),
-    row(442, "mount_setattr", &[Folder, Path, Hex, Pointer, Size], Host(libc::SYS_mount_setattr)),
+    row(442, "mount_setattr", &[Folder, Path, Hex, Pointer, Size], Unconfined(libc::SYS_mount_setattr)),
     row(443, "quotactl_fd", &[Descriptor, Hex, Int, Pointer], Host(libc::SYS_quotactl_fd)),
     row(444, "landlock_create_ruleset", &[Pointer, Size, Hex], Host(libc::SYS_landlock_create_ruleset)),
     row(445, "landlock_add_rule", &[Descriptor, Hex, Pointer, Hex], Host(libc::SYS_landlock_add_rule)),
