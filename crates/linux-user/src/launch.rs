@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -121,7 +121,7 @@ pub fn run(launch: Launch) -> Result<Ending, LaunchError> {
         return Err(LaunchError::Running);
     }
     let running = Running {
-        folder: host::open(libc::AT_FDCWD, b".", &FOLDER).ok(),
+        folder: current_folder(),
         name: process_name(),
         signals: Before::note(),
     };
@@ -168,7 +168,7 @@ pub fn run(launch: Launch) -> Result<Ending, LaunchError> {
 
 /// What [`run`] leaves as it found it.
 struct Running {
-    folder: Option<OwnedFd>,
+    folder: Option<Reserved>,
     name: [u8; 16],
     signals: Before,
 }
@@ -183,6 +183,12 @@ impl Drop for Running {
         self.signals.restore();
         RUNNING.store(false, Ordering::Release);
     }
+}
+
+/// The folder to go back to; none where it cannot be opened.
+fn current_folder() -> Option<Reserved> {
+    let folder = host::open(libc::AT_FDCWD, b".", &FOLDER).ok()?;
+    Reserved::new(&folder).ok()
 }
 
 /// How a folder is opened to be gone back to.

@@ -90,7 +90,8 @@ impl<'data> Image<'data> {
                 });
             }
         }
-        if table.is_empty() {
+        if sections.is_empty() {
+            // A table without code is what some tools leave of one that they strip.
             sections = segments(header, endian, data)?;
         }
         let mut symbols = table.symbols(endian, data, object::elf::SHT_SYMTAB)?;

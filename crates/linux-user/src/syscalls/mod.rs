@@ -101,7 +101,9 @@ fn dispatch(thread: &mut Thread, number: u64, arguments: &Arguments) -> SystemCa
             Action::Missing => fail(libc::ENOSYS),
             Action::Emulated(handler) => handler(thread, arguments),
             Action::Unconfined(_) if thread.process.files.is_confined() => fail(libc::EPERM),
-            Action::Host(number) | Action::Unconfined(number) => forward(thread, call, number, arguments, false),
+            Action::Host(number) | Action::Unconfined(number) => {
+                forward(thread, call, number, arguments, false)
+            }
             Action::Blocking(number) => forward(thread, call, number, arguments, true),
         },
     }
@@ -157,7 +159,9 @@ fn pass_on(thread: &Thread, number: i64, translated: Arguments, blocking: bool) 
 
 impl SystemCall {
     fn has_paths(&self) -> bool {
-        self.arguments.iter().any(|shape| matches!(shape, Shape::Path | Shape::Link))
+        self.arguments
+            .iter()
+            .any(|shape| matches!(shape, Shape::Path | Shape::Link))
     }
 
     /// Whether a symbolic link at the end of the path in argument `at` is followed.

@@ -114,12 +114,18 @@ fn may_raise_limits(thread: &Thread) -> bool {
 
 /// `clock_gettime(clock, time)`: by the host's C library, which need not enter the kernel for most clocks.
 pub fn clock_gettime(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the C library writes `time`.
     if unsafe { libc::clock_gettime(arguments[0] as libc::clockid_t, &mut time) } != 0 {
         return Err(Errno::last().into());
     }
-    thread.process.memory.write(arguments[1], &[time.tv_sec, time.tv_nsec])?;
+    thread
+        .process
+        .memory
+        .write(arguments[1], &[time.tv_sec, time.tv_nsec])?;
     Ok(0)
 }
 
@@ -127,13 +133,22 @@ pub fn clock_gettime(thread: &mut Thread, arguments: &Arguments) -> SystemCallRe
 pub fn gettimeofday(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let [time, zone, ..] = *arguments;
     if zone != 0 {
-        let (time, zone) = (thread.process.memory.pointer(time)?, thread.process.memory.pointer(zone)?);
+        let (time, zone) = (
+            thread.process.memory.pointer(time)?,
+            thread.process.memory.pointer(zone)?,
+        );
         return thread.host(libc::SYS_gettimeofday, [time, zone, 0, 0, 0, 0]);
     }
-    let mut now = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let mut now = libc::timeval {
+        tv_sec: 0,
+        tv_usec: 0,
+    };
     // SAFETY: the C library writes `now`.
     unsafe { libc::gettimeofday(&mut now, std::ptr::null_mut()) };
-    thread.process.memory.write_optional(time, &[now.tv_sec, now.tv_usec])?;
+    thread
+        .process
+        .memory
+        .write_optional(time, &[now.tv_sec, now.tv_usec])?;
     Ok(0)
 }
 
