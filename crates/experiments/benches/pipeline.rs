@@ -7,12 +7,12 @@ use std::hint::black_box;
 use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use sidestep_ia64::Processor;
-use sidestep_ia64::execution::{Observer, Retired};
+use sidestep_ia64::encoding::{DecodedSlot, Instruction};
+use sidestep_ia64::execution::{Driver, Dynamic, Observed, Observer, Untimed};
 use sidestep_itanium2::Parameters;
 use sidestep_machine::Machine;
 use sidestep_machine::description::{self, bare::Description};
-use sidestep_machine::machine::{Driver, Observed, Untimed, VirtualTime};
+use sidestep_machine::machine::VirtualTime;
 use sidestep_runner::machine::Timed;
 
 /// Instructions of one measurement.
@@ -22,8 +22,12 @@ const INSTRUCTIONS: u64 = 1_000_000;
 struct Blind;
 
 impl Observer for Blind {
-    fn retired(&mut self, _: &Processor, retired: &Retired<'_>) {
-        black_box(retired.ip);
+    type Static = ();
+
+    fn decode(&mut self, _: &Instruction, _: &DecodedSlot) {}
+
+    fn retired(&mut self, (): &(), dynamic: &Dynamic<'_>) {
+        black_box(dynamic.place);
     }
 }
 

@@ -5,7 +5,7 @@ use object::elf::{EM_IA_64, ET_CORE, PT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader};
 use sidestep_experiments::itanium::core_file::CoreFile;
 use sidestep_experiments::itanium::kernel::{Guest, QUANTUM, Run};
-use sidestep_machine::machine::Untimed;
+use sidestep_ia64::execution::Untimed;
 
 /// Words of Linux/ia64's `elf_gregset_t`.
 mod register {

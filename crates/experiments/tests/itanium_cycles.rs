@@ -4,11 +4,10 @@ mod points;
 
 use points::measure;
 use sidestep_experiments::itanium::kernel::{Finished, Guest, Meter, QUANTUM, Run};
-use sidestep_ia64::Processor;
+use sidestep_ia64::execution::{Driver, Untimed};
+use sidestep_ia64::{Exit, Processor};
 use sidestep_itanium2::{Counters, Parameters, Pipeline};
 use sidestep_lab::{Drawing, Measurement, Number, Side};
-use sidestep_machine::machine::driver::Driven;
-use sidestep_machine::machine::{Driver, Untimed};
 use sidestep_runner::machine::Timed;
 
 fn value(side: &Side) -> Number {
@@ -140,8 +139,8 @@ fn a_kernel_does_the_same_with_the_model_attached() {
 struct Silent(Pipeline);
 
 impl Driver for Silent {
-    fn run(&mut self, processor: &mut Processor, limit: u64) -> Driven {
-        Driven::Exit(processor.run_observed(limit, &mut self.0))
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
+        processor.run_observed(limit, &mut self.0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The kernel of `guests/ia64/kernel`: its own tests under every boot parameter, on one and two CPUs.
 
 use sidestep_experiments::itanium::kernel::{Finished, Guest, KernelError, QUANTUM, Run};
-use sidestep_machine::machine::Untimed;
+use sidestep_ia64::execution::Untimed;
 
 fn run(processors: usize, parameters: &str) -> Result<Finished, KernelError> {
     run_apart(QUANTUM, processors, parameters)

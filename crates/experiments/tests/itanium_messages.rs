@@ -2,8 +2,8 @@
 //! every one of them and leave it to the generic path, which has to do it right.
 
 use sidestep_experiments::itanium::kernel::{Guest, KernelError, Meter, QUANTUM, Run};
+use sidestep_ia64::execution::Untimed;
 use sidestep_itanium2::Parameters;
-use sidestep_machine::machine::Untimed;
 use sidestep_runner::machine::Timed;
 
 const VERSIONS: [&str; 4] = ["generic", "first", "scheduled", "measured"];

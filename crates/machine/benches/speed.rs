@@ -14,15 +14,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use sidestep_ia64::execution::{Observer, Retired};
+use sidestep_ia64::encoding::{DecodedSlot, Instruction};
+use sidestep_ia64::execution::{Driver, Dynamic, Observed, Observer, Untimed};
 use sidestep_ia64::fault::Access;
 use sidestep_ia64::memory::{AddressSpace, HostPage, Refusal};
-use sidestep_ia64::{PhysicalAddress, Processor, VirtualAddress};
+use sidestep_ia64::{PhysicalAddress, VirtualAddress};
 use sidestep_machine::debug::guard::{Guard, Mode, Points};
 use sidestep_machine::description::bare::begin;
 use sidestep_machine::description::{self, bare::Description};
 use sidestep_machine::machine::hypercall::{Call, HypercallHandler, Reaction, StandardCalls};
-use sidestep_machine::machine::{Driver, HostThreads, Observed, Untimed, VirtualTime};
+use sidestep_machine::machine::{HostThreads, VirtualTime};
 use sidestep_machine::{End, GuestMemory, Machine, MachineBuilder, MemoryRange, image};
 
 /// Instructions of one measurement.
@@ -33,8 +34,12 @@ const INSTRUCTIONS: u64 = 2_000_000;
 struct Blind;
 
 impl Observer for Blind {
-    fn retired(&mut self, _: &Processor, retired: &Retired<'_>) {
-        black_box(retired.ip);
+    type Static = ();
+
+    fn decode(&mut self, _: &Instruction, _: &DecodedSlot) {}
+
+    fn retired(&mut self, (): &(), dynamic: &Dynamic<'_>) {
+        black_box(dynamic.place);
     }
 }
 

@@ -3,10 +3,8 @@
 //! The machine's time is then the model's cycles: processors take turns by cycles, the interval time counter and its
 //! timer follow them, and guest code that programs the performance monitor counts what the model does.
 
-use sidestep_ia64::Processor;
+use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_itanium2::{Parameters, Pipeline};
-use sidestep_machine::machine::Driver;
-use sidestep_machine::machine::driver::Driven;
 
 /// Drives a processor and counts its cycles.
 pub struct Timed {
@@ -40,10 +38,12 @@ impl Timed {
 }
 
 impl Driver for Timed {
-    fn run(&mut self, processor: &mut Processor, limit: u64) -> Driven {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
         let exit = processor.run_observed(limit, &mut self.pipeline);
-        self.pipeline.synchronize_clock(processor);
-        Driven::Exit(exit)
+        if let Some(cycles) = self.pipeline.take_clock() {
+            processor.advance_interval_time(cycles);
+        }
+        exit
     }
 
     fn elapsed(&mut self, _: u64) -> u64 {

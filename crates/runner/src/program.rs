@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use sidestep_ia64::{Exit, Processor};
-use sidestep_itanium2::sampling::Sampled;
+use sidestep_ia64::{Driver, Exit, Processor};
+use sidestep_itanium2::pmu::sampling::Sampled;
 use sidestep_itanium2::{Counters, Pace, Parameters, Pipeline, Profile, Sampler, Selection};
-use sidestep_linux_user::engine::{Engine, Run};
+use sidestep_linux_user::engine::Engine;
 
 use crate::annotate::{AnnotateError, Code, Cycles};
 
@@ -53,6 +53,12 @@ impl Shared {
     }
 }
 
+impl Driver for Shared {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
+        processor.run_observed(limit, &mut *self.lock())
+    }
+}
+
 impl<R: Report> Model<R> {
     /// A model of the processor that `parameters` describe.
     pub fn new(parameters: Parameters, kept: Kept, report: R) -> Model<R> {
@@ -72,7 +78,7 @@ impl<R: Report> Model<R> {
 }
 
 impl<R: Report> Engine for Model<R> {
-    fn attach(&self) -> Run {
+    fn attach(&self) -> Box<dyn Driver + Send> {
         let mut pipeline = Pipeline::new(self.parameters.clone());
         match &self.kept {
             Kept::Counters => {}
@@ -81,9 +87,7 @@ impl<R: Report> Engine for Model<R> {
         }
         let shared = Shared(Arc::new(Mutex::new(pipeline)));
         self.pipelines().push(shared.clone());
-        Box::new(move |processor: &mut Processor, limit: u64| -> Exit {
-            processor.run_observed(limit, &mut *shared.lock())
-        })
+        Box::new(shared)
     }
 
     fn forget(&self) {

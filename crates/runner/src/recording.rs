@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sidestep_itanium2::pmu::event_address::TranslatedBy;
+use sidestep_itanium2::pmu::sampling::{Sample, Sampled};
 use sidestep_itanium2::profile::Place;
-use sidestep_itanium2::sampling::{Sample, Sampled};
-use sidestep_itanium2::single::TranslatedBy;
 use sidestep_itanium2::{Event, Pace, Profile, Stall};
 
 /// The format's version; changes when old files can no longer be read.

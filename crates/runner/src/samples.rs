@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
-use sidestep_itanium2::{Parameters, Selection, selection::Source, single::DataEvents, single::FetchEvents};
+use sidestep_itanium2::{
+    Parameters, Selection, pmu::event_address::DataEvents, pmu::event_address::FetchEvents,
+    pmu::selection::Source,
+};
 
 use crate::annotate::{Measured, Names, percent};
 use crate::recording::{RecordedBranch, RecordedEvent, RecordedSample, Translated};

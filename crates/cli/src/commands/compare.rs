@@ -147,6 +147,9 @@ impl Compare {
 
     /// Finds out before any work whether the outputs can be written.
     fn check_outputs(&self) -> Result<(), Box<dyn Error>> {
+        if self.format == Format::Parquet && !cfg!(feature = "parquet") {
+            return Err(super::not_built("writes no Parquet", "parquet").into());
+        }
         if self.format == Format::Parquet && self.output.is_none() && io::stdout().is_terminal() {
             return Err("parquet is not for terminals; name a file with --output".into());
         }
@@ -177,7 +180,10 @@ impl Compare {
             Format::Table => report::table::render(comparisons, self.width()).into_bytes(),
             Format::Json => report::json::render(comparisons).into_bytes(),
             Format::Csv => report::csv::render(comparisons).into_bytes(),
+            #[cfg(feature = "parquet")]
             Format::Parquet => report::parquet::render(comparisons),
+            #[cfg(not(feature = "parquet"))]
+            Format::Parquet => unreachable!("refused before any work"),
             Format::Markdown => report::markdown::render(comparisons).into_bytes(),
         };
         if let Some(path) = &self.html {

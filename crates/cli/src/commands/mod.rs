@@ -59,6 +59,11 @@ impl Command {
     }
 }
 
+/// Says what this build of the command cannot do, and which feature of the package brings it.
+fn not_built(lack: &str, feature: &str) -> String {
+    format!("this build {lack}; `cargo install --path crates/cli --features {feature}` brings it")
+}
+
 /// Writes to the standard output. That nobody reads it to its end (`| head`) is no error.
 fn print(content: &[u8]) -> Result<(), Box<dyn Error>> {
     let mut output = io::stdout().lock();

@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sidestep_guests::ia64;
+use sidestep_ia64::execution::{Driver, Untimed};
 use sidestep_ia64::mmu::TranslationEvents;
 use sidestep_itanium2::Counters;
 use sidestep_machine::description::bare::begin;
+use sidestep_machine::machine::VirtualTime;
 use sidestep_machine::machine::dumps::{DumpCalls, KeptDumps};
 use sidestep_machine::machine::hypercall::{Call, HypercallHandler, Reaction, StandardCalls};
-use sidestep_machine::machine::{Driver, Untimed, VirtualTime};
 use sidestep_machine::{End, GuestMemory, Machine, MachineBuilder, MemoryRange, image};
 use thiserror::Error;
 

@@ -3,7 +3,7 @@
 //! The machine's time is then the model's cycles: processors take turns by cycles, the interval time counter and its
 //! timer follow them, and guest code that programs the performance monitor counts what the model does.
 
-use sidestep_itanium2::stall::{Row, TREE};
+use sidestep_itanium2::pmu::stall::{Row, TREE};
 use sidestep_itanium2::{Counters, Event, Parameters};
 use sidestep_runner::machine::Timed;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use sidestep_machine::machine::Untimed;
+use sidestep_ia64::execution::Untimed;
 
 use super::kernel::{Finished, Guest, KernelError, QUANTUM, Reading, Run};
 use super::timed::{self, Difference};

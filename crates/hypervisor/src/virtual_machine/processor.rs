@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sidestep_ia64::execution::{Observer, Permission};
+use sidestep_ia64::execution::{Driver, Observer, Permission, Place};
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::mmu::entry::{MemoryAttribute, TranslationEntry};
 use sidestep_ia64::mmu::vhpt::RegionRegister;
@@ -24,7 +24,6 @@ use super::shadow::{self, ShadowTable};
 use crate::costs::HostCosts;
 use crate::sidecall::page;
 use sidestep_machine::debug::guard::Guard;
-use sidestep_machine::machine::driver::{Driven, Driver};
 
 /// The region identifier of a guest that addresses physically; guests have those with bit 23 clear.
 const PHYSICAL_REGION: u32 = 1 << 23;
@@ -220,11 +219,11 @@ impl VirtualProcessor {
 
     /// Whether a debugger halts it before the next instruction, which the monitor would interpret.
     pub(super) fn halts(&mut self) -> bool {
-        let (ip, _) = self.processor.instruction_pointer();
+        let (ip, slot) = self.processor.instruction_pointer();
         let Some(guard) = &mut self.guard else {
             return false;
         };
-        guard.permits(&self.processor, ip..ip + 16) == Permission::Halt
+        guard.permits(Place { ip, slot }, ip..ip + 16) == Permission::Halt
     }
 
     /// The monitor has interpreted an instruction.
@@ -382,8 +381,8 @@ impl VirtualProcessor {
         let exit = match &mut self.guard {
             None => self.processor.run(limit),
             Some(guard) => match guard.run(&mut self.processor, limit) {
-                Driven::Exit(exit) => exit,
-                Driven::Halted => Exit::Limit,
+                Exit::Halted => Exit::Limit,
+                exit => exit,
             },
         };
         let needs_page = matches!(exit, Exit::Fault(fault) if super::handle::needs_page(&fault));

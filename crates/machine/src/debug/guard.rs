@@ -8,11 +8,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use sidestep_ia64::encoding::{FloatFormat, Operation};
-use sidestep_ia64::execution::{Observer, Permission, Retired};
-use sidestep_ia64::{Exit, Fault, Processor};
-
-use crate::machine::driver::{Driven, Driver};
+use sidestep_ia64::encoding::{DecodedSlot, Instruction, MemoryAccess};
+use sidestep_ia64::execution::{Dynamic, Event, Observer, Permission, Place};
+use sidestep_ia64::{Driver, Exit, Processor};
 
 /// Which accesses a watchpoint is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,23 +103,18 @@ impl Guard {
         self.hit
     }
 
-    fn watches(&self, retired: &Retired<'_>) -> Option<Hit> {
-        if !retired.executed {
-            return None;
-        }
-        let address = retired.reference?;
-        let access = Access::of(retired.instruction.operation)?;
+    fn watches(&self, access: MemoryAccess, address: u64) -> Option<Hit> {
         self.points
             .watchpoints
             .iter()
             .find(|point| {
                 let wanted = match point.watch {
-                    Watch::Read => access.reads,
-                    Watch::Write => access.writes,
+                    Watch::Read => access.reads(),
+                    Watch::Write => access.writes(),
                     Watch::Access => true,
                 };
                 let overlaps = address < point.start.saturating_add(point.size)
-                    && point.start < address.saturating_add(access.size);
+                    && point.start < address.saturating_add(access.bytes.into());
                 wanted && overlaps
             })
             .map(|&point| Hit::Watchpoint(point, address.max(point.start)))
@@ -129,19 +122,30 @@ impl Guard {
 }
 
 impl Observer for Guard {
-    fn retired(&mut self, _: &Processor, retired: &Retired<'_>) {
+    /// What a watchpoint has to know.
+    type Static = Option<MemoryAccess>;
+
+    fn decode(&mut self, instruction: &Instruction, _: &DecodedSlot) -> Option<MemoryAccess> {
+        let access = instruction.operation.memory_access();
+        access.filter(|access| access.reads() || access.writes())
+    }
+
+    fn retired(&mut self, access: &Option<MemoryAccess>, dynamic: &Dynamic<'_>) {
         self.has_stepped = true;
-        if !self.points.watchpoints.is_empty() {
-            self.hit = self.hit.or_else(|| self.watches(retired));
+        if let (false, Some(access), Some(address)) =
+            (self.points.watchpoints.is_empty(), access, dynamic.reference)
+        {
+            self.hit = self.hit.or_else(|| self.watches(*access, address));
         }
     }
 
-    fn interrupted(&mut self, _: &Processor, _: &Fault) {
-        self.has_stepped = true;
+    fn event(&mut self, event: &Event<'_>) {
+        if let Event::Interrupted(_) = event {
+            self.has_stepped = true;
+        }
     }
 
-    fn permits(&mut self, processor: &Processor, block: Range<u64>) -> Permission {
-        let (ip, slot) = processor.instruction_pointer();
+    fn permits(&mut self, Place { ip, slot }: Place, block: Range<u64>) -> Permission {
         let reported = self.reported.take();
         let here = ip | u64::from(slot);
         if self.hit.is_none() {
@@ -166,60 +170,16 @@ impl Observer for Guard {
 }
 
 impl Driver for Guard {
-    fn run(&mut self, processor: &mut Processor, limit: u64) -> Driven {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
         if self.mode == Mode::Hold {
-            return Driven::Exit(Exit::Limit);
+            return Exit::Limit;
         }
         let exit = processor.run_observed(limit, self);
-        match (self.hit, exit) {
-            (Some(_), _) => Driven::Halted,
-            (None, Exit::Fault(_)) => {
-                // A hypercall is a step as well.
-                self.has_stepped = true;
-                Driven::Exit(exit)
-            }
-            (None, exit) => Driven::Exit(exit),
+        if self.hit.is_some() {
+            return Exit::Halted;
         }
-    }
-}
-
-/// What an instruction does with memory.
-struct Access {
-    reads: bool,
-    writes: bool,
-    size: u64,
-}
-
-impl Access {
-    fn of(operation: Operation) -> Option<Access> {
-        use Operation as O;
-        let (reads, writes, size) = match operation {
-            O::Load { size, .. } => (true, false, size.bytes()),
-            O::LoadSixteen { .. } => (true, false, 16),
-            O::LoadFloat { format, .. } => (true, false, float_bytes(format)),
-            O::LoadFloatPair { format, .. } => (true, false, 2 * float_bytes(format)),
-            O::Store { size, .. } => (false, true, size.bytes()),
-            O::StoreSixteen { .. } => (false, true, 16),
-            O::StoreFloat { format, .. } => (false, true, float_bytes(format)),
-            O::CompareExchange { size, .. } | O::Exchange { size } | O::FetchAdd { size, .. } => {
-                (true, true, size.bytes())
-            }
-            O::CompareExchangeSixteen { .. } => (true, true, 16),
-            _ => return None,
-        };
-        Some(Access {
-            reads,
-            writes,
-            size: u64::from(size),
-        })
-    }
-}
-
-fn float_bytes(format: FloatFormat) -> u32 {
-    match format {
-        FloatFormat::Single => 4,
-        FloatFormat::Double | FloatFormat::Significand => 8,
-        FloatFormat::Extended => 10,
-        FloatFormat::Register => 16,
+        // A hypercall is a step as well.
+        self.has_stepped |= matches!(exit, Exit::Fault(_));
+        exit
     }
 }

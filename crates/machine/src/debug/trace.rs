@@ -13,10 +13,9 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sidestep_ia64::encoding::{Operation, PurgeScope, Side};
-use sidestep_ia64::execution::{Observer, Retired};
+use sidestep_ia64::encoding::{DecodedSlot, Instruction, Operation, PurgeScope, Side};
+use sidestep_ia64::execution::{Dynamic, Event, Interruption, Observer, Registers, TracedInstruction};
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Fault, Processor};
 
 use super::symbols::Symbols;
 
@@ -41,7 +40,9 @@ pub struct Trace {
     index: usize,
     symbols: Arc<Symbols>,
     sink: Sink,
-    walks: u64,
+    /// Translations that the walker has inserted so far, and how many of them were told.
+    insertions: u64,
+    told: u64,
 }
 
 impl Trace {
@@ -52,7 +53,8 @@ impl Trace {
             index,
             symbols,
             sink,
-            walks: 0,
+            insertions: 0,
+            told: 0,
         }
     }
 
@@ -70,37 +72,22 @@ impl Trace {
         }
     }
 
-    fn instruction(&self, retired: &Retired<'_>) {
-        let mut text = String::new();
-        let instruction = retired.instruction;
-        let _ = instruction.write(retired.ip, instruction.long_slot(), &*self.symbols, &mut text);
-        let stop = if retired.stop { ";;" } else { "" };
-        let executed = if retired.executed { ' ' } else { '-' };
-        let mut line = format!(
-            "{:016x}.{} {executed} {}{stop}",
-            retired.ip,
-            retired.slot,
-            text.trim()
-        );
-        if let Some(address) = retired.reference {
-            line.push_str(&format!(" [{address:x}]"));
-        }
-        if let Some(target) = retired.taken {
-            line.push_str(&format!(" ->{target:x}"));
-        }
-        line.push_str(&self.place(retired.ip));
+    fn instruction(&self, known: &TracedInstruction, dynamic: &Dynamic<'_>) {
+        let mut line = String::new();
+        let written = known.write(dynamic, &*self.symbols, &mut line);
+        written.expect("a string takes any text");
+        line.push_str(&self.place(dynamic.place.ip));
         self.line(&line);
     }
 
-    fn translation(&mut self, processor: &Processor, retired: &Retired<'_>) {
-        let walks = processor.mmu().map_or(0, |mmu| mmu.events.walker_hits);
-        if walks > self.walks {
-            self.line(&format!("mmu walk  found {}", walks - self.walks));
+    fn translation(&mut self, known: &TracedInstruction, dynamic: &Dynamic<'_>, registers: Registers<'_>) {
+        let told = std::mem::replace(&mut self.told, self.insertions);
+        if self.insertions > told {
+            self.line(&format!("mmu walk  found {}", self.insertions - told));
         }
-        self.walks = walks;
-        let instruction = retired.instruction;
-        let value = |register: u8| processor.general.value(register);
-        let control = |register: u8| processor.system.control[usize::from(register)];
+        let instruction = &known.instruction;
+        let value = |register: u8| registers.general(register).0;
+        let control = |register: u8| registers.system().control[usize::from(register)];
         let (r2, r3) = (value(instruction.r2()), value(instruction.r3()));
         let side = |side: Side| if side == Side::Data { 'd' } else { 'i' };
         let inserted = |pte: u64| {
@@ -128,37 +115,62 @@ impl Trace {
             Operation::MoveToIndirect { file } => format!("mov {file:?} {r3:x} = {r2:016x}").to_lowercase(),
             _ => return,
         };
-        self.line(&format!("mmu {text}{}", self.place(retired.ip)));
+        self.line(&format!("mmu {text}{}", self.place(dynamic.place.ip)));
     }
 }
 
 impl Observer for Trace {
-    fn retired(&mut self, processor: &Processor, retired: &Retired<'_>) {
+    type Static = TracedInstruction;
+    const INSPECTS: bool = true;
+
+    fn decode(&mut self, instruction: &Instruction, slot: &DecodedSlot) -> TracedInstruction {
+        TracedInstruction::new(instruction, slot)
+    }
+
+    fn retired(&mut self, _: &TracedInstruction, _: &Dynamic<'_>) {}
+
+    fn inspect(&mut self, known: &TracedInstruction, dynamic: &Dynamic<'_>, registers: Registers<'_>) {
         if self.kinds.instructions {
-            self.instruction(retired);
+            self.instruction(known, dynamic);
         }
-        if self.kinds.translations && retired.executed {
-            self.translation(processor, retired);
+        if self.kinds.translations && dynamic.executed {
+            self.translation(known, dynamic, registers);
         }
         if self.kinds.interruptions
-            && retired.executed
-            && retired.instruction.operation == Operation::ReturnFromInterruption
+            && dynamic.executed
+            && known.instruction.operation == Operation::ReturnFromInterruption
         {
-            let (ip, slot) = (retired.taken.unwrap_or(0) & !15, retired.taken.unwrap_or(0) & 3);
+            let target = dynamic.taken.unwrap_or(0);
+            let (ip, slot) = (target & !15, target & 3);
             self.line(&format!(
                 "int return to {ip:016x}.{slot} psr {:016x}{}",
-                processor.status,
+                registers.status(),
                 self.place(ip)
             ));
         }
     }
 
-    fn interrupted(&mut self, processor: &Processor, fault: &Fault) {
-        if !self.kinds.interruptions {
-            return;
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Resumed(state) => self.insertions = state.walker_insertions,
+            Event::Walk { insertions } => self.insertions = *insertions,
+            Event::Interrupted(interruption) if self.kinds.interruptions => self.interruption(interruption),
+            Event::Interrupted(_)
+            | Event::Status(_)
+            | Event::Region { .. }
+            | Event::Branch { .. }
+            | Event::Frame(_)
+            | Event::AdvancedLoads(_)
+            | Event::Monitor(_) => {}
         }
-        let control = |register: u8| processor.system.control[usize::from(register)];
-        let (status, ip) = (control(control::IPSR), control(control::IIP));
+    }
+}
+
+impl Trace {
+    fn interruption(&self, interruption: &Interruption) {
+        let Interruption {
+            fault, ip, status, ..
+        } = interruption;
         let mut line = format!("int {} at {ip:016x}.{}", fault.kind.name(), status >> 41 & 3);
         if fault.kind.has_address() {
             line.push_str(&format!(" ifa {:016x}", fault.address.0));
@@ -166,11 +178,11 @@ impl Observer for Trace {
         if fault.immediate != 0 {
             line.push_str(&format!(" iim {:x}", fault.immediate));
         }
-        let handler = processor.instruction_pointer().0;
         self.line(&format!(
-            "{line} isr {:016x} ipsr {status:016x} -> {handler:016x}{}",
-            control(control::ISR),
-            self.place(ip)
+            "{line} isr {:016x} ipsr {status:016x} -> {:016x}{}",
+            interruption.interruption_status,
+            interruption.handler,
+            self.place(*ip)
         ));
     }
 }

@@ -8,11 +8,11 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use super::driver::{Driver, Untimed};
 use super::hypercall::HypercallHandler;
 use super::platform::Platform;
 use super::slice::{pass, run_until};
 use super::{Activity, Cpu, End, Machine, Outcome};
+use sidestep_ia64::execution::{Driver, Untimed};
 
 /// How to execute on host threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

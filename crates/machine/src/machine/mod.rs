@@ -11,7 +11,6 @@
 //! returns an [`Outcome`]. A machine that was stopped can be looked at, changed, and run on, also by the other
 //! executor.
 
-pub mod driver;
 pub mod dumps;
 pub mod ending;
 pub mod host_threads;
@@ -41,7 +40,6 @@ use platform::{Platform, Port};
 use timeline::Timeline;
 use wakeups::Wakeups;
 
-pub use driver::{Driver, Observed, Untimed};
 pub use host_threads::HostThreads;
 pub use virtual_time::VirtualTime;
 

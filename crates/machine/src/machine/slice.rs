@@ -3,9 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Exit, Fault};
+use sidestep_ia64::{Driver, Exit, Fault};
 
-use super::driver::{Driven, Driver};
 use super::hypercall::{Call, FAILED, HypercallHandler, Reaction};
 use super::interrupt_block::LocalIdentifier;
 use super::platform::Platform;
@@ -70,7 +69,7 @@ fn execute<D: Driver>(
     }
     // Whoever asked for a stop after the flag was cleared has set it again.
     let before = cpu.processor.instructions_retired();
-    let driven = driver.run(&mut cpu.processor, limit);
+    let exit = driver.run(&mut cpu.processor, limit);
     let retired = cpu.processor.instructions_retired() - before;
     platform.purges.leave(index);
     cpu.time = cpu.time.saturating_add(driver.elapsed(retired));
@@ -78,15 +77,15 @@ fn execute<D: Driver>(
     platform
         .interrupts
         .identify(index, LocalIdentifier::from_register(identifier));
-    match driven {
-        Driven::Halted => Some(End::Halted(index)),
-        Driven::Exit(Exit::Attention) => None,
+    match exit {
+        Exit::Halted => Some(End::Halted(index)),
+        Exit::Attention => None,
         // A guest that cannot even fetch its handlers lets time pass all the same.
-        Driven::Exit(Exit::Limit) => {
+        Exit::Limit => {
             pass(cpu, limit - retired);
             None
         }
-        Driven::Exit(Exit::Fault(fault)) => hypercall(platform, handlers, (index, cpu), fault),
+        Exit::Fault(fault) => hypercall(platform, handlers, (index, cpu), fault),
     }
 }
 

@@ -8,9 +8,9 @@
 
 use std::time::Duration;
 
-use super::driver::{Driver, Untimed};
 use super::slice::run_until;
 use super::{Activity, End, Machine, Outcome};
+use sidestep_ia64::execution::{Driver, Untimed};
 
 /// How to execute in virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

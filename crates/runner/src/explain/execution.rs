@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use sidestep_ia64::execution::{Observer, Permission, Retired};
+use sidestep_ia64::encoding::{DecodedSlot, Instruction};
+use sidestep_ia64::execution::{Dynamic, Event, MonitorRegisters, Observer, Permission, Place, Translation};
 use sidestep_ia64::mmu::entry::{MemoryAttribute, TranslationEntry};
 use sidestep_ia64::registers::application::{BSPSTORE, RSC};
 use sidestep_ia64::registers::frame::FrameMarker;
@@ -124,25 +125,42 @@ struct Watch {
 }
 
 impl Observer for Watch {
-    fn retired(&mut self, processor: &Processor, retired: &Retired<'_>) {
+    type Static = <Pipeline as Observer>::Static;
+
+    fn version(&self) -> u64 {
+        self.pipeline.version()
+    }
+
+    fn decode(&mut self, instruction: &Instruction, slot: &DecodedSlot) -> Self::Static {
+        self.pipeline.decode(instruction, slot)
+    }
+
+    fn retired(&mut self, known: &Self::Static, dynamic: &Dynamic<'_>) {
         self.effects.push(Effect {
-            executed: retired.executed,
-            reference: retired.reference,
-            taken: retired.taken,
+            executed: dynamic.executed,
+            reference: dynamic.reference,
+            taken: dynamic.taken,
         });
-        self.pipeline.retired(processor, retired);
+        self.pipeline.retired(known, dynamic);
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        self.pipeline.event(event);
     }
 
     fn counters_used(
         &mut self,
-        processor: &mut Processor,
-        ip: u64,
-        slot: &sidestep_ia64::encoding::DecodedSlot,
+        known: &Self::Static,
+        place: Place,
+        executed: bool,
+        memory: &dyn Translation,
+        registers: &mut MonitorRegisters,
     ) {
-        self.pipeline.counters_used(processor, ip, slot);
+        self.pipeline
+            .counters_used(known, place, executed, memory, registers);
     }
 
-    fn permits(&mut self, _: &Processor, block: Range<u64>) -> Permission {
+    fn permits(&mut self, _: Place, block: Range<u64>) -> Permission {
         self.is_over = block.start == RETURN;
         match self.is_over {
             true => Permission::Halt,
@@ -171,7 +189,7 @@ impl Watch {
                         return Ending::Interruption(fault, ground.processor().instruction_pointer().0);
                     }
                 },
-                Exit::Attention => {}
+                Exit::Attention | Exit::Halted => {}
             }
         }
     }

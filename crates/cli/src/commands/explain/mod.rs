@@ -367,9 +367,10 @@ impl Explain {
         if let Some((bundle, decoded)) = found {
             let _ = decoded.write(bundle, ip, &NoSymbols, &mut line.text);
             line.text.truncate(line.text.trim_end().len());
-            line.known = decoded.instruction.ok().map(|instruction| {
-                StaticInstruction::new(&instruction, slot, decoded.template, &self.timing)
-            });
+            line.known = decoded
+                .instruction
+                .ok()
+                .map(|instruction| StaticInstruction::new(&instruction, &decoded, &self.timing));
         }
         line
     }

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::Args;
-use sidestep_itanium2::sampling::Sampled;
+use sidestep_itanium2::pmu::sampling::Sampled;
 use sidestep_itanium2::{Pace, Parameters, Selection};
 
 use super::Program;

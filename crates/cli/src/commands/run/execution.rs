@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
 use clap::Args;
+use sidestep_ia64::execution::{Driver, Observed, Untimed};
 use sidestep_itanium2::Parameters;
 use sidestep_machine::debug::server::{Address, Connection, Finish, Listener, serve};
 use sidestep_machine::debug::symbols::Symbols;
@@ -18,7 +19,7 @@ use sidestep_machine::debug::trace::{Kinds, Sink, Trace};
 use sidestep_machine::description::bare::Clock;
 use sidestep_machine::description::kernel::Parts;
 use sidestep_machine::machine::platform::Platform;
-use sidestep_machine::machine::{Driver, HostThreads, Observed, Untimed, VirtualTime};
+use sidestep_machine::machine::{HostThreads, VirtualTime};
 use sidestep_machine::{End, Machine};
 use sidestep_runner::machine::Timed;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

@@ -246,7 +246,7 @@ fn rival(name: &str) -> Result<Start, PointError> {
         #[cfg(feature = "rivals")]
         "monoio" => Ok(monoio::start),
         other => Err(PointError::Unavailable(format!(
-            "this program was built without {other}"
+            "this build has no {other}; `cargo install --path crates/cli --features rivals` brings it"
         ))),
     }
 }

@@ -190,7 +190,7 @@ fn rival(name: &str, shape: Shape, cores: usize, width: u64) -> Result<Box<dyn R
         "tokio" => Ok(Box::new(tokio::Tokio::start(shape, cores, width)?)),
         "onetbb" => Ok(Box::new(onetbb::OneTbb::find(shape, cores, width)?)),
         other => Err(PointError::Unavailable(format!(
-            "this program was built without {other}"
+            "this build has no {other}; `cargo install --path crates/cli --features rivals` brings it"
         ))),
     }
 }

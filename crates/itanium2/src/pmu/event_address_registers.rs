@@ -12,15 +12,15 @@
 //! ```
 //!
 //! The fields are those of libpfm's definitions for Itanium 2; that bit 1 of a mask of PMC12 wants what is taken or predicted rightly, and
-//! bit 0 the rest, is assumed, as is its coding of kinds. What the unit masks select: [`single`](crate::single). A register keeps the last
+//! bit 0 the rest, is assumed, as is its coding of kinds. What the unit masks select: [`event_address`](super::event_address). A register keeps the last
 //! event until the monitor is frozen. Each one kept counts as DATA_EAR_EVENTS, L1I_EAR_EVENTS or BRANCH_EVENT. A miss that software serves
 //! is kept when it interrupts, with a latency of 0; of a failed check of the ALAT there is the instruction alone.
 //!
 //! Limits: PMC12's selection of the predictor's bits is not there.
 
-use sidestep_ia64::Processor;
+use sidestep_ia64::execution::MonitorRegisters;
 
-use crate::single::{Branched, DataEvents, FetchEvents, Fetched, Loaded};
+use super::event_address::{Branched, DataEvents, FetchEvents, Fetched, Loaded};
 
 /// The registers.
 mod register {
@@ -57,9 +57,9 @@ pub struct Captures {
 impl Captures {
     /// Looks at the configuration anew; `is_enabled` says whether control bits with `privileged` as the bit for privileged monitors
     /// hold in the processor's state.
-    pub fn configure(&mut self, processor: &Processor, is_enabled: impl Fn(u64, u32) -> bool) {
+    pub fn configure(&mut self, registers: &MonitorRegisters, is_enabled: impl Fn(u64, u32) -> bool) {
         let configuration = |index: usize, privileged: u32| {
-            let control = processor.system.performance_configuration[index];
+            let control = registers.configuration[index];
             (control & 0xf != 0 && is_enabled(control, privileged)).then_some(control)
         };
         self.data = configuration(register::DATA_CONFIGURATION, 6)
@@ -154,8 +154,8 @@ impl Captures {
     }
 
     /// Puts what was kept into the data registers.
-    pub fn store(&mut self, processor: &mut Processor) {
-        let data = &mut processor.system.performance_data;
+    pub fn store(&mut self, registers: &mut MonitorRegisters) {
+        let data = &mut registers.data;
         if let Some([address, latency, instruction]) = self.data_kept.take() {
             data[register::DATA_ADDRESS] = address;
             data[register::DATA_LATENCY] = latency;
@@ -184,7 +184,7 @@ fn instruction(ip: u64, slot: u8) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::{BranchKind, TranslatedBy};
+    use crate::pmu::event_address::{BranchKind, TranslatedBy};
 
     #[test]
     fn loads_are_kept_with_address_latency_and_instruction() {

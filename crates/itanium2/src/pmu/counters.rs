@@ -3,9 +3,9 @@
 use std::fmt;
 use std::ops::{AddAssign, Sub};
 
-use crate::event::Event;
-use crate::stall::{self, Row, Stall};
-use crate::sums::SUMS;
+use super::event::Event;
+use super::stall::{self, Row, Stall};
+use super::unit_masks::SUMS;
 
 /// The values of all events at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! Most are the processor's own sums over unit masks. Some are documented apart and are the same thing in this model, which retires
 //! whatever it issues and prefetches nothing.
 
-use crate::event::Event;
-use crate::single::BranchKind;
+use super::event::Event;
+use super::event_address::BranchKind;
 
 /// What an event's count is made of: the counts of some events, without those of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

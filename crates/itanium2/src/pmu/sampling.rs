@@ -7,10 +7,10 @@
 
 use std::num::NonZeroU64;
 
-use crate::event::Event;
-use crate::selection::{Selection, Source};
-use crate::single::{Branched, Fetched, Loaded};
-use crate::stall::Stall;
+use super::event::Event;
+use super::event_address::{Branched, Fetched, Loaded};
+use super::selection::{Selection, Source};
+use super::stall::Stall;
 
 /// Samples kept of one selection on one processor.
 pub const SAMPLES_MAX: usize = 1 << 20;

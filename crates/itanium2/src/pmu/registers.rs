@@ -11,20 +11,19 @@
 //! sign. With a threshold a counter counts the cycles in which more than so many events happen. A counter that
 //! overflows with its overflow interrupt on freezes the monitor and requests the interrupt of CR.PMV; that is looked
 //! for in front of each run of instructions without a branch, which is as late as the interrupt may be. Events
-//! without a counter of the model do not count. What is kept of single events: [`captures`](crate::captures); what restricts
-//! counting and keeping: [`tagging`](crate::tagging).
+//! without a counter of the model do not count. What is kept of single events: [`event_address_registers`](super::event_address_registers); what restricts
+//! counting and keeping: [`tagging`](super::tagging).
 
-use sidestep_ia64::Processor;
-use sidestep_ia64::execution::Retired;
+use sidestep_ia64::execution::{Dynamic, MonitorRegisters, State};
 use sidestep_ia64::registers::status::psr;
-use sidestep_ia64::registers::system::control;
 
-use crate::captures::Captures;
-use crate::counters::Counters;
-use crate::event::Event;
-use crate::single::{Branched, Fetched, Loaded};
-use crate::sums::Parts;
-use crate::tagging::{Tagging, Tags};
+use super::counters::Counters;
+use super::event::Event;
+use super::event_address::{Branched, Fetched, Loaded};
+use super::event_address_registers::Captures;
+use super::tagging::{Tagging, Tags};
+use super::unit_masks::Parts;
+use crate::instruction::StaticInstruction;
 
 /// The first counter.
 const FIRST: usize = 4;
@@ -51,7 +50,7 @@ struct Counting {
 
 /// Which counters count, and from when.
 #[derive(Default)]
-pub struct Monitor {
+pub struct PerformanceMonitor {
     /// What each counter counts at the moment.
     counting: [Option<Counting>; COUNT],
     /// What was counted and is not in the registers yet.
@@ -71,7 +70,7 @@ pub struct Monitor {
     excluded: [u64; COUNT],
 }
 
-impl Monitor {
+impl PerformanceMonitor {
     /// Whether any counter counts, or anything is kept.
     pub fn is_counting(&self) -> bool {
         self.counting.iter().any(Option::is_some) || self.is_keeping()
@@ -83,18 +82,24 @@ impl Monitor {
         self.captures.is_on()
     }
 
-    /// Whether opcodes or addresses decide what counts: [`Monitor::begin`] and [`Monitor::end`] then go around each instruction.
+    /// Whether opcodes or addresses decide what counts: [`PerformanceMonitor::begin`] and [`PerformanceMonitor::end`] then go around each instruction.
     #[inline]
     pub fn is_restricted(&self) -> bool {
         self.is_restricted
     }
 
     /// An instruction retires that has counted nothing yet.
-    pub fn begin(&mut self, processor: &Processor, retired: &Retired<'_>, values: &[u64; Event::COUNT]) {
-        let level = processor.privilege_level();
+    pub fn begin(
+        &mut self,
+        state: &State,
+        known: &StaticInstruction,
+        dynamic: &Dynamic<'_>,
+        values: &[u64; Event::COUNT],
+    ) {
+        let level = state.privilege_level();
         self.tags = self
             .tagging
-            .tags(retired.ip, retired.instruction, level, retired.reference);
+            .tags(dynamic.place.ip, known.opcode, level, dynamic.reference);
         for (counting, before) in self.counting.iter().zip(&mut self.before) {
             *before = counting.map_or(0, |counting| counting.parts.of(values));
         }
@@ -158,7 +163,7 @@ impl Monitor {
 
     /// Takes up what happened since the last call, under the configuration that held; then looks at the processor's
     /// configuration anew.
-    pub fn update(&mut self, processor: &Processor, now: &Counters) {
+    pub fn update(&mut self, state: &State, now: &Counters) {
         let excluded = std::mem::take(&mut self.excluded);
         for ((counting, pending), excluded) in self.counting.iter().zip(&mut self.pending).zip(excluded) {
             if let Some(Counting {
@@ -173,15 +178,15 @@ impl Monitor {
         self.seen = *now;
         self.counting = match self.is_frozen {
             true => [None; COUNT],
-            false => std::array::from_fn(|index| counted(processor, FIRST + index)),
+            false => std::array::from_fn(|index| counted(state, FIRST + index)),
         };
         let is_frozen = self.is_frozen;
-        self.captures.configure(processor, |control, privileged| {
-            !is_frozen && is_enabled(processor, control, privileged)
+        self.captures.configure(&state.monitor, |control, privileged| {
+            !is_frozen && is_enabled(state, control, privileged)
         });
         self.is_restricted = false;
         if self.is_counting() {
-            self.tagging = Tagging::of(&processor.system);
+            self.tagging = Tagging::of(&state.monitor);
             self.is_restricted = self.tagging.restricts();
         }
     }
@@ -198,51 +203,49 @@ impl Monitor {
         }
     }
 
-    /// Looks whether a counter has overflowed that interrupts: the monitor then freezes and requests its interrupt.
-    pub fn look_for_overflow(&mut self, processor: &Processor, now: &Counters) {
-        self.update(processor, now);
+    /// Looks whether a counter has overflowed that interrupts: the monitor then freezes. Answers the vector of the
+    /// interrupt to request, unless it is masked.
+    pub fn look_for_overflow(&mut self, state: &State, now: &Counters) -> Option<u8> {
+        self.update(state, now);
         let overflows = (0..COUNT).any(|index| {
             self.counting[index].is_some_and(|counting| counting.interrupts)
-                && count(processor, FIRST + index) + self.pending[index] >> BITS != 0
+                && count(&state.monitor, FIRST + index) + self.pending[index] >> BITS != 0
         });
         if !overflows {
-            return;
+            return None;
         }
         self.is_frozen = true;
         self.counting = [None; COUNT];
-        self.captures.configure(processor, |_, _| false);
-        let vector = processor.system.control[usize::from(control::PMV)];
-        if let (0, Some(interrupts)) = (vector & MASKED, processor.interrupts()) {
-            interrupts.request(vector as u8);
-        }
+        self.captures.configure(&state.monitor, |_, _| false);
+        let vector = state.monitor.vector;
+        (vector & MASKED == 0).then_some(vector as u8)
     }
 
     /// Puts what was counted into the data registers, and a freeze into PMC0.
-    pub fn store(&mut self, processor: &mut Processor) {
+    pub fn store(&mut self, registers: &mut MonitorRegisters) {
         for index in 0..COUNT {
             let pending = std::mem::take(&mut self.pending[index]);
             if pending == 0 {
                 continue;
             }
-            let sum = count(processor, FIRST + index) + pending;
+            let sum = count(registers, FIRST + index) + pending;
             let has_overflowed = sum >> BITS != 0;
             let value = sum & ((1 << BITS) - 1);
-            processor.system.performance_data[FIRST + index] =
-                sign_extended(value | u64::from(has_overflowed) << BITS);
+            registers.data[FIRST + index] = sign_extended(value | u64::from(has_overflowed) << BITS);
             if has_overflowed {
-                processor.system.performance_configuration[0] |= 1 << (FIRST + index);
+                registers.configuration[0] |= 1 << (FIRST + index);
             }
         }
-        self.captures.store(processor);
+        self.captures.store(registers);
         if std::mem::take(&mut self.is_frozen) {
-            processor.system.performance_configuration[0] |= FREEZE;
+            registers.configuration[0] |= FREEZE;
         }
     }
 }
 
 /// A counter's register without the overflow bit.
-fn count(processor: &Processor, counter: usize) -> u64 {
-    processor.system.performance_data[counter] & ((1 << BITS) - 1)
+fn count(registers: &MonitorRegisters, counter: usize) -> u64 {
+    registers.data[counter] & ((1 << BITS) - 1)
 }
 
 /// Bits above the overflow bit repeat it.
@@ -251,23 +254,21 @@ fn sign_extended(value: u64) -> u64 {
 }
 
 /// Whether the processor's present state lets a register monitor whose bit `privileged` says that it is a privileged one.
-fn is_enabled(processor: &Processor, control: u64, privileged: u32) -> bool {
+fn is_enabled(state: &State, control: u64, privileged: u32) -> bool {
     let enable = if control >> privileged & 1 != 0 {
         psr::PP
     } else {
         psr::UP
     };
-    let level = u32::from(processor.privilege_level());
-    processor.system.performance_configuration[0] & FREEZE == 0
-        && processor.status & enable != 0
-        && control >> level & 1 != 0
+    let level = u32::from(state.privilege_level());
+    state.monitor.configuration[0] & FREEZE == 0 && state.status & enable != 0 && control >> level & 1 != 0
 }
 
 /// What a counter counts in the processor's present state.
-fn counted(processor: &Processor, counter: usize) -> Option<Counting> {
-    let configuration = &processor.system.performance_configuration;
+fn counted(state: &State, counter: usize) -> Option<Counting> {
+    let configuration = &state.monitor.configuration;
     let control = configuration[counter];
-    let counts = is_enabled(processor, control, 6);
+    let counts = is_enabled(state, control, 6);
     let code = (control >> 8 & 0xff) as u32 | ((control >> 16 & 0xf) as u32) << 16;
     let event = counts.then(|| Event::by_code(code)).flatten()?;
     Some(Counting {

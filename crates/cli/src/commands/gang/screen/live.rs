@@ -1,4 +1,4 @@
-//! The live view of `sidestep gang watch` on a terminal: matrix, tree and sets.
+//! The view, drawn with ratatui.
 
 use std::io;
 use std::time::Duration;
@@ -14,23 +14,17 @@ use sidestep_gang::tree::NodeId;
 use sidestep_gang::{DependencyTree, TaskId};
 use sidestep_gang_linux::watch::{Snapshot, Way};
 
+use super::Key;
+
 /// The terminal while it shows the view; put back when dropped.
 pub struct Screen {
     terminal: DefaultTerminal,
 }
 
-/// What the user asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
-    /// Stop watching.
-    Quit,
-    /// Forget what was shared so far.
-    Reset,
-    /// The terminal's size changed.
-    Redraw,
-}
-
 impl Screen {
+    /// This program has the view.
+    pub const IS_BUILT: bool = true;
+
     /// Takes the terminal.
     pub fn open() -> io::Result<Self> {
         Ok(Self {

@@ -1,7 +1,7 @@
 //! Single events with what is known of each: loads, failed advanced loads, fetches, branches; and which of them are wanted.
 //!
-//! The event address registers and the branch trace buffer keep such events for guest code ([`captures`](crate::captures)), and a
-//! host samples them ([`sampling`](crate::sampling)). Which ones is said alike, in the terms of the processor's unit masks:
+//! The event address registers and the branch trace buffer keep such events for guest code ([`event_address_registers`](super::event_address_registers)), and a
+//! host samples them ([`sampling`](super::sampling)). Which ones is said alike, in the terms of the processor's unit masks:
 //! a least latency, or where a translation was found, or failed checks of the ALAT.
 
 /// Where a reference found its translation, if not in the first level of the TLB.

@@ -3,7 +3,7 @@
 //! Every cycle without issue is booked to exactly one [`Stall`]. Where several would explain it, the one furthest down
 //! the pipeline counts, as in the hardware's counters: flush, data cache, execution, register stack, front end.
 
-use crate::event::Event;
+use super::event::Event;
 
 macro_rules! stalls {
     ($($variant:ident => $event:ident;)*) => {

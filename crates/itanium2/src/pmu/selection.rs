@@ -4,11 +4,11 @@
 //! loads of 64 cycles or more. `DATA_EAR_EVENTS` alone stands for loads of 4 cycles or more, beyond the first level; `L1I_EAR_EVENTS` for
 //! all fetches that miss the first level; `BRANCH_EVENT` for all branches.
 
-use crate::event::{self, Event};
+use super::event::{self, Event};
+use super::event_address::{DataEvents, FetchEvents};
+use super::stall::{self, Stall};
+use super::unit_masks::Parts;
 use crate::names;
-use crate::single::{DataEvents, FetchEvents};
-use crate::stall::{self, Stall};
-use crate::sums::Parts;
 
 /// Something that can be sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,10 +18,10 @@
 //! mode tag everything, is assumed. Registers are compared whatever PSR.db says, with the privilege levels of the instruction
 //! breakpoint registers and without those of the data breakpoint registers.
 
-use sidestep_ia64::encoding::{Instruction, Unit};
-use sidestep_ia64::registers::system::SystemRegisters;
+use sidestep_ia64::encoding::Unit;
+use sidestep_ia64::execution::MonitorRegisters;
 
-use crate::event::{Event, Qualifier};
+use super::event::{Event, Qualifier};
 
 /// The channels.
 const CHANNELS: usize = 4;
@@ -176,9 +176,9 @@ struct DataRule {
 
 impl Tagging {
     /// Reads the configuration.
-    pub fn of(system: &SystemRegisters) -> Tagging {
-        let pmc = |index: usize| system.performance_configuration[index];
-        let code_pair = |index: usize| Pair::of(&system.instruction_breakpoint, index);
+    pub fn of(registers: &MonitorRegisters) -> Tagging {
+        let pmc = |index: usize| registers.configuration[index];
+        let code_pair = |index: usize| Pair::of(&registers.instruction_breakpoint, index);
         let has_range = |channel: usize| pmc(8) & 1 == 0 && pmc(14) >> CODE_SHIFTS[channel] & 1 == 0;
         let code = std::array::from_fn(
             |channel| match (has_range(channel), pmc(14) & FINE != 0, channel) {
@@ -193,7 +193,7 @@ impl Tagging {
         });
         let data: [_; CHANNELS] = std::array::from_fn(|channel| {
             let rule = pmc(13) >> DATA_SHIFTS[channel] & 3;
-            let pair = Pair::of(&system.data_breakpoint, channel);
+            let pair = Pair::of(&registers.data_breakpoint, channel);
             (pmc(13) >> DATA_USED_SHIFT >> channel & 1 != 0).then(|| DataRule {
                 by_code: rule < 2,
                 by_data: matches!(rule, 0 | 2).then_some(pair),
@@ -220,10 +220,10 @@ impl Tagging {
     }
 
     /// The tags of an instruction at a privilege level, with what it refers to.
-    pub fn tags(&self, ip: u64, instruction: &Instruction, level: u8, reference: Option<u64>) -> Tags {
+    pub fn tags(&self, ip: u64, (bits, unit): (u64, Unit), level: u8, reference: Option<u64>) -> Tags {
         let ranges: [bool; CHANNELS] = std::array::from_fn(|channel| self.in_range(channel, ip, level));
         let channels: [bool; CHANNELS] = std::array::from_fn(|channel| {
-            let matches = |matcher: Matcher| matcher.matches(instruction.slot, instruction.unit);
+            let matches = |matcher: Matcher| matcher.matches(bits, unit);
             ranges[channel] && self.matchers[channel].is_none_or(matches)
         });
         let counts = |(channel, rule): (usize, &Option<DataRule>)| {
@@ -263,25 +263,32 @@ impl Tagging {
 mod tests {
     use sidestep_ia64::encoding::Bundle;
 
+    use sidestep_ia64::registers::system::SystemRegisters;
+
     use super::*;
 
     /// `add r8 = r9, r10` in slot 1 (an I unit) of a bundle of nops.
     const ADD: u64 = 0x8 << 37 | 10 << 20 | 9 << 13 | 8 << 6;
     const IP: u64 = 0xe000_0000_0001_2340;
 
-    fn instruction() -> Instruction {
+    fn at_power_up() -> MonitorRegisters {
+        MonitorRegisters::of(&SystemRegisters::new())
+    }
+
+    fn opcode() -> (u64, Unit) {
         let nop_m = 1 << 27;
         let bits = u128::from(nop_m as u64) << 5 | u128::from(ADD) << 46 | u128::from(1_u64 << 27) << 87;
         let bundle = Bundle::from_bytes(bits.to_le_bytes());
         let decoded = bundle.decode().nth(1).expect("a second slot");
-        decoded.instruction.expect("an addition")
+        let instruction = decoded.instruction.expect("an addition");
+        (instruction.slot, instruction.unit)
     }
 
-    fn tags(system: &SystemRegisters, reference: Option<u64>) -> Tags {
-        Tagging::of(system).tags(IP, &instruction(), 0, reference)
+    fn tags(system: &MonitorRegisters, reference: Option<u64>) -> Tags {
+        Tagging::of(system).tags(IP, opcode(), 0, reference)
     }
 
-    fn channels(system: &SystemRegisters) -> u8 {
+    fn channels(system: &MonitorRegisters) -> u8 {
         tags(system, None).channels
     }
 
@@ -292,14 +299,14 @@ mod tests {
 
     #[test]
     fn at_power_up_nothing_restricts() {
-        let system = SystemRegisters::new();
+        let system = at_power_up();
         assert!(!Tagging::of(&system).restricts());
         assert_eq!(tags(&system, None), Tags::ALL);
     }
 
     #[test]
     fn an_opcode_matcher_tags_its_two_channels_by_bits_and_unit() {
-        let mut system = SystemRegisters::new();
+        let mut system = at_power_up();
         let bits = |slot: u64| (slot >> 27 & 0x3fff) << 13 | slot & 0x1fff;
         let matcher = |units: u64, wanted: u64, mask: u64| units << 60 | wanted << 33 | mask << 3 | 5;
         // r8 is in bits 6 to 12, the major opcode in 37 to 40; the rest does not matter.
@@ -311,11 +318,11 @@ mod tests {
             (0b0100, bits(0x8 << 37 | 7 << 6), 0xa),
             (0b0100, bits(0x9 << 37 | 8 << 6), 0xa),
         ] {
-            system.performance_configuration[8] = matcher(units, wanted, dont_care);
+            system.configuration[8] = matcher(units, wanted, dont_care);
             assert_eq!(channels(&system), expected, "{units:b} {wanted:x}");
         }
         assert!(Tagging::of(&system).restricts());
-        system.performance_configuration[15] |= 0b0101;
+        system.configuration[15] |= 0b0101;
         assert!(
             !Tagging::of(&system).restricts(),
             "PMC15 says that PMC8 does not matter"
@@ -324,9 +331,9 @@ mod tests {
 
     #[test]
     fn a_pair_of_breakpoint_registers_is_a_range_that_may_be_inverted() {
-        let mut system = SystemRegisters::new();
-        system.performance_configuration[8] &= !3;
-        system.performance_configuration[14] &= !(1 << 1);
+        let mut system = at_power_up();
+        system.configuration[8] &= !3;
+        system.configuration[14] &= !(1 << 1);
         set(&mut system.instruction_breakpoint, 0, IP & !0xff, !0xff);
         assert_eq!(channels(&system), 0xf);
         set(&mut system.instruction_breakpoint, 0, IP + 0x100, !0xff);
@@ -334,22 +341,22 @@ mod tests {
         assert!(
             !tags(&system, None).count(Event::L1iReads) && tags(&system, None).count(Event::LoadsRetired)
         );
-        system.performance_configuration[8] |= 2;
+        system.configuration[8] |= 2;
         assert_eq!(channels(&system), 0xf);
         system.instruction_breakpoint[1] &= !(1 << 56);
         set(&mut system.instruction_breakpoint, 0, IP, !0xff);
         system.instruction_breakpoint[1] &= !(1 << 56);
-        system.performance_configuration[8] &= !2;
+        system.configuration[8] &= !2;
         assert_eq!(channels(&system), 0xe, "not at this privilege level");
-        system.performance_configuration[8] |= 1;
+        system.configuration[8] |= 1;
         assert!(!Tagging::of(&system).restricts(), "ranges do not matter");
     }
 
     #[test]
     fn in_fine_mode_two_pairs_bound_a_range_of_pairs_of_bundles() {
-        let mut system = SystemRegisters::new();
-        system.performance_configuration[8] &= !3;
-        system.performance_configuration[14] = system.performance_configuration[14] & !(1 << 4) | FINE;
+        let mut system = at_power_up();
+        system.configuration[8] &= !3;
+        system.configuration[14] = system.configuration[14] & !(1 << 4) | FINE;
         let page = !0xfff;
         for (first, last, is_in) in [
             (IP, IP, true),
@@ -370,14 +377,14 @@ mod tests {
 
     #[test]
     fn references_count_by_the_data_the_code_or_both() {
-        let mut system = SystemRegisters::new();
-        system.performance_configuration[8] &= !3;
-        system.performance_configuration[14] &= !(1 << 1);
+        let mut system = at_power_up();
+        system.configuration[8] &= !3;
+        system.configuration[14] &= !(1 << 1);
         set(&mut system.data_breakpoint, 0, 0x6000, !0xfff);
         let mut counts = |rule: u64, in_code: bool, address: u64| {
             let code = if in_code { IP } else { !IP };
             set(&mut system.instruction_breakpoint, 0, code, !0xff);
-            system.performance_configuration[13] = 1 << DATA_USED_SHIFT | rule << DATA_SHIFTS[0];
+            system.configuration[13] = 1 << DATA_USED_SHIFT | rule << DATA_SHIFTS[0];
             tags(&system, Some(address)).count(Event::LoadsRetired)
         };
         for (rule, expected) in [
