@@ -10,6 +10,7 @@ use std::path::Path;
 const FLOORS: &[(&str, u32)] = &[
     ("cli", 4),
     ("lab", 3),
+    ("schedule", 3),
     ("itanium2", 2),
     ("linux-user", 2),
     ("vmm", 2),

@@ -1,0 +1,2 @@
+//! Instruction scheduling for Itanium 2.
+pub mod sequencing;
