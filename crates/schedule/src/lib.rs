@@ -1,2 +1,26 @@
-//! Instruction scheduling for Itanium 2.
+//! Instruction scheduling for Itanium 2: the fewest cycles for a piece of code, by the model of the pipeline.
+//!
+//! - [`sequencing`]: what instructions depend on each other by, and what may share an instruction group.
+//! - [`block`]: straight code as instructions to place; [`graph`]: which order and which distances they keep.
+//! - [`bundle`]: templates and slots for what issues in one cycle.
+//! - [`capacity`]: what issues in one cycle at most; [`bound`]: how few cycles are possible at all.
+//! - [`list`]: the fast scheduler; [`exact`]: the one that proves that there is none shorter.
+//! - [`verify`]: the result against the original, on the pipeline and on the interpreter.
+//!
+//! A schedule gives each instruction a cycle. The processor issues in order and stalls by itself, so cycles in which
+//! nothing issues need no code.
+
+pub mod block;
+pub mod bound;
+pub mod bundle;
+pub mod capacity;
+pub mod exact;
+pub mod graph;
+pub mod list;
+pub mod optimize;
 pub mod sequencing;
+pub mod verify;
+
+pub use block::{Block, Item, Refusal};
+pub use graph::Graph;
+pub use optimize::{Options, Outcome, optimize};

@@ -523,7 +523,7 @@ impl Effects {
             }
             O::MoveFromApplication => match instruction.ar3() {
                 BSP | BSPSTORE | RNAT => self.reads.state |= State::STACK,
-                ITC => self.reads.status |= psr::SI | psr::CPL,
+                ITC | RSC => self.reads.status |= psr::SI | psr::CPL,
                 _ => {}
             },
             O::MoveToApplication { .. } => match instruction.ar3() {
@@ -556,7 +556,14 @@ impl Effects {
                 self.reads.status |= match file {
                     IndirectFile::MonitorData => psr::SP | psr::CPL,
                     _ => psr::CPL,
+                };
+                if file == IndirectFile::MonitorData {
+                    self.reads.state |= State::MONITOR_CONFIGURATION;
                 }
+            }
+            O::ReturnFromInterruption => {
+                self.reads.status |= psr::CPL;
+                self.reads.state |= State::STACK;
             }
             O::EnterPrivilegedCode => self.reads.state |= State::INSTRUCTION_TRANSLATION,
             O::VirtualMachineSwitch { .. }
@@ -565,7 +572,6 @@ impl Effects {
             | O::ResetSystemMask
             | O::MoveToPsrLower
             | O::MoveFromPsr
-            | O::ReturnFromInterruption
             | O::BankSwitch { .. }
             | O::TranslateToPhysical
             | O::TranslationAccessKey => self.reads.status |= psr::CPL,

@@ -1,0 +1,531 @@
+//! Which order instructions keep, and how many cycles apart they issue at the earliest.
+//!
+//! An edge says that one instruction issues so many cycles behind another, at least: 0 in the same group, in order, 1 in
+//! a group behind it, more where the pipeline would stall. The distances are those of the model's own tables: latencies
+//! of classes, bypasses, rules between pairs.
+
+use sidestep_ia64::encoding::{BaseUpdate, Operation, PredicateUpdate};
+use sidestep_ia64::registers::status::psr;
+use sidestep_itanium2::Parameters;
+use sidestep_itanium2::instruction::{Flags, Use};
+use sidestep_itanium2::parameters::Cost;
+use sidestep_itanium2::rules::{BEHIND, Length, RULES};
+use sidestep_itanium2::scoreboard::{BYPASSES, Operand, Producer};
+
+use crate::block::{Block, Item};
+use crate::sequencing::State;
+
+/// An order to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The earlier item.
+    pub from: usize,
+    /// The later one.
+    pub to: usize,
+    /// Cycles between their issue, at least.
+    pub distance: u32,
+}
+
+/// Two items in any order, but if the first issues first, the second follows so many cycles later at the earliest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Separation {
+    /// The item that may issue first.
+    pub from: usize,
+    /// The other one.
+    pub to: usize,
+    /// Cycles between them in that case.
+    pub distance: u32,
+}
+
+/// The orders and distances of a block.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// How many items there are.
+    pub len: usize,
+    /// Orders, without those that follow from others, sorted by the earlier and then the later item.
+    pub edges: Vec<Edge>,
+    /// Distances between items whose order is free.
+    pub separations: Vec<Separation>,
+    /// The longest path from one item to another, by both; negative for none.
+    paths: Vec<i32>,
+}
+
+/// No path.
+const NONE: i32 = i32::MIN / 2;
+
+/// Latencies as they are, or one cycle each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Latencies<'a> {
+    /// Those of a processor.
+    Of(&'a Parameters),
+    /// What the architecture asks for: a result is there in the next group.
+    Architectural,
+}
+
+impl Graph {
+    /// The graph of a block.
+    pub fn new(block: &Block, latencies: Latencies<'_>) -> Graph {
+        let items = &block.items;
+        let count = items.len();
+        let facts = Facts::new(block);
+        let mut direct = vec![NONE; count * count];
+        let mut separations = Vec::new();
+        for to in 0..count {
+            for from in 0..to {
+                if let Some(distance) = facts.order(from, to) {
+                    direct[from * count + to] = distance;
+                }
+            }
+        }
+        if let Latencies::Of(parameters) = latencies {
+            add_latencies(&mut direct, items, &facts, parameters);
+            add_rules(&mut direct, &mut separations, items, parameters);
+        }
+        let paths = longest_paths(&direct, count);
+        let mut graph = Graph {
+            len: count,
+            edges: Vec::new(),
+            separations: Vec::new(),
+            paths,
+        };
+        graph.edges = graph.reduced(&direct);
+        graph.separations = separations
+            .into_iter()
+            .filter(|separation| graph.path(separation.from, separation.to).is_none_or(|path| path < separation.distance))
+            .filter(|separation| graph.path(separation.to, separation.from).is_none_or(|path| path == 0))
+            .collect();
+        graph
+    }
+
+    /// The longest path between two items, in cycles.
+    pub fn path(&self, from: usize, to: usize) -> Option<u32> {
+        u32::try_from(self.paths[from * self.len + to]).ok()
+    }
+
+    /// The edges that do not follow from others.
+    fn reduced(&self, direct: &[i32]) -> Vec<Edge> {
+        let count = self.len;
+        let mut edges = Vec::new();
+        for from in 0..count {
+            for to in from + 1..count {
+                let distance = direct[from * count + to];
+                if distance == NONE {
+                    continue;
+                }
+                let is_implied = (from + 1..to).any(|middle| {
+                    let (first, second) = (self.paths[from * count + middle], self.paths[middle * count + to]);
+                    first >= 0 && second >= 0 && first + second >= distance
+                });
+                if !is_implied {
+                    edges.push(Edge {
+                        from,
+                        to,
+                        distance: distance as u32,
+                    });
+                }
+            }
+        }
+        edges
+    }
+
+    /// The earliest cycle of each item with unlimited units.
+    pub fn earliest(&self) -> Vec<u32> {
+        let mut earliest = vec![0; self.len];
+        for edge in &self.edges {
+            let at = earliest[edge.from] + edge.distance;
+            earliest[edge.to] = at.max(earliest[edge.to]);
+        }
+        earliest
+    }
+
+    /// Cycles from each item's issue to the last item's that depends on it.
+    pub fn heights(&self) -> Vec<u32> {
+        let mut heights = vec![0; self.len];
+        for edge in self.edges.iter().rev() {
+            let height = heights[edge.to] + edge.distance;
+            heights[edge.from] = height.max(heights[edge.from]);
+        }
+        heights
+    }
+}
+
+/// The longest paths; edges go from smaller to larger indices.
+fn longest_paths(direct: &[i32], count: usize) -> Vec<i32> {
+    let mut paths = vec![NONE; count * count];
+    for from in (0..count).rev() {
+        paths[from * count + from] = 0;
+        for middle in from + 1..count {
+            let first = direct[from * count + middle];
+            if first == NONE {
+                continue;
+            }
+            for to in middle..count {
+                let path = first + paths[middle * count + to];
+                let place = &mut paths[from * count + to];
+                *place = path.max(*place);
+            }
+        }
+    }
+    paths
+}
+
+fn raise(direct: &mut [i32], place: usize, distance: u32) {
+    direct[place] = direct[place].max(distance as i32);
+}
+
+/// Adds what the pipeline waits for: operands, by the latency of what wrote them last and the bypass to the use.
+fn add_latencies(direct: &mut [i32], items: &[Item], facts: &Facts, parameters: &Parameters) {
+    let count = items.len();
+    let reads = |item: &Item| -> Vec<(Operand, Use)> {
+        let mut reads = item.known.sources().to_vec();
+        reads.push((item.known.predicate, item.known.predicate_use));
+        reads
+    };
+    for to in 0..count {
+        for (operand, used) in reads(&items[to]) {
+            if operand == Operand::ALWAYS {
+                continue;
+            }
+            for from in (0..to).rev() {
+                let Some(written) = items[from].known.destinations().iter().find(|written| written.operand == operand) else {
+                    continue;
+                };
+                if direct[from * count + to] != NONE {
+                    let more = bypass(written.producer, used, parameters);
+                    let latency = u32::from(written.latency).saturating_add_signed(more.into());
+                    raise(direct, from * count + to, latency);
+                }
+                // What wrote before is overwritten, if this one writes for certain.
+                if items[from].effects.qualifier == 0 || facts.qualifier(from) == facts.qualifier(to) {
+                    break;
+                }
+            }
+        }
+    }
+    for from in 0..count {
+        for to in from + 1..count {
+            let place = from * count + to;
+            if direct[place] == NONE {
+                continue;
+            }
+            let writes = items[from].known.destinations();
+            let is_predicate = items[from].effects.all_writes().predicate != 0;
+            if items[to].flags().contains(Flags::READS_PREDICATES) && is_predicate {
+                let latency = writes.iter().map(|written| u32::from(written.latency)).max().unwrap_or(0);
+                raise(direct, place, latency.max(1));
+            }
+            let reads_predicate = items[to].effects.reads.predicate & items[from].effects.writes.predicate != 0;
+            if items[from].flags().contains(Flags::ALL_PREDICATES) && reads_predicate {
+                let more = bypass(Producer::Compare, items[to].known.predicate_use, parameters);
+                let latency = parameters.cost(Cost::ToPredicates) as u32;
+                raise(direct, place, latency.saturating_add_signed(more.into()));
+            }
+        }
+    }
+}
+
+/// Cycles more, or fewer, for a use of a producer's value.
+fn bypass(producer: Producer, used: Use, parameters: &Parameters) -> i8 {
+    let row = BYPASSES.iter().find(|row| row.producer == producer && row.used == used);
+    row.map_or(0, |row| row.more(parameters))
+}
+
+/// Adds the rules between pairs, and what everything behind an instruction waits for.
+fn add_rules(direct: &mut [i32], separations: &mut Vec<Separation>, items: &[Item], parameters: &Parameters) {
+    let count = items.len();
+    for from in 0..count {
+        for to in 0..count {
+            if from == to {
+                continue;
+            }
+            let both = items[from].known.rules_from & items[to].known.rules_to;
+            let rules = RULES.iter().enumerate().filter(|(index, _)| both >> index & 1 != 0);
+            let mut distance = rules.map(|(_, rule)| u32::from(rule.cycles)).max().unwrap_or(0);
+            if items[from].flags().intersection(items[to].flags()).contains(Flags::TIMER) {
+                distance = distance.max(parameters.cost(Cost::TimerInterval) as u32);
+            }
+            distance = distance.max(1 + behind(&items[from], parameters));
+            if distance == 1 {
+                continue;
+            }
+            let place = from * count + to;
+            if from < to && direct[place] > 0 {
+                raise(direct, place, distance);
+            } else {
+                separations.push(Separation { from, to, distance });
+            }
+        }
+    }
+}
+
+/// Cycles behind an instruction in which nothing issues.
+fn behind(item: &Item, parameters: &Parameters) -> u32 {
+    let Some(behind) = item.known.behind else { return 0 };
+    let parts = BEHIND[behind as usize].1.iter().map(|(_, length)| match length {
+        Length::Bubbles(bubbles) => u64::from(*bubbles),
+        Length::Of(cost) => parameters.cost(*cost),
+    });
+    parts.sum::<u64>() as u32
+}
+
+/// A version of a predicate: its register, and how often it was written before.
+type Version = (u8, u32);
+
+/// What is known of the items together: values of predicates and addresses.
+struct Facts<'a> {
+    items: &'a [Item],
+    qualifiers: Vec<Version>,
+    /// Pairs of predicates of which at most one is on.
+    exclusive: Vec<(Version, Version)>,
+    /// Predicates that are on only if another one is.
+    implied: Vec<(Version, Version)>,
+    references: Vec<Option<Reference>>,
+    objects: &'a [Option<(u64, i64)>],
+}
+
+/// Where an item refers to: an unknown value, what is added to it, and how many bytes.
+#[derive(Clone, Copy, Debug)]
+struct Reference {
+    root: (u8, u32),
+    offset: i64,
+    size: u32,
+}
+
+impl<'a> Facts<'a> {
+    fn new(block: &'a Block) -> Facts<'a> {
+        let mut facts = Facts {
+            items: &block.items,
+            qualifiers: Vec::new(),
+            exclusive: Vec::new(),
+            implied: Vec::new(),
+            references: addresses(&block.items),
+            objects: &block.objects,
+        };
+        let mut versions = [0u32; 64];
+        for (index, item) in block.items.iter().enumerate() {
+            for (_, predicates) in block.mutex.iter().filter(|(before, _)| *before == index) {
+                let registers: Vec<u8> = (1..64).filter(|register| predicates >> register & 1 != 0).collect();
+                for (place, first) in registers.iter().enumerate() {
+                    for second in &registers[place + 1..] {
+                        let version = |register: u8| (register, versions[usize::from(register)]);
+                        facts.exclusive.push((version(*first), version(*second)));
+                    }
+                }
+            }
+            let qualifier = item.effects.qualifier;
+            let qualifier = (qualifier, versions[usize::from(qualifier)]);
+            facts.qualifiers.push(qualifier);
+            let written = item.effects.all_writes().predicate;
+            for register in (1..64).filter(|register| written >> register & 1 != 0) {
+                versions[register] += 1;
+            }
+            let (first, second) = (item.instruction.p1(), item.instruction.p2());
+            let unconditional = match item.instruction.operation {
+                Operation::Compare { update, .. }
+                | Operation::TestBit { update, .. }
+                | Operation::TestNat { update, .. } => match update {
+                    PredicateUpdate::Normal => false,
+                    PredicateUpdate::Unconditional => true,
+                    _ => continue,
+                },
+                Operation::FloatCompare { unconditional, .. } | Operation::FloatClass { unconditional, .. } => unconditional,
+                _ => continue,
+            };
+            let version = |register: u8| (register, versions[usize::from(register)]);
+            if (unconditional || qualifier.0 == 0) && first != 0 && second != 0 {
+                facts.exclusive.push((version(first), version(second)));
+            }
+            if unconditional && qualifier.0 != 0 {
+                facts.implied.extend([first, second].map(|register| (version(register), qualifier)));
+            }
+        }
+        facts
+    }
+
+    fn qualifier(&self, item: usize) -> Version {
+        self.qualifiers[item]
+    }
+
+    /// Whether at most one of two predicates is on.
+    fn are_exclusive(&self, first: Version, second: Version) -> bool {
+        if first.0 == 0 || second.0 == 0 {
+            return false;
+        }
+        let up = |version: Version| {
+            let mut all = vec![version];
+            let mut next = 0;
+            while next < all.len() {
+                let of = all[next];
+                let implied = self.implied.iter().filter(|(on, _)| *on == of).map(|(_, also)| *also);
+                let new: Vec<Version> = implied.filter(|also| !all.contains(also)).collect();
+                all.extend(new);
+                next += 1;
+            }
+            all
+        };
+        let (first, second) = (up(first), up(second));
+        self.exclusive
+            .iter()
+            .any(|(one, other)| first.contains(one) && second.contains(other) || first.contains(other) && second.contains(one))
+    }
+
+    /// The distance that the architecture asks for between two items, the second behind the first; `None` if they may
+    /// change places.
+    fn order(&self, from: usize, to: usize) -> Option<i32> {
+        let (first, second) = (&self.items[from], &self.items[to]);
+        // A branch stays behind what is before it and before what is behind it.
+        if second.is_exit() || first.is_exit() {
+            let conflict = first.effects.conflict(&second.effects);
+            return Some(i32::from(conflict.needs_stop() || must_end_group(first)));
+        }
+        if matches!(second.instruction.operation, Operation::Allocate) || must_end_group(first) || must_end_group(second) {
+            return Some(i32::from(must_end_group(first) || !must_end_group(second)));
+        }
+        if is_fence(first) || is_fence(second) {
+            let conflict = first.effects.conflict(&second.effects);
+            return Some(i32::from(conflict.needs_stop() || is_fence(first) && is_fence(second)));
+        }
+        let always = |item: &Item| writes_always(item);
+        if self.are_exclusive(self.qualifiers[from], self.qualifiers[to]) && !always(first) && !always(second) {
+            return None;
+        }
+        let mut conflict = first.effects.conflict(&second.effects);
+        if conflict.memory && self.are_apart(from, to) {
+            conflict.memory = false;
+        }
+        let guards = guards_interrupts(first) && is_guarded(second) || is_guarded(first) && guards_interrupts(second);
+        if conflict.is_none() && !guards {
+            return None;
+        }
+        Some(i32::from(conflict.needs_stop()))
+    }
+
+    /// Whether two references to memory never meet, as far as addresses and what the source says tell.
+    fn are_apart(&self, from: usize, to: usize) -> bool {
+        let (first, second) = (&self.items[from].effects.memory, &self.items[to].effects.memory);
+        if first.acquires || first.releases || second.acquires || second.releases {
+            return false;
+        }
+        let (Some(one), Some(other)) = (self.references[from], self.references[to]) else {
+            return false;
+        };
+        let is_apart = |first: i64, second: i64| first + i64::from(one.size) <= second || second + i64::from(other.size) <= first;
+        if let (Some((object, offset)), Some((other_object, other_offset))) = (self.objects[from], self.objects[to]) {
+            return object != other_object || is_apart(offset, other_offset);
+        }
+        one.root == other.root && is_apart(one.offset, other.offset)
+    }
+}
+
+/// Whether the instruction writes something although its predicate is off.
+fn writes_always(item: &Item) -> bool {
+    match item.instruction.operation {
+        Operation::Compare { update, .. } | Operation::TestBit { update, .. } | Operation::TestNat { update, .. } => {
+            update == PredicateUpdate::Unconditional
+        }
+        Operation::FloatCompare { unconditional, .. } | Operation::FloatClass { unconditional, .. } => unconditional,
+        Operation::FloatReciprocalApproximation { .. }
+        | Operation::FloatReciprocalSquareRootApproximation { .. }
+        | Operation::ParallelFloatReciprocalApproximation { .. }
+        | Operation::ParallelFloatReciprocalSquareRootApproximation { .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether everything behind the instruction is in a later group, whatever it is.
+fn must_end_group(item: &Item) -> bool {
+    matches!(
+        item.instruction.operation,
+        Operation::EnterPrivilegedCode
+            | Operation::BankSwitch { .. }
+            | Operation::ReturnFromInterruption
+            | Operation::InsertTranslationCache { .. }
+            | Operation::InsertTranslationRegister { .. }
+            | Operation::PurgeTranslationCache { .. }
+            | Operation::PurgeTranslationCacheEntry
+            | Operation::PurgeTranslationRegister { .. }
+            | Operation::Break
+    )
+}
+
+/// Whether nothing moves across the instruction: what it is about is not known here.
+fn is_fence(item: &Item) -> bool {
+    matches!(item.instruction.operation, Operation::Hint | Operation::MoveToDataAccessHint)
+}
+
+/// Whether the instruction says if interrupts are taken.
+fn guards_interrupts(item: &Item) -> bool {
+    item.effects.writes.status & (psr::I | psr::IC) != 0 && item.effects.serializes.is_none()
+}
+
+/// Whether an interrupt in the middle could see the instruction's effect, or the other way round.
+fn is_guarded(item: &Item) -> bool {
+    let effects = &item.effects;
+    let memory = effects.memory.reads || effects.memory.writes;
+    let system = effects.writes.control != 0
+        || effects.writes.application != 0
+        || !(effects.writes.state - State::FRAME - State::FLOAT_STATUS - State::ALAT).is_empty();
+    memory || system || effects.writes.status != 0
+}
+
+/// The addresses that items refer to, as sums of a value that is in a register at some point and a constant.
+fn addresses(items: &[Item]) -> Vec<Option<Reference>> {
+    let mut versions = [0u32; 128];
+    // What each register holds: r0 is nothing and 0.
+    let mut values: Vec<((u8, u32), i64)> = (0..128).map(|register| ((register as u8, 0), 0)).collect();
+    let mut references = Vec::new();
+    for item in items {
+        let instruction = &item.instruction;
+        let base = usize::from(instruction.r3());
+        let memory = item.effects.memory;
+        let refers = (memory.reads || memory.writes) && item.flags().intersects(Flags::LOAD | Flags::STORE);
+        references.push(refers.then(|| Reference {
+            root: values[base].0,
+            offset: values[base].1,
+            size: size(&instruction.operation),
+        }));
+        let updated = match (instruction.operation, instruction.base_update()) {
+            (_, BaseUpdate::Immediate) => Some((base, (values[base].0, values[base].1 + instruction.immediate))),
+            (Operation::AddImmediate, _) => {
+                let (root, offset) = values[base];
+                Some((usize::from(instruction.r1()), (root, offset + instruction.immediate)))
+            }
+            (Operation::MoveLong, _) => Some((usize::from(instruction.r1()), ((0, 0), instruction.immediate))),
+            (Operation::AddLongImmediate, _) => {
+                let (root, offset) = values[usize::from(instruction.r3_short())];
+                Some((usize::from(instruction.r1()), (root, offset + instruction.immediate)))
+            }
+            _ => None,
+        };
+        let written = item.effects.all_writes().general;
+        for register in (1..128).filter(|register| written >> register & 1 != 0) {
+            versions[register] += 1;
+            values[register] = ((register as u8, versions[register]), 0);
+        }
+        if let (Some((register, value)), 0) = (updated, item.effects.qualifier) {
+            values[register] = value;
+        }
+    }
+    references
+}
+
+/// Bytes that an operation refers to, at most.
+fn size(operation: &Operation) -> u32 {
+    use sidestep_ia64::encoding::FloatFormat;
+    let float = |format: &FloatFormat| match format {
+        FloatFormat::Single => 4,
+        FloatFormat::Double | FloatFormat::Significand => 8,
+        FloatFormat::Extended | FloatFormat::Register => 16,
+    };
+    match operation {
+        Operation::Load { size, .. }
+        | Operation::Store { size, .. }
+        | Operation::Exchange { size }
+        | Operation::CompareExchange { size, .. }
+        | Operation::FetchAdd { size, .. } => size.bytes(),
+        Operation::LoadFloat { format, .. } | Operation::StoreFloat { format, .. } => float(format),
+        Operation::LoadFloatPair { format, .. } => 2 * float(format),
+        _ => 16,
+    }
+}
+

@@ -1,0 +1,66 @@
+//! The result against the original: on the pipeline, cycle by cycle.
+
+use std::sync::Arc;
+
+use sidestep_ia64::encoding::Bundle;
+use sidestep_ia64::execution::{Observer, Retired};
+use sidestep_ia64::{Access, AddressSpace, HostPage, Processor, Refusal, VirtualAddress};
+use sidestep_itanium2::{Group, Parameters, Pipeline};
+
+/// Where the bundles stand: the front end takes pairs from there.
+const CODE: u64 = 0x10000;
+/// Cycles that the pipeline rests between the pass that warms the caches and the one that is measured.
+const REST: u64 = 200;
+
+/// The groups of bundles, one after the other, no branch taken, every predicate on, every load a hit, as the model issues
+/// them; cycles count from the first.
+pub fn timeline(bundles: &[Bundle], parameters: &Parameters) -> Vec<Group> {
+    let mut pipeline = Pipeline::new(parameters.clone());
+    let processor = Processor::new(Arc::new(Nothing));
+    show(&mut pipeline, &processor, bundles);
+    pipeline.rest(REST);
+    pipeline.enable_timeline();
+    show(&mut pipeline, &processor, bundles);
+    let mut groups = pipeline.take_timeline();
+    let first = groups.first().map_or(0, |group| group.cycle);
+    for group in &mut groups {
+        group.cycle -= first;
+    }
+    groups
+}
+
+/// Cycles of bundles on the model, from the first issue to the last.
+pub fn cycles(bundles: &[Bundle], parameters: &Parameters) -> u32 {
+    timeline(bundles, parameters).last().map_or(0, |group| group.cycle as u32 + 1)
+}
+
+fn show(pipeline: &mut Pipeline, processor: &Processor, bundles: &[Bundle]) {
+    for (index, bundle) in bundles.iter().enumerate() {
+        for decoded in bundle.decode() {
+            let Ok(instruction) = decoded.instruction else {
+                continue;
+            };
+            let retired = Retired {
+                ip: CODE + 16 * index as u64,
+                slot: decoded.slot,
+                instruction: &instruction,
+                stop: decoded.stop,
+                template: decoded.template,
+                executed: true,
+                reference: None,
+                taken: None,
+            };
+            pipeline.retired(processor, &retired);
+        }
+    }
+}
+
+/// Memory that nobody looks at: nothing executes.
+struct Nothing;
+
+// SAFETY: no page is ever returned.
+unsafe impl AddressSpace for Nothing {
+    fn resolve(&self, _: VirtualAddress, _: Access) -> Result<HostPage, Refusal> {
+        Err(Refusal::NotPresent)
+    }
+}
