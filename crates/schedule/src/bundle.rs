@@ -263,8 +263,9 @@ fn branch_port(slot: usize, first_branch: usize, is_hint: bool) -> Port {
 struct Partial {
     window: Window,
     placed: u64,
-    /// Slots filled in this group.
+    /// Slots filled in this group, and those of them with items.
     filled: usize,
+    taken: usize,
     after_bsp: bool,
     after_memory: bool,
     bundles: Vec<Placed>,
@@ -277,11 +278,29 @@ struct Search<'a> {
     /// The items that stand before each, as a set.
     order: &'a [u64],
     start: Start,
+    /// For each item the earlier ones that could stand in its place: only the first of such that is left is tried.
+    alike: Vec<u64>,
+    /// Slots that the items fill.
+    width: usize,
 }
 
 impl<'a> Search<'a> {
     fn new(needs: &'a [Needs], order: &'a [u64], start: Start) -> Search<'a> {
-        Search { needs, order, start }
+        let is_free = |item: usize| order[item] == 0 && order.iter().all(|before| before >> item & 1 == 0);
+        let alike = (0..needs.len())
+            .map(|item| {
+                let same = |other: &usize| needs[*other] == needs[item] && is_free(*other) && is_free(item);
+                (0..item).filter(same).fold(0, |set, other| set | 1 << other)
+            })
+            .collect();
+        let width = needs.iter().map(|needs| 1 + usize::from(needs.long.is_some())).sum();
+        Search {
+            needs,
+            order,
+            start,
+            alike,
+            width,
+        }
     }
 
     fn run(&self) -> Option<Packed> {
@@ -289,6 +308,7 @@ impl<'a> Search<'a> {
             window: Window::default(),
             placed: 0,
             filled: 0,
+            taken: 0,
             after_bsp: false,
             after_memory: false,
             bundles: Vec::new(),
@@ -334,13 +354,17 @@ impl<'a> Search<'a> {
         if slot == 3 {
             return self.bundle(partial, left);
         }
+        if 3 * left + 3 - slot < self.width - partial.taken {
+            return None;
+        }
         let units = Template::new(template).units()?;
         let first_branch = units.iter().position(|unit| *unit == Unit::B).unwrap_or(3);
         let is_middle = partial.rest.is_some() && partial.bundles.is_empty();
         let unit = units[slot];
         for item in 0..self.needs.len() {
             let needs = &self.needs[item];
-            let is_free = partial.placed >> item & 1 == 0 && self.order[item] & !partial.placed == 0;
+            let is_next = self.alike[item] & !partial.placed == 0;
+            let is_free = is_next && partial.placed >> item & 1 == 0 && self.order[item] & !partial.placed == 0;
             if !is_free || needs.first && partial.filled > 0 {
                 continue;
             }
@@ -357,6 +381,7 @@ impl<'a> Search<'a> {
             next.after_bsp |= needs.from_bsp;
             next.after_memory |= unit == Unit::M && needs.counts;
             let width = 1 + usize::from(unit == Unit::L);
+            next.taken += width;
             next.put(slot, is_middle, Content::Item(item), width);
             if needs.splits && unit == Unit::M {
                 // Nothing may follow but in the next cycle.

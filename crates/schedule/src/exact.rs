@@ -10,7 +10,7 @@ use batsat::{BasicCallbacks, BasicSolver, Lit, SolverInterface, lbool};
 
 use crate::bundle::{Packer, Placed, Start};
 use crate::capacity::Capacity;
-use crate::graph::Graph;
+use crate::graph::{Graph, Recirculation, SystemRead};
 use crate::list::{Schedule, stands_before};
 
 /// An answer.
@@ -155,6 +155,15 @@ impl<'a> Model<'a> {
                 }
             }
         }
+        let occupied = model.occupied();
+        for recirculation in &graph.recirculations {
+            model.add_recirculation(recirculation, &occupied);
+        }
+        for read in &graph.reads {
+            for other in graph.reads.iter().filter(|other| other.item != read.item) {
+                model.add_late(read, other);
+            }
+        }
         for cycle in 0..cycles {
             model.add_capacity(packer, question.capacity, cycle);
         }
@@ -192,6 +201,61 @@ impl<'a> Model<'a> {
         match cycle.checked_sub(self.earliest[item]) {
             None => Truth::Known(false),
             Some(place) => self.by[item].get(place as usize).copied().unwrap_or(Truth::Known(true)),
+        }
+    }
+
+    /// For each cycle whether anything issues in it.
+    fn occupied(&mut self) -> Vec<Truth> {
+        let occupied: Vec<Truth> = (0..self.cycles).map(|_| self.clauses.variable()).collect();
+        for item in 0..self.graph.len {
+            for (cycle, occupied) in occupied.iter().enumerate() {
+                let here = self.at(item, cycle as u32);
+                self.clauses.any([here.not(), *occupied]);
+            }
+        }
+        occupied
+    }
+
+    /// A bubble behind what meets.
+    fn add_recirculation(&mut self, recirculation: &Recirculation, occupied: &[Truth]) {
+        for cycle in 0..self.cycles {
+            let first = self.at(recirculation.item, cycle);
+            let met = cycle + recirculation.distance;
+            let Some(behind) = occupied.get(met as usize + 1).copied() else { continue };
+            if matches!(first, Truth::Known(false)) {
+                continue;
+            }
+            let others: Vec<Truth> = recirculation.others.iter().map(|other| self.at(*other, met)).collect();
+            match recirculation.least {
+                1 => {
+                    for other in others {
+                        self.clauses.any([first.not(), other.not(), behind.not()]);
+                    }
+                }
+                least => {
+                    let reached = self.count(&others, least);
+                    if let Some(reached) = reached.get(least - 1).copied() {
+                        self.clauses.any([first.not(), reached.not(), behind.not()]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A value that would return together with one that was asked for earlier comes a cycle later.
+    fn add_late(&mut self, read: &SystemRead, other: &SystemRead) {
+        for cycle in 0..self.cycles {
+            let Some(earlier) = (cycle + read.latency).checked_sub(other.latency).filter(|earlier| *earlier < cycle) else {
+                continue;
+            };
+            let (first, second) = (self.at(other.item, earlier), self.at(read.item, cycle));
+            if matches!(first, Truth::Known(false)) || matches!(second, Truth::Known(false)) {
+                continue;
+            }
+            for (user, distance) in &read.uses {
+                let used = self.by(*user, cycle + distance);
+                self.clauses.any([first.not(), second.not(), used.not()]);
+            }
         }
     }
 

@@ -37,6 +37,32 @@ pub struct Separation {
     pub distance: u32,
 }
 
+/// A bubble that the pipeline makes when things meet: an item issues, and so many cycles later enough of others do; then
+/// nothing issues in the cycle behind these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recirculation {
+    /// The item that issues first.
+    pub item: usize,
+    /// Cycles from it to the others.
+    pub distance: u32,
+    /// The others.
+    pub others: Vec<usize>,
+    /// How many of them it takes.
+    pub least: usize,
+}
+
+/// A read of a system register: one value returns a cycle, so of two that would return together the one that issued later
+/// is a cycle late.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemRead {
+    /// The item.
+    pub item: usize,
+    /// Cycles until its value returns.
+    pub latency: u32,
+    /// Who uses the value, and how many cycles behind the item they issue at the earliest if it is in time.
+    pub uses: Vec<(usize, u32)>,
+}
+
 /// The orders and distances of a block.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
@@ -46,6 +72,10 @@ pub struct Graph {
     pub edges: Vec<Edge>,
     /// Distances between items whose order is free.
     pub separations: Vec<Separation>,
+    /// Bubbles when items meet.
+    pub recirculations: Vec<Recirculation>,
+    /// Reads of system registers.
+    pub reads: Vec<SystemRead>,
     /// The longest path from one item to another, by both; negative for none.
     paths: Vec<i32>,
 }
@@ -86,6 +116,8 @@ impl Graph {
             len: count,
             edges: Vec::new(),
             separations: Vec::new(),
+            recirculations: Vec::new(),
+            reads: Vec::new(),
             paths,
         };
         graph.edges = graph.reduced(&direct);
@@ -94,6 +126,10 @@ impl Graph {
             .filter(|separation| graph.path(separation.from, separation.to).is_none_or(|path| path < separation.distance))
             .filter(|separation| graph.path(separation.to, separation.from).is_none_or(|path| path == 0))
             .collect();
+        if let Latencies::Of(parameters) = latencies {
+            graph.reads = system_reads(&direct, items);
+            graph.recirculations = recirculations(items, &graph.reads, parameters);
+        }
         graph
     }
 
@@ -245,6 +281,9 @@ fn add_rules(direct: &mut [i32], separations: &mut Vec<Separation>, items: &[Ite
                 distance = distance.max(parameters.cost(Cost::TimerInterval) as u32);
             }
             distance = distance.max(1 + behind(&items[from], parameters));
+            if items[to].flags().intersects(Flags::FLUSH_STACK | Flags::LOAD_STACK) {
+                distance = distance.max(1 + parameters.cost(Cost::StackCalculation) as u32);
+            }
             if distance == 1 {
                 continue;
             }
@@ -256,6 +295,54 @@ fn add_rules(direct: &mut [i32], separations: &mut Vec<Separation>, items: &[Ite
             }
         }
     }
+}
+
+/// The reads of system registers and who uses them.
+fn system_reads(direct: &[i32], items: &[Item]) -> Vec<SystemRead> {
+    let count = items.len();
+    let reads = items.iter().enumerate().filter(|(_, item)| item.flags().contains(Flags::READS_SYSTEM));
+    reads
+        .filter_map(|(index, item)| {
+            let written = item.known.destinations().first()?;
+            let latency = u32::from(written.latency);
+            let uses = (index + 1..count)
+                .filter(|to| items[*to].known.sources().iter().any(|(operand, _)| *operand == written.operand))
+                .map(|to| (to, direct[index * count + to]))
+                .filter(|(_, distance)| *distance >= latency as i32)
+                .map(|(to, distance)| (to, distance as u32))
+                .collect();
+            Some(SystemRead {
+                item: index,
+                latency,
+                uses,
+            })
+        })
+        .collect()
+}
+
+/// What recirculates: references a certain time behind a move to a region register, and two loads whose data return with a
+/// system register's value.
+fn recirculations(items: &[Item], reads: &[SystemRead], parameters: &Parameters) -> Vec<Recirculation> {
+    let with = |all: Flags, none: Flags| -> Vec<usize> {
+        let is_one = |item: &Item| item.flags().intersects(all) && !item.flags().intersects(none);
+        (0..items.len()).filter(|index| is_one(&items[*index])).collect()
+    };
+    let references = with(Flags::LOAD | Flags::STORE | Flags::PREFETCH, Flags::empty());
+    let loads = with(Flags::LOAD, Flags::SECOND_LEVEL);
+    let regions = with(Flags::REGION, Flags::empty());
+    let behind_region = regions.iter().map(|item| Recirculation {
+        item: *item,
+        distance: parameters.cost(Cost::RegionConflictDistance) as u32,
+        others: references.clone(),
+        least: 1,
+    });
+    let returning = reads.iter().filter(|read| read.latency > 0 && loads.len() >= 2).map(|read| Recirculation {
+        item: read.item,
+        distance: read.latency - 1,
+        others: loads.clone(),
+        least: 2,
+    });
+    behind_region.chain(returning).collect()
 }
 
 /// Cycles behind an instruction in which nothing issues.

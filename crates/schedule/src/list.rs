@@ -1,7 +1,7 @@
 //! The fast scheduler: cycle by cycle, of the items that are ready those with the longest chain behind them.
 
 use crate::bundle::{Packer, Start};
-use crate::graph::Graph;
+use crate::graph::{Graph, SystemRead};
 
 /// A cycle for each item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub fn schedule(graph: &Graph, heights: &[u32], packer: &mut Packer<'_>) -> Sche
     let mut cycle = 0;
     while left > 0 {
         let mut group: Vec<usize> = Vec::new();
-        loop {
+        while !is_bubble(graph, &cycles, cycle) {
             let next = order.iter().copied().find(|item| {
                 if cycles[*item].is_some() || !is_ready(graph, &cycles, *item, cycle) {
                     return false;
@@ -75,12 +75,39 @@ pub fn schedule(graph: &Graph, heights: &[u32], packer: &mut Packer<'_>) -> Sche
     }
 }
 
+/// Whether nothing can issue in a cycle because of what met in the one before.
+fn is_bubble(graph: &Graph, cycles: &[Option<u32>], cycle: u32) -> bool {
+    graph.recirculations.iter().any(|recirculation| {
+        let met = cycles[recirculation.item].map(|at| at + recirculation.distance);
+        let issued = |other: &&usize| cycles[**other] == met;
+        met.is_some_and(|met| met + 1 == cycle)
+            && recirculation.others.iter().filter(issued).count() >= recirculation.least
+    })
+}
+
+/// Whether a read of a system register has its value a cycle late.
+fn is_late(graph: &Graph, cycles: &[Option<u32>], read: &SystemRead) -> bool {
+    let Some(at) = cycles[read.item] else { return false };
+    graph.reads.iter().any(|other| {
+        let earlier = cycles[other.item].filter(|earlier| *earlier < at);
+        earlier.is_some_and(|earlier| earlier + other.latency == at + read.latency)
+    })
+}
+
 /// Whether an item may issue in a cycle, behind what has been placed.
 fn is_ready(graph: &Graph, cycles: &[Option<u32>], item: usize, cycle: u32) -> bool {
     let is_behind = graph.edges.iter().filter(|edge| edge.to == item).all(|edge| {
         cycles[edge.from].is_some_and(|at| at + edge.distance <= cycle)
     });
+    let has_values = graph.reads.iter().all(|read| {
+        let used = read.uses.iter().find(|(to, _)| *to == item);
+        used.is_none_or(|(_, distance)| {
+            let late = u32::from(is_late(graph, cycles, read));
+            cycles[read.item].is_some_and(|at| at + distance + late <= cycle)
+        })
+    });
     is_behind
+        && has_values
         && graph.separations.iter().filter(|separation| separation.to == item).all(|separation| {
             cycles[separation.from].is_none_or(|at| at == cycle || at + separation.distance <= cycle)
         })
