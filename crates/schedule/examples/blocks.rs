@@ -32,6 +32,10 @@ fn main() {
                 let t = Instant::now();
                 let o = optimize(&block, &Options { parameters: parameters.clone(), time_limit: Duration::from_secs(limit) });
                 println!("{:5x} n={:3} before={before:3} list={:3}/{:3} cycles={:3} model={:3} bound={:3} arch={:3} {} {:.2}s", start*16, block.items.len(), o.listed, o.listed, o.cycles, o.modelled, o.bound, o.architectural, if o.is_optimal() {"optimal"} else {"GAP"}, t.elapsed().as_secs_f32());
+                let graph = sidestep_schedule::Graph::new(&block, sidestep_schedule::graph::Latencies::Of(&parameters));
+                let place = verify::placement(part, &parameters);
+                for b in graph.broken(&place) { println!("   BROKEN {b}"); }
+                if show { for (i, it) in block.items.iter().enumerate() { println!("    {i} @{} {} {:?}", place[i], it.instruction.form().mnemonic, it.instruction.operation); } }
                 sb += before; sa += o.modelled; sl += o.listed;
                 if show {
                     let bs: Vec<_> = o.bundles.iter().map(|p| p.encode(&block.items)).collect();

@@ -138,6 +138,24 @@ impl Graph {
         u32::try_from(self.paths[from * self.len + to]).ok()
     }
 
+    /// What a placement breaks, as text: the model itself never issues so, else graph and model disagree.
+    pub fn broken(&self, cycles: &[u32]) -> Vec<String> {
+        let edges = self.edges.iter().filter(|edge| cycles[edge.to] < cycles[edge.from] + edge.distance);
+        let separations = self.separations.iter().filter(|separation| {
+            let (from, to) = (cycles[separation.from], cycles[separation.to]);
+            from < to && to < from + separation.distance
+        });
+        let reads = self.reads.iter().flat_map(|read| {
+            let used = read.uses.iter();
+            used.filter(|(to, distance)| cycles[*to] < cycles[read.item] + distance)
+        });
+        edges
+            .map(|edge| format!("{edge:?}"))
+            .chain(separations.map(|separation| format!("{separation:?}")))
+            .chain(reads.map(|used| format!("{used:?}")))
+            .collect()
+    }
+
     /// The edges that do not follow from others.
     fn reduced(&self, direct: &[i32]) -> Vec<Edge> {
         let count = self.len;
@@ -463,14 +481,14 @@ impl<'a> Facts<'a> {
         // A branch stays behind what is before it and before what is behind it.
         if second.is_exit() || first.is_exit() {
             let conflict = first.effects.conflict(&second.effects);
-            return Some(i32::from(conflict.needs_stop() || must_end_group(first)));
+            return Some(i32::from(conflict.is_parted_by_stop() || must_end_group(first)));
         }
         if matches!(second.instruction.operation, Operation::Allocate) || must_end_group(first) || must_end_group(second) {
             return Some(i32::from(must_end_group(first) || !must_end_group(second)));
         }
         if is_fence(first) || is_fence(second) {
             let conflict = first.effects.conflict(&second.effects);
-            return Some(i32::from(conflict.needs_stop() || is_fence(first) && is_fence(second)));
+            return Some(i32::from(conflict.is_parted_by_stop() || is_fence(first) && is_fence(second)));
         }
         let always = |item: &Item| writes_always(item);
         if self.are_exclusive(self.qualifiers[from], self.qualifiers[to]) && !always(first) && !always(second) {
@@ -484,7 +502,7 @@ impl<'a> Facts<'a> {
         if conflict.is_none() && !guards {
             return None;
         }
-        Some(i32::from(conflict.needs_stop()))
+        Some(i32::from(conflict.is_parted_by_stop()))
     }
 
     /// Whether two references to memory never meet, as far as addresses and what the source says tell.

@@ -2,6 +2,7 @@
 //!
 //! - [`sequencing`]: what instructions depend on each other by, and what may share an instruction group.
 //! - [`block`]: straight code as instructions to place; [`graph`]: which order and which distances they keep.
+//! - [`assembly`]: sources in GNU syntax, read and written.
 //! - [`bundle`]: templates and slots for what issues in one cycle.
 //! - [`capacity`]: what issues in one cycle at most; [`bound`]: how few cycles are possible at all.
 //! - [`list`]: the fast scheduler; [`exact`]: the one that proves that there is none shorter.
@@ -10,6 +11,7 @@
 //! A schedule gives each instruction a cycle. The processor issues in order and stalls by itself, so cycles in which
 //! nothing issues need no code.
 
+pub mod assembly;
 pub mod block;
 pub mod bound;
 pub mod bundle;

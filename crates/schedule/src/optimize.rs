@@ -7,7 +7,7 @@ use sidestep_itanium2::Parameters;
 
 use crate::block::Block;
 use crate::bound::{heights, lower_bound};
-use crate::bundle::{Packer, Placed};
+use crate::bundle::{Content, Packer, Placed};
 use crate::capacity::Capacity;
 use crate::exact::{Answer, Question};
 use crate::graph::{Graph, Latencies};
@@ -103,6 +103,11 @@ pub fn optimize(block: &Block, options: &Options) -> Outcome {
                 let groups = model(&bundles);
                 let modelled = last(&groups);
                 if modelled < outcome.modelled {
+                    // The processor issues as early as it can, also where the solver left time.
+                    let schedule = match modelled < schedule.len() {
+                        true => as_issued(&bundles, &groups, &schedule),
+                        false => schedule,
+                    };
                     outcome.cycles = schedule.len();
                     outcome.modelled = modelled;
                     outcome.schedule = schedule;
@@ -119,6 +124,20 @@ pub fn optimize(block: &Block, options: &Options) -> Outcome {
     }
     outcome.bound = bound;
     outcome
+}
+
+/// The cycles in which the model issues the items of bundles.
+fn as_issued(bundles: &[Placed], groups: &[sidestep_itanium2::Group], planned: &Schedule) -> Schedule {
+    let mut schedule = planned.clone();
+    for group in groups {
+        for issued in &group.instructions {
+            let bundle = ((issued.ip - verify::CODE) / 16) as usize;
+            if let Content::Item(item) = bundles[bundle].slots[usize::from(issued.slot)] {
+                schedule.cycles[item] = group.cycle as u32;
+            }
+        }
+    }
+    schedule
 }
 
 /// What made a schedule late on the model: the items up to the first group that issued behind its cycle.

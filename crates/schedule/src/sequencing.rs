@@ -212,6 +212,8 @@ pub struct Effects {
     pub memory: Memory,
     /// What it waits for or orders beside that: data or instruction serialisation.
     pub serializes: Option<Side>,
+    /// What of its writes takes effect behind serialisation alone: a stop is neither enough nor needed.
+    pub pending: Parts,
     /// Predicates whose values it needs only as its qualifying predicate.
     pub qualifier: u8,
     kind: Kind,
@@ -251,6 +253,8 @@ pub struct Conflict {
     pub anti: Parts,
     /// What the instructions may not have in common in one group: a subset of the three.
     pub parted: Parts,
+    /// The part of that which a stop does part: not what waits for serialisation.
+    pub grouped: Parts,
     /// Whether references to memory, of unknown addresses, keep their order.
     pub memory: bool,
 }
@@ -261,9 +265,14 @@ impl Conflict {
         !self.memory && self.flow.or(self.output).or(self.anti).is_empty()
     }
 
-    /// Whether a stop has to part them.
+    /// Whether they may not be in one group: a stop has to part them, or serialisation.
     pub fn needs_stop(&self) -> bool {
         !self.parted.is_empty()
+    }
+
+    /// Whether a stop has to part them, and is enough.
+    pub fn is_parted_by_stop(&self) -> bool {
+        !self.grouped.is_empty()
     }
 }
 
@@ -290,6 +299,7 @@ impl Effects {
         effects.add_status(instruction);
         effects.add_float(instruction);
         effects.add_system(instruction);
+        effects.add_pending(instruction);
         // What is constant depends on nothing.
         for parts in [&mut effects.reads, &mut effects.writes] {
             parts.general &= !1;
@@ -322,11 +332,17 @@ impl Effects {
                 || first.acquires && refers
                 || referred && second.releases
         };
+        let parted = self.parted(later, flow, output, anti);
+        let grouped = match later.serializes {
+            Some(_) => parted,
+            None => parted.without(self.pending.without(output)),
+        };
         Conflict {
             flow,
             output,
             anti,
-            parted: self.parted(later, flow, output, anti),
+            parted,
+            grouped,
             memory: ordered(&self.memory, &later.memory),
         }
     }
@@ -344,7 +360,8 @@ impl Effects {
         }
         match (self.kind, later.kind) {
             (Kind::MoveToBranch, Kind::Branch | Kind::Return) => flow.branch = 0,
-            (Kind::MoveToApplication, Kind::Return) => flow.application &= !(1 << PFS),
+            (Kind::MoveToApplication, Kind::Return) => flow.application &= !(1 << PFS | 1 << RSC),
+            (Kind::MoveToApplication, Kind::Branch) => flow.application &= !(1 << RSC),
             // The frame of a group is that of the alloc which begins it.
             (Kind::CheckLoad, _) => {
                 flow.float = 0;
@@ -579,6 +596,21 @@ impl Effects {
         }
         self.add_translation(instruction);
         self.add_order(instruction);
+    }
+
+    /// What takes effect behind serialisation alone.
+    fn add_pending(&mut self, instruction: &Instruction) {
+        use Operation as O;
+        match instruction.operation {
+            O::SetSystemMask | O::ResetSystemMask | O::MoveToPsrLower => self.pending.status = self.writes.status,
+            O::MoveToIndirect { .. }
+            | O::InsertTranslationCache { .. }
+            | O::InsertTranslationRegister { .. }
+            | O::PurgeTranslationCache { .. }
+            | O::PurgeTranslationCacheEntry
+            | O::PurgeTranslationRegister { .. } => self.pending.state = self.writes.state,
+            _ => {}
+        }
     }
 
     /// Translations, their tables and the ALAT.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use sidestep_ia64::encoding::Bundle;
+use sidestep_ia64::encoding::{Bundle, Operation};
 use sidestep_ia64::execution::{Observer, Retired};
 use sidestep_ia64::{Access, AddressSpace, HostPage, Processor, Refusal, VirtualAddress};
 use sidestep_itanium2::{Group, Parameters, Pipeline};
 
 /// Where the bundles stand: the front end takes pairs from there.
-const CODE: u64 = 0x10000;
+pub(crate) const CODE: u64 = 0x10000;
 /// Cycles that the pipeline rests between the pass that warms the caches and the one that is measured.
 const REST: u64 = 200;
 
@@ -32,6 +32,22 @@ pub fn timeline(bundles: &[Bundle], parameters: &Parameters) -> Vec<Group> {
 /// Cycles of bundles on the model, from the first issue to the last.
 pub fn cycles(bundles: &[Bundle], parameters: &Parameters) -> u32 {
     timeline(bundles, parameters).last().map_or(0, |group| group.cycle as u32 + 1)
+}
+
+/// The cycle of each instruction of bundles that is no `nop`, in order.
+pub fn placement(bundles: &[Bundle], parameters: &Parameters) -> Vec<u32> {
+    let mut cycles = Vec::new();
+    for group in timeline(bundles, parameters) {
+        for issued in group.instructions {
+            let bundle = bundles[((issued.ip - CODE) / 16) as usize];
+            let decoded = bundle.decode().find(|decoded| decoded.slot == issued.slot);
+            let instruction = decoded.and_then(|decoded| decoded.instruction.ok());
+            if instruction.is_some_and(|instruction| instruction.operation != Operation::Nop) {
+                cycles.push(group.cycle as u32);
+            }
+        }
+    }
+    cycles
 }
 
 fn show(pipeline: &mut Pipeline, processor: &Processor, bundles: &[Bundle]) {

@@ -10,6 +10,7 @@ mod gang;
 mod list;
 mod perf;
 mod run;
+mod schedule;
 mod timing;
 
 use std::error::Error;
@@ -40,6 +41,7 @@ pub enum Command {
     Calibrate(calibrate::Calibrate),
     Perf(perf::Perf),
     Explain(explain::Explain),
+    Schedule(schedule::Schedule),
 }
 
 impl Command {
@@ -56,6 +58,7 @@ impl Command {
             Command::Calibrate(calibrate) => calibrate.run(),
             Command::Perf(perf) => perf.run(),
             Command::Explain(explain) => explain.run(),
+            Command::Schedule(schedule) => schedule.run(),
         }
     }
 }
