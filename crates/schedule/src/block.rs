@@ -90,7 +90,13 @@ impl Item {
 
     /// The instruction as a slot of a unit would hold it, and the port that it then asks for; `None` if the unit does not
     /// have it.
-    pub fn in_slot(&self, unit: Unit, slot: u8, template: Template, parameters: &Parameters) -> Option<(Instruction, Port)> {
+    pub fn in_slot(
+        &self,
+        unit: Unit,
+        slot: u8,
+        template: Template,
+        parameters: &Parameters,
+    ) -> Option<(Instruction, Port)> {
         let own = self.instruction.unit;
         let fits = own == unit || self.is_of_both() && matches!(unit, Unit::M | Unit::I);
         if !fits {
@@ -131,7 +137,9 @@ impl Block {
         let mut block = Block::default();
         for (index, instruction) in instructions.iter().enumerate() {
             if instruction.operation != Operation::Nop {
-                block.items.push(Item::new(*instruction, parameters).map_err(|refusal| (index, refusal))?);
+                block
+                    .items
+                    .push(Item::new(*instruction, parameters).map_err(|refusal| (index, refusal))?);
             }
         }
         block.objects = vec![None; block.items.len()];

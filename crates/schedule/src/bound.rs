@@ -12,19 +12,28 @@ const SIGNATURES_MAX: usize = 10;
 pub fn lower_bound(graph: &Graph, tails: &[u32], packer: &Packer<'_>, capacity: &Capacity) -> u32 {
     let earliest = graph.earliest();
     let heights = heights(graph, tails);
-    let chain = earliest.iter().zip(&heights).map(|(early, height)| early + height + 1).max();
+    let chain = earliest
+        .iter()
+        .zip(&heights)
+        .map(|(early, height)| early + height + 1)
+        .max();
     let mut bound = chain.unwrap_or(0);
     let signatures = packer.signature_count();
     let sets: Vec<u32> = match signatures {
         0..=SIGNATURES_MAX => (1..1 << signatures).collect(),
-        _ => (0..signatures as u32).map(|signature| 1 << signature).chain([u32::MAX]).collect(),
+        _ => (0..signatures as u32)
+            .map(|signature| 1 << signature)
+            .chain([u32::MAX])
+            .collect(),
     };
     let mut present = vec![0; signatures];
     for item in 0..graph.len {
         present[packer.signature(item)] += 1;
     }
     for set in sets {
-        let members: Vec<usize> = (0..graph.len).filter(|item| set >> packer.signature(*item) & 1 != 0).collect();
+        let members: Vec<usize> = (0..graph.len)
+            .filter(|item| set >> packer.signature(*item) & 1 != 0)
+            .collect();
         let width = width(capacity, &present, set);
         if members.len() <= width || width == 0 {
             continue;
@@ -37,7 +46,10 @@ pub fn lower_bound(graph: &Graph, tails: &[u32], packer: &Packer<'_>, capacity: 
         }
         for start in &starts {
             for end in &ends {
-                let count = members.iter().filter(|item| earliest[**item] >= *start && heights[**item] >= *end).count();
+                let count = members
+                    .iter()
+                    .filter(|item| earliest[**item] >= *start && heights[**item] >= *end)
+                    .count();
                 if count > 0 {
                     bound = bound.max(start + count.div_ceil(width) as u32 + end);
                 }
@@ -71,11 +83,18 @@ fn most(
     place: usize,
     total: usize,
 ) -> usize {
-    let Some(kind) = kinds.get(place) else { return total };
+    let Some(kind) = kinds.get(place) else {
+        return total;
+    };
     let mut best = 0;
     for count in 0..=capacity.limits[*kind].min(present[*kind]).min(WIDTH - total) {
         counts[*kind] = count;
-        let covers = |excess: &Vec<usize>| excess.iter().zip(counts.iter()).all(|(least, count)| least <= count);
+        let covers = |excess: &Vec<usize>| {
+            excess
+                .iter()
+                .zip(counts.iter())
+                .all(|(least, count)| least <= count)
+        };
         if capacity.excesses.iter().any(covers) {
             break;
         }

@@ -133,7 +133,9 @@ impl<'a> Packer<'a> {
             needs.extend(std::iter::repeat_n(self.kinds[kind], *count));
         }
         let order = vec![0; needs.len()];
-        [Start::Bundle, Start::Middle].iter().any(|start| Search::new(&needs, &order, *start).run().is_some())
+        [Start::Bundle, Start::Middle]
+            .iter()
+            .any(|start| Search::new(&needs, &order, *start).run().is_some())
     }
 
     /// Whether issue splits behind the item, in an M slot, so that the next group begins in its bundle.
@@ -142,14 +144,27 @@ impl<'a> Packer<'a> {
     }
 
     /// A group in bundles. `before` says of two items whether the first has to stand before the second.
-    pub fn pack(&mut self, group: &[usize], start: Start, before: impl Fn(usize, usize) -> bool) -> Option<Packed> {
-        if group.iter().map(|item| usize::from(self.items[*item].slots())).sum::<usize>() > 3 * WINDOW {
+    pub fn pack(
+        &mut self,
+        group: &[usize],
+        start: Start,
+        before: impl Fn(usize, usize) -> bool,
+    ) -> Option<Packed> {
+        if group
+            .iter()
+            .map(|item| usize::from(self.items[*item].slots()))
+            .sum::<usize>()
+            > 3 * WINDOW
+        {
             return None;
         }
         let order: Vec<u64> = group
             .iter()
             .map(|item| {
-                let earlier = group.iter().enumerate().filter(|(_, other)| before(**other, *item));
+                let earlier = group
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, other)| before(**other, *item));
                 earlier.fold(0, |set, (place, _)| set | 1 << place)
             })
             .collect();
@@ -213,7 +228,10 @@ impl<'a> Packer<'a> {
 impl Needs {
     fn of(item: &Item, parameters: &Parameters) -> Needs {
         let template = Template::new(0x00);
-        let port = |unit, slot| item.in_slot(unit, slot, template, parameters).map(|(_, port)| port);
+        let port = |unit, slot| {
+            item.in_slot(unit, slot, template, parameters)
+                .map(|(_, port)| port)
+        };
         let unit = item.instruction.unit;
         let flags = item.flags();
         let operation = item.instruction.operation;
@@ -293,7 +311,10 @@ impl<'a> Search<'a> {
                 (0..item).filter(same).fold(0, |set, other| set | 1 << other)
             })
             .collect();
-        let width = needs.iter().map(|needs| 1 + usize::from(needs.long.is_some())).sum();
+        let width = needs
+            .iter()
+            .map(|needs| 1 + usize::from(needs.long.is_some()))
+            .sum();
         Search {
             needs,
             order,
@@ -364,14 +385,17 @@ impl<'a> Search<'a> {
         for item in 0..self.needs.len() {
             let needs = &self.needs[item];
             let is_next = self.alike[item] & !partial.placed == 0;
-            let is_free = is_next && partial.placed >> item & 1 == 0 && self.order[item] & !partial.placed == 0;
+            let is_free =
+                is_next && partial.placed >> item & 1 == 0 && self.order[item] & !partial.placed == 0;
             if !is_free || needs.first && partial.filled > 0 {
                 continue;
             }
             if needs.flush_buffers && partial.after_memory || unit == Unit::B && partial.after_bsp {
                 continue;
             }
-            let Some(port) = needs.port(unit, slot, first_branch) else { continue };
+            let Some(port) = needs.port(unit, slot, first_branch) else {
+                continue;
+            };
             let mut next = partial.clone();
             if next.window.take(port).is_none() {
                 continue;
@@ -440,7 +464,9 @@ impl Partial {
             rest[slot - 1] = content;
             return;
         }
-        let Some(bundle) = self.bundles.last_mut() else { return };
+        let Some(bundle) = self.bundles.last_mut() else {
+            return;
+        };
         if width == 2 {
             bundle.slots[slot] = Content::Half;
             bundle.slots[slot + 1] = content;
@@ -466,7 +492,9 @@ pub fn nop(unit: Unit) -> u64 {
 impl Placed {
     /// The instructions in the bundle's slots, as the units have them; `None` for a `nop`.
     pub fn instructions(&self, items: &[Item], parameters: &Parameters) -> [Option<(usize, Instruction)>; 3] {
-        let units = Template::new(self.template).units().expect("a template that was chosen");
+        let units = Template::new(self.template)
+            .units()
+            .expect("a template that was chosen");
         std::array::from_fn(|slot| match self.slots[slot] {
             Content::Item(item) => {
                 let template = Template::new(self.template);

@@ -26,16 +26,31 @@ impl Capacity {
             capacity.extend(packer, present, &mut counts, 0, total);
         }
         for (kind, limit) in capacity.limits.iter_mut().enumerate() {
-            let alone = capacity.excesses.iter().find(|counts| counts.iter().sum::<usize>() == counts[kind]);
+            let alone = capacity
+                .excesses
+                .iter()
+                .find(|counts| counts.iter().sum::<usize>() == counts[kind]);
             *limit = alone.map_or(present[kind], |counts| counts[kind] - 1);
         }
         capacity
     }
 
     /// Tries every multiset of `left` more items from signature `kind` on.
-    fn extend(&mut self, packer: &Packer<'_>, present: &[usize], counts: &mut Vec<usize>, kind: usize, left: usize) {
+    fn extend(
+        &mut self,
+        packer: &Packer<'_>,
+        present: &[usize],
+        counts: &mut Vec<usize>,
+        kind: usize,
+        left: usize,
+    ) {
         if left == 0 {
-            let covers = |excess: &Vec<usize>| excess.iter().zip(counts.iter()).all(|(least, count)| least <= count);
+            let covers = |excess: &Vec<usize>| {
+                excess
+                    .iter()
+                    .zip(counts.iter())
+                    .all(|(least, count)| least <= count)
+            };
             let is_known = self.excesses.iter().any(covers);
             if !is_known && !packer.fits(counts) {
                 self.excesses.push(counts.clone());
@@ -47,7 +62,12 @@ impl Capacity {
         }
         for count in 0..=left.min(present[kind]) {
             counts[kind] = count;
-            let covers = |excess: &Vec<usize>| excess.iter().zip(counts.iter()).all(|(least, count)| least <= count);
+            let covers = |excess: &Vec<usize>| {
+                excess
+                    .iter()
+                    .zip(counts.iter())
+                    .all(|(least, count)| least <= count)
+            };
             if self.excesses.iter().any(covers) {
                 break;
             }

@@ -90,8 +90,14 @@ impl Question<'_> {
     /// Asks for a schedule of `cycles`.
     pub fn ask(&self, packer: &mut Packer<'_>, cycles: u32) -> Answer {
         let earliest = self.graph.earliest();
-        let latest: Option<Vec<u32>> = self.heights.iter().map(|height| (cycles - 1).checked_sub(*height)).collect();
-        let Some(latest) = latest.filter(|latest| latest.iter().zip(&earliest).all(|(late, early)| late >= early)) else {
+        let latest: Option<Vec<u32>> = self
+            .heights
+            .iter()
+            .map(|height| (cycles - 1).checked_sub(*height))
+            .collect();
+        let Some(latest) =
+            latest.filter(|latest| latest.iter().zip(&earliest).all(|(late, early)| late >= early))
+        else {
             return Answer::Impossible;
         };
         let mut model = Model::new(self, packer, earliest, latest, cycles);
@@ -123,7 +129,13 @@ struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    fn new(question: &Question<'a>, packer: &Packer<'_>, earliest: Vec<u32>, latest: Vec<u32>, cycles: u32) -> Model<'a> {
+    fn new(
+        question: &Question<'a>,
+        packer: &Packer<'_>,
+        earliest: Vec<u32>,
+        latest: Vec<u32>,
+        cycles: u32,
+    ) -> Model<'a> {
         let graph = question.graph;
         let mut model = Model {
             graph,
@@ -200,7 +212,10 @@ impl<'a> Model<'a> {
     fn by(&self, item: usize, cycle: u32) -> Truth {
         match cycle.checked_sub(self.earliest[item]) {
             None => Truth::Known(false),
-            Some(place) => self.by[item].get(place as usize).copied().unwrap_or(Truth::Known(true)),
+            Some(place) => self.by[item]
+                .get(place as usize)
+                .copied()
+                .unwrap_or(Truth::Known(true)),
         }
     }
 
@@ -221,11 +236,17 @@ impl<'a> Model<'a> {
         for cycle in 0..self.cycles {
             let first = self.at(recirculation.item, cycle);
             let met = cycle + recirculation.distance;
-            let Some(behind) = occupied.get(met as usize + 1).copied() else { continue };
+            let Some(behind) = occupied.get(met as usize + 1).copied() else {
+                continue;
+            };
             if matches!(first, Truth::Known(false)) {
                 continue;
             }
-            let others: Vec<Truth> = recirculation.others.iter().map(|other| self.at(*other, met)).collect();
+            let others: Vec<Truth> = recirculation
+                .others
+                .iter()
+                .map(|other| self.at(*other, met))
+                .collect();
             match recirculation.least {
                 1 => {
                     for other in others {
@@ -245,7 +266,10 @@ impl<'a> Model<'a> {
     /// A value that would return together with one that was asked for earlier comes a cycle later.
     fn add_late(&mut self, read: &SystemRead, other: &SystemRead) {
         for cycle in 0..self.cycles {
-            let Some(earlier) = (cycle + read.latency).checked_sub(other.latency).filter(|earlier| *earlier < cycle) else {
+            let Some(earlier) = (cycle + read.latency)
+                .checked_sub(other.latency)
+                .filter(|earlier| *earlier < cycle)
+            else {
                 continue;
             };
             let (first, second) = (self.at(other.item, earlier), self.at(read.item, cycle));
@@ -264,7 +288,12 @@ impl<'a> Model<'a> {
         let signatures = packer.signature_count();
         let mut counts: Vec<Vec<Truth>> = Vec::new();
         for signature in 0..signatures {
-            let wanted = capacity.excesses.iter().map(|excess| excess[signature]).max().unwrap_or(0);
+            let wanted = capacity
+                .excesses
+                .iter()
+                .map(|excess| excess[signature])
+                .max()
+                .unwrap_or(0);
             let truths: Vec<Truth> = (0..self.graph.len)
                 .filter(|item| packer.signature(*item) == signature)
                 .map(|item| self.at(item, cycle))
@@ -328,7 +357,8 @@ impl<'a> Model<'a> {
         let previous = index.checked_sub(1).map(|index| &groups[index]);
         let split = previous.and_then(|previous| previous.iter().find(|item| packer.splits(**item)).copied());
         let fits_anywhere = |packer: &mut Packer<'_>, part: &[usize]| {
-            packer.pack(part, Start::Bundle, before).is_some() || packer.pack(part, Start::Middle, before).is_some()
+            packer.pack(part, Start::Bundle, before).is_some()
+                || packer.pack(part, Start::Middle, before).is_some()
         };
         if !fits_anywhere(packer, group) {
             let mut part = group.clone();
@@ -350,7 +380,12 @@ impl<'a> Model<'a> {
         let mut clause: Vec<Truth> = group.iter().map(|item| self.at(*item, second).not()).collect();
         match split {
             Some(split) => clause.push(self.at(split, first).not()),
-            None => clause.extend(previous.into_iter().flatten().map(|item| self.at(*item, first).not())),
+            None => clause.extend(
+                previous
+                    .into_iter()
+                    .flatten()
+                    .map(|item| self.at(*item, first).not()),
+            ),
         }
         for cycle in first + 1..second {
             clause.extend((0..self.graph.len).map(|item| self.at(item, cycle)));
@@ -361,7 +396,10 @@ impl<'a> Model<'a> {
     /// Rules out that these items issue together at these distances, wherever it begins.
     fn rule_out_everywhere(&mut self, pattern: &[(usize, u32)]) {
         for start in 0..self.cycles {
-            let clause: Vec<Truth> = pattern.iter().map(|(item, offset)| self.at(*item, start + offset).not()).collect();
+            let clause: Vec<Truth> = pattern
+                .iter()
+                .map(|(item, offset)| self.at(*item, start + offset).not())
+                .collect();
             self.clauses.any(clause);
         }
     }

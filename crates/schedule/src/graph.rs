@@ -108,7 +108,7 @@ impl Graph {
             }
         }
         if let Latencies::Of(parameters) = latencies {
-            add_latencies(&mut direct, items, &facts, parameters);
+            add_latencies(&mut direct, items, parameters);
             add_rules(&mut direct, &mut separations, items, parameters);
         }
         let paths = longest_paths(&direct, count);
@@ -123,8 +123,16 @@ impl Graph {
         graph.edges = graph.reduced(&direct);
         graph.separations = separations
             .into_iter()
-            .filter(|separation| graph.path(separation.from, separation.to).is_none_or(|path| path < separation.distance))
-            .filter(|separation| graph.path(separation.to, separation.from).is_none_or(|path| path == 0))
+            .filter(|separation| {
+                graph
+                    .path(separation.from, separation.to)
+                    .is_none_or(|path| path < separation.distance)
+            })
+            .filter(|separation| {
+                graph
+                    .path(separation.to, separation.from)
+                    .is_none_or(|path| path == 0)
+            })
             .collect();
         if let Latencies::Of(parameters) = latencies {
             graph.reads = system_reads(&direct, items);
@@ -140,7 +148,10 @@ impl Graph {
 
     /// What a placement breaks, as text: the model itself never issues so, else graph and model disagree.
     pub fn broken(&self, cycles: &[u32]) -> Vec<String> {
-        let edges = self.edges.iter().filter(|edge| cycles[edge.to] < cycles[edge.from] + edge.distance);
+        let edges = self
+            .edges
+            .iter()
+            .filter(|edge| cycles[edge.to] < cycles[edge.from] + edge.distance);
         let separations = self.separations.iter().filter(|separation| {
             let (from, to) = (cycles[separation.from], cycles[separation.to]);
             from < to && to < from + separation.distance
@@ -167,7 +178,8 @@ impl Graph {
                     continue;
                 }
                 let is_implied = (from + 1..to).any(|middle| {
-                    let (first, second) = (self.paths[from * count + middle], self.paths[middle * count + to]);
+                    let (first, second) =
+                        (self.paths[from * count + middle], self.paths[middle * count + to]);
                     first >= 0 && second >= 0 && first + second >= distance
                 });
                 if !is_implied {
@@ -228,7 +240,7 @@ fn raise(direct: &mut [i32], place: usize, distance: u32) {
 }
 
 /// Adds what the pipeline waits for: operands, by the latency of what wrote them last and the bypass to the use.
-fn add_latencies(direct: &mut [i32], items: &[Item], facts: &Facts, parameters: &Parameters) {
+fn add_latencies(direct: &mut [i32], items: &[Item], parameters: &Parameters) {
     let count = items.len();
     let reads = |item: &Item| -> Vec<(Operand, Use)> {
         let mut reads = item.known.sources().to_vec();
@@ -241,7 +253,12 @@ fn add_latencies(direct: &mut [i32], items: &[Item], facts: &Facts, parameters: 
                 continue;
             }
             for from in (0..to).rev() {
-                let Some(written) = items[from].known.destinations().iter().find(|written| written.operand == operand) else {
+                let Some(written) = items[from]
+                    .known
+                    .destinations()
+                    .iter()
+                    .find(|written| written.operand == operand)
+                else {
                     continue;
                 };
                 if direct[from * count + to] != NONE {
@@ -249,10 +266,8 @@ fn add_latencies(direct: &mut [i32], items: &[Item], facts: &Facts, parameters: 
                     let latency = u32::from(written.latency).saturating_add_signed(more.into());
                     raise(direct, from * count + to, latency);
                 }
-                // What wrote before is overwritten, if this one writes for certain.
-                if items[from].effects.qualifier == 0 || facts.qualifier(from) == facts.qualifier(to) {
-                    break;
-                }
+                // What wrote before is overwritten: the cycles are those with every predicate on.
+                break;
             }
         }
     }
@@ -265,10 +280,15 @@ fn add_latencies(direct: &mut [i32], items: &[Item], facts: &Facts, parameters: 
             let writes = items[from].known.destinations();
             let is_predicate = items[from].effects.all_writes().predicate != 0;
             if items[to].flags().contains(Flags::READS_PREDICATES) && is_predicate {
-                let latency = writes.iter().map(|written| u32::from(written.latency)).max().unwrap_or(0);
+                let latency = writes
+                    .iter()
+                    .map(|written| u32::from(written.latency))
+                    .max()
+                    .unwrap_or(0);
                 raise(direct, place, latency.max(1));
             }
-            let reads_predicate = items[to].effects.reads.predicate & items[from].effects.writes.predicate != 0;
+            let reads_predicate =
+                items[to].effects.reads.predicate & items[from].effects.writes.predicate != 0;
             if items[from].flags().contains(Flags::ALL_PREDICATES) && reads_predicate {
                 let more = bypass(Producer::Compare, items[to].known.predicate_use, parameters);
                 let latency = parameters.cost(Cost::ToPredicates) as u32;
@@ -280,7 +300,9 @@ fn add_latencies(direct: &mut [i32], items: &[Item], facts: &Facts, parameters: 
 
 /// Cycles more, or fewer, for a use of a producer's value.
 fn bypass(producer: Producer, used: Use, parameters: &Parameters) -> i8 {
-    let row = BYPASSES.iter().find(|row| row.producer == producer && row.used == used);
+    let row = BYPASSES
+        .iter()
+        .find(|row| row.producer == producer && row.used == used);
     row.map_or(0, |row| row.more(parameters))
 }
 
@@ -293,13 +315,23 @@ fn add_rules(direct: &mut [i32], separations: &mut Vec<Separation>, items: &[Ite
                 continue;
             }
             let both = items[from].known.rules_from & items[to].known.rules_to;
-            let rules = RULES.iter().enumerate().filter(|(index, _)| both >> index & 1 != 0);
+            let rules = RULES
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| both >> index & 1 != 0);
             let mut distance = rules.map(|(_, rule)| u32::from(rule.cycles)).max().unwrap_or(0);
-            if items[from].flags().intersection(items[to].flags()).contains(Flags::TIMER) {
+            if items[from]
+                .flags()
+                .intersection(items[to].flags())
+                .contains(Flags::TIMER)
+            {
                 distance = distance.max(parameters.cost(Cost::TimerInterval) as u32);
             }
             distance = distance.max(1 + behind(&items[from], parameters));
-            if items[to].flags().intersects(Flags::FLUSH_STACK | Flags::LOAD_STACK) {
+            if items[to]
+                .flags()
+                .intersects(Flags::FLUSH_STACK | Flags::LOAD_STACK)
+            {
                 distance = distance.max(1 + parameters.cost(Cost::StackCalculation) as u32);
             }
             if distance == 1 {
@@ -318,13 +350,22 @@ fn add_rules(direct: &mut [i32], separations: &mut Vec<Separation>, items: &[Ite
 /// The reads of system registers and who uses them.
 fn system_reads(direct: &[i32], items: &[Item]) -> Vec<SystemRead> {
     let count = items.len();
-    let reads = items.iter().enumerate().filter(|(_, item)| item.flags().contains(Flags::READS_SYSTEM));
+    let reads = items
+        .iter()
+        .enumerate()
+        .filter(|(_, item)| item.flags().contains(Flags::READS_SYSTEM));
     reads
         .filter_map(|(index, item)| {
             let written = item.known.destinations().first()?;
             let latency = u32::from(written.latency);
             let uses = (index + 1..count)
-                .filter(|to| items[*to].known.sources().iter().any(|(operand, _)| *operand == written.operand))
+                .filter(|to| {
+                    items[*to]
+                        .known
+                        .sources()
+                        .iter()
+                        .any(|(operand, _)| *operand == written.operand)
+                })
                 .map(|to| (to, direct[index * count + to]))
                 .filter(|(_, distance)| *distance >= latency as i32)
                 .map(|(to, distance)| (to, distance as u32))
@@ -354,12 +395,15 @@ fn recirculations(items: &[Item], reads: &[SystemRead], parameters: &Parameters)
         others: references.clone(),
         least: 1,
     });
-    let returning = reads.iter().filter(|read| read.latency > 0 && loads.len() >= 2).map(|read| Recirculation {
-        item: read.item,
-        distance: read.latency - 1,
-        others: loads.clone(),
-        least: 2,
-    });
+    let returning = reads
+        .iter()
+        .filter(|read| read.latency > 0 && loads.len() >= 2)
+        .map(|read| Recirculation {
+            item: read.item,
+            distance: read.latency - 1,
+            others: loads.clone(),
+            least: 2,
+        });
     behind_region.chain(returning).collect()
 }
 
@@ -409,7 +453,9 @@ impl<'a> Facts<'a> {
         let mut versions = [0u32; 64];
         for (index, item) in block.items.iter().enumerate() {
             for (_, predicates) in block.mutex.iter().filter(|(before, _)| *before == index) {
-                let registers: Vec<u8> = (1..64).filter(|register| predicates >> register & 1 != 0).collect();
+                let registers: Vec<u8> = (1..64)
+                    .filter(|register| predicates >> register & 1 != 0)
+                    .collect();
                 for (place, first) in registers.iter().enumerate() {
                     for second in &registers[place + 1..] {
                         let version = |register: u8| (register, versions[usize::from(register)]);
@@ -433,7 +479,8 @@ impl<'a> Facts<'a> {
                     PredicateUpdate::Unconditional => true,
                     _ => continue,
                 },
-                Operation::FloatCompare { unconditional, .. } | Operation::FloatClass { unconditional, .. } => unconditional,
+                Operation::FloatCompare { unconditional, .. }
+                | Operation::FloatClass { unconditional, .. } => unconditional,
                 _ => continue,
             };
             let version = |register: u8| (register, versions[usize::from(register)]);
@@ -441,14 +488,12 @@ impl<'a> Facts<'a> {
                 facts.exclusive.push((version(first), version(second)));
             }
             if unconditional && qualifier.0 != 0 {
-                facts.implied.extend([first, second].map(|register| (version(register), qualifier)));
+                facts
+                    .implied
+                    .extend([first, second].map(|register| (version(register), qualifier)));
             }
         }
         facts
-    }
-
-    fn qualifier(&self, item: usize) -> Version {
-        self.qualifiers[item]
     }
 
     /// Whether at most one of two predicates is on.
@@ -461,7 +506,11 @@ impl<'a> Facts<'a> {
             let mut next = 0;
             while next < all.len() {
                 let of = all[next];
-                let implied = self.implied.iter().filter(|(on, _)| *on == of).map(|(_, also)| *also);
+                let implied = self
+                    .implied
+                    .iter()
+                    .filter(|(on, _)| *on == of)
+                    .map(|(_, also)| *also);
                 let new: Vec<Version> = implied.filter(|also| !all.contains(also)).collect();
                 all.extend(new);
                 next += 1;
@@ -469,9 +518,9 @@ impl<'a> Facts<'a> {
             all
         };
         let (first, second) = (up(first), up(second));
-        self.exclusive
-            .iter()
-            .any(|(one, other)| first.contains(one) && second.contains(other) || first.contains(other) && second.contains(one))
+        self.exclusive.iter().any(|(one, other)| {
+            first.contains(one) && second.contains(other) || first.contains(other) && second.contains(one)
+        })
     }
 
     /// The distance that the architecture asks for between two items, the second behind the first; `None` if they may
@@ -483,22 +532,29 @@ impl<'a> Facts<'a> {
             let conflict = first.effects.conflict(&second.effects);
             return Some(i32::from(conflict.is_parted_by_stop() || must_end_group(first)));
         }
-        if matches!(second.instruction.operation, Operation::Allocate) || must_end_group(first) || must_end_group(second) {
+        if matches!(second.instruction.operation, Operation::Allocate)
+            || must_end_group(first)
+            || must_end_group(second)
+        {
             return Some(i32::from(must_end_group(first) || !must_end_group(second)));
         }
         if is_fence(first) || is_fence(second) {
             let conflict = first.effects.conflict(&second.effects);
-            return Some(i32::from(conflict.is_parted_by_stop() || is_fence(first) && is_fence(second)));
+            return Some(i32::from(
+                conflict.is_parted_by_stop() || is_fence(first) && is_fence(second),
+            ));
         }
         let always = |item: &Item| writes_always(item);
-        if self.are_exclusive(self.qualifiers[from], self.qualifiers[to]) && !always(first) && !always(second) {
+        if self.are_exclusive(self.qualifiers[from], self.qualifiers[to]) && !always(first) && !always(second)
+        {
             return None;
         }
         let mut conflict = first.effects.conflict(&second.effects);
         if conflict.memory && self.are_apart(from, to) {
             conflict.memory = false;
         }
-        let guards = guards_interrupts(first) && is_guarded(second) || is_guarded(first) && guards_interrupts(second);
+        let guards =
+            guards_interrupts(first) && is_guarded(second) || is_guarded(first) && guards_interrupts(second);
         if conflict.is_none() && !guards {
             return None;
         }
@@ -514,8 +570,12 @@ impl<'a> Facts<'a> {
         let (Some(one), Some(other)) = (self.references[from], self.references[to]) else {
             return false;
         };
-        let is_apart = |first: i64, second: i64| first + i64::from(one.size) <= second || second + i64::from(other.size) <= first;
-        if let (Some((object, offset)), Some((other_object, other_offset))) = (self.objects[from], self.objects[to]) {
+        let is_apart = |first: i64, second: i64| {
+            first + i64::from(one.size) <= second || second + i64::from(other.size) <= first
+        };
+        if let (Some((object, offset)), Some((other_object, other_offset))) =
+            (self.objects[from], self.objects[to])
+        {
             return object != other_object || is_apart(offset, other_offset);
         }
         one.root == other.root && is_apart(one.offset, other.offset)
@@ -525,10 +585,12 @@ impl<'a> Facts<'a> {
 /// Whether the instruction writes something although its predicate is off.
 fn writes_always(item: &Item) -> bool {
     match item.instruction.operation {
-        Operation::Compare { update, .. } | Operation::TestBit { update, .. } | Operation::TestNat { update, .. } => {
-            update == PredicateUpdate::Unconditional
+        Operation::Compare { update, .. }
+        | Operation::TestBit { update, .. }
+        | Operation::TestNat { update, .. } => update == PredicateUpdate::Unconditional,
+        Operation::FloatCompare { unconditional, .. } | Operation::FloatClass { unconditional, .. } => {
+            unconditional
         }
-        Operation::FloatCompare { unconditional, .. } | Operation::FloatClass { unconditional, .. } => unconditional,
         Operation::FloatReciprocalApproximation { .. }
         | Operation::FloatReciprocalSquareRootApproximation { .. }
         | Operation::ParallelFloatReciprocalApproximation { .. }
@@ -555,7 +617,10 @@ fn must_end_group(item: &Item) -> bool {
 
 /// Whether nothing moves across the instruction: what it is about is not known here.
 fn is_fence(item: &Item) -> bool {
-    matches!(item.instruction.operation, Operation::Hint | Operation::MoveToDataAccessHint)
+    matches!(
+        item.instruction.operation,
+        Operation::Hint | Operation::MoveToDataAccessHint
+    )
 }
 
 /// Whether the instruction says if interrupts are taken.
@@ -590,15 +655,25 @@ fn addresses(items: &[Item]) -> Vec<Option<Reference>> {
             size: size(&instruction.operation),
         }));
         let updated = match (instruction.operation, instruction.base_update()) {
-            (_, BaseUpdate::Immediate) => Some((base, (values[base].0, values[base].1 + instruction.immediate))),
+            (_, BaseUpdate::Immediate) => {
+                Some((base, (values[base].0, values[base].1 + instruction.immediate)))
+            }
             (Operation::AddImmediate, _) => {
                 let (root, offset) = values[base];
-                Some((usize::from(instruction.r1()), (root, offset + instruction.immediate)))
+                Some((
+                    usize::from(instruction.r1()),
+                    (root, offset + instruction.immediate),
+                ))
             }
-            (Operation::MoveLong, _) => Some((usize::from(instruction.r1()), ((0, 0), instruction.immediate))),
+            (Operation::MoveLong, _) => {
+                Some((usize::from(instruction.r1()), ((0, 0), instruction.immediate)))
+            }
             (Operation::AddLongImmediate, _) => {
                 let (root, offset) = values[usize::from(instruction.r3_short())];
-                Some((usize::from(instruction.r1()), (root, offset + instruction.immediate)))
+                Some((
+                    usize::from(instruction.r1()),
+                    (root, offset + instruction.immediate),
+                ))
             }
             _ => None,
         };
@@ -633,4 +708,3 @@ fn size(operation: &Operation) -> u32 {
         _ => 16,
     }
 }
-

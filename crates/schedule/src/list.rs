@@ -19,14 +19,14 @@ impl Schedule {
         groups.map(<[usize]>::to_vec).collect()
     }
 
-    /// Cycles to the last issue.
-    pub fn len(&self) -> u32 {
-        self.cycles.iter().max().map_or(0, |last| last + 1)
-    }
-
-    /// Whether there is nothing in it.
-    pub fn is_empty(&self) -> bool {
-        self.cycles.is_empty()
+    /// Cycles from the first to the end; `tails` are those that pass behind each item before the end, at least.
+    pub fn len(&self, tails: &[u32]) -> u32 {
+        let ends = self
+            .cycles
+            .iter()
+            .zip(tails)
+            .map(|(cycle, tail)| cycle + tail + 1);
+        ends.max().unwrap_or(0)
     }
 }
 
@@ -96,9 +96,11 @@ fn is_late(graph: &Graph, cycles: &[Option<u32>], read: &SystemRead) -> bool {
 
 /// Whether an item may issue in a cycle, behind what has been placed.
 fn is_ready(graph: &Graph, cycles: &[Option<u32>], item: usize, cycle: u32) -> bool {
-    let is_behind = graph.edges.iter().filter(|edge| edge.to == item).all(|edge| {
-        cycles[edge.from].is_some_and(|at| at + edge.distance <= cycle)
-    });
+    let is_behind = graph
+        .edges
+        .iter()
+        .filter(|edge| edge.to == item)
+        .all(|edge| cycles[edge.from].is_some_and(|at| at + edge.distance <= cycle));
     let has_values = graph.reads.iter().all(|read| {
         let used = read.uses.iter().find(|(to, _)| *to == item);
         used.is_none_or(|(_, distance)| {
@@ -108,7 +110,11 @@ fn is_ready(graph: &Graph, cycles: &[Option<u32>], item: usize, cycle: u32) -> b
     });
     is_behind
         && has_values
-        && graph.separations.iter().filter(|separation| separation.to == item).all(|separation| {
-            cycles[separation.from].is_none_or(|at| at == cycle || at + separation.distance <= cycle)
-        })
+        && graph
+            .separations
+            .iter()
+            .filter(|separation| separation.to == item)
+            .all(|separation| {
+                cycles[separation.from].is_none_or(|at| at == cycle || at + separation.distance <= cycle)
+            })
 }

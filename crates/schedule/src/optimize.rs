@@ -64,7 +64,11 @@ pub fn optimize(block: &Block, options: &Options) -> Outcome {
         present[packer.signature(item)] += 1;
     }
     let capacity = Capacity::new(&packer, &present);
-    let tails = vec![0; block.items.len()];
+    // Behind an instruction behind which issue splits the rest of its bundle takes a cycle, whatever is in it.
+    let tails: Vec<u32> = (0..block.items.len())
+        .map(|item| u32::from(packer.splits(item)))
+        .collect();
+    let length = |schedule: &Schedule| schedule.len(&tails);
     let heights = heights(&graph, &tails);
     let mut bound = lower_bound(&graph, &tails, &packer, &capacity);
     let first = schedule(&graph, &heights, &mut packer);
@@ -76,8 +80,8 @@ pub fn optimize(block: &Block, options: &Options) -> Outcome {
     };
     let last = |groups: &[sidestep_itanium2::Group]| groups.last().map_or(0, |group| group.cycle as u32 + 1);
     let mut outcome = Outcome {
-        listed: first.len(),
-        cycles: first.len(),
+        listed: length(&first),
+        cycles: length(&first),
         modelled: last(&model(&bundles)),
         schedule: first,
         bundles,
@@ -104,11 +108,11 @@ pub fn optimize(block: &Block, options: &Options) -> Outcome {
                 let modelled = last(&groups);
                 if modelled < outcome.modelled {
                     // The processor issues as early as it can, also where the solver left time.
-                    let schedule = match modelled < schedule.len() {
+                    let schedule = match modelled < length(&schedule) {
                         true => as_issued(&bundles, &groups, &schedule),
                         false => schedule,
                     };
-                    outcome.cycles = schedule.len();
+                    outcome.cycles = length(&schedule);
                     outcome.modelled = modelled;
                     outcome.schedule = schedule;
                     outcome.bundles = bundles;
@@ -150,5 +154,7 @@ fn lesson(schedule: &Schedule, groups: &[sidestep_itanium2::Group]) -> Vec<(usiz
         .position(|(items, group)| u64::from(schedule.cycles[items[0]] - first) < group.cycle)
         .unwrap_or(planned.len() - 1);
     let items = planned[..=late].iter().flatten();
-    items.map(|item| (*item, schedule.cycles[*item] - first)).collect()
+    items
+        .map(|item| (*item, schedule.cycles[*item] - first))
+        .collect()
 }

@@ -602,7 +602,9 @@ impl Effects {
     fn add_pending(&mut self, instruction: &Instruction) {
         use Operation as O;
         match instruction.operation {
-            O::SetSystemMask | O::ResetSystemMask | O::MoveToPsrLower => self.pending.status = self.writes.status,
+            O::SetSystemMask | O::ResetSystemMask | O::MoveToPsrLower => {
+                self.pending.status = self.writes.status
+            }
             O::MoveToIndirect { .. }
             | O::InsertTranslationCache { .. }
             | O::InsertTranslationRegister { .. }

@@ -59,15 +59,60 @@ pub struct Function {
 
 /// Directives that belong to the instruction behind them.
 const ATTACHED: &[&str] = &[
-    ".save", ".spill", ".restore", ".fframe", ".vframe", ".altrp", ".unwabi", ".pred.rel", ".mem.offset", ".reg.val", ".loc",
+    ".save",
+    ".spill",
+    ".restore",
+    ".fframe",
+    ".vframe",
+    ".altrp",
+    ".unwabi",
+    ".pred.rel",
+    ".mem.offset",
+    ".reg.val",
+    ".loc",
 ];
 /// Directives between blocks.
 const BETWEEN: &[&str] = &[
-    ".body", ".prologue", ".label_state", ".copy_state", ".align", ".p2align", ".balign", ".entry", ".regstk", ".rotr", ".rotp",
-    ".rotf", ".global", ".globl", ".hidden", ".type", ".size", ".handlerdata", ".personality", ".pred.safe_across_calls",
-    ".explicit", ".auto", ".default", ".file", ".ln", ".loc_mark_labels", ".weak", ".proc", ".endp", ".cfi_startproc",
-    ".cfi_endproc", ".radix", ".alias", ".local", ".xdata", ".serialize.data", ".serialize.instruction", ".estate",
-    ".set", ".equ",
+    ".body",
+    ".prologue",
+    ".label_state",
+    ".copy_state",
+    ".align",
+    ".p2align",
+    ".balign",
+    ".entry",
+    ".regstk",
+    ".rotr",
+    ".rotp",
+    ".rotf",
+    ".global",
+    ".globl",
+    ".hidden",
+    ".type",
+    ".size",
+    ".handlerdata",
+    ".personality",
+    ".pred.safe_across_calls",
+    ".explicit",
+    ".auto",
+    ".default",
+    ".file",
+    ".ln",
+    ".loc_mark_labels",
+    ".weak",
+    ".proc",
+    ".endp",
+    ".cfi_startproc",
+    ".cfi_endproc",
+    ".radix",
+    ".alias",
+    ".local",
+    ".xdata",
+    ".serialize.data",
+    ".serialize.instruction",
+    ".estate",
+    ".set",
+    ".equ",
 ];
 
 /// The names of the functions of a source.
@@ -77,7 +122,12 @@ fn names(source: &Source) -> Vec<(String, usize)> {
         for statement in &line.statements {
             if let Statement::Directive(text) = statement {
                 if let Some(rest) = text.strip_prefix(".proc") {
-                    let name = rest.split(',').next().unwrap_or_default().trim().trim_end_matches('#');
+                    let name = rest
+                        .split(',')
+                        .next()
+                        .unwrap_or_default()
+                        .trim()
+                        .trim_end_matches('#');
                     names.push((name.to_owned(), index));
                 }
             }
@@ -103,15 +153,23 @@ impl Function {
             return Err(AssemblyError::NoFunction {
                 path: path.display().to_string(),
                 name: wanted.to_owned(),
-                known: names.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(", "),
+                known: names
+                    .into_iter()
+                    .map(|(name, _)| name)
+                    .collect::<Vec<_>>()
+                    .join(", "),
             });
         }
         let file = object::File::parse(object).map_err(|source| AssemblyError::Object {
             path: path.display().to_string(),
             source,
         })?;
-        let chosen = names.into_iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name));
-        chosen.map(|(name, start)| Function::read(source, &file, name, start, parameters, path)).collect()
+        let chosen = names
+            .into_iter()
+            .filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name));
+        chosen
+            .map(|(name, start)| Function::read(source, &file, name, start, parameters, path))
+            .collect()
     }
 
     fn read(
@@ -124,7 +182,8 @@ impl Function {
     ) -> Result<Function, AssemblyError> {
         let is_end = |statement: &Statement| matches!(statement, Statement::Directive(text) if text.starts_with(".endp"));
         let end = (start..source.lines.len()).find(|line| source.lines[*line].statements.iter().any(is_end));
-        let at = |line: usize, reason: String| AssemblyError::statement(path, source.lines[line].number, reason);
+        let at =
+            |line: usize, reason: String| AssemblyError::statement(path, source.lines[line].number, reason);
         let end = end.ok_or_else(|| at(start, format!("`{name}` has no .endp")))?;
         let bundles = code(file, &name).ok_or_else(|| {
             at(start, format!("the object file has no code of `{name}`, whose label and size .proc and .endp should give"))
@@ -165,13 +224,17 @@ impl Function {
 
 /// The bundles of a function.
 pub(super) fn code(file: &object::File<'_>, name: &str) -> Option<Vec<Bundle>> {
-    let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name) && symbol.section_index().is_some())?;
+    let symbol = file
+        .symbols()
+        .find(|symbol| symbol.name() == Ok(name) && symbol.section_index().is_some())?;
     let section = file.section_by_index(symbol.section_index()?).ok()?;
     let data = section.data().ok()?;
     let from = usize::try_from(symbol.address().checked_sub(section.address())?).ok()?;
     let size = usize::try_from(symbol.size()).ok()?;
     let bytes = data.get(from..from.checked_add(size)?)?;
-    let bundles = bytes.chunks_exact(16).map(|bytes| Bundle::from_bytes(bytes.try_into().expect("16 bytes")));
+    let bundles = bytes
+        .chunks_exact(16)
+        .map(|bytes| Bundle::from_bytes(bytes.try_into().expect("16 bytes")));
     Some(bundles.collect())
 }
 
@@ -181,7 +244,10 @@ pub(super) fn slots(bundles: &[Bundle]) -> Vec<(usize, Result<Instruction, ()>)>
     for (index, bundle) in bundles.iter().enumerate() {
         for decoded in bundle.decode() {
             let instruction = decoded.instruction.map_err(|_| ());
-            if instruction.as_ref().is_ok_and(|instruction| instruction.operation == Operation::Nop) {
+            if instruction
+                .as_ref()
+                .is_ok_and(|instruction| instruction.operation == Operation::Nop)
+            {
                 continue;
             }
             slots.push((index, instruction));
@@ -224,7 +290,10 @@ impl Reader<'_> {
         for statement in &line.statements {
             match statement {
                 Statement::Label(_) if has_code => {
-                    return refuse("a label and an instruction on one line: put the label on a line of its own".to_owned());
+                    return refuse(
+                        "a label and an instruction on one line: put the label on a line of its own"
+                            .to_owned(),
+                    );
                 }
                 Statement::Label(_) => {
                     self.close(index);
@@ -239,7 +308,9 @@ impl Reader<'_> {
                         self.close(index);
                         self.verbatim(index);
                     } else {
-                        return refuse(format!("`{word}` in the code of a function: data, or a directive that is not known here"));
+                        return refuse(format!(
+                            "`{word}` in the code of a function: data, or a directive that is not known here"
+                        ));
                     }
                 }
                 Statement::Nop | Statement::Stop | Statement::Brace => self.open(index),
@@ -252,7 +323,9 @@ impl Reader<'_> {
     fn verbatim(&mut self, index: usize) {
         match self.pieces.last_mut() {
             Some(Piece::Verbatim { lines }) if lines.end == index => lines.end = index + 1,
-            _ => self.pieces.push(Piece::Verbatim { lines: index..index + 1 }),
+            _ => self.pieces.push(Piece::Verbatim {
+                lines: index..index + 1,
+            }),
         }
     }
 
@@ -272,9 +345,12 @@ impl Reader<'_> {
         let line = &self.source.lines[index];
         let refuse = |reason: String| AssemblyError::statement(self.path, line.number, reason);
         let Some((_, instruction)) = self.slots.get(self.next).copied() else {
-            return Err(refuse(format!("`{text}` is nothing that the assembler made an instruction of its own of")));
+            return Err(refuse(format!(
+                "`{text}` is nothing that the assembler made an instruction of its own of"
+            )));
         };
-        let instruction = instruction.map_err(|()| refuse(format!("`{text}` is not an instruction of this processor")))?;
+        let instruction =
+            instruction.map_err(|()| refuse(format!("`{text}` is not an instruction of this processor")))?;
         let predicate = text.strip_prefix("(p").and_then(|rest| rest.split(')').next());
         let written = predicate.and_then(|number| number.trim().parse::<u8>().ok());
         if written.is_some_and(|written| written != instruction.predicate()) {
@@ -298,10 +374,14 @@ impl Reader<'_> {
             }
         }
         open.objects.push(object);
-        let is_last_on_line = line.statements.iter().rev().find_map(|statement| match statement {
-            Statement::Instruction(last) => Some(last == text),
-            _ => None,
-        });
+        let is_last_on_line = line
+            .statements
+            .iter()
+            .rev()
+            .find_map(|statement| match statement {
+                Statement::Instruction(last) => Some(last == text),
+                _ => None,
+            });
         open.texts.push(Text {
             directives,
             instruction: text.to_owned(),
@@ -313,7 +393,10 @@ impl Reader<'_> {
         // A block ends with the line of its last branch.
         let flow = matches!(
             instruction.operation,
-            Operation::Branch { .. } | Operation::Call { .. } | Operation::Return | Operation::ReturnFromInterruption
+            Operation::Branch { .. }
+                | Operation::Call { .. }
+                | Operation::Return
+                | Operation::ReturnFromInterruption
         );
         if flow {
             let is_more = self.slots.get(self.next).is_some_and(|(_, next)| {
@@ -343,7 +426,9 @@ impl Reader<'_> {
                 && line.comment.is_empty()
         };
         let lines = &self.source.lines;
-        let end = (index + 1..lines.len()).find(|line| !is_closing(&lines[*line])).unwrap_or(lines.len());
+        let end = (index + 1..lines.len())
+            .find(|line| !is_closing(&lines[*line]))
+            .unwrap_or(lines.len());
         self.close(end);
     }
 
@@ -356,11 +441,16 @@ impl Reader<'_> {
         }
         if open.texts.is_empty() {
             self.pending.clear();
-            self.pieces.push(Piece::Verbatim { lines: open.first_line..end });
+            self.pieces.push(Piece::Verbatim {
+                lines: open.first_line..end,
+            });
             return;
         }
         let slots = &self.slots[open.first_slot..self.next];
-        let instructions: Vec<Instruction> = slots.iter().filter_map(|(_, instruction)| instruction.ok()).collect();
+        let instructions: Vec<Instruction> = slots
+            .iter()
+            .filter_map(|(_, instruction)| instruction.ok())
+            .collect();
         let mut block = Block::new(&instructions, self.parameters).expect("each instruction was looked at");
         block.mutex = open.mutex;
         block.objects = open.objects;
@@ -377,8 +467,13 @@ impl Reader<'_> {
 /// The predicate registers that a directive names.
 fn predicates(text: &str) -> u64 {
     let words = text.split(|character: char| !character.is_alphanumeric());
-    let numbers = words.filter_map(|word| word.strip_prefix('p').and_then(|number| number.parse::<u32>().ok()));
-    numbers.filter(|number| *number < 64).fold(0, |set, number| set | 1 << number)
+    let numbers = words.filter_map(|word| {
+        word.strip_prefix('p')
+            .and_then(|number| number.parse::<u32>().ok())
+    });
+    numbers
+        .filter(|number| *number < 64)
+        .fold(0, |set, number| set | 1 << number)
 }
 
 /// What `.mem.offset offset, object` says.

@@ -107,14 +107,21 @@ impl Expansion<'_> {
     }
 
     fn define(&mut self, definition: &str, body: Vec<String>) {
-        let (name, parameters) = definition.split_once([' ', '\t', ',']).unwrap_or((definition, ""));
+        let (name, parameters) = definition
+            .split_once([' ', '\t', ','])
+            .unwrap_or((definition, ""));
         let names = match parameters.contains(',') {
             true => arguments(parameters),
             false => parameters.split_whitespace().map(str::to_owned).collect(),
         };
-        let parameters = names
-            .into_iter()
-            .map(|parameter| parameter.split([':', '=']).next().unwrap_or_default().trim().to_owned());
+        let parameters = names.into_iter().map(|parameter| {
+            parameter
+                .split([':', '='])
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        });
         self.macros.insert(
             name.to_owned(),
             Macro {
@@ -133,7 +140,11 @@ impl Expansion<'_> {
             return Ok(false);
         };
         if depth == DEPTH_MAX || self.lines > LINES_MAX {
-            return Err(AssemblyError::statement(self.path, number, format!("macro `{word}` expands without end")));
+            return Err(AssemblyError::statement(
+                self.path,
+                number,
+                format!("macro `{word}` expands without end"),
+            ));
         }
         let arguments = arguments(rest);
         let body: Vec<String> = used
@@ -164,9 +175,14 @@ mod tests {
 
     #[test]
     fn arguments_take_the_place_of_parameters() {
-        let text = ".macro both first, second\nadd \\first = r2, r3\nmov \\second = \\first\n.endm\nboth r4, r5\n";
+        let text =
+            ".macro both first, second\nadd \\first = r2, r3\nmov \\second = \\first\n.endm\nboth r4, r5\n";
         let expanded = expand(text, Path::new("a.s")).expect("the macro has an end");
-        let code: Vec<&str> = expanded.lines().skip(4).filter(|line| !line.starts_with('#')).collect();
+        let code: Vec<&str> = expanded
+            .lines()
+            .skip(4)
+            .filter(|line| !line.starts_with('#'))
+            .collect();
         assert_eq!(code, ["add r4 = r2, r3", "mov r5 = r4"]);
     }
 

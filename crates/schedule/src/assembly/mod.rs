@@ -69,6 +69,16 @@ pub enum AssemblyError {
     /// A text that does not say what was meant.
     #[error(transparent)]
     Unfaithful(#[from] Unfaithful),
+    /// A schedule that does not do what the block did: a broken invariant of this crate, told with its place.
+    #[error("{path}: line {line}")]
+    Different {
+        /// The file.
+        path: String,
+        /// Where the block begins.
+        line: usize,
+        /// How.
+        source: crate::verify::equivalence::Difference,
+    },
     /// A function that is not in the source.
     #[error("{path}: no function `{name}` between .proc and .endp; there are: {known}")]
     NoFunction {
@@ -83,7 +93,9 @@ pub enum AssemblyError {
 
 /// What the scheduler wrote is not what it meant: a broken invariant of this crate, told with its place.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: `{function}` as written is not `{function}` as scheduled: at instruction {place} {written} stands for {meant}")]
+#[error(
+    "{path}: `{function}` as written is not `{function}` as scheduled: at instruction {place} {written} stands for {meant}"
+)]
 pub struct Unfaithful {
     /// The file.
     pub path: String,
@@ -107,6 +119,10 @@ impl AssemblyError {
     }
 
     fn refused(path: &Path, line: usize, refusal: Refusal) -> AssemblyError {
-        AssemblyError::statement(path, line, format!("the instruction {refusal}, so it cannot be moved"))
+        AssemblyError::statement(
+            path,
+            line,
+            format!("the instruction {refusal}, so it cannot be moved"),
+        )
     }
 }

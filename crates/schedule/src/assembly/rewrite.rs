@@ -10,6 +10,10 @@ use super::{AssemblyError, Function, Piece, Source, Unfaithful, assemble};
 use crate::bundle::Content;
 use crate::optimize::{Options, Outcome, optimize};
 use crate::verify;
+use crate::verify::equivalence::compare;
+
+/// Random states in which each block that is written is compared with what it was.
+const STATES: u64 = 32;
 
 /// What became of a block.
 #[derive(Clone, Debug)]
@@ -52,12 +56,20 @@ pub struct Rewritten {
 ///
 /// # Errors
 /// [`AssemblyError`].
-pub fn rewrite(text: &str, path: &Path, wanted: Option<&str>, options: &Options) -> Result<Rewritten, AssemblyError> {
+pub fn rewrite(
+    text: &str,
+    path: &Path,
+    wanted: Option<&str>,
+    options: &Options,
+) -> Result<Rewritten, AssemblyError> {
     let text = expand(text, path)?;
     let source = Source::parse(&text);
     let object = assemble(&text, path)?;
     let functions = Function::all(&source, &object, wanted, &options.parameters, path)?;
-    let mut work: Vec<Work> = functions.into_iter().map(|function| Work::new(&source, function, options)).collect();
+    let mut work = Vec::new();
+    for function in functions {
+        work.push(Work::new(&source, function, options, path)?);
+    }
     loop {
         let text = compose(&source, &work);
         let object = assemble(&text, path)?;
@@ -100,36 +112,58 @@ struct Work {
 }
 
 impl Work {
-    fn new(source: &Source, function: Function, options: &Options) -> Work {
-        let blocks = function.pieces.iter().filter_map(|piece| match piece {
-            Piece::Verbatim { .. } => None,
-            Piece::Block {
-                lines, block, bundles, ..
-            } => {
-                let before = verify::cycles(bundles, &options.parameters);
-                let outcome = optimize(block, options);
-                Some(BlockReport {
-                    line: source.lines[lines.start].number,
-                    instructions: block.items.len(),
-                    before,
-                    is_written: outcome.modelled < before,
-                    outcome,
-                })
+    fn new(
+        source: &Source,
+        function: Function,
+        options: &Options,
+        path: &Path,
+    ) -> Result<Work, AssemblyError> {
+        let parameters = &options.parameters;
+        let mut blocks = Vec::new();
+        for piece in &function.pieces {
+            let Piece::Block {
+                lines,
+                block,
+                bundles,
+                ..
+            } = piece
+            else {
+                continue;
+            };
+            let before = verify::cycles(bundles, parameters);
+            let outcome = optimize(block, options);
+            let line = source.lines[lines.start].number;
+            let is_written = outcome.modelled < before;
+            if is_written {
+                compare(block, &outcome.bundles, STATES).map_err(|source| AssemblyError::Different {
+                    path: path.display().to_string(),
+                    line,
+                    source,
+                })?;
             }
-        });
-        let before = verify::cycles(&function.bundles, &options.parameters);
-        Work {
-            blocks: blocks.collect(),
+            blocks.push(BlockReport {
+                line,
+                instructions: block.items.len(),
+                before,
+                is_written,
+                outcome,
+            });
+        }
+        let before = verify::cycles(&function.bundles, parameters);
+        Ok(Work {
+            blocks,
             before,
             after: before,
             function,
-        }
+        })
     }
 
     /// Holds the bundles that the assembler made against the instructions that were meant, in order.
     fn check(&self, bundles: &[Bundle], path: &Path) -> Result<(), AssemblyError> {
-        let written: Vec<Option<Instruction>> =
-            slots(bundles).into_iter().map(|(_, instruction)| instruction.ok()).collect();
+        let written: Vec<Option<Instruction>> = slots(bundles)
+            .into_iter()
+            .map(|(_, instruction)| instruction.ok())
+            .collect();
         let meant = self.meant();
         let differs = |(written, meant): (&Option<Instruction>, &Instruction)| {
             written.is_none_or(|written| !is_same(&written, meant))
@@ -138,7 +172,9 @@ impl Work {
         let place = place.or((written.len() != meant.len()).then_some(written.len().min(meant.len())));
         let Some(place) = place else { return Ok(()) };
         let name = |instruction: Option<&Instruction>| {
-            instruction.map_or("nothing".to_owned(), |instruction| instruction.form().mnemonic.clone())
+            instruction.map_or("nothing".to_owned(), |instruction| {
+                instruction.form().mnemonic.clone()
+            })
         };
         Err(AssemblyError::Unfaithful(Unfaithful {
             path: path.display().to_string(),
@@ -154,7 +190,9 @@ impl Work {
         let mut reports = self.blocks.iter();
         let mut meant = Vec::new();
         for piece in &self.function.pieces {
-            let Piece::Block { block, .. } = piece else { continue };
+            let Piece::Block { block, .. } = piece else {
+                continue;
+            };
             let Some(report) = reports.next() else { continue };
             if !report.is_written {
                 meant.extend(block.items.iter().map(|item| item.instruction));
@@ -202,7 +240,9 @@ fn compose(source: &Source, work: &[Work]) -> String {
     for work in work {
         let mut reports = work.blocks.iter();
         for piece in &work.function.pieces {
-            let Piece::Block { lines, texts, .. } = piece else { continue };
+            let Piece::Block { lines, texts, .. } = piece else {
+                continue;
+            };
             let Some(report) = reports.next().filter(|report| report.is_written) else {
                 continue;
             };

@@ -52,7 +52,11 @@ impl Source {
             number = number.wrapping_add(1);
             // The preprocessor says where the next line is from.
             if let Some(marker) = text.strip_prefix("# ") {
-                if let Some(next) = marker.split(' ').next().and_then(|next| next.parse::<usize>().ok()) {
+                if let Some(next) = marker
+                    .split(' ')
+                    .next()
+                    .and_then(|next| next.parse::<usize>().ok())
+                {
                     number = next.wrapping_sub(1);
                 }
                 source.lines.push(Line {
@@ -188,7 +192,11 @@ mod tests {
     use super::*;
 
     fn of(code: &str) -> Vec<Statement> {
-        Source::parse(code).lines.into_iter().flat_map(|line| line.statements).collect()
+        Source::parse(code)
+            .lines
+            .into_iter()
+            .flat_map(|line| line.statements)
+            .collect()
     }
 
     #[test]
@@ -208,7 +216,10 @@ mod tests {
             ]
         );
         assert_eq!(of(".string \"a;b//\" ;;").len(), 2);
-        assert_eq!(of("/* add r1 = r2, r3\n ;; */ mov r1 = r2"), [instruction("mov r1 = r2")]);
+        assert_eq!(
+            of("/* add r1 = r2, r3\n ;; */ mov r1 = r2"),
+            [instruction("mov r1 = r2")]
+        );
     }
 
     #[test]

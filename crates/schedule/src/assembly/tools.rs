@@ -28,7 +28,15 @@ pub fn preprocess(path: &Path) -> Result<String, AssemblyError> {
     }
     let mut command = Command::new(PREPROCESSOR);
     // Comments stay; nothing of the host comes in.
-    command.args(["-C", "-ffreestanding", "-undef", "-x", "assembler-with-cpp", "-D__ASSEMBLER__", "-D__ia64__"]);
+    command.args([
+        "-C",
+        "-ffreestanding",
+        "-undef",
+        "-x",
+        "assembler-with-cpp",
+        "-D__ASSEMBLER__",
+        "-D__ia64__",
+    ]);
     let output = run(PREPROCESSOR, command.arg(path), path)?;
     String::from_utf8(output.stdout).map_err(|error| read(std::io::Error::other(error)))
 }
@@ -47,7 +55,11 @@ pub fn assemble(text: &str, path: &Path) -> Result<Vec<u8>, AssemblyError> {
     std::fs::write(&source, text).map_err(failed)?;
     let mut command = Command::new(ASSEMBLER);
     // Stops are the source's, as GCC has its output assembled; the assembler adds none.
-    run(ASSEMBLER, command.arg("-x").arg("-o").arg(&object).arg(&source), path)?;
+    run(
+        ASSEMBLER,
+        command.arg("-x").arg("-o").arg(&object).arg(&source),
+        path,
+    )?;
     std::fs::read(&object).map_err(failed)
 }
 
@@ -61,7 +73,10 @@ fn run(tool: &'static str, command: &mut Command, path: &Path) -> Result<Output,
         return Ok(output);
     }
     let text = String::from_utf8_lossy(&output.stderr);
-    let errors: Vec<&str> = text.lines().filter(|line| line.to_ascii_lowercase().contains("error")).collect();
+    let errors: Vec<&str> = text
+        .lines()
+        .filter(|line| line.to_ascii_lowercase().contains("error"))
+        .collect();
     Err(AssemblyError::Tool {
         path: path.display().to_string(),
         message: match errors.is_empty() {

@@ -1,4 +1,6 @@
-//! The result against the original: on the pipeline, cycle by cycle.
+//! The result against the original: on the pipeline, cycle by cycle, and on the interpreter, in random states.
+
+pub mod equivalence;
 
 use std::sync::Arc;
 
@@ -31,7 +33,9 @@ pub fn timeline(bundles: &[Bundle], parameters: &Parameters) -> Vec<Group> {
 
 /// Cycles of bundles on the model, from the first issue to the last.
 pub fn cycles(bundles: &[Bundle], parameters: &Parameters) -> u32 {
-    timeline(bundles, parameters).last().map_or(0, |group| group.cycle as u32 + 1)
+    timeline(bundles, parameters)
+        .last()
+        .map_or(0, |group| group.cycle as u32 + 1)
 }
 
 /// The cycle of each instruction of bundles that is no `nop`, in order.
