@@ -1,11 +1,11 @@
-//! A scheduling policy of one's own against free scheduling: `cargo run -p sidestep-lab --example own_policy`.
+//! A scheduling policy of one's own against free scheduling: `cargo run -p sidestep-experiments --example own_policy`.
 
 use std::sync::Arc;
 
+use sidestep_experiments::gang::scenario::{KIND_NAMES, Setup, inputs, side};
 use sidestep_gang::TaskId;
 use sidestep_gang::policy::{Assignment, Grant, Moment, Policy};
 use sidestep_gang::simulation::{Schedule, simulate};
-use sidestep_lab::experiments::gang::scenario::{KIND_NAMES, Setup, inputs, side};
 use sidestep_lab::{
     About, Context, Experiment, Input, Inputs, Measurement, Metric, PlanError, Point, PointError,
 };

@@ -125,9 +125,16 @@ fn every_format_is_written() {
     assert!(
         csv.starts_with("schema,experiment,point,status,error,metric,unit,better,baseline,sidestep,ratio,")
     );
-    let parquet = write("parquet");
-    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
     assert!(write("json").starts_with(b"{"));
+    if cfg!(feature = "parquet") {
+        let parquet = write("parquet");
+        assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    } else {
+        assert_eq!(
+            error(folder.path(), &["compare", QUICK, "--format", "parquet"]),
+            "sidestep: this build writes no Parquet; `cargo install --path crates/cli --features parquet` brings it"
+        );
+    }
 }
 
 #[test]

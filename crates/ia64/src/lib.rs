@@ -1,5 +1,6 @@
 //! The Itanium (IA-64) architecture, correct with no notion of cost.
 //!
+//! - [`operations`](self): the table of operations, from which the columns of every module follow.
 //! - [`encoding`]: bundles, templates and instructions, as tables from which decoder and disassembler follow.
 //! - [`registers`] and [`register_stack`]: the register files and the register stack engine.
 //! - [`float`]: the 82-bit floating-point format and its arithmetic, as pure functions.
@@ -26,6 +27,7 @@ mod interruption;
 pub mod interrupts;
 pub mod memory;
 pub mod mmu;
+mod operations;
 mod processor;
 pub mod register_stack;
 pub mod registers;
@@ -34,7 +36,7 @@ mod snapshot;
 mod virtualization;
 
 pub use address::{PhysicalAddress, VirtualAddress};
-pub use execution::Exit;
+pub use execution::{Driver, Exit};
 pub use fault::{Access, Fault, FaultKind};
 pub use memory::{AddressSpace, HostPage, MemoryRegion, PhysicalMemory, Refusal};
 pub use processor::{Processor, Raised};

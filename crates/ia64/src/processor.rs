@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::alat::AdvancedLoads;
 use crate::environment::{Environment, SystemMode};
-use crate::execution::BlockCache;
+use crate::execution::{BlockCache, Forget};
 use crate::fault::Fault;
 use crate::float::{ControlTable, FloatRegister};
 use crate::interrupts::Interrupts;

@@ -18,6 +18,7 @@ use serde_big_array::BigArray;
 
 use crate::alat::AdvancedLoads;
 use crate::environment::Environment;
+use crate::execution::Forget;
 use crate::fault::Fault;
 use crate::float::{ControlTable, FloatRegister};
 use crate::mmu::Mmu;

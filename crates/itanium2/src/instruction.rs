@@ -1,13 +1,12 @@
 //! What the pipeline knows of an instruction before it runs: its class's row, applied to its registers and its slot.
 //!
-//! [`StaticInstruction::new`] reads it once per instruction in memory; the pipeline keeps the records by address.
+//! [`StaticInstruction::new`] reads it once, when a block is decoded, which keeps it.
 
-use sidestep_ia64::encoding::{
-    BranchKind, IndirectFile, Instruction, LoadKind, Operation, Resource, StoreKind, Target, Template, Unit,
-};
+use sidestep_ia64::encoding::{DecodedSlot, Instruction, Resource, Template, Unit};
 
 use crate::classes::Class;
 use crate::dispersal::Port;
+use crate::operations::{Classified, classify};
 use crate::parameters::{Cost, Parameters};
 use crate::rules::{self, Behind};
 use crate::scoreboard::{Operand, Producer};
@@ -109,6 +108,8 @@ bitflags::bitflags! {
         const CHECKS = 1 << 35;
         /// A check or an advanced load of a floating-point register.
         const OF_FLOAT = 1 << 36;
+        /// A check of the floating-point flags.
+        const OF_FLAGS = 1 << 37;
     }
 }
 
@@ -151,19 +152,26 @@ pub struct StaticInstruction {
     destination_count: u8,
     /// The branch register that it writes or branches to.
     pub branch_register: u8,
+    /// Whether a stop follows it.
+    pub stop: bool,
+    /// Whether a predicate other than p0 qualifies it.
+    pub is_predicated: bool,
+    /// Its bits and unit, which opcode matchers look at.
+    pub opcode: (u64, Unit),
 }
 
 impl StaticInstruction {
-    /// Reads an instruction in `slot` of a bundle of a template.
-    pub fn new(instruction: &Instruction, slot: u8, template: Template, parameters: &Parameters) -> Self {
-        let (rules_to, rules_from) = rules::rules_of(instruction);
-        let class = Class::of(instruction);
-        let flags = flags(class, instruction);
+    /// Reads an instruction and the slot of its bundle that it stands in.
+    pub fn new(instruction: &Instruction, slot: &DecodedSlot, parameters: &Parameters) -> Self {
+        let classified = classify(instruction);
+        let (rules_to, rules_from) = rules::rules_of(classified.ends);
+        let class = classified.class;
+        let flags = flags(&classified, instruction);
         let is_branch = flags.contains(Flags::BRANCH);
         let mut known = StaticInstruction {
-            port: port(class, instruction, slot, first_branch_slot(template)),
+            port: port(class, instruction, slot.slot, first_branch_slot(slot.template)),
             flags,
-            behind: rules::behind(instruction),
+            behind: classified.behind,
             rules_to,
             rules_from,
             predicate: Operand::of(Resource::Predicate(instruction.predicate())).unwrap_or(Operand::ALWAYS),
@@ -181,6 +189,9 @@ impl StaticInstruction {
             } else {
                 instruction.b2()
             },
+            stop: slot.stop,
+            is_predicated: instruction.predicate() != 0,
+            opcode: (instruction.slot, instruction.unit),
         };
         if !flags.contains(Flags::NOP) {
             known.add_sources(class, instruction);
@@ -288,51 +299,17 @@ fn port(class: Class, instruction: &Instruction, slot: u8, first_branch_slot: u8
 }
 
 /// What an instruction does beside its class: by its completers and its unit.
-fn flags(class: Class, instruction: &Instruction) -> Flags {
-    let mut flags = class.row().flags;
-    match instruction.operation {
-        Operation::Branch { kind, target } => {
-            flags.set(Flags::INDIRECT, target == Target::Indirect);
-            flags.set(Flags::FRAME | Flags::LOOP, kind != BranchKind::Conditional);
-        }
-        Operation::Call { target } => flags.set(Flags::INDIRECT, target == Target::Indirect),
-        Operation::Load { kind, .. } => flags.set(Flags::NAT, kind == LoadKind::Fill),
-        Operation::Store { kind, .. } => flags.set(Flags::NAT, kind == StoreKind::Spill),
-        Operation::MoveToIndirect {
-            file: IndirectFile::DataBreakpoint | IndirectFile::InstructionBreakpoint,
-        } => flags |= Flags::STATUS,
-        _ => {}
-    }
+fn flags(classified: &Classified, instruction: &Instruction) -> Flags {
+    let mut flags = classified.class.row().flags | classified.flags;
     if flags.contains(Flags::BRANCH) {
         flags |= hints(instruction);
     }
-    flags |= speculation(instruction);
     flags.set(Flags::B_UNIT, instruction.unit == Unit::B);
     flags.set(
         Flags::M_UNIT,
         instruction.unit == Unit::M && !flags.contains(Flags::NOP),
     );
     flags
-}
-
-/// What an instruction has to do with advanced loads and with checks.
-fn speculation(instruction: &Instruction) -> Flags {
-    use LoadKind as L;
-    use Operation as O;
-    let load = |kind: LoadKind| match kind {
-        L::CheckClear | L::CheckKeep | L::CheckClearAcquire => Flags::ADVANCED | Flags::CHECKS,
-        L::Advanced | L::SpeculativeAdvanced => Flags::ADVANCED,
-        _ => Flags::empty(),
-    };
-    match instruction.operation {
-        O::CheckAdvanced { .. } => Flags::ADVANCED | Flags::CHECKS,
-        O::CheckAdvancedFloat { .. } => Flags::ADVANCED | Flags::CHECKS | Flags::OF_FLOAT,
-        O::CheckSpeculative | O::FloatCheckFlags { .. } => Flags::CHECKS,
-        O::CheckSpeculativeFloat => Flags::CHECKS | Flags::OF_FLOAT,
-        O::Load { kind, .. } => load(kind),
-        O::LoadFloat { kind, .. } | O::LoadFloatPair { kind, .. } => load(kind) | Flags::OF_FLOAT,
-        _ => Flags::empty(),
-    }
 }
 
 /// The branch's whether hint: bits 33 and 34 are sptk, spnt, dptk, dpnt.

@@ -6,47 +6,37 @@
 //!
 //! - [`parameters`]: latencies, caches, penalties, each with its source; the presets.
 //! - [`dispersal`]: ports and split issue; [`rules`]: latencies between pairs of instructions (Tables 4 and 5).
-//! - [`classes`]: ports and latencies by class of instructions; [`instruction`]: what is known of one before it runs;
+//! - [`classes`]: ports and latencies by class of instructions, [`operations`]: which operation has which; [`instruction`]: what is known of one before it runs;
 //!   [`scoreboard`]: when registers are ready.
 //! - [`memory`]: caches and translation buffers; [`branches`]: branch prediction; [`queues`]: stores and system
 //!   registers on their way.
 //! - [`pipeline`]: puts these together, cycle by cycle.
-//! - [`event`], [`sums`], [`stall`], [`counters`]: what is counted, under its documented names; the tree of bubbles.
-//! - [`monitor`], [`captures`], [`tagging`]: the performance monitor as guest code programs it; [`profile`]: cycles by place.
-//! - [`single`]: single events and which are wanted; [`selection`], [`sampling`]: samples for the host.
+//! - [`pmu`]: what is counted and sampled, by the host and by guest code; [`profile`]: cycles by place.
 //!
 //! ```text
 //!   retired instruction ─► fetch ─► dispersal ─► waits: operands, rules, queues ─► issue group ─► counters, profile
 //! ```
 
 pub mod branches;
-pub mod captures;
 pub mod classes;
-pub mod counters;
 pub mod dispersal;
-pub mod event;
 pub mod instruction;
 pub mod memory;
-pub mod monitor;
 pub mod names;
+pub mod operations;
 pub mod parameters;
 pub mod pipeline;
+pub mod pmu;
 pub mod profile;
 pub mod queues;
 pub mod rules;
-pub mod sampling;
 pub mod scoreboard;
-pub mod selection;
-pub mod single;
-pub mod stall;
-pub mod sums;
-pub mod tagging;
 
-pub use counters::Counters;
-pub use event::Event;
 pub use parameters::Parameters;
 pub use pipeline::Pipeline;
+pub use pmu::counters::Counters;
+pub use pmu::event::Event;
+pub use pmu::sampling::{Pace, Sampler};
+pub use pmu::selection::Selection;
+pub use pmu::stall::Stall;
 pub use profile::{Group, Profile};
-pub use sampling::{Pace, Sampler};
-pub use selection::Selection;
-pub use stall::Stall;

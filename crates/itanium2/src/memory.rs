@@ -3,12 +3,13 @@
 //! Caches keep tags only, replaced least recently used first. The first level is looked up by virtual address and
 //! region, the others by physical address, which is only asked for when the first level misses.
 
-use sidestep_ia64::Processor;
+use sidestep_ia64::TranslationSide;
+use sidestep_ia64::execution::{State, Translation as PhysicalAddresses};
 use sidestep_ia64::registers::status::psr;
 
-use crate::event::Event;
 use crate::parameters::{CacheShape, Cost, Parameters};
-use crate::single::TranslatedBy;
+use crate::pmu::event::Event;
+use crate::pmu::event_address::TranslatedBy;
 
 /// A cache's tags.
 struct Cache {
@@ -132,7 +133,7 @@ pub struct Memory {
     latency_memory: u64,
     last_line: [u64; 2],
     last_page: [u64; 2],
-    /// Walker reads, walker hits and software insertions that have been seen.
+    /// Insertions by the walker that have been seen.
     seen_walks: u64,
 }
 
@@ -158,6 +159,43 @@ enum Request {
 
 type Values = [u64; Event::COUNT];
 
+/// The address space that a reference is made in.
+#[derive(Clone, Copy)]
+pub struct Space<'a> {
+    /// What decides how addresses are translated.
+    pub state: &'a State,
+    /// What answers for physical addresses.
+    pub memory: &'a dyn PhysicalAddresses,
+}
+
+impl Space<'_> {
+    /// Whether references of a side are translated by a kernel's page tables.
+    fn is_translated(self, side: Side) -> bool {
+        let bit = if side == Side::Data { psr::DT } else { psr::IT };
+        self.state.is_system && self.state.status & bit != 0
+    }
+
+    /// What tells virtual lines and pages of different regions apart.
+    #[inline]
+    fn name(self, side: Side, address: u64) -> u64 {
+        if !self.is_translated(side) {
+            return address;
+        }
+        let region = self.state.regions[(address >> 61) as usize] >> 8 & 0xff_ffff;
+        address ^ region << 37 ^ 1 << 36
+    }
+
+    /// The physical address behind a virtual one, as the second level sees it.
+    #[cold]
+    fn physical(self, side: Side, address: u64) -> u64 {
+        let side = match side {
+            Side::Instruction => TranslationSide::Instruction,
+            Side::Data => TranslationSide::Data,
+        };
+        self.memory.physical(side, address)
+    }
+}
+
 impl Memory {
     /// Empty caches.
     pub fn new(parameters: &Parameters) -> Memory {
@@ -179,74 +217,36 @@ impl Memory {
         }
     }
 
-    /// What tells virtual lines and pages of different regions apart.
-    #[inline]
-    fn name(processor: &Processor, side: Side, address: u64) -> u64 {
-        let bit = if side == Side::Data { psr::DT } else { psr::IT };
-        if processor.mmu().is_none() || processor.status & bit == 0 {
-            return address;
-        }
-        let region = processor.system.region[(address >> 61) as usize] >> 8 & 0xff_ffff;
-        address ^ region << 37 ^ 1 << 36
-    }
-
-    /// The physical address behind a virtual one, as the second level sees it.
-    #[cold]
-    fn physical(processor: &Processor, side: Side, address: u64) -> u64 {
-        let Some(mmu) = processor.mmu() else {
-            return address;
-        };
-        let bit = if side == Side::Data { psr::DT } else { psr::IT };
-        if processor.status & bit == 0 {
-            return address & (u64::MAX >> 1);
-        }
-        let region = (processor.system.region[(address >> 61) as usize] >> 8) as u32 & 0xff_ffff;
-        let buffer = if side == Side::Data {
-            &mmu.data
-        } else {
-            &mmu.instruction
-        };
-        buffer
-            .find(address, region)
-            .map_or(address, |entry| entry.physical_address(address))
-    }
-
     /// Whether the first data cache holds a loaded line; brings it in.
     ///
     /// Answers the cycles more than a hit takes; `None` for a hit.
     #[inline]
-    pub fn load(&mut self, processor: &Processor, address: u64, values: &mut Values) -> Option<u64> {
+    pub fn load(&mut self, space: Space<'_>, address: u64, values: &mut Values) -> Option<u64> {
         values[Event::L1dReads as usize] += 1;
-        let name = Memory::name(processor, Side::Data, address);
+        let name = space.name(Side::Data, address);
         if self.l1d.access(name, true) {
             return None;
         }
         values[Event::L1dReadMisses as usize] += 1;
-        Some(self.second_level(processor, address, Request::Read, values) - 1)
+        Some(self.second_level(space, address, Request::Read, values) - 1)
     }
 
     /// A load that passes the first level by: cycles more than a hit in the second level takes.
     #[inline]
-    pub fn load_second(&mut self, processor: &Processor, address: u64, values: &mut Values) -> u64 {
-        self.second_level(processor, address, Request::Read, values) - self.latency_l2
+    pub fn load_second(&mut self, space: Space<'_>, address: u64, values: &mut Values) -> u64 {
+        self.second_level(space, address, Request::Read, values) - self.latency_l2
     }
 
     /// A store: the line is updated in the first level, and written to the second. Cycles until that is done.
     #[inline]
-    pub fn store(&mut self, processor: &Processor, address: u64, values: &mut Values) -> u64 {
-        let name = Memory::name(processor, Side::Data, address);
+    pub fn store(&mut self, space: Space<'_>, address: u64, values: &mut Values) -> u64 {
+        let name = space.name(Side::Data, address);
         self.l1d.access(name, false);
-        self.second_level(processor, address, Request::Write, values)
+        self.second_level(space, address, Request::Write, values)
     }
 
-    fn second_level(
-        &mut self,
-        processor: &Processor,
-        address: u64,
-        request: Request,
-        values: &mut Values,
-    ) -> u64 {
-        let physical = Memory::physical(processor, Side::Data, address);
+    fn second_level(&mut self, space: Space<'_>, address: u64, request: Request, values: &mut Values) -> u64 {
+        let physical = space.physical(Side::Data, address);
         self.beyond(physical, request, values)
     }
 
@@ -278,18 +278,18 @@ impl Memory {
 
     /// A fetch of 32 bytes: cycles more than a hit takes.
     #[inline]
-    pub fn fetch(&mut self, processor: &Processor, address: u64, values: &mut Values) -> u64 {
+    pub fn fetch(&mut self, space: Space<'_>, address: u64, values: &mut Values) -> u64 {
         values[Event::L1iReads as usize] += 1;
         let line = address >> self.l1i.line_log2;
         if self.last_line[0] == line {
             return 0;
         }
         self.last_line[0] = line;
-        let name = Memory::name(processor, Side::Instruction, address);
+        let name = space.name(Side::Instruction, address);
         if self.l1i.access(name, true) {
             return 0;
         }
-        let physical = Memory::physical(processor, Side::Instruction, address);
+        let physical = space.physical(Side::Instruction, address);
         self.beyond(physical, Request::Fetch, values) - 1
     }
 
@@ -297,7 +297,7 @@ impl Memory {
     #[inline]
     pub fn translate(
         &mut self,
-        processor: &Processor,
+        space: Space<'_>,
         side: Side,
         address: u64,
         values: &mut Values,
@@ -307,7 +307,7 @@ impl Memory {
         if self.last_page[index] == page {
             return Translation::First;
         }
-        self.translate_changed(processor, side, address, values)
+        self.translate_changed(space, side, address, values)
     }
 
     /// Forgets shortcuts that rest on the current address space.
@@ -318,17 +318,16 @@ impl Memory {
 
     fn translate_changed(
         &mut self,
-        processor: &Processor,
+        space: Space<'_>,
         side: Side,
         address: u64,
         values: &mut Values,
     ) -> Translation {
         let index = side as usize;
-        let name = Memory::name(processor, side, address);
+        let name = space.name(side, address);
         self.last_page[index] = address >> FIRST_PAGE_LOG2;
-        let bit = if side == Side::Data { psr::DT } else { psr::IT };
-        let is_system = processor.mmu().is_some();
-        if is_system && processor.status & bit == 0 {
+        let is_system = space.state.is_system;
+        if is_system && !space.is_translated(side) {
             return Translation::First;
         }
         if self.tlb_first[index].access(name >> FIRST_PAGE_LOG2) {
@@ -340,7 +339,7 @@ impl Memory {
         };
         let is_known = if is_system {
             // The architectural translations are the second level; what the walker read is in their events.
-            !self.walked(processor)
+            !self.walked(space.state)
         } else {
             self.tlb_second[index].access(name >> PROGRAM_PAGE_LOG2)
         };
@@ -357,10 +356,9 @@ impl Memory {
     }
 
     /// Whether the walker has inserted a translation since the last question.
-    fn walked(&mut self, processor: &Processor) -> bool {
-        let hits = processor.mmu().map_or(0, |mmu| mmu.events.walker_hits);
-        let walked = hits != self.seen_walks;
-        self.seen_walks = hits;
+    fn walked(&mut self, state: &State) -> bool {
+        let walked = state.walker_insertions != self.seen_walks;
+        self.seen_walks = state.walker_insertions;
         walked
     }
 

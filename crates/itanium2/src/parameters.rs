@@ -94,7 +94,7 @@ impl Cost {
 }
 
 /// A cache's shape and hit latency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CacheShape {
     /// Bytes.
     pub size: u32,
@@ -107,7 +107,7 @@ pub struct CacheShape {
 }
 
 /// One processor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Parameters {
     /// The preset's name.
     pub name: &'static str,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::dispersal::Assigned;
-use crate::stall::Stall;
+use crate::pmu::stall::Stall;
 
 /// What one bundle came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

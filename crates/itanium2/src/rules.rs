@@ -3,11 +3,8 @@
 //! A rule says how many cycles after an instruction of one set one of another set may issue at the earliest, and
 //! which counter shows the wait. An instruction may be in several of these sets, the ends of rules.
 
-use sidestep_ia64::encoding::{IndirectFile, Instruction, Operation, Side, UnitClass};
-use sidestep_ia64::registers::application::{BSP, BSPSTORE, RNAT, RSC, UNAT};
-
 use crate::parameters::Cost;
-use crate::stall::Stall;
+use crate::pmu::stall::Stall;
 
 macro_rules! ends {
     ($($end:ident = $what:literal;)*) => {
@@ -232,70 +229,13 @@ impl Behind {
     }
 }
 
-/// The rules whose later and earlier instruction it is, as sets of indices into [`RULES`].
-pub fn rules_of(instruction: &Instruction) -> (u32, u32) {
-    let ends = ends_of(instruction);
-    let is_in = |end: End| ends >> end as u32 & 1 != 0;
+/// The rules whose later and earlier instruction one with these ends is, as sets of indices into [`RULES`].
+pub fn rules_of(ends: &[End]) -> (u32, u32) {
+    let is_in = |end: End| ends.contains(&end);
     let mut sets = (0, 0);
     for (index, rule) in RULES.iter().enumerate() {
         sets.0 |= u32::from(is_in(rule.to)) << index;
         sets.1 |= u32::from(is_in(rule.from)) << index;
     }
     sets
-}
-
-/// What everything behind the instruction waits for.
-pub fn behind(instruction: &Instruction) -> Option<Behind> {
-    match instruction.operation {
-        Operation::BankSwitch { .. } => Some(Behind::BankSwitch),
-        Operation::ReturnFromInterruption => Some(Behind::Return),
-        Operation::Serialize {
-            side: Side::Instruction,
-        } => Some(Behind::Flush),
-        Operation::SetUserMask | Operation::ResetUserMask | Operation::MoveToUserMask => {
-            Some(Behind::UserMask)
-        }
-        _ => None,
-    }
-}
-
-fn ends_of(instruction: &Instruction) -> u32 {
-    use End::*;
-    let set = |ends: &[End]| ends.iter().fold(0, |set, end| set | 1 << *end as u32);
-    match instruction.operation {
-        Operation::MoveToApplication { .. } => match instruction.ar3() {
-            RSC => set(&[ToRsc, RseRegister]),
-            BSPSTORE => set(&[ToBspstore, RseRegister]),
-            RNAT => set(&[ToRnat, ToNat, RseRegister]),
-            UNAT => set(&[ToNat]),
-            _ => 0,
-        },
-        Operation::MoveFromApplication => match instruction.ar3() {
-            RSC => set(&[RseRegister]),
-            BSPSTORE => set(&[FromBspstore, RseRegister]),
-            BSP => set(&[FromBsp, RseRegister]),
-            RNAT => set(&[FromNat, RseRegister]),
-            UNAT => set(&[FromNat, FromUnat]),
-            _ => 0,
-        },
-        Operation::FlushRegisterStack => set(&[FlushStack]),
-        Operation::LoadRegisterStack => set(&[LoadStack]),
-        Operation::SetUserMask | Operation::ResetUserMask | Operation::MoveToUserMask => set(&[ToUserMask]),
-        Operation::SetSystemMask | Operation::ResetSystemMask | Operation::MoveToPsrLower => {
-            set(&[ToSystemMask])
-        }
-        Operation::MoveFromPsr | Operation::MoveFromUserMask => set(&[FromStatus]),
-        Operation::MoveToIndirect {
-            file: IndirectFile::Region | IndirectFile::ProtectionKey,
-        } => set(&[ToRegion]),
-        Operation::Serialize { .. } => set(&[Serialize, Ordering]),
-        Operation::SynchronizeInstructionCache
-        | Operation::FlushWriteBuffers
-        | Operation::MemoryFence
-        | Operation::MemoryFenceAcceptance
-        | Operation::InvalidateAlat => set(&[Ordering]),
-        Operation::Nop => 0,
-        _ if instruction.unit_class() == UnitClass::F => set(&[Float]),
-        _ => 0,
-    }
 }

@@ -3,13 +3,13 @@
 //! Registers are named as the hardware names them behind its rename stage: a stacked register is the same register
 //! in the caller and in the callee, a rotating one the same before and after a rotation.
 
-use sidestep_ia64::Processor;
 use sidestep_ia64::encoding::Resource;
+use sidestep_ia64::execution::Frame;
 use sidestep_ia64::registers::frame::{ROTATING_FLOATING, ROTATING_PREDICATES, STACKED_REGISTERS};
 
 use crate::instruction::{USES, Use};
 use crate::parameters::{Cost, Parameters};
-use crate::stall::Stall;
+use crate::pmu::stall::Stall;
 
 /// A register as an instruction names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,15 +179,15 @@ impl Scoreboard {
         }
     }
 
-    /// Notes how the processor renames registers now.
-    pub fn rename(&mut self, processor: &Processor) {
-        let frame = processor.frame;
+    /// Notes how the processor renames registers in a frame.
+    pub fn rename(&mut self, frame: &Frame) {
+        let marker = frame.marker;
         self.renaming = Renaming {
-            bottom: (processor.register_stack().depth() % u64::from(STACKED_REGISTERS)) as u32,
-            rotating: frame.rotating,
-            general: frame.rename_general,
-            float: frame.rename_floating,
-            predicate: frame.rename_predicate,
+            bottom: (frame.depth % u64::from(STACKED_REGISTERS)) as u32,
+            rotating: marker.rotating,
+            general: marker.rename_general,
+            float: marker.rename_floating,
+            predicate: marker.rename_predicate,
         };
     }
 

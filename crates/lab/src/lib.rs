@@ -1,18 +1,16 @@
 //! The laboratory: a figure or table of a paper as an experiment, baseline against sidestep, swept and judged.
 //!
 //! An [`Experiment`] is a small trait: what it asks, its inputs, the points of its sweep, and how one point is measured.
-//! [`experiments::all`] lists those that ship. Results are exact numbers ([`Number`]): in virtual time
+//! Results are exact numbers ([`Number`]): in virtual time
 //! the same inputs give the same bytes on every machine.
 
 pub mod comparison;
 pub mod drawing;
 pub mod experiment;
-pub mod experiments;
 pub mod figure;
 pub mod input;
 pub mod measurement;
 pub mod number;
-pub mod output;
 pub mod paper;
 pub mod report;
 pub mod run;

@@ -14,7 +14,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 /// The clause that offers the nearest name in an error message.
-pub(crate) fn did_you_mean(nearest: &Option<String>) -> String {
+pub fn did_you_mean(nearest: &Option<String>) -> String {
     match nearest {
         Some(name) => format!(" (did you mean `{name}`?)"),
         None => String::new(),

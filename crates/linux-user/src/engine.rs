@@ -1,16 +1,14 @@
-//! What may run the processors of a process in the place of [`Processor::run`]: a timing model, for example.
+//! What may run the processors of a process in the place of [`Processor::run`](sidestep_ia64::Processor::run): a timing
+//! model, for example.
 
 use std::fmt::Debug;
 
-use sidestep_ia64::{Exit, Processor};
-
-/// Runs one thread's processor for a number of instructions.
-pub type Run = Box<dyn FnMut(&mut Processor, u64) -> Exit + Send>;
+use sidestep_ia64::Driver;
 
 /// Runs the threads of a process, and tells at its end what came of it. What a program does must not depend on it.
 pub trait Engine: Debug + Send + Sync {
     /// What runs another thread.
-    fn attach(&self) -> Run;
+    fn attach(&self) -> Box<dyn Driver + Send>;
 
     /// The process was forked, and this is the child: what was done so far was the parent's.
     fn forget(&self);

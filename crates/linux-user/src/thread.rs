@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use sidestep_ia64::registers::status::psr;
-use sidestep_ia64::{Exit, Fault, FaultKind, Processor};
+use sidestep_ia64::{Driver, Exit, Fault, FaultKind, Processor};
 
 use crate::crash;
-use crate::engine::Run;
 use crate::host;
 use crate::host::signals::{Inbox, SignalSet};
 use crate::memory::{Denial, NAT_PAGE, Need};
@@ -86,7 +85,7 @@ pub struct Thread {
     generation: Generation,
     trace: Option<Trace>,
     /// What runs the processor, if it does not run by itself.
-    engine: Option<Run>,
+    driver: Option<Box<dyn Driver + Send>>,
     /// What the processor had done when this process began (after `fork`).
     baseline: Statistics,
     /// Where others find what the thread did, if statistics are wanted.
@@ -104,7 +103,7 @@ impl Thread {
         processor.set_privilege_level(3);
         let member = process.memory.world.join(raise);
         let trace = process.options.trace.as_deref().and_then(Trace::open);
-        let engine = process.options.engine.as_ref().map(|engine| engine.attach());
+        let driver = process.options.engine.as_ref().map(|engine| engine.attach());
         let baseline = Statistics {
             threads: 0,
             ..Statistics::of(&processor)
@@ -130,7 +129,7 @@ impl Thread {
             attention,
             generation: Generation::default(),
             trace,
-            engine,
+            driver,
             baseline,
             progress,
         }
@@ -165,6 +164,7 @@ impl Thread {
         self.process.return_budget(limit.saturating_sub(used));
         match exit {
             Exit::Limit => Ok(()),
+            Exit::Halted => unreachable!("no driver halts a program"),
             Exit::Attention => self.deliver(None),
             Exit::Fault(fault) if is_system_call(&fault) => self.system_call(),
             Exit::Fault(fault) => self.fault(fault),
@@ -185,9 +185,9 @@ impl Thread {
         }
         self.generation = generation;
         let exit = if self.inbox.is_empty() {
-            match (&mut self.trace, &mut self.engine) {
+            match (&mut self.trace, &mut self.driver) {
                 (None, None) => self.processor.run(limit),
-                (None, Some(run)) => run(&mut self.processor, limit),
+                (None, Some(driver)) => driver.run(&mut self.processor, limit),
                 (Some(trace), _) => self.processor.run_observed(limit, trace),
             }
         } else {
@@ -294,6 +294,7 @@ impl Thread {
         self.processor.status |= psr::AC;
         match exit {
             Exit::Limit => Ok(()),
+            Exit::Halted => unreachable!("no driver halts a program"),
             Exit::Attention => self.deliver(None),
             Exit::Fault(fault) => {
                 let (address, slot) = self.processor.instruction_pointer();
@@ -391,7 +392,7 @@ impl Thread {
         self.progress = self.process.new_progress();
         if let Some(engine) = &self.process.options.engine {
             engine.forget();
-            self.engine = Some(engine.attach());
+            self.driver = Some(engine.attach());
         }
     }
 

@@ -9,9 +9,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use sidestep_ia64::Processor;
-use sidestep_ia64::encoding::NoSymbols;
-use sidestep_ia64::execution::{Observer, Retired};
+use sidestep_ia64::encoding::{DecodedSlot, Instruction, NoSymbols};
+use sidestep_ia64::execution::{Dynamic, Observer, Registers, TracedInstruction};
 use sidestep_ia64::registers::application;
 
 use crate::host;
@@ -75,33 +74,23 @@ impl Trace {
         let _ = self.output.flush();
     }
 
-    fn write(&mut self, processor: &Processor, retired: &Retired<'_>) -> std::io::Result<()> {
-        let mut text = String::new();
-        let long = retired.instruction.long_slot();
-        let _ = retired.instruction.write(retired.ip, long, &NoSymbols, &mut text);
-        let stop = if retired.stop { ";;" } else { "" };
-        let executed = if retired.executed { ' ' } else { '-' };
-        write!(
-            self.output,
-            "{} {:016x}.{} {executed} {}{stop}",
-            self.thread,
-            retired.ip,
-            retired.slot,
-            text.trim()
-        )?;
-        if let Some(address) = retired.reference {
-            write!(self.output, " [{address:x}]")?;
-        }
-        if let Some(target) = retired.taken {
-            write!(self.output, " ->{target:x}")?;
-        }
-        self.write_changes(processor)?;
+    fn write(
+        &mut self,
+        known: &TracedInstruction,
+        dynamic: &Dynamic<'_>,
+        registers: Registers<'_>,
+    ) -> std::io::Result<()> {
+        let mut line = String::new();
+        let written = known.write(dynamic, &NoSymbols, &mut line);
+        written.expect("a string takes any text");
+        write!(self.output, "{} {line}", self.thread)?;
+        self.write_changes(registers)?;
         writeln!(self.output)
     }
 
-    fn write_changes(&mut self, processor: &Processor) -> std::io::Result<()> {
+    fn write_changes(&mut self, registers: Registers<'_>) -> std::io::Result<()> {
         for register in 1..128u8 {
-            let (value, nat) = (processor.general.value(register), processor.general.nat(register));
+            let (value, nat) = registers.general(register);
             let known = (
                 self.general[usize::from(register)],
                 self.nats >> register & 1 != 0,
@@ -114,7 +103,7 @@ impl Trace {
             }
         }
         for register in 2..128u8 {
-            let image = processor.floating(register).to_spill();
+            let image = registers.floating(register).to_spill();
             let known = &mut self.floating[usize::from(register)];
             if *known != image {
                 let [significand, sign_exponent] = image;
@@ -123,13 +112,18 @@ impl Trace {
             }
         }
         let output = &mut self.output;
-        changed(output, "pr", &mut self.predicates, processor.predicates)?;
+        changed(output, "pr", &mut self.predicates, registers.predicates())?;
         for (register, known) in self.branch.iter_mut().enumerate() {
-            changed(output, &format!("b{register}"), known, processor.branch[register])?;
+            changed(
+                output,
+                &format!("b{register}"),
+                known,
+                registers.branch()[register],
+            )?;
         }
-        changed(output, "cfm", &mut self.frame_marker, processor.frame.bits())?;
+        changed(output, "cfm", &mut self.frame_marker, registers.frame().bits())?;
         for ((name, register), known) in SHOWN.iter().zip(&mut self.application) {
-            changed(output, name, known, processor.application(*register))?;
+            changed(output, name, known, registers.application(*register))?;
         }
         Ok(())
     }
@@ -145,8 +139,17 @@ fn changed(output: &mut impl Write, name: &str, known: &mut u64, value: u64) -> 
 }
 
 impl Observer for Trace {
-    fn retired(&mut self, processor: &Processor, retired: &Retired<'_>) {
+    type Static = TracedInstruction;
+    const INSPECTS: bool = true;
+
+    fn decode(&mut self, instruction: &Instruction, slot: &DecodedSlot) -> TracedInstruction {
+        TracedInstruction::new(instruction, slot)
+    }
+
+    fn retired(&mut self, _: &TracedInstruction, _: &Dynamic<'_>) {}
+
+    fn inspect(&mut self, known: &TracedInstruction, dynamic: &Dynamic<'_>, registers: Registers<'_>) {
         // A trace that cannot be written (a full disk) must not stop the program.
-        let _ = self.write(processor, retired);
+        let _ = self.write(known, dynamic, registers);
     }
 }

@@ -1,8 +1,7 @@
 //! Straight code: the instructions that are placed anew, without the `nop`s between them.
 
-use sidestep_ia64::encoding::{Instruction, Operation, Template, Unit, decode};
+use sidestep_ia64::encoding::{DecodedSlot, Instruction, Operation, Template, Unit, decode};
 use sidestep_itanium2::Parameters;
-use sidestep_itanium2::classes::Class;
 use sidestep_itanium2::dispersal::Port;
 use sidestep_itanium2::instruction::{Flags, StaticInstruction};
 
@@ -31,8 +30,16 @@ pub struct Item {
     pub effects: Effects,
     /// What the pipeline knows of it.
     pub known: StaticInstruction,
-    /// Its class.
-    pub class: Class,
+}
+
+/// An instruction in a slot of a template.
+fn placed(instruction: Instruction, template: Template, slot: u8) -> DecodedSlot {
+    DecodedSlot {
+        slot,
+        instruction: Ok(instruction),
+        stop: false,
+        template,
+    }
 }
 
 /// A template in which the instruction's own unit has a slot, and that slot: ports of the M and I units do not depend on
@@ -62,8 +69,11 @@ impl Item {
         let (template, slot) = usual_place(instruction.unit);
         Ok(Item {
             effects: Effects::of(&instruction),
-            known: StaticInstruction::new(&instruction, slot, Template::new(template), parameters),
-            class: Class::of(&instruction),
+            known: StaticInstruction::new(
+                &instruction,
+                &placed(instruction, Template::new(template), slot),
+                parameters,
+            ),
             instruction,
         })
     }
@@ -106,7 +116,7 @@ impl Item {
             true => self.instruction,
             false => decode(unit, self.instruction.slot, 0).ok()?,
         };
-        let known = StaticInstruction::new(&instruction, slot, template, parameters);
+        let known = StaticInstruction::new(&instruction, &placed(instruction, template, slot), parameters);
         Some((instruction, known.port))
     }
 

@@ -79,10 +79,17 @@ pub fn optimize(block: &Block, options: &Options) -> Outcome {
         verify::timeline(&bundles, parameters)
     };
     let last = |groups: &[sidestep_itanium2::Group]| groups.last().map_or(0, |group| group.cycle as u32 + 1);
+    let groups = model(&bundles);
+    let modelled = last(&groups);
+    // The processor issues as early as it can, also where the scheduler left time.
+    let first = match modelled < length(&first) {
+        true => as_issued(&bundles, &groups, &first),
+        false => first,
+    };
     let mut outcome = Outcome {
         listed: length(&first),
         cycles: length(&first),
-        modelled: last(&model(&bundles)),
+        modelled,
         schedule: first,
         bundles,
         bound,
@@ -107,7 +114,6 @@ pub fn optimize(block: &Block, options: &Options) -> Outcome {
                 let groups = model(&bundles);
                 let modelled = last(&groups);
                 if modelled < outcome.modelled {
-                    // The processor issues as early as it can, also where the solver left time.
                     let schedule = match modelled < length(&schedule) {
                         true => as_issued(&bundles, &groups, &schedule),
                         false => schedule,
@@ -136,7 +142,11 @@ fn as_issued(bundles: &[Placed], groups: &[sidestep_itanium2::Group], planned: &
     for group in groups {
         for issued in &group.instructions {
             let bundle = ((issued.ip - verify::CODE) / 16) as usize;
-            if let Content::Item(item) = bundles[bundle].slots[usize::from(issued.slot)] {
+            // A long instruction counts as its first half.
+            let slots = &bundles[bundle].slots;
+            let slot =
+                usize::from(issued.slot) + usize::from(slots[usize::from(issued.slot)] == Content::Half);
+            if let Content::Item(item) = slots[slot] {
                 schedule.cycles[item] = group.cycle as u32;
             }
         }

@@ -6,8 +6,6 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sidestep_fuce::assembler;
-use sidestep_lab::output;
-use sidestep_vmm::file;
 
 use super::Outcome;
 
@@ -49,7 +47,7 @@ fn parse_define(text: &str) -> Result<(String, i64), String> {
 impl Assemble {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let read = |path: &Path| file::read_text(path, file::IMAGE_BYTES_MAX);
+        let read = |path: &Path| sidestep_files::read_text(path, sidestep_files::IMAGE_BYTES_MAX);
         let name = self.source.display().to_string();
         let source = read(&self.source).map_err(|error| format!("{name}: cannot be read: {error}"))?;
         let beside = self.source.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -63,9 +61,9 @@ impl Assemble {
                 format!("{name}: the image would replace its source; name another with --output").into(),
             );
         }
-        output::write(&target, &assembly.image.to_bytes())?;
+        sidestep_files::write(&target, &assembly.image.to_bytes())?;
         if let Some(listing) = &self.listing {
-            output::write(listing, assembly.listing.as_bytes())?;
+            sidestep_files::write(listing, assembly.listing.as_bytes())?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -5,9 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use sidestep_lab::output;
-use sidestep_vmm::host::calibration::{Calibration, Options, Quantity, allowed_cores};
-use sidestep_vmm::host::{Cost, HostCosts};
+use sidestep_hypervisor::calibration::{Calibration, Options, Quantity, allowed_cores};
+use sidestep_hypervisor::costs::{Cost, HostCosts};
 
 use super::Outcome;
 
@@ -53,7 +52,7 @@ fn parse_cores(text: &str) -> Result<(usize, usize), String> {
 impl Calibrate {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        self.output.as_deref().map(output::probe).transpose()?;
+        self.output.as_deref().map(sidestep_files::probe).transpose()?;
         let cores = match self.cores {
             Some(cores) => cores,
             None => {
@@ -77,7 +76,7 @@ impl Calibrate {
         let calibration = calibration?;
         let costs = calibration.costs()?;
         if let Some(path) = &self.output {
-            output::write(path, costs.to_toml().as_bytes())?;
+            sidestep_files::write(path, costs.to_toml().as_bytes())?;
         }
         let text = match self.format {
             Format::Text => text_of(&calibration, &costs),

@@ -14,10 +14,11 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use clap::{Args, ValueEnum};
+use sidestep_experiments as experiments;
 use sidestep_lab::run::cache::Cache;
 use sidestep_lab::run::plan_all;
 use sidestep_lab::statistics::MOST_REPETITIONS;
-use sidestep_lab::{Comparison, Request, Runner, experiments, output, report};
+use sidestep_lab::{Comparison, Request, Runner, report};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{INTERRUPTED, Outcome};
@@ -146,11 +147,14 @@ impl Compare {
 
     /// Finds out before any work whether the outputs can be written.
     fn check_outputs(&self) -> Result<(), Box<dyn Error>> {
+        if self.format == Format::Parquet && !cfg!(feature = "parquet") {
+            return Err(super::not_built("writes no Parquet", "parquet").into());
+        }
         if self.format == Format::Parquet && self.output.is_none() && io::stdout().is_terminal() {
             return Err("parquet is not for terminals; name a file with --output".into());
         }
         for path in [&self.output, &self.html, &self.trace].into_iter().flatten() {
-            output::probe(path)?;
+            sidestep_files::probe(path)?;
         }
         Ok(())
     }
@@ -176,14 +180,17 @@ impl Compare {
             Format::Table => report::table::render(comparisons, self.width()).into_bytes(),
             Format::Json => report::json::render(comparisons).into_bytes(),
             Format::Csv => report::csv::render(comparisons).into_bytes(),
+            #[cfg(feature = "parquet")]
             Format::Parquet => report::parquet::render(comparisons),
+            #[cfg(not(feature = "parquet"))]
+            Format::Parquet => unreachable!("refused before any work"),
             Format::Markdown => report::markdown::render(comparisons).into_bytes(),
         };
         if let Some(path) = &self.html {
-            output::write(path, report::html::render(comparisons).as_bytes())?;
+            sidestep_files::write(path, report::html::render(comparisons).as_bytes())?;
         }
         if let Some(path) = &self.trace {
-            output::write(path, report::trace::render(comparisons).as_bytes())?;
+            sidestep_files::write(path, report::trace::render(comparisons).as_bytes())?;
             for name in report::trace::silent(comparisons) {
                 eprintln!("sidestep: {name} records no timeline");
             }
@@ -192,11 +199,11 @@ impl Compare {
             fs::create_dir_all(folder)
                 .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
             for (name, content) in comparisons.iter().flat_map(report::picture::files) {
-                output::write(&folder.join(name), content.as_bytes())?;
+                sidestep_files::write(&folder.join(name), content.as_bytes())?;
             }
         }
         match &self.output {
-            Some(path) => output::write(path, &results)?,
+            Some(path) => sidestep_files::write(path, &results)?,
             None => super::print(&results)?,
         }
         Ok(())

@@ -2,20 +2,17 @@
 //! a FUCE image.
 
 mod fuce;
-pub(super) mod image;
 mod listing;
-pub(super) mod symbols;
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sidestep_vmm::file;
 
-use self::image::Image;
-use self::symbols::{Symbol, SymbolTable};
 use super::Outcome;
+use sidestep_runner::image::{self, Image};
+use sidestep_runner::symbols::{Symbol, SymbolTable};
 
 /// Print the instructions of an IA-64 program, library or object file, or of a FUCE image.
 #[derive(Args)]
@@ -71,9 +68,11 @@ impl Disasm {
 
     fn list(&self, out: &mut dyn Write) -> Result<(), DisasmError> {
         let path = self.file.display().to_string();
-        let bytes = file::read(&self.file, file::IMAGE_BYTES_MAX).map_err(|source| DisasmError::Read {
-            path: path.clone(),
-            source,
+        let bytes = sidestep_files::read(&self.file, sidestep_files::IMAGE_BYTES_MAX).map_err(|source| {
+            DisasmError::Read {
+                path: path.clone(),
+                source,
+            }
         })?;
         if sidestep_fuce::image::Image::is_image(&bytes) {
             return fuce::list(&path, &bytes, self.symbol.as_deref(), out);

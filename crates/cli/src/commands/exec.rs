@@ -16,8 +16,8 @@ use sidestep_linux_user::{Launch, Options};
 
 use super::Outcome;
 use super::perf::parse_processor;
-use super::timing::annotate::Code;
-use super::timing::{self, Kept, Model, Report, Sum};
+use sidestep_runner::annotate::Code;
+use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
 /// Where the trace goes unless a file is named.
 const STANDARD_ERROR: &str = "/dev/stderr";
@@ -106,7 +106,7 @@ impl Report for TimingReport {
             .profiled
             .as_deref()
             .map(|program| (&sum.profile, Code::read(program)));
-        timing::text_of(parameters, &sum.counters, profiled)
+        program::text_of(parameters, &sum.counters, profiled)
     }
 }
 
@@ -126,7 +126,7 @@ impl Exec {
             pipe_ignored: self.ignore_sigpipe,
         };
         let Err(error) = sidestep_linux_user::run(launch);
-        eprintln!("sidestep: {}", timing::chain(&error));
+        eprintln!("sidestep: {}", program::chain(&error));
         Ok(ExitCode::from(error.exit_status()))
     }
 

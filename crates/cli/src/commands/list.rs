@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use sidestep_lab::experiments;
+use sidestep_experiments as experiments;
 use sidestep_lab::report::catalogue;
 
 use super::Outcome;

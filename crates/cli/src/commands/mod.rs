@@ -11,7 +11,6 @@ mod list;
 mod perf;
 mod run;
 mod schedule;
-mod timing;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -61,6 +60,11 @@ impl Command {
             Command::Schedule(schedule) => schedule.run(),
         }
     }
+}
+
+/// Says what this build of the command cannot do, and which feature of the package brings it.
+fn not_built(lack: &str, feature: &str) -> String {
+    format!("this build {lack}; `cargo install --path crates/cli --features {feature}` brings it")
 }
 
 /// Writes to the standard output. That nobody reads it to its end (`| head`) is no error.

@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use sidestep_vmm::description::devices::DiskTable;
-use sidestep_vmm::file;
+use sidestep_machine::description::devices::DiskTable;
 
 use super::Outcome;
 
@@ -52,8 +51,8 @@ impl Kind {
     /// The most bytes of a file with such a name.
     fn bytes_max(path: &Path) -> u64 {
         match Kind::is_named_description(path) {
-            true => file::TEXT_BYTES_MAX,
-            false => file::IMAGE_BYTES_MAX,
+            true => sidestep_files::TEXT_BYTES_MAX,
+            false => sidestep_files::IMAGE_BYTES_MAX,
         }
     }
 
@@ -101,7 +100,7 @@ impl Run {
             "machines that are started without --kernel",
         )?;
         let path = image.display().to_string();
-        let bytes = file::read(image, Kind::bytes_max(image))
+        let bytes = sidestep_files::read(image, Kind::bytes_max(image))
             .map_err(|error| format!("{path}: cannot be read: {error}"))?;
         match Kind::of(image, &bytes) {
             Some(Kind::Fuce) => {

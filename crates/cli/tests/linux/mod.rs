@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::thread;
 
-use sidestep_vmm::compressed::expand;
+use sidestep_machine::compressed::expand;
 
 /// The kernel as it comes.
 pub fn compressed() -> Option<PathBuf> {

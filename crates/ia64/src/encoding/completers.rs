@@ -225,6 +225,18 @@ pub enum FloatFormat {
     Register,
 }
 
+impl FloatFormat {
+    /// The size in memory in bytes: 4, 8, 10 or 16.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            FloatFormat::Single => 4,
+            FloatFormat::Double | FloatFormat::Significand => 8,
+            FloatFormat::Extended => 10,
+            FloatFormat::Register => 16,
+        }
+    }
+}
+
 /// How an access changes its base register `r3` afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BaseUpdate {

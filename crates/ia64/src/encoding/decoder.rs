@@ -22,6 +22,16 @@ pub enum Illegal {
     EncodingIfPredicate(u8),
 }
 
+impl Illegal {
+    /// The predicate under which executing the slot is an illegal operation.
+    pub fn predicate(self) -> u8 {
+        match self {
+            Illegal::EncodingIfPredicate(predicate) => predicate,
+            Illegal::Template | Illegal::Encoding => 0,
+        }
+    }
+}
+
 /// One slot of a decoded bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodedSlot {

@@ -1,17 +1,20 @@
 //! The registers an instruction reads and writes, for dependency checks and the timing model.
 //!
 //! Most follow from the operands of the instruction's form: those before the equals sign are written, the others
-//! read. What an instruction touches without naming it is in one table, [`implicit`] (manual, volume 3, section
-//! 5.3, restricted to registers). Registers that never change (`r0`, `f0`, `f1`, `p0`) are left out.
+//! read. What an instruction touches without naming it is a column of the table of operations. Registers that never
+//! change (`r0`, `f0`, `f1`, `p0`) are left out.
 
 use std::ops::Deref;
 
 use super::completers::*;
+use super::effects::Effects;
 use super::instruction::Instruction;
 use super::operand::Operand;
 use super::operation::Operation;
-use crate::registers::application;
-use crate::registers::system::control;
+use crate::operations::operations;
+use crate::registers::application::{BSP, BSPSTORE, EC, FPSR, LC, PFS, RSC, UNAT};
+use crate::registers::system::control::{IFA, IFS, IIP, IPSR, ITIR, PTA};
+use Resource::{Application, Control, FrameMarker, Indirect, Predicate, ProcessorStatus};
 
 /// Something an instruction reads or writes. Numbers are as encoded: stacked and rotating registers are not
 /// renamed.
@@ -130,29 +133,8 @@ impl Instruction {
             .then(|| self.r1())
     }
 
-    /// How the instruction changes its base register.
-    pub fn base_update(&self) -> BaseUpdate {
-        match self.operation {
-            Operation::Load { update, .. }
-            | Operation::LoadFloat { update, .. }
-            | Operation::LoadFloatPair { update, .. }
-            | Operation::Store { update, .. }
-            | Operation::StoreFloat { update, .. }
-            | Operation::LineFetch { update, .. } => update,
-            _ => BaseUpdate::None,
-        }
-    }
-
     fn add_read(&self, list: &mut Resources, operand: Operand) {
-        // These name a register whose ALAT entry is meant, not its value.
-        let by_name = matches!(
-            self.operation,
-            Operation::CheckAdvanced { .. }
-                | Operation::CheckAdvancedFloat { .. }
-                | Operation::InvalidateAlatEntry
-                | Operation::InvalidateAlatEntryFloat
-        );
-        if by_name {
+        if self.effects().contains(Effects::BY_NAME) {
             return;
         }
         if is_indexed(operand) {
@@ -210,76 +192,90 @@ fn is_indexed(operand: Operand) -> bool {
     )
 }
 
-/// What an instruction reads and writes without naming it.
-pub(super) fn implicit(instruction: &Instruction) -> (&'static [Resource], &'static [Resource]) {
-    use Resource::*;
-    use application::*;
-    use control::*;
-    const FPSR_ONLY: &[Resource] = &[Application(FPSR)];
-    const STATUS: &[Resource] = &[ProcessorStatus];
-    match instruction.operation {
-        Operation::Load {
-            kind: LoadKind::Fill, ..
-        } => (&[Application(UNAT)], &[]),
-        Operation::Store {
-            kind: StoreKind::Spill,
-            ..
-        } => (&[], &[Application(UNAT)]),
-        Operation::MoveToApplication { .. } if instruction.ar3() == BSPSTORE => (&[], &[Application(BSP)]),
-        Operation::Allocate | Operation::ClearRegisterRename { .. } => (&[FrameMarker], &[FrameMarker]),
-        Operation::Cover => (&[FrameMarker], &[FrameMarker, Control(IFS), Application(BSP)]),
-        Operation::FlushRegisterStack => (&[Application(RSC)], &[Application(BSPSTORE)]),
-        Operation::LoadRegisterStack => (&[Application(RSC)], &[Application(BSPSTORE)]),
-        Operation::Branch { kind, .. } => match kind {
-            BranchKind::Conditional => (&[], &[]),
-            BranchKind::CountedLoop => (&[Application(LC)], &[Application(LC)]),
-            BranchKind::WhileExit | BranchKind::WhileTop => (
-                &[Application(EC), FrameMarker],
-                &[Application(EC), FrameMarker, Predicate(63)],
-            ),
-            BranchKind::CountedExit | BranchKind::CountedTop => (
-                &[Application(LC), Application(EC), FrameMarker],
-                &[Application(LC), Application(EC), FrameMarker, Predicate(63)],
-            ),
-        },
-        Operation::Call { .. } => (
-            &[FrameMarker, Application(EC)],
-            &[FrameMarker, Application(PFS), Application(BSP)],
-        ),
-        Operation::Return => (
-            &[Application(PFS)],
-            &[FrameMarker, Application(EC), Application(BSP), ProcessorStatus],
-        ),
-        Operation::ReturnFromInterruption => (
-            &[Control(IPSR), Control(IIP), Control(IFS)],
-            &[ProcessorStatus, FrameMarker],
-        ),
-        Operation::EnterPrivilegedCode => (&[Application(PFS), ProcessorStatus], STATUS),
-        Operation::BankSwitch { .. } | Operation::VirtualMachineSwitch { .. } => (STATUS, STATUS),
-        Operation::SetUserMask
-        | Operation::ResetUserMask
-        | Operation::SetSystemMask
-        | Operation::ResetSystemMask => (STATUS, STATUS),
-        Operation::InsertTranslationCache { .. } | Operation::InsertTranslationRegister { .. } => {
-            (&[Control(IFA), Control(ITIR)], &[])
-        }
-        Operation::TranslationHash | Operation::TranslationTag => {
-            (&[Control(PTA), Indirect(IndirectFile::Region)], &[])
-        }
-        Operation::FloatMultiplyAdd { .. }
-        | Operation::ParallelFloatMultiplyAdd { .. }
-        | Operation::FloatCompare { .. }
-        | Operation::FloatReciprocalApproximation { .. }
-        | Operation::FloatReciprocalSquareRootApproximation { .. }
-        | Operation::ParallelFloatReciprocalApproximation { .. }
-        | Operation::ParallelFloatReciprocalSquareRootApproximation { .. }
-        | Operation::FloatExtremum { .. }
-        | Operation::ParallelFloatExtremum { .. }
-        | Operation::ParallelFloatCompare { .. }
-        | Operation::ConvertToFixed { .. }
-        | Operation::ParallelConvertToFixed { .. }
-        | Operation::FloatCheckFlags { .. } => (FPSR_ONLY, &[]),
-        Operation::FloatSetControls { .. } | Operation::FloatClearFlags { .. } => (FPSR_ONLY, FPSR_ONLY),
-        _ => (&[], &[]),
+/// What an instruction reads, and what it writes, without naming it.
+type Implicit = (&'static [Resource], &'static [Resource]);
+
+const NOTHING: Implicit = (&[], &[]);
+const STATUS: Implicit = (&[ProcessorStatus], &[ProcessorStatus]);
+const MARKER: Implicit = (&[FrameMarker], &[FrameMarker]);
+const SPILLS: Implicit = (&[Application(RSC)], &[Application(BSPSTORE)]);
+const COVERS: Implicit = (&[FrameMarker], &[FrameMarker, Control(IFS), Application(BSP)]);
+const CALLS: Implicit = (
+    &[FrameMarker, Application(EC)],
+    &[FrameMarker, Application(PFS), Application(BSP)],
+);
+const RETURNS: Implicit = (
+    &[Application(PFS)],
+    &[FrameMarker, Application(EC), Application(BSP), ProcessorStatus],
+);
+const RETURNS_FROM_INTERRUPTION: Implicit = (
+    &[Control(IPSR), Control(IIP), Control(IFS)],
+    &[ProcessorStatus, FrameMarker],
+);
+const ENTERS: Implicit = (&[Application(PFS), ProcessorStatus], &[ProcessorStatus]);
+const INSERTS: Implicit = (&[Control(IFA), Control(ITIR)], &[]);
+const HASHES: Implicit = (&[Control(PTA), Indirect(IndirectFile::Region)], &[]);
+const READS_FPSR: Implicit = (&[Application(FPSR)], &[]);
+const UPDATES_FPSR: Implicit = (&[Application(FPSR)], &[Application(FPSR)]);
+
+const fn load(kind: LoadKind) -> Implicit {
+    match kind {
+        LoadKind::Fill => (&[Application(UNAT)], &[]),
+        LoadKind::Normal
+        | LoadKind::Speculative
+        | LoadKind::Advanced
+        | LoadKind::SpeculativeAdvanced
+        | LoadKind::Bias
+        | LoadKind::Acquire
+        | LoadKind::CheckClear
+        | LoadKind::CheckKeep
+        | LoadKind::CheckClearAcquire => NOTHING,
     }
 }
+
+const fn store(kind: StoreKind) -> Implicit {
+    match kind {
+        StoreKind::Spill => (&[], &[Application(UNAT)]),
+        StoreKind::Normal | StoreKind::Release => NOTHING,
+    }
+}
+
+const fn to_application(instruction: &Instruction) -> Implicit {
+    match instruction.ar3() {
+        BSPSTORE => (&[], &[Application(BSP)]),
+        _ => NOTHING,
+    }
+}
+
+const fn branch(kind: BranchKind) -> Implicit {
+    match kind {
+        BranchKind::Conditional => NOTHING,
+        BranchKind::CountedLoop => (&[Application(LC)], &[Application(LC)]),
+        BranchKind::WhileExit | BranchKind::WhileTop => (
+            &[Application(EC), FrameMarker],
+            &[Application(EC), FrameMarker, Predicate(63)],
+        ),
+        BranchKind::CountedExit | BranchKind::CountedTop => (
+            &[Application(LC), Application(EC), FrameMarker],
+            &[Application(LC), Application(EC), FrameMarker, Predicate(63)],
+        ),
+    }
+}
+
+macro_rules! implicit_column {
+    ($instruction:ident; $(
+        $(#[$comment:meta])*
+        $name:ident $({ $($completer:ident: $kind:ty = $about:literal,)+ })?
+            => $memory:expr, $effects:expr, $implicit:expr, $handler:expr;
+    )+) => {
+        /// What an instruction reads and writes without naming it.
+        #[allow(unused_variables, reason = "most completers do not decide it")]
+        pub(super) fn implicit($instruction: &Instruction) -> Implicit {
+            match $instruction.operation {
+                $(Operation::$name $({ $($completer),+ })? => $implicit,)+
+            }
+        }
+    };
+}
+
+operations!(implicit_column);

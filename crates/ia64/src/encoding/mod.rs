@@ -11,17 +11,19 @@
 //! - dependencies: [`Instruction::sources`] and [`Instruction::destinations`];
 //! - the reference page: [`write_reference`].
 //!
-//! To add an instruction: a variant of [`Operation`] if it does something new, and a row in `forms`; a new field
-//! needs a row in [`Operand`], and a register it touches without naming it an arm in `dependencies`.
+//! To add an instruction: a row in [`operations`](crate::operations) if it does something new, and one in `forms`; a new
+//! field needs a row in [`Operand`].
 //!
 //! "The manual" is the Intel Itanium Architecture Software Developer's Manual, revision 2.3.
 
+mod access;
 mod bundle;
 mod completers;
 mod decision_tree;
 mod decoder;
 mod dependencies;
 mod disassembly;
+mod effects;
 mod encoder;
 mod form;
 mod forms;
@@ -30,16 +32,18 @@ mod operand;
 mod operation;
 mod reference;
 
+pub use access::{MemoryAccess, MemoryAccessKind};
 pub use bundle::{Bundle, Template, Unit};
 pub use completers::*;
 pub use decoder::{DecodedSlot, Illegal, decode};
 pub use dependencies::{Resource, Resources};
 pub use disassembly::{NoSymbols, Symbols};
+pub use effects::Effects;
 pub use encoder::{EncodeError, Encoded};
 pub use form::{Alias, Condition, Form, FormIndex, Hint, all_forms};
 pub use instruction::{Instruction, UnitClass};
 pub use operand::{
     Coding, Description, Field, Notation, Operand, application_register_name, control_register_name,
 };
-pub use operation::Operation;
+pub use operation::{Opcode, Operation};
 pub use reference::write_reference;

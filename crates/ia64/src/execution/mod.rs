@@ -1,20 +1,38 @@
 //! Running instructions: decode once into cached blocks, then execute the blocks.
 //!
-//! - `operation`: a decoded instruction in the form the loop executes.
-//! - `block`: runs of bundles decoded together, and the cache that finds them.
+//! ```text
+//!   bundles ─► DecodedBlock ─► Backend::translate ─► Block { code, what the observer knows } ─► Backend::enter
+//!                              (Interpreter, ...)      kept by host address, by kind              tells the Observer
+//! ```
+//!
+//! - `block`: runs of bundles decoded together, and the caches that find them; [`Detail`] and `kind`: what they hold.
+//! - `backend`: what executes a block: the [`Interpreter`], or another [`Backend`]; `operation`: the form that the
+//!   interpreter executes.
+//! - `observer`: who is told of everything, as values.
 //! - `code_page`: the pages that instructions are fetched from.
-//! - `run`: the loop, and why it ends.
-//! - `trace`: the loop that shows every retired instruction to an observer.
+//! - `trace`: the line of an instruction in a trace.
+//! - `run`: the loop, and why it ends; [`driver`]: who calls it.
 
+mod backend;
 mod block;
 mod code_page;
+pub mod driver;
+mod kind;
+mod observer;
 mod operation;
 mod run;
 mod trace;
 
+pub use backend::{Backend, BlockInstruction, Context, DecodedBlock, Interpreter, Running};
 pub use block::BlockCache;
-pub(crate) use block::HOST_PAGE_LOG2;
+pub(crate) use block::{Forget, HOST_PAGE_LOG2};
 pub(crate) use code_page::CodeProperties;
+pub use driver::{Driver, Observed, Untimed};
+pub use kind::Detail;
+pub use observer::{
+    Dynamic, Event, Frame, Interruption, MONITOR_REGISTERS, MonitorRegisters, Observer, Permission, Place,
+    Registers, State, Translation, Untranslated,
+};
 pub use operation::{Execute, Flow, MicroOperation, Step};
 pub use run::Exit;
-pub use trace::{Observer, Permission, Retired};
+pub use trace::TracedInstruction;

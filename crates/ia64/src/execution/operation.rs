@@ -1,7 +1,8 @@
 //! A decoded instruction in the form that the execution loop wants: a function and its operands.
 
+use crate::encoding::Opcode;
 use crate::processor::{Processor, Raised};
-use crate::semantics::Code;
+use crate::semantics::{Code, Handler};
 
 /// Where execution goes after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct MicroOperation {
     pub p2: u8,
     /// Which of the frequent operations it is, if any.
     pub(crate) code: Code,
+    /// Which operation it is; `None` for what only the loop knows: illegal operations, the end of a block.
+    pub opcode: Option<Opcode>,
     /// A further small operand: bit position, status field, the predicate of an operation that also acts
     /// when its predicate is false.
     pub extra: u8,
@@ -52,9 +55,9 @@ pub struct MicroOperation {
 
 impl MicroOperation {
     /// An operation with every operand zero.
-    pub fn new(execute: Execute) -> MicroOperation {
+    pub(crate) fn new(handler: Handler) -> MicroOperation {
         MicroOperation {
-            execute,
+            execute: handler.execute,
             immediate: 0,
             predicate: 0,
             r1: 0,
@@ -63,7 +66,8 @@ impl MicroOperation {
             r4: 0,
             p1: 0,
             p2: 0,
-            code: Code::ByPointer,
+            code: handler.code,
+            opcode: None,
             extra: 0,
             retired: 0,
             place: 0,

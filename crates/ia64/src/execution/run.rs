@@ -1,15 +1,16 @@
 //! The execution loop.
 
-use crate::execution::BlockCache;
-use crate::execution::block::{Block, Detail};
-use crate::execution::code_page::CodePage;
-use crate::execution::operation::{Flow, MicroOperation};
+use crate::execution::backend::{Backend, Interpreter, Running};
+use crate::execution::block::{Block, BlockCache, Blocks, Forget};
+use crate::execution::code_page::{CodePage, CodePages};
+use crate::execution::kind::Detail;
+use crate::execution::observer::{Observer, Permission, Place, Watch};
 use crate::fault::isr::trap;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::HostPage;
 use crate::processor::{Processor, Raised, pending};
+use crate::registers::application::ITC;
 use crate::registers::status::psr;
-use crate::semantics;
 
 /// Why [`Processor::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,24 +22,79 @@ pub enum Exit {
     Attention,
     /// The given number of instructions has retired.
     Limit,
+    /// The observer does not permit to go on.
+    Halted,
 }
 
 /// PSR bits that hold until one instruction has completed.
 const ONE_INSTRUCTION: u64 = psr::ID | psr::DA | psr::DD | psr::ED | psr::IA;
 /// PSR bits under which instructions execute one by one.
-pub(crate) const STEPPED: u64 = ONE_INSTRUCTION | psr::SS | psr::TB | psr::LP | psr::DB;
+const STEPPED: u64 = ONE_INSTRUCTION | psr::SS | psr::TB | psr::LP | psr::DB;
+
+/// A run: the blocks of its kind, those of other kinds, what executes them and who watches.
+struct Session<'o, B: Backend, O: Observer> {
+    blocks: Box<Blocks<B::Code, O::Static>>,
+    others: BlockCache,
+    backend: &'o mut B,
+    watch: Watch<'o, O>,
+}
 
 impl Processor {
+    /// Moves the interval time counter on by `cycles`, beyond the one that every retired instruction adds; back, if
+    /// that is negative in two's complement. The timer's match is not jumped over.
+    pub fn advance_interval_time(&mut self, cycles: u64) {
+        if cycles.cast_signed() > 0 {
+            self.advance_clock(cycles);
+        } else {
+            let counter = &mut self.application[usize::from(ITC)];
+            *counter = counter.wrapping_add(cycles);
+        }
+        if let Some(interrupts) = self.interrupts() {
+            // A run in progress ends where the timer was expected: it has to look again.
+            interrupts.signal();
+        }
+    }
+
     /// Executes until something needs the environment, or until `limit` more instructions retired.
     ///
     /// In system mode the processor takes its interruptions itself; only hypercalls end the run as faults.
     pub fn run(&mut self, limit: u64) -> Exit {
-        let mut blocks = std::mem::take(&mut self.blocks);
-        blocks.set_detail(Detail::Effects);
+        self.run_with(limit, &mut Interpreter, &mut ())
+    }
+
+    /// As [`Processor::run`], telling `observer` of everything.
+    pub fn run_observed<O: Observer>(&mut self, limit: u64, observer: &mut O) -> Exit {
+        self.run_with(limit, &mut Interpreter, observer)
+    }
+
+    /// As [`Processor::run`], by a back end and under the eyes of an observer.
+    pub fn run_with<B: Backend, O: Observer>(
+        &mut self,
+        limit: u64,
+        backend: &mut B,
+        observer: &mut O,
+    ) -> Exit {
+        let mut others = std::mem::take(&mut self.blocks);
+        let mut session = Session {
+            blocks: others.take::<B, O>(observer),
+            others,
+            backend,
+            watch: Watch::new(observer, self),
+        };
         self.pending |= pending::CODE_PAGE;
         let end = self.retired.saturating_add(limit);
-        let exit = self.run_with_interruptions(end, |processor, end| processor.run_blocks(&mut blocks, end));
-        self.blocks = blocks;
+        let exit = self.run_with_interruptions(end, |processor, end| {
+            let exit = processor.run_blocks(&mut session, end);
+            if O::DETAIL == Detail::Everything && processor.retired >= end {
+                session.watch.synchronize_clock(processor);
+            }
+            exit
+        });
+        let Session {
+            blocks, mut others, ..
+        } = session;
+        others.put(blocks);
+        self.blocks = others;
         exit
     }
 
@@ -81,14 +137,16 @@ impl Processor {
                         return Exit::Attention;
                     }
                 }
+                Exit::Halted => return Exit::Halted,
                 Exit::Limit if self.retired >= end => return Exit::Limit,
                 Exit::Limit => {}
             }
         }
     }
 
-    fn run_blocks(&mut self, blocks: &mut BlockCache, end: u64) -> Exit {
+    fn run_blocks<B: Backend, O: Observer>(&mut self, session: &mut Session<'_, B, O>, end: u64) -> Exit {
         let interrupts = self.interrupts();
+        session.watch.interrupted(self);
         let mut code = CodePage::none();
         loop {
             if self.wants_attention()
@@ -103,41 +161,65 @@ impl Processor {
                 if self.retired == end {
                     return Exit::Limit;
                 }
-                code = match self.prepare(blocks) {
+                code = match self.prepare(&mut *session.blocks, &mut session.others) {
                     Ok(Some(code)) => code,
                     Ok(None) => return Exit::Attention,
                     Err(Raised) => return Exit::Fault(self.take_fault()),
                 };
+                session.watch.prepared(self);
             }
+            let Session {
+                blocks,
+                backend,
+                watch,
+                ..
+            } = session;
+            let place = (self.ip, self.slot);
             let key = code.key(self.ip, self.slot);
             let decoded;
             let block = match blocks.find(key) {
                 Some(block) => block,
                 None => {
-                    decoded = blocks.find_or_decode(key, (self.ip, self.slot), code.page());
+                    decoded = blocks.find_or_decode(key, place, code.page(), *backend, watch.observer);
                     &decoded
                 }
             };
             let remaining = end - self.retired;
             let fits = u32::from(block.highest_target) <= 31 + self.frame.size;
             let is_stepped = self.status & STEPPED != 0;
-            let executed = if fits && u64::from(block.instructions) <= remaining && !is_stepped {
-                self.execute(block)
-            } else if remaining == 0 {
+            let is_whole = fits && u64::from(block.instructions) <= remaining && !is_stepped;
+            if !is_whole && remaining == 0 {
                 return Exit::Limit;
+            }
+            let mut is_one = is_stepped;
+            if O::DETAIL == Detail::Everything {
+                if let (Some(vector), Some(interrupts)) = (watch.observer.interrupt(), &interrupts) {
+                    interrupts.request(vector);
+                }
+                let (ip, slot) = place;
+                match watch
+                    .observer
+                    .permits(Place { ip, slot }, ip..ip.wrapping_add(block.size))
+                {
+                    Permission::Block => {}
+                    Permission::Instruction => is_one = true,
+                    Permission::Halt => return Exit::Halted,
+                }
+            }
+            let executed = if is_whole && !is_one {
+                let running = Running {
+                    processor: self,
+                    known: &block.known,
+                    watch,
+                };
+                backend.enter(&block.code, running)
             } else {
-                let most = if is_stepped {
+                let most = if is_one {
                     1
                 } else {
                     u16::try_from(remaining).unwrap_or(u16::MAX)
                 };
-                let place = (self.ip, self.slot);
-                let narrow = blocks.decode_narrow(place, code.page(), self.frame.size, most);
-                if is_stepped {
-                    self.step(|processor| processor.execute(&narrow))
-                } else {
-                    self.execute(&narrow)
-                }
+                self.execute_narrow(code.page(), most, watch)
             };
             if let Err(Raised) = executed {
                 return Exit::Fault(self.take_fault());
@@ -147,25 +229,50 @@ impl Processor {
 
     /// Executes the instruction at the instruction pointer, fetched from `page`, whatever its address translates to.
     pub(crate) fn execute_one(&mut self, page: &HostPage) -> Result<(), Fault> {
-        let mut blocks = std::mem::take(&mut self.blocks);
-        blocks.set_detail(Detail::Effects);
-        let narrow = blocks.decode_narrow((self.ip, self.slot), page, self.frame.size, 1);
-        self.blocks = blocks;
-        let executed = if self.status & STEPPED != 0 {
-            self.step(|processor| processor.execute(&narrow))
-        } else {
-            self.execute(&narrow)
-        };
+        let mut nobody = ();
+        let mut watch = Watch::new(&mut nobody, self);
+        let executed = self.execute_narrow(page, 1, &mut watch);
         self.outcome(executed)
+    }
+
+    /// Executes at most `most` instructions in the current frame, decoded for this once.
+    #[cold]
+    fn execute_narrow<O: Observer>(
+        &mut self,
+        page: &HostPage,
+        most: u16,
+        watch: &mut Watch<'_, O>,
+    ) -> Result<(), Raised> {
+        let place = (self.ip, self.slot);
+        let frame = Some(self.frame.size);
+        let narrow = Block::new(place, page, frame, most, &mut Interpreter, watch.observer);
+        let mut execute = |processor: &mut Processor| {
+            let running = Running {
+                processor,
+                known: &narrow.known,
+                watch,
+            };
+            Interpreter.enter(&narrow.code, running)
+        };
+        if self.status & STEPPED != 0 {
+            self.step(execute)
+        } else {
+            execute(self)
+        }
     }
 
     /// Does what is pending before the next block, and finds the page that holds it; `None` if the timer was
     /// set and its deadline must be looked at first.
     #[cold]
-    pub(crate) fn prepare(&mut self, blocks: &mut BlockCache) -> Result<Option<CodePage>, Raised> {
+    fn prepare(
+        &mut self,
+        running: &mut dyn Forget,
+        others: &mut BlockCache,
+    ) -> Result<Option<CodePage>, Raised> {
         if self.pending & (pending::CODE_CHANGED | pending::TIMER) != 0 {
             if self.pending & pending::CODE_CHANGED != 0 {
-                blocks.flush();
+                running.flush();
+                others.flush();
             }
             let is_timer = self.pending & pending::TIMER != 0;
             self.pending &= !(pending::CODE_CHANGED | pending::TIMER);
@@ -174,13 +281,14 @@ impl Processor {
             }
         }
         for page in self.changed_code.drain(..) {
-            blocks.forget(page);
+            running.forget(page);
+            others.forget(page);
         }
         // A fault leaves the rest for the next time.
         self.pending |= pending::FRAME_INCOMPLETE;
         self.complete_frame()?;
-        self.forget_code_pages(blocks);
-        let code = match blocks.pages.find(self) {
+        self.forget_code_pages(&mut others.pages);
+        let code = match others.pages.find(self) {
             Some(code) => {
                 if let Some(system) = self.environment.system_mut() {
                     system.code = code.properties;
@@ -190,9 +298,9 @@ impl Processor {
             None => {
                 let page = self.resolve_instructions(self.ip)?;
                 // The walker may have replaced the translation of another page.
-                self.forget_code_pages(blocks);
+                self.forget_code_pages(&mut others.pages);
                 let code = CodePage::new(page, self.note_code_page());
-                blocks.pages.remember(self, code);
+                others.pages.remember(self, code);
                 code
             }
         };
@@ -201,11 +309,11 @@ impl Processor {
     }
 
     /// Forgets the code pages whose translation may have changed.
-    fn forget_code_pages(&mut self, blocks: &mut BlockCache) {
+    fn forget_code_pages(&mut self, pages: &mut CodePages) {
         if self.pending & pending::CODE_PAGE != 0 {
-            blocks.pages.forget(u8::MAX);
+            pages.forget(u8::MAX);
         } else if self.stale_code_regions != 0 {
-            blocks.pages.forget(self.stale_code_regions);
+            pages.forget(self.stale_code_regions);
         }
         self.stale_code_regions = 0;
         self.pending &= !pending::CODE_PAGE;
@@ -213,10 +321,7 @@ impl Processor {
 
     /// Executes one instruction under the PSR bits that hold for one instruction only or trap after each.
     #[cold]
-    pub(crate) fn step(
-        &mut self,
-        execute: impl FnOnce(&mut Processor) -> Result<(), Raised>,
-    ) -> Result<(), Raised> {
+    fn step(&mut self, execute: impl FnOnce(&mut Processor) -> Result<(), Raised>) -> Result<(), Raised> {
         let place = (self.ip, self.slot);
         if self.status & (psr::DB | psr::ID) == psr::DB && self.is_instruction_breakpoint(place.0) {
             return Err(self.raise(Fault::reference(FaultKind::Debug, Access::Execute, place.0)));
@@ -263,53 +368,5 @@ impl Processor {
         };
         self.trapped = place;
         Err(self.raise(Fault::new(kind, code)))
-    }
-
-    /// Executes a block to its end or to a taken branch.
-    #[inline(always)]
-    fn execute(&mut self, block: &Block) -> Result<(), Raised> {
-        self.block_start = self.ip;
-        for operation in &block.operations {
-            if self.predicates >> (operation.predicate & 63) & 1 == 0 {
-                continue;
-            }
-            match semantics::execute(self, operation) {
-                Ok(Flow::Next) => {}
-                Ok(Flow::Branch) => {
-                    self.arrive(operation);
-                    return Ok(());
-                }
-                Err(Raised) => {
-                    self.stop_at(operation);
-                    return Err(Raised);
-                }
-            }
-        }
-        unreachable!("the last operation of a block leaves it")
-    }
-
-    /// Moves on to the target of a branch that `operation` took.
-    #[inline(always)]
-    pub(crate) fn arrive(&mut self, operation: &MicroOperation) {
-        self.retired += u64::from(operation.retired);
-        self.completed = self.bundle_address(operation);
-        self.ip = self.target & !15;
-        self.slot = (self.target & 3) as u8;
-    }
-
-    /// Leaves the instruction pointer where a handler of the fault that `operation` raised expects it.
-    #[cold]
-    pub(crate) fn stop_at(&mut self, operation: &MicroOperation) {
-        self.ip = self.bundle_address(operation);
-        self.slot = operation.slot();
-        if self.ip != self.block_start {
-            self.completed = self.ip.wrapping_sub(16);
-        }
-        self.retired += u64::from(operation.retired) - 1;
-        if self.raised.is_some_and(|fault| fault.kind.is_trap()) {
-            self.trapped = (self.ip, self.slot);
-            self.retired += 1;
-            self.skip_instruction();
-        }
     }
 }

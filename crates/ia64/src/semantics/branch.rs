@@ -2,40 +2,40 @@
 //! 1, section 4.5; formats B1 to B5, M20 to M23, I20).
 
 use crate::alat;
-use crate::encoding::{BranchKind, Instruction, Operation, Target};
-use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::encoding::{BranchKind, Instruction, Target};
+use crate::execution::{Flow, MicroOperation, Step};
 use crate::fault::{Fault, FaultKind, isr};
 use crate::processor::{Processor, Raised, pending};
 use crate::registers::application::{EC, LC, PFS};
 use crate::registers::frame::{FrameMarker, previous_function_state as pfs};
 
-/// Chooses the function and operands of a branch.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    let execute: Execute = match instruction.operation {
-        Operation::Branch { kind, target } => {
-            let execute: Execute = match (kind, target) {
-                (BranchKind::Conditional, Target::Indirect) => branch_indirect,
-                (BranchKind::Conditional, _) => branch,
-                (BranchKind::CountedLoop, _) => branch_counted_loop,
-                (BranchKind::CountedTop, _) => branch_counted::<true>,
-                (BranchKind::CountedExit, _) => branch_counted::<false>,
-                (BranchKind::WhileTop, _) => return Some(super::always(branch_while::<true>, instruction)),
-                (BranchKind::WhileExit, _) => return Some(super::always(branch_while::<false>, instruction)),
-            };
-            execute
-        }
-        Operation::Call {
-            target: Target::Indirect,
-        } => call_indirect,
-        Operation::Call { .. } => call,
-        Operation::Return => return_,
-        Operation::BranchIa32 => branch_ia32,
-        Operation::CheckSpeculative => check_speculative,
-        Operation::CheckAdvanced { clear: true } => check_advanced::<true>,
-        Operation::CheckAdvanced { clear: false } => check_advanced::<false>,
-        _ => return None,
+use super::frequent::{Code, Handler, call, inline};
+
+pub(super) fn lower_branch(instruction: &Instruction, kind: BranchKind, target: Target) -> MicroOperation {
+    let handler = match (kind, target) {
+        (BranchKind::Conditional, Target::Indirect) => inline(Code::BranchIndirect),
+        (BranchKind::Conditional, _) => inline(Code::Branch),
+        (BranchKind::CountedLoop, _) => inline(Code::BranchCountedLoop),
+        (BranchKind::CountedTop, _) => call(branch_counted::<true>),
+        (BranchKind::CountedExit, _) => call(branch_counted::<false>),
+        (BranchKind::WhileTop, _) => return super::always(call(branch_while::<true>), instruction),
+        (BranchKind::WhileExit, _) => return super::always(call(branch_while::<false>), instruction),
     };
-    Some(super::fields(execute, instruction))
+    super::fields(handler, instruction)
+}
+
+pub(super) fn call_handler(target: Target) -> Handler {
+    match target {
+        Target::Indirect => call(call_indirect),
+        Target::Relative | Target::Long => call(call_relative),
+    }
+}
+
+pub(super) fn check_advanced_handler(clear: bool) -> Handler {
+    match clear {
+        true => call(check_advanced::<true>),
+        false => call(check_advanced::<false>),
+    }
 }
 
 /// Takes a relative branch.
@@ -97,12 +97,12 @@ fn branch_while<const TOP: bool>(processor: &mut Processor, operation: &MicroOpe
     }
 }
 
-pub(super) fn call(processor: &mut Processor, operation: &MicroOperation) -> Step {
+fn call_relative(processor: &mut Processor, operation: &MicroOperation) -> Step {
     link(processor, operation);
     branch(processor, operation)
 }
 
-pub(super) fn call_indirect(processor: &mut Processor, operation: &MicroOperation) -> Step {
+fn call_indirect(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let target = processor.branch[usize::from(operation.r2 & 7)] & !15;
     link(processor, operation);
     processor.target = target;
@@ -139,14 +139,14 @@ pub(super) fn return_(processor: &mut Processor, operation: &MicroOperation) -> 
 }
 
 /// IA-32 code cannot run: the transition is always disabled.
-fn branch_ia32(processor: &mut Processor, _: &MicroOperation) -> Step {
+pub(super) fn branch_ia32(processor: &mut Processor, _: &MicroOperation) -> Step {
     Err(processor.raise(Fault::new(
         FaultKind::GeneralException,
         isr::general_exception::DISABLED_TRANSITION,
     )))
 }
 
-fn check_speculative(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn check_speculative(processor: &mut Processor, operation: &MicroOperation) -> Step {
     if processor.general.nat(operation.r2) {
         branch(processor, operation)
     } else {

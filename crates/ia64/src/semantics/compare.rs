@@ -1,60 +1,119 @@
 //! Integer compares and bit tests, which write two predicates (manual volume 1, section 4.3.3; formats A6 to
 //! A8, I16, I17, I30).
 
-use crate::encoding::{
-    BitRelation, CompareSource, CompareWidth, Instruction, Operation, PredicateUpdate, Relation,
-};
+use crate::encoding::{BitRelation, CompareSource, CompareWidth, Instruction, PredicateUpdate, Relation};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::processor::Processor;
 
-/// Chooses the function and operands of a compare or test.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    let (execute, update) = match instruction.operation {
-        Operation::Compare {
-            relation,
-            width: CompareWidth::DoubleWord,
-            update,
-            first,
-        } => (compare::<DoubleWord>(relation, update, first), update),
-        Operation::Compare {
-            relation,
-            width: CompareWidth::Word,
-            update,
-            first,
-        } => (compare::<Word>(relation, update, first), update),
-        Operation::TestBit { relation, update } => (test::<Bit>(relation, update), update),
-        Operation::TestNat { relation, update } => (test::<Nat>(relation, update), update),
-        Operation::TestFeature { relation, update } => (test::<Feature>(relation, update), update),
-        _ => return None,
-    };
+use super::frequent::{Code, Handler, call, inline};
+
+/// A compare with the operands of its form.
+pub(super) fn lower_compare(
+    instruction: &Instruction,
+    (relation, width, update, first): (Relation, CompareWidth, PredicateUpdate, CompareSource),
+) -> MicroOperation {
+    let operation = with_targets(
+        compare_handler(relation, width, update, first),
+        instruction,
+        update,
+    );
+    match first {
+        CompareSource::Register => operation,
+        CompareSource::Zero => MicroOperation { r2: 0, ..operation },
+        CompareSource::Immediate => MicroOperation {
+            r2: instruction.immediate as u8,
+            ..operation
+        },
+    }
+}
+
+pub(super) fn lower_test_bit(
+    instruction: &Instruction,
+    relation: BitRelation,
+    update: PredicateUpdate,
+) -> MicroOperation {
+    MicroOperation {
+        r4: instruction.position,
+        ..with_targets(call(test::<Bit>(relation, update)), instruction, update)
+    }
+}
+
+pub(super) fn lower_test_nat(
+    instruction: &Instruction,
+    relation: BitRelation,
+    update: PredicateUpdate,
+) -> MicroOperation {
+    with_targets(call(test::<Nat>(relation, update)), instruction, update)
+}
+
+pub(super) fn lower_test_feature(
+    instruction: &Instruction,
+    relation: BitRelation,
+    update: PredicateUpdate,
+) -> MicroOperation {
+    MicroOperation {
+        r4: instruction.immediate as u8,
+        ..with_targets(call(test::<Feature>(relation, update)), instruction, update)
+    }
+}
+
+/// An operation that writes two predicates, which must not be the same.
+fn with_targets(handler: Handler, instruction: &Instruction, update: PredicateUpdate) -> MicroOperation {
     let is_unconditional = update == PredicateUpdate::Unconditional;
-    if instruction.p1() == instruction.p2() {
-        return Some(super::illegal(if is_unconditional {
-            0
-        } else {
-            instruction.predicate()
-        }));
-    }
-    let mut operation = if is_unconditional {
-        super::always(execute, instruction)
+    let predicate = if is_unconditional {
+        0
     } else {
-        super::fields(execute, instruction)
+        instruction.predicate()
     };
-    operation.immediate = clearing_mask(instruction);
-    match instruction.operation {
-        Operation::Compare {
-            first: CompareSource::Immediate,
-            ..
-        } => operation.r2 = instruction.immediate as u8,
-        Operation::Compare {
-            first: CompareSource::Zero,
-            ..
-        } => operation.r2 = 0,
-        Operation::TestBit { .. } => operation.r4 = instruction.position,
-        Operation::TestFeature { .. } => operation.r4 = instruction.immediate as u8,
-        _ => {}
+    if instruction.p1() == instruction.p2() {
+        return super::illegal(predicate);
     }
-    Some(operation)
+    let operation = if is_unconditional {
+        super::always(handler, instruction)
+    } else {
+        super::fields(handler, instruction)
+    };
+    MicroOperation {
+        immediate: clearing_mask(instruction),
+        ..operation
+    }
+}
+
+/// Chooses the compare for one combination of its completers.
+fn compare_handler(
+    relation: Relation,
+    width: CompareWidth,
+    update: PredicateUpdate,
+    first: CompareSource,
+) -> Handler {
+    use Relation as R;
+    let is_register = first == CompareSource::Register;
+    let frequent = match (width, relation, is_register) {
+        _ if update != PredicateUpdate::Normal => None,
+        (CompareWidth::DoubleWord, R::Equal, true) => Some(Code::CompareEqual),
+        (CompareWidth::DoubleWord, R::Less, true) => Some(Code::CompareLess),
+        (CompareWidth::DoubleWord, R::LessUnsigned, true) => Some(Code::CompareLessUnsigned),
+        (CompareWidth::DoubleWord, R::Equal, false) => Some(Code::CompareEqualImmediate),
+        (CompareWidth::DoubleWord, R::NotEqual, false) => Some(Code::CompareNotEqualImmediate),
+        (CompareWidth::DoubleWord, R::Less, false) => Some(Code::CompareLessImmediate),
+        (CompareWidth::DoubleWord, R::LessUnsigned, false) => Some(Code::CompareLessUnsignedImmediate),
+        (CompareWidth::Word, R::Equal, true) => Some(Code::CompareWordEqual),
+        (CompareWidth::Word, R::Less, true) => Some(Code::CompareWordLess),
+        (CompareWidth::Word, R::LessUnsigned, true) => Some(Code::CompareWordLessUnsigned),
+        (CompareWidth::Word, R::Equal, false) => Some(Code::CompareWordEqualImmediate),
+        (CompareWidth::Word, R::Less, false) => Some(Code::CompareWordLessImmediate),
+        (CompareWidth::Word, R::LessUnsigned, false) => Some(Code::CompareWordLessUnsignedImmediate),
+        _ => None,
+    };
+    frequent.map_or_else(
+        || {
+            call(match width {
+                CompareWidth::DoubleWord => by_relation::<DoubleWord>(relation, update, first),
+                CompareWidth::Word => by_relation::<Word>(relation, update, first),
+            })
+        },
+        inline,
+    )
 }
 
 /// How a result writes the two predicates.
@@ -220,8 +279,8 @@ relations! {
     LessUnsigned = |W, a, b| W::unsigned(a) < W::unsigned(b);
 }
 
-/// Chooses the compare for one combination of its completers.
-fn compare<W: Width>(relation: Relation, update: PredicateUpdate, first: CompareSource) -> Execute {
+/// The function for one combination of completers.
+fn by_relation<W: Width>(relation: Relation, update: PredicateUpdate, first: CompareSource) -> Execute {
     fn by_update<W: Width, R: Relate>(update: PredicateUpdate, first: CompareSource) -> Execute {
         match update {
             PredicateUpdate::Normal => by_source::<W, R, Normal>(first),

@@ -1,8 +1,8 @@
 //! The operations that programs execute most, inlined into the execution loop.
 //!
 //! Calling a function through a pointer costs as much as most integer operations do. The operations in this
-//! table are executed inside the loop instead, by a jump on their [`Code`]; all others are called. The table
-//! changes speed only: both ways run the same function.
+//! table are executed inside the loop instead, by a jump on their [`Code`]; all others are called. Rows of the table of
+//! operations name either. This table changes speed only: both ways run the same function.
 
 use crate::execution::{Execute, MicroOperation, Step};
 use crate::processor::Processor;
@@ -25,12 +25,12 @@ macro_rules! frequent {
         }
 
         impl Code {
-            /// The code of the operation that `function` executes.
-            pub(crate) fn of(function: Execute) -> Code {
-                $(if std::ptr::fn_addr_eq(function, $function as Execute) {
-                    return Code::$code;
-                })+
-                Code::ByPointer
+            /// The function that executes the operation.
+            const fn function(self) -> Execute {
+                match self {
+                    Code::ByPointer => panic!("a function of its own"),
+                    $(Code::$code => $function,)+
+                }
             }
         }
 
@@ -43,6 +43,29 @@ macro_rules! frequent {
             }
         }
     };
+}
+
+/// What executes an operation in the interpreter.
+#[derive(Clone, Copy)]
+pub(crate) struct Handler {
+    pub execute: Execute,
+    pub code: Code,
+}
+
+/// A handler that is called.
+pub(super) const fn call(execute: Execute) -> Handler {
+    Handler {
+        execute,
+        code: Code::ByPointer,
+    }
+}
+
+/// A handler that is inlined into the loop.
+pub(super) const fn inline(code: Code) -> Handler {
+    Handler {
+        execute: code.function(),
+        code,
+    }
 }
 
 frequent! {

@@ -3,112 +3,119 @@
 //!
 //! All of these are [computations](super::computation) of one general register.
 
-use crate::encoding::{Instruction, Logical, Operation, Signedness, Size, Source};
-use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::encoding::{Instruction, Logical, Signedness, Size, Source};
+use crate::execution::{Flow, MicroOperation, Step};
 use crate::processor::Processor;
 
 use super::computation::{of_second, of_third, of_two};
+use super::frequent::{Code, Handler, call, inline};
 
-/// Chooses the function and operands of an integer operation.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    let execute: Execute = match instruction.operation {
-        Operation::Add { carry: false } => add,
-        Operation::Add { carry: true } => add_one,
-        Operation::Subtract { borrow: false } => subtract,
-        Operation::Subtract { borrow: true } => subtract_one,
-        Operation::SubtractFromImmediate => subtract_from_immediate,
-        Operation::AddPointer {
-            first: Source::Register,
-        } => add_pointer,
-        Operation::AddPointer {
-            first: Source::Immediate,
-        } => add_pointer_immediate,
-        Operation::AddImmediate if instruction.r3() == 0 => move_immediate,
-        Operation::AddImmediate if instruction.immediate == 0 => copy,
-        Operation::AddImmediate => add_immediate,
-        Operation::AddLongImmediate => {
-            let base = instruction.r3_short();
-            let execute: Execute = if base == 0 { move_immediate } else { add_immediate };
-            return Some(MicroOperation {
-                r3: base,
-                ..super::fields(execute, instruction)
-            });
-        }
-        Operation::MoveLong => move_immediate,
-        Operation::Logical { function, first } => match (function, first) {
-            (Logical::And, Source::Register) => and,
-            (Logical::And, Source::Immediate) => and_immediate,
-            (Logical::AndComplement, Source::Register) => and_complement,
-            (Logical::AndComplement, Source::Immediate) => and_complement_immediate,
-            (Logical::Or, Source::Register) => or,
-            (Logical::Or, Source::Immediate) => or_immediate,
-            (Logical::ExclusiveOr, Source::Register) => exclusive_or,
-            (Logical::ExclusiveOr, Source::Immediate) => exclusive_or_immediate,
-        },
-        Operation::ShiftLeftAdd => shift_left_add,
-        Operation::ShiftLeftAddPointer => shift_left_add_pointer,
-        Operation::ShiftRight {
-            signedness: Signedness::Signed,
-        } => shift_right,
-        Operation::ShiftRight {
-            signedness: Signedness::Unsigned,
-        } => shift_right_unsigned,
-        Operation::ShiftLeft => shift_left,
-        Operation::ShiftRightPair => shift_right_pair,
-        Operation::Extract { signedness } => {
-            let length = instruction.length.min(64 - instruction.position);
-            let execute: Execute = match signedness {
-                Signedness::Signed => extract,
-                Signedness::Unsigned => extract_unsigned,
-            };
-            return Some(MicroOperation {
-                extra: instruction.position,
-                r4: 64 - length,
-                ..super::fields(execute, instruction)
-            });
-        }
-        Operation::DepositZero {
-            value: Source::Register,
-        } => return Some(deposit(deposit_zero, instruction)),
-        Operation::DepositZero {
-            value: Source::Immediate,
-        } => {
-            let field = (instruction.immediate as u64) << instruction.position & mask(instruction);
-            return Some(MicroOperation {
-                immediate: field,
-                ..super::fields(move_immediate, instruction)
-            });
-        }
-        Operation::Deposit {
-            value: Source::Register,
-        } => return Some(deposit(deposit_register, instruction)),
-        Operation::Deposit {
-            value: Source::Immediate,
-        } => {
-            let execute: Execute = if instruction.immediate == 0 {
-                deposit_zeros
-            } else {
-                deposit_ones
-            };
-            return Some(deposit(execute, instruction));
-        }
-        Operation::ZeroExtend { size } => match size {
-            Size::One => zero_extend_1,
-            Size::Two => zero_extend_2,
-            Size::Four | Size::Eight => zero_extend_4,
-        },
-        Operation::SignExtend { size } => match size {
-            Size::One => sign_extend_1,
-            Size::Two => sign_extend_2,
-            Size::Four | Size::Eight => sign_extend_4,
-        },
-        Operation::PopulationCount => population_count,
-        Operation::CountLeadingZeros => count_leading_zeros,
-        Operation::MultiplyWord => multiply_word,
-        Operation::MultiplyShiftLeftWord => multiply_shift_left_word,
-        _ => return None,
+pub(super) fn add_handler(carry: bool) -> Handler {
+    match carry {
+        false => inline(Code::Add),
+        true => call(add_one),
+    }
+}
+
+pub(super) fn subtract_handler(borrow: bool) -> Handler {
+    match borrow {
+        false => inline(Code::Subtract),
+        true => call(subtract_one),
+    }
+}
+
+pub(super) fn add_pointer_handler(first: Source) -> Handler {
+    match first {
+        Source::Register => call(add_pointer),
+        Source::Immediate => call(add_pointer_immediate),
+    }
+}
+
+pub(super) fn add_immediate_handler(instruction: &Instruction) -> Handler {
+    match (instruction.r3(), instruction.immediate) {
+        (0, _) => inline(Code::MoveImmediate),
+        (_, 0) => inline(Code::Copy),
+        _ => inline(Code::AddImmediate),
+    }
+}
+
+pub(super) fn lower_add_long_immediate(instruction: &Instruction) -> MicroOperation {
+    let base = instruction.r3_short();
+    let handler = match base {
+        0 => inline(Code::MoveImmediate),
+        _ => inline(Code::AddImmediate),
     };
-    Some(super::fields(execute, instruction))
+    MicroOperation {
+        r3: base,
+        ..super::fields(handler, instruction)
+    }
+}
+
+pub(super) fn logical_handler(function: Logical, first: Source) -> Handler {
+    match (function, first) {
+        (Logical::And, Source::Register) => inline(Code::And),
+        (Logical::And, Source::Immediate) => inline(Code::AndImmediate),
+        (Logical::AndComplement, Source::Register) => call(and_complement),
+        (Logical::AndComplement, Source::Immediate) => call(and_complement_immediate),
+        (Logical::Or, Source::Register) => inline(Code::Or),
+        (Logical::Or, Source::Immediate) => call(or_immediate),
+        (Logical::ExclusiveOr, Source::Register) => inline(Code::ExclusiveOr),
+        (Logical::ExclusiveOr, Source::Immediate) => call(exclusive_or_immediate),
+    }
+}
+
+pub(super) fn shift_right_handler(signedness: Signedness) -> Handler {
+    match signedness {
+        Signedness::Signed => call(shift_right),
+        Signedness::Unsigned => call(shift_right_unsigned),
+    }
+}
+
+pub(super) fn lower_extract(instruction: &Instruction, signedness: Signedness) -> MicroOperation {
+    let length = instruction.length.min(64 - instruction.position);
+    let handler = match signedness {
+        Signedness::Signed => inline(Code::Extract),
+        Signedness::Unsigned => inline(Code::ExtractUnsigned),
+    };
+    MicroOperation {
+        extra: instruction.position,
+        r4: 64 - length,
+        ..super::fields(handler, instruction)
+    }
+}
+
+pub(super) fn lower_deposit_zero(instruction: &Instruction, value: Source) -> MicroOperation {
+    match value {
+        Source::Register => deposit(inline(Code::DepositZero), instruction),
+        Source::Immediate => MicroOperation {
+            immediate: (instruction.immediate as u64) << instruction.position & mask(instruction),
+            ..super::fields(inline(Code::MoveImmediate), instruction)
+        },
+    }
+}
+
+pub(super) fn lower_deposit(instruction: &Instruction, value: Source) -> MicroOperation {
+    match (value, instruction.immediate) {
+        (Source::Register, _) => deposit(call(deposit_register), instruction),
+        (Source::Immediate, 0) => deposit(call(deposit_zeros), instruction),
+        (Source::Immediate, _) => deposit(call(deposit_ones), instruction),
+    }
+}
+
+pub(super) fn zero_extend_handler(size: Size) -> Handler {
+    match size {
+        Size::One => inline(Code::ZeroExtend1),
+        Size::Two => call(zero_extend_2),
+        Size::Four | Size::Eight => inline(Code::ZeroExtend4),
+    }
+}
+
+pub(super) fn sign_extend_handler(size: Size) -> Handler {
+    match size {
+        Size::One => call(sign_extend_1),
+        Size::Two => call(sign_extend_2),
+        Size::Four | Size::Eight => inline(Code::SignExtend4),
+    }
 }
 
 /// The bits of the field that a deposit writes.
@@ -118,11 +125,11 @@ fn mask(instruction: &Instruction) -> u64 {
 }
 
 /// A deposit: the immediate is the mask of the field, `extra` its position.
-fn deposit(execute: Execute, instruction: &Instruction) -> MicroOperation {
+fn deposit(handler: Handler, instruction: &Instruction) -> MicroOperation {
     MicroOperation {
         immediate: mask(instruction),
         extra: instruction.position,
-        ..super::fields(execute, instruction)
+        ..super::fields(handler, instruction)
     }
 }
 

@@ -5,7 +5,7 @@
 //! ones.
 
 use crate::alat::Target;
-use crate::encoding::{BaseUpdate, Instruction, LoadKind, Operation, Ordering, Size, StoreKind};
+use crate::encoding::{BaseUpdate, LoadKind, Ordering, Size, StoreKind};
 use crate::execution::{Execute, Flow, HOST_PAGE_LOG2, MicroOperation, Step};
 use crate::fault::{Access, Fault, isr};
 use crate::memory::Value;
@@ -13,63 +13,88 @@ use crate::processor::{Processor, Raised, pending};
 use crate::registers::application::{CCV, CSD, UNAT};
 use crate::registers::status::psr;
 
+use super::frequent::{Code, Handler, call, inline};
+use super::system::nothing;
+
 /// ISR.code of a fault of `lfetch`.
 const ISR_CODE_LINE_FETCH: u64 = 4;
 /// ISR.code of a fault of `fc`.
 const ISR_CODE_FLUSH_CACHE: u64 = 1;
 
-/// Chooses the function and operands of a memory operation on general registers.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    let execute: Execute = match instruction.operation {
-        Operation::Load { size, kind, update } => match size {
-            Size::One => load_by_kind::<u8>(kind, update),
-            Size::Two => load_by_kind::<u16>(kind, update),
-            Size::Four => load_by_kind::<u32>(kind, update),
-            Size::Eight => load_by_kind::<u64>(kind, update),
-        },
-        Operation::Store { size, kind, update } => match size {
-            Size::One => store_by_kind::<u8>(kind, update),
-            Size::Two => store_by_kind::<u16>(kind, update),
-            Size::Four => store_by_kind::<u32>(kind, update),
-            Size::Eight => store_by_kind::<u64>(kind, update),
-        },
-        Operation::LoadSixteen {
-            ordering: Ordering::Acquire,
-        } => load_sixteen::<true>,
-        Operation::LoadSixteen { .. } => load_sixteen::<false>,
-        Operation::StoreSixteen { .. } => store_sixteen,
-        Operation::CompareExchange { size, .. } => match size {
-            Size::One => compare_exchange::<u8>,
-            Size::Two => compare_exchange::<u16>,
-            Size::Four => compare_exchange::<u32>,
-            Size::Eight => compare_exchange::<u64>,
-        },
-        Operation::CompareExchangeSixteen { .. } => compare_exchange_sixteen,
-        Operation::Exchange { size } => match size {
-            Size::One => exchange::<u8>,
-            Size::Two => exchange::<u16>,
-            Size::Four => exchange::<u32>,
-            Size::Eight => exchange::<u64>,
-        },
-        Operation::FetchAdd { size: Size::Four, .. } => fetch_add::<u32>,
-        Operation::FetchAdd { .. } => fetch_add::<u64>,
-        Operation::LineFetch { fault, update, .. } => match (fault, update) {
-            (false, BaseUpdate::None) => nothing,
-            (false, BaseUpdate::Register) => line_fetch::<false, UpdateByRegister>,
-            (false, BaseUpdate::Immediate) => line_fetch::<false, UpdateByImmediate>,
-            (true, BaseUpdate::None) => line_fetch::<true, NoUpdate>,
-            (true, BaseUpdate::Register) => line_fetch::<true, UpdateByRegister>,
-            (true, BaseUpdate::Immediate) => line_fetch::<true, UpdateByImmediate>,
-        },
-        Operation::LineFetchCount => nothing,
-        Operation::InvalidateAlat => invalidate_all,
-        Operation::InvalidateAlatEntry => invalidate_entry,
-        Operation::MemoryFence => memory_fence,
-        Operation::MemoryFenceAcceptance | Operation::FlushWriteBuffers => nothing,
-        Operation::FlushCache { .. } => flush_cache,
-        _ => return None,
-    };
-    Some(super::fields(execute, instruction))
+pub(super) fn load_handler(size: Size, kind: LoadKind, update: BaseUpdate) -> Handler {
+    let is_plain = matches!(kind, LoadKind::Normal | LoadKind::Bias);
+    match (size, update) {
+        (Size::One, BaseUpdate::None) if is_plain => inline(Code::Load1),
+        (Size::Two, BaseUpdate::None) if is_plain => inline(Code::Load2),
+        (Size::Four, BaseUpdate::None) if is_plain => inline(Code::Load4),
+        (Size::Eight, BaseUpdate::None) if is_plain => inline(Code::Load8),
+        (Size::One, BaseUpdate::Immediate) if is_plain => inline(Code::Load1Update),
+        (Size::Four, BaseUpdate::Immediate) if is_plain => inline(Code::Load4Update),
+        (Size::Eight, BaseUpdate::Immediate) if is_plain => inline(Code::Load8Update),
+        (Size::One, _) => call(load_by_kind::<u8>(kind, update)),
+        (Size::Two, _) => call(load_by_kind::<u16>(kind, update)),
+        (Size::Four, _) => call(load_by_kind::<u32>(kind, update)),
+        (Size::Eight, _) => call(load_by_kind::<u64>(kind, update)),
+    }
+}
+
+pub(super) fn store_handler(size: Size, kind: StoreKind, update: BaseUpdate) -> Handler {
+    let is_plain = matches!(kind, StoreKind::Normal | StoreKind::Release);
+    match (size, update) {
+        (Size::One, BaseUpdate::None) if is_plain => inline(Code::Store1),
+        (Size::Four, BaseUpdate::None) if is_plain => inline(Code::Store4),
+        (Size::Eight, BaseUpdate::None) if is_plain => inline(Code::Store8),
+        (Size::One, BaseUpdate::Immediate) if is_plain => inline(Code::Store1Update),
+        (Size::Four, BaseUpdate::Immediate) if is_plain => inline(Code::Store4Update),
+        (Size::Eight, BaseUpdate::Immediate) if is_plain => inline(Code::Store8Update),
+        (Size::One, _) => call(store_by_kind::<u8>(kind, update)),
+        (Size::Two, _) => call(store_by_kind::<u16>(kind, update)),
+        (Size::Four, _) => call(store_by_kind::<u32>(kind, update)),
+        (Size::Eight, _) => call(store_by_kind::<u64>(kind, update)),
+    }
+}
+
+pub(super) fn load_sixteen_handler(ordering: Ordering) -> Handler {
+    match ordering {
+        Ordering::Acquire => call(load_sixteen::<true>),
+        Ordering::None | Ordering::Release => call(load_sixteen::<false>),
+    }
+}
+
+pub(super) fn compare_exchange_handler(size: Size) -> Handler {
+    call(match size {
+        Size::One => compare_exchange::<u8>,
+        Size::Two => compare_exchange::<u16>,
+        Size::Four => compare_exchange::<u32>,
+        Size::Eight => compare_exchange::<u64>,
+    })
+}
+
+pub(super) fn exchange_handler(size: Size) -> Handler {
+    call(match size {
+        Size::One => exchange::<u8>,
+        Size::Two => exchange::<u16>,
+        Size::Four => exchange::<u32>,
+        Size::Eight => exchange::<u64>,
+    })
+}
+
+pub(super) fn fetch_add_handler(size: Size) -> Handler {
+    match size {
+        Size::Four => call(fetch_add::<u32>),
+        Size::One | Size::Two | Size::Eight => call(fetch_add::<u64>),
+    }
+}
+
+pub(super) fn line_fetch_handler(fault: bool, update: BaseUpdate) -> Handler {
+    call(match (fault, update) {
+        (false, BaseUpdate::None) => nothing,
+        (false, BaseUpdate::Register) => line_fetch::<false, UpdateByRegister>,
+        (false, BaseUpdate::Immediate) => line_fetch::<false, UpdateByImmediate>,
+        (true, BaseUpdate::None) => line_fetch::<true, NoUpdate>,
+        (true, BaseUpdate::Register) => line_fetch::<true, UpdateByRegister>,
+        (true, BaseUpdate::Immediate) => line_fetch::<true, UpdateByImmediate>,
+    })
 }
 
 /// How the base register changes after the access.
@@ -298,7 +323,7 @@ fn load_sixteen<const ACQUIRE: bool>(processor: &mut Processor, operation: &Micr
     Ok(Flow::Next)
 }
 
-fn store_sixteen(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn store_sixteen(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let address = address(processor, operation, isr::WRITE)?;
     let value = stored(processor, operation, isr::WRITE)?;
     let high = processor.application[usize::from(CSD)];
@@ -329,7 +354,7 @@ fn compare_exchange<V: Value>(processor: &mut Processor, operation: &MicroOperat
     semaphore_result(processor, operation, held)
 }
 
-fn compare_exchange_sixteen(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn compare_exchange_sixteen(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let (address, value) = semaphore_operands(processor, operation)?;
     let expected = processor.application[usize::from(CCV)];
     let high = processor.application[usize::from(CSD)];
@@ -362,29 +387,25 @@ fn line_fetch<const FAULT: bool, U: Update>(processor: &mut Processor, operation
     Ok(Flow::Next)
 }
 
-fn nothing(_: &mut Processor, _: &MicroOperation) -> Step {
-    Ok(Flow::Next)
-}
-
-fn invalidate_all(processor: &mut Processor, _: &MicroOperation) -> Step {
+pub(super) fn invalidate_all(processor: &mut Processor, _: &MicroOperation) -> Step {
     processor.advanced_loads.clear();
     Ok(Flow::Next)
 }
 
-fn invalidate_entry(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn invalidate_entry(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let target = processor.advanced_general(operation.r1);
     processor.advanced_loads.remove(target);
     Ok(Flow::Next)
 }
 
-fn memory_fence(processor: &mut Processor, _: &MicroOperation) -> Step {
+pub(super) fn memory_fence(processor: &mut Processor, _: &MicroOperation) -> Step {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     processor.forget_what_others_may_change();
     Ok(Flow::Next)
 }
 
 /// `fc` and `fc.i`: host memory is coherent; only decoded instructions can be stale.
-fn flush_cache(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn flush_cache(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let access = isr::READ | isr::NON_ACCESS | ISR_CODE_FLUSH_CACHE;
     let address = address(processor, operation, access)?;
     let host = processor.touch(address, access, false)?;

@@ -1,8 +1,8 @@
 //! Moves between general registers and branch, predicate, application and user mask registers (manual volume
 //! 3, formats I21 to I28, M29 to M31, M35, M36).
 
-use crate::encoding::{Instruction, Operation, Source, Unit};
-use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::encoding::{Instruction, Source, Unit};
+use crate::execution::{Flow, MicroOperation, Step};
 use crate::fault::Fault;
 use crate::float::StatusRegister;
 use crate::processor::{Processor, Raised};
@@ -11,62 +11,42 @@ use crate::registers::frame::previous_function_state;
 use crate::registers::predicate;
 use crate::registers::status::{psr, rsc};
 
-/// Chooses the function and operands of a register move.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    let execute: Execute = match instruction.operation {
-        Operation::MoveToBranch => to_branch,
-        Operation::MoveFromBranch => from_branch,
-        Operation::MoveToPredicates => to_predicates,
-        Operation::MoveToRotatingPredicates => to_rotating_predicates,
-        Operation::MoveFromPredicates => from_predicates,
-        Operation::MoveFromIp => from_ip,
-        Operation::MoveToApplication { .. } | Operation::MoveFromApplication => {
-            return Some(lower_application(instruction));
-        }
-        Operation::MoveToUserMask => to_user_mask,
-        Operation::MoveFromUserMask => from_user_mask,
-        Operation::SetUserMask => set_user_mask,
-        Operation::ResetUserMask => reset_user_mask,
-        _ => return None,
-    };
-    Some(super::fields(execute, instruction))
-}
+use super::frequent::{Handler, call};
 
-/// Chooses the function of an application register move; reserved registers, and those of the other unit,
-/// are illegal operations.
-fn lower_application(instruction: &Instruction) -> MicroOperation {
+/// A move from or to an application register; reserved registers, and those of the other unit, are illegal operations.
+pub(super) fn lower_application(instruction: &Instruction, handler: Handler) -> MicroOperation {
     let register = instruction.ar3();
     let belongs = match application::presence(register) {
         Presence::Ignored => true,
         Presence::Reserved => false,
         Presence::Present => application::belongs_to_memory_unit(register) == (instruction.unit == Unit::M),
     };
-    if !belongs {
-        return super::illegal(instruction.predicate());
+    match belongs {
+        true => super::fields(handler, instruction),
+        false => super::illegal(instruction.predicate()),
     }
-    let execute: Execute = match instruction.operation {
-        Operation::MoveToApplication {
-            value: Source::Register,
-        } => match register {
-            application::PFS => to_previous_function_state,
-            application::CCV | application::UNAT | application::LC => to_plain_application,
-            _ => to_application,
-        },
-        Operation::MoveToApplication {
-            value: Source::Immediate,
-        } => to_application_immediate,
-        _ => match register {
-            application::KERNEL_0..=application::KERNEL_7
-            | application::CCV
-            | application::UNAT
-            | application::FPSR
-            | application::PFS
-            | application::LC
-            | application::EC => from_plain_application,
-            _ => from_application,
-        },
-    };
-    super::fields(execute, instruction)
+}
+
+pub(super) fn to_application_handler(instruction: &Instruction, value: Source) -> Handler {
+    call(match (value, instruction.ar3()) {
+        (Source::Register, application::PFS) => to_previous_function_state,
+        (Source::Register, application::CCV | application::UNAT | application::LC) => to_plain_application,
+        (Source::Register, _) => to_application,
+        (Source::Immediate, _) => to_application_immediate,
+    })
+}
+
+pub(super) fn from_application_handler(instruction: &Instruction) -> Handler {
+    call(match instruction.ar3() {
+        application::KERNEL_0..=application::KERNEL_7
+        | application::CCV
+        | application::UNAT
+        | application::FPSR
+        | application::PFS
+        | application::LC
+        | application::EC => from_plain_application,
+        _ => from_application,
+    })
 }
 
 /// The value of r2; raises NaT consumption if it is NaT.
@@ -97,14 +77,14 @@ fn with_unrotated(processor: &mut Processor, change: impl FnOnce(u64) -> u64) {
     processor.predicates = predicate::rotate_up(change(unrotated) | 1, (48 - base) % 48);
 }
 
-fn to_predicates(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn to_predicates(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let value = source(processor, operation)?;
     let mask = operation.immediate;
     with_unrotated(processor, |predicates| predicates & !mask | value & mask);
     Ok(Flow::Next)
 }
 
-fn to_rotating_predicates(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn to_rotating_predicates(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let rotating = !0xffff;
     with_unrotated(processor, |predicates| {
         predicates & !rotating | operation.immediate & rotating
@@ -112,13 +92,13 @@ fn to_rotating_predicates(processor: &mut Processor, operation: &MicroOperation)
     Ok(Flow::Next)
 }
 
-fn from_predicates(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn from_predicates(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let unrotated = predicate::rotate_up(processor.predicates, processor.frame.rename_predicate);
     processor.general.set(operation.r1, unrotated);
     Ok(Flow::Next)
 }
 
-fn from_ip(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn from_ip(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor
         .general
         .set(operation.r1, processor.bundle_address(operation));
@@ -210,14 +190,14 @@ fn write_application(processor: &mut Processor, operation: &MicroOperation, valu
     Ok(Flow::Next)
 }
 
-fn from_user_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn from_user_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor
         .general
         .set(operation.r1, processor.status & psr::USER_MASK);
     Ok(Flow::Next)
 }
 
-fn to_user_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn to_user_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let value = source(processor, operation)?;
     if value & 0xff & !psr::USER_MASK != 0 {
         return Err(processor.raise(Fault::reserved_register_field()));
@@ -226,11 +206,11 @@ fn to_user_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
     Ok(Flow::Next)
 }
 
-fn set_user_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn set_user_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
     change_user_mask(processor, operation, u64::MAX)
 }
 
-fn reset_user_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn reset_user_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
     change_user_mask(processor, operation, 0)
 }
 

@@ -2,131 +2,154 @@
 //! section 4.6; formats A9, A10, I1 to I10).
 
 use crate::encoding::{
-    Half, Instruction, Operation, PackSaturation, ParallelRelation, Saturation, Signedness, Size, Source,
-    UnpackHalf,
+    Half, PackSaturation, ParallelRelation, Saturation, Signedness, Size, Source, UnpackHalf,
 };
-use crate::execution::{Execute, MicroOperation};
 
 use super::computation::{of_second, of_third, of_two};
+use super::frequent::{Handler, call};
 
-/// Chooses the function and operands of a parallel operation.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    let execute: Execute = match instruction.operation {
-        Operation::ParallelAdd { size, saturation } => match (size, saturation) {
-            (Size::One, Saturation::Modulo) => add_1,
-            (Size::One, Saturation::Signed) => add_1_signed,
-            (Size::One, Saturation::Unsigned) => add_1_unsigned,
-            (Size::One, Saturation::UnsignedSigned) => add_1_mixed,
-            (Size::Two, Saturation::Modulo) => add_2,
-            (Size::Two, Saturation::Signed) => add_2_signed,
-            (Size::Two, Saturation::Unsigned) => add_2_unsigned,
-            (Size::Two, Saturation::UnsignedSigned) => add_2_mixed,
-            _ => add_4,
-        },
-        Operation::ParallelSubtract { size, saturation } => match (size, saturation) {
-            (Size::One, Saturation::Modulo) => subtract_1,
-            (Size::One, Saturation::Signed) => subtract_1_signed,
-            (Size::One, Saturation::Unsigned) => subtract_1_unsigned,
-            (Size::One, Saturation::UnsignedSigned) => subtract_1_mixed,
-            (Size::Two, Saturation::Modulo) => subtract_2,
-            (Size::Two, Saturation::Signed) => subtract_2_signed,
-            (Size::Two, Saturation::Unsigned) => subtract_2_unsigned,
-            (Size::Two, Saturation::UnsignedSigned) => subtract_2_mixed,
-            _ => subtract_4,
-        },
-        Operation::ParallelAverage { size, round_away } => match (size, round_away) {
-            (Size::One, false) => average_1,
-            (Size::One, true) => average_1_away,
-            (_, false) => average_2,
-            (_, true) => average_2_away,
-        },
-        Operation::ParallelAverageSubtract { size: Size::One } => average_subtract_1,
-        Operation::ParallelAverageSubtract { .. } => average_subtract_2,
-        Operation::ParallelCompare { size, relation } => match (size, relation) {
-            (Size::One, ParallelRelation::Equal) => equal_1,
-            (Size::Two, ParallelRelation::Equal) => equal_2,
-            (_, ParallelRelation::Equal) => equal_4,
-            (Size::One, ParallelRelation::Greater) => greater_1,
-            (Size::Two, ParallelRelation::Greater) => greater_2,
-            (_, ParallelRelation::Greater) => greater_4,
-        },
-        Operation::ParallelShiftLeftAdd => shift_left_add_2,
-        Operation::ParallelShiftRightAdd => shift_right_add_2,
-        Operation::ParallelMultiplyShiftRight {
-            signedness: Signedness::Signed,
-        } => multiply_shift_right,
-        Operation::ParallelMultiplyShiftRight {
-            signedness: Signedness::Unsigned,
-        } => multiply_shift_right_unsigned,
-        Operation::ParallelMultiply { half: Half::Left } => multiply_left,
-        Operation::ParallelMultiply { half: Half::Right } => multiply_right,
-        Operation::Mix { size, half } => match (size, half) {
-            (Size::One, Half::Left) => mix_1_left,
-            (Size::One, Half::Right) => mix_1_right,
-            (Size::Two, Half::Left) => mix_2_left,
-            (Size::Two, Half::Right) => mix_2_right,
-            (_, Half::Left) => mix_4_left,
-            (_, Half::Right) => mix_4_right,
-        },
-        Operation::Pack {
-            size: Size::Two,
-            saturation: PackSaturation::Signed,
-        } => pack_2_signed,
-        Operation::Pack {
-            size: Size::Two,
-            saturation: PackSaturation::Unsigned,
-        } => pack_2_unsigned,
-        Operation::Pack { .. } => pack_4_signed,
-        Operation::Unpack { size, half } => match (size, half) {
-            (Size::One, UnpackHalf::High) => unpack_1_high,
-            (Size::One, UnpackHalf::Low) => unpack_1_low,
-            (Size::Two, UnpackHalf::High) => unpack_2_high,
-            (Size::Two, UnpackHalf::Low) => unpack_2_low,
-            (_, UnpackHalf::High) => unpack_4_high,
-            (_, UnpackHalf::Low) => unpack_4_low,
-        },
-        Operation::ParallelMinimum { size: Size::One } => minimum_1,
-        Operation::ParallelMinimum { .. } => minimum_2,
-        Operation::ParallelMaximum { size: Size::One } => maximum_1,
-        Operation::ParallelMaximum { .. } => maximum_2,
-        Operation::ParallelSumAbsoluteDifference => sum_absolute_difference,
-        Operation::MuxBytes => mux_bytes,
-        Operation::MuxPairs => mux_pairs,
-        Operation::ParallelShiftRight {
-            size,
-            signedness,
-            count,
-        } => match (size, signedness, count) {
-            (Size::Two, Signedness::Signed, Source::Register) => shift_right_2,
-            (Size::Two, Signedness::Unsigned, Source::Register) => shift_right_2_unsigned,
-            (_, Signedness::Signed, Source::Register) => shift_right_4,
-            (_, Signedness::Unsigned, Source::Register) => shift_right_4_unsigned,
-            (Size::Two, Signedness::Signed, Source::Immediate) => shift_right_2_immediate,
-            (Size::Two, Signedness::Unsigned, Source::Immediate) => shift_right_2_unsigned_immediate,
-            (_, Signedness::Signed, Source::Immediate) => shift_right_4_immediate,
-            (_, Signedness::Unsigned, Source::Immediate) => shift_right_4_unsigned_immediate,
-        },
-        Operation::ParallelShiftLeft { size, count } => match (size, count) {
-            (Size::Two, Source::Register) => shift_left_2,
-            (_, Source::Register) => shift_left_4,
-            (Size::Two, Source::Immediate) => shift_left_2_immediate,
-            (_, Source::Immediate) => shift_left_4_immediate,
-        },
-        Operation::ComputeZeroIndex {
-            size: Size::One,
-            half: Half::Left,
-        } => zero_index_1_left,
-        Operation::ComputeZeroIndex {
-            size: Size::One,
-            half: Half::Right,
-        } => zero_index_1_right,
-        Operation::ComputeZeroIndex { half: Half::Left, .. } => zero_index_2_left,
-        Operation::ComputeZeroIndex {
-            half: Half::Right, ..
-        } => zero_index_2_right,
-        _ => return None,
-    };
-    Some(super::fields(execute, instruction))
+pub(super) fn add_handler(size: Size, saturation: Saturation) -> Handler {
+    call(match (size, saturation) {
+        (Size::One, Saturation::Modulo) => add_1,
+        (Size::One, Saturation::Signed) => add_1_signed,
+        (Size::One, Saturation::Unsigned) => add_1_unsigned,
+        (Size::One, Saturation::UnsignedSigned) => add_1_mixed,
+        (Size::Two, Saturation::Modulo) => add_2,
+        (Size::Two, Saturation::Signed) => add_2_signed,
+        (Size::Two, Saturation::Unsigned) => add_2_unsigned,
+        (Size::Two, Saturation::UnsignedSigned) => add_2_mixed,
+        _ => add_4,
+    })
+}
+
+pub(super) fn subtract_handler(size: Size, saturation: Saturation) -> Handler {
+    call(match (size, saturation) {
+        (Size::One, Saturation::Modulo) => subtract_1,
+        (Size::One, Saturation::Signed) => subtract_1_signed,
+        (Size::One, Saturation::Unsigned) => subtract_1_unsigned,
+        (Size::One, Saturation::UnsignedSigned) => subtract_1_mixed,
+        (Size::Two, Saturation::Modulo) => subtract_2,
+        (Size::Two, Saturation::Signed) => subtract_2_signed,
+        (Size::Two, Saturation::Unsigned) => subtract_2_unsigned,
+        (Size::Two, Saturation::UnsignedSigned) => subtract_2_mixed,
+        _ => subtract_4,
+    })
+}
+
+pub(super) fn average_handler(size: Size, round_away: bool) -> Handler {
+    call(match (size, round_away) {
+        (Size::One, false) => average_1,
+        (Size::One, true) => average_1_away,
+        (_, false) => average_2,
+        (_, true) => average_2_away,
+    })
+}
+
+pub(super) fn average_subtract_handler(size: Size) -> Handler {
+    call(match size {
+        Size::One => average_subtract_1,
+        _ => average_subtract_2,
+    })
+}
+
+pub(super) fn compare_handler(size: Size, relation: ParallelRelation) -> Handler {
+    call(match (size, relation) {
+        (Size::One, ParallelRelation::Equal) => equal_1,
+        (Size::Two, ParallelRelation::Equal) => equal_2,
+        (_, ParallelRelation::Equal) => equal_4,
+        (Size::One, ParallelRelation::Greater) => greater_1,
+        (Size::Two, ParallelRelation::Greater) => greater_2,
+        (_, ParallelRelation::Greater) => greater_4,
+    })
+}
+
+pub(super) fn multiply_shift_right_handler(signedness: Signedness) -> Handler {
+    call(match signedness {
+        Signedness::Signed => multiply_shift_right,
+        Signedness::Unsigned => multiply_shift_right_unsigned,
+    })
+}
+
+pub(super) fn multiply_handler(half: Half) -> Handler {
+    call(match half {
+        Half::Left => multiply_left,
+        Half::Right => multiply_right,
+    })
+}
+
+pub(super) fn mix_handler(size: Size, half: Half) -> Handler {
+    call(match (size, half) {
+        (Size::One, Half::Left) => mix_1_left,
+        (Size::One, Half::Right) => mix_1_right,
+        (Size::Two, Half::Left) => mix_2_left,
+        (Size::Two, Half::Right) => mix_2_right,
+        (_, Half::Left) => mix_4_left,
+        (_, Half::Right) => mix_4_right,
+    })
+}
+
+pub(super) fn pack_handler(size: Size, saturation: PackSaturation) -> Handler {
+    call(match (size, saturation) {
+        (Size::Two, PackSaturation::Signed) => pack_2_signed,
+        (Size::Two, PackSaturation::Unsigned) => pack_2_unsigned,
+        _ => pack_4_signed,
+    })
+}
+
+pub(super) fn unpack_handler(size: Size, half: UnpackHalf) -> Handler {
+    call(match (size, half) {
+        (Size::One, UnpackHalf::High) => unpack_1_high,
+        (Size::One, UnpackHalf::Low) => unpack_1_low,
+        (Size::Two, UnpackHalf::High) => unpack_2_high,
+        (Size::Two, UnpackHalf::Low) => unpack_2_low,
+        (_, UnpackHalf::High) => unpack_4_high,
+        (_, UnpackHalf::Low) => unpack_4_low,
+    })
+}
+
+pub(super) fn minimum_handler(size: Size) -> Handler {
+    call(match size {
+        Size::One => minimum_1,
+        _ => minimum_2,
+    })
+}
+
+pub(super) fn maximum_handler(size: Size) -> Handler {
+    call(match size {
+        Size::One => maximum_1,
+        _ => maximum_2,
+    })
+}
+
+pub(super) fn shift_right_handler(size: Size, signedness: Signedness, count: Source) -> Handler {
+    call(match (size, signedness, count) {
+        (Size::Two, Signedness::Signed, Source::Register) => shift_right_2,
+        (Size::Two, Signedness::Unsigned, Source::Register) => shift_right_2_unsigned,
+        (_, Signedness::Signed, Source::Register) => shift_right_4,
+        (_, Signedness::Unsigned, Source::Register) => shift_right_4_unsigned,
+        (Size::Two, Signedness::Signed, Source::Immediate) => shift_right_2_immediate,
+        (Size::Two, Signedness::Unsigned, Source::Immediate) => shift_right_2_unsigned_immediate,
+        (_, Signedness::Signed, Source::Immediate) => shift_right_4_immediate,
+        (_, Signedness::Unsigned, Source::Immediate) => shift_right_4_unsigned_immediate,
+    })
+}
+
+pub(super) fn shift_left_handler(size: Size, count: Source) -> Handler {
+    call(match (size, count) {
+        (Size::Two, Source::Register) => shift_left_2,
+        (_, Source::Register) => shift_left_4,
+        (Size::Two, Source::Immediate) => shift_left_2_immediate,
+        (_, Source::Immediate) => shift_left_4_immediate,
+    })
+}
+
+pub(super) fn zero_index_handler(size: Size, half: Half) -> Handler {
+    call(match (size, half) {
+        (Size::One, Half::Left) => zero_index_1_left,
+        (Size::One, Half::Right) => zero_index_1_right,
+        (_, Half::Left) => zero_index_2_left,
+        (_, Half::Right) => zero_index_2_right,
+    })
 }
 
 /// A register as four 16-bit elements, the least significant first, and back.

@@ -1,7 +1,7 @@
 //! The register stack instructions and the rename bases (manual volume 2, section 6.5; formats M34, M25, B8).
 
-use crate::encoding::{Instruction, Operation};
-use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::encoding::Instruction;
+use crate::execution::{Flow, MicroOperation, Step};
 use crate::fault::{Fault, FaultKind};
 use crate::processor::Processor;
 use crate::registers::application::PFS;
@@ -9,37 +9,31 @@ use crate::registers::frame::STACKED_REGISTERS;
 use crate::registers::status::{psr, rsc};
 use crate::registers::system::control;
 
+use super::frequent::{Handler, call};
+
 /// IFS.v: the frame in IFS is valid.
 const IFS_VALID: u64 = 1 << 63;
 
-/// Chooses the function and operands of a register stack instruction.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    let execute: Execute = match instruction.operation {
-        Operation::Allocate => {
-            let (size, locals, rotating) = (instruction.sof(), instruction.sol(), instruction.sor());
-            let fits = u32::from(size) <= STACKED_REGISTERS && locals <= size && rotating <= size;
-            if !fits || u32::from(instruction.r1()) > 31 + u32::from(size) {
-                return Some(super::illegal(instruction.predicate()));
-            }
-            return Some(MicroOperation {
-                r2: size,
-                r3: locals,
-                r4: rotating,
-                ..super::fields(allocate, instruction)
-            });
-        }
-        Operation::FlushRegisterStack => flush,
-        Operation::LoadRegisterStack => load,
-        Operation::Cover => cover,
-        Operation::ClearRegisterRename {
-            predicates_only: false,
-        } => clear_rename,
-        Operation::ClearRegisterRename {
-            predicates_only: true,
-        } => clear_rename_predicates,
-        _ => return None,
-    };
-    Some(super::fields(execute, instruction))
+/// `alloc`, whose frame must be possible and hold its target.
+pub(super) fn lower_allocate(instruction: &Instruction) -> MicroOperation {
+    let (size, locals, rotating) = (instruction.sof(), instruction.sol(), instruction.sor());
+    let fits = u32::from(size) <= STACKED_REGISTERS && locals <= size && rotating <= size;
+    if !fits || u32::from(instruction.r1()) > 31 + u32::from(size) {
+        return super::illegal(instruction.predicate());
+    }
+    MicroOperation {
+        r2: size,
+        r3: locals,
+        r4: rotating,
+        ..super::fields(call(allocate), instruction)
+    }
+}
+
+pub(super) fn clear_rename_handler(predicates_only: bool) -> Handler {
+    match predicates_only {
+        false => call(clear_rename),
+        true => call(clear_rename_predicates),
+    }
 }
 
 fn allocate(processor: &mut Processor, operation: &MicroOperation) -> Step {
@@ -60,12 +54,12 @@ fn allocate(processor: &mut Processor, operation: &MicroOperation) -> Step {
     Ok(Flow::Next)
 }
 
-fn flush(processor: &mut Processor, _: &MicroOperation) -> Step {
+pub(super) fn flush(processor: &mut Processor, _: &MicroOperation) -> Step {
     processor.flush_register_stack()?;
     Ok(Flow::Next)
 }
 
-fn load(processor: &mut Processor, _: &MicroOperation) -> Step {
+pub(super) fn load(processor: &mut Processor, _: &MicroOperation) -> Step {
     let stack = &processor.register_stack;
     let distance = stack.configuration() >> rsc::LOAD_SHIFT & rsc::LOAD_MASK;
     if !stack.is_enforced_lazy() || distance != 0 && processor.frame.size != 0 {
@@ -76,7 +70,7 @@ fn load(processor: &mut Processor, _: &MicroOperation) -> Step {
 }
 
 /// Intercepted in a virtual machine, because a monitor must keep the guest's IFS.
-fn cover(processor: &mut Processor, _: &MicroOperation) -> Step {
+pub(super) fn cover(processor: &mut Processor, _: &MicroOperation) -> Step {
     if processor.status & psr::VM != 0 {
         return Err(processor.raise(Fault::new(FaultKind::Virtualization, 0)));
     }

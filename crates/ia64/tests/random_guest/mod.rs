@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use sidestep_ia64::encoding::{Bundle, Form, Template, UnitClass, all_forms};
-use sidestep_ia64::execution::{Observer, Retired};
+use sidestep_ia64::encoding::{Bundle, DecodedSlot, Form, Instruction, Template, UnitClass, all_forms};
+use sidestep_ia64::execution::{Dynamic, Observer};
 use sidestep_ia64::mmu::entry::TranslationEntry;
 use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister};
 use sidestep_ia64::registers::frame::FrameMarker;
@@ -177,15 +177,14 @@ pub struct Spectator {
 }
 
 impl Observer for Spectator {
-    fn retired(&mut self, processor: &Processor, retired: &Retired<'_>) {
-        let physical = processor.mmu().map_or(0, |mmu| {
-            let region = RegionRegister(processor.system.region[(retired.ip >> 61) as usize]);
-            match mmu.instruction.find(retired.ip, region.identifier()) {
-                Some(entry) => entry.physical_address(retired.ip),
-                None => retired.ip << 1 >> 1,
-            }
-        });
-        self.executes_data |= physical < MEMORY || retired.ip < MEMORY;
+    type Static = ();
+
+    fn decode(&mut self, _: &Instruction, _: &DecodedSlot) {}
+
+    fn retired(&mut self, (): &(), dynamic: &Dynamic<'_>) {
+        let ip = dynamic.place.ip;
+        let physical = dynamic.memory.physical(TranslationSide::Instruction, ip);
+        self.executes_data |= physical < MEMORY || ip < MEMORY;
     }
 }
 

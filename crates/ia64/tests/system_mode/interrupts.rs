@@ -1,9 +1,10 @@
 //! External interrupts, their priorities, and the interval timer.
 
-use sidestep_ia64::execution::{Observer, Retired};
+use sidestep_ia64::FaultKind;
+use sidestep_ia64::encoding::{DecodedSlot, Instruction};
+use sidestep_ia64::execution::{Dynamic, Observer};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{FaultKind, Processor};
 
 use crate::harness::*;
 
@@ -46,16 +47,23 @@ fn the_interval_timer_interrupts_at_its_match() {
 /// A clock that goes on by a tick in two instructions.
 #[derive(Default)]
 struct HalfSpeed {
+    retired: u64,
     told: u64,
 }
 
 impl Observer for HalfSpeed {
-    fn retired(&mut self, _: &Processor, _: &Retired<'_>) {}
+    type Static = ();
 
-    fn limit_reached(&mut self, processor: &mut Processor) {
-        let behind = processor.instructions_retired() / 2;
-        processor.advance_interval_time((behind - self.told).wrapping_neg());
-        self.told = behind;
+    fn decode(&mut self, _: &Instruction, _: &DecodedSlot) {}
+
+    fn retired(&mut self, (): &(), _: &Dynamic<'_>) {
+        self.retired += 1;
+    }
+
+    fn clock(&mut self) -> Option<u64> {
+        let behind = self.retired / 2;
+        let told = std::mem::replace(&mut self.told, behind);
+        Some((behind - told).wrapping_neg())
     }
 }
 

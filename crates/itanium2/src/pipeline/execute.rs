@@ -1,42 +1,35 @@
 //! What an instruction does beside waiting for its operands: references, branches, the register stack, system registers.
 
-use sidestep_ia64::Processor;
-use sidestep_ia64::encoding::Operation;
-use sidestep_ia64::execution::Retired;
+use sidestep_ia64::execution::{Dynamic, Translation as PhysicalAddresses};
 
 use super::Pipeline;
 use crate::branches::{Branch, Prediction};
-use crate::event::Event;
 use crate::instruction::{Flags, StaticInstruction};
-use crate::memory::{Side, Translation};
+use crate::memory::{Side, Space, Translation};
 use crate::parameters::Cost;
+use crate::pmu::event::Event;
+use crate::pmu::event_address::{BranchKind, Branched, Loaded};
+use crate::pmu::stall::Stall;
 use crate::queues::SystemAccess;
 use crate::scoreboard::Producer;
-use crate::single::{BranchKind, Branched, Loaded};
-use crate::stall::Stall;
 
 impl Pipeline {
     /// What an instruction whose predicate is on does beside waiting.
     #[inline]
-    pub(super) fn execute(
-        &mut self,
-        processor: &Processor,
-        retired: &Retired<'_>,
-        known: &StaticInstruction,
-    ) {
+    pub(super) fn execute(&mut self, known: &StaticInstruction, dynamic: &Dynamic<'_>) {
         let flags = known.flags;
         let mut more = 0;
         if flags.intersects(Flags::LOAD | Flags::STORE | Flags::PREFETCH) {
-            match retired.reference {
-                Some(address) => more = self.reference(processor, known, address),
+            match dynamic.reference {
+                Some(address) => more = self.reference(dynamic.memory, known, address),
                 None => self.forming.refer_to_unknown(flags),
             }
         }
         let latency = known.destinations().first().map_or(0, |first| first.latency);
-        if let (true, Some(address)) = (flags.contains(Flags::LOAD), retired.reference) {
+        if let (true, Some(address)) = (flags.contains(Flags::LOAD), dynamic.reference) {
             let load = Loaded {
-                ip: retired.ip,
-                slot: retired.slot,
+                ip: dynamic.place.ip,
+                slot: dynamic.place.slot,
                 address,
                 latency: u64::from(latency) + more,
                 translated: self.translated_by,
@@ -63,7 +56,7 @@ impl Pipeline {
             | Flags::ADVANCED
             | Flags::CHECKS;
         if flags.intersects(unusual) {
-            self.execute_unusual(processor, retired, known, latency.into());
+            self.execute_unusual(known, dynamic, latency.into());
         }
         if let Some(behind) = known.behind {
             self.forming.behind_rule(behind, &self.parameters);
@@ -80,20 +73,19 @@ impl Pipeline {
     }
 
     /// An advanced load or a check was executed.
-    fn check(&mut self, processor: &Processor, retired: &Retired<'_>, flags: Flags) {
+    fn check(&mut self, dynamic: &Dynamic<'_>, flags: Flags) {
         let is_float = usize::from(flags.contains(Flags::OF_FLOAT));
         let mut count = |events: [Event; 2], times: u64| self.values[events[is_float] as usize] += times;
         if !flags.contains(Flags::ADVANCED) {
-            let failed = u64::from(retired.taken.is_some());
-            let is_flags = matches!(retired.instruction.operation, Operation::FloatCheckFlags { .. });
-            let events = match is_flags {
+            let failed = u64::from(dynamic.taken.is_some());
+            let events = match flags.contains(Flags::OF_FLAGS) {
                 true => [Event::FailedFloatChecks; 2],
                 false => [Event::FailedSpeculationGeneral, Event::FailedSpeculationFloat],
             };
             count(events, failed);
             return;
         }
-        let now = processor.advanced_load_events();
+        let now = self.seen.advanced_loads;
         let before = std::mem::replace(&mut self.advanced_loads, now);
         let replaced_general = now.replaced_general - before.replaced_general;
         let replaced_float = now.replaced_floating - before.replaced_floating;
@@ -108,7 +100,7 @@ impl Pipeline {
         self.values[Event::ReplacedGeneral as usize] += replaced_general;
         self.values[Event::ReplacedFloat as usize] += replaced_float;
         if has_failed {
-            let is_kept = self.monitor.failed_check(retired.ip, retired.slot);
+            let is_kept = self.monitor.failed_check(dynamic.place.ip, dynamic.place.slot);
             self.values[Event::DataEarEvents as usize] += u64::from(is_kept);
             if let Some(sampler) = &mut self.sampler {
                 sampler.failed_check();
@@ -116,13 +108,7 @@ impl Pipeline {
         }
     }
 
-    fn execute_unusual(
-        &mut self,
-        processor: &Processor,
-        retired: &Retired<'_>,
-        known: &StaticInstruction,
-        latency: u64,
-    ) {
+    fn execute_unusual(&mut self, known: &StaticInstruction, dynamic: &Dynamic<'_>, latency: u64) {
         let flags = known.flags;
         if flags.contains(Flags::SYSTEM_QUEUE) {
             let is_timer = flags.contains(Flags::TIMER);
@@ -144,17 +130,17 @@ impl Pipeline {
         }
         self.forming.writes_predicates |= flags.contains(Flags::ALL_PREDICATES);
         if flags.intersects(Flags::ADVANCED | Flags::CHECKS) {
-            self.check(processor, retired, flags);
+            self.check(dynamic, flags);
         }
         if flags.contains(Flags::TO_BRANCH) {
             let register = known.branch_register;
             let before = self.branch_registers[usize::from(register & 7)];
-            self.branch_registers[usize::from(register & 7)] = processor.branch[usize::from(register & 7)];
+            self.branch_registers[usize::from(register & 7)] = self.seen.branch[usize::from(register & 7)];
             let cycle = self.expected();
             self.predictor.moved(register, before, cycle);
         }
         if flags.contains(Flags::CALL) {
-            self.branch_registers = processor.branch;
+            self.branch_registers = self.seen.branch;
         }
         let calculation = self.parameters.cost(Cost::StackCalculation);
         if flags.contains(Flags::FLUSH_STACK) {
@@ -164,11 +150,11 @@ impl Pipeline {
             self.wait(Stall::RseLoad, self.cycle + 1 + calculation);
         }
         if flags.contains(Flags::BRANCH) {
-            self.branch(retired, known);
+            self.branch(known, dynamic);
         }
         if flags.contains(Flags::FRAME) {
-            self.scoreboard.rename(processor);
-            self.stack_traffic(processor, flags);
+            self.scoreboard.rename(&self.seen.frame);
+            self.stack_traffic(dynamic.memory, flags);
         }
         if flags.intersects(Flags::PRIVILEGE | Flags::REGION) {
             self.memory.context_changed();
@@ -176,11 +162,15 @@ impl Pipeline {
     }
 
     /// A load, store or prefetch.
-    fn reference(&mut self, processor: &Processor, known: &StaticInstruction, address: u64) -> u64 {
+    fn reference(&mut self, memory: &dyn PhysicalAddresses, known: &StaticInstruction, address: u64) -> u64 {
         let flags = known.flags;
+        let space = Space {
+            state: &self.seen,
+            memory,
+        };
         let translation = self
             .memory
-            .translate(processor, Side::Data, address, &mut self.values);
+            .translate(space, Side::Data, address, &mut self.values);
         match translation {
             Translation::First => {}
             Translation::Second => {
@@ -201,10 +191,24 @@ impl Pipeline {
         if flags.contains(Flags::LOAD) {
             self.values[Event::LoadsRetired as usize] += 1;
             more = if flags.contains(Flags::SECOND_LEVEL) {
-                self.memory.load_second(processor, address, &mut self.values)
+                self.memory.load_second(
+                    Space {
+                        state: &self.seen,
+                        memory,
+                    },
+                    address,
+                    &mut self.values,
+                )
             } else {
                 self.wait_for_store(line);
-                match self.memory.load(processor, address, &mut self.values) {
+                match self.memory.load(
+                    Space {
+                        state: &self.seen,
+                        memory,
+                    },
+                    address,
+                    &mut self.values,
+                ) {
                     None => {
                         self.forming.first_level_returns += 1;
                         0
@@ -213,11 +217,25 @@ impl Pipeline {
                 }
             };
         } else if flags.contains(Flags::PREFETCH) {
-            self.memory.load(processor, address, &mut self.values);
+            self.memory.load(
+                Space {
+                    state: &self.seen,
+                    memory,
+                },
+                address,
+                &mut self.values,
+            );
         }
         if flags.contains(Flags::STORE) {
             self.values[Event::StoresRetired as usize] += 1;
-            let duration = self.memory.store(processor, address, &mut self.values);
+            let duration = self.memory.store(
+                Space {
+                    state: &self.seen,
+                    memory,
+                },
+                address,
+                &mut self.values,
+            );
             self.wait(Stall::StoreBufferFull, self.stores.free_at());
             self.forming.store(line, duration);
         }
@@ -237,10 +255,10 @@ impl Pipeline {
     }
 
     /// The register stack's traffic since the last look.
-    fn stack_traffic(&mut self, processor: &Processor, flags: Flags) {
-        let stack = processor.register_stack();
-        let (spills, fills) = (stack.spills() - self.spills, stack.fills() - self.fills);
-        (self.spills, self.fills) = (stack.spills(), stack.fills());
+    fn stack_traffic(&mut self, memory: &dyn PhysicalAddresses, flags: Flags) {
+        let frame = self.seen.frame;
+        let (spills, fills) = (frame.spills - self.spills, frame.fills - self.fills);
+        (self.spills, self.fills) = (frame.spills, frame.fills);
         if spills + fills == 0 {
             return;
         }
@@ -250,13 +268,27 @@ impl Pipeline {
         let rate = self.parameters.cost(Cost::StackRegistersPerCycle);
         let line = u64::from(self.parameters.l1d.line);
         for at in (0..spills * 8).step_by(line as usize) {
-            let address = stack.store_pointer().wrapping_sub(8 + at);
-            self.memory.store(processor, address, &mut self.values);
+            let address = frame.store_pointer.wrapping_sub(8 + at);
+            self.memory.store(
+                Space {
+                    state: &self.seen,
+                    memory,
+                },
+                address,
+                &mut self.values,
+            );
         }
         let mut miss = 0;
         for at in (0..fills * 8).step_by(line as usize) {
-            let address = stack.backing_store_pointer().wrapping_add(at);
-            let more = self.memory.load(processor, address, &mut self.values);
+            let address = frame.backing_store_pointer.wrapping_add(at);
+            let more = self.memory.load(
+                Space {
+                    state: &self.seen,
+                    memory,
+                },
+                address,
+                &mut self.values,
+            );
             self.values[Event::L1dFillMisses as usize] += u64::from(more.is_some());
             miss = miss.max(more.unwrap_or(0));
         }
@@ -273,25 +305,25 @@ impl Pipeline {
     }
 
     /// What a branch that has retired costs.
-    pub(super) fn branch(&mut self, retired: &Retired<'_>, known: &StaticInstruction) {
+    pub(super) fn branch(&mut self, known: &StaticInstruction, dynamic: &Dynamic<'_>) {
         let delay = self.parameters.cost(Cost::ToBranchPrediction);
         let cycle = self.expected();
         let prediction = self.predictor.branch(
             &Branch {
-                ip: retired.ip,
-                slot: retired.slot,
+                ip: dynamic.place.ip,
+                slot: dynamic.place.slot,
                 flags: known.flags,
-                is_predicated: retired.instruction.predicate() != 0,
+                is_predicated: known.is_predicated,
                 register: known.branch_register,
-                taken: retired.taken,
+                taken: dynamic.taken,
             },
             cycle,
             delay,
         );
         let branched = Branched {
-            ip: retired.ip,
-            slot: retired.slot,
-            taken: retired.taken,
+            ip: dynamic.place.ip,
+            slot: dynamic.place.slot,
+            taken: dynamic.taken,
             wrong_path: prediction == Prediction::WrongPath,
             wrong_target: prediction == Prediction::WrongTarget,
             kind: match known.flags {
@@ -312,7 +344,7 @@ impl Pipeline {
             let bubbles = self.parameters.cost(Cost::Mispredict);
             self.forming.behind(Stall::FlushBranch, bubbles);
             self.forming.is_flushed = true;
-        } else if retired.taken.is_some() && known.flags.contains(Flags::INDIRECT) {
+        } else if dynamic.taken.is_some() && known.flags.contains(Flags::INDIRECT) {
             self.fetch.resteer(self.parameters.cost(Cost::ReturnResteer));
         }
     }

@@ -1,12 +1,12 @@
 //! The front end: 32 bytes a cycle into a buffer of eight bundles.
 
-use sidestep_ia64::Processor;
+use sidestep_ia64::execution::Translation as PhysicalAddresses;
 
 use super::Pipeline;
-use crate::event::Event;
-use crate::memory::{Side, Translation};
+use crate::memory::{Side, Space, Translation};
 use crate::parameters::Cost;
-use crate::single::Fetched;
+use crate::pmu::event::Event;
+use crate::pmu::event_address::Fetched;
 
 /// Pairs of bundles that the instruction buffer holds.
 const BUFFER_PAIRS: usize = 4;
@@ -63,7 +63,7 @@ impl Fetch {
 
 impl Pipeline {
     /// When the bundle at `ip` can be dispersed.
-    pub(super) fn fetch(&mut self, processor: &Processor, ip: u64) -> u64 {
+    pub(super) fn fetch(&mut self, memory: &dyn PhysicalAddresses, ip: u64) -> u64 {
         self.fetch.is_redirected = false;
         let pair = ip >> 5;
         if pair == self.fetch.pair {
@@ -73,15 +73,19 @@ impl Pipeline {
         let mut at = (self.fetch.available + 1).max(self.fetch.dispersed[self.fetch.next]);
         self.fetch.dispersed[self.fetch.next] = self.expected();
         self.fetch.next = (self.fetch.next + 1) % BUFFER_PAIRS;
+        let space = Space {
+            state: &self.seen,
+            memory,
+        };
         let translation = self
             .memory
-            .translate(processor, Side::Instruction, ip, &mut self.values);
+            .translate(space, Side::Instruction, ip, &mut self.values);
         match translation {
             Translation::First => {}
             Translation::Second => at += self.parameters.cost(Cost::InstructionTlbTransfer),
             Translation::Walk(wait) => at += self.parameters.cost(Cost::Walk) + wait,
         }
-        let more = self.memory.fetch(processor, ip, &mut self.values);
+        let more = self.memory.fetch(space, ip, &mut self.values);
         if more > 0 || translation != Translation::First {
             self.note_fetch(&Fetched {
                 ip,

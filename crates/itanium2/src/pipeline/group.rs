@@ -2,14 +2,14 @@
 
 use super::Pipeline;
 use crate::dispersal::Window;
-use crate::event::Event;
 use crate::instruction::{DESTINATIONS_MAX, Flags};
 use crate::parameters::{Cost, Parameters};
+use crate::pmu::event::Event;
+use crate::pmu::stall::Stall;
 use crate::profile::{Group, Issued};
 use crate::queues::SystemAccess;
 use crate::rules::{BEHIND, Behind, Length};
 use crate::scoreboard::Producer;
-use crate::stall::Stall;
 
 /// Instructions that can issue together.
 const INSTRUCTIONS_MAX: usize = 6;

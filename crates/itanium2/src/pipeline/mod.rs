@@ -11,46 +11,35 @@ mod execute;
 mod fetch;
 mod group;
 
-use std::ops::Range;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-use sidestep_ia64::encoding::{DecodedSlot, Template};
-use sidestep_ia64::execution::{Observer, Permission, Retired};
+use sidestep_ia64::alat;
+use sidestep_ia64::encoding::{DecodedSlot, Instruction};
+use sidestep_ia64::execution::{
+    Dynamic, Event as Told, Interruption, MonitorRegisters, Observer, Place, State,
+    Translation as PhysicalAddresses,
+};
 use sidestep_ia64::fault::{FaultKind, isr};
-use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Fault, Processor, alat};
 
 use crate::branches::Predictor;
-use crate::counters::Counters;
-use crate::event::Event;
 use crate::instruction::{Flags, StaticInstruction};
 use crate::memory::Memory;
-use crate::monitor::Monitor;
 use crate::parameters::{Cost, Parameters};
+use crate::pmu::counters::Counters;
+use crate::pmu::event::Event;
+use crate::pmu::event_address::{Fetched, Loaded, TranslatedBy};
+use crate::pmu::registers::PerformanceMonitor;
+use crate::pmu::sampling::{Sample, Sampler};
+use crate::pmu::stall::Stall;
 use crate::profile::{Group, Issued, Profile};
 use crate::queues::{StoreBuffer, SystemQueue};
 use crate::rules::RULES;
-use crate::sampling::{Sample, Sampler};
 use crate::scoreboard::Scoreboard;
-use crate::single::{Fetched, Loaded, TranslatedBy};
-use crate::stall::Stall;
 use fetch::Fetch;
 use group::Forming;
 
-/// Instructions whose static records are kept, chosen by address.
-const RECORDS: usize = 1 << 14;
 /// A cycle before every other: rules and registers start as if used long ago.
 const START: u64 = 1000;
-
-/// The record of an instruction, with what it was made from.
-#[derive(Clone, Copy)]
-struct Record {
-    /// Address of the bundle, with the slot in its low bits.
-    place: u64,
-    /// The instruction's bits.
-    bits: u64,
-    template: Template,
-    known: StaticInstruction,
-}
 
 /// A model of one processor's pipeline.
 pub struct Pipeline {
@@ -66,7 +55,6 @@ pub struct Pipeline {
     owner: [u64; Stall::COUNT],
     waits: u32,
     forming: Forming,
-    records: Vec<Option<Box<Record>>>,
     scoreboard: Scoreboard,
     memory: Memory,
     predictor: Predictor,
@@ -76,7 +64,9 @@ pub struct Pipeline {
     /// When an instruction that starts a rule issued last.
     last: [u64; RULES.len()],
     last_region_move: u64,
-    /// The register stack's traffic that has been seen.
+    /// The processor as events have told of it.
+    seen: State,
+    /// The register stack's traffic that has been booked.
     spills: u64,
     fills: u64,
     /// What had happened to advanced loads before the last one.
@@ -86,7 +76,7 @@ pub struct Pipeline {
     privilege_level: u8,
     /// Whether the registers' names have to be read from the processor.
     is_attached: bool,
-    monitor: Monitor,
+    monitor: PerformanceMonitor,
     /// Where the last reference to data found its translation, if not in the first level.
     translated_by: Option<TranslatedBy>,
     /// The values when the last group had issued, for counters with a threshold.
@@ -117,7 +107,6 @@ impl Pipeline {
             owner: [0; Stall::COUNT],
             waits: 0,
             forming: Forming::default(),
-            records: (0..RECORDS).map(|_| None).collect(),
             scoreboard: Scoreboard::new(&parameters),
             memory: Memory::new(&parameters),
             predictor: Predictor::default(),
@@ -126,13 +115,14 @@ impl Pipeline {
             stores: StoreBuffer::new(parameters.cost(Cost::StoreBufferEntries) as usize),
             last: [0; RULES.len()],
             last_region_move: 0,
+            seen: State::default(),
             spills: 0,
             fills: 0,
             advanced_loads: alat::Events::default(),
             branch_registers: [0; 8],
             privilege_level: 0,
             is_attached: false,
-            monitor: Monitor::default(),
+            monitor: PerformanceMonitor::default(),
             translated_by: None,
             values_before: [0; Event::COUNT],
             is_configured_anew: true,
@@ -227,14 +217,13 @@ impl Pipeline {
         self.clock = Some(self.ahead(self.expected()));
     }
 
-    /// Brings the interval time counter up to date, if it follows the model's cycles: between two stretches of a run, so
-    /// that a timer is not late by more than a stretch.
-    pub fn synchronize_clock(&mut self, processor: &mut Processor) {
-        if let Some(before) = self.clock {
-            let ahead = self.ahead(self.expected());
-            processor.advance_interval_time(ahead.wrapping_sub(before));
-            self.clock = Some(ahead);
-        }
+    /// By how many cycles the interval time counter is to go on, if it follows the model's cycles: for a driver to ask
+    /// between two stretches of a run, so that a timer is not late by more than a stretch.
+    pub fn take_clock(&mut self) -> Option<u64> {
+        let before = self.clock?;
+        let ahead = self.ahead(self.expected());
+        self.clock = Some(ahead);
+        Some(ahead.wrapping_sub(before))
     }
 
     /// How many cycles the model is ahead of one cycle an instruction.
@@ -255,43 +244,6 @@ impl Pipeline {
             }
         }
         Counters::new(self.values, booked, self.groups, at - 1 - START)
-    }
-
-    /// The static record of an instruction.
-    #[inline]
-    fn record(&mut self, retired: &Retired<'_>) -> StaticInstruction {
-        let place = retired.ip | u64::from(retired.slot);
-        let index = (retired.ip >> 4)
-            .wrapping_mul(3)
-            .wrapping_add(retired.slot.into()) as usize
-            % RECORDS;
-        match &self.records[index] {
-            Some(record)
-                if record.place == place
-                    && record.bits == retired.instruction.slot
-                    && record.template == retired.template =>
-            {
-                record.known
-            }
-            _ => self.make_record(retired, index),
-        }
-    }
-
-    #[cold]
-    fn make_record(&mut self, retired: &Retired<'_>, index: usize) -> StaticInstruction {
-        let known = StaticInstruction::new(
-            retired.instruction,
-            retired.slot,
-            retired.template,
-            &self.parameters,
-        );
-        self.records[index] = Some(Box::new(Record {
-            place: retired.ip | u64::from(retired.slot),
-            bits: retired.instruction.slot,
-            template: retired.template,
-            known,
-        }));
-        known
     }
 
     /// Waits of an instruction for its operands, its rules and the queues.
@@ -348,11 +300,11 @@ impl Pipeline {
         at
     }
 
-    fn count(&mut self, processor: &Processor, retired: &Retired<'_>, flags: Flags) {
+    fn count(&mut self, executed: bool, flags: Flags) {
         self.values[Event::InstructionsRetired as usize] += 1;
         if flags.contains(Flags::NOP) {
             self.values[Event::NopsRetired as usize] += 1;
-        } else if !retired.executed {
+        } else if !executed {
             self.values[Event::PredicateSquashed as usize] += 1;
         } else if flags.intersects(Flags::FLOAT | Flags::SERIALIZES | Flags::PRIVILEGE) {
             if flags.contains(Flags::FLOAT) {
@@ -360,29 +312,28 @@ impl Pipeline {
                 self.values[Event::FloatOperationsRetired as usize] += operations;
             }
             self.values[Event::SerializationEvents as usize] += u64::from(flags.contains(Flags::SERIALIZES));
-            self.note_privilege(processor);
+            self.note_privilege();
         }
     }
 
-    fn note_privilege(&mut self, processor: &Processor) {
-        let level = processor.privilege_level();
+    fn note_privilege(&mut self) {
+        let level = self.seen.privilege_level();
         self.values[Event::PrivilegeChanges as usize] += u64::from(level != self.privilege_level);
         self.privilege_level = level;
     }
 
     /// Takes over the processor's state when it was run without the pipeline, or for the first time.
-    fn attach(&mut self, processor: &Processor) {
+    fn attach(&mut self) {
         self.is_attached = true;
-        self.scoreboard.rename(processor);
-        let stack = processor.register_stack();
-        (self.spills, self.fills) = (stack.spills(), stack.fills());
-        self.privilege_level = processor.privilege_level();
-        self.branch_registers = processor.branch;
-        self.advanced_loads = processor.advanced_load_events();
+        self.scoreboard.rename(&self.seen.frame);
+        (self.spills, self.fills) = (self.seen.frame.spills, self.seen.frame.fills);
+        self.privilege_level = self.seen.privilege_level();
+        self.branch_registers = self.seen.branch;
+        self.advanced_loads = self.seen.advanced_loads;
     }
 
-    /// Flushes the pipeline behind what has retired: an interruption.
-    fn interrupt(&mut self) {
+    /// Flushes the pipeline behind what has retired.
+    fn interrupt_pipeline(&mut self) {
         if self.forming.count == 0 {
             let flush = self.parameters.cost(Cost::ExceptionFlush);
             let refill = self.parameters.cost(Cost::FrontEndRefill);
@@ -398,39 +349,45 @@ impl Pipeline {
 }
 
 impl Observer for Pipeline {
+    type Static = StaticInstruction;
+
+    fn version(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.parameters.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn decode(&mut self, instruction: &Instruction, slot: &DecodedSlot) -> StaticInstruction {
+        StaticInstruction::new(instruction, slot, &self.parameters)
+    }
+
     #[inline]
-    fn retired(&mut self, processor: &Processor, retired: &Retired<'_>) {
+    fn retired(&mut self, known: &StaticInstruction, dynamic: &Dynamic<'_>) {
         if !self.is_attached {
-            self.attach(processor);
+            self.attach();
         }
-        let known = self.record(retired);
         let flags = known.flags;
+        let Place { ip, slot } = dynamic.place;
         if self.monitor.is_restricted() {
-            self.monitor.begin(processor, retired, &self.values);
+            self.monitor.begin(&self.seen, known, dynamic, &self.values);
         }
-        self.take_bundle(processor, retired.ip);
-        let port = self.disperse(&known);
-        self.count(processor, retired, flags);
-        self.wait_for_operands(&known, retired.executed);
-        if let Some(timeline) = &mut self.forming.instructions {
-            timeline.push(Issued {
-                ip: retired.ip,
-                slot: retired.slot,
+        self.take_bundle(dynamic.memory, ip);
+        let port = self.disperse(known);
+        self.count(dynamic.executed, flags);
+        self.wait_for_operands(known, dynamic.executed);
+        if self.timeline.is_some() {
+            let issued = Issued {
+                ip,
+                slot,
                 port,
-                executed: retired.executed,
-            });
-        } else if self.timeline.is_some() {
-            self.forming.instructions = Some(vec![Issued {
-                ip: retired.ip,
-                slot: retired.slot,
-                port,
-                executed: retired.executed,
-            }]);
+                executed: dynamic.executed,
+            };
+            self.forming.instructions.get_or_insert_default().push(issued);
         }
-        if retired.executed && !flags.contains(Flags::NOP) {
-            self.execute(processor, retired, &known);
+        if dynamic.executed && !flags.contains(Flags::NOP) {
+            self.execute(known, dynamic);
         } else if flags.contains(Flags::BRANCH) {
-            self.branch(retired, &known);
+            self.branch(known, dynamic);
         }
         if self.monitor.is_restricted() {
             self.monitor.end(&self.values);
@@ -438,68 +395,88 @@ impl Observer for Pipeline {
         if self.is_configured_anew || flags.intersects(Flags::PRIVILEGE | Flags::STATUS) {
             self.is_configured_anew = false;
             let now = self.counters_ahead();
-            self.monitor.update(processor, &now);
+            self.monitor.update(&self.seen, &now);
             self.values_before = self.values;
         }
         if self.sampler.is_some() {
-            self.sample(retired.ip, retired.slot, retired.reference);
+            self.sample(ip, slot, dynamic.reference);
         }
-        if retired.stop || retired.taken.is_some() || flags.contains(Flags::SPLIT_AFTER) {
+        if known.stop || dynamic.taken.is_some() || flags.contains(Flags::SPLIT_AFTER) {
             self.close();
-            if retired.taken.is_some() {
+            if dynamic.taken.is_some() {
                 self.fetch.redirect();
             }
         }
     }
 
-    fn counters_used(&mut self, processor: &mut Processor, ip: u64, slot: &DecodedSlot) {
-        let Ok(instruction) = slot.instruction else {
-            return;
-        };
+    fn event(&mut self, event: &Told<'_>) {
+        match *event {
+            Told::Resumed(state) => self.seen.clone_from(state),
+            Told::Status(status) => self.seen.status = status,
+            Told::Region { index, value } => self.seen.regions[index] = value,
+            Told::Branch { index, value } => self.seen.branch[index] = value,
+            Told::Frame(frame) => self.seen.frame = frame,
+            Told::AdvancedLoads(events) => self.seen.advanced_loads = events,
+            Told::Walk { insertions } => self.seen.walker_insertions = insertions,
+            Told::Monitor(registers) => self.seen.monitor = *registers,
+            Told::Interrupted(interruption) => self.interrupted(interruption),
+        }
+    }
+
+    fn counters_used(
+        &mut self,
+        known: &StaticInstruction,
+        place: Place,
+        executed: bool,
+        memory: &dyn PhysicalAddresses,
+        registers: &mut MonitorRegisters,
+    ) {
         // The instruction itself waits before it reads.
-        let known = StaticInstruction::new(&instruction, slot.slot, slot.template, &self.parameters);
-        self.take_bundle(processor, ip);
-        self.wait_for_operands(&known, processor.predicate(instruction.predicate()));
+        self.take_bundle(memory, place.ip);
+        self.wait_for_operands(known, executed);
         self.wait(Stall::SystemQueue, self.system_queue.free_at(true));
         let now = self.counters_ahead();
-        self.monitor.update(processor, &now);
-        self.monitor.store(processor);
-        self.synchronize_clock(processor);
+        self.seen.monitor = *registers;
+        self.monitor.update(&self.seen, &now);
+        self.monitor.store(registers);
+        self.seen.monitor = *registers;
         self.is_configured_anew = true;
     }
 
-    fn limit_reached(&mut self, processor: &mut Processor) {
-        self.synchronize_clock(processor);
+    fn clock(&mut self) -> Option<u64> {
+        self.take_clock()
     }
 
     #[inline]
-    fn permits(&mut self, processor: &Processor, _: Range<u64>) -> Permission {
-        if self.monitor.interrupts() {
-            let now = self.counters_ahead();
-            self.monitor.look_for_overflow(processor, &now);
+    fn interrupt(&mut self) -> Option<u8> {
+        if !self.monitor.interrupts() {
+            return None;
         }
-        Permission::Block
+        let now = self.counters_ahead();
+        self.monitor.look_for_overflow(&self.seen, &now)
     }
+}
 
-    fn interrupted(&mut self, processor: &Processor, fault: &Fault) {
+impl Pipeline {
+    /// The processor has taken an interruption.
+    fn interrupted(&mut self, interruption: &Interruption) {
         if self.monitor.is_keeping() || self.sampler.is_some() {
-            self.note_served_miss(processor, fault);
+            self.note_served_miss(interruption);
         }
+        let fault = &interruption.fault;
         let is_data = fault.isr & (isr::READ | isr::WRITE) != 0;
         let is_debug = fault.kind == FaultKind::Debug && is_data;
         self.values[Event::DebugFaults as usize] += u64::from(is_debug);
         if self.monitor.is_counting() {
             let now = self.counters_ahead();
-            self.monitor.update(processor, &now);
+            self.monitor.update(&self.seen, &now);
         }
-        self.interrupt();
+        self.interrupt_pipeline();
         self.is_attached = false;
-        self.note_privilege(processor);
+        self.note_privilege();
         self.memory.context_changed();
     }
-}
 
-impl Pipeline {
     /// Looks whether the instruction at a place has completed the period of something that is sampled.
     #[cold]
     fn sample(&mut self, ip: u64, slot: u8, address: Option<u64>) {
@@ -517,8 +494,9 @@ impl Pipeline {
 
     /// Keeps a load or a fetch that missed the translation buffers and the walker's table, so that software inserts its translation.
     #[cold]
-    fn note_served_miss(&mut self, processor: &Processor, fault: &Fault) {
+    fn note_served_miss(&mut self, interruption: &Interruption) {
         use FaultKind as K;
+        let fault = &interruption.fault;
         let is_fetch = fault.isr & isr::EXECUTE != 0;
         let is_load = fault.isr & (isr::READ | isr::NON_ACCESS | isr::REGISTER_STACK) == isr::READ;
         let is_miss = matches!(
@@ -532,8 +510,8 @@ impl Pipeline {
         if !is_miss || !is_fetch && !is_load {
             return;
         }
-        let ip = processor.system.control[usize::from(control::IIP)];
-        let slot = (processor.system.control[usize::from(control::ISR)] >> isr::SLOT_SHIFT & 3) as u8;
+        let ip = interruption.ip;
+        let slot = (interruption.interruption_status >> isr::SLOT_SHIFT & 3) as u8;
         let (latency, translated) = (0, Some(TranslatedBy::Software));
         let address = fault.address.0;
         if is_fetch {
@@ -556,7 +534,7 @@ impl Pipeline {
 
     /// Takes the instruction's bundle into the window, and waits until it was fetched.
     #[inline]
-    fn take_bundle(&mut self, processor: &Processor, ip: u64) {
+    fn take_bundle(&mut self, memory: &dyn PhysicalAddresses, ip: u64) {
         if self.forming.ip == ip && !self.fetch.is_redirected() {
             if self.forming.count == 0 {
                 // What a stop has left of the bundle begins the window.
@@ -564,7 +542,7 @@ impl Pipeline {
             }
             return;
         }
-        let available = self.fetch(processor, ip);
+        let available = self.fetch(memory, ip);
         let is_late = self.forming.count > 0 && available > self.expected();
         if is_late || !self.forming.window.begin_bundle() {
             self.close();

@@ -2,24 +2,12 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use std::sync::Arc;
-
 use sidestep_ia64::encoding::{Bundle, Form, Operand, Template, UnitClass};
-use sidestep_ia64::execution::{Observer, Retired};
-use sidestep_ia64::{Access, AddressSpace, HostPage, Processor, Refusal, VirtualAddress};
+use sidestep_ia64::execution::{Dynamic, Observer, Place, Untranslated};
 use sidestep_itanium2::{Counters, Group, Parameters, Pipeline, Stall};
 
 /// Where the code stands: in a line and page of its own.
 pub const CODE: u64 = 0x10_0000;
-
-struct Nothing;
-
-// SAFETY: no page is ever returned.
-unsafe impl AddressSpace for Nothing {
-    fn resolve(&self, _: VirtualAddress, _: Access) -> Result<HostPage, Refusal> {
-        Err(Refusal::NotPresent)
-    }
-}
 
 /// An instruction: mnemonic, and the manual's name of its format; operand values as written; an operand that tells
 /// forms apart which differ in nothing else.
@@ -93,7 +81,6 @@ fn encode(line: Line<'_>) -> (Bundle, usize) {
 /// A pipeline that is shown instructions.
 pub struct Stream {
     pub pipeline: Pipeline,
-    pub processor: Processor,
     pub ip: u64,
 }
 
@@ -105,7 +92,6 @@ impl Stream {
     pub fn on(parameters: Parameters) -> Stream {
         let mut stream = Stream {
             pipeline: Pipeline::new(parameters),
-            processor: Processor::new(Arc::new(Nothing)),
             ip: CODE,
         };
         // Everything that a test's code needs is then in the caches.
@@ -141,17 +127,16 @@ impl Stream {
         for decoded in bundle.decode() {
             let instruction = decoded.instruction.expect("an instruction");
             let (reference, taken) = effects(decoded.slot.into());
-            let retired = Retired {
-                ip,
-                slot: decoded.slot,
-                instruction: &instruction,
-                stop: decoded.stop,
-                template: decoded.template,
+            let known = self.pipeline.decode(&instruction, &decoded);
+            let slot = decoded.slot;
+            let dynamic = Dynamic {
+                place: Place { ip, slot },
                 executed: true,
                 reference,
                 taken,
+                memory: &Untranslated,
             };
-            self.pipeline.retired(&self.processor, &retired);
+            self.pipeline.retired(&known, &dynamic);
             if let Some(target) = taken {
                 self.ip = target;
                 break;

@@ -5,6 +5,7 @@ pub mod csv;
 pub mod html;
 pub mod json;
 pub mod markdown;
+#[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod picture;
 pub mod table;

@@ -13,12 +13,10 @@ use std::path::{Path, PathBuf};
 use object::Object;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use sidestep_vmm::file;
 
 use crate::experiment::{About, Nature, Point};
 use crate::input::{Input, Inputs, Kind};
 use crate::measurement::Measurement;
-use crate::output;
 
 /// The first word of an entry, with the version of its format.
 const MAGIC: &str = "sidestep-point-1";
@@ -146,7 +144,8 @@ impl Cache {
         let kept = fs::create_dir_all(&self.folder)
             .map_err(|error| error.to_string())
             .and_then(|()| {
-                output::write(&entry.path, text.as_bytes()).map_err(|error| error.reason().to_string())
+                sidestep_files::write(&entry.path, text.as_bytes())
+                    .map_err(|error| error.reason().to_string())
             });
         kept.map_err(|reason| CacheProblem::NotKept {
             folder: self.folder.clone(),
@@ -168,7 +167,8 @@ impl Cache {
                 .find(|input| input.key == name)
                 .map(|input| &input.kind);
             if kind == Some(&Kind::File) && !value.text().is_empty() {
-                let content = file::read(Path::new(value.text()), file::IMAGE_BYTES_MAX).unwrap_or_default();
+                let content = sidestep_files::read(Path::new(value.text()), sidestep_files::IMAGE_BYTES_MAX)
+                    .unwrap_or_default();
                 line("content", name, hash(&content));
             }
         }

@@ -268,7 +268,7 @@ fn run(block: &Block, bundles: &[Placed], seed: u64) -> End {
                 }
             }
             Exit::Limit => return End::Faulted(FaultKind::SingleStep),
-            Exit::Attention => {}
+            Exit::Attention | Exit::Halted => {}
         }
     }
 }

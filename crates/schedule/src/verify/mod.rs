@@ -2,11 +2,8 @@
 
 pub mod equivalence;
 
-use std::sync::Arc;
-
 use sidestep_ia64::encoding::{Bundle, Operation};
-use sidestep_ia64::execution::{Observer, Retired};
-use sidestep_ia64::{Access, AddressSpace, HostPage, Processor, Refusal, VirtualAddress};
+use sidestep_ia64::execution::{Dynamic, Observer, Place, Untranslated};
 use sidestep_itanium2::{Group, Parameters, Pipeline};
 
 /// Where the bundles stand: the front end takes pairs from there.
@@ -18,11 +15,10 @@ const REST: u64 = 200;
 /// them; cycles count from the first.
 pub fn timeline(bundles: &[Bundle], parameters: &Parameters) -> Vec<Group> {
     let mut pipeline = Pipeline::new(parameters.clone());
-    let processor = Processor::new(Arc::new(Nothing));
-    show(&mut pipeline, &processor, bundles);
+    show(&mut pipeline, bundles);
     pipeline.rest(REST);
     pipeline.enable_timeline();
-    show(&mut pipeline, &processor, bundles);
+    show(&mut pipeline, bundles);
     let mut groups = pipeline.take_timeline();
     let first = groups.first().map_or(0, |group| group.cycle);
     for group in &mut groups {
@@ -54,33 +50,24 @@ pub fn placement(bundles: &[Bundle], parameters: &Parameters) -> Vec<u32> {
     cycles
 }
 
-fn show(pipeline: &mut Pipeline, processor: &Processor, bundles: &[Bundle]) {
+fn show(pipeline: &mut Pipeline, bundles: &[Bundle]) {
     for (index, bundle) in bundles.iter().enumerate() {
         for decoded in bundle.decode() {
             let Ok(instruction) = decoded.instruction else {
                 continue;
             };
-            let retired = Retired {
-                ip: CODE + 16 * index as u64,
-                slot: decoded.slot,
-                instruction: &instruction,
-                stop: decoded.stop,
-                template: decoded.template,
+            let known = pipeline.decode(&instruction, &decoded);
+            let dynamic = Dynamic {
+                place: Place {
+                    ip: CODE + 16 * index as u64,
+                    slot: decoded.slot,
+                },
                 executed: true,
                 reference: None,
                 taken: None,
+                memory: &Untranslated,
             };
-            pipeline.retired(processor, &retired);
+            pipeline.retired(&known, &dynamic);
         }
-    }
-}
-
-/// Memory that nobody looks at: nothing executes.
-struct Nothing;
-
-// SAFETY: no page is ever returned.
-unsafe impl AddressSpace for Nothing {
-    fn resolve(&self, _: VirtualAddress, _: Access) -> Result<HostPage, Refusal> {
-        Err(Refusal::NotPresent)
     }
 }

@@ -10,7 +10,6 @@
 //! files and programs are read as they are. To run, an object is linked by `ia64-linux-gnu-ld`, with zero for symbols
 //! that it lacks.
 
-mod execution;
 mod rules;
 mod start;
 mod table;
@@ -18,23 +17,19 @@ mod table;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
-use std::sync::Arc;
 
 use clap::Args;
 use object::{Object, ObjectSegment, ObjectSymbol};
-use sidestep_ia64::encoding::{Bundle, NoSymbols};
-use sidestep_ia64::execution::{Observer, Retired};
-use sidestep_ia64::{Access, AddressSpace, HostPage, Processor, Refusal, VirtualAddress};
+use sidestep_ia64::encoding::NoSymbols;
+use sidestep_itanium2::Parameters;
 use sidestep_itanium2::instruction::StaticInstruction;
-use sidestep_itanium2::profile::Group;
-use sidestep_itanium2::{Parameters, Pipeline};
-use sidestep_vmm::file;
 
 use super::Outcome;
-use super::disasm::image::{Image, ImageError, Section};
-use super::disasm::symbols::{Symbol, SymbolTable};
 use super::perf::parse_processor;
-use execution::{Effect, Ending, Ran, Start};
+use sidestep_runner::explain::execution::{self, Effect, Ending, Ran, Start};
+use sidestep_runner::explain::{bundle_at, time};
+use sidestep_runner::image::{Image, ImageError, Section};
+use sidestep_runner::symbols::{Symbol, SymbolTable};
 use start::Setting;
 use table::Line;
 
@@ -46,8 +41,6 @@ const LINKER: &str = "ia64-linux-gnu-ld";
 const PREPROCESSOR: &str = "cpp";
 /// Where the linker puts code and data, away from small numbers that code may take for addresses.
 const LINKED: &str = "0x4000000";
-/// Cycles that the pipeline rests between the pass that warms the caches and the one that is shown.
-const REST: u64 = 200;
 
 /// Show cycle by cycle what issues where and what stalls on what.
 #[derive(Args)]
@@ -185,7 +178,7 @@ impl Explain {
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("s"));
         let read = |file: &Path| {
-            file::read(file, file::IMAGE_BYTES_MAX).map_err(|source| ExplainError::Read {
+            sidestep_files::read(file, sidestep_files::IMAGE_BYTES_MAX).map_err(|source| ExplainError::Read {
                 path: file.display().to_string(),
                 source,
             })
@@ -374,9 +367,10 @@ impl Explain {
         if let Some((bundle, decoded)) = found {
             let _ = decoded.write(bundle, ip, &NoSymbols, &mut line.text);
             line.text.truncate(line.text.trim_end().len());
-            line.known = decoded.instruction.ok().map(|instruction| {
-                StaticInstruction::new(&instruction, slot, decoded.template, &self.timing)
-            });
+            line.known = decoded
+                .instruction
+                .ok()
+                .map(|instruction| StaticInstruction::new(&instruction, &decoded, &self.timing));
         }
         line
     }
@@ -442,59 +436,4 @@ fn extent(symbol: &Symbol, section: &Section<'_>, symbols: &SymbolTable) -> std:
     };
     let start = offset(symbol.address);
     start..end.max(start)
-}
-
-/// Shows the bundles to a pipeline twice: once to warm it, once for the table.
-fn time(parameters: &Parameters, section: &Section<'_>, range: std::ops::Range<usize>) -> Vec<Group> {
-    let mut pipeline = Pipeline::new(parameters.clone());
-    let processor = Processor::new(Arc::new(Nothing));
-    let start = range.start & !15;
-    let pass = |pipeline: &mut Pipeline| {
-        for offset in (start..range.end).step_by(16) {
-            if let Some(bundle) = bundle_at(section, offset) {
-                show(pipeline, &processor, section.address + offset as u64, bundle);
-            }
-        }
-    };
-    pass(&mut pipeline);
-    pipeline.rest(REST);
-    pipeline.enable_timeline();
-    pass(&mut pipeline);
-    pipeline.take_timeline()
-}
-
-fn bundle_at(section: &Section<'_>, offset: usize) -> Option<Bundle> {
-    let bytes = section.data.get(offset..offset + 16)?;
-    Some(Bundle::from_bytes(bytes.try_into().ok()?))
-}
-
-fn show(pipeline: &mut Pipeline, processor: &Processor, ip: u64, bundle: Bundle) {
-    for decoded in bundle.decode() {
-        let Ok(instruction) = decoded.instruction else {
-            continue;
-        };
-        pipeline.retired(
-            processor,
-            &Retired {
-                ip,
-                slot: decoded.slot,
-                instruction: &instruction,
-                stop: decoded.stop,
-                template: decoded.template,
-                executed: true,
-                reference: None,
-                taken: None,
-            },
-        );
-    }
-}
-
-/// Memory that nobody looks at: nothing executes.
-struct Nothing;
-
-// SAFETY: no page is ever returned.
-unsafe impl AddressSpace for Nothing {
-    fn resolve(&self, _: VirtualAddress, _: Access) -> Result<HostPage, Refusal> {
-        Err(Refusal::NotPresent)
-    }
 }

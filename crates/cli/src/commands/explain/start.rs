@@ -2,7 +2,7 @@
 
 use sidestep_ia64::registers::application;
 
-use super::execution::{RETURN, Register, STACK};
+use sidestep_runner::explain::execution::{RETURN, Register, STACK};
 
 /// `NAME=VALUE`, not looked up yet.
 #[derive(Clone, Debug, PartialEq, Eq)]

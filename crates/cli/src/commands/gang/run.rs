@@ -8,7 +8,6 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use sidestep_gang_linux::control::{self, Kind, RunSettings, SetSource, Target};
 use sidestep_gang_linux::recording::Recording;
-use sidestep_lab::output;
 
 use super::super::stop_flag;
 use super::{Cut, State, report, seconds};
@@ -104,7 +103,7 @@ impl Run {
             ends_at_limit: false,
             other_users: self.other_users,
         };
-        self.output.as_deref().map(output::probe).transpose()?;
+        self.output.as_deref().map(sidestep_files::probe).transpose()?;
         let stop = stop_flag()?;
         let stop = || stop.load(Ordering::Relaxed);
         let (report, _) = control::run(&self.state.folder, &targets, &settings, &stop)?;

@@ -15,12 +15,11 @@ use sidestep_gang_linux::journal::{Change, ENVIRONMENT, Journal};
 use sidestep_gang_linux::process;
 use sidestep_gang_linux::recording::Recording;
 use sidestep_gang_linux::watch::{Snapshot, WatchSettings, Watcher};
-use sidestep_lab::output;
 
 use super::super::stop_flag;
 use super::screen::{Key, Screen};
 use super::{Cut, State, report, seconds};
-use crate::commands::{Outcome, print};
+use crate::commands::{Outcome, not_built, print};
 
 /// Show which threads of running programs share memory, and who should run together.
 ///
@@ -94,7 +93,13 @@ impl Watch {
         for &process in &self.processes {
             process::check(process, self.other_users)?;
         }
-        self.save.as_deref().map(output::probe).transpose()?;
+        self.save.as_deref().map(sidestep_files::probe).transpose()?;
+        if !Screen::IS_BUILT && stdout().is_terminal() && !self.json {
+            eprintln!(
+                "sidestep: {}; JSON lines follow",
+                not_built("has no live view", "live")
+            );
+        }
         let stop = stop_flag()?;
         if !self.userfaultfd.is_empty() {
             let start = |settings| Watcher::start_on_guests(&self.userfaultfd, settings, self.other_users);
@@ -157,7 +162,7 @@ impl Watch {
     }
 
     fn is_screen(&self) -> bool {
-        stdout().is_terminal() && !self.json
+        Screen::IS_BUILT && stdout().is_terminal() && !self.json
     }
 
     /// Starts the command, if there is one. Beside the screen its output has no place.

@@ -15,8 +15,8 @@ use sidestep_itanium2::{Event, Parameters, Selection};
 use sidestep_linux_user::{Launch, Options};
 
 use super::Outcome;
-use super::timing::{self, Kept, Model, Report, Sum};
 use record::Record;
+use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
 /// Count and attribute the cycles of a Linux/ia64 program on the model of an Itanium 2.
 #[derive(Args)]
@@ -122,7 +122,7 @@ struct StatReport {
 impl Report for StatReport {
     fn render(&self, parameters: &Parameters, sum: &Sum) -> String {
         let counters = &sum.counters;
-        let mut text = timing::heading(parameters, counters);
+        let mut text = program::heading(parameters, counters);
         if self.events.is_empty() {
             let _ = write!(text, "{counters}");
             let in_tree = |event: &Event| counters.tree().iter().any(|(row, _)| row.event == *event);

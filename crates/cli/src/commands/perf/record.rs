@@ -4,14 +4,13 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::Args;
-use sidestep_itanium2::sampling::Sampled;
+use sidestep_itanium2::pmu::sampling::Sampled;
 use sidestep_itanium2::{Pace, Parameters, Selection};
-use sidestep_lab::output;
 
 use super::Program;
 use crate::commands::Outcome;
-use crate::commands::timing::record::{Contents, Recording};
-use crate::commands::timing::{self, Kept, Report, Sum};
+use sidestep_runner::program::{self, Kept, Report, Sum};
+use sidestep_runner::recording::{Contents, Recording};
 
 /// Samples a second where nothing else is said, as `perf` takes.
 const USUAL_FREQUENCY: NonZeroU64 = NonZeroU64::new(4000).expect("not zero");
@@ -64,7 +63,7 @@ impl Record {
     pub fn run(self) -> Outcome {
         let kept = self.kept()?;
         // Found out before the run, not behind it.
-        output::probe(&self.output)?;
+        sidestep_files::probe(&self.output)?;
         let report = RecordReport {
             output: self.output,
             program: std::path::absolute(&self.program.program)?,
@@ -120,10 +119,10 @@ impl Report for RecordReport {
         };
         let recording = Recording::new(parameters.name, &self.program, contents);
         let path = self.output.display();
-        match output::write(&self.output, &recording.to_json()) {
+        match sidestep_files::write(&self.output, &recording.to_json()) {
             Ok(()) => format!(
                 "{}sidestep: {path}: {kept}\n",
-                timing::heading(parameters, &sum.counters)
+                program::heading(parameters, &sum.counters)
             ),
             Err(error) => format!("sidestep: {error}: {}\n", error.reason()),
         }

@@ -7,9 +7,9 @@ use clap::Args;
 use sidestep_itanium2::Parameters;
 
 use crate::commands::Outcome;
-use crate::commands::timing::annotate::{Code, Cycles};
-use crate::commands::timing::record::{Contents, RecordedEvent, Recording, profile_of};
-use crate::commands::timing::samples::{self, ByInstruction, Key};
+use sidestep_runner::annotate::{Code, Cycles};
+use sidestep_runner::recording::{Contents, RecordedEvent, Recording, profile_of};
+use sidestep_runner::samples::{self, ByInstruction, Key};
 
 /// Print a recording by function, address, latency, level or outcome.
 #[derive(Args)]

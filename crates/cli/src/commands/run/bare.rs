@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sidestep_vmm::description::bare::Description;
+use sidestep_machine::description::bare::Description;
 
 use super::super::Outcome;
 use super::console::stdio::Terminal;

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use sidestep_vmm::machine::platform::Platform;
+use sidestep_machine::machine::platform::Platform;
 
 /// What somebody at the terminal wants.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::error::Error;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use sidestep_lab::suggest::nearest;
-use sidestep_vmm::description;
+use sidestep_machine::description;
 
 /// Reads a description of one kind; `path` names it in errors.
 pub fn parse<T: DeserializeOwned>(path: &str, text: &str) -> Result<T, Box<dyn Error>> {

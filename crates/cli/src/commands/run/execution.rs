@@ -10,29 +10,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
 use clap::Args;
+use sidestep_ia64::execution::{Driver, Observed, Untimed};
 use sidestep_itanium2::Parameters;
-use sidestep_lab::experiments::itanium::timed::Timed;
-use sidestep_vmm::debug::server::{Address, Connection, Finish, Listener, serve};
-use sidestep_vmm::debug::symbols::Symbols;
-use sidestep_vmm::debug::target::Debugged;
-use sidestep_vmm::debug::trace::{Kinds, Sink, Trace};
-use sidestep_vmm::description::bare::Clock;
-use sidestep_vmm::description::kernel::Parts;
-use sidestep_vmm::file;
-use sidestep_vmm::machine::platform::Platform;
-use sidestep_vmm::machine::{Driver, HostThreads, Observed, Untimed, VirtualTime};
-use sidestep_vmm::{End, Machine};
+use sidestep_machine::debug::server::{Address, Connection, Finish, Listener, serve};
+use sidestep_machine::debug::symbols::Symbols;
+use sidestep_machine::debug::target::Debugged;
+use sidestep_machine::debug::trace::{Kinds, Sink, Trace};
+use sidestep_machine::description::bare::Clock;
+use sidestep_machine::description::kernel::Parts;
+use sidestep_machine::machine::platform::Platform;
+use sidestep_machine::machine::{HostThreads, VirtualTime};
+use sidestep_machine::{End, Machine};
+use sidestep_runner::machine::Timed;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::super::Outcome;
 use super::super::perf::parse_processor;
-use super::super::timing::annotate::Code;
-use super::super::timing::{self, Sum};
 use super::console::stdio::show;
 use super::control::{Request, Requests};
 use super::exit_code;
 use super::monitor::{self, After};
+use sidestep_runner::annotate::Code;
+use sidestep_runner::program::{self, Sum};
 
 /// The exit code of a machine that reached its instruction limit, as of `timeout`.
 const LIMIT_REACHED: u8 = 124;
@@ -273,14 +273,16 @@ impl Options {
         if self.profile {
             drivers
                 .iter_mut()
-                .for_each(|driver| driver.pipeline().enable_profile());
+                .for_each(|driver| driver.pipeline_mut().enable_profile());
         }
         let end = self.attend(ready, &mut drivers, symbols, watcher);
         let mut sum = Sum::default();
-        drivers.iter_mut().for_each(|driver| sum.add(driver.pipeline()));
+        drivers
+            .iter_mut()
+            .for_each(|driver| sum.add(driver.pipeline_mut()));
         let code = || Ok(Code::new(ready.name, ready.image.to_vec()));
         let profiled = self.profile.then(|| (&sum.profile, code()));
-        eprint!("{}", timing::text_of(parameters, &sum.counters, profiled));
+        eprint!("{}", program::text_of(parameters, &sum.counters, profiled));
         end
     }
 
@@ -395,7 +397,7 @@ impl Options {
             return Ok(Arc::new(Symbols::of_image(image)));
         };
         let name = path.display();
-        let bytes = file::read(path, file::IMAGE_BYTES_MAX)
+        let bytes = sidestep_files::read(path, sidestep_files::IMAGE_BYTES_MAX)
             .map_err(|error| format!("{name}: cannot be read: {error}"))?;
         if bytes.starts_with(b"\x7fELF") {
             return Ok(Arc::new(Symbols::of_image(&bytes)));

@@ -9,9 +9,7 @@ use sidestep_fuce::chip::{Cause, Chip, ChipConfig, Stop};
 use sidestep_fuce::controller::Fault;
 use sidestep_fuce::device::{Block, Console, Device, RequestDevice, Timer};
 use sidestep_fuce::image::Image;
-use sidestep_lab::output;
-use sidestep_vmm::description::devices::DiskTable;
-use sidestep_vmm::file;
+use sidestep_machine::description::devices::DiskTable;
 
 use super::super::{Outcome, print};
 use super::exit_code;
@@ -127,12 +125,12 @@ impl Options {
     /// Devices from number 1 on.
     fn devices(&self, disk: Option<&Path>) -> Result<Vec<Box<dyn Device>>, Box<dyn Error>> {
         let read = |path: &Path| {
-            file::read(path, file::IMAGE_BYTES_MAX)
+            sidestep_files::read(path, sidestep_files::IMAGE_BYTES_MAX)
                 .map_err(|error| format!("{}: cannot be read: {error}", path.display()))
         };
         let input = match &self.input {
             None => Vec::new(),
-            Some(path) if path.as_os_str() == "-" => file::read_stream(std::io::stdin().lock())
+            Some(path) if path.as_os_str() == "-" => sidestep_files::read_stream(std::io::stdin().lock())
                 .map_err(|error| format!("the standard input: cannot be read: {error}"))?,
             Some(path) => read(path)?,
         };
@@ -154,7 +152,7 @@ impl Options {
 /// Puts a changed disk's contents back into its file.
 fn keep_disk(chip: &Chip, file: &Path) -> Result<(), Box<dyn Error>> {
     match chip.bus().get::<Block>(DISK) {
-        Some(disk) if disk.changed() => Ok(output::write(file, disk.contents())?),
+        Some(disk) if disk.changed() => Ok(sidestep_files::write(file, disk.contents())?),
         _ => Ok(()),
     }
 }

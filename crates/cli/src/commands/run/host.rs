@@ -8,16 +8,15 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use sidestep_lab::experiments::sidecore::timeline;
-use sidestep_lab::output;
+use sidestep_experiments::sidecore::timeline;
+use sidestep_hypervisor::costs::HostCosts;
+use sidestep_hypervisor::debug::DebuggedHost;
+use sidestep_hypervisor::description::Description;
+use sidestep_hypervisor::host::sidecores::locked;
+use sidestep_hypervisor::host::{Host, HostEnd, Report};
 use sidestep_lab::report::trace::render_timeline;
-use sidestep_vmm::consolidation::{Host, HostEnd, Report};
-use sidestep_vmm::debug::host::DebuggedHost;
-use sidestep_vmm::debug::server::{Address, Finish, serve};
-use sidestep_vmm::description::host::Description;
-use sidestep_vmm::host::HostCosts;
-use sidestep_vmm::machine::hypercall::Console;
-use sidestep_vmm::sidecall::sidecores::locked;
+use sidestep_machine::debug::server::{Address, Finish, serve};
+use sidestep_machine::machine::hypercall::Console;
 
 use super::super::{INTERRUPTED, Outcome, print, stop_flag};
 use super::console::stdio::{self, Terminal};
@@ -79,7 +78,7 @@ impl Options {
         let description: Description = description::parse(&name, text)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let traced = execution.timeline();
-        traced.map(output::probe).transpose()?;
+        traced.map(sidestep_files::probe).transpose()?;
         let (mut host, costs) = description
             .build(folder, traced.is_some())
             .map_err(|error| format!("{name}: {error}"))?;
@@ -100,7 +99,7 @@ impl Options {
             Format::Json => print(serde_json::to_string_pretty(&report)?.as_bytes())?,
         }
         if let Some(file) = traced {
-            output::write(file, render_timeline(&name, &timeline(&host, &costs)).as_bytes())?;
+            sidestep_files::write(file, render_timeline(&name, &timeline(&host, &costs)).as_bytes())?;
         }
         for machine in &report.machines {
             if let Some(failure) = &machine.failure {

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 
 use clap::Args;
-use sidestep_vmm::description::Size;
-use sidestep_vmm::description::bare::Clock;
-use sidestep_vmm::description::devices::{DiskTable, NetworkTable, VirtioTransport};
-use sidestep_vmm::description::kernel::{Built, Consoles, Description, KernelTable, MachineTable};
-use sidestep_vmm::machine::hypercall::{Console, SharedConsole};
-use sidestep_vmm::snapshot::{self, ChangedDisks};
+use sidestep_machine::description::Size;
+use sidestep_machine::description::bare::Clock;
+use sidestep_machine::description::devices::{DiskTable, NetworkTable, VirtioTransport};
+use sidestep_machine::description::kernel::{Built, Consoles, Description, KernelTable, MachineTable};
+use sidestep_machine::machine::hypercall::{Console, SharedConsole};
+use sidestep_machine::snapshot::{self, ChangedDisks};
 
 use super::super::Outcome;
 use super::console::Place;

@@ -53,7 +53,7 @@ fn ordering(forms: &mut Vec<Form>) {
     let bits = |x4, x2| by_x4(x4).set(X2, x2);
     let none = &[];
     let serialize = |side| Operation::Serialize { side };
-    let flush_cache = |instruction| Operation::FlushCache { instruction };
+    let flush_cache = |instruction_cache| Operation::FlushCache { instruction_cache };
     let flush = |x| by_x6(0x30).set(field(36, 1), x);
     forms.extend([
         form((M, "M24"), "invala", bits(0, 1), 0, none, Operation::InvalidateAlat),

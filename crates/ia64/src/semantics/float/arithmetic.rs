@@ -1,10 +1,10 @@
 //! Arithmetic that delivers a value: multiply-add, minima and maxima, conversions, approximations, `xma`, and their
 //! parallel forms (formats F1, F2, F6 to F8, F10, F11).
 
+use super::super::always;
+use super::super::frequent::call;
 use super::{Names, Rotating, Static, is_constant};
-use crate::encoding::{
-    Extremum, FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd, Operation,
-};
+use crate::encoding::{Extremum, FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd};
 use crate::encoding::{ParallelFloatRelation, Precision, Signedness, StatusField};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::fault::Fault;
@@ -12,91 +12,144 @@ use crate::float::reciprocal::Approximation;
 use crate::float::{self, Control, ControlIndex, FloatFault, FloatRegister, Rounded, Rounding};
 use crate::processor::Processor;
 
-/// Chooses the function and operands of an arithmetic operation.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    use Operation as O;
-    let dynamic = |status| ControlIndex::scalar(status, Precision::Dynamic);
-    let parallel = ControlIndex::parallel;
-    let (execute, index): (Execute, ControlIndex) = match instruction.operation {
-        O::FloatMultiplyAdd {
-            function,
-            precision,
-            status,
-        } => (
-            multiply_add_function::<Scalar>(instruction, function),
-            ControlIndex::scalar(status, precision),
-        ),
-        O::ParallelFloatMultiplyAdd { function, status } => (
-            multiply_add_function::<Parallel>(instruction, function),
-            parallel(status),
-        ),
-        O::FloatExtremum { select, status } => (extremum_function::<Scalar>(select), dynamic(status)),
-        O::ParallelFloatExtremum { select, status } => {
-            (extremum_function::<Parallel>(select), parallel(status))
-        }
-        O::ParallelFloatCompare { relation, status } => (compare_function(relation), parallel(status)),
-        O::ConvertToFixed {
-            signedness,
-            rounding,
-            status,
-        } => (
-            conversion_function::<Scalar>(signedness, rounding),
-            dynamic(status),
-        ),
-        O::ParallelConvertToFixed {
-            signedness,
-            rounding,
-            status,
-        } => (
-            conversion_function::<Parallel>(signedness, rounding),
-            parallel(status),
-        ),
-        O::FloatReciprocalApproximation { status } => {
-            return Some(approximation(reciprocal::<Scalar>, instruction, dynamic(status)));
-        }
-        O::FloatReciprocalSquareRootApproximation { status } => {
-            return Some(approximation(
-                reciprocal_root::<Scalar>,
-                instruction,
-                dynamic(status),
-            ));
-        }
-        O::ParallelFloatReciprocalApproximation { status } => {
-            return Some(approximation(
-                reciprocal::<Parallel>,
-                instruction,
-                parallel(status),
-            ));
-        }
-        O::ParallelFloatReciprocalSquareRootApproximation { status } => {
-            return Some(approximation(
-                reciprocal_root::<Parallel>,
-                instruction,
-                parallel(status),
-            ));
-        }
-        O::FixedMultiplyAdd { part } => {
-            let execute: Execute = match part {
-                FixedPart::Low => fixed_multiply_add::<Low>,
-                FixedPart::High => fixed_multiply_add::<High>,
-                FixedPart::HighUnsigned => fixed_multiply_add::<HighUnsigned>,
-            };
-            (execute, dynamic(StatusField::S0))
-        }
-        O::ConvertFromFixed => (convert_from_fixed, dynamic(StatusField::S0)),
-        _ => return None,
-    };
-    Some(MicroOperation {
+/// The controls of a scalar operation whose precision the status field decides.
+fn dynamic(status: StatusField) -> ControlIndex {
+    ControlIndex::scalar(status, Precision::Dynamic)
+}
+
+/// An operation that delivers its result to f1 under the controls that `index` chooses.
+fn delivering(execute: Execute, instruction: &Instruction, index: ControlIndex) -> MicroOperation {
+    MicroOperation {
         immediate: index.operand(),
         ..super::with_target(execute, instruction)
-    })
+    }
+}
+
+pub(in crate::semantics) fn lower_multiply_add(
+    instruction: &Instruction,
+    function: MultiplyAdd,
+    precision: Precision,
+    status: StatusField,
+) -> MicroOperation {
+    let execute = multiply_add_function::<Scalar>(instruction, function);
+    delivering(execute, instruction, ControlIndex::scalar(status, precision))
+}
+
+pub(in crate::semantics) fn lower_parallel_multiply_add(
+    instruction: &Instruction,
+    function: MultiplyAdd,
+    status: StatusField,
+) -> MicroOperation {
+    let execute = multiply_add_function::<Parallel>(instruction, function);
+    delivering(execute, instruction, ControlIndex::parallel(status))
+}
+
+pub(in crate::semantics) fn lower_extremum(
+    instruction: &Instruction,
+    select: Extremum,
+    status: StatusField,
+) -> MicroOperation {
+    delivering(extremum_function::<Scalar>(select), instruction, dynamic(status))
+}
+
+pub(in crate::semantics) fn lower_parallel_extremum(
+    instruction: &Instruction,
+    select: Extremum,
+    status: StatusField,
+) -> MicroOperation {
+    let execute = extremum_function::<Parallel>(select);
+    delivering(execute, instruction, ControlIndex::parallel(status))
+}
+
+pub(in crate::semantics) fn lower_parallel_compare(
+    instruction: &Instruction,
+    relation: ParallelFloatRelation,
+    status: StatusField,
+) -> MicroOperation {
+    delivering(
+        compare_function(relation),
+        instruction,
+        ControlIndex::parallel(status),
+    )
+}
+
+pub(in crate::semantics) fn lower_to_fixed(
+    instruction: &Instruction,
+    signedness: Signedness,
+    rounding: FixedRounding,
+    status: StatusField,
+) -> MicroOperation {
+    let execute = conversion_function::<Scalar>(signedness, rounding);
+    delivering(execute, instruction, dynamic(status))
+}
+
+pub(in crate::semantics) fn lower_parallel_to_fixed(
+    instruction: &Instruction,
+    signedness: Signedness,
+    rounding: FixedRounding,
+    status: StatusField,
+) -> MicroOperation {
+    let execute = conversion_function::<Parallel>(signedness, rounding);
+    delivering(execute, instruction, ControlIndex::parallel(status))
+}
+
+pub(in crate::semantics) fn lower_from_fixed(instruction: &Instruction) -> MicroOperation {
+    delivering(convert_from_fixed, instruction, dynamic(StatusField::S0))
+}
+
+pub(in crate::semantics) fn lower_fixed_multiply_add(
+    instruction: &Instruction,
+    part: FixedPart,
+) -> MicroOperation {
+    let execute: Execute = match part {
+        FixedPart::Low => fixed_multiply_add::<Low>,
+        FixedPart::High => fixed_multiply_add::<High>,
+        FixedPart::HighUnsigned => fixed_multiply_add::<HighUnsigned>,
+    };
+    delivering(execute, instruction, dynamic(StatusField::S0))
+}
+
+pub(in crate::semantics) fn lower_reciprocal(
+    instruction: &Instruction,
+    status: StatusField,
+) -> MicroOperation {
+    approximation(reciprocal::<Scalar>, instruction, dynamic(status))
+}
+
+pub(in crate::semantics) fn lower_reciprocal_root(
+    instruction: &Instruction,
+    status: StatusField,
+) -> MicroOperation {
+    approximation(reciprocal_root::<Scalar>, instruction, dynamic(status))
+}
+
+pub(in crate::semantics) fn lower_parallel_reciprocal(
+    instruction: &Instruction,
+    status: StatusField,
+) -> MicroOperation {
+    approximation(
+        reciprocal::<Parallel>,
+        instruction,
+        ControlIndex::parallel(status),
+    )
+}
+
+pub(in crate::semantics) fn lower_parallel_reciprocal_root(
+    instruction: &Instruction,
+    status: StatusField,
+) -> MicroOperation {
+    approximation(
+        reciprocal_root::<Parallel>,
+        instruction,
+        ControlIndex::parallel(status),
+    )
 }
 
 /// An operation that writes f1 and p2, and clears p2 when its predicate is false.
 fn approximation(execute: Execute, instruction: &Instruction, index: ControlIndex) -> MicroOperation {
     MicroOperation {
         immediate: index.operand(),
-        ..super::super::always(execute, instruction)
+        ..always(call(execute), instruction)
     }
 }
 

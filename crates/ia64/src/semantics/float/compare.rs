@@ -1,46 +1,50 @@
 //! `fcmp` and `fclass`, which write two predicates (formats F4 and F5).
 
 use super::super::compare::write_predicates;
+use super::super::frequent::call;
+use super::super::{always, illegal};
 use super::{Names, Rotating, Static};
-use crate::encoding::{FloatRelation, Instruction, Operation, Precision};
+use crate::encoding::{FloatRelation, Instruction, Precision, StatusField};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::float::ControlIndex;
 use crate::float::compare::{Classes, compare};
 use crate::processor::Processor;
 
-/// Chooses the function and operands of a compare or a classification.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    let (execute, unconditional, immediate): (Execute, bool, u64) = match instruction.operation {
-        Operation::FloatCompare {
-            relation,
-            unconditional,
-            status,
-        } => {
-            let index = ControlIndex::scalar(status, Precision::Dynamic);
-            (
-                compare_function(instruction, relation, unconditional),
-                unconditional,
-                index.operand(),
-            )
-        }
-        Operation::FloatClass { unconditional: false } => {
-            (classify::<false>, false, instruction.immediate as u64)
-        }
-        Operation::FloatClass { unconditional: true } => {
-            (classify::<true>, true, instruction.immediate as u64)
-        }
-        _ => return None,
+pub(in crate::semantics) fn lower_compare(
+    instruction: &Instruction,
+    relation: FloatRelation,
+    unconditional: bool,
+    status: StatusField,
+) -> MicroOperation {
+    let execute = compare_function(instruction, relation, unconditional);
+    let controls = ControlIndex::scalar(status, Precision::Dynamic).operand();
+    with_targets(execute, instruction, unconditional, controls)
+}
+
+pub(in crate::semantics) fn lower_class(instruction: &Instruction, unconditional: bool) -> MicroOperation {
+    let execute: Execute = match unconditional {
+        false => classify::<false>,
+        true => classify::<true>,
     };
+    with_targets(execute, instruction, unconditional, instruction.immediate as u64)
+}
+
+/// An operation that writes two predicates, which must not be the same.
+fn with_targets(
+    execute: Execute,
+    instruction: &Instruction,
+    unconditional: bool,
+    immediate: u64,
+) -> MicroOperation {
     let predicate = if unconditional { 0 } else { instruction.predicate() };
     if instruction.p1() == instruction.p2() {
-        return Some(super::super::illegal(predicate));
+        return illegal(predicate);
     }
-    let operation = super::super::always(execute, instruction);
-    Some(MicroOperation {
+    MicroOperation {
         predicate,
         immediate,
-        ..operation
-    })
+        ..always(call(execute), instruction)
+    }
 }
 
 fn compare_function(instruction: &Instruction, relation: FloatRelation, unconditional: bool) -> Execute {

@@ -1,35 +1,48 @@
 //! Floating-point loads and stores (formats M6 to M13; manual volume 1, sections 4.4 and 5.3.1).
 
+use super::super::frequent::call;
 use super::super::memory::{NoUpdate, Update, UpdateByImmediate, UpdateByRegister, address};
+use super::super::{fields, illegal};
 use super::{Names, Rotating, Static, is_constant};
-use crate::encoding::{BaseUpdate, FloatFormat, Instruction, LoadKind, Operation};
+use crate::encoding::{BaseUpdate, FloatFormat, Instruction, LoadKind};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::fault::{Access, Fault, isr};
 use crate::float::FloatRegister;
 use crate::processor::{Processor, Raised};
 
-/// Chooses the function and operands of a floating-point load or store.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    match instruction.operation {
-        Operation::LoadFloat { format, kind, update } => Some(super::with_target(
-            load_by_names::<One>(instruction, format, kind, update),
-            instruction,
-        )),
-        Operation::LoadFloatPair { format, kind, update } => {
-            if is_constant(instruction.f2()) {
-                return Some(super::super::illegal(instruction.predicate()));
-            }
-            Some(super::with_target(
-                load_by_names::<Pair>(instruction, format, kind, update),
-                instruction,
-            ))
-        }
-        Operation::StoreFloat { format, update } => Some(super::super::fields(
-            store_by_names(instruction, format, update),
-            instruction,
-        )),
-        _ => None,
+pub(in crate::semantics) fn lower_load(
+    instruction: &Instruction,
+    format: FloatFormat,
+    kind: LoadKind,
+    update: BaseUpdate,
+) -> MicroOperation {
+    super::with_target(
+        load_by_names::<One>(instruction, format, kind, update),
+        instruction,
+    )
+}
+
+pub(in crate::semantics) fn lower_load_pair(
+    instruction: &Instruction,
+    format: FloatFormat,
+    kind: LoadKind,
+    update: BaseUpdate,
+) -> MicroOperation {
+    if is_constant(instruction.f2()) {
+        return illegal(instruction.predicate());
     }
+    super::with_target(
+        load_by_names::<Pair>(instruction, format, kind, update),
+        instruction,
+    )
+}
+
+pub(in crate::semantics) fn lower_store(
+    instruction: &Instruction,
+    format: FloatFormat,
+    update: BaseUpdate,
+) -> MicroOperation {
+    fields(call(store_by_names(instruction, format, update)), instruction)
 }
 
 /// A memory format: how a value is read and written.

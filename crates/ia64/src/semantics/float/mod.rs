@@ -5,10 +5,10 @@
 //! lowered), disabled registers, then what the arithmetic itself finds. A fault leaves everything as it was; a trap
 //! comes after the target and the flags have been written.
 
-mod arithmetic;
-mod compare;
-mod memory;
-mod moves;
+pub(super) mod arithmetic;
+pub(super) mod compare;
+pub(super) mod memory;
+pub(super) mod moves;
 
 use crate::encoding::{Instruction, StatusField};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
@@ -20,19 +20,14 @@ use crate::processor::{Processor, Raised};
 use crate::registers::application::FPSR;
 use crate::registers::status::psr;
 
-/// Chooses the function and operands of a floating-point operation.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    [arithmetic::lower, compare::lower, memory::lower, moves::lower]
-        .iter()
-        .find_map(|lower| lower(instruction))
-}
+use super::frequent::call;
 
 /// An operation that writes f1: illegal if that is a constant register.
 fn with_target(execute: Execute, instruction: &Instruction) -> MicroOperation {
     if is_constant(instruction.f1()) {
         return super::illegal(instruction.predicate());
     }
-    super::fields(execute, instruction)
+    super::fields(call(execute), instruction)
 }
 
 /// Whether a register is f0 or f1, which cannot be written.

@@ -2,110 +2,135 @@
 //! the FPSR's own operations (formats F3, F9, F12 to F14, M18, M19, M21 to M23, M27).
 
 use super::super::branch::{branch, check_advanced_load};
+use super::super::fields;
+use super::super::frequent::{Handler, call};
 use super::{Names, Rotating, Static, status_operand};
 use crate::alat::Target;
-use crate::encoding::{FloatMix, FloatSwap, FloatTransfer, Half, Instruction, Logical, Merge, Operation};
+use crate::encoding::{FloatMix, FloatSwap, FloatTransfer, Half, Instruction, Logical, Merge, StatusField};
 use crate::execution::{Execute, Flow, MicroOperation, Step};
 use crate::fault::Fault;
 use crate::float::FloatRegister;
 use crate::float::bits::{BitOperation, select};
 use crate::processor::Processor;
 
-/// Chooses the function and operands of a move.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    use Operation as O;
-    if let Some(combination) = bit_operation(&instruction.operation) {
-        let registers = [instruction.f1(), instruction.f2(), instruction.f3()];
-        let execute = if super::are_static(&registers) {
-            combine_function::<Static>(combination)
-        } else {
-            combine_function::<Rotating>(combination)
-        };
-        return Some(super::with_target(execute, instruction));
-    }
-    let execute: Execute = match instruction.operation {
-        O::FloatSelect => return Some(super::with_target(float_select, instruction)),
-        O::SetFloat { form } => return Some(super::with_target(set_function(form), instruction)),
-        O::GetFloat { form } => get_function(form),
-        O::CheckSpeculativeFloat => check_speculative,
-        O::CheckAdvancedFloat { clear: true } => check_advanced::<true>,
-        O::CheckAdvancedFloat { clear: false } => check_advanced::<false>,
-        O::InvalidateAlatEntryFloat => invalidate_entry,
-        O::FloatSetControls { status } => {
-            let operation = super::super::fields(set_controls, instruction);
-            return Some(MicroOperation {
-                extra: status as u8,
-                r4: instruction.omask(),
-                ..operation
-            });
-        }
-        O::FloatClearFlags { status } => {
-            return Some(MicroOperation {
-                extra: status as u8,
-                ..super::super::fields(clear_flags, instruction)
-            });
-        }
-        O::FloatCheckFlags { status } => {
-            return Some(MicroOperation {
-                extra: status as u8,
-                ..super::super::fields(check_flags, instruction)
-            });
-        }
-        _ => return None,
+/// A combination of bits of f2 and f3.
+fn combining(instruction: &Instruction, combination: BitOperation) -> MicroOperation {
+    let registers = [instruction.f1(), instruction.f2(), instruction.f3()];
+    let execute = if super::are_static(&registers) {
+        combine_function::<Static>(combination)
+    } else {
+        combine_function::<Rotating>(combination)
     };
-    Some(super::super::fields(execute, instruction))
+    super::with_target(execute, instruction)
 }
 
-/// The combination of f2 and f3 that an operation is, if it is one.
-fn bit_operation(operation: &Operation) -> Option<BitOperation> {
-    use BitOperation as B;
-    use Operation as O;
-    Some(match operation {
-        O::FloatMerge { merge: Merge::Sign } => B::MergeSign,
-        O::FloatMerge {
-            merge: Merge::NegatedSign,
-        } => B::MergeNegatedSign,
-        O::FloatMerge {
-            merge: Merge::SignExponent,
-        } => B::MergeSignExponent,
-        O::ParallelFloatMerge { merge: Merge::Sign } => B::ParallelMergeSign,
-        O::ParallelFloatMerge {
-            merge: Merge::NegatedSign,
-        } => B::ParallelMergeNegatedSign,
-        O::ParallelFloatMerge {
-            merge: Merge::SignExponent,
-        } => B::ParallelMergeSignExponent,
-        O::FloatMix { mix: FloatMix::Left } => B::MixLeft,
-        O::FloatMix { mix: FloatMix::Right } => B::MixRight,
-        O::FloatMix {
-            mix: FloatMix::LeftRight,
-        } => B::MixLeftRight,
-        O::FloatSignExtend { half: Half::Left } => B::SignExtendLeft,
-        O::FloatSignExtend { half: Half::Right } => B::SignExtendRight,
-        O::FloatPack => B::Pack,
-        O::FloatSwap {
-            swap: FloatSwap::Plain,
-        } => B::Swap,
-        O::FloatSwap {
-            swap: FloatSwap::NegateLeft,
-        } => B::SwapNegateLeft,
-        O::FloatSwap {
-            swap: FloatSwap::NegateRight,
-        } => B::SwapNegateRight,
-        O::FloatLogical {
-            function: Logical::And,
-        } => B::And,
-        O::FloatLogical {
-            function: Logical::AndComplement,
-        } => B::AndComplement,
-        O::FloatLogical {
-            function: Logical::Or,
-        } => B::Or,
-        O::FloatLogical {
-            function: Logical::ExclusiveOr,
-        } => B::Xor,
-        _ => return None,
-    })
+pub(in crate::semantics) fn lower_merge(instruction: &Instruction, merge: Merge) -> MicroOperation {
+    let combination = match merge {
+        Merge::Sign => BitOperation::MergeSign,
+        Merge::NegatedSign => BitOperation::MergeNegatedSign,
+        Merge::SignExponent => BitOperation::MergeSignExponent,
+    };
+    combining(instruction, combination)
+}
+
+pub(in crate::semantics) fn lower_parallel_merge(instruction: &Instruction, merge: Merge) -> MicroOperation {
+    let combination = match merge {
+        Merge::Sign => BitOperation::ParallelMergeSign,
+        Merge::NegatedSign => BitOperation::ParallelMergeNegatedSign,
+        Merge::SignExponent => BitOperation::ParallelMergeSignExponent,
+    };
+    combining(instruction, combination)
+}
+
+pub(in crate::semantics) fn lower_mix(instruction: &Instruction, mix: FloatMix) -> MicroOperation {
+    let combination = match mix {
+        FloatMix::Left => BitOperation::MixLeft,
+        FloatMix::Right => BitOperation::MixRight,
+        FloatMix::LeftRight => BitOperation::MixLeftRight,
+    };
+    combining(instruction, combination)
+}
+
+pub(in crate::semantics) fn lower_sign_extend(instruction: &Instruction, half: Half) -> MicroOperation {
+    let combination = match half {
+        Half::Left => BitOperation::SignExtendLeft,
+        Half::Right => BitOperation::SignExtendRight,
+    };
+    combining(instruction, combination)
+}
+
+pub(in crate::semantics) fn lower_pack(instruction: &Instruction) -> MicroOperation {
+    combining(instruction, BitOperation::Pack)
+}
+
+pub(in crate::semantics) fn lower_swap(instruction: &Instruction, swap: FloatSwap) -> MicroOperation {
+    let combination = match swap {
+        FloatSwap::Plain => BitOperation::Swap,
+        FloatSwap::NegateLeft => BitOperation::SwapNegateLeft,
+        FloatSwap::NegateRight => BitOperation::SwapNegateRight,
+    };
+    combining(instruction, combination)
+}
+
+pub(in crate::semantics) fn lower_logical(instruction: &Instruction, function: Logical) -> MicroOperation {
+    let combination = match function {
+        Logical::And => BitOperation::And,
+        Logical::AndComplement => BitOperation::AndComplement,
+        Logical::Or => BitOperation::Or,
+        Logical::ExclusiveOr => BitOperation::Xor,
+    };
+    combining(instruction, combination)
+}
+
+pub(in crate::semantics) fn lower_select(instruction: &Instruction) -> MicroOperation {
+    super::with_target(float_select, instruction)
+}
+
+pub(in crate::semantics) fn lower_set(instruction: &Instruction, form: FloatTransfer) -> MicroOperation {
+    super::with_target(set_function(form), instruction)
+}
+
+pub(in crate::semantics) fn get_handler(form: FloatTransfer) -> Handler {
+    call(get_function(form))
+}
+
+pub(in crate::semantics) fn check_advanced_handler(clear: bool) -> Handler {
+    match clear {
+        true => call(check_advanced::<true>),
+        false => call(check_advanced::<false>),
+    }
+}
+
+pub(in crate::semantics) fn lower_set_controls(
+    instruction: &Instruction,
+    status: StatusField,
+) -> MicroOperation {
+    MicroOperation {
+        r4: instruction.omask(),
+        ..of_status(set_controls, instruction, status)
+    }
+}
+
+pub(in crate::semantics) fn lower_clear_flags(
+    instruction: &Instruction,
+    status: StatusField,
+) -> MicroOperation {
+    of_status(clear_flags, instruction, status)
+}
+
+pub(in crate::semantics) fn lower_check_flags(
+    instruction: &Instruction,
+    status: StatusField,
+) -> MicroOperation {
+    of_status(check_flags, instruction, status)
+}
+
+/// An operation of a status field.
+fn of_status(execute: Execute, instruction: &Instruction, status: StatusField) -> MicroOperation {
+    MicroOperation {
+        extra: status as u8,
+        ..fields(call(execute), instruction)
+    }
 }
 
 macro_rules! combine_functions {
@@ -219,7 +244,7 @@ fn get(processor: &mut Processor, operation: &MicroOperation, convert: fn(FloatR
     Ok(Flow::Next)
 }
 
-fn check_speculative(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn check_speculative(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.check_floating_enabled(&[operation.r2], 0)?;
     if processor.floating(operation.r2).is_natval() {
         branch(processor, operation)
@@ -233,7 +258,7 @@ fn check_advanced<const CLEAR: bool>(processor: &mut Processor, operation: &Micr
     check_advanced_load::<CLEAR>(processor, operation, target)
 }
 
-fn invalidate_entry(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn invalidate_entry(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let target = processor.advanced_floating(operation.r1);
     processor.advanced_loads.remove(target);
     Ok(Flow::Next)

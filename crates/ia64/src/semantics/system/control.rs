@@ -1,7 +1,7 @@
 //! Control registers, the processor status register, register banks, and the changes of privilege.
 
-use crate::encoding::{Instruction, Operation};
-use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::encoding::Instruction;
+use crate::execution::{Flow, MicroOperation, Step};
 use crate::fault::{Fault, FaultKind};
 use crate::mmu::vhpt::PageTableAddress;
 use crate::processor::{Processor, Raised, pending};
@@ -10,6 +10,8 @@ use crate::registers::frame::{FrameMarker, previous_function_state};
 use crate::registers::status::psr;
 use crate::registers::system::{control, is_control_register};
 
+use super::super::frequent::{Handler, call};
+use super::super::{fields, illegal};
 use super::{require_privilege, source};
 
 /// IFS.v: the frame in IFS is valid.
@@ -35,30 +37,29 @@ const LOWER_IMPLEMENTED: u64 = psr::USER_MASK
 /// PSR bits that `mov = psr` shows: the lower half, mc and it.
 const READABLE: u64 = LOWER | psr::MC | psr::IT;
 
-/// Chooses the function and operands of an instruction of this family.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    let execute: Execute = match instruction.operation {
-        Operation::MoveToControl | Operation::MoveFromControl if !is_control_register(instruction.cr3()) => {
-            return Some(super::super::illegal(instruction.predicate()));
-        }
-        Operation::MoveToControl => to_control,
-        Operation::MoveFromControl => from_control,
-        Operation::MoveToPsrLower => to_lower,
-        Operation::MoveFromPsr => from_status,
-        Operation::SetSystemMask => set_system_mask,
-        Operation::ResetSystemMask => reset_system_mask,
-        Operation::BankSwitch { bank: 0 } => bank_switch::<0>,
-        Operation::BankSwitch { .. } => bank_switch::<1>,
-        Operation::EnterPrivilegedCode => enter_privileged_code,
-        Operation::ReturnFromInterruption => return_from_interruption,
-        Operation::VirtualMachineSwitch { enter: true } => virtual_machine_switch::<true>,
-        Operation::VirtualMachineSwitch { enter: false } => virtual_machine_switch::<false>,
-        _ => return None,
-    };
-    Some(super::super::fields(execute, instruction))
+/// A move from or to a control register, which must exist.
+pub(in crate::semantics) fn lower_control(instruction: &Instruction, handler: Handler) -> MicroOperation {
+    match is_control_register(instruction.cr3()) {
+        true => fields(handler, instruction),
+        false => illegal(instruction.predicate()),
+    }
 }
 
-fn from_control(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn bank_switch_handler(bank: u8) -> Handler {
+    match bank {
+        0 => call(bank_switch::<0>),
+        _ => call(bank_switch::<1>),
+    }
+}
+
+pub(in crate::semantics) fn virtual_machine_switch_handler(enter: bool) -> Handler {
+    match enter {
+        true => call(virtual_machine_switch::<true>),
+        false => call(virtual_machine_switch::<false>),
+    }
+}
+
+pub(in crate::semantics) fn from_control(processor: &mut Processor, operation: &MicroOperation) -> Step {
     require_privilege(processor)?;
     let register = operation.r3;
     let is_collected = (control::IPSR..=control::IHA).contains(&register);
@@ -77,7 +78,7 @@ fn from_control(processor: &mut Processor, operation: &MicroOperation) -> Step {
     Ok(Flow::Next)
 }
 
-fn to_control(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn to_control(processor: &mut Processor, operation: &MicroOperation) -> Step {
     require_privilege(processor)?;
     let value = source(processor, operation.r2, 0)?;
     let register = operation.r3;
@@ -114,13 +115,13 @@ fn to_control(processor: &mut Processor, operation: &MicroOperation) -> Step {
     Ok(Flow::Next)
 }
 
-fn from_status(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn from_status(processor: &mut Processor, operation: &MicroOperation) -> Step {
     require_privilege(processor)?;
     processor.general.set(operation.r1, processor.status & READABLE);
     Ok(Flow::Next)
 }
 
-fn to_lower(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn to_lower(processor: &mut Processor, operation: &MicroOperation) -> Step {
     require_privilege(processor)?;
     let value = source(processor, operation.r2, 0)?;
     if value & LOWER & !LOWER_IMPLEMENTED != 0 {
@@ -130,11 +131,11 @@ fn to_lower(processor: &mut Processor, operation: &MicroOperation) -> Step {
     Ok(Flow::Next)
 }
 
-fn set_system_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn set_system_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
     change_system_mask(processor, operation, u64::MAX)
 }
 
-fn reset_system_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn reset_system_mask(processor: &mut Processor, operation: &MicroOperation) -> Step {
     change_system_mask(processor, operation, 0)
 }
 
@@ -155,7 +156,7 @@ fn bank_switch<const BANK: u8>(processor: &mut Processor, _: &MicroOperation) ->
 }
 
 /// `epc`: promotes to the level of a gate page, or leaves the level as it is.
-fn enter_privileged_code(processor: &mut Processor, _: &MicroOperation) -> Step {
+pub(in crate::semantics) fn enter_privileged_code(processor: &mut Processor, _: &MicroOperation) -> Step {
     let previous = processor.application(PFS) >> previous_function_state::PRIVILEGE_SHIFT;
     let level = processor.privilege_level();
     if previous < u64::from(level) {
@@ -178,7 +179,7 @@ fn enter_privileged_code(processor: &mut Processor, _: &MicroOperation) -> Step 
 }
 
 /// `rfi`: PSR, the instruction pointer, and the frame if IFS holds one.
-fn return_from_interruption(processor: &mut Processor, _: &MicroOperation) -> Step {
+pub(in crate::semantics) fn return_from_interruption(processor: &mut Processor, _: &MicroOperation) -> Step {
     require_privilege(processor)?;
     let registers = &processor.system.control;
     let status = registers[usize::from(control::IPSR)];

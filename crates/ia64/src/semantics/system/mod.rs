@@ -5,14 +5,16 @@
 //!   instructions.
 //! - here: identification, serialisation, `break`, and the indirect register files.
 
-mod control;
-mod translation;
+pub(super) mod control;
+pub(super) mod translation;
 
-use crate::encoding::{IndirectFile, Instruction, Operation};
-use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::encoding::IndirectFile;
+use crate::execution::{Flow, MicroOperation, Step};
 use crate::fault::{Fault, FaultKind};
 use crate::processor::{Processor, Raised};
 use crate::registers::status::psr;
+
+use super::frequent::{Handler, call};
 
 /// CPUID[4], the features beyond the base architecture: long branch, 16-byte atomic operations, `clz`, and
 /// the integer multiplies.
@@ -28,42 +30,32 @@ pub const IDENTIFICATION: [u64; 5] = [
     FEATURES,
 ];
 
-/// Chooses the function and operands of a system instruction.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    let execute: Execute = match instruction.operation {
-        Operation::Break => break_,
-        Operation::Nop
-        | Operation::BranchPredict
-        | Operation::BranchPredictIndirect { .. }
-        | Operation::MoveToDataAccessHint
-        | Operation::Serialize { .. }
-        | Operation::SynchronizeInstructionCache => nothing,
-        Operation::Hint => hint,
-        Operation::MoveFromIndirect { file } => match file {
-            IndirectFile::ProcessorIdentification => identification,
-            IndirectFile::DataAccessHint => data_access_hint,
-            IndirectFile::MonitorData => from_monitor_data,
-            IndirectFile::Region => translation::from_region,
-            IndirectFile::ProtectionKey => translation::from_protection_key,
-            IndirectFile::DataBreakpoint => from_data_breakpoint,
-            IndirectFile::InstructionBreakpoint => from_instruction_breakpoint,
-            IndirectFile::MonitorConfiguration => from_monitor_configuration,
-            IndirectFile::ModelSpecific => model_specific,
-        },
-        Operation::MoveToIndirect { file } => match file {
-            IndirectFile::Region => translation::to_region,
-            IndirectFile::ProtectionKey => translation::to_protection_key,
-            IndirectFile::DataBreakpoint => to_data_breakpoint,
-            IndirectFile::InstructionBreakpoint => to_instruction_breakpoint,
-            IndirectFile::MonitorConfiguration => to_monitor_configuration,
-            IndirectFile::MonitorData => to_monitor_data,
-            IndirectFile::ModelSpecific
-            | IndirectFile::ProcessorIdentification
-            | IndirectFile::DataAccessHint => model_specific,
-        },
-        _ => return control::lower(instruction).or_else(|| translation::lower(instruction)),
-    };
-    Some(super::fields(execute, instruction))
+pub(super) fn from_indirect_handler(file: IndirectFile) -> Handler {
+    call(match file {
+        IndirectFile::ProcessorIdentification => identification,
+        IndirectFile::DataAccessHint => data_access_hint,
+        IndirectFile::MonitorData => from_monitor_data,
+        IndirectFile::Region => translation::from_region,
+        IndirectFile::ProtectionKey => translation::from_protection_key,
+        IndirectFile::DataBreakpoint => from_data_breakpoint,
+        IndirectFile::InstructionBreakpoint => from_instruction_breakpoint,
+        IndirectFile::MonitorConfiguration => from_monitor_configuration,
+        IndirectFile::ModelSpecific => model_specific,
+    })
+}
+
+pub(super) fn to_indirect_handler(file: IndirectFile) -> Handler {
+    call(match file {
+        IndirectFile::Region => translation::to_region,
+        IndirectFile::ProtectionKey => translation::to_protection_key,
+        IndirectFile::DataBreakpoint => to_data_breakpoint,
+        IndirectFile::InstructionBreakpoint => to_instruction_breakpoint,
+        IndirectFile::MonitorConfiguration => to_monitor_configuration,
+        IndirectFile::MonitorData => to_monitor_data,
+        IndirectFile::ModelSpecific
+        | IndirectFile::ProcessorIdentification
+        | IndirectFile::DataAccessHint => model_specific,
+    })
 }
 
 /// Refuses an instruction of privilege level 0 elsewhere, and to a virtual machine.
@@ -85,7 +77,7 @@ fn source(processor: &mut Processor, register: u8, access: u64) -> Result<u64, R
     Ok(processor.general.value(register))
 }
 
-fn break_(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn break_(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let fault = Fault {
         immediate: operation.immediate,
         ..Fault::new(FaultKind::Break, 0)
@@ -94,12 +86,12 @@ fn break_(processor: &mut Processor, operation: &MicroOperation) -> Step {
 }
 
 /// Also serialisation: everything takes effect at once here.
-fn nothing(_: &mut Processor, _: &MicroOperation) -> Step {
+pub(super) fn nothing(_: &mut Processor, _: &MicroOperation) -> Step {
     Ok(Flow::Next)
 }
 
 /// `hint @pause` in a spin loop is one on the host as well.
-fn hint(_: &mut Processor, operation: &MicroOperation) -> Step {
+pub(super) fn hint(_: &mut Processor, operation: &MicroOperation) -> Step {
     if operation.immediate == 0 {
         std::hint::spin_loop();
     }

@@ -2,8 +2,8 @@
 //! that show the page table.
 
 use crate::address::VirtualAddress;
-use crate::encoding::{Instruction, Operation, ProbeAccess, PurgeScope, Side, Source};
-use crate::execution::{Execute, Flow, MicroOperation, Step};
+use crate::encoding::{ProbeAccess, PurgeScope, Side, Source};
+use crate::execution::{Flow, MicroOperation, Step};
 use crate::fault::{Access, Fault, FaultKind, isr};
 use crate::memory::GlobalPurge;
 use crate::mmu::Purpose;
@@ -14,6 +14,7 @@ use crate::registers::status::psr;
 use crate::registers::system::control;
 use crate::virtualization::TranslationSide;
 
+use super::super::frequent::{Handler, call};
 use super::{require_privilege, source};
 
 /// ISR.code of a fault of `tpa`.
@@ -25,52 +26,50 @@ const ISR_CODE_KEY: u64 = 3;
 /// ISR.code of a fault of `probe.fault`.
 const ISR_CODE_PROBE_FAULT: u64 = 5;
 
-/// Chooses the function and operands of an instruction of this family.
-pub(super) fn lower(instruction: &Instruction) -> Option<MicroOperation> {
-    let execute: Execute = match instruction.operation {
-        Operation::InsertTranslationCache { side: Side::Data } => insert_cache::<false>,
-        Operation::InsertTranslationCache {
-            side: Side::Instruction,
-        } => insert_cache::<true>,
-        Operation::InsertTranslationRegister { side: Side::Data } => insert_register::<false>,
-        Operation::InsertTranslationRegister {
-            side: Side::Instruction,
-        } => insert_register::<true>,
-        Operation::PurgeTranslationCache { scope } => match scope {
-            PurgeScope::Local => purge_local,
-            PurgeScope::Global => purge_global::<false>,
-            PurgeScope::GlobalAlat => purge_global::<true>,
-        },
-        Operation::PurgeTranslationCacheEntry => purge_everything,
-        Operation::PurgeTranslationRegister { side: Side::Data } => purge_register::<false>,
-        Operation::PurgeTranslationRegister {
-            side: Side::Instruction,
-        } => purge_register::<true>,
-        Operation::Probe { access, level } => {
-            let execute: Execute = match (access, level) {
-                (ProbeAccess::Read, Source::Register) => probe::<false, true>,
-                (ProbeAccess::Read, Source::Immediate) => probe::<false, false>,
-                (_, Source::Register) => probe::<true, true>,
-                (_, Source::Immediate) => probe::<true, false>,
-            };
-            execute
-        }
-        Operation::ProbeFault {
-            access: ProbeAccess::Read,
-        } => probe_fault::<true, false>,
-        Operation::ProbeFault {
-            access: ProbeAccess::Write,
-        } => probe_fault::<false, true>,
-        Operation::ProbeFault {
-            access: ProbeAccess::ReadWrite,
-        } => probe_fault::<true, true>,
-        Operation::TranslationHash => translation_hash,
-        Operation::TranslationTag => translation_tag,
-        Operation::TranslateToPhysical => translate_to_physical,
-        Operation::TranslationAccessKey => translation_access_key,
-        _ => return None,
-    };
-    Some(super::super::fields(execute, instruction))
+pub(in crate::semantics) fn insert_cache_handler(side: Side) -> Handler {
+    call(match side {
+        Side::Data => insert_cache::<false>,
+        Side::Instruction => insert_cache::<true>,
+    })
+}
+
+pub(in crate::semantics) fn insert_register_handler(side: Side) -> Handler {
+    call(match side {
+        Side::Data => insert_register::<false>,
+        Side::Instruction => insert_register::<true>,
+    })
+}
+
+pub(in crate::semantics) fn purge_cache_handler(scope: PurgeScope) -> Handler {
+    call(match scope {
+        PurgeScope::Local => purge_local,
+        PurgeScope::Global => purge_global::<false>,
+        PurgeScope::GlobalAlat => purge_global::<true>,
+    })
+}
+
+pub(in crate::semantics) fn purge_register_handler(side: Side) -> Handler {
+    call(match side {
+        Side::Data => purge_register::<false>,
+        Side::Instruction => purge_register::<true>,
+    })
+}
+
+pub(in crate::semantics) fn probe_handler(access: ProbeAccess, level: Source) -> Handler {
+    call(match (access, level) {
+        (ProbeAccess::Read, Source::Register) => probe::<false, true>,
+        (ProbeAccess::Read, Source::Immediate) => probe::<false, false>,
+        (ProbeAccess::Write | ProbeAccess::ReadWrite, Source::Register) => probe::<true, true>,
+        (ProbeAccess::Write | ProbeAccess::ReadWrite, Source::Immediate) => probe::<true, false>,
+    })
+}
+
+pub(in crate::semantics) fn probe_fault_handler(access: ProbeAccess) -> Handler {
+    call(match access {
+        ProbeAccess::Read => probe_fault::<true, false>,
+        ProbeAccess::Write => probe_fault::<false, true>,
+        ProbeAccess::ReadWrite => probe_fault::<true, true>,
+    })
 }
 
 /// The region register that the virtual address in r3 chooses.
@@ -210,7 +209,7 @@ fn purge_global<const ADVANCED_LOADS: bool>(processor: &mut Processor, operation
 }
 
 /// `ptc.e` empties the whole cache, in one step for any address.
-fn purge_everything(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn purge_everything(processor: &mut Processor, operation: &MicroOperation) -> Step {
     require_privilege(processor)?;
     source(processor, operation.r3, 0)?;
     let mmu = processor.system_mmu()?;
@@ -301,11 +300,11 @@ fn probe_fault<const READ: bool, const WRITE: bool>(
     }
 }
 
-fn translation_hash(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn translation_hash(processor: &mut Processor, operation: &MicroOperation) -> Step {
     page_table(processor, operation, hash)
 }
 
-fn translation_tag(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn translation_tag(processor: &mut Processor, operation: &MicroOperation) -> Step {
     page_table(processor, operation, |address, region, _| tag(address, region))
 }
 
@@ -326,7 +325,10 @@ fn page_table(
     Ok(Flow::Next)
 }
 
-fn translate_to_physical(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn translate_to_physical(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+) -> Step {
     require_privilege(processor)?;
     let non_access = isr::NON_ACCESS | ISR_CODE_TRANSLATE;
     let address = source(processor, operation.r3, non_access)?;
@@ -352,7 +354,10 @@ fn translate_to_physical(processor: &mut Processor, operation: &MicroOperation) 
 }
 
 /// `tak`: the protection key of a page, or 1 if there is no translation.
-fn translation_access_key(processor: &mut Processor, operation: &MicroOperation) -> Step {
+pub(in crate::semantics) fn translation_access_key(
+    processor: &mut Processor,
+    operation: &MicroOperation,
+) -> Step {
     require_privilege(processor)?;
     let address = source(processor, operation.r3, isr::NON_ACCESS | ISR_CODE_KEY)?;
     processor.system_mmu()?;

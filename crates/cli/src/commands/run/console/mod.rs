@@ -10,7 +10,7 @@ mod stream;
 use std::error::Error;
 use std::str::FromStr;
 
-use sidestep_vmm::machine::hypercall::Console;
+use sidestep_machine::machine::hypercall::Console;
 
 use super::control::Requests;
 

@@ -11,7 +11,7 @@ use std::thread;
 
 use rustix::fs::{self, FileType};
 use rustix::termios::{self, InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios};
-use sidestep_vmm::machine::hypercall::Console;
+use sidestep_machine::machine::hypercall::Console;
 
 use super::super::control::{Request, Requests};
 use super::escape::{HELP, Key, Keys};

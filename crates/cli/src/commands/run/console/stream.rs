@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{self, OptionalActions};
-use sidestep_vmm::machine::hypercall::Console;
+use sidestep_machine::machine::hypercall::Console;
 
 /// A console whose input comes from a thread.
 pub struct Stream<W> {

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use sidestep_vmm::Machine;
-use sidestep_vmm::debug::symbols::Symbols;
-use sidestep_vmm::debug::unwind::table::UnwindTable;
-use sidestep_vmm::debug::unwind::{Frame, Reached, backtrace};
+use sidestep_machine::Machine;
+use sidestep_machine::debug::symbols::Symbols;
+use sidestep_machine::debug::unwind::table::UnwindTable;
+use sidestep_machine::debug::unwind::{Frame, Reached, backtrace};
 
 use super::Context;
 

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use sidestep_ia64::mmu::buffer::TranslationBuffer;
 use sidestep_ia64::registers::system::control;
-use sidestep_vmm::debug::registers::Register;
-use sidestep_vmm::machine::Cpu;
-use sidestep_vmm::memory::MemoryKind;
+use sidestep_machine::debug::registers::Register;
+use sidestep_machine::machine::Cpu;
+use sidestep_machine::memory::MemoryKind;
 
 use super::{Context, unknown};
 
@@ -237,9 +237,9 @@ fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sidestep_vmm::debug::symbols::Symbols;
-    use sidestep_vmm::memory::{GuestMemory, MemoryRange};
-    use sidestep_vmm::{Machine, MachineBuilder};
+    use sidestep_machine::debug::symbols::Symbols;
+    use sidestep_machine::memory::{GuestMemory, MemoryRange};
+    use sidestep_machine::{Machine, MachineBuilder};
 
     use super::super::{After, Context, command};
 

@@ -11,10 +11,10 @@ pub use backtrace::of_panic;
 use std::path::Path;
 
 use sidestep_lab::suggest::nearest;
-use sidestep_vmm::Machine;
-use sidestep_vmm::debug::symbols::Symbols;
-use sidestep_vmm::description::kernel::Parts;
-use sidestep_vmm::snapshot;
+use sidestep_machine::Machine;
+use sidestep_machine::debug::symbols::Symbols;
+use sidestep_machine::description::kernel::Parts;
+use sidestep_machine::snapshot;
 
 /// What is shown when a line is expected.
 pub const PROMPT: &str = "(sidestep) ";

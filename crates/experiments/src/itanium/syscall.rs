@@ -1,0 +1,166 @@
+//! `itanium.syscall`: Table 3, system calls by `break` and by `epc`.
+
+use std::time::Duration;
+
+use super::kernel::Guest;
+use super::timed::{self, Difference};
+use sidestep_lab::comparison::Row;
+use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
+use sidestep_lab::figure::{Axis, Figure, Measure};
+use sidestep_lab::input::{Input, Inputs};
+use sidestep_lab::measurement::{Measurement, Side};
+use sidestep_lab::number::Number;
+use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
+
+/// The two ways into the kernel.
+pub struct SystemCalls;
+
+/// The call whose answer the library keeps. By `break` it is `getpid`.
+const KEPT: &str = "getpid-kept";
+
+/// Table 3: call, link, cycles by `break`, by `epc`. Results: for comparison alone.
+const TABLE: &[(&str, &str, i64, i64)] = &[
+    ("getpid", "dynamic", 294, 18),
+    ("getppid", "dynamic", 299, 77),
+    ("gettimeofday", "dynamic", 442, 174),
+    ("getpid", "static", 287, 12),
+    ("getppid", "static", 290, 54),
+    ("gettimeofday", "static", 432, 153),
+];
+
+impl Experiment for SystemCalls {
+    fn about(&self) -> About {
+        About {
+            name: "itanium.syscall",
+            question: "What does a system call cost by an exception, and what by a gate page?",
+            source: "Gray et al., Itanium: A System Implementor's Tale, section 5.2 and Table 3",
+            setting: "A program of the kernel in guests/ia64/kernel calls a C library's function in a loop; what is counted is \
+                      the loop, divided by its rounds. The function is linked statically, or reached through an import stub as \
+                      one of a shared library. By break the kernel switches stacks, saves what a call does not destroy, \
+                      dispatches to C and returns by rfi; by epc the gate page's assembly answers on the program's own \
+                      stacks. getpid-kept is a library's getpid that asks the kernel once and keeps the answer. U is the \
+                      kernel for one CPU, M that for two, of which one is idle: its time must not go back between CPUs. The \
+                      machine runs with the pipeline model: its cycles are the kernel's time.",
+            baseline: "break: an exception",
+            sidestep: "epc: a call to a gate page",
+            metric: Metric::lower("cycles a call", "cycles"),
+            nature: Nature::Deterministic,
+            takes: (Duration::from_secs(1), Duration::from_secs(1)),
+            reading: "The kernel does what Linux 2.6.9 does on both paths, in code of its own. The paper does not say on which \
+                      kernel it measured, nor how its loop and its library looked; both kernels are compared. Its 12 cycles \
+                      of getpid by epc are as many as the read of the kernel register with the current task takes alone, \
+                      before any call and return, and its library was of the time when libraries began to keep the answer, \
+                      so that cell is compared with getpid-kept, and that by break with getpid.",
+        }
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        vec![
+            Input::choices("kernel", &["U", "M"])
+                .or("U,M")
+                .about("the uniprocessor kernel, or the one for two CPUs")
+                .source("Itanium Table 2; Table 3 does not say which")
+                .axis(),
+            Input::choices("call", &["getpid", KEPT, "getppid", "gettimeofday"])
+                .or("getpid,getpid-kept,getppid,gettimeofday")
+                .about("the system call; getpid-kept: by epc the library answers what it kept")
+                .source("Itanium Table 3")
+                .axis(),
+            Input::choices("link", &["static", "dynamic"])
+                .or("static,dynamic")
+                .about("how the program reaches the C library's function")
+                .source("Itanium Table 3")
+                .axis(),
+            Input::integer("calls", 400)
+                .between(1, 1_000_000)
+                .about("how many calls are counted, after 20 that warm up the caches")
+                .source("chosen: the cycles of a call repeat"),
+            timed::processor_input(),
+        ]
+    }
+
+    fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {
+        let mut points = Vec::new();
+        for kernel in inputs.texts("kernel") {
+            for link in inputs.texts("link") {
+                for call in inputs.texts("call") {
+                    let point = Point::new().at("kernel", kernel);
+                    points.push(point.at("link", link).at("call", call));
+                }
+            }
+        }
+        Ok(points)
+    }
+
+    fn run_point(
+        &self,
+        inputs: &Inputs,
+        point: &Point,
+        context: &Context,
+    ) -> Result<Measurement, PointError> {
+        let measure = |way: &str| -> Result<Side, PointError> {
+            let (call, link) = (point.value("call").text(), point.value("link").text());
+            let processors = if point.value("kernel").text() == "M" { 2 } else { 1 };
+            let calls = inputs.count("calls");
+            let parameters = format!("program=calls {call} {way} {link} {calls}");
+            let title = format!("A {call} by {way}");
+            let side = |difference: &Difference<'_>| difference.side(&title);
+            timed::measure(
+                Guest::Kernel(processors),
+                parameters,
+                calls,
+                (inputs, context),
+                side,
+            )
+        };
+        Ok(Measurement::new(measure("break")?, measure("epc")?))
+    }
+
+    fn stated(&self, _: &Inputs, point: &Point) -> Vec<Stated> {
+        let (call, link) = (point.value("call").text(), point.value("link").text());
+        let printed = if call == KEPT { "getpid" } else { call };
+        let row = TABLE.iter().find(|row| row.0 == printed && row.1 == link);
+        let (_, _, by_break, by_epc) = row.expect("the inputs offer the table's rows");
+        let source = format!("Itanium Table 3: {printed}(), {link}");
+        let by_break = Stated::value(Quantity::Baseline, *by_break, "0.1", source.clone());
+        let by_epc = Stated::value(Quantity::Sidestep, *by_epc, "0.1", source);
+        match call {
+            "getpid" => vec![by_break],
+            KEPT => vec![by_epc],
+            _ => vec![by_break, by_epc],
+        }
+    }
+
+    fn findings(&self, _: &Inputs, rows: &[Row]) -> Vec<Finding> {
+        let least = rows
+            .iter()
+            .filter(|row| row.point.value("call").text() == "gettimeofday")
+            .filter_map(|row| row.quantity(Quantity::Ratio))
+            .min();
+        let Some(least) = least else { return Vec::new() };
+        let holds = least >= Number::decimal("2.5");
+        vec![Finding {
+            about: "gain of the most complicated call".to_owned(),
+            stated: "close to a factor of three".to_owned(),
+            source: "Itanium 5.2.1".to_owned(),
+            ours: format!("a factor of {}", least.to_decimal(2)),
+            verdict: if holds { Verdict::Holds } else { Verdict::Differs },
+            because: "both ways read the interval time counter, 36 cycles; by break the interruption, rfi and the switch \
+                      of the register stack come on top"
+                .to_owned(),
+        }]
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        vec![
+            Figure::bars(
+                "Cycles a system call (Table 3)",
+                Axis::new("call", "system call", ""),
+                Measure::Value,
+                "cycles a call",
+                "cycles",
+            )
+            .split_by(&["kernel", "link"]),
+        ]
+    }
+}

@@ -1,0 +1,168 @@
+//! A processor of a machine with a model of the Itanium 2's pipeline attached.
+//!
+//! The machine's time is then the model's cycles: processors take turns by cycles, the interval time counter and its
+//! timer follow them, and guest code that programs the performance monitor counts what the model does.
+
+use sidestep_itanium2::pmu::stall::{Row, TREE};
+use sidestep_itanium2::{Counters, Event, Parameters};
+use sidestep_runner::machine::Timed;
+
+use super::kernel::{Finished, Guest, KernelError, Meter, QUANTUM, Reading, Run};
+use sidestep_lab::drawing::{Breakdown, Drawing, Part};
+use sidestep_lab::experiment::{Context, PointError};
+use sidestep_lab::input::{Input, Inputs};
+use sidestep_lab::measurement::Side;
+use sidestep_lab::number::Number;
+
+impl Meter for Timed {
+    fn counters(&self) -> Option<Counters> {
+        Some(self.pipeline().counters())
+    }
+}
+
+/// The presets, for the input `processor`.
+const PROCESSORS: &[&str] = &["itanium2", "itanium2-900", "itanium2-1000", "itanium2-1500"];
+/// Instructions after which a point has gone wrong.
+const INSTRUCTIONS_MAX: u64 = 4_000_000_000;
+
+/// The input that says which processor is modelled.
+pub fn processor_input() -> Input {
+    Input::choice("processor", PROCESSORS)
+        .about("the processor that the pipeline model is of")
+        .source("Itanium 3.4: 900 MHz, 1.5 MB of third-level cache")
+}
+
+/// The processor that the inputs name.
+pub fn processor(inputs: &Inputs) -> Parameters {
+    Parameters::by_name(inputs.text("processor")).expect("the input offers the presets")
+}
+
+/// Runs a guest with a pipeline model at each processor.
+pub fn run(
+    guest: Guest,
+    parameters: String,
+    inputs: &Inputs,
+    context: &Context,
+) -> Result<Finished, PointError> {
+    let run = Run {
+        guest,
+        parameters,
+        memory_mb: 512,
+        instructions_max: INSTRUCTIONS_MAX,
+        quantum: QUANTUM,
+        keeps_dumps: true,
+    };
+    let mut meters = Timed::each(&processor(inputs), guest.processors());
+    run.run(&mut meters, &|| context.cancelled())
+        .map_err(KernelError::into_point_error)
+}
+
+/// Runs a guest that marks an empty loop (1 to 2) and one with as many operations (3 to 4); the side is made of their
+/// difference, and traced.
+pub fn measure(
+    guest: Guest,
+    parameters: String,
+    operations: u64,
+    (inputs, context): (&Inputs, &Context),
+    side: impl FnOnce(&Difference<'_>) -> Side,
+) -> Result<Side, PointError> {
+    let finished = run(guest, parameters, inputs, context)?;
+    Ok(compare(&finished, operations, (inputs, context), side))
+}
+
+/// The side that a finished run of such a guest makes.
+pub fn compare(
+    finished: &Finished,
+    operations: u64,
+    (inputs, context): (&Inputs, &Context),
+    side: impl FnOnce(&Difference<'_>) -> Side,
+) -> Side {
+    let side = side(&Difference {
+        empty: &finished.between(1, 2),
+        full: &finished.between(3, 4),
+        operations,
+    });
+    side.traced(finished.timeline(processor(inputs).megahertz, context))
+}
+
+/// The difference of two readings of a timed run, for each of `operations`.
+pub struct Difference<'a> {
+    /// What is there without the operations: an empty loop.
+    pub empty: &'a Reading,
+    /// What is there with them.
+    pub full: &'a Reading,
+    /// How many operations.
+    pub operations: u64,
+}
+
+impl Difference<'_> {
+    /// How often something happens in an operation.
+    pub fn event(&self, event: Event) -> Number {
+        self.each(|reading| counters(reading).get(event))
+    }
+
+    fn each(&self, count: impl Fn(&Reading) -> u64) -> Number {
+        let more = i128::from(count(self.full)) - i128::from(count(self.empty));
+        Number::ratio(more, i128::from(self.operations))
+    }
+
+    /// Cycles of the machine.
+    pub fn cycles(&self) -> Number {
+        self.each(|reading| reading.time)
+    }
+
+    /// A side whose value is the cycles, with what explains them: instructions, issue cycles, the tree of bubbles.
+    pub fn side(&self, title: &str) -> Side {
+        let mut side = Side::new(self.cycles())
+            .count("instructions", self.each(|reading| reading.instructions))
+            .count(
+                "issue cycles",
+                self.each(|reading| counters(reading).issue_cycles()),
+            );
+        let mut rows = Vec::new();
+        for (index, row) in TREE.iter().enumerate() {
+            let value = self.each(|reading| counters(reading).tree()[index].1);
+            let own = row.own.map_or(Number::ZERO, |stall| {
+                self.each(|reading| counters(reading).booked()[stall as usize])
+            });
+            if row.depth < 2 || !value.is_zero() {
+                side = side.count(row.event.name(), value);
+            }
+            rows.push((row, value, own));
+        }
+        let issue = self.each(|reading| counters(reading).issue_cycles());
+        let parts = vec![Part::leaf("issue cycles", issue), part(&rows)];
+        side.draw(Drawing::Breakdown(Breakdown {
+            title: title.to_owned(),
+            unit: "cycles".to_owned(),
+            whole: Part::sum("cycles", parts),
+        }))
+    }
+}
+
+fn counters(reading: &Reading) -> &Counters {
+    reading.counters.as_ref().expect("a timed run counts")
+}
+
+/// The first row with what is below it; rows without cycles are left out.
+fn part(rows: &[(&Row, Number, Number)]) -> Part {
+    let (row, value, own) = rows[0];
+    let below = &rows[1..];
+    let mut parts = Vec::new();
+    for (index, (other, value, _)) in below.iter().enumerate() {
+        if other.depth <= row.depth {
+            break;
+        }
+        if other.depth == row.depth + 1 && !value.is_zero() {
+            parts.push(part(&below[index..]));
+        }
+    }
+    if !parts.is_empty() && !own.is_zero() {
+        parts.push(Part::leaf("of its own", own));
+    }
+    Part {
+        name: row.event.name().to_owned(),
+        value,
+        parts,
+    }
+}

@@ -1,0 +1,257 @@
+//! The host and the guest of these experiments: their inputs, a run, and what it shows.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sidestep_hypervisor::costs::{Cost, HostCosts};
+use sidestep_hypervisor::host::dynamic::SidecorePolicy;
+use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
+use sidestep_hypervisor::host::sidecores::{Polling, locked};
+use sidestep_hypervisor::host::{Host, HostConfig, HostEnd, Report};
+use sidestep_hypervisor::virtual_machine::{VirtualMachine, VirtualMachineConfig, Virtualization};
+
+use sidestep_lab::experiment::{Context, PointError};
+use sidestep_lab::input::{Input, Inputs};
+use sidestep_lab::measurement::Side;
+use sidestep_lab::number::Number;
+use sidestep_lab::timeline::Timeline;
+
+/// The guest.
+
+/// A run that takes longer does not end.
+const CYCLES_MAX: u64 = 1 << 40;
+
+/// The inputs that describe host and guest, the same for every experiment.
+pub fn inputs() -> Vec<Input> {
+    vec![
+        Input::choice("host", &["pentium-d", "itanium2-vti", "itanium2"])
+            .about("the table of what transitions cost")
+            .source("Sidecore II: a 3.0 GHz dual-core x86-64 with VT; each entry's source is in the table"),
+        Input::file("host-file")
+            .about("a table of one's own, as `sidestep calibrate` writes it, instead of `host`")
+            .source("none: the host that is asked about"),
+        Input::text("exit")
+            .about("cycles to leave a guest, instead of the table's")
+            .source("the table"),
+        Input::text("entry")
+            .about("cycles to enter a guest, instead of the table's")
+            .source("the table"),
+        Input::text("transfer")
+            .about("cycles for a modified cache line from another core, instead of the table's")
+            .source("the table"),
+        Input::choice("virtualization", &["hardware", "ring-compression"])
+            .about("how guests are kept from the monitor's state")
+            .source("Sidecore II: with VT"),
+        Input::switch("saves-energy", false)
+            .about("whether an idle sidecore waits without executing")
+            .source("Sidecore IV: it polls; a monitored wait is proposed"),
+        Input::integer("host-threads", 1)
+            .between(1, 64)
+            .about("host threads that advance virtual machines; changes no result")
+            .source("chosen: one is fastest for one virtual machine"),
+    ]
+}
+
+/// A host for one side of a point.
+pub struct Setup {
+    pub costs: Arc<HostCosts>,
+    pub cores: usize,
+    pub sidecores: SidecorePolicy,
+    virtualization: Virtualization,
+    saves_energy: bool,
+    host_threads: usize,
+}
+
+impl Setup {
+    /// The host that the inputs describe, with so many cores.
+    pub fn new(inputs: &Inputs, cores: usize, sidecores: SidecorePolicy) -> Result<Setup, PointError> {
+        let failed = |error: sidestep_hypervisor::costs::CostsError| PointError::Failed(error.to_string());
+        let mut costs = match inputs.text("host-file") {
+            "" => HostCosts::preset(inputs.text("host")).map_err(failed)?,
+            file => {
+                let text = sidestep_files::read_text(Path::new(file), sidestep_files::TEXT_BYTES_MAX)
+                    .map_err(|error| PointError::Failed(format!("{file}: cannot be read: {error}")))?;
+                HostCosts::parse(&text).map_err(|error| PointError::Failed(format!("{file}: {error}")))?
+            }
+        };
+        for (key, cost) in [
+            ("exit", Cost::Exit),
+            ("entry", Cost::Entry),
+            ("transfer", Cost::Transfer),
+        ] {
+            let text = inputs.text(key);
+            if !text.is_empty() {
+                let cycles = text.parse().map_err(|_| {
+                    PointError::Failed(format!("`{key}` must be a number of cycles, not `{text}`"))
+                })?;
+                costs = costs.with(cost, cycles, "--set").map_err(failed)?;
+            }
+        }
+        let virtualization = match inputs.text("virtualization") {
+            "hardware" => Virtualization::Hardware,
+            _ => Virtualization::RingCompression,
+        };
+        Ok(Setup {
+            costs: Arc::new(costs),
+            cores,
+            sidecores,
+            virtualization,
+            saves_energy: inputs.switch("saves-energy"),
+            host_threads: inputs.count("host-threads") as usize,
+        })
+    }
+
+    /// A guest that does `work`.
+    pub fn guest(&self, name: &str, work: &str) -> VirtualMachineConfig {
+        VirtualMachineConfig {
+            parameters: work.to_owned(),
+            virtualization: self.virtualization,
+            ..VirtualMachineConfig::new(name)
+        }
+    }
+
+    /// Runs virtual machines to their ends.
+    pub fn run(&self, machines: Vec<VirtualMachineConfig>, context: &Context) -> Result<Run, PointError> {
+        let failed = |error: String| PointError::Failed(error);
+        let machines: Result<Vec<_>, _> = (machines.into_iter().enumerate())
+            .map(|(index, config)| VirtualMachine::new(index, config, sidestep_guests::ia64::REQUESTS))
+            .collect();
+        let machines = machines.map_err(|error| failed(error.to_string()))?;
+        let config = HostConfig {
+            cores: self.cores,
+            costs: Arc::clone(&self.costs),
+            sidecores: self.sidecores,
+            polling: Polling {
+                spin: 20_000,
+                saves_energy: self.saves_energy,
+            },
+            scheduling: Scheduling {
+                policy: PolicyName::Free,
+                slot_ns: 1_000_000,
+            },
+            host_threads: self.host_threads,
+            trace: context.trace,
+        };
+        let mut host = Host::new(config, machines).map_err(|error| failed(error.to_string()))?;
+        loop {
+            // About a tenth of a second of work at a time.
+            let until = host.time() + 10_000_000;
+            match host.run(until).map_err(|error| failed(error.to_string()))? {
+                HostEnd::Ended => break,
+                HostEnd::Time if host.time() < CYCLES_MAX => {}
+                end => {
+                    return Err(failed(format!(
+                        "the guests do not end: {end:?} at cycle {}",
+                        host.time()
+                    )));
+                }
+            }
+            if context.cancelled() {
+                return Err(PointError::Cancelled);
+            }
+        }
+        let report = host.report();
+        for (index, machine) in report.machines.iter().enumerate() {
+            if machine.exit_code != Some(0) {
+                let console = String::from_utf8_lossy(locked(&host.machines()[index]).console()).into_owned();
+                return Err(failed(format!(
+                    "guest `{}` ended with {:?}: {console}",
+                    machine.name, machine.exit_code
+                )));
+            }
+        }
+        let timeline = timeline(&host, &self.costs);
+        Ok(Run {
+            host,
+            report,
+            timeline,
+        })
+    }
+}
+
+/// What a run shows.
+pub struct Run {
+    host: Host,
+    pub report: Report,
+    pub timeline: Timeline,
+}
+
+impl Run {
+    /// The cycles and the number of operations that a guest has measured.
+    pub fn measured(&self, index: usize) -> Result<(u64, u64), PointError> {
+        let machine = locked(&self.host.machines()[index]);
+        let console = String::from_utf8_lossy(machine.console());
+        let mut words = console.lines().next_back().unwrap_or_default().split(' ').skip(1);
+        let mut number = || words.next().and_then(|word| word.parse().ok());
+        match (number(), number()) {
+            (Some(cycles), Some(count)) => Ok((cycles, count)),
+            _ => Err(PointError::Failed(format!(
+                "the guest has printed no measurement: {console}"
+            ))),
+        }
+    }
+
+    /// The cycles of an operation of the first guest, and what explains them.
+    pub fn side(self) -> Result<Side, PointError> {
+        let (cycles, count) = self.measured(0)?;
+        let machine = &self.report.machines[0];
+        let faults = machine
+            .exits
+            .iter()
+            .find(|exit| exit.reason == "page fault reflected");
+        let updates = (machine.requests.iter())
+            .filter(|request| request.kind == "map" && request.method == "exit")
+            .map(|request| request.count)
+            .sum();
+        let each = |number: u64| Number::ratio(number, count.max(1));
+        let total: u64 = machine.exits.iter().map(|exit| exit.count).sum();
+        let requests: u64 = machine.requests.iter().map(|request| request.count).sum();
+        let looking: u64 = self.report.cores.iter().map(|core| core.looking).sum();
+        let mut side = Side::new(Number::ratio(cycles, count.max(1)))
+            .count("exits an operation", each(total))
+            .count(
+                "page faults reflected an operation",
+                each(faults.map_or(0, |exit| exit.count)),
+            )
+            .count("page table updates by exit an operation", each(updates))
+            .counter(
+                "exit for a page fault",
+                faults.map_or(Number::ZERO, |exit| Number::ratio(exit.cycles, exit.count)),
+                "cycles",
+            )
+            .count("requests", requests)
+            .counter("sidecores polling in vain", looking, "cycles")
+            .traced(self.timeline);
+        if let Some(most) = machine.requests.iter().max_by_key(|request| request.count) {
+            side = side
+                .counter("request latency, least", most.least, "cycles")
+                .counter("request latency, median", most.median, "cycles")
+                .counter("request latency, 99 %", most.percentile_99, "cycles")
+                .counter("request latency, most", most.most, "cycles");
+        }
+        Ok(side)
+    }
+}
+
+/// Who was on which core when, and what devices did; empty unless it was recorded.
+pub fn timeline(host: &Host, costs: &HostCosts) -> Timeline {
+    let mut timeline = Timeline::default();
+    let spans = host.spans();
+    let tracks = spans.iter().map(|span| span.core + 1).max().unwrap_or(0);
+    let devices = host.devices();
+    let cores = host.cores();
+    for core in 0..cores.min(tracks) {
+        timeline.track(format!("core {core}"));
+    }
+    for device in devices.iter().take(tracks.saturating_sub(cores)) {
+        timeline.track(device);
+    }
+    for span in spans {
+        let (start, end) = (
+            costs.nanoseconds(span.start),
+            costs.nanoseconds(span.start + span.duration),
+        );
+        timeline.span(span.core, span.name, start, end - start);
+    }
+    timeline
+}

@@ -1,0 +1,504 @@
+//! A host with virtual machines.
+//!
+//! ```toml
+//! [host]
+//! cores = 4
+//! costs = "itanium2-vti"      # a preset, or a file that `sidestep calibrate` wrote
+//! sidecores = 1               # how many, or "dynamic"
+//!
+//! [[vm]]
+//! name = "guest"
+//! image = "guest.elf"
+//! memory = "16M"
+//! processors = 2
+//! count = 3                   # three of them
+//!
+//! [[vm]]
+//! name = "linux"
+//! kernel = "vmlinux"          # a whole machine that starts this kernel
+//! initrd = "initramfs.cpio"
+//! append = "console=ttyS0"
+//! memory = "256M"
+//! ```
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use sidestep_ia64::Processor;
+use thiserror::Error;
+
+use crate::costs::{CostsError, HostCosts, PRESETS};
+use crate::host::dynamic::SidecorePolicy;
+use crate::host::schedule::{PolicyName, Scheduling};
+use crate::host::sidecores::Polling;
+use crate::host::{Host, HostConfig, HostError};
+use crate::virtual_machine::{
+    Method, PurgeMethod, SerialLine, VirtualMachine, VirtualMachineConfig, VirtualMachineError,
+    Virtualization, WholeMachine,
+};
+use sidestep_machine::description::Size;
+use sidestep_machine::description::devices::DiskTable;
+use sidestep_machine::description::kernel::{self, Consoles, KernelTable, MachineTable};
+use sidestep_machine::image::ImageError;
+
+/// The description of a host.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// The host itself.
+    pub host: HostTable,
+    /// Its virtual machines.
+    #[serde(default)]
+    pub vm: Vec<VirtualMachineTable>,
+}
+
+/// `[host]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct HostTable {
+    /// How many cores it has.
+    pub cores: usize,
+    /// What transitions cost: the name of a preset, or a file.
+    pub costs: String,
+    /// How many of the cores are sidecores.
+    pub sidecores: Sidecores,
+    /// The most sidecores when their number is dynamic.
+    pub sidecores_max: usize,
+    /// Which virtual processor has which core.
+    pub scheduling: PolicyName,
+    /// The length of a scheduling slot, in microseconds.
+    pub slot_us: u64,
+    /// After so many cycles without a request a sidecore waits without executing, if it saves energy.
+    pub spin_cycles: u64,
+    /// Whether it does.
+    pub saves_energy: bool,
+    /// How many host threads advance virtual machines.
+    pub host_threads: usize,
+}
+
+impl Default for HostTable {
+    fn default() -> HostTable {
+        HostTable {
+            cores: 2,
+            costs: "itanium2-vti".to_owned(),
+            sidecores: Sidecores::Count(0),
+            sidecores_max: 1,
+            scheduling: PolicyName::Free,
+            slot_us: 1000,
+            spin_cycles: 20_000,
+            saves_energy: true,
+            host_threads: 1,
+        }
+    }
+}
+
+/// How many sidecores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "the number of sidecores, or \"dynamic\"")]
+pub enum Sidecores {
+    /// Always so many.
+    Count(usize),
+    /// As the load asks for.
+    Named(Dynamic),
+}
+
+/// The word for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dynamic {
+    /// As the load asks for.
+    Dynamic,
+}
+
+/// `[[vm]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct VirtualMachineTable {
+    /// Its name in reports; its number if there is none.
+    #[serde(default)]
+    pub name: String,
+    /// The ELF file of a guest that knows the monitor, relative to the description.
+    pub image: Option<PathBuf>,
+    /// In its place: the kernel that a whole machine starts, with firmware and devices.
+    pub kernel: Option<PathBuf>,
+    /// The kernel's initial RAM file system.
+    pub initrd: Option<PathBuf>,
+    /// The kernel's command line.
+    pub append: Option<String>,
+    /// How many processors it has.
+    #[serde(default = "one")]
+    pub processors: usize,
+    /// How much memory.
+    pub memory: Option<Size>,
+    /// How its guest is kept from the monitor's state.
+    #[serde(default = "hardware")]
+    pub virtualization: Virtualization,
+    /// How other cores' TLBs are purged.
+    #[serde(default = "broadcast")]
+    pub purge: PurgeMethod,
+    /// What is typed at the serial port, deterministically: the contents of this file.
+    pub input: Option<PathBuf>,
+    /// What the guest reads with the call for parameters.
+    pub parameters: Option<String>,
+    /// The contents of its block device, which is not written back; for a kernel the file behind a virtio device that it
+    /// cannot write to.
+    pub disk: Option<PathBuf>,
+    /// How many of it there are.
+    #[serde(default = "one")]
+    pub count: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn hardware() -> Virtualization {
+    Virtualization::Hardware
+}
+
+fn broadcast() -> PurgeMethod {
+    PurgeMethod::Broadcast
+}
+
+/// The most virtual machines of a host.
+const MACHINES_MAX: usize = 256;
+
+/// Why a host cannot be built.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// A file that cannot be read.
+    #[error("{path}: cannot be read: {error}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A table of costs that cannot be used.
+    #[error("costs `{name}`: {error}")]
+    Costs {
+        /// The preset or file.
+        name: String,
+        /// Why.
+        error: CostsError,
+    },
+    /// Too many virtual machines, or none.
+    #[error("there are {0} virtual machines (`[[vm]]`, with `count`): 1 to {MACHINES_MAX} are possible")]
+    Machines(usize),
+    /// A number that makes no sense.
+    #[error("`{key}` is {value}: {range} is possible")]
+    OutOfRange {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: u64,
+        /// What it may be.
+        range: &'static str,
+    },
+    /// Neither an image nor a kernel, or both.
+    #[error("virtual machine `{0}` needs either `image` or `kernel`")]
+    Start(String),
+    /// Two virtual machines of one name.
+    #[error("two virtual machines are called `{0}`: nobody could tell what they print apart")]
+    SameName(String),
+    /// A key that means nothing for this virtual machine.
+    #[error("virtual machine `{name}`: `{key}` is for a virtual machine with `{with}`")]
+    Meaningless {
+        /// The virtual machine.
+        name: String,
+        /// The key.
+        key: &'static str,
+        /// What it would need.
+        with: &'static str,
+    },
+    /// A kernel that cannot be started.
+    #[error("virtual machine `{name}`: {error}")]
+    Kernel {
+        /// The virtual machine.
+        name: String,
+        /// Why.
+        error: kernel::BuildError,
+    },
+    /// An image that a virtual machine cannot load.
+    #[error("{path}: {error}")]
+    Image {
+        /// The file.
+        path: String,
+        /// Why.
+        error: ImageError,
+    },
+    /// A virtual machine that cannot be made.
+    #[error(transparent)]
+    Machine(#[from] VirtualMachineError),
+    /// A host that cannot be made.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+impl Description {
+    /// Builds the host; paths are relative to `folder`.
+    ///
+    /// # Errors
+    /// What cannot be read, is out of range or does not fit.
+    pub fn build(&self, folder: &Path, trace: bool) -> Result<(Host, Arc<HostCosts>), BuildError> {
+        let table = &self.host;
+        let costs = Arc::new(costs(folder, &table.costs)?);
+        let total = self
+            .vm
+            .iter()
+            .map(|vm| vm.count)
+            .fold(0usize, usize::saturating_add);
+        if !(1..=MACHINES_MAX).contains(&total) {
+            return Err(BuildError::Machines(total));
+        }
+        in_range("host.slot-us", table.slot_us, 1, 10_000_000, "1 to 10000000")?;
+        in_range("host.host-threads", table.host_threads as u64, 1, 256, "1 to 256")?;
+        let mut names = BTreeSet::new();
+        let mut machines = Vec::new();
+        for vm in &self.vm {
+            for number in 0..vm.count {
+                let index = machines.len();
+                let name = match (vm.name.as_str(), vm.count) {
+                    ("", _) => format!("vm {index}"),
+                    (name, 1) => name.to_owned(),
+                    (name, _) => format!("{name} {number}"),
+                };
+                if !names.insert(name.clone()) {
+                    return Err(BuildError::SameName(name));
+                }
+                machines.push(vm.build(folder, index, name)?);
+            }
+        }
+        let config = HostConfig {
+            cores: table.cores,
+            costs: Arc::clone(&costs),
+            sidecores: match table.sidecores {
+                Sidecores::Count(count) => SidecorePolicy::Fixed(count),
+                Sidecores::Named(Dynamic::Dynamic) => SidecorePolicy::Dynamic {
+                    most: table.sidecores_max,
+                },
+            },
+            polling: Polling {
+                spin: table.spin_cycles,
+                saves_energy: table.saves_energy,
+            },
+            scheduling: Scheduling {
+                policy: table.scheduling,
+                slot_ns: table.slot_us * 1000,
+            },
+            host_threads: table.host_threads,
+            trace,
+        };
+        Ok((Host::new(config, machines)?, costs))
+    }
+}
+
+impl VirtualMachineTable {
+    fn build(&self, folder: &Path, index: usize, name: String) -> Result<VirtualMachine, BuildError> {
+        match (&self.image, &self.kernel) {
+            (Some(image), None) => self.with_image(folder, index, name, image),
+            (None, Some(kernel)) => self.with_kernel(folder, index, name, kernel),
+            _ => Err(BuildError::Start(name)),
+        }
+    }
+
+    /// One whose guest knows the monitor.
+    fn with_image(
+        &self,
+        folder: &Path,
+        index: usize,
+        name: String,
+        image: &Path,
+    ) -> Result<VirtualMachine, BuildError> {
+        let keys = [
+            ("initrd", self.initrd.is_some()),
+            ("append", self.append.is_some()),
+            ("input", self.input.is_some()),
+        ];
+        refuse(&name, keys, "kernel")?;
+        let path = folder.join(image);
+        let disk = self.disk.as_ref().map(|disk| read(&folder.join(disk)));
+        let config = VirtualMachineConfig {
+            parameters: self.parameters.clone().unwrap_or_default(),
+            disk: disk.transpose()?.unwrap_or_default(),
+            ..self.config(name)
+        };
+        VirtualMachine::new(index, config, &read(&path)?).map_err(|error| match error {
+            VirtualMachineError::Image { source, .. } => BuildError::Image {
+                path: image.display().to_string(),
+                error: source,
+            },
+            error => BuildError::Machine(error),
+        })
+    }
+
+    /// A whole machine with a kernel.
+    fn with_kernel(
+        &self,
+        folder: &Path,
+        index: usize,
+        name: String,
+        kernel: &Path,
+    ) -> Result<VirtualMachine, BuildError> {
+        refuse(&name, [("parameters", self.parameters.is_some())], "image")?;
+        let disk = self.disk.iter().map(|disk| DiskTable {
+            file: disk.clone(),
+            read_only: true,
+        });
+        let description = kernel::Description {
+            machine: MachineTable {
+                processors: self.processors,
+                memory: self.memory.unwrap_or(Size(KERNEL_MEMORY)),
+                ..MachineTable::default()
+            },
+            kernel: KernelTable {
+                file: kernel.to_owned(),
+                initrd: self.initrd.clone(),
+                append: self.append.clone().unwrap_or_default(),
+            },
+            disk: disk.collect(),
+            network: Vec::new(),
+        };
+        let serial = match &self.input {
+            Some(input) => SerialLine::typed(&read(&folder.join(input))?),
+            None => SerialLine::open(),
+        };
+        let consoles = Consoles {
+            serial: Box::new(serial.clone()),
+            virtio: None,
+        };
+        let named = |error| BuildError::Kernel {
+            name: name.clone(),
+            error,
+        };
+        let (assembled, start) = description
+            .placed(folder)
+            .assemble(consoles, true)
+            .map_err(named)?;
+        let start = start.expect("the kernel was to be loaded");
+        let (platform, handlers) = assembled.builder.build_platform();
+        let whole = WholeMachine {
+            platform,
+            handlers: handlers.into(),
+            serial,
+        };
+        let prepare = |processor: &mut Processor, number: usize| start.prepare(processor, number);
+        Ok(VirtualMachine::whole(index, self.config(name), whole, prepare)?)
+    }
+
+    /// What both have.
+    fn config(&self, name: String) -> VirtualMachineConfig {
+        VirtualMachineConfig {
+            processors: self.processors,
+            memory: self.memory.unwrap_or(Size(IMAGE_MEMORY)).0,
+            virtualization: self.virtualization,
+            method: Method::Exit,
+            purge: self.purge,
+            ..VirtualMachineConfig::new(&name)
+        }
+    }
+}
+
+/// The memory of virtual machines of which the description does not say how much.
+const IMAGE_MEMORY: u64 = 16 << 20;
+const KERNEL_MEMORY: u64 = 256 << 20;
+
+/// Refuses keys that were given for a virtual machine that has no use for them.
+fn refuse(
+    name: &str,
+    keys: impl IntoIterator<Item = (&'static str, bool)>,
+    with: &'static str,
+) -> Result<(), BuildError> {
+    match keys.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((key, _)) => Err(BuildError::Meaningless {
+            name: name.to_owned(),
+            key,
+            with,
+        }),
+    }
+}
+
+/// The table of a preset's name, or of a file.
+fn costs(folder: &Path, name: &str) -> Result<HostCosts, BuildError> {
+    let is_preset = PRESETS.iter().any(|(preset, _)| *preset == name);
+    let costs = if is_preset || !name.ends_with(".toml") {
+        HostCosts::preset(name)
+    } else {
+        let path = folder.join(name);
+        let text = sidestep_files::read_text(&path, sidestep_files::TEXT_BYTES_MAX)
+            .map_err(|error| unreadable(&path, error))?;
+        HostCosts::parse(&text)
+    };
+    costs.map_err(|error| BuildError::Costs {
+        name: name.to_owned(),
+        error,
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
+    sidestep_files::read(path, sidestep_files::IMAGE_BYTES_MAX).map_err(|error| unreadable(path, error))
+}
+
+fn unreadable(path: &Path, error: io::Error) -> BuildError {
+    let path = path.display().to_string();
+    BuildError::File { path, error }
+}
+
+fn in_range(
+    key: &'static str,
+    value: u64,
+    least: u64,
+    most: u64,
+    range: &'static str,
+) -> Result<(), BuildError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(BuildError::OutOfRange { key, value, range })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sidestep_machine::description::parse;
+
+    fn error(text: &str) -> String {
+        let description = match parse::<Description>("host.toml", text) {
+            Ok(description) => description,
+            Err(error) => return error.to_string(),
+        };
+        let built = description.build(Path::new("/nonexistent"), false);
+        built.err().expect("a bad description").to_string()
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(error("[host]\ncoers = 2\n").starts_with("host.toml:2:1: unknown field `coers`"));
+        assert!(error("[host]\nsidecores = \"some\"\n").contains("or \"dynamic\""));
+        assert!(error("[host]\n").contains("there are 0 virtual machines"));
+        assert!(error("[host]\ncosts = \"pentium\"\n").contains("there is no preset `pentium`"));
+        let vm = "[[vm]]\nimage = \"guest.elf\"\n";
+        assert!(error(&format!("[host]\nslot-us = 0\n{vm}")).contains("`host.slot-us` is 0"));
+        assert!(error(&format!("[host]\n{vm}")).contains("guest.elf: cannot be read"));
+        assert_eq!(
+            error("host = 1\n"),
+            "host.toml:1:8: invalid type: integer `1`, expected a table"
+        );
+    }
+
+    #[test]
+    fn virtual_machines_have_names_of_their_own() {
+        let image = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../guests/ia64/bin/sidecore-requests"
+        );
+        let vm = |name| format!("[[vm]]\nname = \"{name}\"\nimage = \"{image}\"\n");
+        let both = |one, other| format!("[host]\n{}{}", vm(one), vm(other));
+        assert!(error(&both("a", "a")).contains("two virtual machines are called `a`"));
+        assert!(error(&both("vm 1", "")).contains("two virtual machines are called `vm 1`"));
+    }
+}

@@ -1,0 +1,506 @@
+//! Several virtual machines on one modelled host: who has which core, which cores are sidecores, and what each core
+//! did.
+//!
+//! Time is the host's cycle. It goes on in *epochs*, no longer than a packet takes from one virtual machine to another:
+//! at the start of one the [scheduler](schedule) gives cores to virtual processors and the [sidecore policy](dynamic)
+//! decides how many cores serve. Within an epoch, in rounds, every virtual machine goes on until it cannot without an
+//! answer; then the sidecores work up to the earliest time at which a new request could still be made, and their
+//! answers let virtual machines go on.
+//!
+//! Determinism. A virtual machine depends on its own state and on answers and packets that carry their times; requests
+//! are handed to sidecores in the order of (time, virtual machine, processor, slot), and none before every earlier one
+//! is known. So it does not matter in which order, or on how many host threads, virtual machines were advanced: all
+//! results are the same bytes, which tests compare.
+
+pub mod dynamic;
+mod pool;
+mod report;
+pub mod schedule;
+pub mod sidecores;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use sidestep_zerowait::virtual_time::Stuck;
+use thiserror::Error;
+
+use crate::costs::{Cost, HostCosts};
+use crate::host::sidecores::{Machines, Polling, Sidecores, SidecoresError, locked};
+use crate::virtual_machine::{Activity, Cycles, Method, Pending, VirtualMachine};
+use dynamic::{Load, SidecorePolicy};
+use pool::Pool;
+pub use report::{CoreReport, Report, RequestReport, Span, VirtualMachineReport};
+use schedule::{Scheduler, Scheduling};
+
+/// A host and how it is run.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// How many cores there are.
+    pub cores: usize,
+    /// What transitions cost.
+    pub costs: Arc<HostCosts>,
+    /// How many of the cores are sidecores: the highest-numbered ones.
+    pub sidecores: SidecorePolicy,
+    /// How sidecores look for requests.
+    pub polling: Polling,
+    /// Which virtual processor has which core.
+    pub scheduling: Scheduling,
+    /// How many host threads advance virtual machines; changes nothing but the time it takes.
+    pub host_threads: usize,
+    /// Whether to record who was on which core.
+    pub trace: bool,
+}
+
+/// The most cores of a host.
+pub const CORES_MAX: usize = 1024;
+/// The most sidecores of a host: cores of one partition of the executor, less the devices'.
+pub const SIDECORES_MAX: usize = 63;
+
+/// Why a host cannot be made or cannot go on.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// Too few or too many cores.
+    #[error("the host has {0} cores: 1 to {CORES_MAX} are possible")]
+    Cores(usize),
+    /// No core is left for guests.
+    #[error("{sidecores} sidecores of {cores} cores leave none for guests, or are more than {SIDECORES_MAX}")]
+    Sidecores {
+        /// Sidecores.
+        sidecores: usize,
+        /// Cores.
+        cores: usize,
+    },
+    /// No virtual machine.
+    #[error("the host has no virtual machine")]
+    Empty,
+    /// The services' program.
+    #[error(transparent)]
+    Services(#[from] SidecoresError),
+    /// A service that never ends.
+    #[error(transparent)]
+    Stuck(#[from] Stuck),
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostEnd {
+    /// Every virtual machine has ended.
+    Ended,
+    /// Nothing will ever happen any more.
+    Deadlock,
+    /// The time was up.
+    Time,
+    /// A debugger has halted a virtual processor, in the middle of an epoch.
+    Halted,
+}
+
+/// What one core did in the epochs so far, in cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct CoreAccount {
+    cycles: Cycles,
+    /// As a sidecore: serving, polling for requests, waiting without executing.
+    serving: u64,
+    looking: u64,
+    asleep: u64,
+    /// Epochs as a sidecore.
+    served_epochs: u64,
+}
+
+/// Virtual machines on a host.
+pub struct Host {
+    config: HostConfig,
+    machines: Machines,
+    sidecores: Sidecores,
+    scheduler: Scheduler,
+    time: u64,
+    /// How many cores serve in this epoch.
+    serving: usize,
+    accounts: Vec<CoreAccount>,
+    /// Requests that were made and not handed over, in order.
+    queue: BTreeMap<(u64, usize, usize, usize), Pending>,
+    load: Load,
+    spans: Vec<Span>,
+    pool: Pool,
+    /// The epoch that a debugger has interrupted.
+    interrupted: Option<Epoch>,
+}
+
+/// An epoch under way.
+struct Epoch {
+    end: u64,
+    /// Up to when all answers are known.
+    floor: u64,
+    /// What virtual machines and sidecores had done when it began.
+    before: Vec<(CoreAccount, Vec<Cycles>)>,
+}
+
+impl Host {
+    /// A host with these virtual machines.
+    ///
+    /// # Errors
+    /// Numbers out of range.
+    pub fn new(config: HostConfig, machines: Vec<VirtualMachine>) -> Result<Host, HostError> {
+        if !(1..=CORES_MAX).contains(&config.cores) {
+            return Err(HostError::Cores(config.cores));
+        }
+        let most = config.sidecores.most();
+        if most >= config.cores || most > SIDECORES_MAX {
+            return Err(HostError::Sidecores {
+                sidecores: most,
+                cores: config.cores,
+            });
+        }
+        if machines.is_empty() {
+            return Err(HostError::Empty);
+        }
+        let processors: Vec<usize> = machines
+            .iter()
+            .map(|machine| machine.processors().len())
+            .collect();
+        let machines: Machines = machines
+            .into_iter()
+            .map(|machine| Arc::new(Mutex::new(machine)))
+            .collect();
+        let sidecores = Sidecores::new(most, &machines, &config.costs, config.polling, config.trace)?;
+        let scheduler = Scheduler::new(config.scheduling.clone(), &processors);
+        let serving = config.sidecores.first();
+        let mut host = Host {
+            accounts: vec![CoreAccount::default(); config.cores],
+            pool: Pool::new(config.host_threads, &machines, &config.costs),
+            config,
+            machines,
+            sidecores,
+            scheduler,
+            time: 0,
+            serving,
+            queue: BTreeMap::new(),
+            load: Load::default(),
+            spans: Vec::new(),
+            interrupted: None,
+        };
+        host.tell_guests();
+        Ok(host)
+    }
+
+    /// The virtual machines.
+    pub fn machines(&self) -> &[Arc<Mutex<VirtualMachine>>] {
+        &self.machines
+    }
+
+    /// How many cores it has.
+    pub fn cores(&self) -> usize {
+        self.config.cores
+    }
+
+    /// The time, in cycles.
+    pub fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// The largest exit code of its virtual machines, as far as they have ended.
+    pub fn exit_code(&self) -> Option<u64> {
+        let codes = self
+            .machines
+            .iter()
+            .filter_map(|machine| locked(machine).exit_code());
+        codes.max()
+    }
+
+    /// How many cores are sidecores now.
+    pub fn serving(&self) -> usize {
+        self.serving
+    }
+
+    /// The length of an epoch in cycles: what a packet takes, because that is how soon one virtual machine can affect
+    /// another; and not so long that decisions come late.
+    fn epoch(&self) -> u64 {
+        const EPOCH_MAX: u64 = 100_000;
+        self.config.costs.cycles(Cost::Network).clamp(1, EPOCH_MAX)
+    }
+
+    /// Goes on until every virtual machine has ended, nothing can happen any more, or `until` is reached.
+    ///
+    /// # Errors
+    /// If a service never ends: a defect.
+    pub fn run(&mut self, until: u64) -> Result<HostEnd, HostError> {
+        while self.time < until {
+            if self
+                .machines
+                .iter()
+                .all(|machine| locked(machine).exit_code().is_some())
+            {
+                return Ok(HostEnd::Ended);
+            }
+            if self.is_dead() {
+                return Ok(HostEnd::Deadlock);
+            }
+            let epoch = match self.interrupted.take() {
+                Some(epoch) => epoch,
+                None => self.begin_epoch((self.time + self.epoch()).min(until)),
+            };
+            if !self.run_epoch(epoch)? {
+                return Ok(HostEnd::Halted);
+            }
+        }
+        Ok(HostEnd::Time)
+    }
+
+    /// Whether no virtual processor executes: all wait, for time or for somebody.
+    pub fn is_resting(&self) -> bool {
+        self.machines.iter().all(|machine| {
+            let machine = locked(machine);
+            machine.exit_code().is_some()
+                || (machine.processors().iter())
+                    .all(|processor| matches!(processor.activity(), Activity::Waiting | Activity::Stopped))
+        })
+    }
+
+    fn is_dead(&self) -> bool {
+        let asleep = |machine: &Arc<Mutex<VirtualMachine>>| {
+            let machine = locked(machine);
+            machine.exit_code().is_some() || machine.is_asleep()
+        };
+        self.queue.is_empty() && self.sidecores.is_idle() && self.machines.iter().all(asleep)
+    }
+
+    fn begin_epoch(&mut self, end: u64) -> Epoch {
+        Epoch {
+            end,
+            floor: self.time,
+            before: self.decide(end),
+        }
+    }
+
+    /// Goes on to the end of an epoch; false if a debugger has interrupted it.
+    fn run_epoch(&mut self, epoch: Epoch) -> Result<bool, HostError> {
+        let Epoch {
+            end,
+            mut floor,
+            before,
+        } = epoch;
+        loop {
+            self.pool.advance(end, floor);
+            self.collect();
+            if self.machines.iter().any(|machine| locked(machine).is_halted()) {
+                self.interrupted = Some(Epoch { end, floor, before });
+                return Ok(false);
+            }
+            if !self.machines.iter().any(|machine| locked(machine).is_behind(end)) {
+                break;
+            }
+            // Sidecores work until a virtual machine can go on: with an answer, or because time has.
+            while floor < end
+                && !self
+                    .machines
+                    .iter()
+                    .any(|machine| locked(machine).can_advance(end, floor))
+            {
+                floor = self.reach(end, floor);
+                self.hand_over(floor);
+                self.sidecores.run_until(floor - 1)?;
+            }
+            if floor >= end {
+                // Who is left waits for an answer that comes in a later epoch.
+                self.machines.iter().for_each(|machine| locked(machine).pass(end));
+            }
+        }
+        // What was asked in this epoch and waits for nobody is served in it as well.
+        self.hand_over(end);
+        self.sidecores.run_until(end - 1)?;
+        self.exchange_packets();
+        self.account(end, &before);
+        self.time = end;
+        Ok(true)
+    }
+
+    /// Gives cores to virtual processors and says which cores serve.
+    fn decide(&mut self, end: u64) -> Vec<(CoreAccount, Vec<Cycles>)> {
+        let wanted = self
+            .config
+            .sidecores
+            .decide(&self.load, self.serving, self.config.cores);
+        if wanted != self.serving {
+            self.serving = wanted;
+            self.tell_guests();
+        }
+        for core in 0..self.config.sidecores.most() {
+            let pages: usize = (self.machines.iter().enumerate())
+                .filter(|(index, _)| self.serving > 0 && index % self.serving == core)
+                .map(|(_, machine)| locked(machine).processors().len())
+                .sum();
+            self.sidecores.set_pages(core, pages, self.time);
+        }
+        let guests = self.config.cores - self.serving;
+        let changes = self
+            .scheduler
+            .assign(self.time, guests, &self.machines, &self.config.costs);
+        if self.config.trace {
+            self.spans.extend(changes.into_iter().map(|(core, task)| Span {
+                core,
+                name: task,
+                start: self.time,
+                duration: end - self.time,
+            }));
+        }
+        let cycles = |machine: &Arc<Mutex<VirtualMachine>>| {
+            let machine = locked(machine);
+            machine
+                .processors()
+                .iter()
+                .map(|processor| processor.cycles())
+                .collect()
+        };
+        let served = |core: usize| {
+            let time = (core < self.config.sidecores.most()).then(|| self.sidecores.core_time(core));
+            time.unwrap_or_default()
+        };
+        let sidecores = (0..self.config.sidecores.most()).map(|core| CoreAccount {
+            serving: served(core).busy,
+            asleep: served(core).asleep,
+            ..CoreAccount::default()
+        });
+        let mut before: Vec<(CoreAccount, Vec<Cycles>)> = self
+            .machines
+            .iter()
+            .map(|machine| (CoreAccount::default(), cycles(machine)))
+            .collect();
+        before.extend(sidecores.map(|account| (account, Vec::new())));
+        before
+    }
+
+    /// Tells every guest how requests are made now.
+    fn tell_guests(&mut self) {
+        let method = if self.serving > 0 {
+            Method::Sidecall
+        } else {
+            Method::Exit
+        };
+        for machine in &self.machines {
+            locked(machine).set_method(method);
+        }
+    }
+
+    /// How far sidecores can work: no request may still be made before, neither by a guest that executes nor by one that
+    /// gets an answer, which it sees a transfer later at the earliest.
+    fn reach(&self, end: u64, floor: u64) -> u64 {
+        let transfer = self.config.costs.cycles(Cost::Transfer).max(1);
+        let asked = self
+            .queue
+            .first_key_value()
+            .map(|((time, ..), _)| time + transfer);
+        let next = self.sidecores.next_event().into_iter().chain(asked).min();
+        let answered = next.map(|next| next + transfer);
+        let horizons = self
+            .machines
+            .iter()
+            .filter_map(|machine| locked(machine).horizon(end));
+        let reach = horizons.chain(answered).min().unwrap_or(end);
+        reach.clamp(floor + 1, end)
+    }
+
+    /// Takes the requests that were made.
+    fn collect(&mut self) {
+        for (index, machine) in self.machines.iter().enumerate() {
+            for pending in locked(machine).take_pending() {
+                self.queue
+                    .insert((pending.time, index, pending.processor, pending.slot), pending);
+            }
+        }
+    }
+
+    /// Hands the requests made before `reach` to their sidecores, in order.
+    fn hand_over(&mut self, reach: u64) {
+        while let Some(entry) = self.queue.first_entry() {
+            let (time, machine, ..) = *entry.key();
+            if time >= reach {
+                break;
+            }
+            let pending = entry.remove();
+            // A sidecore that has become a guest's core serves what was asked of it before.
+            let core = machine % self.serving.max(1);
+            self.sidecores.submit(core, machine, pending);
+        }
+    }
+
+    fn exchange_packets(&mut self) {
+        let mut packets: Vec<_> = (self.machines.iter().enumerate())
+            .flat_map(|(from, machine)| {
+                locked(machine)
+                    .take_sent()
+                    .into_iter()
+                    .map(move |packet| (packet.time, from, packet))
+            })
+            .collect();
+        packets.sort_by_key(|(time, from, _)| (*time, *from));
+        for (_, from, packet) in packets {
+            let to = usize::try_from(packet.to)
+                .ok()
+                .and_then(|to| self.machines.get(to));
+            // One that is for nobody is lost, as on any wire.
+            let back = to.and_then(|to| locked(to).deliver(packet));
+            if let Some(packet) = back {
+                locked(&self.machines[from]).keep_sent(packet);
+            }
+        }
+    }
+
+    /// Notes what cores did in the epoch that ends at `end`, and the load that the next decision looks at.
+    fn account(&mut self, end: u64, before: &[(CoreAccount, Vec<Cycles>)]) {
+        let length = end - self.time;
+        let mut load = Load {
+            cycles: length,
+            cores: self.config.cores,
+            round_trip: self.config.costs.round_trip(),
+            sidecall: 2 * self.config.costs.cycles(Cost::Transfer),
+            ..Load::default()
+        };
+        for (index, machine) in self.machines.iter().enumerate() {
+            let machine = locked(machine);
+            for (number, processor) in machine.processors().iter().enumerate() {
+                let spent = difference(processor.cycles(), before[index].1[number]);
+                if let Some(core) = self.scheduler.core_of(index, number) {
+                    self.accounts[core].cycles = sum(self.accounts[core].cycles, spent);
+                }
+                let wants = machine.exit_code().is_none()
+                    && matches!(processor.activity(), Activity::Running | Activity::Polling);
+                load.runnable += usize::from(wants);
+            }
+            load.requests_total += machine.requests();
+        }
+        load.requests = load.requests_total - self.load.requests_total;
+        let first = self.config.cores - self.serving;
+        for core in 0..self.config.sidecores.most() {
+            let was = before[self.machines.len() + core].0;
+            let now = self.sidecores.core_time(core);
+            let (busy, asleep) = (now.busy - was.serving, now.asleep - was.asleep);
+            load.serving += busy;
+            if core < self.serving {
+                let account = &mut self.accounts[first + core];
+                account.serving += busy;
+                account.asleep += asleep;
+                account.served_epochs += length;
+            } else {
+                self.accounts[self.config.cores - 1 - core].serving += busy;
+            }
+        }
+        self.load = load;
+    }
+}
+
+fn difference(now: Cycles, before: Cycles) -> Cycles {
+    Cycles {
+        guest: now.guest - before.guest,
+        monitor: now.monitor - before.monitor,
+        polling: now.polling - before.polling,
+        idle: now.idle - before.idle,
+    }
+}
+
+fn sum(one: Cycles, other: Cycles) -> Cycles {
+    Cycles {
+        guest: one.guest + other.guest,
+        monitor: one.monitor + other.monitor,
+        polling: one.polling + other.polling,
+        idle: one.idle + other.idle,
+    }
+}

@@ -1,0 +1,468 @@
+//! The cores that serve sidecalls, and the devices, as a program of zero-wait threads in deterministic virtual time.
+//!
+//! Each sidecore is a core of the executor. A request starts the thread `look`, bound to the sidecore that polls its
+//! page, when the store can first be seen there; `look` continues to the thread of the request's kind, which serves it
+//! and answers, or hands it to its device. The time of the executor is the host's cycle.
+//!
+//! Each kind of device has a thread on a core of its own, the devices', whose time nobody is charged for. A request
+//! starts it where a sidecore, or by exit the guest's core, has handed it over; it joins the queue of its virtual
+//! machine's device, and once it is the first, `done` comes as much later as the device works. A queue that is full
+//! refuses it.
+//!
+//! A sidecore polls its pages in turn. When it has found nothing for [`Polling::spin`] cycles it waits without
+//! executing (monitored wait) where [`Polling::saves_energy`], and then takes longer to notice the next request.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sidestep_zerowait::virtual_time::{Config, ConfigError, Stuck, VirtualTime};
+use sidestep_zerowait::{Attributes, Graph, GraphError, Mode, Port, Thread, Time};
+use thiserror::Error;
+
+use crate::costs::{Cost, HostCosts};
+use crate::sidecall::request::{Answer, Kind, Refusal};
+use crate::virtual_machine::{DeviceKind, Pending, Progress, QUEUE_MAX, Server, VirtualMachine};
+
+/// How sidecores look for requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Polling {
+    /// Cycles without a request after which a core waits instead of polling on.
+    pub spin: u64,
+    /// Whether it does.
+    pub saves_energy: bool,
+}
+
+/// Why sidecores cannot be made.
+#[derive(Debug, Error)]
+pub enum SidecoresError {
+    /// The program is not one.
+    #[error("the program of the sidecores: {0}")]
+    Graph(#[from] GraphError),
+    /// The executor does not take it.
+    #[error("the executor of the sidecores: {0}")]
+    Config(#[from] ConfigError),
+}
+
+/// What one sidecore did, in cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreTime {
+    /// Serving requests.
+    pub busy: u64,
+    /// Waiting without executing.
+    pub asleep: u64,
+    /// Requests served.
+    pub requests: u64,
+}
+
+/// Virtual machines that the services work on.
+pub type Machines = Vec<Arc<Mutex<VirtualMachine>>>;
+
+/// Locks a virtual machine; a panic while it was locked has been reported where it happened.
+pub fn locked(machine: &Mutex<VirtualMachine>) -> MutexGuard<'_, VirtualMachine> {
+    machine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the threads share. They run one after another.
+struct Board {
+    /// Requests by ticket.
+    tickets: Vec<Option<Ticket>>,
+    free: Vec<usize>,
+    cores: Vec<Core>,
+    /// The tickets of each device of each virtual machine, the one that it works on first.
+    queues: Vec<[VecDeque<usize>; DeviceKind::ALL.len()]>,
+    /// What was served when, if that is recorded.
+    services: Option<Vec<Service>>,
+}
+
+/// Who served a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worker {
+    /// A sidecore.
+    Core(usize),
+    /// The device of the virtual machine that asked.
+    Device(DeviceKind),
+}
+
+/// A request that was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Who served it.
+    pub worker: Worker,
+    /// The virtual machine that asked.
+    pub machine: usize,
+    /// What it asked for; `None` for an unknown kind.
+    pub kind: Option<Kind>,
+    /// When the service began.
+    pub start: u64,
+    /// Cycles that it took.
+    pub cycles: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Ticket {
+    machine: usize,
+    pending: Pending,
+}
+
+impl Ticket {
+    fn kind(&self) -> Option<Kind> {
+        Kind::from_number(self.pending.request.kind)
+    }
+
+    /// The device that is to serve it.
+    fn device(&self) -> Option<DeviceKind> {
+        self.kind().and_then(DeviceKind::of)
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Core {
+    time: CoreTime,
+    /// Since when it has had nothing to do.
+    idle_since: u64,
+    /// How many pages it polls.
+    pages: u64,
+}
+
+type SharedBoard = Arc<Mutex<Board>>;
+
+fn board(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
+    board.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The sidecores of a host.
+pub struct Sidecores {
+    executor: VirtualTime,
+    looks: Vec<Port<u64>>,
+    devices: [Port<u64>; DeviceKind::ALL.len()],
+    board: SharedBoard,
+    costs: Arc<HostCosts>,
+}
+
+impl Sidecores {
+    /// As many sidecores as a host can have, for these virtual machines.
+    pub fn new(
+        count: usize,
+        machines: &Machines,
+        costs: &Arc<HostCosts>,
+        polling: Polling,
+        trace: bool,
+    ) -> Result<Sidecores, SidecoresError> {
+        let count = count.max(1);
+        let shared: SharedBoard = Arc::new(Mutex::new(Board {
+            tickets: Vec::new(),
+            free: Vec::new(),
+            cores: vec![Core::default(); count],
+            queues: vec![Default::default(); machines.len()],
+            services: trace.then(Vec::new),
+        }));
+        let mut graph = Graph::new();
+        let mut looks = Vec::new();
+        let device = DeviceProgram {
+            machines: machines.clone(),
+            costs: Arc::clone(costs),
+            board: Arc::clone(&shared),
+        };
+        let devices = device.declare(&mut graph, count as u16)?;
+        for core in 0..count {
+            let program = CoreProgram {
+                core,
+                machines: machines.clone(),
+                costs: Arc::clone(costs),
+                polling,
+                board: Arc::clone(&shared),
+            };
+            looks.push(program.declare(&mut graph, &devices)?);
+        }
+        let config = Config {
+            cores: count as u16 + 1,
+            ..Config::default()
+        };
+        let devices = devices.map(|device| graph.port(device));
+        Ok(Sidecores {
+            executor: VirtualTime::new(graph.build()?, config)?,
+            looks,
+            devices,
+            board: shared,
+            costs: Arc::clone(costs),
+        })
+    }
+
+    /// Says how many request pages a sidecore polls from `time` on; without any it is none.
+    pub fn set_pages(&mut self, core: usize, pages: usize, time: u64) {
+        let core = &mut board(&self.board).cores[core];
+        if core.pages == 0 {
+            core.idle_since = core.idle_since.max(time);
+        }
+        core.pages = pages as u64;
+    }
+
+    /// Hands a request to the sidecore that polls its page, or to the device that it is for already. Requests come in
+    /// the order of their times.
+    pub fn submit(&mut self, core: usize, machine: usize, pending: Pending) {
+        let ticket = Ticket { machine, pending };
+        let mut shared = board(&self.board);
+        let number = match shared.free.pop() {
+            Some(number) => {
+                shared.tickets[number] = Some(ticket);
+                number
+            }
+            None => {
+                shared.tickets.push(Some(ticket));
+                shared.tickets.len() - 1
+            }
+        };
+        drop(shared);
+        let seen = Time(pending.time) + self.costs.cycles(Cost::Transfer);
+        let port = match (pending.server, ticket.device()) {
+            (Server::OwnCore, Some(device)) => self.devices[device as usize],
+            _ => self.looks[core],
+        };
+        let sent = self.executor.send_at(port, seen, number as u64);
+        assert!(
+            sent.is_ok(),
+            "slots bound the requests under way below the executor's capacity"
+        );
+    }
+
+    /// Lets the sidecores work up to and including `time`.
+    ///
+    /// # Errors
+    /// If time stands still there, which is a defect of a service.
+    pub fn run_until(&mut self, time: u64) -> Result<(), Stuck> {
+        self.executor.run_until(Time(time)).map(|_| ())
+    }
+
+    /// When the sidecores do something next. A guest can see an answer no earlier than a transfer later.
+    pub fn next_event(&self) -> Option<u64> {
+        self.executor.next_event().map(|time| time.0)
+    }
+
+    /// Whether requests are under way.
+    pub fn is_idle(&self) -> bool {
+        let shared = board(&self.board);
+        shared.free.len() == shared.tickets.len()
+    }
+
+    /// What a sidecore did so far.
+    pub fn core_time(&self, core: usize) -> CoreTime {
+        board(&self.board).cores[core].time
+    }
+
+    /// What was served when; empty unless recording was asked for.
+    pub fn services(&self) -> Vec<Service> {
+        board(&self.board).services.clone().unwrap_or_default()
+    }
+}
+
+/// The threads of one sidecore.
+struct CoreProgram {
+    core: usize,
+    machines: Machines,
+    costs: Arc<HostCosts>,
+    polling: Polling,
+    board: SharedBoard,
+}
+
+impl CoreProgram {
+    fn declare(self, graph: &mut Graph, devices: &[Thread<u64>]) -> Result<Port<u64>, GraphError> {
+        let core = self.core;
+        let attributes = Attributes::new(Mode::Kernel).on_core(core as u16);
+        let look = graph.declare::<u64>(format!("look {core}"), attributes);
+        // The last serves requests of unknown kinds: it refuses them.
+        let names = Kind::ALL.iter().map(|kind| kind.name()).chain(["unknown kind"]);
+        let mut services = Vec::new();
+        for name in names {
+            let service = graph.declare::<u64>(format!("{name} {core}"), attributes);
+            services.push((graph.edge(look, service)?, service));
+        }
+        let program = Arc::new(self);
+        for (_, service) in &services {
+            let mut submit = Vec::new();
+            for device in devices {
+                submit.push(graph.edge(*service, *device)?);
+            }
+            let serves = Arc::clone(&program);
+            graph.define(*service, move |cx, ticket| {
+                let now = cx.now().0;
+                let served = serves.serve(ticket as usize, now, &mut |cycles| cx.spend(cycles));
+                if let Some(device) = served {
+                    let now = cx.continue_after(submit[device as usize], 0, ticket);
+                    assert!(
+                        now.is_ok(),
+                        "a service continues once, for which there is always room"
+                    );
+                }
+            });
+        }
+        let edges: Vec<_> = services.iter().map(|(edge, _)| *edge).collect();
+        let port = graph.port(look);
+        graph.define(look, move |cx, ticket| {
+            let place = program.look(ticket as usize, cx.now().0, &mut |cycles| cx.spend(cycles));
+            cx.continue_to(edges[place], ticket);
+        });
+        Ok(port)
+    }
+
+    /// Notices a request. Which service it is for.
+    fn look(&self, number: usize, now: u64, spend: &mut dyn FnMut(u64)) -> usize {
+        let mut shared = board(&self.board);
+        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
+        let core = &mut shared.cores[self.core];
+        let idle = now.saturating_sub(core.idle_since);
+        let mut delay = if self.polling.saves_energy && idle > self.polling.spin {
+            core.time.asleep += idle - self.polling.spin;
+            self.costs.cycles(Cost::Wake)
+        } else if idle > 0 {
+            // The turn of its page comes when the loop gets there.
+            let poll = self.costs.cycles(Cost::Poll);
+            let round = (poll * core.pages.max(1)).max(1);
+            (ticket.machine as u64 * poll).wrapping_sub(now) % round
+        } else {
+            0
+        };
+        delay += self.costs.cycles(Cost::Poll);
+        core.time.busy += delay;
+        core.idle_since = now + delay;
+        spend(delay);
+        Kind::from_number(ticket.pending.request.kind).map_or(Kind::ALL.len(), |kind| kind as usize)
+    }
+
+    /// Serves a request and answers it, or says which device it goes to.
+    fn serve(&self, number: usize, now: u64, spend: &mut dyn FnMut(u64)) -> Option<DeviceKind> {
+        let mut shared = board(&self.board);
+        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
+        let Pending {
+            processor, request, ..
+        } = ticket.pending;
+        let served = locked(&self.machines[ticket.machine]).serve(
+            &self.costs,
+            processor,
+            &request,
+            Server::Sidecore,
+            now,
+        );
+        if let Some(services) = &mut shared.services {
+            services.push(Service {
+                worker: Worker::Core(self.core),
+                machine: ticket.machine,
+                kind: served.kind,
+                start: now,
+                cycles: served.cycles,
+            });
+        }
+        let core = &mut shared.cores[self.core];
+        core.time.busy += served.cycles;
+        core.time.requests += 1;
+        core.idle_since = now + served.cycles;
+        spend(served.cycles);
+        match served.progress {
+            Progress::Answered(answer) => {
+                shared.complete(&self.machines, &self.costs, number, answer, now + served.cycles);
+                None
+            }
+            Progress::Submitted(device) => Some(device),
+        }
+    }
+}
+
+/// The threads of all devices.
+struct DeviceProgram {
+    machines: Machines,
+    costs: Arc<HostCosts>,
+    board: SharedBoard,
+}
+
+impl DeviceProgram {
+    fn declare(
+        self,
+        graph: &mut Graph,
+        core: u16,
+    ) -> Result<[Thread<u64>; DeviceKind::ALL.len()], GraphError> {
+        let attributes = Attributes::new(Mode::Kernel).on_core(core);
+        let program = Arc::new(self);
+        let devices = DeviceKind::ALL.map(|device| graph.declare::<u64>(device.name(), attributes));
+        for device in DeviceKind::ALL {
+            let thread = devices[device as usize];
+            let done = graph.declare::<u64>(format!("{} done", device.name()), attributes);
+            let begun = graph.edge(thread, done)?;
+            let next = graph.edge(done, done)?;
+            const ROOM: &str = "a device works on one request at a time";
+            let queues = Arc::clone(&program);
+            graph.define(thread, move |cx, ticket| {
+                if let Some(cycles) = queues.queue(device, ticket as usize, cx.now().0) {
+                    let later = cx.continue_after(begun, cycles, ticket);
+                    assert!(later.is_ok(), "{ROOM}");
+                }
+            });
+            let finishes = Arc::clone(&program);
+            graph.define(done, move |cx, ticket| {
+                if let Some((ticket, cycles)) = finishes.finish(device, ticket as usize, cx.now().0) {
+                    let later = cx.continue_after(next, cycles, ticket as u64);
+                    assert!(later.is_ok(), "{ROOM}");
+                }
+            });
+        }
+        Ok(devices)
+    }
+
+    /// A request joins its device's queue, or is refused if that is full. How long the device works if it begins now.
+    fn queue(&self, device: DeviceKind, number: usize, now: u64) -> Option<u64> {
+        let mut shared = board(&self.board);
+        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
+        let queue = &mut shared.queues[ticket.machine][device as usize];
+        if queue.len() >= QUEUE_MAX {
+            shared.complete(&self.machines, &self.costs, number, Err(Refusal::Full), now);
+            return None;
+        }
+        queue.push_back(number);
+        (queue.len() == 1).then(|| self.begin(&mut shared, device, number, now))
+    }
+
+    /// A device is done with a request; which one it begins then, and how long it works on it.
+    fn finish(&self, device: DeviceKind, number: usize, now: u64) -> Option<(usize, u64)> {
+        let mut shared = board(&self.board);
+        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
+        let request = &ticket.pending.request;
+        let kind = ticket.kind().expect("a device has requests of its kinds alone");
+        let answer =
+            locked(&self.machines[ticket.machine]).transfer(&self.costs, kind, &request.arguments, now);
+        let queue = &mut shared.queues[ticket.machine][device as usize];
+        let first = queue.pop_front();
+        assert_eq!(first, Some(number), "a device works on the first of its queue");
+        let next = queue.front().copied();
+        shared.complete(&self.machines, &self.costs, number, answer, now);
+        next.map(|next| (next, self.begin(&mut shared, device, next, now)))
+    }
+
+    /// A device begins a request: how long it works. What it refuses takes it no time.
+    fn begin(&self, shared: &mut Board, device: DeviceKind, number: usize, now: u64) -> u64 {
+        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
+        let kind = ticket.kind().expect("a device has requests of its kinds alone");
+        let arguments = &ticket.pending.request.arguments;
+        let machine = locked(&self.machines[ticket.machine]);
+        let cycles = machine
+            .device_cycles(&self.costs, kind, arguments, now)
+            .unwrap_or(0);
+        if let Some(services) = &mut shared.services {
+            services.push(Service {
+                worker: Worker::Device(device),
+                machine: ticket.machine,
+                kind: Some(kind),
+                start: now,
+                cycles,
+            });
+        }
+        cycles
+    }
+}
+
+impl Board {
+    /// Answers: the guest sees it when the line has come over.
+    fn complete(&mut self, machines: &Machines, costs: &HostCosts, number: usize, answer: Answer, now: u64) {
+        let ticket = self.tickets[number].take().expect("a ticket is completed once");
+        self.free.push(number);
+        let seen = now + costs.cycles(Cost::Transfer);
+        locked(&machines[ticket.machine]).answer(costs, &ticket.pending, ticket.kind(), answer, seen);
+    }
+}

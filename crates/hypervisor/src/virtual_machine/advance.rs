@@ -1,0 +1,205 @@
+//! How a virtual machine goes on: which of its processors runs how far, and where it must wait for an answer.
+
+use super::handle::Needed;
+use super::processor::{Activity, VirtualProcessor};
+use super::state::VirtualMachine;
+use crate::costs::{Cost, HostCosts};
+
+/// How far processors of one virtual machine run apart, in cycles.
+const SLICE: u64 = 2_000;
+
+impl VirtualMachine {
+    /// The earliest time at which it may make its next request: `None` if it cannot before something is answered.
+    pub fn horizon(&self, until: u64) -> Option<u64> {
+        let scheduled =
+            (0..self.processors.len()).filter(|index| self.scheduled[*index] && self.exit_code.is_none());
+        scheduled
+            .filter(|index| self.processors[*index].clock() < until)
+            .filter_map(|index| {
+                let processor = &self.processors[index];
+                if self.is_blocked(index) {
+                    return self.mailboxes[index].next();
+                }
+                Some(processor.clock())
+            })
+            .min()
+    }
+
+    /// Whether a processor that has a core can go on towards `until`, all answers before `floor` being known.
+    pub fn can_advance(&self, until: u64, floor: u64) -> bool {
+        let bound = self.bound(until, floor);
+        let mut scheduled = (0..self.processors.len()).filter(|index| self.scheduled[*index]);
+        self.exit_code.is_none()
+            && scheduled.any(|index| !self.is_blocked(index) && self.processors[index].clock() < bound)
+    }
+
+    /// How far processors may go on, because others wait for answers: not much further than those.
+    fn bound(&self, until: u64, floor: u64) -> u64 {
+        let scheduled = (0..self.processors.len()).filter(|index| self.scheduled[*index]);
+        scheduled
+            .filter(|index| self.processors[*index].clock() < until && self.is_blocked(*index))
+            .map(|index| self.processors[index].clock().max(floor) + SLICE)
+            .min()
+            .unwrap_or(until)
+            .min(until)
+    }
+
+    /// Whether a processor cannot go on before an answer comes whose time is not known.
+    fn is_blocked(&self, index: usize) -> bool {
+        let processor = &self.processors[index];
+        let asks = processor.requests.served() != 0;
+        match processor.activity {
+            Activity::Polling | Activity::Asking => self.mailboxes[index].next().is_none(),
+            Activity::Waiting => asks && self.mailboxes[index].next().is_none(),
+            Activity::Running | Activity::Stopped => false,
+        }
+    }
+
+    /// Whether a debugger has halted one of its processors.
+    pub fn is_halted(&self) -> bool {
+        self.processors.iter().any(VirtualProcessor::is_halted)
+    }
+
+    /// Whether nothing but the outside can wake any of its processors.
+    pub fn is_asleep(&self) -> bool {
+        let rests = |index: usize| {
+            let processor = &self.processors[index];
+            let resting = matches!(processor.activity, Activity::Waiting | Activity::Stopped);
+            let timer =
+                processor.activity == Activity::Waiting && processor.processor().ticks_to_timer().is_some();
+            resting
+                && !timer
+                && self.mailboxes[index].is_empty()
+                && processor.requests.served() == 0
+                && !(processor.activity == Activity::Waiting
+                    && processor.processor().has_deliverable_interrupt())
+        };
+        !self.awaits_devices() && (0..self.processors.len()).all(rests)
+    }
+
+    /// Lets its processors go on up to `until`, or to where they cannot without an answer. All answers before `floor`
+    /// are known.
+    pub fn advance(&mut self, costs: &HostCosts, until: u64, floor: u64) {
+        if let Some((index, until)) = self.interrupted.take() {
+            self.run_processor(costs, index, until);
+        }
+        while self.exit_code.is_none() && !self.is_halted() {
+            let bound = self.bound(until, floor);
+            let mut ready: Vec<usize> = (0..self.processors.len())
+                .filter(|index| self.scheduled[*index] && self.processors[*index].clock() < bound)
+                .filter(|index| !self.is_blocked(*index))
+                .collect();
+            ready.sort_by_key(|index| (self.processors[*index].clock(), *index));
+            let Some(first) = ready.first().copied() else {
+                return;
+            };
+            let apart = ready
+                .get(1)
+                .map_or(bound, |second| self.processors[*second].clock() + SLICE);
+            self.run_processor(costs, first, bound.min(apart));
+        }
+    }
+
+    /// Lets time pass up to `until` for processors that cannot go on without an answer.
+    pub fn pass(&mut self, until: u64) {
+        for index in 0..self.processors.len() {
+            if self.scheduled[index] && self.is_blocked(index) {
+                match self.processors[index].activity {
+                    Activity::Polling => self.processors[index].poll_until(until),
+                    _ => self.processors[index].wait_until(until),
+                }
+            }
+        }
+    }
+
+    /// Lets one processor go on up to `until`, or to where it cannot without an answer.
+    fn run_processor(&mut self, costs: &HostCosts, index: usize, until: u64) {
+        while self.exit_code.is_none() && !self.is_halted() && self.processors[index].clock() < until {
+            self.collect(costs, index);
+            if self.processors[index].clock() >= until {
+                // What has arrived took the time that was left.
+                break;
+            }
+            let due = self.attend(index);
+            let next = [self.mailboxes[index].next(), due].into_iter().flatten().min();
+            let target = next.map_or(until, |next| {
+                next.clamp(self.processors[index].clock() + 1, until)
+            });
+            let is_blocked = self.is_blocked(index);
+            let processor = &mut self.processors[index];
+            match processor.activity {
+                Activity::Stopped => processor.wait_until(target),
+                Activity::Waiting if processor.processor().has_deliverable_interrupt() => {
+                    processor.activity = Activity::Running;
+                }
+                Activity::Polling | Activity::Waiting | Activity::Asking if is_blocked => return,
+                Activity::Polling => processor.poll_until(target),
+                Activity::Waiting => processor.idle(target),
+                Activity::Asking => processor.wait_until(target),
+                Activity::Running if processor.is_held() => processor.wait_until(target),
+                Activity::Running => self.execute(costs, index, target),
+            }
+        }
+        if self.is_halted() {
+            self.interrupted = Some((index, until));
+            return;
+        }
+        self.collect(costs, index);
+    }
+
+    /// Executes guest instructions up to an exit, and handles it.
+    fn execute(&mut self, costs: &HostCosts, index: usize, until: u64) {
+        let processor = &mut self.processors[index];
+        processor.inject();
+        let needed = if processor.is_split() {
+            processor.interpret(&self.shared, costs)
+        } else {
+            let left = processor.run(costs, until - processor.clock());
+            processor.handle(&self.shared, costs, left)
+        };
+        match needed {
+            Needed::Nothing => {}
+            Needed::Call => self.call(costs, index),
+            Needed::Dead => {
+                let (ip, _) = self.processors[index].processor().instruction_pointer();
+                self.failure = Some(format!(
+                    "processor {index} at {ip:#x} refers to where no memory is"
+                ));
+                self.exit_code = Some(u64::MAX);
+            }
+        }
+        self.route(costs, index);
+        self.settle();
+        self.read_requests(index);
+    }
+
+    /// Does what the guest's processor asked of its platform: interrupts and purges.
+    fn route(&mut self, costs: &HostCosts, index: usize) {
+        let mut outbox = self.shared.outbox();
+        let changed = std::mem::take(&mut outbox.instructions_changed);
+        if outbox.messages.is_empty() && outbox.purges.is_empty() && !changed {
+            return;
+        }
+        let messages = std::mem::take(&mut outbox.messages);
+        let purges = std::mem::take(&mut outbox.purges);
+        drop(outbox);
+        if changed {
+            self.instructions_changed(index);
+        }
+        let time = self.processors[index].clock() + costs.cycles(Cost::Interrupt);
+        for (offset, data) in messages {
+            let (id, vector) = ((offset >> 12 & 0xff) as usize, data as u8);
+            let is_fixed = data >> 8 & 7 <= 1;
+            if id < self.processors.len() && is_fixed && vector >= 16 {
+                self.interrupt(id, vector, time);
+            }
+        }
+        for purge in purges {
+            for processor in &mut self.processors {
+                processor.purge_from_outside(purge);
+            }
+            let cycles = self.purge_others(costs, Some(index));
+            self.processors[index].charge_more(cycles);
+        }
+    }
+}

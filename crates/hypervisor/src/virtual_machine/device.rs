@@ -1,0 +1,187 @@
+//! The block device and the network interface of a virtual machine: their part of a request.
+//!
+//! Whichever way a request came, the core that took it only checks it and hands it to the device, which is a zero-wait
+//! thread of the [sidecores' program](crate::host::sidecores) with a queue of [`QUEUE_MAX`] requests. The device
+//! serves one after the other, reaches guest memory itself, and answers each when it is done. It takes no core's time.
+
+use sidestep_ia64::PhysicalAddress;
+
+use super::service::{CACHE_LINE, Packet, SECTOR, TRANSFER_MAX};
+use super::state::VirtualMachine;
+use crate::costs::{Cost, HostCosts};
+use crate::sidecall::request::{Answer, Kind, Refusal};
+
+/// How many requests a device has at most, the one in work included; further ones are refused as
+/// [`Full`](Refusal::Full).
+pub const QUEUE_MAX: usize = 32;
+/// The largest packet in bytes.
+pub const PACKET_MAX: u64 = 1 << 16;
+/// How many packets wait at most for one virtual machine, at the sender and at the receiver each.
+const PACKETS_MAX: usize = 256;
+/// How many packets of one sender wait at most for all receivers together.
+const SENT_MAX: usize = 4 * PACKETS_MAX;
+
+/// A device of a virtual machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// The block device.
+    Block,
+    /// The network interface.
+    Network,
+}
+
+impl DeviceKind {
+    /// Every device that a virtual machine has.
+    pub const ALL: [DeviceKind; 2] = [DeviceKind::Block, DeviceKind::Network];
+
+    /// The device that serves a kind of request; `None`: the monitor does.
+    pub fn of(kind: Kind) -> Option<DeviceKind> {
+        match kind {
+            Kind::ReadBlock | Kind::WriteBlock => Some(DeviceKind::Block),
+            Kind::Send | Kind::Receive => Some(DeviceKind::Network),
+            Kind::Null
+            | Kind::Identification
+            | Kind::Map
+            | Kind::Unmap
+            | Kind::Timer
+            | Kind::Interrupt
+            | Kind::Console => None,
+        }
+    }
+
+    /// The device in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceKind::Block => "block device",
+            DeviceKind::Network => "network interface",
+        }
+    }
+}
+
+impl VirtualMachine {
+    /// How long a device works on a request: what the table says of it, and a cache line's time for each that it moves.
+    ///
+    /// # Errors
+    /// A request that the device refuses at sight.
+    pub fn device_cycles(
+        &self,
+        costs: &HostCosts,
+        kind: Kind,
+        arguments: &[u64; 3],
+        time: u64,
+    ) -> Result<u64, Refusal> {
+        let [_, address, size] = *arguments;
+        let lines = |bytes: u64| bytes.div_ceil(CACHE_LINE) * costs.cycles(Cost::CacheLine);
+        match kind {
+            Kind::ReadBlock | Kind::WriteBlock => {
+                let range = self.sectors(arguments)?;
+                let bytes = range.len() as u64;
+                if !self.shared.memory.holds(PhysicalAddress(address), bytes) {
+                    return Err(Refusal::BadAddress);
+                }
+                Ok(costs.cycles(Cost::BlockDevice) + lines(bytes))
+            }
+            Kind::Send if size > PACKET_MAX => Err(Refusal::BadArgument),
+            Kind::Send => Ok(lines(size)),
+            Kind::Receive => Ok(self
+                .arrived(time)
+                .map_or(0, |packet| lines(packet.bytes.len() as u64))),
+            _ => Ok(0),
+        }
+    }
+
+    /// Does what a device does for a request; it is done at `time`.
+    pub fn transfer(&mut self, costs: &HostCosts, kind: Kind, arguments: &[u64; 3], time: u64) -> Answer {
+        let [first, second, third] = *arguments;
+        match kind {
+            Kind::ReadBlock => {
+                let range = self.sectors(arguments)?;
+                let written = self
+                    .shared
+                    .memory
+                    .write(PhysicalAddress(second), &self.disk[range]);
+                written.map(|()| 0).map_err(|_| Refusal::BadAddress)
+            }
+            Kind::WriteBlock => {
+                let range = self.sectors(arguments)?;
+                let read = (self.shared.memory).read(PhysicalAddress(second), &mut self.disk[range]);
+                read.map(|()| 0).map_err(|_| Refusal::BadAddress)
+            }
+            Kind::Send => self.send(first, second, third, time + costs.cycles(Cost::Network)),
+            Kind::Receive => self.receive(first, second, time),
+            _ => Err(Refusal::UnknownKind),
+        }
+    }
+
+    /// The bytes of the disk that a request names.
+    fn sectors(&self, &[sector, _, sectors]: &[u64; 3]) -> Result<std::ops::Range<usize>, Refusal> {
+        let size = sectors
+            .checked_mul(SECTOR)
+            .filter(|size| *size <= TRANSFER_MAX)
+            .ok_or(Refusal::BadArgument)?;
+        let start = sector.checked_mul(SECTOR).ok_or(Refusal::BadArgument)?;
+        let end = start.checked_add(size).ok_or(Refusal::BadArgument)?;
+        if end > self.disk.len() as u64 {
+            return Err(Refusal::BadArgument);
+        }
+        Ok(start as usize..end as usize)
+    }
+
+    fn send(&mut self, to: u64, address: u64, size: u64, arrival: u64) -> Answer {
+        let waiting = self.sent.iter().filter(|packet| packet.to == to).count();
+        if waiting >= PACKETS_MAX || self.sent.len() >= SENT_MAX {
+            return Err(Refusal::Full);
+        }
+        let mut bytes = vec![0; size.min(PACKET_MAX) as usize];
+        let read = self.shared.memory.read(PhysicalAddress(address), &mut bytes);
+        read.map_err(|_| Refusal::BadAddress)?;
+        self.sent.push(Packet {
+            to,
+            bytes,
+            time: arrival,
+        });
+        Ok(0)
+    }
+
+    /// The next packet, if it has arrived by `time`.
+    fn arrived(&self, time: u64) -> Option<&Packet> {
+        self.received.front().filter(|packet| packet.time <= time)
+    }
+
+    fn receive(&mut self, address: u64, most: u64, time: u64) -> Answer {
+        let packet = self.arrived(time).ok_or(Refusal::Empty)?;
+        let size = packet.bytes.len() as u64;
+        if size > most {
+            return Err(Refusal::BadArgument);
+        }
+        let written = (self.shared.memory).write(PhysicalAddress(address), &packet.bytes);
+        written.map_err(|_| Refusal::BadAddress)?;
+        self.received.pop_front();
+        Ok(size)
+    }
+
+    /// Takes the packets that it sent.
+    pub fn take_sent(&mut self) -> Vec<Packet> {
+        std::mem::take(&mut self.sent)
+    }
+
+    /// Takes back packets that their receivers have no room for: until they have, the sender's next ones are refused.
+    pub fn keep_sent(&mut self, packet: Packet) {
+        self.sent.push(packet);
+    }
+
+    /// Hands it a packet; gives it back if too many wait. To a virtual machine that has ended every packet can go.
+    pub fn deliver(&mut self, packet: Packet) -> Option<Packet> {
+        if self.exit_code().is_some() {
+            return None;
+        }
+        if self.received.len() >= PACKETS_MAX {
+            return Some(packet);
+        }
+        let place = self
+            .received
+            .partition_point(|earlier| earlier.time <= packet.time);
+        self.received.insert(place, packet);
+        None
+    }
+}

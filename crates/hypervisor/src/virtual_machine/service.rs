@@ -1,0 +1,370 @@
+//! What requests do. The same functions serve an exit on the guest's core and a sidecall on a sidecore; the difference
+//! is what they cost there.
+
+use sidestep_ia64::memory::GlobalPurge;
+use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
+use sidestep_ia64::registers::system::control;
+use sidestep_ia64::{Access, PhysicalAddress, Reference, TranslationSide};
+
+use super::configuration::PurgeMethod;
+use super::device::DeviceKind;
+use super::exit::ExitReason;
+use super::state::VirtualMachine;
+use crate::costs::{Cost, HostCosts};
+use crate::sidecall::request::{Answer, Kind, Refusal, Request};
+
+/// Bytes of a sector.
+pub const SECTOR: u64 = 512;
+/// Bytes of a cache line, as of the Itanium 2's second level.
+pub(super) const CACHE_LINE: u64 = 128;
+/// The largest transfer of one request, in bytes.
+pub(super) const TRANSFER_MAX: u64 = 1 << 20;
+
+/// Who serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// The guest's own core, after an exit.
+    OwnCore,
+    /// A sidecore.
+    Sidecore,
+}
+
+/// A packet between virtual machines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The virtual machine that it goes to.
+    pub to: u64,
+    /// Its contents.
+    pub bytes: Vec<u8>,
+    /// When it arrives.
+    pub time: u64,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is answered.
+    Answered(Answer),
+    /// It is a device's to serve and to answer.
+    Submitted(DeviceKind),
+}
+
+/// What serving a request came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// What became of it.
+    pub progress: Progress,
+    /// The kind, if there is such a kind.
+    pub kind: Option<Kind>,
+    /// Cycles of the core that served.
+    pub cycles: u64,
+}
+
+impl VirtualMachine {
+    /// Serves a request of virtual processor `index` at `time`, or checks it for the device that will.
+    pub fn serve(
+        &mut self,
+        costs: &HostCosts,
+        index: usize,
+        request: &Request,
+        server: Server,
+        time: u64,
+    ) -> Served {
+        let Some(kind) = Kind::from_number(request.kind) else {
+            return Served {
+                progress: Progress::Answered(Err(Refusal::UnknownKind)),
+                kind: None,
+                cycles: costs.cycles(Cost::Emulate),
+            };
+        };
+        // A line of the guest's is in its core's cache, unless that core serves itself.
+        let line = match server {
+            Server::OwnCore => costs.cycles(Cost::CacheLine),
+            Server::Sidecore => costs.cycles(Cost::Transfer),
+        };
+        let mut work = Work {
+            machine: self,
+            costs,
+            index,
+            server,
+            time,
+            line,
+            cycles: 0,
+        };
+        let progress = match DeviceKind::of(kind) {
+            None => Progress::Answered(work.serve(kind, &request.arguments)),
+            Some(device) => {
+                work.cycles += costs.cycles(Cost::Emulate);
+                let checked = (work.machine).device_cycles(costs, kind, &request.arguments, time);
+                checked.map_or_else(
+                    |refusal| Progress::Answered(Err(refusal)),
+                    |_| Progress::Submitted(device),
+                )
+            }
+        };
+        Served {
+            progress,
+            kind: Some(kind),
+            cycles: work.cycles,
+        }
+    }
+}
+
+/// A request in progress.
+struct Work<'a> {
+    machine: &'a mut VirtualMachine,
+    costs: &'a HostCosts,
+    index: usize,
+    server: Server,
+    time: u64,
+    line: u64,
+    cycles: u64,
+}
+
+impl Work<'_> {
+    fn serve(&mut self, kind: Kind, arguments: &[u64; 3]) -> Answer {
+        let [first, second, third] = *arguments;
+        match kind {
+            Kind::Null => Ok(0),
+            Kind::Identification => self.identification(first),
+            Kind::Map => self.map(first, second, third),
+            Kind::Unmap => self.unmap(first, second),
+            Kind::Timer => self.timer(first, second),
+            Kind::Interrupt => self.interrupt(first, second),
+            Kind::Console => self.console(first, second),
+            Kind::ReadBlock | Kind::WriteBlock | Kind::Send | Kind::Receive => {
+                unreachable!("devices serve these")
+            }
+        }
+    }
+
+    fn identification(&mut self, index: u64) -> Answer {
+        self.cycles += self.costs.cycles(Cost::Emulate);
+        let index = usize::try_from(index).map_err(|_| Refusal::BadArgument)?;
+        sidestep_ia64::IDENTIFICATION
+            .get(index)
+            .copied()
+            .ok_or(Refusal::BadArgument)
+    }
+
+    /// Where the guest's own table has the entry of an address.
+    fn entry_of(
+        &mut self,
+        address: u64,
+    ) -> Result<(PhysicalAddress, PageTableAddress, RegionRegister), Refusal> {
+        let processor = self.machine.processors[self.index].processor_mut();
+        let table = PageTableAddress(processor.system.control[usize::from(control::PTA)]);
+        let region = RegionRegister(processor.system.region[(address >> 61) as usize]);
+        if !table.is_valid() || !region.is_valid() {
+            return Err(Refusal::NoTable);
+        }
+        let at = hash(address, region, table);
+        let physical = match processor.resolve_reference(at, Access::Write) {
+            Ok(Reference::Physical(physical)) => physical,
+            Ok(Reference::Translated(entry)) => PhysicalAddress(entry.physical_address(at)),
+            Err(_) => return Err(Refusal::NoTable),
+        };
+        let size = if table.is_long() { 32 } else { 8 };
+        if !self.machine.shared.memory.holds(physical, size) {
+            return Err(Refusal::NoTable);
+        }
+        Ok((physical, table, region))
+    }
+
+    /// Creates or changes an entry of the guest's table and of the shadow.
+    fn map(&mut self, address: u64, entry: u64, itir: u64) -> Answer {
+        self.cycles += self.costs.cycles(Cost::Emulate);
+        let (place, table, region) = self.entry_of(address)?;
+        let itir = if itir == 0 { region.default_itir() } else { itir };
+        let guest =
+            sidestep_ia64::mmu::entry::TranslationEntry::new(address, region.identifier(), entry, itir)
+                .map_err(|_| Refusal::BadArgument)?;
+        let memory = std::sync::Arc::clone(&self.machine.shared);
+        let memory = &memory.memory;
+        let read = |offset: u64| {
+            memory
+                .read_value::<u64>(PhysicalAddress(place.0 + offset))
+                .unwrap_or(0)
+        };
+        let names_page = !table.is_long() || read(16) == tag(address, region);
+        let was_valid = names_page && read(0) & 1 != 0;
+        let write = |offset: u64, value: u64| memory.write_value(PhysicalAddress(place.0 + offset), value);
+        let mut written = write(0, entry);
+        if table.is_long() {
+            written = written.and(write(8, itir)).and(write(16, tag(address, region)));
+        }
+        written.map_err(|_| Refusal::NoTable)?;
+        // The guest's entry and the shadow's.
+        self.cycles += 2 * self.line;
+        let purge = GlobalPurge {
+            address,
+            region: region.identifier(),
+            size_log2: guest.size_log2,
+            advanced_loads: true,
+        };
+        if was_valid {
+            self.purge(purge);
+        } else {
+            // A translation that is not present may be in the virtual TLB: the guest's own handler would replace it.
+            self.machine.processors[self.index].purge_from_outside(purge);
+        }
+        if guest.present && guest.accessed {
+            let shared = std::sync::Arc::clone(&self.machine.shared);
+            let processor = &mut self.machine.processors[self.index];
+            // What is no memory stays out of the shadow and exits at its first reference.
+            let _ = processor.fill(&shared, address, TranslationSide::Data, Some(&guest));
+        }
+        Ok(u64::from(was_valid))
+    }
+
+    /// Removes the entries of a range from the guest's table and from all shadows.
+    fn unmap(&mut self, address: u64, size_log2: u64) -> Answer {
+        self.cycles += self.costs.cycles(Cost::Emulate);
+        let size_log2 = u32::try_from(size_log2).map_err(|_| Refusal::BadArgument)?;
+        let region = RegionRegister(
+            self.machine.processors[self.index].processor().system.region[(address >> 61) as usize],
+        );
+        const RANGE_LOG2_MAX: u32 = 30;
+        if !region.is_valid() || !(12..=RANGE_LOG2_MAX).contains(&size_log2) {
+            return Err(Refusal::BadArgument);
+        }
+        let page_log2 = region.size_log2();
+        let first = address & !((1u64 << size_log2.max(page_log2)) - 1);
+        let pages = 1u64 << size_log2.saturating_sub(page_log2);
+        let mut removed = 0;
+        let mut line_before = None;
+        for page in 0..pages.min(TRANSFER_MAX) {
+            let page = first + (page << page_log2);
+            let (place, table, region) = self.entry_of(page)?;
+            let memory = &self.machine.shared.memory;
+            let word = |offset: u64| {
+                memory
+                    .read_value::<u64>(PhysicalAddress(place.0 + offset))
+                    .unwrap_or(0)
+            };
+            let names_page = !table.is_long() || word(16) == tag(page, region);
+            if names_page && word(0) != 0 {
+                removed += 1;
+                // The shadow's entry.
+                self.cycles += self.line;
+                let cleared = memory.write_value(place, 0_u64);
+                const INVALID_TAG: u64 = 1 << 63;
+                let cleared = if table.is_long() {
+                    cleared.and(memory.write_value(PhysicalAddress(place.0 + 16), INVALID_TAG))
+                } else {
+                    cleared
+                };
+                cleared.map_err(|_| Refusal::NoTable)?;
+            }
+            // Entries that share a line come over together.
+            let line = place.0 / CACHE_LINE;
+            if line_before != Some(line) {
+                self.cycles += self.line;
+                line_before = Some(line);
+            }
+        }
+        self.purge(GlobalPurge {
+            address: first,
+            region: region.identifier(),
+            size_log2: size_log2.max(page_log2),
+            advanced_loads: true,
+        });
+        Ok(removed)
+    }
+
+    /// Removes a range from every TLB of the guest: the core that serves an exit purges its own.
+    fn purge(&mut self, purge: GlobalPurge) {
+        let own = (self.server == Server::OwnCore).then_some(self.index);
+        if own.is_some() {
+            self.cycles += self.costs.cycles(Cost::Purge);
+        }
+        for processor in &mut self.machine.processors {
+            processor.purge_from_outside(purge);
+        }
+        self.cycles += self.machine.purge_others(self.costs, own);
+    }
+
+    fn timer(&mut self, delay: u64, vector: u64) -> Answer {
+        self.cycles += self.costs.cycles(Cost::Emulate);
+        let vector = vector_of(vector)?;
+        const DELAY_MAX: u64 = 1 << 50;
+        if delay > DELAY_MAX {
+            return Err(Refusal::BadArgument);
+        }
+        if !self.machine.set_timer(self.index, self.time + delay, vector) {
+            return Err(Refusal::Full);
+        }
+        Ok(0)
+    }
+
+    fn interrupt(&mut self, target: u64, vector: u64) -> Answer {
+        self.cycles += self.costs.cycles(Cost::Emulate);
+        let vector = vector_of(vector)?;
+        let target = usize::try_from(target).map_err(|_| Refusal::BadArgument)?;
+        if target >= self.machine.processors.len() {
+            return Err(Refusal::BadArgument);
+        }
+        let arrival = self.time + self.cycles + self.costs.cycles(Cost::Interrupt);
+        self.machine.interrupt(target, vector, arrival);
+        Ok(0)
+    }
+
+    fn console(&mut self, address: u64, size: u64) -> Answer {
+        let bytes = self.read(address, size)?;
+        self.machine.print(&bytes);
+        Ok(size)
+    }
+
+    /// Guest memory that a request names.
+    fn read(&mut self, address: u64, size: u64) -> Result<Vec<u8>, Refusal> {
+        self.cycles += self.costs.cycles(Cost::Emulate);
+        if size > TRANSFER_MAX {
+            return Err(Refusal::BadArgument);
+        }
+        let mut bytes = vec![0; size as usize];
+        let read = self
+            .machine
+            .shared
+            .memory
+            .read(PhysicalAddress(address), &mut bytes);
+        read.map_err(|_| Refusal::BadAddress)?;
+        self.cycles += size.div_ceil(CACHE_LINE) * self.line;
+        Ok(bytes)
+    }
+}
+
+fn vector_of(vector: u64) -> Result<u8, Refusal> {
+    u8::try_from(vector)
+        .ok()
+        .filter(|vector| *vector >= 16)
+        .ok_or(Refusal::BadArgument)
+}
+
+impl VirtualMachine {
+    /// Has every TLB but that of `own` purge, by the method that is configured. The cycles of the core that asks, until
+    /// the purge is complete.
+    pub(super) fn purge_others(&mut self, costs: &HostCosts, own: Option<usize>) -> u64 {
+        let others: Vec<usize> = (0..self.processors.len())
+            .filter(|index| Some(*index) != own)
+            .collect();
+        if others.is_empty() {
+            return 0;
+        }
+        self.remote_purges += 1;
+        match self.purge_method {
+            PurgeMethod::Broadcast => costs.cycles(Cost::Broadcast),
+            PurgeMethod::Interrupt => {
+                // The interrupt makes each other core leave its guest, purge and say so.
+                let purged = costs.round_trip() + costs.cycles(Cost::Purge);
+                for index in others {
+                    self.processors[index].charge(ExitReason::HostInterrupt, purged);
+                }
+                costs.cycles(Cost::Interrupt)
+                    + costs.cycles(Cost::Exit)
+                    + costs.cycles(Cost::Dispatch)
+                    + costs.cycles(Cost::Purge)
+                    + costs.cycles(Cost::Transfer)
+            }
+        }
+    }
+}

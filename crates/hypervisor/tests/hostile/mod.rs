@@ -1,0 +1,204 @@
+//! Virtual machines whose guests are garbage: random code at random levels, random registers, translations, page tables
+//! and request pages; and [scripts](script) of random requests and calls. They may do anything but harm the host
+//! program or another virtual machine.
+//!
+//! The fuzz targets `guests` and `requests` and the tests of hosts share it.
+
+#![allow(dead_code, reason = "each user needs a part of it")]
+
+use std::sync::Arc;
+
+use sidestep_hypervisor::costs::{Cost, HostCosts};
+use sidestep_hypervisor::host::dynamic::SidecorePolicy;
+use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
+use sidestep_hypervisor::host::sidecores::{Polling, locked};
+use sidestep_hypervisor::host::{Host, HostConfig, Report};
+use sidestep_hypervisor::sidecall::call;
+use sidestep_hypervisor::virtual_machine::{SECTOR, VirtualMachine, VirtualMachineConfig, Virtualization};
+use sidestep_ia64::PhysicalAddress;
+use sidestep_ia64::encoding::{Bundle, Template};
+use sidestep_ia64::registers::status::psr;
+
+#[path = "../../../ia64/tests/random_guest/mod.rs"]
+mod random_guest;
+
+use random_guest::{MEMORY, ROM, ROM_SIZE, Source};
+
+/// The monitor's immediate, in the place that `break.m` has for it.
+const BREAK: u64 = 0x5ede << 6;
+const NOP: u64 = 1 << 27;
+/// Where guests put a request page that register one.
+const REQUESTS: u64 = 0x4000;
+/// The register with the number of a call.
+const FUNCTION: u8 = 15;
+
+/// The virtual machine that follows from some bytes.
+pub fn guest(index: usize, bytes: &[u8]) -> VirtualMachine {
+    let mut source = Source::new(bytes);
+    let mut config = VirtualMachineConfig::new("hostile");
+    config.memory = 2 << 20;
+    config.processors = 1 + source.below(2) as usize;
+    config.disk = vec![0; 4096];
+    if source.one_in(2) {
+        config.virtualization = Virtualization::RingCompression;
+    }
+    let mut machine = VirtualMachine::empty(index, config).expect("a good virtual machine");
+    let mut bundles = random_guest::code(&mut source);
+    for bundle in &mut bundles {
+        if source.one_in(12) {
+            let call = Bundle::new(Template::new(0), [BREAK, NOP, NOP]);
+            *bundle = call.to_bytes();
+        }
+    }
+    let code: Vec<u8> = bundles
+        .iter()
+        .cycle()
+        .flatten()
+        .copied()
+        .take(ROM_SIZE as usize)
+        .collect();
+    let memory = machine.memory();
+    memory
+        .write(PhysicalAddress(ROM), &code)
+        .expect("memory for code");
+    for address in (0..MEMORY).step_by(8).filter(|address| address / 8 % 3 == 0) {
+        let word = source.value();
+        memory
+            .write_value(PhysicalAddress(address), word)
+            .expect("memory for data");
+    }
+    for index in 0..machine.processors().len() {
+        machine.start_processor(index, ROM, 0, 0);
+        let processor = machine.processor_mut(index).processor_mut();
+        random_guest::fill_registers(processor, &mut source);
+        random_guest::fill_system_registers(processor, &mut source);
+        // No guest can set it in its own state.
+        processor.set_status(processor.status & !psr::VM);
+        // Most calls are those that there are.
+        if !source.one_in(4) {
+            let function = [0, 2, 4, 5, 7, 8, 9, call::REGISTER, call::REQUEST];
+            let chosen = function[source.below(function.len() as u64) as usize];
+            processor.general.set(FUNCTION, chosen);
+            let first = if chosen == call::REGISTER {
+                REQUESTS
+            } else {
+                source.value()
+            };
+            processor.general.set(8, first);
+        }
+    }
+    machine
+}
+
+/// The guest that asks for things.
+const REQUESTS_IMAGE: &[u8] = sidestep_guests::ia64::REQUESTS;
+/// Words of an operation of its script.
+const OPERATION_WORDS: usize = 8;
+
+/// A virtual machine that does `work` with this block device.
+fn asking(index: usize, name: &str, work: &str, disk: Vec<u8>) -> VirtualMachine {
+    let config = VirtualMachineConfig {
+        parameters: work.to_owned(),
+        disk,
+        processors: 2,
+        ..VirtualMachineConfig::new(name)
+    };
+    VirtualMachine::new(index, config, REQUESTS_IMAGE).expect("a good virtual machine")
+}
+
+/// The virtual machine whose requests, slots and calls follow from some bytes.
+pub fn script(index: usize, bytes: &[u8]) -> VirtualMachine {
+    let mut source = Source::new(bytes);
+    let operations = 1 + source.below(64);
+    let words = (0..operations).flat_map(|_| operation(&mut source));
+    let mut disk: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    disk.resize(disk.len().next_multiple_of(SECTOR as usize), 0xff);
+    asking(index, "script", "script", disk)
+}
+
+fn operation(source: &mut Source<'_>) -> [u64; OPERATION_WORDS] {
+    const CALLS: [u64; 9] = [1, 4, 5, 6, 8, 9, call::REGISTER, call::REQUEST, call::SUBMIT];
+    let what = source.below(6);
+    let kind = match (what, source.below(8)) {
+        (_, 0) => source.value(),
+        (4, _) => CALLS[source.below(CALLS.len() as u64) as usize],
+        _ => source.below(12),
+    };
+    let mut argument = || match source.below(6) {
+        0 => source.next(),
+        1 => source.value(),
+        // Region 1, which is paged; memory behind the image; small numbers.
+        2 => 1 << 61 | source.below(1 << 26),
+        3 => (13 << 20) + source.below(4 << 20),
+        _ => source.below(80),
+    };
+    [
+        what,
+        argument(),
+        kind,
+        argument(),
+        argument(),
+        argument(),
+        argument(),
+        0,
+    ]
+}
+
+/// Whether a virtual machine beside that script gets what it gets alone: to the cycle with requests by exit, and the same
+/// answers with a sidecore that both use.
+pub fn script_is_harmless(bytes: &[u8]) {
+    let results = |sidecores, neighbour: Option<VirtualMachine>| {
+        let victim = asking(0, "victim", "blocks 1 3", vec![0; 4 * SECTOR as usize]);
+        let machines = [Some(victim), neighbour].into_iter().flatten().collect();
+        let mut host = host_of(5, SidecorePolicy::Fixed(sidecores), machines);
+        while locked(&host.machines()[0]).exit_code().is_none() {
+            let until = host.time() + 1_000_000;
+            host.run(until).expect("services end");
+            assert!(until < 4_000_000_000, "the victim does not end");
+        }
+        host.report().machines[0].clone()
+    };
+    let alone = results(0, None);
+    assert_eq!(alone.exit_code, Some(0), "{alone:?}");
+    assert_eq!(results(0, Some(script(1, bytes))), alone);
+    let answers = |neighbour| {
+        let report = results(1, neighbour);
+        let requests = report.requests.iter().map(|made| (made.kind, made.method));
+        (
+            report.exit_code,
+            report.failure.clone(),
+            requests.collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(answers(Some(script(1, bytes))), answers(None));
+}
+
+/// What becomes of the virtual machine alone on a host with a sidecore: the report and what it printed.
+pub fn outcome(bytes: &[u8]) -> (Report, Vec<u8>) {
+    let mut host = host_of(2, SidecorePolicy::Dynamic { most: 1 }, vec![guest(0, bytes)]);
+    host.run(500_000).expect("services end");
+    let console = locked(&host.machines()[0]).console().to_vec();
+    (host.report(), console)
+}
+
+fn host_of(cores: usize, sidecores: SidecorePolicy, machines: Vec<VirtualMachine>) -> Host {
+    // A disk of flash memory: with one that turns, a run would be waiting for it, nearly all of it.
+    let costs = HostCosts::preset("itanium2-vti")
+        .and_then(|costs| costs.with(Cost::BlockDevice, 80_000, "a fast disk"));
+    let config = HostConfig {
+        cores,
+        costs: Arc::new(costs.expect("a preset")),
+        sidecores,
+        polling: Polling {
+            spin: 1000,
+            saves_energy: true,
+        },
+        scheduling: Scheduling {
+            policy: PolicyName::Free,
+            slot_ns: 50_000,
+        },
+        host_threads: 1,
+        trace: true,
+    };
+    Host::new(config, machines).expect("a good host")
+}

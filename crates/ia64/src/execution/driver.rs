@@ -1,0 +1,50 @@
+//! What runs a processor until something needs its environment: the choice that executors are compiled for.
+//!
+//! Programs, machines and virtual machines are each generic over a [`Driver`], or hold one: what is not asked for costs
+//! nothing.
+
+use super::observer::Observer;
+use super::run::Exit;
+use crate::processor::Processor;
+
+/// Runs one processor.
+pub trait Driver {
+    /// Executes at most `limit` instructions.
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit;
+
+    /// How much time the last run took, in which `retired` instructions retired, in ticks of the interval time counter:
+    /// a tick an instruction, unless the driver knows better.
+    fn elapsed(&mut self, retired: u64) -> u64 {
+        retired
+    }
+}
+
+/// Executes and nothing else.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Untimed;
+
+impl Driver for Untimed {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
+        processor.run(limit)
+    }
+}
+
+/// Tells an observer of everything: a trace, a checker.
+#[derive(Clone, Debug, Default)]
+pub struct Observed<O>(pub O);
+
+impl<O: Observer> Driver for Observed<O> {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
+        processor.run_observed(limit, &mut self.0)
+    }
+}
+
+impl<D: Driver + ?Sized> Driver for Box<D> {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
+        (**self).run(processor, limit)
+    }
+
+    fn elapsed(&mut self, retired: u64) -> u64 {
+        (**self).elapsed(retired)
+    }
+}

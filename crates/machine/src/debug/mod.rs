@@ -1,0 +1,20 @@
+//! Looking into a machine while it runs: traces, and a stub for gdb and other debuggers.
+//!
+//! - [`symbols`]: the names of an image's addresses.
+//! - [`trace`]: a line for each instruction, change of translations or interruption.
+//! - [`guard`]: breakpoints, watchpoints and steps as an observer that halts before an instruction.
+//! - [`memory`]: memory as a debugger addresses it; [`registers`]: registers as gdb numbers them.
+//! - [`unwind`]: who called whom, through the unwind tables of the guest's kernel.
+//! - [`target`] and [`server`]: gdb's remote protocol, with the `gdbstub` crate.
+//!
+//! Nothing here touches guest memory or registers unless the user of the debugger says so: breakpoints are compared
+//! with the instruction pointer, not patched into the code.
+
+pub mod guard;
+
+pub mod registers;
+pub mod server;
+pub mod symbols;
+pub mod target;
+pub mod trace;
+pub mod unwind;

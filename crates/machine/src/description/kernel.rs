@@ -1,0 +1,478 @@
+//! A whole machine that starts a kernel directly: firmware, devices, the kernel with its initramfs and command line.
+//!
+//! ```toml
+//! [machine]
+//! processors = 4
+//! memory = "1G"
+//!
+//! [kernel]
+//! file = "vmlinux"
+//! initrd = "initramfs.cpio"
+//! append = "panic=-1"
+//!
+//! [[disk]]
+//! file = "root.img"
+//! read_only = true
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde::{Deserialize, Serialize};
+use sidestep_ia64::{PhysicalAddress, Processor};
+use thiserror::Error;
+
+use super::Size;
+use super::bare::Clock;
+use super::devices::{self, Attached, DeviceError, DiskTable, NetworkTable, VirtioTransport};
+use crate::compressed::{self, ExpandError};
+use crate::device::iosapic::{self, Iosapic, Lines};
+use crate::device::panic_watch::PanicWatch;
+use crate::device::power::{self, Power};
+use crate::device::serial::{self, Serial};
+use crate::firmware::acpi::Contents;
+use crate::firmware::{self, Firmware, efi, layout};
+use crate::image::{self, ImageError, Loaded};
+use crate::machine::hypercall::{Console, StandardCalls};
+use crate::machine::{Activity, AttachError, Machine, MachineBuilder, PROCESSORS_MAX};
+use crate::memory::{GuestMemory, LayoutError, MemoryError};
+use crate::pci;
+use sidestep_files::IMAGE_BYTES_MAX;
+
+/// The description of a machine with a kernel.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// The machine itself.
+    #[serde(default)]
+    pub machine: MachineTable,
+    /// What it starts.
+    pub kernel: KernelTable,
+    /// Its disks, in the order in which the kernel finds them.
+    #[serde(default)]
+    pub disk: Vec<DiskTable>,
+    /// Its network devices.
+    #[serde(default)]
+    pub network: Vec<NetworkTable>,
+}
+
+/// `[machine]`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MachineTable {
+    /// How many processors.
+    pub processors: usize,
+    /// How much RAM.
+    pub memory: Size,
+    /// What its time follows.
+    pub clock: Clock,
+    /// The longest time slice, in instructions.
+    pub quantum: u64,
+    /// Seconds since 1970 at machine time zero.
+    pub epoch: u64,
+    /// What the bytes of the entropy device follow in virtual time.
+    pub seed: u64,
+    /// How virtio devices are found.
+    pub virtio: VirtioTransport,
+}
+
+/// 1 January 2026: a fixed beginning, so that virtual time is the same in every run.
+pub const EPOCH: u64 = 1_767_225_600;
+
+impl Default for MachineTable {
+    fn default() -> MachineTable {
+        MachineTable {
+            processors: 1,
+            memory: Size(1 << 30),
+            clock: Clock::Virtual,
+            quantum: 10_000,
+            epoch: EPOCH,
+            seed: 0,
+            virtio: VirtioTransport::default(),
+        }
+    }
+}
+
+/// `[kernel]`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelTable {
+    /// The ELF file, which may be compressed with gzip or xz, relative to the description.
+    pub file: PathBuf,
+    /// The initial RAM file system.
+    pub initrd: Option<PathBuf>,
+    /// The command line.
+    #[serde(default)]
+    pub append: String,
+}
+
+/// The least RAM: less than this no kernel starts with.
+pub const MEMORY_MIN: u64 = 64 << 20;
+/// Bytes of the command line with its zero.
+const COMMAND_LINE_MAX: usize = 2048;
+
+/// Why a machine could not be built.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// A file cannot be read.
+    #[error("{}: cannot be read: {error}", file.display())]
+    File {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The kernel is compressed and cannot be expanded.
+    #[error("{}: {error}", file.display())]
+    Compressed {
+        /// The kernel.
+        file: PathBuf,
+        /// Why.
+        error: ExpandError,
+    },
+    /// The kernel is not one, or does not fit.
+    #[error("{}: {error}", file.display())]
+    Kernel {
+        /// The kernel.
+        file: PathBuf,
+        /// Why.
+        error: ImageError,
+    },
+    /// The kernel lies where the firmware is.
+    #[error("{}: the kernel at {start} overlaps the firmware, which has the memory from {:#x} to {:#x}",
+        file.display(), layout::FIRMWARE, layout::FIRMWARE_END)]
+    KernelOverFirmware {
+        /// The kernel.
+        file: PathBuf,
+        /// Where it begins.
+        start: PhysicalAddress,
+    },
+    /// The initramfs does not fit.
+    #[error("{}: {size} bytes do not fit into the {room} bytes of memory behind the kernel", file.display())]
+    Initrd {
+        /// The initramfs.
+        file: PathBuf,
+        /// Its size.
+        size: u64,
+        /// How much memory there is for it.
+        room: u64,
+    },
+    /// The command line is too long.
+    #[error("the command line has {0} bytes; a kernel takes at most {limit}", limit = COMMAND_LINE_MAX - 1)]
+    CommandLine(usize),
+    /// Too few or too many processors.
+    #[error("`processors` must be from 1 to {PROCESSORS_MAX}, not {0}")]
+    Processors(usize),
+    /// No quantum.
+    #[error("`quantum` must be at least 1")]
+    Quantum,
+    /// Too little memory.
+    #[error("the machine's memory is {0} bytes; it must be at least {MEMORY_MIN}")]
+    MemorySize(u64),
+    /// The memory cannot be made.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The firmware does not fit into it.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// A device cannot be made.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A device cannot be attached.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+}
+
+/// A machine ready to run, and the kernel in it.
+pub struct Built {
+    /// The machine.
+    pub machine: Machine,
+    /// The kernel's ELF file.
+    pub image: Vec<u8>,
+    /// Its devices.
+    pub parts: Parts,
+}
+
+/// A machine whose processors are still to be made.
+pub struct Assembled {
+    /// What the processors are to be added to.
+    pub builder: MachineBuilder,
+    image: Vec<u8>,
+    parts: Parts,
+}
+
+impl Assembled {
+    /// With processors as after reset.
+    pub fn build(self) -> Built {
+        Built {
+            machine: self.builder.build(),
+            image: self.image,
+            parts: self.parts,
+        }
+    }
+}
+
+/// The devices of a machine, to be looked at and to be saved.
+pub struct Parts {
+    /// What the machine was built from.
+    pub description: Description,
+    /// Its virtio devices.
+    pub virtio: Vec<Attached>,
+    pub(crate) pci: Arc<pci::Bus>,
+    pub(crate) lines: Lines,
+    pub(crate) serial: Serial,
+    pub(crate) power: Arc<Mutex<Power>>,
+    pub(crate) firmware: Arc<Firmware>,
+}
+
+/// What is at the other end of a machine's consoles.
+pub struct Consoles {
+    /// Of the serial port.
+    pub serial: Box<dyn Console>,
+    /// Of the virtio console, if there is to be one.
+    pub virtio: Option<Box<dyn Console>>,
+}
+
+/// Where a kernel starts, and with what.
+pub struct Start {
+    entry: PhysicalAddress,
+    parameters: u64,
+}
+
+impl Start {
+    /// Gives a processor its first state: the first is at the kernel's entry, the others wait to be started.
+    pub fn prepare(&self, processor: &mut Processor, index: usize) {
+        if index == 0 {
+            firmware::prepare(processor, index, self.entry.0);
+            processor.general.set(28, self.parameters);
+        } else {
+            firmware::prepare_waiting(processor, index);
+        }
+    }
+}
+
+impl Description {
+    /// Builds the machine, with this console behind its serial port; `folder` is where relative files are.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn build(&self, folder: &Path, console: Box<dyn Console>) -> Result<Built, BuildError> {
+        let consoles = Consoles {
+            serial: console,
+            virtio: None,
+        };
+        self.placed(folder).build_with(consoles)
+    }
+
+    /// The same with files that are named whatever the current folder is.
+    pub fn placed(&self, folder: &Path) -> Description {
+        let mut placed = self.clone();
+        let disks = placed.disk.iter_mut().map(|disk| &mut disk.file);
+        let files = [Some(&mut placed.kernel.file), placed.kernel.initrd.as_mut()];
+        for file in files.into_iter().flatten().chain(disks) {
+            let path = folder.join(&*file);
+            *file = std::path::absolute(&path).unwrap_or(path);
+        }
+        placed
+    }
+
+    /// As [`build`](Self::build), with these consoles.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn build_with(&self, consoles: Consoles) -> Result<Built, BuildError> {
+        let (assembled, start) = self.assemble(consoles, true)?;
+        let start = start.expect("the kernel was to be loaded");
+        let mut built = assembled.build();
+        for (index, cpu) in built.machine.cpus.iter_mut().enumerate() {
+            start.prepare(&mut cpu.processor, index);
+            cpu.activity = Activity::Running;
+        }
+        Ok(built)
+    }
+
+    /// Puts the machine together, and with `loads` the kernel into its memory, for processors whose state is to be set.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn assemble(
+        &self,
+        consoles: Consoles,
+        loads: bool,
+    ) -> Result<(Assembled, Option<Start>), BuildError> {
+        let Size(size) = self.machine.memory;
+        if size < MEMORY_MIN {
+            return Err(BuildError::MemorySize(size));
+        }
+        if !(1..=PROCESSORS_MAX).contains(&self.machine.processors) {
+            return Err(BuildError::Processors(self.machine.processors));
+        }
+        if self.machine.quantum == 0 {
+            return Err(BuildError::Quantum);
+        }
+        let made = devices::make(self, consoles.virtio)?;
+        let memory = GuestMemory::new(&layout::memory(size))?;
+        let mut builder = MachineBuilder::new(memory, self.machine.processors);
+        let memory = builder.memory();
+        let lines = Lines::new(builder.interrupts());
+        let (virtio, pci) = devices::attach(&mut builder, &lines, made, self.machine.virtio)?;
+        let on_pci = pci.functions() - 1;
+        let contents = Contents {
+            processors: self.machine.processors,
+            pci_devices: on_pci,
+            memory_devices: virtio.len() - on_pci,
+        };
+        let epoch = self.machine.epoch;
+        let (firmware, system_table) = firmware::install(&memory, contents, epoch, Arc::clone(&pci))?;
+        let firmware = Arc::new(firmware);
+        // A machine that is restored needs the kernel's file for nothing but names.
+        let mut image = Vec::new();
+        let mut start = None;
+        if loads {
+            let (bytes, loaded) = self.load_kernel(&memory)?;
+            let initrd = self.load_initrd(&memory, loaded.end)?;
+            image = bytes;
+            start = Some(Start {
+                entry: loaded.entry,
+                parameters: self.boot_parameters(&memory, system_table, initrd)?,
+            });
+        } else if let Ok(bytes) = read(&self.kernel.file)
+            && let Ok(expanded) = compressed::expand(&bytes, IMAGE_BYTES_MAX)
+        {
+            image = expanded.into_owned();
+        }
+
+        builder.handle(Arc::clone(&firmware));
+        builder.handle(StandardCalls::new(Box::new(std::io::sink()), &self.kernel.append));
+        let at = PhysicalAddress;
+        builder.attach(
+            "iosapic",
+            at(layout::IOSAPIC),
+            iosapic::SIZE,
+            Iosapic(lines.clone()),
+        )?;
+        let timeline = builder.timeline();
+        let console = Box::new(PanicWatch::new(consoles.serial, builder.ending()));
+        let port = Serial::new(console, lines.line(layout::SERIAL_INTERRUPT), timeline);
+        builder.attach("serial", at(layout::SERIAL), serial::SIZE, port.clone())?;
+        let power = Arc::new(Mutex::new(Power::new(builder.ending(), builder.timeline())));
+        builder.attach_shared("power", at(layout::POWER), power::SIZE, power.clone())?;
+        builder.attach("ports", at(layout::PORTS), layout::PORTS_SIZE, Nothing)?;
+        // Where a kernel sends interrupts to processors that it numbers -1.
+        builder.attach("chipset", at(layout::CHIPSET), layout::CHIPSET_SIZE, Nothing)?;
+
+        let parts = Parts {
+            description: self.clone(),
+            virtio,
+            pci,
+            lines,
+            serial: port,
+            power,
+            firmware,
+        };
+        let assembled = Assembled {
+            builder,
+            image,
+            parts,
+        };
+        Ok((assembled, start))
+    }
+
+    fn load_kernel(&self, memory: &GuestMemory) -> Result<(Vec<u8>, Loaded), BuildError> {
+        let file = self.kernel.file.clone();
+        let bytes = read(&file)?;
+        let bytes = match compressed::expand(&bytes, IMAGE_BYTES_MAX) {
+            Ok(expanded) => expanded.into_owned(),
+            Err(error) => return Err(BuildError::Compressed { file, error }),
+        };
+        let loaded = image::load(memory, &bytes).map_err(|error| BuildError::Kernel {
+            file: file.clone(),
+            error,
+        })?;
+        if loaded.start.0 < layout::FIRMWARE_END && layout::FIRMWARE < loaded.end.0 {
+            let start = loaded.start;
+            return Err(BuildError::KernelOverFirmware { file, start });
+        }
+        Ok((bytes, loaded))
+    }
+
+    /// Loads the initramfs behind the kernel; returns where it is and its size.
+    fn load_initrd(&self, memory: &GuestMemory, behind: PhysicalAddress) -> Result<(u64, u64), BuildError> {
+        /// What a kernel's largest pages map.
+        const ALIGNMENT: u64 = 64 << 10;
+        let Some(file) = &self.kernel.initrd else {
+            return Ok((0, 0));
+        };
+        let file = file.clone();
+        let bytes = read(&file)?;
+        let size = bytes.len() as u64;
+        let start = behind.0.max(layout::FIRMWARE_END).next_multiple_of(ALIGNMENT);
+        let end = memory.ranges()[0].end();
+        memory
+            .write(PhysicalAddress(start), &bytes)
+            .map_err(|_| BuildError::Initrd {
+                file,
+                size,
+                room: end.saturating_sub(start),
+            })?;
+        Ok((start, size))
+    }
+
+    /// Writes the boot parameter block, the command line and the memory map; returns where the block is.
+    fn boot_parameters(
+        &self,
+        memory: &GuestMemory,
+        system_table: u64,
+        initrd: (u64, u64),
+    ) -> Result<u64, BuildError> {
+        let (block, line) = (layout::BOOT_DATA, layout::BOOT_DATA + 0x1000);
+        let map_at = layout::BOOT_DATA + 0x4000;
+        let append = self.kernel.append.as_bytes();
+        if append.len() >= COMMAND_LINE_MAX {
+            return Err(BuildError::CommandLine(append.len()));
+        }
+        memory.write(PhysicalAddress(line), append)?;
+        let ranges: Vec<(u64, u64)> = memory
+            .ranges()
+            .iter()
+            .map(|range| (range.start.0, range.size))
+            .collect();
+        let map = efi::memory_map(&ranges);
+        memory.write(PhysicalAddress(map_at), &map)?;
+        let (columns, rows) = (80, 25);
+        let console = columns | rows << 16;
+        let fields = [
+            line,
+            system_table,
+            map_at,
+            map.len() as u64,
+            efi::DESCRIPTOR_BYTES,
+            u64::from(efi::DESCRIPTOR_VERSION) | console << 32,
+            0, // the console's cursor
+            0, // no floating-point software assist: the processor handles every operand
+            initrd.0,
+            initrd.1,
+        ];
+        let bytes: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
+        memory.write(PhysicalAddress(block), &bytes)?;
+        Ok(block)
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
+    sidestep_files::read(path, IMAGE_BYTES_MAX).map_err(|error| BuildError::File {
+        file: path.to_owned(),
+        error,
+    })
+}
+
+/// Addresses that are decoded but at which nothing is: they read as ones, and stores are dropped.
+struct Nothing;
+
+impl crate::bus::Device for Nothing {
+    fn load(&mut self, _: u64, _: u64) -> u64 {
+        u64::MAX
+    }
+
+    fn store(&mut self, _: u64, _: u64, _: u64) {}
+}

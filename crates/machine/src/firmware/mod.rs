@@ -1,0 +1,241 @@
+//! Firmware for IA-64 kernels: PAL, SAL, EFI and ACPI, as the host side of a documented call gate.
+//!
+//! There is no firmware image: in guest memory are tables and the stubs of [`gate`], whose hypercalls [`Firmware`]
+//! answers. [`install`] puts them there.
+//!
+//! - [`layout`]: where everything is.
+//! - [`gate`]: entry points. [`pal`], [`sal`], [`efi`]: what they do, and the tables of each.
+//! - `runtime`: the runtime services of EFI; [`variables`]: what they keep.
+//! - [`acpi`]: the tables of ACPI.
+
+pub mod acpi;
+pub mod efi;
+pub mod gate;
+pub mod layout;
+pub mod pal;
+mod runtime;
+pub mod sal;
+pub mod variables;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use sidestep_ia64::registers::status::psr;
+use sidestep_ia64::registers::system::control;
+use sidestep_ia64::{PhysicalAddress, Processor};
+
+use crate::machine::hypercall::{Call, HypercallHandler, Reaction};
+use crate::memory::{GuestMemory, MemoryError};
+use crate::pci;
+use crate::virtual_memory;
+use gate::Entry;
+use variables::Variables;
+
+/// The firmware's side of the call gate.
+pub struct Firmware {
+    /// Seconds since 1970 at machine time zero.
+    epoch: u64,
+    runtime_services: u64,
+    pci: Arc<pci::Bus>,
+    state: Mutex<FirmwareState>,
+}
+
+/// What machines are saved with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirmwareState {
+    /// Where processors go on from the rendezvous.
+    rendezvous: Option<(u64, u64)>,
+    monotonic_count: u64,
+    /// Seconds by which the guest has set the clock forward, modulo 2^64.
+    clock_offset: u64,
+    variables: Variables,
+}
+
+/// Where the code of an entry is.
+fn stub(entry: Entry) -> u64 {
+    let start = if entry == Entry::Pal {
+        layout::PAL_CODE
+    } else {
+        layout::RUNTIME_CODE
+    };
+    start + entry.offset()
+}
+
+/// Function descriptors are behind the stubs.
+fn descriptor(entry: Entry) -> u64 {
+    layout::RUNTIME_CODE + 0x1000 + entry.offset()
+}
+
+/// Puts the firmware's code and tables into memory. `epoch` is the time in seconds since 1970 at machine time zero;
+/// configuration accesses reach `pci`.
+///
+/// # Errors
+/// If memory does not hold [`layout::FIRMWARE`] to [`layout::FIRMWARE_END`].
+pub fn install(
+    memory: &GuestMemory,
+    contents: acpi::Contents,
+    epoch: u64,
+    pci: Arc<pci::Bus>,
+) -> Result<(Firmware, u64), MemoryError> {
+    let write = |address: u64, bytes: &[u8]| memory.write(PhysicalAddress(address), bytes);
+    let stubs = gate::stubs();
+    write(layout::RUNTIME_CODE, &stubs)?;
+    write(layout::PAL_CODE, &stubs)?;
+    for entry in Entry::all() {
+        write(descriptor(entry), &stub(entry).to_le_bytes())?;
+    }
+    let tables = efi::tables(stub, descriptor);
+    write(layout::RUNTIME_DATA, &tables.bytes)?;
+    write(layout::ACPI_TABLES, &acpi::tables(layout::ACPI_TABLES, contents))?;
+    let firmware = Firmware {
+        epoch,
+        runtime_services: tables.runtime_services,
+        pci,
+        state: Mutex::default(),
+    };
+    Ok((firmware, tables.system_table))
+}
+
+/// Gives a processor the state in which firmware leaves it: at `entry` in physical mode, with a register stack.
+pub fn prepare(processor: &mut Processor, index: usize, entry: u64) {
+    const IO_BASE: u8 = 0;
+    const STACK_BYTES: u64 = 1 << 10;
+    let stack = layout::STACKS + index as u64 * STACK_BYTES;
+    processor.set_status(psr::BN);
+    processor.set_instruction_pointer(entry, 0);
+    processor.register_stack_mut().restart(stack, 0);
+    processor.general.set(12, stack + STACK_BYTES - 16);
+    processor.set_application(IO_BASE, layout::PORTS);
+}
+
+/// Gives a processor that waits to be started its first state.
+pub fn prepare_waiting(processor: &mut Processor, index: usize) {
+    let rendezvous = stub(Entry::Rendezvous);
+    prepare(processor, index, rendezvous);
+    processor.branch[0] = rendezvous;
+}
+
+impl HypercallHandler for Firmware {
+    fn call(&self, call: &mut Call<'_>) -> Option<Reaction> {
+        let entry = Entry::of_function(call.function())?;
+        Some(match entry {
+            Entry::Pal => pal_procedure(call),
+            Entry::Sal => self.sal_procedure(call),
+            Entry::Rendezvous => self.rendezvous(call),
+            Entry::BootService => return_stacked(call, [efi::UNSUPPORTED, 0, 0, 0]),
+            Entry::RuntimeService(service) => self.runtime_service(call, service),
+        })
+    }
+}
+
+/// Argument `index` of a stacked call.
+fn stacked(call: &Call<'_>, index: u8) -> u64 {
+    call.processor.general.value(32 + index)
+}
+
+/// Returns from a stacked call.
+fn return_stacked(call: &mut Call<'_>, results: [u64; 4]) -> Reaction {
+    for (index, value) in results.into_iter().enumerate() {
+        call.set_result(index as u8, value);
+    }
+    let (bundle, _) = call.processor.instruction_pointer();
+    call.processor
+        .set_instruction_pointer(bundle + gate::RETURN_FROM_STACKED, 0);
+    Reaction::Resume
+}
+
+/// Writes to memory as the caller addresses it.
+fn write(call: &mut Call<'_>, address: u64, bytes: &[u8]) -> bool {
+    virtual_memory::write(call.processor, &call.platform.memory, address, bytes)
+}
+
+fn pal_procedure(call: &mut Call<'_>) -> Reaction {
+    let procedure = call.processor.general.value(28);
+    let is_stacked = pal::is_stacked(procedure);
+    let arguments = [0, 1, 2].map(|index| {
+        if is_stacked {
+            stacked(call, 1 + index)
+        } else {
+            call.processor.general.value(29 + index)
+        }
+    });
+    let local_id = call.processor.system.control[usize::from(control::LID)] >> 16 & 0xffff;
+    let results = match pal::call(procedure, arguments, local_id) {
+        pal::Work::Return(results) => results,
+        pal::Work::Write(address, bytes, result) => {
+            if write(call, address, &bytes) {
+                [0, result, 0, 0]
+            } else {
+                [pal::INVALID_ARGUMENT, 0, 0, 0]
+            }
+        }
+        pal::Work::ReadTranslationRegister {
+            register,
+            is_data,
+            buffer,
+        } => {
+            let mmu = call.processor.mmu();
+            let side = mmu.map(|mmu| if is_data { &mmu.data } else { &mmu.instruction });
+            let entry = side.and_then(|side| side.register(register));
+            let (words, valid) = pal::translation_register(entry);
+            if write(call, buffer, words.map(u64::to_le_bytes).as_flattened()) {
+                [0, valid, 0, 0]
+            } else {
+                [pal::INVALID_ARGUMENT, 0, 0, 0]
+            }
+        }
+        pal::Work::Halt => {
+            call.set_result(0, 0);
+            return Reaction::Wait;
+        }
+    };
+    if is_stacked {
+        return return_stacked(call, results);
+    }
+    for (index, value) in results.into_iter().enumerate() {
+        call.set_result(index as u8, value);
+    }
+    Reaction::Return
+}
+
+impl Firmware {
+    /// Everything, to be saved.
+    pub fn save(&self) -> FirmwareState {
+        self.state().clone()
+    }
+
+    /// Goes on from what was saved.
+    pub fn restore(&self, state: FirmwareState) {
+        *self.state() = state;
+    }
+
+    fn state(&self) -> MutexGuard<'_, FirmwareState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sal_procedure(&self, call: &mut Call<'_>) -> Reaction {
+        let arguments = std::array::from_fn(|index| stacked(call, 1 + index as u8));
+        let (results, effect) = sal::call(stacked(call, 0), arguments, call.index as u64, &self.pci);
+        if let sal::Effect::SetRendezvous {
+            entry,
+            global_pointer,
+        } = effect
+        {
+            self.state().rendezvous = Some((entry, global_pointer));
+        }
+        return_stacked(call, results)
+    }
+
+    /// A processor has accepted the interrupt whose vector is in r8.
+    fn rendezvous(&self, call: &mut Call<'_>) -> Reaction {
+        let target = self.state().rendezvous;
+        match target {
+            Some((entry, global_pointer)) if call.argument(0) == u64::from(sal::WAKEUP_VECTOR) => {
+                call.processor.general.set(1, global_pointer);
+                call.processor.set_instruction_pointer(entry, 0);
+                Reaction::Resume
+            }
+            _ => Reaction::Wait,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Whole machines: several processors that lock, interrupt and purge each other, on both executors.
+
+mod guest;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use guest::Guest;
+use sidestep_ia64::registers::application::ITC;
+use sidestep_ia64::registers::system::control;
+use sidestep_machine::End;
+use sidestep_machine::machine::{Activity, HostThreads, VirtualTime};
+
+/// More instructions than any of these machines needs.
+const MANY: u64 = 2_000_000_000;
+
+fn runs_right(parameters: &str) {
+    for processors in [1, 2, 4] {
+        let limited = VirtualTime {
+            instructions_max: MANY,
+            ..VirtualTime::default()
+        };
+        let Guest {
+            machine: mut in_virtual_time,
+            printed,
+            ..
+        } = Guest::new(processors, parameters);
+        let outcome = limited.run(&mut in_virtual_time);
+        assert_eq!(
+            (outcome.end, printed.text().as_str()),
+            (End::Exit(0), "right\n"),
+            "{parameters}, {processors} processors in virtual time"
+        );
+        let threads = HostThreads {
+            instructions_max: MANY,
+            ..HostThreads::default()
+        };
+        let Guest {
+            machine: mut on_threads,
+            printed,
+            ..
+        } = Guest::new(processors, parameters);
+        let outcome = threads.run(&mut on_threads);
+        assert_eq!(
+            (outcome.end, printed.text().as_str()),
+            (End::Exit(0), "right\n"),
+            "{parameters}, {processors} processors on host threads"
+        );
+    }
+}
+
+#[test]
+fn spin_locks_exclude() {
+    runs_right("lock 1000");
+}
+
+#[test]
+fn interrupts_reach_the_processor_they_are_sent_to() {
+    runs_right("interrupt 100");
+}
+
+#[test]
+fn global_purges_are_done_when_they_return() {
+    runs_right("purge 200");
+}
+
+#[test]
+fn changed_code_is_executed_everywhere() {
+    runs_right("code 60");
+}
+
+#[test]
+fn virtual_time_repeats_to_the_instruction() {
+    for processors in [1, 2, 4] {
+        for parameters in ["lock 300", "interrupt 50", "purge 50"] {
+            let run = |quantum| {
+                let Guest {
+                    mut machine, printed, ..
+                } = Guest::new(processors, parameters);
+                let executor = VirtualTime {
+                    quantum,
+                    ..VirtualTime::default()
+                };
+                (executor.run(&mut machine), printed.text())
+            };
+            assert_eq!(run(10_000), run(10_000), "{parameters}, {processors} processors");
+            assert_eq!(
+                run(97),
+                run(97),
+                "{parameters}, {processors} processors, short rounds"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_instruction_limit_is_exact_in_virtual_time() {
+    for processors in [1, 3] {
+        let mut machine = Guest::new(processors, "compute 100000").machine;
+        let executor = VirtualTime {
+            instructions_max: 123_457,
+            ..VirtualTime::default()
+        };
+        let outcome = executor.run(&mut machine);
+        assert_eq!(outcome.end, End::Limit);
+        assert_eq!(outcome.retired.iter().sum::<u64>(), 123_457);
+        let outcome = executor.run(&mut machine);
+        assert_eq!(outcome.retired.iter().sum::<u64>(), 2 * 123_457, "and it goes on");
+    }
+}
+
+#[test]
+fn a_run_in_pieces_is_the_run_as_a_whole() {
+    for parameters in ["lock 200", "interrupt 30", "purge 40"] {
+        let mut whole = Guest::new(3, parameters).machine;
+        let expected = VirtualTime::default().run(&mut whole);
+        for piece in [777, 12_345] {
+            let mut pieces = Guest::new(3, parameters).machine;
+            let executor = VirtualTime {
+                instructions_max: piece,
+                ..VirtualTime::default()
+            };
+            let outcome = loop {
+                let outcome = executor.run(&mut pieces);
+                if outcome.end != End::Limit {
+                    break outcome;
+                }
+            };
+            assert_eq!(outcome, expected, "{parameters} in pieces of {piece}");
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_was_stopped_goes_on_also_on_the_other_executor() {
+    let Guest {
+        mut machine, printed, ..
+    } = Guest::new(2, "purge 30000");
+    let executor = VirtualTime {
+        instructions_max: 20_000,
+        ..VirtualTime::default()
+    };
+    assert_eq!(executor.run(&mut machine).end, End::Limit);
+    let threads = HostThreads {
+        instructions_max: 20_000,
+        ..HostThreads::default()
+    };
+    assert_eq!(threads.run(&mut machine).end, End::Limit);
+    assert_eq!(VirtualTime::default().run(&mut machine).end, End::Exit(0));
+    assert_eq!(printed.text(), "right\n");
+}
+
+#[test]
+fn a_stop_can_be_requested_from_another_thread() {
+    for on_threads in [false, true] {
+        let mut machine = Guest::new(2, "compute 1000000000000").machine;
+        let platform = Arc::clone(machine.platform());
+        let outcome = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                platform.request_stop();
+            });
+            if on_threads {
+                HostThreads::default().run(&mut machine)
+            } else {
+                VirtualTime::default().run(&mut machine)
+            }
+        });
+        assert_eq!(outcome.end, End::Stopped);
+        let executor = VirtualTime {
+            instructions_max: 1000,
+            ..VirtualTime::default()
+        };
+        assert_eq!(executor.run(&mut machine).end, End::Limit, "the request is over");
+    }
+}
+
+#[test]
+fn processors_that_all_wait_for_nothing_are_noticed() {
+    // Processor 1 is told to stop before processor 0 has interrupted it: here nobody ever interrupts.
+    for on_threads in [false, true] {
+        let mut machine = Guest::new(2, "interrupt 1").machine;
+        for cpu in &mut machine.cpus {
+            cpu.activity = Activity::Waiting;
+        }
+        let outcome = if on_threads {
+            HostThreads::default().run(&mut machine)
+        } else {
+            VirtualTime::default().run(&mut machine)
+        };
+        assert_eq!(outcome.end, End::Deadlock);
+    }
+}
+
+#[test]
+fn time_that_comes_to_its_end_is_no_panic() {
+    let mut machine = Guest::new(1, "compute 1").machine;
+    for _ in 0..5 {
+        let cpu = &mut machine.cpus[0];
+        cpu.activity = Activity::Waiting;
+        let far = cpu
+            .processor
+            .application(ITC)
+            .wrapping_add(cpu.processor.instructions_retired())
+            .wrapping_add(1 << 62);
+        cpu.processor.system.control[usize::from(control::ITM)] = far;
+        // The timer is masked: nothing is pending when it matches.
+        cpu.processor.system.control[usize::from(control::ITV)] = 1 << 16;
+        assert_eq!(VirtualTime::default().run(&mut machine).end, End::Deadlock);
+    }
+}

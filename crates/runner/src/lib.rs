@@ -1,0 +1,15 @@
+//! Where a program or a machine meets a model of what it costs.
+//!
+//! - [`program`]: a Linux program with a pipeline for each of its threads; [`machine`]: a machine with one for each processor.
+//! - [`image`] and [`symbols`]: the code of an ELF file and the names in it.
+//! - [`recording`]: what a run leaves in a file; [`annotate`] and [`samples`]: that by function, bundle and sample.
+//! - [`explain`]: a piece of code by itself.
+
+pub mod annotate;
+pub mod explain;
+pub mod image;
+pub mod machine;
+pub mod program;
+pub mod recording;
+pub mod samples;
+pub mod symbols;

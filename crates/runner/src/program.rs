@@ -1,0 +1,173 @@
+//! A program on the model of an Itanium 2.
+//!
+//! [`Model`] runs every thread of a process on a pipeline of its own; at the end it renders its [`Report`].
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use sidestep_ia64::{Driver, Exit, Processor};
+use sidestep_itanium2::pmu::sampling::Sampled;
+use sidestep_itanium2::{Counters, Pace, Parameters, Pipeline, Profile, Sampler, Selection};
+use sidestep_linux_user::engine::Engine;
+
+use crate::annotate::{AnnotateError, Code, Cycles};
+
+/// What is told at the end of a run.
+pub trait Report: std::fmt::Debug + Send + Sync {
+    /// The text, from the sum of all threads.
+    fn render(&self, parameters: &Parameters, sum: &Sum) -> String;
+}
+
+/// What is kept of a run beside its counters.
+#[derive(Clone, Debug)]
+pub enum Kept {
+    /// Nothing.
+    Counters,
+    /// The cycles of every bundle.
+    Profile,
+    /// Samples.
+    Samples(Vec<(Selection, Pace)>),
+}
+
+/// The pipelines of a process.
+#[derive(Debug)]
+pub struct Model<R> {
+    parameters: Parameters,
+    kept: Kept,
+    report: R,
+    pipelines: Mutex<Vec<Shared>>,
+}
+
+/// A thread's pipeline: in use while the thread runs, free when the world is stopped.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Pipeline>>);
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Pipeline")
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Pipeline> {
+        self.0.lock().expect("no thread panics in the model")
+    }
+}
+
+impl Driver for Shared {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
+        processor.run_observed(limit, &mut *self.lock())
+    }
+}
+
+impl<R: Report> Model<R> {
+    /// A model of the processor that `parameters` describe.
+    pub fn new(parameters: Parameters, kept: Kept, report: R) -> Model<R> {
+        Model {
+            parameters,
+            kept,
+            report,
+            pipelines: Mutex::default(),
+        }
+    }
+
+    fn pipelines(&self) -> MutexGuard<'_, Vec<Shared>> {
+        self.pipelines
+            .lock()
+            .expect("no thread panics while it adds a pipeline")
+    }
+}
+
+impl<R: Report> Engine for Model<R> {
+    fn attach(&self) -> Box<dyn Driver + Send> {
+        let mut pipeline = Pipeline::new(self.parameters.clone());
+        match &self.kept {
+            Kept::Counters => {}
+            Kept::Profile => pipeline.enable_profile(),
+            Kept::Samples(wanted) => pipeline.enable_samples(Sampler::new(wanted.iter().copied())),
+        }
+        let shared = Shared(Arc::new(Mutex::new(pipeline)));
+        self.pipelines().push(shared.clone());
+        Box::new(shared)
+    }
+
+    fn forget(&self) {
+        self.pipelines().clear();
+    }
+
+    fn report(&self) -> String {
+        let mut sum = Sum::default();
+        for pipeline in self.pipelines().iter() {
+            sum.add(&mut pipeline.lock());
+        }
+        self.report.render(&self.parameters, &sum)
+    }
+}
+
+/// What several pipelines counted.
+#[derive(Default)]
+pub struct Sum {
+    /// The counters.
+    pub counters: Counters,
+    /// The cycles by bundle, of those pipelines that keep them.
+    pub profile: Profile,
+    /// The samples of each pipeline, in the order in which the threads were started.
+    pub samples: Vec<Vec<Sampled>>,
+}
+
+impl Sum {
+    /// Ends a pipeline's run and adds what it counted.
+    pub fn add(&mut self, pipeline: &mut Pipeline) {
+        self.counters += pipeline.finish();
+        if let Some(part) = pipeline.profile() {
+            self.profile.add(part);
+        }
+        if let Some(sampler) = pipeline.sampler() {
+            self.samples.push(sampler.sampled().to_vec());
+        }
+    }
+}
+
+/// Cycles and stalls; of a profiled program also its functions, and the slowest one's bundles.
+pub fn text_of(
+    parameters: &Parameters,
+    counters: &Counters,
+    profiled: Option<(&Profile, Result<Code, AnnotateError>)>,
+) -> String {
+    let mut text = heading(parameters, counters);
+    text.push_str(&counters.to_string());
+    if let Some((profile, code)) = profiled {
+        let annotated = code.and_then(|code| {
+            let (table, bundles) = (
+                code.by_symbol(profile)?,
+                code.annotate(&Cycles::of(profile), None)?,
+            );
+            Ok(format!("\n{table}\n{bundles}"))
+        });
+        text.push_str(&annotated.unwrap_or_else(|error| format!("sidestep: {}\n", chain(&error))));
+    }
+    text
+}
+
+/// The first line of every report.
+pub fn heading(parameters: &Parameters, counters: &Counters) -> String {
+    let cycles = counters.get(sidestep_itanium2::Event::CpuCycles);
+    let nanoseconds = u128::from(cycles) * 1000 / u128::from(parameters.megahertz.max(1));
+    format!(
+        "{}: {} ({} MHz); {} us of processor time\n",
+        parameters.name,
+        parameters.description,
+        parameters.megahertz,
+        nanoseconds / 1000
+    )
+}
+
+/// An error with what caused it, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
+}

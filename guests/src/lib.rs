@@ -1,0 +1,43 @@
+//! What runs inside the machines, as data: images for IA-64, and the sources of the FUCE kernel and its programs.
+//!
+//! The images are built from the sources beside them (`ia64/build`); nothing but Rust is needed to use them. An image
+//! that no program names is not linked into it.
+
+/// Images for IA-64: ELF files.
+pub mod ia64 {
+    /// The kernel of `ia64/kernel`, compiled for one processor and for two.
+    pub const KERNELS: [&[u8]; 2] = [
+        include_bytes!("../ia64/bin/kernel-1"),
+        include_bytes!("../ia64/bin/kernel-2"),
+    ];
+    /// Two threads that pass each other messages, of `ia64/ipc`.
+    pub const MESSAGES: &[u8] = include_bytes!("../ia64/bin/ipc");
+    /// The guest of the monitor that makes every request, of `ia64/sidecore`.
+    pub const REQUESTS: &[u8] = include_bytes!("../ia64/bin/sidecore-requests");
+    /// A bare machine's guest that programs the performance monitor, of `ia64/machine`.
+    pub const PERFORMANCE_MONITOR: &[u8] = include_bytes!("../ia64/bin/machine-monitor");
+}
+
+/// The kernel of zero-wait threads for FUCE.
+pub mod cefos {
+    macro_rules! sources {
+        ($($name:literal),* $(,)?) => {
+            /// The sources by the names under which they include each other.
+            pub const SOURCES: &[(&str, &str)] = &[$(($name, include_str!(concat!("../cefos/", $name)))),*];
+        };
+    }
+
+    sources!(
+        "cefos.s",
+        "kernel/boot.s",
+        "kernel/calls.s",
+        "kernel/exclusive.s",
+        "kernel/fault.s",
+        "kernel/gate.s",
+        "kernel/layout.s",
+        "kernel/request.s",
+        "kernel/user.s",
+        "programs/calls.s",
+        "programs/overload.s",
+    );
+}
