@@ -4,7 +4,7 @@
 //! a group behind it, more where the pipeline would stall. The distances are those of the model's own tables: latencies
 //! of classes, bypasses, rules between pairs.
 
-use sidestep_ia64::encoding::{BaseUpdate, Operation, PredicateUpdate};
+use sidestep_ia64::encoding::{BaseUpdate, Operation};
 use sidestep_ia64::registers::status::psr;
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::instruction::{Flags, Use};
@@ -13,6 +13,7 @@ use sidestep_itanium2::rules::{BEHIND, Length, RULES};
 use sidestep_itanium2::scoreboard::{BYPASSES, Operand, Producer};
 
 use crate::block::{Block, Item};
+use crate::predicates::{Predicates, Version, writes_always};
 use crate::sequencing::State;
 
 /// An order to keep.
@@ -417,17 +418,11 @@ fn behind(item: &Item, parameters: &Parameters) -> u32 {
     parts.sum::<u64>() as u32
 }
 
-/// A version of a predicate: its register, and how often it was written before.
-type Version = (u8, u32);
-
 /// What is known of the items together: values of predicates and addresses.
 struct Facts<'a> {
     items: &'a [Item],
     qualifiers: Vec<Version>,
-    /// Pairs of predicates of which at most one is on.
-    exclusive: Vec<(Version, Version)>,
-    /// Predicates that are on only if another one is.
-    implied: Vec<(Version, Version)>,
+    predicates: Predicates,
     references: Vec<Option<Reference>>,
     objects: &'a [Option<(u64, i64)>],
 }
@@ -445,82 +440,20 @@ impl<'a> Facts<'a> {
         let mut facts = Facts {
             items: &block.items,
             qualifiers: Vec::new(),
-            exclusive: Vec::new(),
-            implied: Vec::new(),
+            predicates: Predicates::default(),
             references: addresses(&block.items),
             objects: &block.objects,
         };
-        let mut versions = [0u32; 64];
         for (index, item) in block.items.iter().enumerate() {
-            for (_, predicates) in block.mutex.iter().filter(|(before, _)| *before == index) {
-                let registers: Vec<u8> = (1..64)
-                    .filter(|register| predicates >> register & 1 != 0)
-                    .collect();
-                for (place, first) in registers.iter().enumerate() {
-                    for second in &registers[place + 1..] {
-                        let version = |register: u8| (register, versions[usize::from(register)]);
-                        facts.exclusive.push((version(*first), version(*second)));
-                    }
-                }
+            for (_, registers) in block.mutex.iter().filter(|(before, _)| *before == index) {
+                facts.predicates.assert_exclusive(*registers);
             }
-            let qualifier = item.effects.qualifier;
-            let qualifier = (qualifier, versions[usize::from(qualifier)]);
-            facts.qualifiers.push(qualifier);
-            let written = item.effects.all_writes().predicate;
-            for register in (1..64).filter(|register| written >> register & 1 != 0) {
-                versions[register] += 1;
-            }
-            let (first, second) = (item.instruction.p1(), item.instruction.p2());
-            let unconditional = match item.instruction.operation {
-                Operation::Compare { update, .. }
-                | Operation::TestBit { update, .. }
-                | Operation::TestNat { update, .. } => match update {
-                    PredicateUpdate::Normal => false,
-                    PredicateUpdate::Unconditional => true,
-                    _ => continue,
-                },
-                Operation::FloatCompare { unconditional, .. }
-                | Operation::FloatClass { unconditional, .. } => unconditional,
-                _ => continue,
-            };
-            let version = |register: u8| (register, versions[usize::from(register)]);
-            if (unconditional || qualifier.0 == 0) && first != 0 && second != 0 {
-                facts.exclusive.push((version(first), version(second)));
-            }
-            if unconditional && qualifier.0 != 0 {
-                facts
-                    .implied
-                    .extend([first, second].map(|register| (version(register), qualifier)));
-            }
+            facts
+                .qualifiers
+                .push(facts.predicates.version(item.effects.qualifier));
+            facts.predicates.pass(&item.instruction, &item.effects);
         }
         facts
-    }
-
-    /// Whether at most one of two predicates is on.
-    fn are_exclusive(&self, first: Version, second: Version) -> bool {
-        if first.0 == 0 || second.0 == 0 {
-            return false;
-        }
-        let up = |version: Version| {
-            let mut all = vec![version];
-            let mut next = 0;
-            while next < all.len() {
-                let of = all[next];
-                let implied = self
-                    .implied
-                    .iter()
-                    .filter(|(on, _)| *on == of)
-                    .map(|(_, also)| *also);
-                let new: Vec<Version> = implied.filter(|also| !all.contains(also)).collect();
-                all.extend(new);
-                next += 1;
-            }
-            all
-        };
-        let (first, second) = (up(first), up(second));
-        self.exclusive.iter().any(|(one, other)| {
-            first.contains(one) && second.contains(other) || first.contains(other) && second.contains(one)
-        })
     }
 
     /// The distance that the architecture asks for between two items, the second behind the first; `None` if they may
@@ -544,8 +477,11 @@ impl<'a> Facts<'a> {
                 conflict.is_parted_by_stop() || is_fence(first) && is_fence(second),
             ));
         }
-        let always = |item: &Item| writes_always(item);
-        if self.are_exclusive(self.qualifiers[from], self.qualifiers[to]) && !always(first) && !always(second)
+        if self
+            .predicates
+            .are_exclusive(self.qualifiers[from], self.qualifiers[to])
+            && !writes_always(&first.instruction)
+            && !writes_always(&second.instruction)
         {
             return None;
         }
@@ -579,23 +515,6 @@ impl<'a> Facts<'a> {
             return object != other_object || is_apart(offset, other_offset);
         }
         one.root == other.root && is_apart(one.offset, other.offset)
-    }
-}
-
-/// Whether the instruction writes something although its predicate is off.
-fn writes_always(item: &Item) -> bool {
-    match item.instruction.operation {
-        Operation::Compare { update, .. }
-        | Operation::TestBit { update, .. }
-        | Operation::TestNat { update, .. } => update == PredicateUpdate::Unconditional,
-        Operation::FloatCompare { unconditional, .. } | Operation::FloatClass { unconditional, .. } => {
-            unconditional
-        }
-        Operation::FloatReciprocalApproximation { .. }
-        | Operation::FloatReciprocalSquareRootApproximation { .. }
-        | Operation::ParallelFloatReciprocalApproximation { .. }
-        | Operation::ParallelFloatReciprocalSquareRootApproximation { .. } => true,
-        _ => false,
     }
 }
 

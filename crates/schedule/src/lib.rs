@@ -1,6 +1,7 @@
 //! Instruction scheduling for Itanium 2: the fewest cycles for a piece of code, by the model of the pipeline.
 //!
 //! - [`sequencing`]: what instructions depend on each other by, and what may share an instruction group.
+//! - [`predicates`]: which of them are never on together; [`groups`]: groups that the architecture leaves undefined.
 //! - [`block`]: straight code as instructions to place; [`graph`]: which order and which distances they keep.
 //! - [`assembly`]: sources in GNU syntax, read and written.
 //! - [`bundle`]: templates and slots for what issues in one cycle.
@@ -18,8 +19,10 @@ pub mod bundle;
 pub mod capacity;
 pub mod exact;
 pub mod graph;
+pub mod groups;
 pub mod list;
 pub mod optimize;
+pub mod predicates;
 pub mod sequencing;
 pub mod verify;
 

@@ -538,11 +538,20 @@ impl Effects {
                 self.writes.application |= STACK_POINTERS & !(1 << BSP);
                 self.writes.state |= State::STACK;
             }
-            O::MoveFromApplication => match instruction.ar3() {
-                BSP | BSPSTORE | RNAT => self.reads.state |= State::STACK,
-                ITC | RSC => self.reads.status |= psr::SI | psr::CPL,
-                _ => {}
-            },
+            O::MoveFromApplication if instruction.unit == Unit::M => {
+                // Time is secure by it; the manual's table has all registers of this unit there.
+                self.reads.status |= psr::SI;
+                match instruction.ar3() {
+                    BSP => self.reads.state |= State::STACK,
+                    // Only lazy mode lets them be read.
+                    BSPSTORE | RNAT => {
+                        self.reads.state |= State::STACK;
+                        self.reads.application |= 1 << RSC;
+                    }
+                    ITC => self.reads.status |= psr::CPL,
+                    _ => {}
+                }
+            }
             O::MoveToApplication { .. } => match instruction.ar3() {
                 BSPSTORE => {
                     self.reads.application |= 1 << RSC;
@@ -581,6 +590,7 @@ impl Effects {
             O::ReturnFromInterruption => {
                 self.reads.status |= psr::CPL;
                 self.reads.state |= State::STACK;
+                self.reads.application |= 1 << BSP;
             }
             O::EnterPrivilegedCode => self.reads.state |= State::INSTRUCTION_TRANSLATION,
             O::VirtualMachineSwitch { .. }
@@ -643,10 +653,12 @@ impl Effects {
             O::Probe { .. } | O::ProbeFault { .. } | O::TranslateToPhysical | O::TranslationAccessKey => {
                 self.reads.status |= psr::CPL | psr::DT | psr::PK | psr::DB;
                 self.reads.state |= State::ADDRESSING;
+                self.reads.control |= 1 << PTA;
             }
             O::FlushCache { .. } | O::LineFetch { .. } | O::LineFetchCount => {
                 self.reads.status |= psr::CPL | psr::DT | psr::PK | psr::DB;
                 self.reads.state |= State::ADDRESSING;
+                self.reads.control |= 1 << PTA;
             }
             O::InvalidateAlat | O::InvalidateAlatEntry | O::InvalidateAlatEntryFloat => {
                 self.writes.state |= State::ALAT;
@@ -662,10 +674,15 @@ impl Effects {
             _ => {}
         }
         // The entry of a register goes by its name: a check must find the load's.
-        if let O::CheckAdvanced { .. } | O::InvalidateAlatEntry = instruction.operation {
-            if instruction.r1() >= 32 {
-                self.reads.state |= State::FRAME;
-            }
+        let names_entry = matches!(
+            instruction.operation,
+            O::CheckAdvanced { .. }
+                | O::CheckAdvancedFloat { .. }
+                | O::InvalidateAlatEntry
+                | O::InvalidateAlatEntryFloat
+        );
+        if names_entry && instruction.r1() >= 32 {
+            self.reads.state |= State::FRAME;
         }
         if self.memory.writes {
             self.raises.state |= State::ALAT;

@@ -82,6 +82,8 @@ fn with_few_registers(form: &Form, mut slot: u64, random: &mut Random) -> u64 {
                 "b" => &[6, 7],
                 _ => continue,
             },
+            (Notation::Application, _) => &[6, 16, 17, 18, 19, 32, 36, 40, 44, 64, 65, 66],
+            (Notation::Control, _) => &[0, 1, 2, 8, 16, 17, 19, 20, 21, 23, 65, 67],
             (Notation::Indirect(_), _) => &[3, 4, 5, 35],
             _ => continue,
         };

@@ -10,10 +10,10 @@ use super::{AssemblyError, Function, Piece, Source, Unfaithful, assemble};
 use crate::bundle::Content;
 use crate::optimize::{Options, Outcome, optimize};
 use crate::verify;
-use crate::verify::equivalence::compare;
+use crate::verify::equivalence::{Compared, compare};
 
 /// Random states in which each block that is written is compared with what it was.
-const STATES: u64 = 32;
+const STATES: u64 = 128;
 
 /// What became of a block.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub struct BlockReport {
     pub outcome: Outcome,
     /// Whether it was written anew: it is shorter then.
     pub is_written: bool,
+    /// In how many random states it was compared with what it was.
+    pub compared: Compared,
 }
 
 /// What became of a function.
@@ -134,18 +136,21 @@ impl Work {
             let outcome = optimize(block, options);
             let line = source.lines[lines.start].number;
             let is_written = outcome.modelled < before;
+            let mut compared = Compared::default();
             if is_written {
-                compare(block, &outcome.bundles, STATES).map_err(|source| AssemblyError::Different {
-                    path: path.display().to_string(),
-                    line,
-                    source,
-                })?;
+                compared =
+                    compare(block, &outcome.bundles, STATES).map_err(|source| AssemblyError::Different {
+                        path: path.display().to_string(),
+                        line,
+                        source,
+                    })?;
             }
             blocks.push(BlockReport {
                 line,
                 instructions: block.items.len(),
                 before,
                 is_written,
+                compared,
                 outcome,
             });
         }

@@ -229,8 +229,12 @@ impl Random {
         self.bits() % chances == 0
     }
 
-    /// A value as registers have it: an address, a small number, anything.
-    fn value(&mut self) -> u64 {
+    /// A value as registers and memory have it: an address, a small number, anything; in a gentle state one that also
+    /// most system registers can have.
+    fn value(&mut self, is_gentle: bool) -> u64 {
+        if is_gentle {
+            return GENTLE[(self.bits() % GENTLE.len() as u64) as usize];
+        }
         match self.bits() % 4 {
             0 => self.bits() % 64,
             1 => self.bits(),
@@ -238,6 +242,14 @@ impl Random {
             _ => 0x2000_0000 + (self.bits() % 64) * 16,
         }
     }
+}
+
+/// Values of gentle states: nothing, flags, a region register's page size.
+const GENTLE: [u64; 4] = [0, 0, 8, 14 << 2];
+
+/// Whether a state is one of those in which privileged code does not fault at once.
+fn is_gentle(seed: u64) -> bool {
+    seed % 4 != 0
 }
 
 /// Runs bundles in a random state.
@@ -386,6 +398,7 @@ impl Ground {
 
     fn begin(&mut self, start: u64, seed: u64) {
         let mut random = Random(seed);
+        let is_gentle = is_gentle(seed);
         for page in 0..4 {
             self.map(BACKING_STORE + page * PAGE, TranslationSide::Data);
         }
@@ -404,24 +417,24 @@ impl Ground {
             .expect("the backing store is mapped");
         processor.set_application(RSC, if random.one_of(2) { 0 } else { 3 });
         for register in 1..128 {
-            let value = random.value();
+            let value = random.value(is_gentle);
             processor
                 .general
                 .set_with_nat(register, value, random.one_of(100));
         }
         processor.predicates = random.bits() | 1;
         for register in 2..128 {
-            let value = FloatRegister::from_significand(random.value());
+            let value = FloatRegister::from_significand(random.value(false));
             processor.set_floating(register, value);
         }
         for register in 0..8 {
             processor.branch[register] = CODE_END + 0x1000 + 16 * (random.bits() % 64);
         }
         for register in KERNEL_0..=KERNEL_7 {
-            processor.set_application(register, random.value());
+            processor.set_application(register, random.value(is_gentle));
         }
         for (register, value) in [
-            (32, random.value()),
+            (32, random.value(is_gentle)),
             (UNAT, random.bits()),
             (LC, random.bits() % 8),
         ] {
@@ -475,8 +488,9 @@ impl Ground {
             }
             return;
         }
+        let is_gentle = is_gentle(self.seed);
         for word in bytes.chunks_exact_mut(8) {
-            word.copy_from_slice(&random.value().to_le_bytes());
+            word.copy_from_slice(&random.value(is_gentle).to_le_bytes());
         }
     }
 
