@@ -160,7 +160,8 @@ fn is_possible(earlier: &Member, later: &Effects, qualifier: Version, on: Parts)
     };
     let spills = earlier.effects.memory.writes || later.memory.writes || later.memory.reads;
     let only_indexed = on.without(indexed).is_empty() && (spills || !on.state.is_empty());
-    is_conditional || only_indexed
+    // What was written before the serialisation may not concern the later instruction.
+    is_conditional || only_indexed || earlier.effects.serializes.is_some()
 }
 
 impl fmt::Display for Parts {

@@ -10,7 +10,7 @@
 use sidestep_ia64::encoding::*;
 use sidestep_ia64::registers::application::{BSP, BSPSTORE, FPSR, ITC, PFS, RNAT, RSC};
 use sidestep_ia64::registers::status::psr;
-use sidestep_ia64::registers::system::control::{DCR, IIP, IVR, PTA};
+use sidestep_ia64::registers::system::control::{DCR, EOI, IIP, IVR, PTA};
 
 bitflags::bitflags! {
     /// State that has no number.
@@ -528,7 +528,9 @@ impl Effects {
             O::Call { .. } | O::Return | O::Cover => {
                 self.reads.status |= psr::CPL;
                 self.reads.application |= 1 << RSC;
-                self.writes.application |= STACK_POINTERS;
+                self.writes.application |= 1 << BSP;
+                // Only where the register stack spills or fills.
+                self.raises.application |= STACK_POINTERS & !(1 << BSP);
                 self.writes.state |= State::STACK | State::FRAME;
             }
             O::FlushRegisterStack | O::LoadRegisterStack => {
@@ -568,10 +570,7 @@ impl Effects {
             },
             O::MoveToControl | O::MoveFromControl => {
                 self.reads.status |= psr::CPL | psr::IC;
-                if instruction.cr3() >= 64 {
-                    self.writes.state |= State::IN_SERVICE;
-                }
-                if instruction.cr3() == IVR {
+                if matches!(instruction.cr3(), IVR | EOI) {
                     self.writes.state |= State::IN_SERVICE;
                 }
                 if instruction.cr3() == IIP {
