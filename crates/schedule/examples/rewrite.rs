@@ -21,6 +21,6 @@ fn main() {
             }
             std::fs::write(out, r.text).unwrap();
         }
-        Err(e) => println!("{}: {e}", path.display()),
+        Err(e) => println!("{e}: {:?}", std::error::Error::source(&e).map(|s| s.to_string())),
     }
 }

@@ -42,8 +42,8 @@ fn placed(instruction: Instruction, template: Template, slot: u8) -> DecodedSlot
     }
 }
 
-/// A template in which the instruction's own unit has a slot, and that slot: ports of the M and I units do not depend on
-/// the template.
+/// A template in which the instruction's own unit has a slot, and that slot: ports of the M and I units do not depend
+/// on the template.
 fn usual_place(unit: Unit) -> (u8, u8) {
     match unit {
         Unit::M => (0x00, 0),
@@ -98,8 +98,8 @@ impl Item {
         1 + u8::from(self.instruction.is_long())
     }
 
-    /// The instruction as a slot of a unit would hold it, and the port that it then asks for; `None` if the unit does not
-    /// have it.
+    /// The instruction as a slot of a unit would hold it, and the port that it then asks for; `None` if the unit does
+    /// not have it.
     pub fn in_slot(
         &self,
         unit: Unit,
@@ -133,8 +133,8 @@ pub struct Block {
     pub items: Vec<Item>,
     /// Pairs of predicate registers, with the item before which the source says that at most one of them is on.
     pub mutex: Vec<(usize, u64)>,
-    /// What is known of the memory that items refer to, beyond their own registers: by item, an object and an offset in it.
-    /// Two objects never overlap.
+    /// What is known of the memory that items refer to, beyond their own registers: by item, an object and an offset
+    /// in it. Two objects never overlap.
     pub objects: Vec<Option<(u64, i64)>>,
 }
 

@@ -7,8 +7,8 @@ use crate::graph::Graph;
 /// Signatures of which all sets are tried; of more, only each and all.
 const SIGNATURES_MAX: usize = 10;
 
-/// Cycles that no schedule is shorter than. `tails` says how many cycles each item needs to the end of the block beyond its
-/// own.
+/// Cycles that no schedule is shorter than. `tails` says how many cycles each item needs to the end of the block
+/// beyond its own.
 pub fn lower_bound(graph: &Graph, tails: &[u32], packer: &Packer<'_>, capacity: &Capacity) -> u32 {
     let earliest = graph.earliest();
     let heights = heights(graph, tails);

@@ -1,11 +1,12 @@
 //! Templates and slots: what issues in one cycle, as bundles that the dispersal rules send off together.
 //!
-//! A group begins at a bundle's start, or behind the stop in the middle of an `M;;MI` bundle, whose first slot then holds an
-//! instruction behind which issue splits, such as `srlz.d`. It ends with a bundle, or behind such an instruction.
+//! A group begins at a bundle's start, or behind the stop in the middle of an `M;;MI` bundle, whose first slot then
+//! holds an instruction behind which issue splits, such as `srlz.d`. It ends with a bundle, or behind such an
+//! instruction.
 
 use std::collections::HashMap;
 
-use sidestep_ia64::encoding::{Bundle, Form, Instruction, Operation, Template, Unit};
+use sidestep_ia64::encoding::{BranchKind, Bundle, Form, Instruction, Operation, Template, Unit};
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::dispersal::{Port, Window};
 use sidestep_itanium2::instruction::Flags;
@@ -74,6 +75,8 @@ struct Needs {
     hint: bool,
     /// It has to be the first of its group.
     first: bool,
+    /// It has to be in the last slot of a bundle: branches that count.
+    last_slot: bool,
     /// Issue splits behind it.
     splits: bool,
     /// `mov =ar.bsp`, `fwb`.
@@ -247,6 +250,10 @@ impl Needs {
                     operation,
                     Operation::Allocate | Operation::FlushRegisterStack | Operation::LoadRegisterStack
                 ),
+            last_slot: matches!(
+                operation,
+                Operation::Branch { kind, .. } if kind != BranchKind::Conditional
+            ),
             splits: flags.contains(Flags::SPLIT_AFTER),
             from_bsp: flags.contains(Flags::FROM_BSP),
             flush_buffers: flags.contains(Flags::FLUSH_BUFFERS),
@@ -388,6 +395,9 @@ impl<'a> Search<'a> {
             let is_free =
                 is_next && partial.placed >> item & 1 == 0 && self.order[item] & !partial.placed == 0;
             if !is_free || needs.first && partial.filled > 0 {
+                continue;
+            }
+            if needs.last_slot && slot != 2 {
                 continue;
             }
             if needs.flush_buffers && partial.after_memory || unit == Unit::B && partial.after_bsp {

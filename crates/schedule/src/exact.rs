@@ -1,8 +1,9 @@
 //! The exact scheduler: whether there is a schedule of so many cycles, as a question to a SAT solver.
 //!
 //! A variable says of an item and a cycle that the item has issued by then. Orders and distances become implications
-//! between two of them; what one cycle holds becomes counters by signature, and a clause for each number too much. What
-//! remains, the order of slots in a group, is looked at when there is a solution, and what cannot be is ruled out.
+//! between two of them; what one cycle holds becomes counters by signature, and a clause for each number too much.
+//! What remains, the order of slots in a group, is looked at when there is a solution, and what cannot be is ruled
+//! out.
 
 use std::time::Instant;
 
@@ -374,7 +375,8 @@ impl<'a> Model<'a> {
             self.rule_out_everywhere(&pattern);
             return;
         }
-        // It fits, but not where the one before leaves it: then not this group behind that one without another between.
+        // It fits, but not where the one before leaves it: then not this group behind that one without another
+        // between.
         let start = |item: usize| schedule.cycles[item];
         let (first, second) = (previous.map_or(0, |previous| start(previous[0])), start(group[0]));
         let mut clause: Vec<Truth> = group.iter().map(|item| self.at(*item, second).not()).collect();

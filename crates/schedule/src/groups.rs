@@ -1,7 +1,9 @@
-//! Instruction groups in which instructions depend on each other, so that the architecture leaves undefined what they do.
+//! Instruction groups in which instructions depend on each other, so that the architecture leaves undefined what they
+//! do.
 //!
-//! Code is read in the order in which it stands. A group goes on behind a branch that may not be taken, and begins where code
-//! can be entered. Predicates, addresses and registers that rotate have no values here: what hangs on them is *possible*.
+//! Code is read in the order in which it stands. A group goes on behind a branch that may not be taken, and begins
+//! where code can be entered. Predicates, addresses and registers that rotate have no values here: what hangs on them
+//! is *possible*.
 
 use std::fmt;
 
@@ -147,7 +149,8 @@ impl Checker {
     }
 }
 
-/// Whether a dependency hangs on values: on a predicate other than the same one, or on which part of something is meant.
+/// Whether a dependency hangs on values: on a predicate other than the same one, or on which part of something is
+/// meant.
 fn is_possible(earlier: &Member, later: &Effects, qualifier: Version, on: Parts) -> bool {
     let is_conditional = earlier.qualifier != qualifier;
     let bits_of_nat = Parts {

@@ -1,7 +1,7 @@
 //! Which predicates are never on together, as far as the code before says.
 //!
-//! A compare that writes two predicates turns at most one of them on; one of the unconditional type does so only if its own
-//! predicate is on. Each write of a predicate makes a new version of it.
+//! A compare that writes two predicates turns at most one of them on; one of the unconditional type does so only if
+//! its own predicate is on. Each write of a predicate makes a new version of it.
 
 use sidestep_ia64::encoding::{Instruction, Operation, PredicateUpdate};
 

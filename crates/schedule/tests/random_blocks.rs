@@ -1,12 +1,12 @@
-//! Random straight code: what the scheduler makes of it does the same, in as many cycles on the model as it says, and the
-//! model breaks none of the scheduler's rules.
+//! Random straight code: what the scheduler makes of it does the same, in as many cycles on the model as it says, and
+//! the model breaks none of the scheduler's rules.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
 use sidestep_ia64::encoding::{Form, Instruction, Unit, UnitClass, decode};
 use sidestep_itanium2::Parameters;
-use sidestep_schedule::bundle::Content;
+use sidestep_schedule::bundle::{Content, Packer};
 use sidestep_schedule::graph::Latencies;
 use sidestep_schedule::sequencing::Effects;
 use sidestep_schedule::verify::{self, equivalence};
@@ -114,6 +114,16 @@ fn cases() -> u32 {
     }
 }
 
+/// The block's instructions, for a failure.
+fn listing(block: &Block) -> Vec<String> {
+    let items = block.items.iter().map(|item| {
+        let instruction = &item.instruction;
+        let (predicate, form) = (instruction.predicate(), instruction.form());
+        format!("(p{predicate}) {} {:x}", form.mnemonic, instruction.slot)
+    });
+    items.collect()
+}
+
 #[test]
 fn every_kind_of_instruction_exists() {
     for kind in 0..KINDS.len() {
@@ -134,11 +144,11 @@ proptest! {
         prop_assume!(!block.items.is_empty());
         let options = Options { parameters: parameters.clone(), time_limit: Duration::from_secs(5) };
         let outcome = optimize(&block, &options);
-        let text: Vec<String> = block.items.iter().enumerate().map(|(item, placed)| format!("{item}@{}: ({}) {} {:x}", outcome.schedule.cycles[item], placed.instruction.predicate(), placed.instruction.form().mnemonic, placed.instruction.slot)).collect();
-        prop_assert_eq!(outcome.cycles, outcome.modelled, "solver and model: {:#?}", text);
+        prop_assert_eq!(outcome.cycles, outcome.modelled, "solver and model: {:?}", listing(&block));
         prop_assert!(outcome.bound <= outcome.modelled && outcome.modelled <= outcome.listed);
         // What the model does with the result breaks no rule of the graph.
-        let order: Vec<usize> = outcome.bundles.iter().flat_map(|placed| placed.slots).filter_map(|content| match content {
+        let contents = outcome.bundles.iter().flat_map(|placed| placed.slots);
+        let order: Vec<usize> = contents.filter_map(|content| match content {
             Content::Item(item) => Some(item),
             _ => None,
         }).collect();
@@ -165,5 +175,75 @@ proptest! {
         if let Err(difference) = equivalence::compare(&block, &outcome.bundles, 12) {
             prop_assert!(false, "{}", difference);
         }
+    }
+}
+
+/// Every way to put items into groups, one behind the other, that keeps the architecture's order.
+fn groupings(
+    graph: &Graph,
+    left: &[usize],
+    done: &mut Vec<Vec<usize>>,
+    found: &mut impl FnMut(&[Vec<usize>]),
+) {
+    if left.is_empty() {
+        found(done);
+        return;
+    }
+    for set in 1u32..1 << left.len() {
+        let (group, rest): (Vec<usize>, Vec<usize>) = left.iter().enumerate().fold(
+            (Vec::new(), Vec::new()),
+            |(mut group, mut rest), (place, item)| {
+                if set >> place & 1 != 0 {
+                    group.push(*item)
+                } else {
+                    rest.push(*item)
+                }
+                (group, rest)
+            },
+        );
+        let keeps_order = rest.iter().all(|later| {
+            group
+                .iter()
+                .all(|item| graph.path(*later, *item).is_none() || later == item)
+        });
+        let is_group = group.iter().all(|first| {
+            group
+                .iter()
+                .all(|second| first == second || graph.path(*first, *second).is_none_or(|path| path == 0))
+        });
+        if keeps_order && is_group {
+            done.push(group);
+            groupings(graph, &rest, done, found);
+            done.pop();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases() / 2) })]
+
+    /// Against all there are, for blocks that are small enough.
+    #[test]
+    fn nothing_is_shorter_than_what_is_called_optimal(
+        draws in prop::collection::vec((0usize..1000, 0u8..4, prop::array::uniform4(0u64..1000)), 1..6)
+    ) {
+        let parameters = Parameters::default();
+        let block = block(&draws);
+        prop_assume!(!block.items.is_empty());
+        let options = Options { parameters: parameters.clone(), time_limit: Duration::from_secs(5) };
+        let outcome = optimize(&block, &options);
+        let graph = Graph::new(&block, Latencies::Architectural);
+        let mut packer = Packer::new(&block.items, &parameters);
+        let mut least = u32::MAX;
+        let items: Vec<usize> = (0..block.items.len()).collect();
+        groupings(&graph, &items, &mut Vec::new(), &mut |groups| {
+            let before = |first: usize, second: usize| first < second && graph.path(first, second) == Some(0);
+            if let Ok(placed) = packer.layout(groups, before) {
+                let bundles: Vec<_> = placed.iter().map(|placed| placed.encode(&block.items)).collect();
+                least = least.min(verify::cycles(&bundles, &parameters));
+            }
+        });
+        prop_assert_eq!(outcome.modelled, least);
+        prop_assert!(outcome.is_optimal());
     }
 }

@@ -1,7 +1,8 @@
 //! What may stand in one group, against GNU as's check of dependency violations, for pairs of all forms.
 //!
 //! Needs `ia64-linux-gnu-as`; without it the test says so and passes. `SIDESTEP_ORACLE_PAIRS` sets how many pairs are
-//! compared. What it reports this table must; what this table reports beyond that must have a reason that is named here.
+//! compared. What it reports this table must; what this table reports beyond that must have a reason that is named
+//! here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -32,8 +33,8 @@ impl Random {
 
 const ASSEMBLER: &str = "ia64-linux-gnu-as";
 
-/// Of what these read and write binutils' tables leave out a part, or its check ends the group behind them; what it does
-/// report of them is compared.
+/// Of what these read and write binutils' tables leave out a part, or its check ends the group behind them; what it
+/// does report of them is compared.
 const UNKNOWN: &[&str] = &[
     "fcmp.unord",
     "fpcmp",

@@ -47,6 +47,8 @@ enum DisasmError {
         name: String,
         near: Vec<String>,
     },
+    #[error("{path}: a FUCE image has no instruction groups; --check-groups is for IA-64")]
+    NoGroups { path: String },
     #[error("the listing cannot be written")]
     Write(#[from] io::Error),
 }
@@ -82,6 +84,9 @@ impl Disasm {
             }
         })?;
         if sidestep_fuce::image::Image::is_image(&bytes) {
+            if self.check_groups {
+                return Err(DisasmError::NoGroups { path });
+            }
             fuce::list(&path, &bytes, self.symbol.as_deref(), out)?;
             return Ok(ExitCode::SUCCESS);
         }

@@ -17,9 +17,9 @@ use super::perf::parse_processor;
 
 /// Schedule IA-64 assembly for the fewest cycles, with a proof.
 ///
-/// Each block is scheduled by a list scheduler and then by an exact one, which finds the shortest schedule or says how far from it
-/// the best one is at most. The table has the cycles of each block on the model before and after; `limit` is what the
-/// architecture would allow: unlimited units, each result in the next group.
+/// Each block is scheduled by a list scheduler and then by an exact one, which finds the shortest schedule or says
+/// how far from it the best one is at most. The table has the cycles of each block on the model before and after;
+/// `limit` is what the architecture would allow: unlimited units, each result in the next group.
 #[derive(Args)]
 pub struct Schedule {
     /// Assembly source in GNU syntax (.S, .s)

@@ -180,13 +180,20 @@ impl Function {
         parameters: &Parameters,
         path: &Path,
     ) -> Result<Function, AssemblyError> {
-        let is_end = |statement: &Statement| matches!(statement, Statement::Directive(text) if text.starts_with(".endp"));
+        let is_end = |statement: &Statement| match statement {
+            Statement::Directive(text) => text.starts_with(".endp"),
+            _ => false,
+        };
         let end = (start..source.lines.len()).find(|line| source.lines[*line].statements.iter().any(is_end));
         let at =
             |line: usize, reason: String| AssemblyError::statement(path, source.lines[line].number, reason);
         let end = end.ok_or_else(|| at(start, format!("`{name}` has no .endp")))?;
         let bundles = code(file, &name).ok_or_else(|| {
-            at(start, format!("the object file has no code of `{name}`, whose label and size .proc and .endp should give"))
+            let reason = "whose label and size .proc and .endp should give";
+            at(
+                start,
+                format!("the object file has no code of `{name}`, {reason}"),
+            )
         })?;
         let mut reader = Reader {
             source,
@@ -205,8 +212,8 @@ impl Function {
         reader.close(end);
         if reader.next != reader.slots.len() {
             let reason = format!(
-                "the assembler makes {} instructions of `{name}`, its lines have {}: repeated and conditional parts of the assembler \
-                 are not followed",
+                "the assembler makes {} instructions of `{name}`, its lines have {}: repeated and conditional \
+                 parts of the assembler are not followed",
                 reader.slots.len(),
                 reader.next
             );

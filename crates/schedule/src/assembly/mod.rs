@@ -1,8 +1,8 @@
 //! Assembly in GNU syntax: read, scheduled function by function, and written again.
 //!
-//! GNU as decides what an instruction is: the source is assembled, and the instructions of the object file are matched with
-//! the statements of the source, one by one. A scheduled block is written with the statements of the source, so
-//! labels, relocations, hints and comments survive as they were; only bundles, stops and `nop`s are new.
+//! GNU as decides what an instruction is: the source is assembled, and the instructions of the object file are
+//! matched with the statements of the source, one by one. A scheduled block is written with the statements of the
+//! source, so labels, relocations, hints and comments survive as they were; only bundles, stops and `nop`s are new.
 
 mod function;
 mod macros;
@@ -94,7 +94,7 @@ pub enum AssemblyError {
 /// What the scheduler wrote is not what it meant: a broken invariant of this crate, told with its place.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{path}: `{function}` as written is not `{function}` as scheduled: at instruction {place} {written} stands for {meant}"
+    "{path}: `{function}` is not written as it was scheduled: instruction {place} is {written} and should be {meant}"
 )]
 pub struct Unfaithful {
     /// The file.

@@ -1,8 +1,9 @@
-//! A block against its schedule on random states, on the interpreter: registers with their NaT bits, memory, where it goes,
-//! and whether it faults.
+//! A block against its schedule on random states, on the interpreter: registers with their NaT bits, memory, where it
+//! goes, and whether it faults.
 //!
-//! The state is that of a kernel at privilege level 0. Wherever the code refers to there is memory, with contents that
-//! depend on the address and the state's seed alone. What comes first of two faults may change, as the instructions may.
+//! The state is that of a kernel at privilege level 0. Wherever the code refers to there is memory, with contents
+//! that depend on the address and the state's seed alone. What comes first of two faults may change, as the
+//! instructions may.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
@@ -312,8 +313,10 @@ fn aimed(block: &Block, placed: &Placed, address: u64) -> Bundle {
             .operands
             .iter()
             .find(|operand| format!("{operand:?}").starts_with("Target"));
-        let inserted = operand
-            .and_then(|operand| operand.insert(target.wrapping_sub(address) as i64, instruction.slot, 0));
+        let inserted = operand.and_then(|operand| {
+            let distance = target.wrapping_sub(address) as i64;
+            operand.insert(distance, instruction.slot & !operand.mask(), 0)
+        });
         if let Some((bits, _)) = inserted {
             let mut slots = [bundle.slot(0), bundle.slot(1), bundle.slot(2)];
             slots[usize::from(slot)] = bits;

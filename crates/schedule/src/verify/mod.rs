@@ -11,8 +11,8 @@ pub(crate) const CODE: u64 = 0x10000;
 /// Cycles that the pipeline rests between the pass that warms the caches and the one that is measured.
 const REST: u64 = 200;
 
-/// The groups of bundles, one after the other, no branch taken, every predicate on, every load a hit, as the model issues
-/// them; cycles count from the first.
+/// The groups of bundles, one after the other, no branch taken, every predicate on, every load a hit, as the model
+/// issues them; cycles count from the first.
 pub fn timeline(bundles: &[Bundle], parameters: &Parameters) -> Vec<Group> {
     let mut pipeline = Pipeline::new(parameters.clone());
     show(&mut pipeline, bundles);

@@ -1,7 +1,7 @@
 //! `--check-groups`: instruction groups that the architecture leaves undefined, over the code of a file.
 //!
-//! What hangs on values that only a run has is marked as possible: predicates that no compare before says to exclude each
-//! other, rows of register files, bits of ar.unat.
+//! What hangs on values that only a run has is marked as possible: predicates that no compare before says to exclude
+//! each other, rows of register files, bits of ar.unat.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
