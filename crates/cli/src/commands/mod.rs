@@ -10,6 +10,7 @@ mod gang;
 mod list;
 mod perf;
 mod run;
+mod schedule;
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -42,6 +43,7 @@ pub enum Command {
     Calibrate(calibrate::Calibrate),
     Perf(perf::Perf),
     Explain(explain::Explain),
+    Schedule(schedule::Schedule),
 }
 
 impl Command {
@@ -58,6 +60,7 @@ impl Command {
             Command::Calibrate(calibrate) => calibrate.run(),
             Command::Perf(perf) => perf.run(),
             Command::Explain(explain) => explain.run(),
+            Command::Schedule(schedule) => schedule.run(),
         }
     }
 }
