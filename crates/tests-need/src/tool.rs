@@ -120,9 +120,7 @@ pub fn cross_compiler() -> Option<CrossCompiler> {
         Some(named) => Some(named_file(CROSS_COMPILER, named.into())),
         None => on_path("ia64-linux-gnu-gcc").or_else(unpacked),
     };
-    if ASSEMBLER.find().is_none() {
-        return None;
-    }
+    ASSEMBLER.find()?;
     let found = gcc.as_deref().and_then(Path::parent).map(Path::to_path_buf);
     match &found {
         Some(_) => had(),

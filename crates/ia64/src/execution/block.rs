@@ -75,10 +75,13 @@ impl<S> Known<S> {
     }
 }
 
+/// A place of the front: the key of a block, and the block.
+type Place<C, S> = Option<(u64, Arc<Block<C, S>>)>;
+
 /// The blocks of one kind.
 pub(crate) struct Blocks<C, S> {
     kind: Kind,
-    front: Vec<Option<(u64, Arc<Block<C, S>>)>>,
+    front: Vec<Place<C, S>>,
     blocks: HashMap<u64, Arc<Block<C, S>>>,
     /// The keys of the blocks that begin on a host page, by its number.
     by_page: HashMap<u64, Vec<u64>>,
