@@ -1,20 +1,20 @@
 //! The kernel of `guests/ia64/kernel`: its own tests under every boot parameter, on one and two CPUs.
 
-use sidestep_experiments::itanium::kernel::{Finished, Guest, KernelError, QUANTUM, Run};
+use sidestep_experiments::itanium::kernel::{Finished, Guest, KernelError, QUANTUM_TICKS, Run};
 use sidestep_ia64::execution::Untimed;
 
 fn run(processors: usize, parameters: &str) -> Result<Finished, KernelError> {
-    run_apart(QUANTUM, processors, parameters)
+    run_apart(QUANTUM_TICKS, processors, parameters)
 }
 
 /// With processors whose counters are up to `quantum` apart.
-fn run_apart(quantum: u64, processors: usize, parameters: &str) -> Result<Finished, KernelError> {
+fn run_apart(quantum_ticks: u64, processors: usize, parameters: &str) -> Result<Finished, KernelError> {
     let run = Run {
         guest: Guest::Kernel(processors),
         parameters: parameters.to_owned(),
         memory_mb: 192,
         instructions_max: 100_000_000,
-        quantum,
+        quantum_ticks,
         keeps_dumps: false,
     };
     run.run(&mut vec![Untimed; processors], &|| false)

@@ -5,6 +5,7 @@
 //! - [`recording`] keeps what was found for later;
 //! - [`control`] enforces sets, in user space, by scheduling class and affinity;
 //! - [`journal`] notes every change before it is made, so that it can be undone even by another process;
+//! - [`setting`] reads and writes settings of the kernel, [`changed`] changes one for a time;
 //! - [`memory`] is what a VMM that lets its guest be watched has for it;
 //! - [`process`] and [`scheduling`] read and change what the kernel knows of threads;
 //! - [`workload`] holds small parallel programs to try it on.
@@ -14,6 +15,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod changed;
 pub mod control;
 pub mod journal;
 pub mod memory;

@@ -12,14 +12,14 @@
 use std::sync::Arc;
 
 use sidestep_ia64::Processor;
-
-use crate::host::sidecores::locked;
-use crate::host::{Host, HostEnd};
-use crate::virtual_machine::Activity;
 use sidestep_machine::debug::guard::Guard;
 use sidestep_machine::debug::target::Debuggee;
 use sidestep_machine::machine::End;
 use sidestep_machine::memory::GuestMemory;
+
+use crate::host::sidecores::locked;
+use crate::host::{Host, HostEnd};
+use crate::virtual_machine::Activity;
 
 /// A host whose virtual processors are debugged.
 pub struct DebuggedHost<'a> {

@@ -7,7 +7,7 @@
 //! which instruction has which class in [`operations`](crate::operations).
 
 use crate::dispersal::Port;
-use crate::instruction::Flags;
+use crate::flags::Flags;
 use crate::parameters::{Cost, Parameters};
 use crate::scoreboard::Producer;
 

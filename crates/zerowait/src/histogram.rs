@@ -107,12 +107,6 @@ impl Histogram {
         }
         self.greatest
     }
-
-    /// The buckets that counted anything: the greatest value each stands for, and its count.
-    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        counted.map(|(bucket, count)| (upper_bound(bucket), *count))
-    }
 }
 
 /// Count, mean, median, 99 %, 99.9 % and maximum on one line.

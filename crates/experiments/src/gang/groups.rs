@@ -5,15 +5,12 @@ use std::time::Duration;
 
 use sidestep_gang::{CoscheduledSets, DependencyTree, Pairing, Ratio, Selection, SharingMatrix};
 use sidestep_gang_linux::recording::Recording;
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+};
 
 use super::{PAPER, drawing};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// From a matrix to the tree to the sets.
 pub struct Groups;

@@ -6,17 +6,14 @@ use std::time::Duration;
 use sidestep_gang::Selection;
 use sidestep_gang_linux::control::{Kind, Report, RunSettings, SetSource, Target, run};
 use sidestep_gang_linux::journal;
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Quantity, Row, Side, Stated, Timeline, Verdict,
+};
+use sidestep_runner::causes::with_causes;
 
 use super::PAPER;
 use super::scenario::factor_of_the_paper;
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
-use sidestep_lab::timeline::Timeline;
 
 /// Coscheduling on this host.
 pub struct Host;
@@ -347,15 +344,4 @@ fn epochs(report: &Report, of_baseline: bool) -> Timeline {
         start_ns += duration_ns;
     }
     timeline
-}
-
-/// An error and its causes on one line.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
 }

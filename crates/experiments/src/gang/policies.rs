@@ -5,16 +5,15 @@ use std::time::Duration;
 use sidestep_gang::simulation::{Instance, Machine, Scenario, Schedule};
 use sidestep_gang::topology::Placement;
 use sidestep_gang::{CoscheduledSets, Selection, Topology};
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measurement, Metric, Nature,
+    Number, Point, PointError, Quantity, Row, Stated, Verdict,
+};
 
-use super::scenario::{KIND_NAMES, LOADS, Setup, both, factor_of_the_paper, inputs, side};
+use super::scenario::{
+    KIND_NAMES, LOADS, Setup, both, factor_of_the_paper, gain_and_utilisation, inputs, side,
+};
 use super::{PAPER, drawing, groups};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Measurement;
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// What each policy makes of the paper's scenarios.
 pub struct Policies;
@@ -215,25 +214,12 @@ impl Experiment for Policies {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let workload = || Axis::new("workload", "workload", "");
-        vec![
-            Figure::bars(
-                "Gain over full coscheduling (Figures 6 and 7)",
-                workload(),
-                Measure::Ratio,
-                "times faster",
-                "",
-            )
-            .split_by(&["load", "policy"]),
-            Figure::bars(
-                "Utilisation",
-                workload(),
-                Measure::Counter("utilisation"),
-                "of the cores' time",
-                "%",
-            )
-            .split_by(&["load", "policy"]),
-        ]
+        gain_and_utilisation(
+            Figure::bars,
+            "Gain over full coscheduling (Figures 6 and 7)",
+            || Axis::new("workload", "workload", ""),
+            &["load", "policy"],
+        )
     }
 }
 

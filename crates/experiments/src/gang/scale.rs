@@ -6,13 +6,12 @@ use sidestep_gang::scatter::scatter;
 use sidestep_gang::simulation::{Instance, Machine, Scenario};
 use sidestep_gang::topology::Placement;
 use sidestep_gang::{Selection, Topology};
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Input, Inputs, Measurement, Metric, Nature, Number,
+    Point, PointError, Side,
+};
 
-use super::scenario::{KIND_NAMES, Setup, both, inputs, side};
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
+use super::scenario::{KIND_NAMES, Setup, both, gain_and_utilisation, inputs, side};
 
 /// Larger hosts and machines of mixed sizes.
 pub struct Scale;
@@ -144,25 +143,12 @@ impl Experiment for Scale {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let cores = || Axis::new("cores", "cores", "cores").logarithmic();
-        vec![
-            Figure::lines(
-                "Gain over full coscheduling",
-                cores(),
-                Measure::Ratio,
-                "times faster",
-                "",
-            )
-            .split_by(&["policy", "placement"]),
-            Figure::lines(
-                "Utilisation",
-                cores(),
-                Measure::Counter("utilisation"),
-                "of the cores' time",
-                "%",
-            )
-            .split_by(&["policy", "placement"]),
-        ]
+        gain_and_utilisation(
+            Figure::lines,
+            "Gain over full coscheduling",
+            || Axis::new("cores", "cores", "cores").logarithmic(),
+            &["policy", "placement"],
+        )
     }
 }
 

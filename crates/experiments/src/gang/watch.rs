@@ -3,22 +3,21 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use sidestep_gang_linux::changed::Changed;
 use sidestep_gang_linux::journal::{self, Change, Journal};
 use sidestep_gang_linux::process;
-use sidestep_gang_linux::setting::{self, AUTOGROUP, Changed};
+use sidestep_gang_linux::setting::{self, AUTOGROUP};
 use sidestep_gang_linux::watch::{WatchSettings, Watcher};
 use sidestep_gang_linux::workload::{PROGRESS_VARIABLE, ProgressFile};
+use sidestep_lab::statistics::median;
+use sidestep_lab::{
+    About, Better, Context, Experiment, Finding, Input, Inputs, Measurement, Metric, Nature, Number, Point,
+    PointError, Quantity, Rounds, Row, Side, Value, Verdict,
+};
+use sidestep_runner::causes::with_causes;
 
 use super::PAPER;
-use super::host::{own_command, with_causes};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::input::{Input, Inputs, Value};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Verdict};
-use sidestep_lab::statistics::median;
-use sidestep_lab::timeline::Rounds;
+use super::host::own_command;
 
 /// What watching costs.
 pub struct Watch;

@@ -4,16 +4,13 @@ use std::time::Duration;
 
 use sidestep_itanium2::Event;
 use sidestep_itanium2::parameters::Cost;
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
+    Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+};
 
 use super::kernel::Guest;
 use super::timed::{self, Difference};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// Four versions of one path.
 pub struct Messages;
@@ -140,7 +137,7 @@ impl Experiment for Messages {
             ours: format!(
                 "{} cycles in {} groups",
                 generic.to_decimal(0),
-                issue_cycles(&measurement.baseline).to_decimal(0)
+                timed::issue_cycles(&measurement.baseline).to_decimal(0)
             ),
             verdict: judge(generic, GENERIC),
             because: "nearly as many groups as the paper's, with half its bubbles; by its sources of 2007 the paper's \
@@ -148,24 +145,25 @@ impl Experiment for Messages {
                 .to_owned(),
         }];
         let bubbles = FIGURE.iter().map(|(event, stated)| {
-            let count = |event: &Event| {
-                let found = measurement.sidestep.find(event.name());
-                found.map_or(Number::ZERO, |counter| counter.value)
-            };
+            let count = |event: Event| timed::bubbles(&measurement.sidestep, event);
             // The figure has no flushes: neither has the sum of all.
             let (ours, because) = match event {
                 Event::BackEndBubbleAll => (
-                    count(event) - count(&Event::FlushAll),
-                    "without the return's flush, as in the figure; this path has 31 groups, the paper's 39, in as many cycles",
+                    count(*event) - count(Event::FlushAll),
+                    format!(
+                        "without the return's flush, as in the figure; this path has {} groups, the paper's 39, in as many cycles",
+                        timed::issue_cycles(&measurement.sidestep).to_decimal(0)
+                    ),
                 ),
                 Event::L1dFpuAll => (
-                    count(event),
+                    count(*event),
                     "this code has no load close behind a store to its line, none just behind the region register, and \
-                     none whose data meet a system register's value",
+                     none whose data meet a system register's value"
+                        .to_owned(),
                 ),
                 _ => (
-                    count(event),
-                    "which latencies a path runs into depends on where its author put what",
+                    count(*event),
+                    "which latencies a path runs into depends on where its author put what".to_owned(),
                 ),
             };
             Finding {
@@ -174,7 +172,7 @@ impl Experiment for Messages {
                 source: "Itanium Figure 5".to_owned(),
                 ours: format!("{} bubbles", ours.to_decimal(1)),
                 verdict: judge(ours, *stated),
-                because: because.to_owned(),
+                because,
             }
         });
         findings.extend(bubbles);
@@ -190,9 +188,4 @@ impl Experiment for Messages {
             "cycles",
         )]
     }
-}
-
-fn issue_cycles(side: &Side) -> Number {
-    side.find("issue cycles")
-        .map_or(Number::ZERO, |counter| counter.value)
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use sidestep_itanium2::Event;
+use sidestep_lab::{
+    About, Context, Experiment, Input, Inputs, Measurement, Metric, Nature, Point, PointError, Quantity,
+    Side, Stated,
+};
 
 use super::kernel::Guest;
 use super::timed;
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::paper::{Quantity, Stated};
 
 /// Pairs of instructions, next to each other and far enough apart.
 pub struct Latencies;

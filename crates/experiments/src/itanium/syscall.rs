@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
+    Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+};
+
 use super::kernel::Guest;
 use super::timed::{self, Difference};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// The two ways into the kernel.
 pub struct SystemCalls;

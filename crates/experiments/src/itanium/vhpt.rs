@@ -4,16 +4,13 @@
 use std::time::Duration;
 
 use sidestep_ia64::execution::Untimed;
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+};
 
-use super::kernel::{Finished, Guest, KernelError, QUANTUM, Reading, Run};
+use super::kernel::{Finished, Guest, KernelError, QUANTUM_TICKS, Reading, Run};
 use super::timed::{self, Difference};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// Short against long format, and the three ways of refilling the TLB.
 pub struct PageTables;
@@ -309,7 +306,7 @@ fn run(
         parameters,
         memory_mb: 512,
         instructions_max: INSTRUCTIONS_MAX,
-        quantum: QUANTUM,
+        quantum_ticks: QUANTUM_TICKS,
         keeps_dumps: false,
     };
     run.run(&mut vec![Untimed; processors], &|| context.cancelled())

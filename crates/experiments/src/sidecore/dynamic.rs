@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature, Point,
+    PointError, Side,
+};
 
 use super::setup::{self, Setup};
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
 
 /// Fixed and dynamic sidecores under load that comes and goes.
 pub struct Dynamic;

@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature, Number,
+    Point, PointError, Quantity, Stated,
+};
 
 use super::setup::{self, Setup};
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Measurement;
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Quantity, Stated};
 
 /// Context switches, page faults, builds.
 pub struct Lmbench;

@@ -12,7 +12,7 @@ mod unmap;
 
 pub use setup::timeline;
 
-use sidestep_lab::experiment::Experiment;
+use sidestep_lab::Experiment;
 
 /// The experiments of this area.
 pub const EXPERIMENTS: &[&dyn Experiment] =

@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::virtual_machine::PurgeMethod;
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
+    Point, PointError, Quantity, Row, Stated, Verdict,
+};
 
 use super::setup::{self, Setup};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Measurement;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// Purges by interrupt and by broadcast.
 pub struct Unmap;

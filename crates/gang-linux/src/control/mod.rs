@@ -35,10 +35,11 @@ use sidestep_gang::topology::Placement;
 use sidestep_gang::{CoreId, CoscheduledSets, ProgramId, Selection, SharingMatrix, TaskId};
 
 use crate::HostError;
+use crate::changed::Changed;
 use crate::journal::{Change, Journal, Restored};
 use crate::recording::Recording;
 use crate::scheduling::{IDLE, Scheduling};
-use crate::setting::{self, Changed};
+use crate::setting;
 use crate::watch::{WatchSettings, Watcher};
 use host::Host;
 use program::{Families, Program, Thread};

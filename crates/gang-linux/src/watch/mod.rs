@@ -31,9 +31,10 @@ use sidestep_gang::{
 };
 
 use crate::HostError;
+use crate::changed::Changed;
 use crate::journal::Journal;
 use crate::process::{self, Stat, ThreadName};
-use crate::setting::{self, Changed, NUMA_BALANCING, SCAN_RATES};
+use crate::setting::{self, NUMA_BALANCING, SCAN_RATES};
 use attention::Attention;
 use budget::{Budget, Prices, SHARE_PERMILLE};
 use fault::{Faults, Record};
@@ -278,11 +279,6 @@ impl Watcher {
     /// How sharing is seen here.
     pub fn way(&self) -> &Way {
         &self.way
-    }
-
-    /// Which of the kernel's settings are changed while this lives.
-    pub fn settings_changed(&self) -> usize {
-        self.changed.len() + usize::from(self.source.changes_a_setting())
     }
 
     /// Takes in what happened since the last time. Should be called several times a second, or the kernel's rings

@@ -8,7 +8,8 @@ use super::fault::{Faults, Record};
 use super::price;
 use super::userfault::{self, Guest};
 use crate::HostError;
-use crate::setting::{self, Changed, MEMORY_EVENTS};
+use crate::changed::Changed;
+use crate::setting::{self, MEMORY_EVENTS};
 
 /// A source of faults that can be told to bring some, or none.
 pub(super) enum Source {
@@ -69,17 +70,6 @@ impl Source {
             scanned_ns: 0,
         };
         Ok((Self::Guests(guests?), prices))
-    }
-
-    /// Whether a setting of the kernel is changed.
-    pub(super) fn changes_a_setting(&self) -> bool {
-        matches!(
-            self,
-            Self::Hints {
-                balancing: Some(_),
-                ..
-            }
-        )
     }
 
     /// Takes what was reported since the last time.

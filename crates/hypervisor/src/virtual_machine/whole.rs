@@ -9,15 +9,16 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::exit::ExitReason;
-use super::processor::Activity;
-use super::state::VirtualMachine;
-use crate::costs::{Cost, HostCosts};
 use sidestep_ia64::registers::system::control;
 use sidestep_machine::machine::ending::Request;
 use sidestep_machine::machine::hypercall::{Call, Console, FAILED, HypercallHandler, Reaction};
 use sidestep_machine::machine::interrupt_block::LocalIdentifier;
 use sidestep_machine::machine::platform::Platform;
+
+use super::exit::ExitReason;
+use super::processor::Activity;
+use super::state::VirtualMachine;
+use crate::costs::{Cost, HostCosts};
 
 /// The exit code of a virtual machine whose kernel panicked, or wants to start again.
 const FAILURE: u64 = 255;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sidestep_hypervisor::costs::{Cost, HostCosts};
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
-use sidestep_hypervisor::host::sidecores::{Polling, locked};
+use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
 use sidestep_hypervisor::host::{Host, HostConfig, Report};
 use sidestep_hypervisor::sidecall::call;
 use sidestep_hypervisor::virtual_machine::{SECTOR, VirtualMachine, VirtualMachineConfig, Virtualization};
@@ -197,6 +197,8 @@ fn host_of(cores: usize, sidecores: SidecorePolicy, machines: Vec<VirtualMachine
             policy: PolicyName::Free,
             slot_ns: 50_000,
         },
+        core_model: None,
+        services: Executor::VirtualTime,
         host_threads: 1,
         trace: true,
     };

@@ -58,11 +58,13 @@ fn source(processor: &mut Processor, operation: &MicroOperation) -> Result<u64, 
     Ok(processor.general.value(operation.r2))
 }
 
+#[inline(always)]
 pub(super) fn to_branch(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.branch[usize::from(operation.r1 & 7)] = source(processor, operation)?;
     Ok(Flow::Next)
 }
 
+#[inline(always)]
 pub(super) fn from_branch(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor
         .general

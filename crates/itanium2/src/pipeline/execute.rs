@@ -5,7 +5,8 @@ use sidestep_ia64::execution::{Dynamic, Translation as PhysicalAddresses};
 
 use super::Pipeline;
 use crate::branches::{Branch, Prediction};
-use crate::instruction::{Flags, StaticInstruction};
+use crate::flags::Flags;
+use crate::instruction::StaticInstruction;
 use crate::memory::{Side, Space, Translation};
 use crate::parameters::Cost;
 use crate::pmu::event::Event;

@@ -2,7 +2,8 @@
 
 use super::Pipeline;
 use crate::dispersal::Window;
-use crate::instruction::{DESTINATIONS_MAX, Flags};
+use crate::flags::Flags;
+use crate::instruction::DESTINATIONS_MAX;
 use crate::parameters::{Cost, Parameters};
 use crate::pmu::event::Event;
 use crate::pmu::stall::Stall;

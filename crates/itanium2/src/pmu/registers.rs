@@ -15,6 +15,7 @@
 //! [`event_address_registers`](super::event_address_registers); what restricts counting and keeping:
 //! [`tagging`](super::tagging).
 
+use sidestep_ia64::encoding::Unit;
 use sidestep_ia64::execution::{Dynamic, MonitorRegisters, State};
 use sidestep_ia64::registers::status::psr;
 
@@ -24,7 +25,6 @@ use super::event_address::{Branched, Fetched, Loaded};
 use super::event_address_registers::Captures;
 use super::tagging::{Tagging, Tags};
 use super::unit_masks::Parts;
-use crate::instruction::StaticInstruction;
 
 /// The first counter.
 const FIRST: usize = 4;
@@ -94,14 +94,14 @@ impl PerformanceMonitor {
     pub fn begin(
         &mut self,
         state: &State,
-        known: &StaticInstruction,
+        opcode: (u64, Unit),
         dynamic: &Dynamic<'_>,
         values: &[u64; Event::COUNT],
     ) {
         let level = state.privilege_level();
         self.tags = self
             .tagging
-            .tags(dynamic.place.ip, known.opcode, level, dynamic.reference);
+            .tags(dynamic.place.ip, opcode, level, dynamic.reference);
         for (counting, before) in self.counting.iter().zip(&mut self.before) {
             *before = counting.map_or(0, |counting| counting.parts.of(values));
         }

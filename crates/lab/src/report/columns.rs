@@ -5,12 +5,13 @@
 //! documented in the book, under *Formats*.
 
 use super::json;
-use crate::comparison::{Comparison, Row};
-use crate::experiment::Better;
+use crate::about::Better;
+use crate::comparison::Comparison;
 use crate::input::Value;
 use crate::measurement::Side;
 use crate::number::Number;
 use crate::paper::{Expected, Quantity};
+use crate::row::Row;
 
 /// A column: its name, and a cell for each point of each experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]

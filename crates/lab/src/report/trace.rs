@@ -64,7 +64,7 @@ pub fn silent(comparisons: &[Comparison]) -> Vec<&'static str> {
         .collect()
 }
 
-fn rows(comparisons: &[Comparison]) -> impl Iterator<Item = (&Comparison, &crate::comparison::Row)> {
+fn rows(comparisons: &[Comparison]) -> impl Iterator<Item = (&Comparison, &crate::row::Row)> {
     comparisons
         .iter()
         .flat_map(|comparison| comparison.rows.iter().map(move |row| (comparison, row)))

@@ -14,9 +14,10 @@ use object::Object;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::experiment::{About, Nature, Point};
+use crate::about::{About, Nature};
 use crate::input::{Input, Inputs, Kind};
 use crate::measurement::Measurement;
+use crate::point::Point;
 
 /// The first word of an entry, with the version of its format.
 const MAGIC: &str = "sidestep-point-1";

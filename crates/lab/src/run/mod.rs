@@ -16,10 +16,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::comparison::{Comparison, Row};
-use crate::experiment::{About, Context, Experiment, Nature, Point, PointError};
+use crate::about::{About, Nature};
+use crate::comparison::Comparison;
+use crate::experiment::Experiment;
 use crate::input::{Input, InputError, Inputs};
 use crate::measurement::Measurement;
+use crate::point::{Context, Point, PointError};
+use crate::row::Row;
 use cache::{Cache, CacheProblem, Key};
 
 /// How experiments are to be run.

@@ -1,9 +1,9 @@
 //! The repetitions of a point, merged into one measurement: the median of every number.
 
-use crate::comparison::Spread;
-use crate::experiment::Metric;
+use crate::about::Metric;
 use crate::measurement::{Counter, Measurement, Side};
 use crate::number::Number;
+use crate::row::Spread;
 use crate::statistics::{Median, median};
 
 /// Merges the repetitions of a point, at least one; says how they spread if there are several. Pictures and timelines
@@ -66,7 +66,7 @@ fn merge_counters(sides: &[&Side]) -> Vec<Counter> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Better;
+    use crate::about::Better;
 
     const METRIC: Metric = Metric {
         name: "time",

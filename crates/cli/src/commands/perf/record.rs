@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use sidestep_itanium2::pmu::sampling::Sampled;
 use sidestep_itanium2::{Pace, Parameters, Selection};
+use sidestep_runner::program::{self, Kept, Report, Sum};
+use sidestep_runner::recording::{Contents, Recording};
 
 use super::Program;
 use crate::commands::Outcome;
-use sidestep_runner::program::{self, Kept, Report, Sum};
-use sidestep_runner::recording::{Contents, Recording};
 
 /// Samples a second where nothing else is said, as `perf` takes.
 const USUAL_FREQUENCY: NonZeroU64 = NonZeroU64::new(4000).expect("not zero");

@@ -10,17 +10,13 @@ mod zerowait;
 
 use std::time::Duration;
 
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Rounds, Row, Side, Verdict,
+};
+
 use client::{Load, Outcome};
 use service::{Kind, Service, Start};
-
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Verdict};
-use sidestep_lab::timeline::Rounds;
 
 /// Requests a second of a service whose devices are continuations.
 pub struct Io;

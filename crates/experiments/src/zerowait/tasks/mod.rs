@@ -10,14 +10,13 @@ mod zerowait;
 
 use std::time::Duration;
 
-use shape::{Runtime, Shape};
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature,
+    Number, Point, PointError, Side,
+};
 
 use super::stopwatch::{Sample, in_turns};
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
+use shape::{Runtime, Shape};
 
 /// A continuation against a task of other runtimes, on the same shapes.
 pub struct Tasks;

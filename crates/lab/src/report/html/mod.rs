@@ -11,10 +11,11 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::picture::{STYLE, chart, matrix, tree};
 use super::words;
-use crate::comparison::{Comparison, Row};
+use crate::about::Better;
+use crate::comparison::Comparison;
 use crate::drawing::Drawing;
-use crate::experiment::Better;
 use crate::paper::{Finding, Verdict};
+use crate::row::Row;
 
 /// How the page looks, besides its pictures.
 const PAGE_STYLE: &str = include_str!("page.css");

@@ -6,11 +6,12 @@ use maud::{Markup, html};
 use super::scale::Scale;
 use super::series::{Mark, Series, place, series};
 use super::{COLOURS, Length, figure as picture, text_width};
-use crate::comparison::{Comparison, Row};
+use crate::comparison::Comparison;
 use crate::figure::{Figure, Measure};
 use crate::input::Value;
 use crate::number::Number;
 use crate::paper::Quantity;
+use crate::row::Row;
 
 const WIDTH: f64 = 460.0;
 const PLOT_HEIGHT: f64 = 230.0;

@@ -13,8 +13,9 @@ mod series;
 
 use maud::{Markup, Render, html};
 
-use crate::comparison::{Comparison, Row};
+use crate::comparison::Comparison;
 use crate::drawing::Drawing;
+use crate::row::Row;
 
 /// The classes that pictures use.
 pub const STYLE: &str = include_str!("style.css");

@@ -20,7 +20,6 @@ use sidestep_ia64::registers::application;
 use sidestep_ia64::registers::frame::FrameMarker;
 
 use crate::memory::GuestMemory;
-
 use descriptor::Place;
 use state::{Rules, Saved, rules_at};
 use table::UnwindTable;
