@@ -132,8 +132,8 @@ fn imports(source: &Path) -> Imports {
     imports
 }
 
-/// The files of a folder that is a module at a depth below the root, each with the depth of its own module. Tests in files
-/// of their own are left out.
+/// The files of a folder that is a module at a depth below the root, each with the depth of its own module. Tests in
+/// files of their own are left out.
 fn files_below(folder: &Path, depth: usize) -> Vec<(PathBuf, usize)> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();

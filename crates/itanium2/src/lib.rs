@@ -6,9 +6,9 @@
 //!
 //! - [`parameters`]: latencies, caches, penalties, each with its source; the presets.
 //! - [`dispersal`]: ports and split issue; [`rules`]: latencies between pairs of instructions (Tables 4 and 5).
-//! - [`classes`]: ports and latencies by class of instructions, and [`flags`] for what else they do; [`operations`]: which
-//!   operation has which; [`instruction`]: what is known of one before it runs;
-//!   [`scoreboard`]: when registers are ready.
+//! - [`classes`]: ports and latencies by class of instructions, and [`flags`] for what else they do; [`operations`]:
+//!   which operation has which; [`instruction`]: what is known of one before it runs; [`scoreboard`]: when registers
+//!   are ready.
 //! - [`memory`]: caches and translation buffers; [`branches`]: branch prediction; [`queues`]: stores and system
 //!   registers on their way.
 //! - [`pipeline`]: puts these together, cycle by cycle.

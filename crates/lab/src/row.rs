@@ -71,8 +71,8 @@ impl Row {
         self.stated.iter().find(|stated| stated.quantity == quantity)
     }
 
-    /// Whether ours agrees with one statement; `None` without a number of ours. Of a repeated point the median must lie within a
-    /// value's tolerance; a bound is broken only if the whole interval lies beyond it.
+    /// Whether ours agrees with one statement; `None` without a number of ours. Of a repeated point the median must lie
+    /// within a value's tolerance; a bound is broken only if the whole interval lies beyond it.
     pub fn judge(&self, stated: &Stated) -> Option<Verdict> {
         let median = self.spread.and_then(|spread| spread.of(stated.quantity));
         let ours = match (stated.expected, median) {

@@ -157,8 +157,8 @@ impl Experiment for Messages {
                 ),
                 Event::L1dFpuAll => (
                     count(*event),
-                    "this code has no load close behind a store to its line, none just behind the region register, and none whose \
-                     data meet a system register's value"
+                    "this code has no load close behind a store to its line, none just behind the region register, and \
+                     none whose data meet a system register's value"
                         .to_owned(),
                 ),
                 _ => (

@@ -6,8 +6,8 @@
 //!
 //! One program, two [executors](Executor). In deterministic virtual time the executor's time is the host's cycle. On
 //! pinned cores the same threads really run side by side on cores of the machine that this program runs on. What a
-//! request is charged follows from the table of costs there as well: a request carries the cycle that it has come to, and
-//! a core the cycle from which it is free. But who is served first is whoever comes first, so that times, unlike
+//! request is charged follows from the table of costs there as well: a request carries the cycle that it has come to,
+//! and a core the cycle from which it is free. But who is served first is whoever comes first, so that times, unlike
 //! answers, may differ from run to run.
 //!
 //! Each kind of device has a thread on a core of its own, the devices', whose time nobody is charged for. A request
@@ -581,9 +581,9 @@ impl Board {
         self.free.len() == self.tickets.len()
     }
 
-    /// The cycle at which a stage of a request begins: in virtual time the executor's. Pinned cores have a clock of their
-    /// own, which says nothing of the modelled host: there it is the one that the request has come to, unless whoever
-    /// works on it is free only later.
+    /// The cycle at which a stage of a request begins: in virtual time the executor's. Pinned cores have a clock of
+    /// their own, which says nothing of the modelled host: there it is the one that the request has come to, unless
+    /// whoever works on it is free only later.
     fn begins(&self, executor_now: u64, ticket: &Ticket, free: u64) -> u64 {
         match self.executor {
             Executor::VirtualTime => executor_now,

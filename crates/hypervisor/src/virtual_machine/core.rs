@@ -16,8 +16,8 @@ pub trait CoreModel: Debug + Send + Sync {
     fn core(&self) -> Box<dyn Core>;
 }
 
-/// One core. As a [`Driver`] its limit and the time that elapses are in cycles, and it moves the interval time counter on
-/// by them.
+/// One core. As a [`Driver`] its limit and the time that elapses are in cycles, and it moves the interval time counter
+/// on by them.
 pub trait Core: Driver + Send {
     /// A virtual processor of virtual machine `owner` executes next: its virtual addresses are not those of others.
     fn enter(&mut self, owner: usize);

@@ -478,8 +478,8 @@ impl VirtualProcessor {
         self.spent(cycles, retired, timer);
     }
 
-    /// Accounts for the cycles that guest instructions took, which the interval time counter shows; its timer was due in
-    /// `timer` of them.
+    /// Accounts for the cycles that guest instructions took, which the interval time counter shows; its timer was due
+    /// in `timer` of them.
     fn spent(&mut self, cycles: u64, retired: u64, timer: u64) {
         self.instructions += retired;
         self.clock += cycles;

@@ -217,8 +217,8 @@ impl Pipeline {
         self.memory.enter_space(number);
     }
 
-    /// Brings the lines of `bytes` from a physical address on into the caches, as if somebody else than what is modelled
-    /// had read or written them here. Nothing is counted.
+    /// Brings the lines of `bytes` from a physical address on into the caches, as if somebody else than what is
+    /// modelled had read or written them here. Nothing is counted.
     pub fn touch(&mut self, address: PhysicalAddress, bytes: u64, writes: bool) {
         self.memory.touch(address.0, bytes, writes);
     }

@@ -1,9 +1,9 @@
 //! The processor interrupt block: how processors and devices send interrupts to processors.
 //!
-//! Manual volume 2, section 5.8.4. The block takes 2 MB of physical addresses at [`INTERRUPT_BLOCK`]. An 8-byte store into
-//! its lower half sends the interrupt that the data describe to the processor that the address names by its local
-//! identifier (cr.lid: id and eid); single bytes in the upper half acknowledge an 8259 (INTA) and set the external
-//! task priority (XTP). Devices send the same messages with [`InterruptBlock::send`].
+//! Manual volume 2, section 5.8.4. The block takes 2 MB of physical addresses at [`INTERRUPT_BLOCK`]. An 8-byte store
+//! into its lower half sends the interrupt that the data describe to the processor that the address names by its local
+//! identifier (cr.lid: id and eid); single bytes in the upper half acknowledge an 8259 (INTA) and set the external task
+//! priority (XTP). Devices send the same messages with [`InterruptBlock::send`].
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};

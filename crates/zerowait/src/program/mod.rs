@@ -1,7 +1,7 @@
 //! A built program: its threads, gates and joins, ready for an executor.
 //!
-//! What a body is given is here as well: a body takes a [`Context`](context::Context), which reaches the program that the
-//! body belongs to.
+//! What a body is given is here as well: a body takes a [`Context`](context::Context), which reaches the program that
+//! the body belongs to.
 
 pub(crate) mod context;
 pub(crate) mod gate;
