@@ -24,8 +24,8 @@ pub struct Disasm {
     /// Only the function or label of this name.
     #[arg(long, value_name = "NAME")]
     symbol: Option<String>,
-    /// Not the instructions, but those that depend on each other inside an instruction group, which the architecture leaves
-    /// undefined and emulators hide. The exit code is 1 if there are any that do not hang on values of a run.
+    /// Not the instructions, but those that depend on each other inside an instruction group, which the architecture
+    /// leaves undefined and emulators hide. The exit code is 1 if there are any that do not hang on values of a run.
     #[arg(long)]
     check_groups: bool,
 }

@@ -1,8 +1,8 @@
 //! Memory of other processes.
 //!
-//! A guest's address is an address of its host process once the windows are known. Those of an emulator are at one place
-//! where the host lets them be, and a child has its parent's; another process's can be reached if they are where this
-//! one's are.
+//! A guest's address is an address of its host process once the windows are known. Those of an emulator are at one
+//! place where the host lets them be, and a child has its parent's; another process's can be reached if they are where
+//! this one's are.
 
 use super::vectors::{MOST_BUFFERS, host_buffers};
 use super::{Arguments, SystemCallResult, fail};

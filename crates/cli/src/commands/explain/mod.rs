@@ -97,8 +97,8 @@ enum ExplainError {
     #[error("{path}: does not assemble:\n{message}")]
     Assemble { path: String, message: String },
     #[error(
-        "{path}: refers to {}, which it does not define; say where with --define {}=ADDRESS (`return`, if it is not to be \
-         reached)",
+        "{path}: refers to {}, which it does not define; say where with --define {}=ADDRESS (`return`, if it is not to \
+         be reached)",
         names.join(", "),
         names[0]
     )]

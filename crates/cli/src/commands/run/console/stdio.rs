@@ -107,8 +107,8 @@ fn edit(line: &mut Vec<u8>, byte: u8, requests: &Requests, echoes: bool) {
 /// Why something was not printed that somebody would have read.
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
-/// Prints; output that nobody reads (`| head`) is lost, as on a terminal that was unplugged. Any other loss is said when
-/// the machine has ended, which knows nothing of it.
+/// Prints; output that nobody reads (`| head`) is lost, as on a terminal that was unplugged. Any other loss is said
+/// when the machine has ended, which knows nothing of it.
 pub fn show(bytes: &[u8]) {
     let mut output = io::stdout().lock();
     if let Err(error) = output.write_all(bytes).and_then(|()| output.flush())
