@@ -1,4 +1,6 @@
 //! The experiments that ship, one folder for each area and one file for each experiment.
+//!
+#![doc = include_str!("../README.md")]
 
 mod cefos;
 pub mod gang;

@@ -20,8 +20,8 @@ fn run_apart(quantum_ticks: u64, processors: usize, parameters: &str) -> Result<
     run.run(&mut vec![Untimed; processors], &|| false)
 }
 
-/// Every check of `programs/tests.c` holds: page faults on demand, fork, the register stack, system calls by `break` and by
-/// `epc`, signals, floating point, pipes, time slices, shared objects.
+/// Every check of `programs/tests.c` holds: page faults on demand, fork, the register stack, system calls by `break`
+/// and by `epc`, signals, floating point, pipes, time slices, shared objects.
 fn passes(processors: usize, parameters: &str) {
     let finished = run(processors, parameters)
         .unwrap_or_else(|error| panic!("{processors} CPUs, `{parameters}`: {error}"));

@@ -1,5 +1,5 @@
-//! What messages do besides being fast: the cases of `guests/ia64/ipc`, by each version of the path. A fast path has to notice
-//! every one of them and leave it to the generic path, which has to do it right.
+//! What messages do besides being fast: the cases of `guests/ia64/ipc`, by each version of the path. A fast path has to
+//! notice every one of them and leave it to the generic path, which has to do it right.
 
 use sidestep_experiments::itanium::kernel::{Guest, KernelError, Meter, QUANTUM_TICKS, Run};
 use sidestep_ia64::execution::Untimed;

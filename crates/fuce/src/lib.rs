@@ -14,6 +14,8 @@
 //! The structure and the sizes follow S. Kusakabe, H. Taniguchi and M. Amamiya, "A Study of a Continuation-based
 //! Fine-grain Multithreaded Operating System CEFOS", sections 2 and 3.1. The paper does not give an instruction
 //! encoding or latencies; both are this project's own and are stated where they are defined.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod assembler;
 pub mod chip;

@@ -12,6 +12,8 @@
 //!
 //! Rules: nothing is changed that is not in the journal; no thread is ever stopped, only ranked behind others; threads
 //! are named by number *and* start time, since numbers are used again.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod changed;
 pub mod control;

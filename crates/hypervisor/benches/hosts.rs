@@ -45,6 +45,7 @@ fn host(machines: usize, host_threads: usize, work: &str) -> Host {
             policy: PolicyName::Free,
             slot_ns: 1_000_000,
         },
+        core_model: None,
         services: Executor::VirtualTime,
         host_threads,
         trace: false,

@@ -280,6 +280,12 @@ impl HostCosts {
         self.cycles(Cost::Exit) + self.cycles(Cost::Dispatch) + self.cycles(Cost::Entry)
     }
 
+    /// How many guest instructions end in the last of so many cycles, at the most.
+    pub fn instructions_in(&self, cycles: u64) -> u64 {
+        let instructions = (u128::from(cycles) * 1000).div_ceil(u128::from(self.instruction_millicycles));
+        u64::try_from(instructions).unwrap_or(u64::MAX)
+    }
+
     /// The cycles of so many guest instructions, rounded down.
     pub fn instructions(&self, count: u64) -> u64 {
         (u128::from(count) * u128::from(self.instruction_millicycles) / 1000) as u64

@@ -6,8 +6,8 @@
 //! and the end of the round does not depend on the halt, so that a run under a debugger that changes nothing is the
 //! same as without, to the byte.
 //!
-//! Limits: references of instructions that the monitor interprets, where translation is split, are not watched; with ring
-//! compression a debugger sees the replacements of unprivileged instructions.
+//! Limits: references of instructions that the monitor interprets, where translation is split, are not watched; with
+//! ring compression a debugger sees the replacements of unprivileged instructions.
 
 use std::sync::Arc;
 

@@ -41,7 +41,7 @@ use crate::host::schedule::{PolicyName, Scheduling};
 use crate::host::sidecores::{Executor, Polling};
 use crate::host::{Host, HostConfig, HostError};
 use crate::virtual_machine::{
-    Method, PurgeMethod, SerialLine, VirtualMachine, VirtualMachineConfig, VirtualMachineError,
+    CoreModel, Method, PurgeMethod, SerialLine, VirtualMachine, VirtualMachineConfig, VirtualMachineError,
     Virtualization, WholeMachine,
 };
 
@@ -147,8 +147,8 @@ pub struct VirtualMachineTable {
     pub input: Option<PathBuf>,
     /// What the guest reads with the call for parameters.
     pub parameters: Option<String>,
-    /// The contents of its block device, which is not written back; for a kernel the file behind a virtio device that it
-    /// cannot write to.
+    /// The contents of its block device, which is not written back; for a kernel the file behind a virtio device that
+    /// it cannot write to.
     pub disk: Option<PathBuf>,
     /// How many of it there are.
     #[serde(default = "one")]
@@ -243,11 +243,16 @@ pub enum BuildError {
 }
 
 impl Description {
-    /// Builds the host; paths are relative to `folder`.
+    /// Builds the host, on cores that are modelled if there is a model; paths are relative to `folder`.
     ///
     /// # Errors
     /// What cannot be read, is out of range or does not fit.
-    pub fn build(&self, folder: &Path, trace: bool) -> Result<(Host, Arc<HostCosts>), BuildError> {
+    pub fn build(
+        &self,
+        folder: &Path,
+        trace: bool,
+        core_model: Option<Arc<dyn CoreModel>>,
+    ) -> Result<(Host, Arc<HostCosts>), BuildError> {
         let table = &self.host;
         let costs = Arc::new(costs(folder, &table.costs)?);
         let total = self
@@ -293,6 +298,7 @@ impl Description {
                 policy: table.scheduling,
                 slot_ns: table.slot_us * 1000,
             },
+            core_model,
             host_threads: table.host_threads,
             services: table.services,
             trace,
@@ -476,7 +482,7 @@ mod tests {
             Ok(description) => description,
             Err(error) => return error.to_string(),
         };
-        let built = description.build(Path::new("/nonexistent"), false);
+        let built = description.build(Path::new("/nonexistent"), false, None);
         built.err().expect("a bad description").to_string()
     }
 

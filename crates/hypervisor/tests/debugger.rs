@@ -40,6 +40,7 @@ fn host() -> (Host, Symbols) {
             policy: PolicyName::Free,
             slot_ns: 100_000,
         },
+        core_model: None,
         services: Executor::VirtualTime,
         host_threads: 2,
         trace: true,

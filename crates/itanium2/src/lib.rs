@@ -17,6 +17,8 @@
 //! ```text
 //!   retired instruction ─► fetch ─► dispersal ─► waits: operands, rules, queues ─► issue group ─► counters, profile
 //! ```
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod branches;
 pub mod classes;

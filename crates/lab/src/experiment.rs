@@ -33,8 +33,8 @@ pub trait Experiment: Send + Sync {
     fn run_point(&self, inputs: &Inputs, point: &Point, context: &Context)
     -> Result<Measurement, PointError>;
 
-    /// What the paper states about one point, at most one statement for each quantity. Empty where it states nothing, which
-    /// includes inputs other than the paper's.
+    /// What the paper states about one point, at most one statement for each quantity. Empty where it states nothing,
+    /// which includes inputs other than the paper's.
     fn stated(&self, _inputs: &Inputs, _point: &Point) -> Vec<Stated> {
         Vec::new()
     }

@@ -1,8 +1,10 @@
 //! The laboratory: a figure or table of a paper as an experiment, baseline against sidestep, swept and judged.
 //!
-//! An [`Experiment`] is a small trait: what it asks, its inputs, the points of its sweep, and how one point is measured.
-//! Results are exact numbers ([`Number`]): in virtual time
-//! the same inputs give the same bytes on every machine.
+//! An [`Experiment`] is a small trait: what it asks, its inputs, the points of its sweep, and how one point is
+//! measured. Results are exact numbers ([`Number`]): in virtual time the same inputs give the same bytes on every
+//! machine.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod about;
 pub mod comparison;

@@ -21,13 +21,13 @@ pub const MOST_REPETITIONS: usize = 100;
 /// The confidence that is aimed at.
 const CONFIDENCE: (i128, i128) = (95, 100);
 
-/// The median and its distribution-free confidence interval: the narrowest pair of order statistics, alike far from both
-/// ends, that holds the true median with at least 95% probability; if there are too few numbers for that, all of
+/// The median and its distribution-free confidence interval: the narrowest pair of order statistics, alike far from
+/// both ends, that holds the true median with at least 95% probability; if there are too few numbers for that, all of
 /// them, and the confidence says how little that is. `None` of no numbers.
 ///
-/// The probability is that of a fair coin: between the *k*-th smallest and the *k*-th greatest of *n* independent numbers lies
-/// the median unless fewer than *k* of them fell on one side of it (Conover, Practical Nonparametric Statistics, the
-/// quantile interval).
+/// The probability is that of a fair coin: between the *k*-th smallest and the *k*-th greatest of *n* independent
+/// numbers lies the median unless fewer than *k* of them fell on one side of it (Conover, Practical Nonparametric
+/// Statistics, the quantile interval).
 ///
 /// # Panics
 /// Of more than [`MOST_REPETITIONS`] numbers.

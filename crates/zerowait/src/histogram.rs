@@ -189,7 +189,10 @@ mod tests {
     proptest! {
         #[test]
         #[cfg_attr(miri, ignore = "arithmetic without unsafe code, and slow there")]
-        fn a_quantile_is_at_most_an_eighth_too_large(mut values in proptest::collection::vec(0u64..1 << 40, 1..200), per_mille in 0u64..=1000) {
+        fn a_quantile_is_at_most_an_eighth_too_large(
+            mut values in proptest::collection::vec(0u64..1 << 40, 1..200),
+            per_mille in 0u64..=1000,
+        ) {
             let mut histogram = Histogram::default();
             let live = Live::default();
             for value in &values {

@@ -18,6 +18,8 @@
 //!
 //! Limits: a continuation carries four words; every queue is bounded and says so when it is full; a thread
 //! that loops for ever blocks its core, because nothing interrupts it.
+//!
+#![doc = include_str!("../README.md")]
 
 mod attributes;
 mod continuation;

@@ -1,5 +1,5 @@
-//! `sidestep disasm FILE`: the code of an IA-64 ELF file as assembly text, laid out as `objdump -d` does; and the text of
-//! a FUCE image.
+//! `sidestep disasm FILE`: the code of an IA-64 ELF file as assembly text, laid out as `objdump -d` does; and the text
+//! of a FUCE image.
 
 mod fuce;
 mod listing;

@@ -1,4 +1,5 @@
-//! Figures 7 to 11: many system calls through one gate, with the hardware's ready queue alone and with a software queue.
+//! Figures 7 to 11: many system calls through one gate, with the hardware's ready queue alone and with a software
+//! queue.
 
 use std::time::Duration;
 
@@ -292,7 +293,8 @@ fn square_share(points: &[(u64, Number)]) -> Option<Finding> {
     })
 }
 
-/// Figure 8: clocks a call grow linearly. Judged by the slope between neighbouring points, which for a line is the same.
+/// Figure 8: clocks a call grow linearly. Judged by the slope between neighbouring points, which for a line is the
+/// same.
 fn per_call(points: &[(u64, Number)]) -> Finding {
     let per_call: Vec<(u64, Number)> = points
         .iter()

@@ -26,11 +26,11 @@ impl Experiment for Scale {
         About {
             name: "gang.scale",
             question: "Does partial coscheduling still gain on large hosts with machines of many sizes?",
-            source: "none: beyond Busse et al., Partial Coscheduling (2015), which stops at eight cores; topology is its \
-                     future work (section 7)",
-            setting: "A host of two sockets whose caches serve eight cores each. Machines of an eighth to all of the host's \
-                      size, drawn by the seed several times, together twice its size; in each, programs of two to eight threads. A program \
-                      that is spread over both sockets runs at nine tenths of its speed.",
+            source: "none: beyond Busse et al., Partial Coscheduling (2015), which stops at eight cores; topology is \
+                     its future work (section 7)",
+            setting: "A host of two sockets whose caches serve eight cores each. Machines of an eighth to all of the \
+                      host's size, drawn by the seed several times, together twice its size; in each, programs of two \
+                      to eight threads. A program that is spread over both sockets runs at nine tenths of its speed.",
             baseline: "full coscheduling, placed as the point says",
             sidestep: "sets given by the load, or found without a factor",
             metric: Metric {
@@ -40,10 +40,10 @@ impl Experiment for Scale {
             },
             nature: Nature::Seeded,
             takes: (Duration::from_secs(40), Duration::from_secs(900)),
-            reading: "Small sets fill the gaps that whole machines leave; a draw in which whole machines leave none has \
-                      nothing to gain, so the mean over draws counts, and the counters tell in how many there was a gain and how \
-                      great the greatest was. First fit tears sets over sockets, which nearest \
-                      avoids where it can.",
+            reading: "Small sets fill the gaps that whole machines leave; a draw in which whole machines leave none \
+                      has nothing to gain, so the mean over draws counts, and the counters tell in how many there was \
+                      a gain and how great the greatest was. First fit tears sets over sockets, which nearest avoids \
+                      where it can.",
         }
     }
 

@@ -29,8 +29,8 @@ pub struct Kind {
 
 /// The workloads.
 pub const KINDS: &[Kind] = &[
-    // As EP: no waiting, hardly any sharing. In the OpenMP version (NPB 3, EP) all threads read the same few numbers for
-    // each batch, `an` and `k_offset`, and add up once at the end.
+    // As EP: no waiting, hardly any sharing. In the OpenMP version (NPB 3, EP) all threads read the same few numbers
+    // for each batch, `an` and `k_offset`, and add up once at the end.
     Kind {
         name: "independent",
         phases: &[Phase::Compute {

@@ -31,8 +31,9 @@ impl Experiment for Threshold {
             },
             nature: Nature::Seeded,
             takes: (Duration::from_secs(1), Duration::from_secs(40)),
-            reading: "A ratio above one says that the factor cut wrongly: too low a factor tears threads apart that wait \
-                      for each other, too high a one keeps programs together that have nothing to do with each other.",
+            reading: "A ratio above one says that the factor cut wrongly: too low a factor tears threads apart that \
+                      wait for each other, too high a one keeps programs together that have nothing to do with each \
+                      other.",
         }
     }
 

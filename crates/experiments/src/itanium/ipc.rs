@@ -41,22 +41,23 @@ impl Experiment for Messages {
             name: "itanium.ipc",
             question: "What does knowing the latencies of system instructions save a message between threads?",
             source: "Gray et al., Itanium: A System Implementor's Tale, section 5.3, Table 6 and Figure 5",
-            setting: "Two threads in two address spaces (guests/ia64/ipc) send each other eight words in registers, by a \
-                      call of a gate page with epc that waits for the answer: the eight steps of section 5.3.1. generic: \
-                      C code for every case, in which threads wait on kernel stacks. first: the fast case in assembly, one \
-                      step after the other. scheduled: as many instructions to a group as there are units, each latency \
-                      taken for one cycle. measured: the same, scheduled by Tables 4 and 5. All check the whole interface, and whatever is not \
-                      the fast case (other names, items, flags, longer messages, timeouts, queued senders, floating-point \
-                      state, NaTs) goes the generic way. What the threads' loops take is subtracted.",
+            setting: "Two threads in two address spaces (guests/ia64/ipc) send each other eight words in registers, by \
+                      a call of a gate page with epc that waits for the answer: the eight steps of section 5.3.1. \
+                      generic: C code for every case, in which threads wait on kernel stacks. first: the fast case in \
+                      assembly, one step after the other. scheduled: as many instructions to a group as there are \
+                      units, each latency taken for one cycle. measured: the same, scheduled by Tables 4 and 5. All \
+                      check the whole interface, and whatever is not the fast case (other names, items, flags, longer \
+                      messages, timeouts, queued senders, floating-point state, NaTs) goes the generic way. What the \
+                      threads' loops take is subtracted.",
             baseline: "the generic path",
             sidestep: "the fast path of that version",
             metric: Metric::lower("cycles a message", "cycles"),
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(1), Duration::from_secs(1)),
-            reading: "The return goes to another thread than the return stack predicts. Figure 5 counts no flush for that, \
-                      so its cycles are not in the value; `cycles with the return's flush` has them. The code was written \
-                      from the paper's description of the steps and the published interface of such kernels; the paper's has \
-                      231, 83, 39 and 33 groups.",
+            reading: "The return goes to another thread than the return stack predicts. Figure 5 counts no flush for \
+                      that, so its cycles are not in the value; `cycles with the return's flush` has them. The code \
+                      was written from the paper's description of the steps and the published interface of such \
+                      kernels; the paper's has 231, 83, 39 and 33 groups.",
         }
     }
 
@@ -139,8 +140,8 @@ impl Experiment for Messages {
                 timed::issue_cycles(&measurement.baseline).to_decimal(0)
             ),
             verdict: judge(generic, GENERIC),
-            because: "nearly as many groups as the paper's, with half its bubbles; by its sources of 2007 the paper's kernel does more \
-                      around its C++, and how much of the difference that makes was not measured"
+            because: "nearly as many groups as the paper's, with half its bubbles; by its sources of 2007 the paper's \
+                      kernel does more around its C++, and how much of the difference that makes was not measured"
                 .to_owned(),
         }];
         let bubbles = FIGURE.iter().map(|(event, stated)| {

@@ -1,5 +1,5 @@
-//! A machine that runs the kernel of `guests/ia64/kernel`, or the message-passing guest of `guests/ia64/ipc`, with readings
-//! at the marks of its programs.
+//! A machine that runs the kernel of `guests/ia64/kernel`, or the message-passing guest of `guests/ia64/ipc`, with
+//! readings at the marks of its programs.
 //!
 //! A program marks the phases of a measurement (`mark(label)`, hypercall [`MARK`]). At each mark the machine is
 //! stopped between two instructions, every processor's counters are read, and it goes on as if it had not been
@@ -229,8 +229,8 @@ impl Run {
 }
 
 impl Finished {
-    /// The run and, within it, the phases between marks as spans, if a timeline is wanted; a tick is taken as a cycle at
-    /// `megahertz`.
+    /// The run and, within it, the phases between marks as spans, if a timeline is wanted; a tick is taken as a cycle
+    /// at `megahertz`.
     pub fn timeline(&self, megahertz: u32, context: &Context) -> Timeline {
         let mut timeline = Timeline::default();
         if !context.trace {

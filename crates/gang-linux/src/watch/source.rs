@@ -101,8 +101,8 @@ impl Source {
     }
 
     /// Faults since the last time that are put down to the watch, and pages taken away for it. Of hint faults these are
-    /// all of the host's, but at most so many: while faults are reported it is known how many of them the watched threads
-    /// had; in a pause any may be left over. Of userfaultfd all are reported.
+    /// all of the host's, but at most so many: while faults are reported it is known how many of them the watched
+    /// threads had; in a pause any may be left over. Of userfaultfd all are reported.
     pub(super) fn caused(&mut self, most: u64) -> (u64, u64) {
         match self {
             Self::Hints {

@@ -25,7 +25,7 @@ use thiserror::Error;
 
 use crate::costs::{Cost, HostCosts};
 use crate::host::sidecores::{Executor, Machines, Polling, Sidecores, SidecoresError, locked};
-use crate::virtual_machine::{Activity, CycleAccount, Method, Pending, VirtualMachine};
+use crate::virtual_machine::{Activity, Core, CoreModel, CycleAccount, Method, Pending, VirtualMachine};
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
 pub use report::{CoreReport, Report, RequestReport, Span, VirtualMachineReport};
@@ -46,6 +46,8 @@ pub struct HostConfig {
     pub services: Executor,
     /// Which virtual processor has which core.
     pub scheduling: Scheduling,
+    /// What the cores are, if guest instructions are not to take what the table says.
+    pub core_model: Option<Arc<dyn CoreModel>>,
     /// How many host threads advance virtual machines; changes nothing but the time it takes.
     pub host_threads: usize,
     /// Whether to record who was on which core.
@@ -110,6 +112,8 @@ pub struct Host {
     machines: Machines,
     sidecores: Sidecores,
     scheduler: Scheduler,
+    /// The cores that are modelled, while no virtual processor has them.
+    cores: Vec<Option<Box<dyn Core>>>,
     time: u64,
     /// How many cores serve in this epoch.
     serving: usize,
@@ -169,7 +173,9 @@ impl Host {
         )?;
         let scheduler = Scheduler::new(config.scheduling.clone(), &processors);
         let serving = config.sidecores.first();
+        let modelled = || config.core_model.as_ref().map(|model| model.core());
         let mut host = Host {
+            cores: (0..config.cores).map(|_| modelled()).collect(),
             accounts: vec![CoreAccount::default(); config.cores],
             pool: Pool::new(config.host_threads, &machines, &config.costs),
             config,
@@ -341,9 +347,11 @@ impl Host {
             self.sidecores.set_pages(core, pages, self.time);
         }
         let guests = self.config.cores - self.serving;
+        self.collect_cores();
         let changes = self
             .scheduler
             .assign(self.time, guests, &self.machines, &self.config.costs);
+        self.hand_out_cores();
         if self.config.trace {
             self.spans.extend(changes.into_iter().map(|(core, task)| Span {
                 core,
@@ -378,6 +386,33 @@ impl Host {
         before
     }
 
+    /// Takes the cores that are modelled from the virtual processors that had them.
+    fn collect_cores(&mut self) {
+        for (index, machine) in self.machines.iter().enumerate() {
+            let mut machine = locked(machine);
+            for (number, processor) in machine.processors_mut().iter_mut().enumerate() {
+                if let (Some(core), Some(modelled)) =
+                    (self.scheduler.core_of(index, number), processor.take_core())
+                {
+                    self.cores[core] = Some(modelled);
+                }
+            }
+        }
+    }
+
+    /// Gives the cores that are modelled to the virtual processors that have them now.
+    fn hand_out_cores(&mut self) {
+        for (index, machine) in self.machines.iter().enumerate() {
+            let mut machine = locked(machine);
+            for (number, processor) in machine.processors_mut().iter_mut().enumerate() {
+                let core = self.scheduler.core_of(index, number);
+                if let Some(modelled) = core.and_then(|core| self.cores[core].take()) {
+                    processor.give_core(modelled);
+                }
+            }
+        }
+    }
+
     /// Tells every guest how requests are made now.
     fn tell_guests(&mut self) {
         let method = if self.serving > 0 {
@@ -390,8 +425,8 @@ impl Host {
         }
     }
 
-    /// How far sidecores can work: no request may still be made before, neither by a guest that executes nor by one that
-    /// gets an answer, which it sees a transfer later at the earliest.
+    /// How far sidecores can work: no request may still be made before, neither by a guest that executes nor by one
+    /// that gets an answer, which it sees a transfer later at the earliest.
     fn reach(&self, end: u64, floor: u64) -> u64 {
         let transfer = self.config.costs.cycles(Cost::Transfer).max(1);
         let asked = self

@@ -358,6 +358,7 @@ impl VirtualProcessor {
         match self.fill(shared, address, side, entry.as_ref()) {
             Some(lines) => {
                 self.filled_last = Some(place);
+                self.touch_shadow(address);
                 let work = lines * costs.cycles(Cost::CacheLine);
                 self.charge(ExitReason::ShadowFill, costs.round_trip() + work);
                 Needed::Nothing

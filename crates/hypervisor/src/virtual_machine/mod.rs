@@ -31,6 +31,7 @@ mod advance;
 mod call;
 mod compression;
 mod configuration;
+mod core;
 mod device;
 mod exit;
 mod handle;
@@ -45,6 +46,7 @@ mod state;
 mod whole;
 
 pub use configuration::{Method, PurgeMethod, VirtualMachineConfig, VirtualMachineError, Virtualization};
+pub use core::{Core, CoreModel};
 pub use device::{DeviceKind, PACKET_MAX, QUEUE_MAX};
 pub use exit::{ExitCount, ExitCounts, ExitReason};
 pub use latency::{Latencies, RequestLatencies};

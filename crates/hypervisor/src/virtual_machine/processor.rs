@@ -19,6 +19,7 @@ use sidestep_machine::debug::guard::Guard;
 
 use super::compression;
 use super::configuration::Virtualization;
+use super::core::{Core, Touched};
 use super::exit::{ExitCounts, ExitReason};
 use super::memory::{self, GUEST_MEMORY_MAX, GuestView, MachineView, RequestPage, Shared};
 use super::shadow::{self, ShadowTable};
@@ -110,6 +111,8 @@ pub struct VirtualProcessor {
     pinned: Option<u32>,
     /// What a debugger wants of it.
     guard: Option<Guard>,
+    /// The core that it has, where cores are modelled.
+    core: Option<Box<dyn Core>>,
 }
 
 impl VirtualProcessor {
@@ -151,6 +154,7 @@ impl VirtualProcessor {
             polled_last: (0, 0),
             pinned: None,
             guard: None,
+            core: None,
         };
         created.in_real_state(|processor| processor.set_monitored(true));
         created
@@ -207,6 +211,30 @@ impl VirtualProcessor {
         std::mem::replace(&mut self.guard, guard)
     }
 
+    /// Gives it a core that is modelled.
+    pub(crate) fn give_core(&mut self, mut core: Box<dyn Core>) {
+        core.enter(self.owner);
+        self.core = Some(core);
+    }
+
+    /// Takes its core, if it has one that is modelled.
+    pub(crate) fn take_core(&mut self) -> Option<Box<dyn Core>> {
+        self.core.take()
+    }
+
+    /// The monitor touches memory on its core.
+    pub(super) fn touch(&mut self, touch: impl FnOnce(&Touched, &mut dyn Core)) {
+        if let Some(core) = &mut self.core {
+            touch(&Touched::of(self.owner, self.index), &mut **core);
+        }
+    }
+
+    /// The monitor touches the entry of the shadow table for an address on its core.
+    pub(super) fn touch_shadow(&mut self, address: u64) {
+        let offset = ShadowTable::offset(address, self.shadow_region(address));
+        self.touch(|touched, core| touched.shadow_entry(core, offset));
+    }
+
     /// Whether a debugger has halted it.
     pub(super) fn is_halted(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| guard.hit().is_some())
@@ -248,6 +276,7 @@ impl VirtualProcessor {
 
     /// The monitor works for so many cycles.
     pub(super) fn charge(&mut self, reason: ExitReason, cycles: u64) {
+        self.touch(|touched, core| touched.transition(core));
         self.exits.note(reason, cycles);
         self.cycles.monitor += cycles;
         self.advance(cycles);
@@ -368,22 +397,24 @@ impl VirtualProcessor {
     pub(super) fn run(&mut self, costs: &HostCosts, cycles: u64) -> RunOutcome {
         self.prepare();
         let timer = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
-        let per = costs.instruction_millicycles;
-        let instructions = (u128::from(cycles) * 1000)
-            .div_ceil(u128::from(per))
-            .min(u128::from(u64::MAX));
-        let limit = (instructions as u64).clamp(1, timer.max(1));
+        let most = match &self.core {
+            Some(_) => cycles,
+            None => costs.instructions_in(cycles),
+        };
+        let limit = most.clamp(1, timer.max(1));
         self.attention.store(false, Ordering::Relaxed);
         let stack_level = self.stack_level();
         self.set_stack_level(compression::real_level(stack_level));
         self.processor.exchange_system_state(&mut self.real);
         let before = self.processor.instructions_retired();
-        let exit = match &mut self.guard {
-            None => self.processor.run(limit),
-            Some(guard) => match guard.run(&mut self.processor, limit) {
-                Exit::Halted => Exit::Limit,
-                exit => exit,
-            },
+        let exit = match (&mut self.guard, &mut self.core) {
+            (Some(guard), _) => guard.run(&mut self.processor, limit),
+            (None, Some(core)) => core.run(&mut self.processor, limit),
+            (None, None) => self.processor.run(limit),
+        };
+        let exit = match exit {
+            Exit::Halted => Exit::Limit,
+            exit => exit,
         };
         let needs_page = matches!(exit, Exit::Fault(fault) if super::handle::needs_page(&fault));
         let page = needs_page.then(|| self.processor.code_page());
@@ -391,7 +422,13 @@ impl VirtualProcessor {
         self.set_stack_level(compression::guest_level(self.stack_level(), stack_level));
         let retired = self.processor.instructions_retired() - before;
         self.collect_status();
-        self.executed(costs, retired, timer);
+        match (&self.guard, &mut self.core) {
+            (None, Some(core)) => {
+                let elapsed = core.elapsed(retired);
+                self.spent(elapsed, retired, timer);
+            }
+            _ => self.executed(costs, retired, timer),
+        }
         match page {
             Some(Err(fault)) => RunOutcome {
                 exit: Exit::Fault(fault),
@@ -432,16 +469,22 @@ impl VirtualProcessor {
             status & !(CHANGED_BITS | psr::CPL) | real & CHANGED_BITS | u64::from(level) << psr::CPL_SHIFT;
     }
 
-    /// Accounts for guest instructions, whose ticks the interval time counter has counted already.
+    /// Accounts for guest instructions that take what the table says, a tick of each having been counted already.
     pub(super) fn executed(&mut self, costs: &HostCosts, retired: u64, timer: u64) {
         let cycles = costs.instructions(self.instructions + retired) - costs.instructions(self.instructions);
-        self.instructions += retired;
-        self.clock += cycles;
-        self.cycles.guest += cycles;
         let offset = self.processor.application(ITC);
         let drift = cycles.wrapping_sub(retired);
         self.processor.set_application(ITC, offset.wrapping_add(drift));
-        if retired >= timer {
+        self.spent(cycles, retired, timer);
+    }
+
+    /// Accounts for the cycles that guest instructions took, which the interval time counter shows; its timer was due in
+    /// `timer` of them.
+    fn spent(&mut self, cycles: u64, retired: u64, timer: u64) {
+        self.instructions += retired;
+        self.clock += cycles;
+        self.cycles.guest += cycles;
+        if cycles >= timer {
             self.request_timer();
         }
     }

@@ -28,7 +28,8 @@ const ENTRY_SIZE: u64 = 32;
 /// One virtual processor's shadow table.
 pub(super) struct ShadowTable {
     memory: Arc<GuestMemory>,
-    /// Nothing was entered since it was cleared: a guest that purges in a loop is not to cost the host a walk each time.
+    /// Nothing was entered since it was cleared: a guest that purges in a loop is not to cost the host a walk each
+    /// time.
     is_empty: bool,
 }
 
@@ -65,7 +66,7 @@ impl ShadowTable {
         }
     }
 
-    fn offset(address: u64, region: RegionRegister) -> u64 {
+    pub fn offset(address: u64, region: RegionRegister) -> u64 {
         hash(address, region, PageTableAddress(PAGE_TABLE_ADDRESS)) - ADDRESS
     }
 

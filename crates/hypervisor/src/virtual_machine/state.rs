@@ -198,6 +198,11 @@ impl VirtualMachine {
         &self.processors
     }
 
+    /// The same, to give them cores.
+    pub(crate) fn processors_mut(&mut self) -> &mut [VirtualProcessor] {
+        &mut self.processors
+    }
+
     /// One of its virtual processors, to change it.
     pub fn processor_mut(&mut self, index: usize) -> &mut VirtualProcessor {
         &mut self.processors[index]

@@ -1,9 +1,9 @@
 //! Virtual machines that are whole machines to their kernels: firmware, an interrupt controller, a serial port, PCI.
 //!
-//! The [platform](Platform) is the one that [machines](sidestep_machine::machine) have, with the same devices and the same
-//! firmware; only the processors are virtual. Loads and stores of device registers are exits, the firmware's calls are
-//! hypercalls. The platform's time is the clock of the virtual processor that executes: a tick for each cycle of the
-//! host, so that it goes along with the interval time counter, whose frequency the firmware states as it does on
+//! The [platform](Platform) is the one that [machines](sidestep_machine::machine) have, with the same devices and the
+//! same firmware; only the processors are virtual. Loads and stores of device registers are exits, the firmware's calls
+//! are hypercalls. The platform's time is the clock of the virtual processor that executes: a tick for each cycle of
+//! the host, so that it goes along with the interval time counter, whose frequency the firmware states as it does on
 //! machines.
 
 use std::collections::VecDeque;

@@ -74,6 +74,7 @@ impl Setup {
                 policy: PolicyName::Free,
                 slot_ns: 100_000,
             },
+            core_model: None,
             services: self.services,
             host_threads: self.host_threads,
             trace: self.trace,

@@ -144,8 +144,8 @@ fn operation(source: &mut Source<'_>) -> [u64; OPERATION_WORDS] {
     ]
 }
 
-/// Whether a virtual machine beside that script gets what it gets alone: to the cycle with requests by exit, and the same
-/// answers with a sidecore that both use.
+/// Whether a virtual machine beside that script gets what it gets alone: to the cycle with requests by exit, and the
+/// same answers with a sidecore that both use.
 pub fn script_is_harmless(bytes: &[u8]) {
     let results = |sidecores, neighbour: Option<VirtualMachine>| {
         let victim = asking(0, "victim", "blocks 1 3", vec![0; 4 * SECTOR as usize]);
@@ -197,6 +197,7 @@ fn host_of(cores: usize, sidecores: SidecorePolicy, machines: Vec<VirtualMachine
             policy: PolicyName::Free,
             slot_ns: 50_000,
         },
+        core_model: None,
         services: Executor::VirtualTime,
         host_threads: 1,
         trace: true,

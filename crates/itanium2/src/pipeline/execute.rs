@@ -1,4 +1,5 @@
-//! What an instruction does beside waiting for its operands: references, branches, the register stack, system registers.
+//! What an instruction does beside waiting for its operands: references, branches, the register stack, system
+//! registers.
 
 use sidestep_ia64::execution::{Dynamic, Translation as PhysicalAddresses};
 

@@ -109,8 +109,8 @@ impl Forming {
         });
     }
 
-    /// A reference whose address nobody knows, in a listing that is timed without being run: it hits the first level and
-    /// meets no other.
+    /// A reference whose address nobody knows, in a listing that is timed without being run: it hits the first level
+    /// and meets no other.
     pub fn refer_to_unknown(&mut self, flags: Flags) {
         self.has_reference = true;
         self.first_level_returns +=

@@ -1,7 +1,7 @@
 //! Comparisons as one table of columns, a row a point: what CSV and Parquet share.
 //!
-//! First the columns that every experiment has, in a fixed order; then one column for each coordinate, `at.KEY`; then one for
-//! each counter of each side, `baseline.NAME` and `sidestep.NAME`; in order of first appearance. The schema is
+//! First the columns that every experiment has, in a fixed order; then one column for each coordinate, `at.KEY`; then
+//! one for each counter of each side, `baseline.NAME` and `sidestep.NAME`; in order of first appearance. The schema is
 //! documented in the book, under *Formats*.
 
 use super::json;

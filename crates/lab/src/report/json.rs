@@ -1,7 +1,7 @@
 //! Comparisons as one JSON document.
 //!
-//! The schema is documented in the book, under *Formats*; [`SCHEMA`] names it and changes when a field changes its meaning or
-//! goes away. New fields may come without a change.
+//! The schema is documented in the book, under *Formats*; [`SCHEMA`] names it and changes when a field changes its
+//! meaning or goes away. New fields may come without a change.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! What happened when, in the Trace Event Format that Perfetto opens.
 //!
-//! A side of a point is a process, a track of its timeline a thread of it. Times are microseconds with three digits after the
-//! point, so nanoseconds exactly.
+//! A side of a point is a process, a track of its timeline a thread of it. Times are microseconds with three digits
+//! after the point, so nanoseconds exactly.
 
 use std::fmt::Write;
 

@@ -6,8 +6,8 @@ use crate::number::Number;
 use crate::row::Spread;
 use crate::statistics::{Median, median};
 
-/// Merges the repetitions of a point, at least one; says how they spread if there are several. Pictures and timelines are
-/// those of the repetition in the middle by the sidestep's value.
+/// Merges the repetitions of a point, at least one; says how they spread if there are several. Pictures and timelines
+/// are those of the repetition in the middle by the sidestep's value.
 pub(super) fn merge(metric: Metric, mut repetitions: Vec<Measurement>) -> (Measurement, Option<Spread>) {
     if repetitions.len() == 1 {
         return (repetitions.remove(0), None);

@@ -135,7 +135,8 @@ pub enum Finish {
 #[error("the debugger broke the protocol: {0}")]
 pub struct ServerError(String);
 
-/// Serves one debugger until the machine ends or the debugger leaves, also by closing the connection. The machine is halted first.
+/// Serves one debugger until the machine ends or the debugger leaves, also by closing the connection. The machine is
+/// halted first.
 ///
 /// # Errors
 /// If the debugger breaks the protocol.

@@ -48,8 +48,8 @@ pub struct Explain {
     /// Assembly source (.S, .s), an object file, or a program, for IA-64
     #[arg(required_unless_present = "rules")]
     file: Option<PathBuf>,
-    /// Print what the model goes by, with the source of each: ports and latencies of the classes of instructions, rules between
-    /// pairs, caches, penalties
+    /// Print what the model goes by, with the source of each: ports and latencies of the classes of instructions, rules
+    /// between pairs, caches, penalties
     #[arg(long, conflicts_with_all = ["file", "function"])]
     rules: bool,
     /// Only the function or label of this name
@@ -61,8 +61,8 @@ pub struct Explain {
     /// Execute the function and show what it did, not its bundles in order
     #[arg(long, requires = "function")]
     run: bool,
-    /// With --run: a register's value at the start (r8, in0, sp, p6, b0, rp, ar.k6, ...). Values are numbers, symbols, `return`
-    /// (where the function returns to), `stack`, and sums such as `table+16`
+    /// With --run: a register's value at the start (r8, in0, sp, p6, b0, rp, ar.k6, ...). Values are numbers, symbols,
+    /// `return` (where the function returns to), `stack`, and sums such as `table+16`
     #[arg(long, value_name = "REGISTER=VALUE", requires = "run")]
     set: Vec<Setting>,
     /// With --run: the value of 8 bytes of memory at the start; what nothing says is zero

@@ -153,7 +153,7 @@ impl Options {
         super::first_given(&[
             ("--max-instructions", self.max_instructions.is_some()),
             ("--symbols", self.symbols.is_some()),
-            ("--timing", self.timing.is_some()),
+            ("--profile", self.profile),
             ("--trace KIND", self.trace.is_some() && self.timeline().is_none()),
         ])
     }
@@ -173,6 +173,11 @@ impl Options {
     /// Whether a machine runs in virtual time, whatever its description says.
     pub fn in_virtual_time(&self) -> bool {
         self.deterministic || self.timing.is_some()
+    }
+
+    /// The processor on whose model execution is timed, if it is.
+    pub fn timing(&self) -> Option<&Parameters> {
+        self.timing.as_ref()
     }
 
     /// Where a debugger connects, if it is to.

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,9 +15,13 @@ use sidestep_hypervisor::debug::DebuggedHost;
 use sidestep_hypervisor::description::Description;
 use sidestep_hypervisor::host::sidecores::locked;
 use sidestep_hypervisor::host::{Host, HostEnd, Report};
+use sidestep_hypervisor::virtual_machine::CoreModel;
+use sidestep_itanium2::{Counters, Event};
 use sidestep_lab::report::trace::render_timeline;
 use sidestep_machine::debug::server::{Address, Finish, serve};
 use sidestep_machine::machine::hypercall::Console;
+use sidestep_runner::host::ModelledCores;
+use sidestep_runner::program;
 
 use super::super::{INTERRUPTED, LIMIT_REACHED, Outcome, print, stop_flag};
 use super::console::stdio::{self, Terminal};
@@ -77,8 +82,16 @@ impl Options {
         let folder = path.parent().unwrap_or(Path::new(""));
         let traced = execution.timeline();
         traced.map(sidestep_files::probe).transpose()?;
+        let cores = execution.timing().cloned().map(ModelledCores::new).map(Arc::new);
+        if cores.is_some() && execution.gdb().is_some() {
+            return Err(format!(
+                "{name}: --timing and --gdb exclude each other: a debugger stops the model's time"
+            )
+            .into());
+        }
+        let model = cores.clone().map(|cores| cores as Arc<dyn CoreModel>);
         let (mut host, costs) = description
-            .build(folder, traced.is_some())
+            .build(folder, traced.is_some(), model)
             .map_err(|error| format!("{name}: {error}"))?;
         let stop = stop_flag()?;
         let mut consoles = Consoles::new(&host);
@@ -95,6 +108,9 @@ impl Options {
         match self.format.unwrap_or(Format::Text) {
             Format::Text => {
                 eprint!("{}", text_of(&report));
+                if let Some(cores) = &cores {
+                    eprint!("{}", text_of_cores(cores));
+                }
                 if let Some(measured) = host.measured() {
                     eprint!("services on pinned cores, in nanoseconds of this machine:\n{measured}");
                 }
@@ -176,8 +192,8 @@ impl Options {
         Ok(end)
     }
 
-    /// Lets a debugger control the host. How it ended; [`HostEnd::Time`] below the limit if the debugger has left and the
-    /// host is to go on, `None` if it wants the host to end.
+    /// Lets a debugger control the host. How it ended; [`HostEnd::Time`] below the limit if the debugger has left and
+    /// the host is to go on, `None` if it wants the host to end.
     fn debug(
         &self,
         host: &mut Host,
@@ -289,6 +305,26 @@ impl Consoles {
         }
         Ok(())
     }
+}
+
+/// What guests' instructions took on the model of each core, and what all of them lost cycles to.
+fn text_of_cores(cores: &ModelledCores) -> String {
+    let mut text = String::from("\ncore  instructions        cycles   cycles an instruction\n");
+    let mut sum = Counters::default();
+    for (core, counters) in cores.counters().into_iter().enumerate() {
+        let instructions = counters.get(Event::InstructionsRetired);
+        let cycles = counters.get(Event::CpuCycles);
+        if instructions > 0 {
+            let each = cycles as f64 / instructions as f64;
+            text.push_str(&format!(
+                "{core:>4}  {instructions:>12}  {cycles:>12}   {each:.3}\n"
+            ));
+        }
+        sum += counters;
+    }
+    text.push('\n');
+    text.push_str(&program::text_of(cores.parameters(), &sum, None));
+    text
 }
 
 /// The report for people.

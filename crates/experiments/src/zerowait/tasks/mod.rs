@@ -68,10 +68,10 @@ impl Experiment for Tasks {
             nature: Nature::Measured,
             takes: (Duration::from_secs(30), Duration::from_secs(240)),
             reading: "An operation is a continuation or a task: in fan and gate one for each of the many. Processor \
-                      time counts what all cores of the process burnt, also while looking for work, and does not \
-                      count other programs; the time of day, which does, is beside it. A rival pays for what it has and zero-wait \
-                      threads have not: any closure as a task (an allocation), work stealing at any moment, wakers. \
-                      Ratios below one are shapes where the rival is better.",
+                      time counts what all cores of the process burnt, also while looking for work, and does not count \
+                      other programs; the time of day, which does, is beside it. A rival pays for what it has and \
+                      zero-wait threads have not: any closure as a task (an allocation), work stealing at any moment, \
+                      wakers. Ratios below one are shapes where the rival is better.",
         }
     }
 

@@ -1,4 +1,5 @@
-//! A chart: our numbers as lines or bars, the paper's beside them as diamonds, with axes that name what they show and its unit.
+//! A chart: our numbers as lines or bars, the paper's beside them as diamonds, with axes that name what they show and
+//! its unit.
 
 use maud::{Markup, html};
 
@@ -34,8 +35,8 @@ struct Plot<'a> {
     groups: usize,
 }
 
-/// The charts of a figure: one, or where it would hold too many lines one for each value of the first coordinate that splits
-/// them; none if there is nothing to show.
+/// The charts of a figure: one, or where it would hold too many lines one for each value of the first coordinate that
+/// splits them; none if there is nothing to show.
 pub fn draw(comparison: &Comparison, figure: &Figure) -> Vec<Markup> {
     let rows: Vec<&Row> = comparison.rows.iter().collect();
     let (all, _) = series(&rows, figure);

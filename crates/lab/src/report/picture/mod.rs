@@ -1,8 +1,8 @@
 //! Pictures as SVG: charts, heat maps and trees.
 //!
-//! A picture stands inside the report's page or in a file of its own. Colours are classes, so that a page or file shows them in
-//! light and dark; [`STYLE`] defines them. Positions are computed with the four basic float operations, which IEEE 754
-//! fixes to the bit, and with integer logarithms: the same data gives the same bytes on every machine.
+//! A picture stands inside the report's page or in a file of its own. Colours are classes, so that a page or file shows
+//! them in light and dark; [`STYLE`] defines them. Positions are computed with the four basic float operations, which
+//! IEEE 754 fixes to the bit, and with integer logarithms: the same data gives the same bytes on every machine.
 
 pub mod chart;
 pub mod matrix;
