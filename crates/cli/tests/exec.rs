@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -66,6 +67,119 @@ fn system_calls_do_what_linux_says() {
 }
 
 #[test]
+fn processes_end_replace_each_other_and_see_themselves_as_on_linux() {
+    let Some(program) = build("processes.c", &["-static"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = sidestep();
+    command.arg(&program).current_dir(folder.path());
+    expect_success(command);
+    let _ = fs::remove_file(program);
+}
+
+#[test]
+fn a_program_with_a_root_folder_names_nothing_beyond_it() {
+    let Some(program) = build("rooted.c", &["-static"]) else {
+        return;
+    };
+    let (root, outside) = (
+        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a folder"),
+    );
+    // Only root gets through the folder above, which is private: what is executed after `setuid` must not need it.
+    let at = |path: &str| root.path().join("root").join(path);
+    for folder in ["", "etc", "x", "jail"] {
+        fs::create_dir(at(folder)).expect("a folder");
+    }
+    fs::write(at("etc/greeting"), "inside\n").expect("a file");
+    symlink("/etc/greeting", at("etc/absolute")).expect("a link");
+    for copy in ["program", "jail/program"] {
+        fs::copy(&program, at(copy)).expect("a program");
+    }
+    fs::write(outside.path().join("given"), "given\n").expect("a file");
+    symlink("/etc/greeting", outside.path().join("out")).expect("a link");
+    let mut command = sidestep();
+    command
+        .arg("--sysroot")
+        .arg(at(""))
+        .arg(at("program"))
+        .current_dir(outside.path());
+    expect_success(command);
+    let mut left: Vec<_> = fs::read_dir(outside.path())
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["given", "out"]);
+    let _ = fs::remove_file(program);
+}
+
+#[test]
+fn a_sysroot_named_relatively_stays_where_it_is_and_more_can_be_allowed() {
+    let Some(program) = build("startup.c", &[]) else {
+        return;
+    };
+    let sysroot = tests_need::cross_compiler()
+        .expect("it built the program")
+        .sysroot();
+    let folder = tempfile::tempdir().expect("a folder");
+    symlink(&sysroot, folder.path().join("root")).expect("a link");
+    let secret = folder.path().join("secret");
+    fs::write(&secret, "found\n").expect("a file");
+    let shown = |allowed: &[&str]| {
+        let mut command = sidestep();
+        command
+            .args(["--sysroot", "root"])
+            .args(allowed)
+            .arg(&program)
+            .args(["open", secret.to_str().expect("a path")])
+            .current_dir(folder.path());
+        command.output().expect("sidestep runs").status.code()
+    };
+    // The current folder is given with it; what is beside it is not.
+    assert_eq!(shown(&[]), Some(0));
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let from_elsewhere = |allowed: &[&str]| {
+        let mut command = sidestep();
+        command
+            .arg("--sysroot")
+            .arg(&sysroot)
+            .args(allowed)
+            .arg(&program)
+            .args(["open", secret.to_str().expect("a path")])
+            .current_dir(elsewhere.path());
+        command.output().expect("sidestep runs").status.code()
+    };
+    assert_eq!(from_elsewhere(&[]), Some(2));
+    assert_eq!(from_elsewhere(&["--allow", "/"]), Some(0));
+    assert_eq!(
+        from_elsewhere(&["--allow", folder.path().to_str().expect("a path")]),
+        Some(0)
+    );
+    let _ = fs::remove_file(program);
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_ends_the_program() {
+    let Some(program) = build("startup.c", &["-static"]) else {
+        return;
+    };
+    let output = sidestep()
+        .args(["--trace", "insn=/dev/full"])
+        .arg(&program)
+        .output()
+        .expect("sidestep runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{error}");
+    assert!(
+        error.contains("/dev/full") && error.contains("No space left"),
+        "{error}"
+    );
+    let _ = fs::remove_file(program);
+}
+
+#[test]
 fn signals_arrive_and_faults_tell_where() {
     run_static("signals.c", &[]);
 }
@@ -93,11 +207,19 @@ fn a_dynamic_program_finds_its_interpreter_below_the_sysroot() {
     let sysroot = tests_need::cross_compiler()
         .expect("it built the program")
         .sysroot();
+    // The program makes a temporary file, for which the sysroot has no folder.
     let mut command = sidestep();
-    command.arg("--sysroot").arg(&sysroot).arg(&program);
+    command
+        .arg("--sysroot")
+        .arg(&sysroot)
+        .args(["--allow", "/tmp"])
+        .arg(&program);
     expect_success(command);
     let mut command = sidestep();
-    command.env("SIDESTEP_SYSROOT", &sysroot).arg(&program);
+    command
+        .env("SIDESTEP_SYSROOT", &sysroot)
+        .args(["--allow", "/tmp"])
+        .arg(&program);
     expect_success(command);
     let output = sidestep().arg(&program).output().expect("sidestep runs");
     assert_eq!(output.status.code(), Some(126));

@@ -13,6 +13,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("lab", 4),
     ("runner", 4),
     ("hypervisor", 3),
+    ("schedule", 3),
     ("itanium2", 2),
     ("linux-user", 2),
     ("machine", 2),

@@ -196,6 +196,21 @@ fn a_commands_exit_code_is_passed_on_and_everything_put_back() {
         ];
         assert_eq!(output(&arguments).status.code(), Some(7), "{policy}");
     }
+    for (signal, code) in [("KILL", 137), ("TERM", 143)] {
+        let kill = format!("kill -{signal} $$");
+        let arguments = [
+            "run",
+            "--state",
+            folder.text(),
+            "--policy",
+            "none",
+            "--",
+            "sh",
+            "-c",
+            &kill,
+        ];
+        assert_eq!(output(&arguments).status.code(), Some(code), "{signal}");
+    }
     let failed = error_of(&[
         "run",
         "--state",

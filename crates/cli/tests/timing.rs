@@ -392,3 +392,41 @@ fn a_function_is_run_and_explained_as_it_went() {
         &["--run"],
     );
 }
+
+#[test]
+fn the_books_example_of_a_run_reaches_its_end() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/src/itanium/pipeline.md")).expect("the page");
+    let start = page.find("sidestep explain guests/").expect("the command");
+    let command = page[start..]
+        .split("```")
+        .next()
+        .expect("its end")
+        .replace("\\\n", " ");
+    let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+    let run = |words: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sidestep"));
+        command
+            .args(words)
+            .current_dir(&root)
+            .output()
+            .expect("the command runs")
+    };
+    let output = run(&words);
+    let said = text(&output.stdout);
+    let error = text(&output.stderr);
+    if error.contains("cannot be run") {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    assert!(said.contains("It returned."), "{said}{error}");
+    // What a file refers to and nobody defines is said, not taken for zero.
+    let definitions = words
+        .iter()
+        .position(|word| *word == "--define")
+        .expect("definitions");
+    let output = run(&words[..definitions]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = text(&output.stderr);
+    assert!(error.contains("tcbs") && error.contains("--define"), "{error}");
+}

@@ -1,13 +1,17 @@
 //! Writing a file whole or not at all.
 //!
-//! The content goes to a new file beside the target, reaches the disk, and takes the target's name; until then the
-//! target stays what it was. What is no regular file (a terminal, a pipe, `/dev/null`) has no content to keep and is
-//! written directly: renaming over it would replace a device by a file.
+//! The content goes to a new file without name, reaches the disk, and takes the target's name; until then the target
+//! stays what it was, and a process that is killed leaves nothing else behind. What is no regular file (a terminal, a
+//! pipe, `/dev/null`) has no content to keep and is written directly: renaming over it would replace a device by a file.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 /// A file could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -67,28 +71,72 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         // A file that may not be written must not be replaced either.
         OpenOptions::new().append(true).open(&target)?;
     }
-    let mut file = beside(&target)?;
-    // To the file itself: errors of the wrapper would name the new file, which means nothing to the user.
-    file.as_file_mut().write_all(content)?;
-    if let Some(existing) = existing {
-        file.as_file().set_permissions(existing.permissions())?;
+    let permissions = existing.map(|existing| existing.permissions());
+    let fill = |file: &mut File| {
+        file.write_all(content)?;
+        if let Some(permissions) = permissions {
+            file.set_permissions(permissions)?;
+        }
+        file.sync_all()
+    };
+    match without_name(&target) {
+        Some(mut file) => {
+            fill(&mut file)?;
+            name(&file, &target)
+        }
+        None => {
+            let mut file = beside(&target)?;
+            // To the file itself: errors of the wrapper would name the new file, which means nothing to the user.
+            fill(file.as_file_mut())?;
+            file.persist(&target)?;
+            Ok(())
+        }
     }
-    file.as_file().sync_all()?;
-    file.persist(&target)?;
-    Ok(())
+}
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// A new file in the same folder that has no name, so that nothing is left of it if the process is killed; none where
+/// the file system has no such files.
+fn without_name(path: &Path) -> Option<File> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o666);
+    rustix::fs::open(folder_of(path), flags, mode)
+        .ok()
+        .map(File::from)
+}
+
+/// Gives a file without name the name of `target`, whatever had it.
+fn name(file: &File, target: &Path) -> io::Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let link = |path: &Path| rustix::fs::linkat(CWD, own.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW);
+    match link(target) {
+        Err(rustix::io::Errno::EXIST) => {}
+        other => return Ok(other?),
+    }
+    // A link cannot replace a file, but a name can: it exists for a moment.
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let between = folder_of(target).join(format!(".sidestep-{}-{number}.new", std::process::id()));
+    link(&between)?;
+    fs::rename(&between, target).inspect_err(|_| {
+        let _ = fs::remove_file(&between);
+    })
 }
 
 /// A new file in the same folder, deleted unless it is given a name.
 fn beside(path: &Path) -> io::Result<tempfile::NamedTempFile<File>> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
     tempfile::Builder::new()
         .prefix(".sidestep-")
         .suffix(".new")
         .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)
+        .tempfile_in(folder_of(path))
         .map_err(|error| io::Error::new(error.kind(), plain(&error)))
 }
 
@@ -125,6 +173,20 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(names(folder.path()), ["report.html"]);
+    }
+
+    #[test]
+    fn a_file_has_no_name_until_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("entry");
+        let Some(mut file) = without_name(&path) else {
+            return;
+        };
+        file.write_all(b"content").unwrap();
+        assert_eq!(names(folder.path()), [""; 0]);
+        name(&file, &path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"content");
+        assert_eq!(names(folder.path()), ["entry"]);
     }
 
     #[test]

@@ -310,6 +310,7 @@ impl Processor {
     pub fn flush_translations(&mut self) {
         self.translations.flush();
         self.blocks.flush();
+        self.pending |= pending::CODE_PAGE;
     }
 
     /// Forgets all decoded instructions; needed after another processor or a device has changed some.

@@ -44,6 +44,18 @@ impl Comparison {
             .any(|row| row.result == Err(PointError::Cancelled))
     }
 
+    /// The rows that were finished, of a comparison that was interrupted; none if none was. Findings are of the whole.
+    pub fn finished_part(&self) -> Option<Comparison> {
+        let mut part = self.clone();
+        part.rows.retain(|row| row.result != Err(PointError::Cancelled));
+        if !self.is_complete() {
+            part.findings.clear();
+            part.figures.clear();
+            part.defect = None;
+        }
+        (!part.rows.is_empty()).then_some(part)
+    }
+
     /// The rows whose point went wrong.
     pub fn failures(&self) -> impl Iterator<Item = (&Row, &PointError)> {
         self.rows.iter().filter_map(|row| match &row.result {

@@ -13,6 +13,7 @@ pub trait Engine: Debug + Send + Sync {
     /// The process was forked, and this is the child: what was done so far was the parent's.
     fn forget(&self);
 
-    /// The text to print when the process ends, while no thread runs.
-    fn report(&self) -> String;
+    /// The text to print when the process ends, while no thread runs; an error where what was wanted of the run could
+    /// not be kept, which makes the run fail.
+    fn report(&self) -> Result<String, String>;
 }

@@ -1,10 +1,12 @@
 //! Starting a program: everything between a command line and the first instruction.
 
-use std::convert::Infallible;
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sidestep_ia64::Processor;
 use sidestep_ia64::registers::application;
@@ -13,18 +15,22 @@ use thiserror::Error;
 
 use crate::elf::load::{self, LoadError, Loaded};
 use crate::elf::stack::{self, Arguments};
-use crate::host::Errno;
+use crate::files::namespace::Namespace;
+use crate::files::reserved::Reserved;
+use crate::files::{Files, host_path_of};
+use crate::host::signals::Before;
+use crate::host::{self, Errno, How};
+use crate::inheritance;
 use crate::memory::mapping::Mapping;
 use crate::memory::{Memory, NAT_PAGE, mapping::Protection};
-use crate::process::{Options, Process, Program};
+use crate::process::{Ending, Options, Process, Program, STATUS_FAILED};
 use crate::signal::actions::Actions;
 use crate::signal::deliver::FPSR_DEFAULT;
-use crate::syscalls::paths;
 use crate::syscalls::system::limit_of;
 use crate::thread::Thread;
 
 /// A program to run, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Launch {
     /// Its file.
     pub program: PathBuf,
@@ -36,6 +42,10 @@ pub struct Launch {
     pub options: Options,
     /// Whether it starts with `SIGPIPE` ignored.
     pub pipe_ignored: bool,
+    /// What a program that executed this one left to it: see [`inheritance`](crate::inheritance).
+    pub inherited: Vec<(Vec<u8>, RawFd)>,
+    /// Limits that hold for it and not for the emulator: resource, soft and hard.
+    pub limits: Vec<(u32, [u64; 2])>,
 }
 
 /// Why a program could not be started.
@@ -47,9 +57,27 @@ pub enum LaunchError {
     /// The host grants no address space for it.
     #[error("no address space can be reserved for the program: {0}")]
     Reserve(Errno),
-    /// The sysroot is not a folder.
-    #[error("{}: is not a folder, so it cannot be the sysroot", .0.display())]
+    /// The sysroot, or what is allowed beside it, is not a folder.
+    #[error("{}: is not a folder, so it cannot be what a program sees of the host's files", .0.display())]
     Sysroot(PathBuf),
+    /// A folder or the emulator cannot be opened.
+    #[error("{}: cannot be opened", path.display())]
+    Folder {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// The host grants no descriptor.
+    #[error("no descriptor can be had for the emulator's own files: {0}")]
+    Descriptor(Errno),
+    /// What an executing program left is not what such a program leaves.
+    #[error("{0}: is not a descriptor that a program leaves to the one that it executes")]
+    Inherited(String),
+    /// A program runs already.
+    #[error("one process runs one program at a time, and this one runs one already")]
+    Running,
     /// The trace file cannot be written.
     #[error("{}: cannot be written as the trace", file.display())]
     Trace {
@@ -71,56 +99,158 @@ impl LaunchError {
                 127
             }
             LaunchError::Load(_) => 126,
-            LaunchError::Reserve(_) | LaunchError::Sysroot(_) | LaunchError::Trace { .. } => 125,
+            _ => STATUS_FAILED as u8,
         }
     }
 }
 
-/// Runs a program in this process, which ends as the program does.
+/// Whether a program runs in this process: signal dispositions and the current folder are the process's own.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// Runs a program in this process to its end, and answers how it ended. Its first thread is the calling one.
+///
+/// Signal dispositions and mask, the current folder and the process's name are as before then. What else the program
+/// asked of the kernel for its process (descriptors, limits, user and group) stays as it left it. A child that the
+/// program forks is a process of its own, which never comes back from here; a program that it executes replaces the
+/// process.
 ///
 /// # Errors
 /// Only before the first instruction; nothing of the program has happened then.
-pub fn run(launch: Launch) -> Result<Infallible, LaunchError> {
+pub fn run(launch: Launch) -> Result<Ending, LaunchError> {
+    if RUNNING.swap(true, Ordering::AcqRel) {
+        return Err(LaunchError::Running);
+    }
+    let running = Running {
+        folder: current_folder(),
+        name: process_name(),
+        signals: Before::note(),
+    };
     check(&launch.options)?;
+    let (file, files) = open_files(&launch)?;
     let memory = Arc::new(Memory::new().map_err(LaunchError::Reserve)?);
-    let sysroot = launch.options.sysroot.as_deref();
-    let loaded = load::load(&memory, &launch.program, sysroot)?;
+    let tree = files.namespace();
+    let loaded = load::load(&memory, &launch.program, file, tree.as_deref())?;
     let arguments = Arguments {
         path: launch.program.clone().into_os_string().into_encoded_bytes(),
         arguments: launch.arguments,
         environment: launch.environment,
     };
     let (processor, built) = first_processor(&memory, &launch.program, &loaded, &arguments)?;
+    let path = host_path_of(files.program.as_raw_fd()).unwrap_or_default();
+    let path = tree.and_then(|tree| tree.guest_path(&path)).unwrap_or(path);
     let program = Program {
-        path: paths::absolute(&launch.program),
+        path: OsString::from_vec(path).into(),
+        text: loaded.range_of(libc::PROT_EXEC),
+        data: loaded.range_of(libc::PROT_WRITE),
         arguments: built.arguments,
+        environment: built.environment,
+        stack: built.top,
         auxiliary: built.auxiliary,
     };
-    name_process(&launch.program);
+    name_process(launch.program.file_name().unwrap_or_default().as_encoded_bytes());
     let actions = Actions::on_entry(launch.pipe_ignored);
-    let process = Arc::new(Process::new(memory, actions, Arc::new(launch.options), program));
-    let mut thread = Thread::new(process, processor);
-    thread.blocked = crate::host::signals::set_mask(!0);
-    let ending = thread.run();
-    thread.end(ending);
-    unreachable!("the first thread ends with the host process, or leaves it by itself")
+    let process = Arc::new(Process::new(
+        memory,
+        actions,
+        Arc::new(launch.options),
+        program,
+        Arc::new(files),
+    ));
+    *process.limits() = launch.limits.into_iter().collect();
+    process.keep_limits();
+    let mut thread = Thread::new(process.clone(), processor);
+    thread.blocked = running.signals.mask();
+    let ended = thread.run();
+    thread.end(ended);
+    // The thread is still there: a forked child, which ends here, need not take its copy apart.
+    Ok(process.conclude())
+}
+
+/// What [`run`] leaves as it found it.
+struct Running {
+    folder: Option<Reserved>,
+    name: [u8; 16],
+    signals: Before,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            // SAFETY: changing the folder touches no memory.
+            unsafe { libc::fchdir(folder.as_raw_fd()) };
+        }
+        name_process(self.name.split(|byte| *byte == 0).next().unwrap_or_default());
+        self.signals.restore();
+        RUNNING.store(false, Ordering::Release);
+    }
+}
+
+/// The folder to go back to; none where it cannot be opened.
+fn current_folder() -> Option<Reserved> {
+    let folder = host::open(libc::AT_FDCWD, b".", &FOLDER).ok()?;
+    Reserved::new(&folder).ok()
+}
+
+/// How a folder is opened to be gone back to.
+const FOLDER: How = How {
+    flags: (libc::O_PATH | libc::O_CLOEXEC) as u64,
+    mode: 0,
+    resolve: 0,
+};
+
+/// Opens the program, and what it may name.
+fn open_files(launch: &Launch) -> Result<(File, Files), LaunchError> {
+    let unusable = |path: &Path| {
+        let path = path.to_path_buf();
+        move |cause| LaunchError::Folder { path, cause }
+    };
+    let mut inherited = inheritance::Inherited::take(&launch.inherited).map_err(LaunchError::Inherited)?;
+    let namespace = match (inherited.namespace.take(), &launch.options.sysroot) {
+        (Some(namespace), _) => Some(namespace),
+        (None, Some(root)) => {
+            if let Some(bad) = [root]
+                .into_iter()
+                .chain(&launch.options.allowed)
+                .find(|path| !path.is_dir())
+            {
+                return Err(LaunchError::Sysroot(bad.clone()));
+            }
+            Some(Namespace::new(root, &launch.options.allowed).map_err(unusable(root))?)
+        }
+        (None, None) => None,
+    };
+    let file = match inherited.program.take() {
+        Some(file) => File::from(file),
+        None => load::open(&launch.program)?,
+    };
+    let reserve = |file: &dyn AsRawFd| Reserved::new(&file.as_raw_fd()).map_err(LaunchError::Descriptor);
+    let emulator = launch
+        .options
+        .emulator
+        .as_deref()
+        .unwrap_or(Path::new("/proc/self/exe"));
+    let emulator_file = host::open(libc::AT_FDCWD, emulator.as_os_str().as_encoded_bytes(), &FOLDER);
+    let emulator_file = emulator_file.map_err(|error| unusable(emulator)(error.into()))?;
+    let files = Files::new(namespace, reserve(&file)?, reserve(&emulator_file)?);
+    Ok((file, files))
 }
 
 /// Gives the host process the program's name, as `execve` would: `ps` and `/proc/self/comm` show it.
-fn name_process(program: &Path) {
-    let name = program.file_name().unwrap_or_default().as_encoded_bytes();
+fn name_process(name: &[u8]) {
     if let Ok(name) = CString::new(name) {
         // SAFETY: the name is a live string, of which the kernel takes fifteen bytes.
         unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     }
 }
 
+fn process_name() -> [u8; 16] {
+    let mut name = [0u8; 16];
+    // SAFETY: the kernel writes sixteen bytes.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name
+}
+
 fn check(options: &Options) -> Result<(), LaunchError> {
-    if let Some(sysroot) = &options.sysroot
-        && !sysroot.is_dir()
-    {
-        return Err(LaunchError::Sysroot(sysroot.clone()));
-    }
     if let Some(file) = &options.trace {
         let opened = File::options().create(true).append(true).open(file);
         opened.map_err(|cause| LaunchError::Trace {

@@ -8,6 +8,7 @@
 //! - [`thread`] and [`process`]: who runs, and what is shared; [`world`]: stopping all threads.
 //! - [`syscalls`]: the table of system calls and what they do; [`signal`]: signals and faults.
 //! - [`host`]: the host kernel, and all assembly.
+//! - [`files`]: files by name; [`inheritance`]: what an executed program finds of them.
 //! - [`engine`]: what runs the processors, if it is not they themselves.
 //! - [`strace`], [`trace`], [`crash`], [`statistics`]: what a user can be told about a run.
 //!
@@ -19,11 +20,12 @@
 pub mod crash;
 pub mod elf;
 pub mod engine;
+pub mod files;
 pub mod gate;
 pub mod host;
+pub mod inheritance;
 pub mod launch;
 pub mod memory;
-pub mod proc_files;
 pub mod process;
 pub mod signal;
 pub mod statistics;
@@ -34,4 +36,4 @@ pub mod trace;
 pub mod world;
 
 pub use launch::{Launch, LaunchError, run};
-pub use process::Options;
+pub use process::{Ending, Options};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::{AddAssign, Sub};
+use std::path::Path;
 use std::time::Duration;
 
 use sidestep_ia64::Processor;
@@ -63,7 +64,9 @@ impl Sub for Statistics {
 }
 
 /// The report printed at the end.
-pub struct Report {
+pub struct Report<'a> {
+    /// The program.
+    pub program: &'a Path,
     /// The sums over all threads.
     pub total: Statistics,
     /// How long the run took.
@@ -72,9 +75,10 @@ pub struct Report {
     pub pages: (u64, u64),
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for Report<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report {
+            program,
             total,
             elapsed,
             pages: (mapped, touched),
@@ -85,6 +89,12 @@ impl fmt::Display for Report {
         } else {
             0.0
         };
+        let process = std::process::id();
+        writeln!(
+            formatter,
+            "process                  {process:>16}  {}",
+            program.display()
+        )?;
         writeln!(formatter, "instructions retired     {:>16}", total.instructions)?;
         writeln!(formatter, "host seconds             {seconds:>16.3}")?;
         writeln!(formatter, "instructions per second  {rate:>16.0}")?;

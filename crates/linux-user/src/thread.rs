@@ -13,11 +13,11 @@ use crate::crash;
 use crate::host;
 use crate::host::signals::{Inbox, SignalSet};
 use crate::memory::{Denial, NAT_PAGE, Need};
-use crate::process::Process;
+use crate::process::{Ending, Peer, Process};
 use crate::signal::context::AlternateStack;
 use crate::signal::deliver::{Interrupted, Killed};
 use crate::signal::faults::{FaultSignal, PageState, signal_of};
-use crate::statistics::{Report, Statistics};
+use crate::statistics::Statistics;
 use crate::syscalls::{self, Arguments, SystemCallResult, Unfinished};
 use crate::trace::Trace;
 use crate::world::{Generation, Member};
@@ -26,9 +26,6 @@ use crate::world::{Generation, Member};
 const SYSTEM_CALL_BREAK: u64 = 0x10_0000;
 /// Instructions taken from a bounded budget at a time.
 const BUDGET_STEP: u64 = 1 << 20;
-/// The exit status when the bound on instructions was reached: that of `timeout`.
-pub const STATUS_LIMIT: i32 = 124;
-
 /// How misaligned accesses are treated (`PR_SET_UNALIGN`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unaligned {
@@ -36,15 +33,13 @@ pub struct Unaligned {
     pub control: u64,
 }
 
-/// How a thread, or its process with it, ended.
+/// How a thread ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// The thread ended with this status.
+pub enum Ended {
+    /// By itself, with this status.
     Thread(i32),
-    /// A signal ends the process.
-    Killed(i32),
-    /// The bound on instructions was reached.
-    Limit,
+    /// With its process.
+    Process(Ending),
 }
 
 /// A guest thread.
@@ -67,8 +62,8 @@ pub struct Thread {
     pub alternate_stack: AlternateStack,
     /// The word to clear and wake when it ends; zero for none.
     pub clear_identifier: u64,
-    /// The head of its list of robust mutexes; zero for none.
-    pub robust_list: u64,
+    /// What other threads need of it.
+    pub peer: Arc<Peer>,
     /// The result of a system call that goes to r9.
     pub second_result: Option<u64>,
     /// Whether the instruction pointer is behind a system call that was just made.
@@ -102,7 +97,9 @@ impl Thread {
         let inbox = Arc::new(Inbox::new(Box::new(move || for_inbox())));
         processor.set_privilege_level(3);
         let member = process.memory.world.join(raise);
-        let trace = process.options.trace.as_deref().and_then(Trace::open);
+        let peer = process.join(inbox.clone());
+        let trace = process.options.trace.as_deref();
+        let trace = trace.map(|file| Trace::open(file, attention.clone()));
         let driver = process.options.engine.as_ref().map(|engine| engine.attach());
         let baseline = Statistics {
             threads: 0,
@@ -119,7 +116,7 @@ impl Thread {
             saved_mask: None,
             alternate_stack: AlternateStack::NONE,
             clear_identifier: 0,
-            robust_list: 0,
+            peer,
             second_result: None,
             in_system_call: false,
             pending_fault: None,
@@ -136,19 +133,21 @@ impl Thread {
     }
 
     /// Runs the thread to its end on the calling host thread.
-    pub fn run(&mut self) -> Ending {
+    pub fn run(&mut self) -> Ended {
         Inbox::attach(Arc::as_ptr(&self.inbox));
         host::signals::set_mask(self.blocked);
         loop {
-            match self.step() {
-                Ok(()) => {}
-                Err(ending) => return ending,
+            if let Some(ending) = self.process.ending() {
+                return Ended::Process(ending);
+            }
+            if let Err(ended) = self.step() {
+                return ended;
             }
         }
     }
 
     /// Runs until the processor stops once, and handles why.
-    fn step(&mut self) -> Result<(), Ending> {
+    fn step(&mut self) -> Result<(), Ended> {
         let wanted = if self.process.options.instructions_max.is_some() {
             BUDGET_STEP
         } else {
@@ -156,12 +155,15 @@ impl Thread {
         };
         let limit = self.process.take_budget(wanted);
         if limit == 0 {
-            return Err(Ending::Limit);
+            return Err(Ended::Process(Ending::Limit));
         }
         let before = self.processor.instructions_retired();
         let exit = self.execute(limit);
         let used = self.processor.instructions_retired() - before;
         self.process.return_budget(limit.saturating_sub(used));
+        if self.trace.as_ref().is_some_and(Trace::is_cut) {
+            return Err(Ended::Process(Ending::Failed));
+        }
         match exit {
             Exit::Limit => Ok(()),
             Exit::Halted => unreachable!("no driver halts a program"),
@@ -177,7 +179,7 @@ impl Thread {
         if self.unaligned.raises() {
             self.processor.status |= psr::AC;
         }
-        let generation = self.process.memory.world.enter(self.member);
+        let generation = self.process.memory.world.enter(&self.member);
         if generation.code_changes != self.generation.code_changes {
             self.processor.flush_translations();
         } else if generation.changes != self.generation.changes {
@@ -194,19 +196,19 @@ impl Thread {
             Exit::Attention
         };
         self.publish_progress();
-        self.process.memory.world.leave(self.member);
+        self.process.memory.world.leave(&self.member);
         exit
     }
 
-    fn deliver(&mut self, interrupted: Option<Interrupted>) -> Result<(), Ending> {
+    fn deliver(&mut self, interrupted: Option<Interrupted>) -> Result<(), Ended> {
         if self.inbox.is_empty() && self.saved_mask.is_none() && interrupted.is_none() {
             return Ok(());
         }
         self.deliver_signals(interrupted)
-            .map_err(|Killed { signal }| Ending::Killed(signal))
+            .map_err(|Killed { signal }| Ended::Process(Ending::Killed(signal)))
     }
 
-    fn system_call(&mut self) -> Result<(), Ending> {
+    fn system_call(&mut self) -> Result<(), Ended> {
         self.statistics.system_calls += 1;
         let number = if self.processor.general.nat(15) {
             u64::MAX
@@ -225,7 +227,8 @@ impl Thread {
             Err(Unfinished::Restart) => Some(Interrupted { always: false }),
             Err(Unfinished::RestartAlways) => Some(Interrupted { always: true }),
             Err(Unfinished::Resumed) => None,
-            Err(Unfinished::ThreadEnd(status)) => return Err(Ending::Thread(status)),
+            Err(Unfinished::ThreadEnd(status)) => return Err(Ended::Thread(status)),
+            Err(Unfinished::ProcessEnd(status)) => return Err(Ended::Process(Ending::Exited(status))),
         };
         let delivered = match self.pending_fault.take() {
             Some(fault) => self.kill_or_handle(fault, None),
@@ -274,7 +277,7 @@ impl Thread {
         self.processor.skip_instruction();
     }
 
-    fn fault(&mut self, fault: Fault) -> Result<(), Ending> {
+    fn fault(&mut self, fault: Fault) -> Result<(), Ended> {
         let may_emulate = fault.kind == FaultKind::UnalignedReference && !self.unaligned.raises();
         if may_emulate && self.processor.status & psr::AC != 0 {
             return self.without_alignment_check();
@@ -288,7 +291,7 @@ impl Thread {
     }
 
     /// Executes one instruction as if PSR.ac were off, as the kernel emulates a misaligned access.
-    fn without_alignment_check(&mut self) -> Result<(), Ending> {
+    fn without_alignment_check(&mut self) -> Result<(), Ended> {
         self.processor.status &= !psr::AC;
         let exit = self.execute(1);
         self.processor.status |= psr::AC;
@@ -322,12 +325,12 @@ impl Thread {
     }
 
     /// Runs the guest's handler for a fault, or reports the crash.
-    fn kill_or_handle(&mut self, signal: FaultSignal, fault: Option<Fault>) -> Result<(), Ending> {
+    fn kill_or_handle(&mut self, signal: FaultSignal, fault: Option<Fault>) -> Result<(), Ended> {
         self.deliver_fault(signal).map_err(|Killed { signal: killer }| {
             if let Some(fault) = fault {
                 host::print_error(&crash::report(self, &fault, &signal));
             }
-            Ending::Killed(killer)
+            Ended::Process(Ending::Killed(killer))
         })
     }
 
@@ -344,51 +347,29 @@ impl Thread {
         }
     }
 
-    /// Prints the statistics of the process, if they are wanted.
-    pub fn print_statistics(&self) {
-        let engine = self.process.options.engine.as_ref();
-        if let Some(engine) = engine {
-            let report = self.process.memory.world.exclusively(|| engine.report());
-            host::print_error(&report);
-        }
-        if !self.process.options.statistics {
-            return;
-        }
-        self.publish_progress();
-        // While the world is stopped, every thread has published what it did.
-        let total = self
-            .process
-            .memory
-            .world
-            .exclusively(|| self.process.total_progress());
-        let elapsed = self.process.started.elapsed();
-        let report = Report {
-            total,
-            elapsed,
-            pages: self.process.memory.page_counts(),
-        };
-        host::print_error(&report.to_string());
-    }
-
     /// Writes out what of the trace is buffered.
     pub(crate) fn flush_trace(&mut self) {
         if let Some(trace) = &mut self.trace {
             trace.flush();
+            if trace.is_cut() {
+                self.process.end(Ending::Failed);
+            }
         }
     }
 
     /// After `fork`, in the child: it is the only thread, under a new number, and has done nothing yet.
     pub(crate) fn become_forked_child(&mut self) {
         self.identifier = host::thread_id();
-        self.robust_list = 0;
         self.clear_identifier = 0;
-        self.process.threads.store(1, Ordering::Release);
+        self.process.become_forked(&self.peer);
+        if let Some(trace) = &mut self.trace {
+            trace.continue_as(self.identifier);
+        }
         self.statistics = Statistics::default();
         self.baseline = Statistics {
             threads: 0,
             ..Statistics::of(&self.processor)
         };
-        self.process.forget_progress();
         self.progress = self.process.new_progress();
         if let Some(engine) = &self.process.options.engine {
             engine.forget();
@@ -396,39 +377,22 @@ impl Thread {
         }
     }
 
-    /// Ends the whole process as the guest's ending says.
-    pub fn end_process(&mut self, ending: Ending) -> ! {
+    /// Ends the thread, and the process if it ended so. The host thread may go on with something else then.
+    pub fn end(&mut self, ended: Ended) {
+        if let Ended::Process(ending) = ended {
+            self.process.end(ending);
+        }
+        syscalls::threads::at_end(self);
         self.flush_trace();
-        self.print_statistics();
-        match ending {
-            Ending::Thread(status) => host::exit_group(status),
-            Ending::Killed(signal) => host::signals::die_by(signal),
-            Ending::Limit => {
-                host::print_error(
-                    "sidestep: the program was ended: it reached the bound of --max-instructions\n",
-                );
-                host::exit_group(STATUS_LIMIT)
-            }
-        }
-    }
-
-    /// Ends the thread, and the process if it was the last one. For a thread other than the first, the host thread
-    /// then returns; the first one stays behind as the kernel's thread group leader does.
-    pub fn end(mut self, ending: Ending) {
-        let Ending::Thread(status) = ending else {
-            self.end_process(ending)
-        };
-        syscalls::threads::at_end(&self);
-        if self.process.threads.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.end_process(ending);
-        }
         self.publish_progress();
-        self.process.memory.world.part(self.member);
+        self.process.memory.world.part(&self.member);
         host::signals::block_all();
         Inbox::attach(std::ptr::null());
-        if self.identifier as u32 == std::process::id() {
-            host::exit_thread(status);
-        }
+        let status = match ended {
+            Ended::Thread(status) => status,
+            Ended::Process(_) => 0,
+        };
+        self.process.part(&self.peer, status);
     }
 }
 

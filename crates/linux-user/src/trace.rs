@@ -7,7 +7,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sidestep_ia64::encoding::{DecodedSlot, Instruction, NoSymbols};
 use sidestep_ia64::execution::{Dynamic, Observer, Registers, TracedInstruction};
@@ -17,7 +19,10 @@ use crate::host;
 
 /// Writes the trace of one thread.
 pub struct Trace {
-    output: BufWriter<File>,
+    /// None once it could not be written.
+    output: Option<BufWriter<File>>,
+    path: PathBuf,
+    attention: Arc<AtomicBool>,
     thread: i32,
     general: [u64; 128],
     nats: u128,
@@ -45,33 +50,60 @@ const SHOWN: [(&str, u8); 12] = [
 ];
 
 impl Trace {
-    /// A trace that is appended to a file; none if it cannot be opened, which is reported.
-    pub fn open(path: &Path) -> Option<Trace> {
-        match OpenOptions::new().create(true).append(true).open(path) {
-            Ok(file) => Some(Trace {
-                output: BufWriter::with_capacity(1 << 16, file),
-                thread: host::thread_id(),
-                general: [0; 128],
-                nats: 0,
-                floating: [[0; 2]; 128],
-                predicates: 0,
-                branch: [0; 8],
-                frame_marker: 0,
-                application: [0; SHOWN.len()],
-            }),
-            Err(error) => {
-                host::print_error(&format!(
-                    "sidestep: {}: cannot be opened for the trace: {error}\n",
-                    path.display()
-                ));
-                None
-            }
+    /// A trace that is appended to a file. When it cannot be written, it says so once and raises `attention`.
+    pub fn open(path: &Path, attention: Arc<AtomicBool>) -> Trace {
+        let (output, cause) = match OpenOptions::new().create(true).append(true).open(path) {
+            Ok(file) => (Some(BufWriter::with_capacity(1 << 16, file)), None),
+            Err(cause) => (None, Some(cause)),
+        };
+        let mut trace = Trace {
+            output,
+            path: path.into(),
+            attention,
+            thread: host::thread_id(),
+            general: [0; 128],
+            nats: 0,
+            floating: [[0; 2]; 128],
+            predicates: 0,
+            branch: [0; 8],
+            frame_marker: 0,
+            application: [0; SHOWN.len()],
+        };
+        if let Some(cause) = cause {
+            trace.cut(&cause);
         }
+        trace
     }
 
     /// Writes out what is buffered.
     pub fn flush(&mut self) {
-        let _ = self.output.flush();
+        if let Some(output) = &mut self.output
+            && let Err(cause) = output.flush()
+        {
+            self.cut(&cause);
+        }
+    }
+
+    /// Whether the file lacks something.
+    pub fn is_cut(&self) -> bool {
+        self.output.is_none()
+    }
+
+    fn cut(&mut self, cause: &std::io::Error) {
+        let path = self.path.display();
+        host::print_error(&format!(
+            "sidestep: {path}: the trace cannot be written, so the program is ended: {cause}\n"
+        ));
+        if let Some(output) = self.output.take() {
+            // What is buffered cannot be written either.
+            drop(output.into_parts());
+        }
+        self.attention.store(true, Ordering::Release);
+    }
+
+    /// After `fork`, in the child: its lines carry its own number.
+    pub fn continue_as(&mut self, thread: i32) {
+        self.thread = thread;
     }
 
     fn write(
@@ -83,12 +115,17 @@ impl Trace {
         let mut line = String::new();
         let written = known.write(dynamic, &NoSymbols, &mut line);
         written.expect("a string takes any text");
-        write!(self.output, "{} {line}", self.thread)?;
-        self.write_changes(registers)?;
-        writeln!(self.output)
+        let Some(output) = &mut self.output else {
+            return Ok(());
+        };
+        write!(output, "{} {line}", self.thread)?;
+        self.write_changes(registers)
     }
 
     fn write_changes(&mut self, registers: Registers<'_>) -> std::io::Result<()> {
+        let Some(output) = &mut self.output else {
+            return Ok(());
+        };
         for register in 1..128u8 {
             let (value, nat) = registers.general(register);
             let known = (
@@ -97,7 +134,7 @@ impl Trace {
             );
             if known != (value, nat) {
                 let mark = if nat { "*" } else { "" };
-                write!(self.output, " r{register}={value:x}{mark}")?;
+                write!(output, " r{register}={value:x}{mark}")?;
                 self.general[usize::from(register)] = value;
                 self.nats = self.nats & !(1 << register) | u128::from(nat) << register;
             }
@@ -107,11 +144,10 @@ impl Trace {
             let known = &mut self.floating[usize::from(register)];
             if *known != image {
                 let [significand, sign_exponent] = image;
-                write!(self.output, " f{register}={sign_exponent:05x}:{significand:016x}")?;
+                write!(output, " f{register}={sign_exponent:05x}:{significand:016x}")?;
                 *known = image;
             }
         }
-        let output = &mut self.output;
         changed(output, "pr", &mut self.predicates, registers.predicates())?;
         for (register, known) in self.branch.iter_mut().enumerate() {
             changed(
@@ -125,7 +161,7 @@ impl Trace {
         for ((name, register), known) in SHOWN.iter().zip(&mut self.application) {
             changed(output, name, known, registers.application(*register))?;
         }
-        Ok(())
+        writeln!(output)
     }
 }
 
@@ -149,7 +185,8 @@ impl Observer for Trace {
     fn retired(&mut self, _: &TracedInstruction, _: &Dynamic<'_>) {}
 
     fn inspect(&mut self, known: &TracedInstruction, dynamic: &Dynamic<'_>, registers: Registers<'_>) {
-        // A trace that cannot be written (a full disk) must not stop the program.
-        let _ = self.write(known, dynamic, registers);
+        if let Err(cause) = self.write(known, dynamic, registers) {
+            self.cut(&cause);
+        }
     }
 }

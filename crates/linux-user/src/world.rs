@@ -8,17 +8,23 @@
 //!
 //! A thread blocked in a host system call is outside, so it never holds anybody up.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// What makes a processor leave its run soon.
 pub type RaiseAttention = Arc<dyn Fn() + Send + Sync>;
 
 /// All guest threads that share an address space.
+///
+/// Going in and out costs an atomic exchange each. A thread says that it is inside *before* it looks whether somebody
+/// stops the world, and who stops it says so *before* looking who is inside: both in one total order, so one of the two
+/// sees the other.
 #[derive(Default)]
 pub struct World {
     state: Mutex<State>,
     changed: Condvar,
+    /// The same as in `state`, to be looked at without it.
+    stopping: AtomicBool,
     /// Counts exclusive changes.
     changes: AtomicU64,
     /// Counts those after which code may be different.
@@ -36,15 +42,19 @@ pub struct Generation {
 
 #[derive(Default)]
 struct State {
-    inside: usize,
     stopping: bool,
-    members: Vec<(u64, bool, RaiseAttention)>,
-    next_member: u64,
+    members: Vec<Arc<Place>>,
+}
+
+/// Where a thread is, and how it is called out.
+struct Place {
+    inside: AtomicBool,
+    raise_attention: RaiseAttention,
 }
 
 /// One guest thread's place in the world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Member(u64);
+#[derive(Clone)]
+pub struct Member(Arc<Place>);
 
 impl World {
     fn state(&self) -> MutexGuard<'_, State> {
@@ -53,36 +63,43 @@ impl World {
             .expect("no thread panics while it holds the world")
     }
 
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed
+            .wait(state)
+            .expect("no thread panics while it holds the world")
+    }
+
     /// Adds a thread, outside.
     pub fn join(&self, raise_attention: RaiseAttention) -> Member {
-        let mut state = self.state();
-        let number = state.next_member;
-        state.next_member += 1;
-        state.members.push((number, false, raise_attention));
-        Member(number)
+        let place = Arc::new(Place {
+            inside: AtomicBool::new(false),
+            raise_attention,
+        });
+        self.state().members.push(place.clone());
+        Member(place)
     }
 
     /// Removes a thread, wherever it is; for the thread itself, or for one that is known to have ended.
-    pub fn part(&self, member: Member) {
+    pub fn part(&self, member: &Member) {
         let mut state = self.state();
-        if let Some(at) = state.members.iter().position(|(number, ..)| *number == member.0) {
-            let (_, inside, _) = state.members.swap_remove(at);
-            state.inside -= usize::from(inside);
-            self.changed.notify_all();
-        }
+        member.0.inside.store(false, Ordering::SeqCst);
+        state.members.retain(|place| !Arc::ptr_eq(place, &member.0));
+        self.changed.notify_all();
     }
 
     /// Waits until nobody is stopping the world, and goes inside; answers the current generation.
-    pub fn enter(&self, member: Member) -> Generation {
-        let mut state = self.state();
-        while state.stopping {
-            state = self
-                .changed
-                .wait(state)
-                .expect("no thread panics while it holds the world");
+    pub fn enter(&self, member: &Member) -> Generation {
+        loop {
+            member.0.inside.store(true, Ordering::SeqCst);
+            if !self.stopping.load(Ordering::SeqCst) {
+                break;
+            }
+            self.leave(member);
+            let mut state = self.state();
+            while state.stopping {
+                state = self.wait(state);
+            }
         }
-        state.inside += 1;
-        state.mark(member, true);
         Generation {
             changes: self.changes.load(Ordering::Acquire),
             code_changes: self.code_changes.load(Ordering::Acquire),
@@ -90,40 +107,40 @@ impl World {
     }
 
     /// Goes outside.
-    pub fn leave(&self, member: Member) {
-        let mut state = self.state();
-        state.inside -= 1;
-        state.mark(member, false);
-        if state.stopping {
+    pub fn leave(&self, member: &Member) {
+        member.0.inside.store(false, Ordering::SeqCst);
+        if self.stopping.load(Ordering::SeqCst) {
+            // Under the lock, so that who waits has either seen the change or sleeps already.
+            let _state = self.state();
             self.changed.notify_all();
         }
     }
 
     /// Makes a change while no guest code runs. The calling thread must be outside.
     pub fn exclusively<T>(&self, change: impl FnOnce() -> T) -> T {
+        self.stopped(|| {
+            let result = change();
+            self.changes.fetch_add(1, Ordering::AcqRel);
+            result
+        })
+    }
+
+    /// Does something while no guest code runs, that takes nothing away from the memory.
+    pub fn stopped<T>(&self, work: impl FnOnce() -> T) -> T {
         let mut state = self.state();
         while state.stopping {
-            state = self
-                .changed
-                .wait(state)
-                .expect("no thread panics while it holds the world");
+            state = self.wait(state);
         }
         state.stopping = true;
-        for (_, inside, raise_attention) in &state.members {
-            if *inside {
-                raise_attention();
-            }
-        }
-        while state.inside > 0 {
-            state = self
-                .changed
-                .wait(state)
-                .expect("no thread panics while it holds the world");
+        self.stopping.store(true, Ordering::SeqCst);
+        state.call_out();
+        while state.is_anybody_inside() {
+            state = self.wait(state);
         }
         drop(state);
-        let result = change();
-        self.changes.fetch_add(1, Ordering::AcqRel);
+        let result = work();
         self.state().stopping = false;
+        self.stopping.store(false, Ordering::SeqCst);
         self.changed.notify_all();
         result
     }
@@ -137,22 +154,17 @@ impl World {
     pub fn tell_code_change(&self) {
         self.note_code_change();
         self.changes.fetch_add(1, Ordering::AcqRel);
-        for (_, inside, raise_attention) in &self.state().members {
-            if *inside {
-                raise_attention();
-            }
-        }
+        self.state().call_out();
     }
 
     /// Forks with the world stopped and its own lock held, so that the child finds it unlocked and holding
     /// the calling thread alone. `fork` answers whether this is the child.
-    pub fn fork<T>(&self, survivor: Member, fork: impl FnOnce() -> (bool, T)) -> T {
-        self.exclusively(|| {
+    pub fn fork<T>(&self, survivor: &Member, fork: impl FnOnce() -> (bool, T)) -> T {
+        self.stopped(|| {
             let mut state = self.state();
             let (is_child, result) = fork();
             if is_child {
-                state.members.retain(|(number, ..)| *number == survivor.0);
-                state.inside = 0;
+                state.members.retain(|place| Arc::ptr_eq(place, &survivor.0));
             }
             result
         })
@@ -160,17 +172,24 @@ impl World {
 }
 
 impl State {
-    fn mark(&mut self, member: Member, inside: bool) {
-        if let Some(entry) = self.members.iter_mut().find(|(number, ..)| *number == member.0) {
-            entry.1 = inside;
+    fn call_out(&self) {
+        for place in &self.members {
+            if place.inside.load(Ordering::SeqCst) {
+                (place.raise_attention)();
+            }
         }
+    }
+
+    fn is_anybody_inside(&self) -> bool {
+        self.members
+            .iter()
+            .any(|place| place.inside.load(Ordering::SeqCst))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn a_change_happens_only_while_everybody_is_outside() {
@@ -185,7 +204,7 @@ mod tests {
                     let raise = attention.clone();
                     let member = world.join(Arc::new(move || raise.store(true, Ordering::Release)));
                     while !done.load(Ordering::Acquire) {
-                        world.enter(member);
+                        world.enter(&member);
                         attention.store(false, Ordering::Release);
                         running.fetch_add(1, Ordering::AcqRel);
                         for _ in 0..1000 {
@@ -195,9 +214,9 @@ mod tests {
                             std::hint::spin_loop();
                         }
                         running.fetch_sub(1, Ordering::AcqRel);
-                        world.leave(member);
+                        world.leave(&member);
                     }
-                    world.part(member);
+                    world.part(&member);
                 })
             })
             .collect();
@@ -208,17 +227,17 @@ mod tests {
         for thread in threads {
             thread.join().expect("a thread that does not panic");
         }
-        assert_eq!(world.state().inside, 0);
+        assert!(!world.state().is_anybody_inside());
     }
 
     #[test]
     fn a_thread_that_ended_inside_holds_nobody_up() {
         let world = World::default();
         let member = world.join(Arc::new(|| ()));
-        let before = world.enter(member);
-        world.part(member);
+        let before = world.enter(&member);
+        world.part(&member);
         world.exclusively(|| ());
         let other = world.join(Arc::new(|| ()));
-        assert!(world.enter(other).changes > before.changes);
+        assert!(world.enter(&other).changes > before.changes);
     }
 }

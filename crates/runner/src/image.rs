@@ -73,7 +73,7 @@ impl Symbol {
     }
 
     /// Whether a name means the symbol: with or without its version.
-    pub(crate) fn is_named(&self, name: &str) -> bool {
+    pub fn is_named(&self, name: &str) -> bool {
         name.strip_prefix(&self.name)
             .is_some_and(|rest| rest.is_empty() || rest == self.version)
     }
@@ -148,7 +148,8 @@ impl<'data> Image<'data> {
                 });
             }
         }
-        if table.is_empty() {
+        if sections.is_empty() {
+            // A table without code is what some tools leave of one that they strip.
             sections = segments(header, endian, data)?;
         }
         let mut symbols = table.symbols(endian, data, object::elf::SHT_SYMTAB)?;
@@ -288,4 +289,19 @@ fn read_symbols(
         });
     }
     Ok(symbols)
+}
+
+/// The names that an object file refers to and does not define, in the order of its symbols; those of weak symbols may
+/// stay undefined. None where the file cannot be read.
+pub fn undefined_symbols(data: &[u8]) -> Vec<String> {
+    use object::{Object, ObjectSymbol};
+
+    let Ok(file) = object::File::parse(data) else {
+        return Vec::new();
+    };
+    let undefined = file
+        .symbols()
+        .filter(|symbol| symbol.is_undefined() && !symbol.is_weak());
+    let names = undefined.filter_map(|symbol| symbol.name().ok().map(str::to_owned));
+    names.filter(|name| !name.is_empty()).collect()
 }

@@ -14,8 +14,8 @@ use crate::causes::with_causes;
 
 /// What is told at the end of a run.
 pub trait Report: std::fmt::Debug + Send + Sync {
-    /// The text, from the sum of all threads.
-    fn render(&self, parameters: &Parameters, sum: &Sum) -> String;
+    /// The text, from the sum of all threads; an error where what was wanted of the run could not be kept.
+    fn render(&self, parameters: &Parameters, sum: &Sum) -> Result<String, String>;
 }
 
 /// What is kept of a run beside its counters.
@@ -95,7 +95,7 @@ impl<R: Report> Engine for Model<R> {
         self.pipelines().clear();
     }
 
-    fn report(&self) -> String {
+    fn report(&self) -> Result<String, String> {
         let mut sum = Sum::default();
         for pipeline in self.pipelines().iter() {
             sum.add(&mut pipeline.lock());

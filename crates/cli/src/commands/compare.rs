@@ -211,10 +211,12 @@ impl Compare {
     }
 
     fn width(&self) -> usize {
-        match (&self.output, terminal_size::terminal_size()) {
-            (None, Some((terminal_size::Width(width), _))) if io::stdout().is_terminal() => width.into(),
-            _ => USUAL_WIDTH,
-        }
+        let terminal = if self.output.is_none() {
+            super::terminal_width()
+        } else {
+            None
+        };
+        terminal.unwrap_or(USUAL_WIDTH)
     }
 
     /// Says what is finished and how to go on. The outputs are not written: they would hold a part only.
@@ -222,7 +224,8 @@ impl Compare {
         let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
         let finished = rows().filter(|row| row.result.is_ok()).count();
         if self.format == Format::Table && self.output.is_none() {
-            super::print(report::table::render(comparisons, self.width()).as_bytes())?;
+            let begun: Vec<Comparison> = comparisons.iter().filter_map(Comparison::finished_part).collect();
+            super::print(report::table::render(&begun, self.width()).as_bytes())?;
         }
         let kept = match self.cache_folder() {
             Some(_) => "They are kept: give the same command again to go on from there",

@@ -2,6 +2,7 @@
 //! of a FUCE image.
 
 mod fuce;
+mod groups;
 mod listing;
 
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -23,6 +24,10 @@ pub struct Disasm {
     /// Only the function or label of this name.
     #[arg(long, value_name = "NAME")]
     symbol: Option<String>,
+    /// Not the instructions, but those that depend on each other inside an instruction group, which the architecture leaves
+    /// undefined and emulators hide. The exit code is 1 if there are any that do not hang on values of a run.
+    #[arg(long)]
+    check_groups: bool,
 }
 
 /// Why a file cannot be disassembled.
@@ -43,6 +48,8 @@ enum DisasmError {
         name: String,
         near: Vec<String>,
     },
+    #[error("{path}: a FUCE image has no instruction groups; --check-groups is for IA-64")]
+    NoGroups { path: String },
     #[error("the listing cannot be written")]
     Write(#[from] io::Error),
 }
@@ -59,15 +66,17 @@ impl Disasm {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let mut out = BufWriter::new(io::stdout().lock());
-        match self.list(&mut out).and_then(|()| Ok(out.flush()?)) {
+        match self
+            .list(&mut out)
+            .and_then(|code| out.flush().map(|()| code).map_err(DisasmError::from))
+        {
             // Whoever reads the listing has read enough.
-            Err(DisasmError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => {}
-            other => other?,
+            Err(DisasmError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            other => Ok(other?),
         }
-        Ok(ExitCode::SUCCESS)
     }
 
-    fn list(&self, out: &mut dyn Write) -> Result<(), DisasmError> {
+    fn list(&self, out: &mut dyn Write) -> Result<ExitCode, DisasmError> {
         let path = self.file.display().to_string();
         let bytes = sidestep_files::read(&self.file, sidestep_files::IMAGE_BYTES_MAX).map_err(|source| {
             DisasmError::Read {
@@ -76,13 +85,29 @@ impl Disasm {
             }
         })?;
         if sidestep_fuce::image::Image::is_image(&bytes) {
-            return fuce::list(&path, &bytes, self.symbol.as_deref(), out);
+            if self.check_groups {
+                return Err(DisasmError::NoGroups { path });
+            }
+            fuce::list(&path, &bytes, self.symbol.as_deref(), out)?;
+            return Ok(ExitCode::SUCCESS);
         }
         let image = Image::parse(&bytes).map_err(|source| DisasmError::Image {
             path: path.clone(),
             source,
         })?;
         let symbols = SymbolTable::new(&image);
+        if self.check_groups {
+            if let Some(name) = self
+                .symbol
+                .as_ref()
+                .filter(|name| symbols.named(name).next().is_none())
+            {
+                let (name, near) = (name.clone(), symbols.nearest(name));
+                return Err(DisasmError::NoSymbol { path, name, near });
+            }
+            let count = groups::check(&image, &symbols, self.symbol.as_deref(), out)?;
+            return Ok(ExitCode::from(u8::from(count.certain > 0)));
+        }
         match &self.symbol {
             None => {
                 write!(out, "\n{path}:     file format {}\n\n", image.format)?;
@@ -102,6 +127,6 @@ impl Disasm {
                 }
             }
         }
-        Ok(())
+        Ok(ExitCode::SUCCESS)
     }
 }

@@ -10,9 +10,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use sidestep_itanium2::Parameters;
 use sidestep_linux_user::engine::Engine;
-use sidestep_linux_user::{Launch, Options};
+use sidestep_linux_user::{Launch, Options, inheritance};
 use sidestep_runner::annotate::Code;
 use sidestep_runner::causes::with_causes;
 use sidestep_runner::program::{self, Kept, Model, Report, Sum};
@@ -42,9 +43,15 @@ pub struct Exec {
     #[arg(long = "unset-env", value_name = "NAME")]
     unset_environment: Vec<OsString>,
 
-    /// Look absolute paths up below this folder first: the program's interpreter, libraries, every file
+    /// Make this folder the root of all paths of the program: its interpreter, libraries, every file. Beside it the
+    /// program sees the current folder, /proc and a few devices
     #[arg(long, value_name = "DIR", env = "SIDESTEP_SYSROOT")]
     sysroot: Option<PathBuf>,
+
+    /// With --sysroot: also let the program use this folder of the host, where the sysroot has nothing of that name;
+    /// `/` is all of the host, its programs included (may be repeated)
+    #[arg(long, value_name = "DIR", requires = "sysroot")]
+    allow: Vec<PathBuf>,
 
     /// End the program, with status 124, after this many instructions of all its threads together
     #[arg(long, value_name = "N")]
@@ -70,6 +77,14 @@ pub struct Exec {
     #[arg(long, hide = true)]
     ignore_sigpipe: bool,
 
+    /// A descriptor that the program which executes this one leaves to it
+    #[arg(long, hide = true, value_name = "NAME=NUMBER", value_parser = inherited(inheritance::descriptor))]
+    descriptor: Vec<(Vec<u8>, i32)>,
+
+    /// A limit that holds for the program and not for the emulator
+    #[arg(long, hide = true, value_name = "RESOURCE=SOFT:HARD", value_parser = inherited(inheritance::limit))]
+    guest_limit: Vec<(u32, [u64; 2])>,
+
     /// The program
     #[arg(value_name = "PROG")]
     program: PathBuf,
@@ -84,6 +99,13 @@ fn parse_assignment(text: &str) -> Result<(OsString, OsString), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("must be NAME=VALUE".into()),
     }
+}
+
+/// A parser of what one emulator passes on to the next.
+fn inherited<T: Clone + Send + Sync + 'static>(
+    parse: fn(&OsStr) -> Option<T>,
+) -> impl TypedValueParser<Value = T> {
+    OsStringValueParser::new().try_map(move |text| parse(&text).ok_or("is not what an emulator passes on"))
 }
 
 fn parse_trace(text: &str) -> Result<PathBuf, String> {
@@ -102,18 +124,18 @@ struct TimingReport {
 }
 
 impl Report for TimingReport {
-    fn render(&self, parameters: &Parameters, sum: &Sum) -> String {
+    fn render(&self, parameters: &Parameters, sum: &Sum) -> Result<String, String> {
         let profiled = self
             .profiled
             .as_deref()
             .map(|program| (&sum.profile, Code::read(program)));
-        program::text_of(parameters, &sum.counters, profiled)
+        Ok(program::text_of(parameters, &sum.counters, profiled))
     }
 }
 
 impl Exec {
     /// Runs the program; comes back only if it could not be started.
-    pub fn run(self) -> Outcome {
+    pub fn run(mut self) -> Outcome {
         let name = self
             .argv0
             .clone()
@@ -125,10 +147,16 @@ impl Exec {
             environment: self.environment(),
             options: self.options(),
             pipe_ignored: self.ignore_sigpipe,
+            inherited: std::mem::take(&mut self.descriptor),
+            limits: std::mem::take(&mut self.guest_limit),
         };
-        let Err(error) = sidestep_linux_user::run(launch);
-        eprintln!("sidestep: {}", with_causes(&error));
-        Ok(ExitCode::from(error.exit_status()))
+        match sidestep_linux_user::run(launch) {
+            Ok(ending) => ending.leave(),
+            Err(error) => {
+                eprintln!("sidestep: {}", with_causes(&error));
+                Ok(ExitCode::from(error.exit_status()))
+            }
+        }
     }
 
     /// The host's environment with the changes asked for.
@@ -149,6 +177,8 @@ impl Exec {
     fn options(&self) -> Options {
         Options {
             sysroot: self.sysroot.clone(),
+            allowed: self.allow.clone(),
+            emulator: None,
             strace: self.strace,
             statistics: self.stats,
             instructions_max: self.max_instructions,

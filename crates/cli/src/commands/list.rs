@@ -8,7 +8,7 @@ use sidestep_lab::report::catalogue;
 
 use super::Outcome;
 
-/// List the experiments: question, source, how long it takes, what can be set.
+/// List the experiments, a line each, or one of them: question, source, how long it takes, what can be set.
 #[derive(Args)]
 pub struct List {
     /// Experiments (`gang.groups`) or areas (`gang`); one experiment alone is shown in detail, with the meaning and
@@ -37,7 +37,7 @@ impl List {
         let text = match (self.format, chosen.as_slice()) {
             (Format::Json, _) => catalogue::json(&chosen),
             (Format::Text, [one]) if !self.names.is_empty() => catalogue::details(*one),
-            (Format::Text, _) => catalogue::text(&chosen),
+            (Format::Text, _) => catalogue::lines(&chosen, super::terminal_width()),
         };
         super::print(text.as_bytes())?;
         Ok(ExitCode::SUCCESS)

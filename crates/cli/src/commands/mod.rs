@@ -10,9 +10,10 @@ mod gang;
 mod list;
 mod perf;
 mod run;
+mod schedule;
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +28,7 @@ pub type Outcome = Result<ExitCode, Box<dyn Error>>;
 const INTERRUPTED: u8 = 130;
 
 /// The exit code of what reached the limit of instructions or time that it was given, as of `timeout`.
-const LIMIT_REACHED: u8 = sidestep_linux_user::thread::STATUS_LIMIT as u8;
+const LIMIT_REACHED: u8 = sidestep_linux_user::process::STATUS_LIMIT as u8;
 
 /// The subcommands of `sidestep`.
 #[derive(Subcommand)]
@@ -42,6 +43,7 @@ pub enum Command {
     Calibrate(calibrate::Calibrate),
     Perf(perf::Perf),
     Explain(explain::Explain),
+    Schedule(schedule::Schedule),
 }
 
 impl Command {
@@ -58,6 +60,7 @@ impl Command {
             Command::Calibrate(calibrate) => calibrate.run(),
             Command::Perf(perf) => perf.run(),
             Command::Explain(explain) => explain.run(),
+            Command::Schedule(schedule) => schedule.run(),
         }
     }
 }
@@ -76,6 +79,12 @@ fn print(content: &[u8]) -> Result<(), Box<dyn Error>> {
         }
         _ => Ok(()),
     }
+}
+
+/// The columns of the terminal that the standard output is; none of a file or a pipe.
+fn terminal_width() -> Option<usize> {
+    let (terminal_size::Width(width), _) = terminal_size::terminal_size()?;
+    io::stdout().is_terminal().then_some(width.into())
 }
 
 /// A flag that SIGINT, SIGTERM and SIGHUP set.

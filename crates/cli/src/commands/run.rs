@@ -74,6 +74,17 @@ impl Kind {
 impl Run {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        let outcome = self.boot()?;
+        match console::stdio::lost() {
+            None => Ok(outcome),
+            Some(cause) => Err(format!(
+                "the console could not be written to the standard output to its end: {cause}"
+            )
+            .into()),
+        }
+    }
+
+    fn boot(self) -> Outcome {
         let disk = (!self.disk.is_empty()).then_some("--disk");
         let starts = self.kernel.kernel.as_ref().or(self.image.as_ref());
         if let Some(started) = starts {

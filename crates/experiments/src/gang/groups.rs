@@ -65,6 +65,7 @@ impl Experiment for Groups {
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {
+        matrix(inputs)?;
         let mut points: Vec<Point> = Vec::new();
         for text in inputs.text("factors").split(',') {
             if text != WITHOUT {
@@ -86,7 +87,7 @@ impl Experiment for Groups {
         point: &Point,
         context: &Context,
     ) -> Result<Measurement, PointError> {
-        let (matrix, title) = matrix(inputs)?;
+        let (matrix, title) = matrix(inputs).map_err(PointError::Failed)?;
         let selection = match point.value("t").text() {
             WITHOUT => Selection::Modularity,
             text => Selection::Factor(text.parse().expect("checked when the points were made")),
@@ -173,7 +174,7 @@ impl Experiment for Groups {
 }
 
 /// The matrix that is asked for, with a title.
-fn matrix(inputs: &Inputs) -> Result<(SharingMatrix, String), PointError> {
+fn matrix(inputs: &Inputs) -> Result<(SharingMatrix, String), String> {
     match inputs.text("matrix") {
         "" => {
             let rows: Vec<Vec<u64>> = FIGURE_3.iter().map(|row| row.to_vec()).collect();
@@ -185,8 +186,8 @@ fn matrix(inputs: &Inputs) -> Result<(SharingMatrix, String), PointError> {
 }
 
 /// A matrix from a file: a recording, or rows as a JSON array.
-pub fn read_matrix(path: &str) -> Result<SharingMatrix, PointError> {
-    let failed = |error: String| PointError::Failed(format!("input `matrix`: {error}"));
+pub fn read_matrix(path: &str) -> Result<SharingMatrix, String> {
+    let failed = |error: String| format!("input `matrix`: {error}");
     let text = sidestep_files::read_text(Path::new(path), sidestep_files::IMAGE_BYTES_MAX)
         .map_err(|error| failed(format!("cannot read `{path}`: {error}")))?;
     if text.trim_start().starts_with('[') {

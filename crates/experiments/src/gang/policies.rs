@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sidestep_gang::simulation::{Instance, Machine, Scenario, Schedule};
 use sidestep_gang::topology::Placement;
-use sidestep_gang::{CoscheduledSets, Selection, Topology};
+use sidestep_gang::{CoscheduledSets, Selection, SharingMatrix, Topology};
 use sidestep_lab::{
     About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measurement, Metric, Nature,
     Number, Point, PointError, Quantity, Row, Stated, Verdict,
@@ -76,7 +76,10 @@ impl Experiment for Policies {
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {
         let loads = match inputs.text("matrix") {
             "" => inputs.texts("loads"),
-            _ => vec![RECORDED],
+            path => {
+                recorded_matrix(path)?;
+                vec![RECORDED]
+            }
         };
         let mut points = Vec::new();
         for workload in inputs.texts("workloads") {
@@ -235,15 +238,20 @@ fn schedule(setup: &Setup<'_>, scenario: &Scenario, policy: &str) -> Schedule {
     }
 }
 
+/// The matrix of a recording of two tasks or more.
+fn recorded_matrix(path: &str) -> Result<SharingMatrix, String> {
+    let matrix = groups::read_matrix(path)?;
+    match matrix.tasks() {
+        tasks @ ..2 => Err(format!(
+            "input `matrix`: {path} has {tasks} tasks, expected two or more"
+        )),
+        _ => Ok(matrix),
+    }
+}
+
 /// VM1 as recorded: a vCPU for each thread, a program for each set; VM2 half as large, on a host of VM1's size.
 fn recorded(setup: &Setup<'_>, kind: &super::scenario::Kind, path: &str) -> Result<Scenario, PointError> {
-    let matrix = groups::read_matrix(path)?;
-    if matrix.tasks() < 2 {
-        return Err(PointError::Failed(format!(
-            "input `matrix`: {path} has {} tasks, expected two or more",
-            matrix.tasks()
-        )));
-    }
+    let matrix = recorded_matrix(path).map_err(PointError::Failed)?;
     let sets = CoscheduledSets::find(&matrix, Selection::Modularity);
     let instance = |vcpus: Vec<usize>| Instance {
         vcpus,

@@ -56,6 +56,7 @@ impl Experiment for Calls {
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {
+        setup::costs(inputs)?;
         Ok(inputs.sweep(&["operation"]))
     }
 

@@ -64,6 +64,7 @@ impl Experiment for Dynamic {
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {
+        setup::costs(inputs)?;
         Ok(inputs.sweep(&["guests", "sidecores"]))
     }
 

@@ -77,6 +77,7 @@ impl Experiment for Lmbench {
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {
+        setup::costs(inputs)?;
         if inputs.count("anonymous") + inputs.count("files") > 1024 {
             return Err("`anonymous` and `files` are 1024 pages together at most: a job is 16 MB".to_owned());
         }

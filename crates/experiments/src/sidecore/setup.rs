@@ -61,6 +61,35 @@ pub fn inputs() -> Vec<Input> {
     ]
 }
 
+/// The costs that the inputs name. Experiments look at them before the first point, so that what is wrong with a file
+/// is said once.
+pub fn costs(inputs: &Inputs) -> Result<HostCosts, String> {
+    let mut costs = match inputs.text("host-file") {
+        "" => HostCosts::preset(inputs.text("host")).map_err(|error| error.to_string())?,
+        file => {
+            let text = sidestep_files::read_text(Path::new(file), sidestep_files::TEXT_BYTES_MAX)
+                .map_err(|error| format!("{file}: cannot be read: {error}"))?;
+            HostCosts::parse(&text).map_err(|error| format!("{file}: {error}"))?
+        }
+    };
+    for (key, cost) in [
+        ("exit", Cost::Exit),
+        ("entry", Cost::Entry),
+        ("transfer", Cost::Transfer),
+    ] {
+        let text = inputs.text(key);
+        if !text.is_empty() {
+            let cycles = text
+                .parse()
+                .map_err(|_| format!("`{key}` must be a number of cycles, not `{text}`"))?;
+            costs = costs
+                .with(cost, cycles, "--set")
+                .map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(costs)
+}
+
 /// A host for one side of a point.
 pub struct Setup {
     pub costs: Arc<HostCosts>,
@@ -75,28 +104,7 @@ pub struct Setup {
 impl Setup {
     /// The host that the inputs describe, with so many cores.
     pub fn new(inputs: &Inputs, cores: usize, sidecores: SidecorePolicy) -> Result<Setup, PointError> {
-        let failed = |error: sidestep_hypervisor::costs::CostsError| PointError::Failed(error.to_string());
-        let mut costs = match inputs.text("host-file") {
-            "" => HostCosts::preset(inputs.text("host")).map_err(failed)?,
-            file => {
-                let text = sidestep_files::read_text(Path::new(file), sidestep_files::TEXT_BYTES_MAX)
-                    .map_err(|error| PointError::Failed(format!("{file}: cannot be read: {error}")))?;
-                HostCosts::parse(&text).map_err(|error| PointError::Failed(format!("{file}: {error}")))?
-            }
-        };
-        for (key, cost) in [
-            ("exit", Cost::Exit),
-            ("entry", Cost::Entry),
-            ("transfer", Cost::Transfer),
-        ] {
-            let text = inputs.text(key);
-            if !text.is_empty() {
-                let cycles = text.parse().map_err(|_| {
-                    PointError::Failed(format!("`{key}` must be a number of cycles, not `{text}`"))
-                })?;
-                costs = costs.with(cost, cycles, "--set").map_err(failed)?;
-            }
-        }
+        let costs = costs(inputs).map_err(PointError::Failed)?;
         let virtualization = match inputs.text("virtualization") {
             "hardware" => Virtualization::Hardware,
             _ => Virtualization::RingCompression,

@@ -63,6 +63,7 @@ impl Experiment for Unmap {
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {
+        setup::costs(inputs)?;
         Ok(inputs.sweep(&["operation", "purge", "processors"]))
     }
 

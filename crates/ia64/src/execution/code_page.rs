@@ -13,6 +13,8 @@ use crate::registers::status::psr;
 const PAGES: usize = 16;
 /// Addresses this close together share a place among them: the usual page size of Linux/ia64.
 const PAGE_INDEX_LOG2: u32 = 14;
+/// Where an address names its region.
+const REGION_SHIFT: u32 = 61;
 /// Physical addressing, and the four privilege levels.
 const CONTEXTS: usize = 5;
 
@@ -115,5 +117,6 @@ fn index(processor: &Processor, ip: u64) -> usize {
     } else {
         1 + usize::from(processor.privilege_level())
     };
-    context * PAGES + (ip >> PAGE_INDEX_LOG2) as usize % PAGES
+    // The region counts, too: programs and what they enter begin at the same offset of theirs.
+    context * PAGES + (ip >> PAGE_INDEX_LOG2 ^ ip >> REGION_SHIFT) as usize % PAGES
 }

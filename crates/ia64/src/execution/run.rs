@@ -81,7 +81,7 @@ impl Processor {
             backend,
             watch: Watch::new(observer, self),
         };
-        self.pending |= pending::CODE_PAGE;
+        self.recall_code_pages();
         let end = self.retired.saturating_add(limit);
         let exit = self.run_with_interruptions(end, |processor, end| {
             let exit = processor.run_blocks(&mut session, end);
@@ -304,6 +304,14 @@ impl Processor {
         };
         self.pending = 0;
         Ok(Some(code))
+    }
+
+    /// At the start of a run: in system mode, whoever holds the processor may have changed what code pages depend on.
+    /// A program's change when its translations are flushed.
+    pub(crate) fn recall_code_pages(&mut self) {
+        if self.environment.system().is_some() {
+            self.pending |= pending::CODE_PAGE;
+        }
     }
 
     /// Forgets the code pages whose translation may have changed.

@@ -9,33 +9,45 @@ use crate::about::Nature;
 use crate::experiment::Experiment;
 use crate::input::Input;
 
-/// Every experiment with its question, source, nature, duration and inputs, in a few lines each.
-pub fn text(experiments: &[&dyn Experiment]) -> String {
+/// A line for each experiment: its name and its question, cut to `width` columns where that is given.
+pub fn lines(experiments: &[&dyn Experiment], width: Option<usize>) -> String {
+    let names = experiments.iter().map(|experiment| experiment.about().name);
+    let column = names.map(str::len).max().unwrap_or(0);
     let mut text = String::new();
     for experiment in experiments {
         let about = experiment.about();
-        let (quick, full) = about.takes;
-        let inputs: Vec<String> = experiment.inputs().iter().map(setting).collect();
-        writeln!(
-            text,
-            "{}\n    {}\n    {}\n    {}, about {} quick and {} in full\n    inputs: {}\n",
-            about.name,
-            about.question,
-            about.source,
-            nature(about.nature),
-            rough(quick),
-            rough(full),
-            inputs.join("  "),
-        )
-        .expect("writing to a string");
+        let line = format!("{:column$}  {}", about.name, about.question);
+        text.push_str(&cut(&line, width));
+        text.push('\n');
     }
     text
 }
 
-/// One experiment in detail: also its setting and every input with meaning, default and source.
+/// A line that ends in an ellipsis where it is longer than `width` characters.
+fn cut(line: &str, width: Option<usize>) -> String {
+    match width {
+        Some(width) if line.chars().count() > width => {
+            let kept: String = line.chars().take(width.saturating_sub(3)).collect();
+            format!("{}...", kept.trim_end())
+        }
+        _ => line.to_owned(),
+    }
+}
+
+/// One experiment in detail: its question, source, nature, duration, setting, and every input with meaning, default
+/// and source.
 pub fn details(experiment: &dyn Experiment) -> String {
     let about = experiment.about();
-    let mut text = self::text(&[experiment]);
+    let (quick, full) = about.takes;
+    let mut text = format!(
+        "{}\n    {}\n    {}\n    {}, about {} quick and {} in full\n\n",
+        about.name,
+        about.question,
+        about.source,
+        nature(about.nature),
+        rough(quick),
+        rough(full),
+    );
     let mut line =
         |what: &str, said: &str| writeln!(text, "    {what:9} {said}").expect("writing to a string");
     line("setting", about.setting);
@@ -118,5 +130,24 @@ fn rough(duration: Duration) -> String {
         0 => "a second".to_owned(),
         seconds @ 1..120 => format!("{seconds} s"),
         seconds => format!("{} min", seconds.div_ceil(60)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_to_the_terminal() {
+        assert_eq!(
+            cut("gang.groups  Which tasks?", None),
+            "gang.groups  Which tasks?"
+        );
+        assert_eq!(
+            cut("gang.groups  Which tasks?", Some(25)),
+            "gang.groups  Which tasks?"
+        );
+        assert_eq!(cut("gang.groups  Which tasks?", Some(20)), "gang.groups  Whic...");
+        assert_eq!(cut("gang.groups  Which tasks?", Some(2)), "...");
     }
 }

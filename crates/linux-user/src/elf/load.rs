@@ -1,14 +1,17 @@
 //! Mapping a program and its interpreter into guest memory, where Linux 6.1 would.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
 use super::image::{Image, ImageError};
+use crate::files::namespace::{Found, Last, Namespace};
+use crate::files::{host_path_of, link_of};
 use crate::host::Errno;
 use crate::memory::changes::MapRequest;
 use crate::memory::window::{PAGE, page_ceiling, page_floor};
@@ -101,6 +104,19 @@ impl Loaded {
         self.image.entry.wrapping_add(self.bias)
     }
 
+    /// Where its first segment is that has a right.
+    pub fn range_of(&self, right: i32) -> Range<u64> {
+        let segment = self
+            .image
+            .loads
+            .iter()
+            .find(|load| load.protection & right as u64 != 0);
+        segment.map_or(0..0, |load| {
+            let start = load.address.wrapping_add(self.bias);
+            start..start.wrapping_add(load.file_size)
+        })
+    }
+
     /// The address of its program headers; zero where they are not in memory.
     pub fn headers_address(&self) -> u64 {
         match self.image.headers_address() {
@@ -110,31 +126,33 @@ impl Loaded {
     }
 }
 
-/// Opens a file and reads its headers.
-pub fn open(memory: &Memory, path: &Path) -> Result<(File, Image), LoadError> {
-    let file = File::open(path).map_err(|cause| LoadError::Open {
+/// Opens a program's file.
+pub fn open(path: &Path) -> Result<File, LoadError> {
+    File::open(path).map_err(|cause| LoadError::Open {
         file: path.into(),
         cause,
-    })?;
-    let image = Image::read(&file, memory.region_limit());
-    let image = image.map_err(|cause| LoadError::Image {
-        file: path.into(),
-        cause,
-    })?;
-    Ok((file, image))
+    })
 }
 
-/// Maps a program and its interpreter, and starts the heap behind the program. An absolute interpreter path is
-/// looked up under `sysroot` first.
-pub fn load(memory: &Memory, path: &Path, sysroot: Option<&Path>) -> Result<Loaded, LoadError> {
-    let (file, image) = open(memory, path)?;
+fn headers(memory: &Memory, path: &Path, file: &File) -> Result<Image, LoadError> {
+    let image = Image::read(file, memory.region_limit());
+    image.map_err(|cause| LoadError::Image {
+        file: path.into(),
+        cause,
+    })
+}
+
+/// Maps a program and its interpreter, and starts the heap behind the program. The interpreter is looked up in the
+/// tree of names, where the program has one of its own.
+pub fn load(memory: &Memory, path: &Path, file: File, tree: Option<&Namespace>) -> Result<Loaded, LoadError> {
+    let image = headers(memory, path, &file)?;
     let interpreter = match &image.interpreter {
         None => None,
         Some(name) => Some(find_interpreter(
             memory,
             path,
             Path::new(OsStr::from_bytes(name)),
-            sysroot,
+            tree,
         )?),
     };
     let wish = if interpreter.is_some() { DYNAMIC_BASE } else { 0 };
@@ -164,17 +182,26 @@ fn find_interpreter(
     memory: &Memory,
     program: &Path,
     name: &Path,
-    sysroot: Option<&Path>,
+    tree: Option<&Namespace>,
 ) -> Result<(PathBuf, File, Image), LoadError> {
-    let below = sysroot.map(|sysroot| sysroot.join(name.strip_prefix("/").unwrap_or(name)));
-    let path = below.filter(|path| path.exists()).unwrap_or_else(|| name.into());
-    if !path.exists() {
-        return Err(LoadError::NoInterpreter {
-            file: program.into(),
-            interpreter: name.into(),
-        });
-    }
-    let (file, image) = open(memory, &path)?;
+    let missing = || LoadError::NoInterpreter {
+        file: program.into(),
+        interpreter: name.into(),
+    };
+    let (path, file) = match tree {
+        None if !name.exists() => return Err(missing()),
+        None => (name.to_path_buf(), open(name)?),
+        Some(tree) => {
+            let found = tree.resolve(b"/", name.as_os_str().as_bytes(), Last::Follow);
+            let Ok(Found::Object { object, .. }) = found else {
+                return Err(missing());
+            };
+            let path = host_path_of(object.as_raw_fd()).map_err(|_| missing())?;
+            let file = open(Path::new(&link_of(object.as_raw_fd())))?;
+            (OsString::from_vec(path).into(), file)
+        }
+    };
+    let image = headers(memory, &path, &file)?;
     if image.interpreter.is_some() || !image.relocatable {
         return Err(LoadError::Interpreter(path));
     }

@@ -42,6 +42,8 @@ pub struct Built {
     pub top: u64,
     /// The argument strings, for `/proc/self/cmdline`.
     pub arguments: std::ops::Range<u64>,
+    /// The strings of the environment, for `/proc/self/environ`.
+    pub environment: std::ops::Range<u64>,
     /// The auxiliary vector as bytes, for `/proc/self/auxv`.
     pub auxiliary: Vec<u8>,
 }
@@ -50,6 +52,7 @@ pub struct Built {
 pub fn build(memory: &Memory, top: u64, arguments: &Arguments, loaded: &Loaded) -> Result<Built, Errno> {
     let mut stack = Stack { memory, at: top - 8 };
     let path = stack.push_string(&arguments.path)?;
+    let environment_end = stack.at;
     let environment = stack.push_strings(&arguments.environment)?;
     let arguments_end = stack.at;
     let argument_strings = stack.push_strings(&arguments.arguments)?;
@@ -72,6 +75,7 @@ pub fn build(memory: &Memory, top: u64, arguments: &Arguments, loaded: &Loaded) 
     Ok(Built {
         top: stack.at,
         arguments: arguments_range,
+        environment: arguments_end..environment_end,
         auxiliary,
     })
 }

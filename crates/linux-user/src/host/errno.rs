@@ -132,3 +132,9 @@ impl fmt::Display for Errno {
 }
 
 impl std::error::Error for Errno {}
+
+impl From<Errno> for std::io::Error {
+    fn from(error: Errno) -> std::io::Error {
+        std::io::Error::from_raw_os_error(error.0)
+    }
+}

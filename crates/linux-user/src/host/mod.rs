@@ -16,6 +16,8 @@ pub mod errno;
 pub mod signals;
 
 use std::arch::global_asm;
+use std::ffi::CString;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::AtomicU32;
 
 pub use errno::Errno;
@@ -198,6 +200,79 @@ pub unsafe fn guarded_compare_exchange(word: *mut u32, expected: u32, new: u32) 
         0 => Ok(old),
         _ => Err(GuardedFault),
     }
+}
+
+/// What [`open`] is told: the `struct open_how` of `openat2`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct How {
+    /// `O_*`.
+    pub flags: u64,
+    /// The mode of a file that is made.
+    pub mode: u64,
+    /// `RESOLVE_*`.
+    pub resolve: u64,
+}
+
+/// The size of `How`, as the kernel asks for it.
+pub const HOW_SIZE: u64 = size_of::<How>() as u64;
+
+/// Opens a file for the emulator itself.
+pub fn open(folder: RawFd, path: &[u8], how: &How) -> Result<OwnedFd, Errno> {
+    let path = CString::new(path).map_err(|_| Errno(libc::EINVAL))?;
+    let arguments = [
+        folder as u64,
+        path.as_ptr() as u64,
+        std::ptr::from_ref(how) as u64,
+        HOW_SIZE,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel reads the string and the structure, which live.
+    let descriptor = unsafe { call(libc::SYS_openat2, arguments) }?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) })
+}
+
+/// Reads a symbolic link; with an empty path the one that `folder` itself shows.
+pub fn read_link(folder: RawFd, path: &[u8]) -> Result<Vec<u8>, Errno> {
+    let path = CString::new(path).map_err(|_| Errno(libc::EINVAL))?;
+    let mut target = vec![0u8; libc::PATH_MAX as usize];
+    let arguments = [
+        folder as u64,
+        path.as_ptr() as u64,
+        target.as_mut_ptr() as u64,
+        target.len() as u64,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel reads the string and writes at most the length of the buffer.
+    let length = unsafe { call(libc::SYS_readlinkat, arguments) }?;
+    target.truncate(length as usize);
+    Ok(target)
+}
+
+/// The status of an open file.
+pub fn file_status(file: RawFd) -> Result<libc::stat, Errno> {
+    // SAFETY: an all-zero stat is valid.
+    let mut status = unsafe { std::mem::zeroed::<libc::stat>() };
+    // SAFETY: the kernel writes `status`.
+    unsafe { call(libc::SYS_fstat, [file as u64, &raw mut status as u64, 0, 0, 0, 0]) }?;
+    Ok(status)
+}
+
+/// Whether an open file is one of `/proc`.
+pub fn is_of_proc(file: RawFd) -> bool {
+    // SAFETY: an all-zero statfs is valid.
+    let mut system = unsafe { std::mem::zeroed::<libc::statfs>() };
+    // SAFETY: the kernel writes `system`.
+    let told = unsafe {
+        call(
+            libc::SYS_fstatfs,
+            [file as u64, &raw mut system as u64, 0, 0, 0, 0],
+        )
+    };
+    told.is_ok() && system.f_type == libc::PROC_SUPER_MAGIC
 }
 
 /// Ends the process at once with an exit status, without running anything else.

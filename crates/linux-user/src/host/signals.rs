@@ -149,6 +149,12 @@ impl Inbox {
         set
     }
 
+    /// Keeps the thread from blocking again and calls it out of its run, without a signal; for other threads.
+    pub fn interrupt(&self) {
+        self.pending.store(1, Ordering::Release);
+        (self.raise_attention)();
+    }
+
     /// Takes a waiting signal that `blocked` does not hold. To be called with signals blocked.
     pub fn take(&self, blocked: SignalSet) -> Option<RawInformation> {
         let mut taken = None;
@@ -225,15 +231,100 @@ unsafe extern "C" fn on_signal(
     if inbox.is_null() {
         return;
     }
-    // SAFETY: an attached inbox outlives its role (see `attach`).
-    unsafe { (*inbox).put(information) };
+    let is_call_back = is_call_back(&information);
+    if is_call_back {
+        // SAFETY: an attached inbox outlives its role (see `attach`).
+        unsafe { (*inbox).interrupt() };
+    } else {
+        // SAFETY: as above.
+        unsafe { (*inbox).put(information) };
+    }
     let begin = &raw const super::sidestep_interruptible_begin;
     if within(at, begin, &raw const super::sidestep_interruptible_end) {
         *instruction = (&raw const super::sidestep_interruptible_restart).addr() as i64;
     }
+    if is_call_back {
+        return;
+    }
     let mask = (&raw mut context.uc_sigmask).cast::<SignalSet>();
     // SAFETY: the kernel's signal set is the first 64 bits of the field.
     unsafe { *mask = !NEVER_BLOCKED };
+}
+
+/// The signal by which a thread calls another one of its process back: one that the host never blocks.
+const CALL_BACK: i32 = libc::SIGSEGV;
+/// Its address is what tells such a signal from one that was sent to the guest.
+static CALL_BACK_MARK: u8 = 0;
+
+/// `SI_QUEUE`, and where the sender's number and the value are in a `siginfo` with it.
+const QUEUED: (i32, usize, usize) = (libc::SI_QUEUE, 16, 24);
+
+fn is_call_back(information: &RawInformation) -> bool {
+    let (code, sender, value) = QUEUED;
+    information.signal() == CALL_BACK
+        && information.code() == code
+        && information.word(sender) as u32 == std::process::id()
+        && information.0[value..value + 8] == (&raw const CALL_BACK_MARK).addr().to_le_bytes()
+}
+
+/// Interrupts whatever system call a thread of this process is in, after [`Inbox::interrupt`].
+pub fn call_back(thread: i32) {
+    let (code, sender, value) = QUEUED;
+    let process = std::process::id();
+    let mut information = RawInformation::new(CALL_BACK, code);
+    information.set_word(sender, process as i32);
+    information.set_double(value, (&raw const CALL_BACK_MARK).addr() as u64);
+    let arguments = [
+        u64::from(process),
+        thread as u64,
+        CALL_BACK as u64,
+        &raw const information as u64,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel reads `information`. A thread that has just ended is not found.
+    let _ = unsafe { call(libc::SYS_rt_tgsigqueueinfo, arguments) };
+}
+
+/// The dispositions and the mask that a process had before a program ran in it.
+pub struct Before {
+    actions: Vec<(i32, HostAction)>,
+    mask: SignalSet,
+}
+
+impl Before {
+    /// Notes them.
+    pub fn note() -> Before {
+        let signals = (1..=SIGNALS).filter(|signal| !matches!(*signal, libc::SIGKILL | libc::SIGSTOP));
+        Before {
+            actions: signals
+                .filter_map(|signal| Some((signal, action_of(signal)?)))
+                .collect(),
+            mask: block_all(),
+        }
+    }
+
+    /// The mask.
+    pub fn mask(&self) -> SignalSet {
+        self.mask
+    }
+
+    /// Sets them again.
+    pub fn restore(&self) {
+        for (signal, action) in &self.actions {
+            let arguments = [
+                *signal as u64,
+                std::ptr::from_ref(action) as u64,
+                0,
+                size_of::<SignalSet>() as u64,
+                0,
+                0,
+            ];
+            // SAFETY: the kernel reads an action that it wrote itself.
+            let _ = unsafe { call(libc::SYS_rt_sigaction, arguments) };
+        }
+        set_mask(self.mask);
+    }
 }
 
 fn within(at: usize, begin: *const u8, end: *const u8) -> bool {
@@ -290,6 +381,10 @@ pub fn set_disposition(signal: i32, disposition: Disposition, flags: u64) -> Res
 
 /// Whether the host ignores a signal, for instance since `nohup` or a shell said so.
 pub fn is_ignored(signal: i32) -> bool {
+    action_of(signal).is_some_and(|action| action.handler == libc::SIG_IGN)
+}
+
+fn action_of(signal: i32) -> Option<HostAction> {
     let mut action = HostAction {
         handler: 0,
         flags: 0,
@@ -305,7 +400,8 @@ pub fn is_ignored(signal: i32) -> bool {
         0,
     ];
     // SAFETY: the kernel writes `action`.
-    unsafe { call(libc::SYS_rt_sigaction, arguments) }.is_ok() && action.handler == libc::SIG_IGN
+    unsafe { call(libc::SYS_rt_sigaction, arguments) }.ok()?;
+    Some(action)
 }
 
 /// Catches the host's memory faults, so that the guarded routines can report them.

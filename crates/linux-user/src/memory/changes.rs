@@ -111,8 +111,11 @@ impl Memory {
             return Err(Errno(libc::EPERM));
         }
         if occupied {
-            self.world
-                .exclusively(|| self.place(&mut self.mappings_mut(), range, request, shared))
+            self.world.exclusively(|| {
+                let mut mappings = self.mappings_mut();
+                self.note_code(&mappings, &range);
+                self.place(&mut mappings, range, request, shared)
+            })
         } else {
             self.place(&mut self.mappings_mut(), range, request, shared)
         }
@@ -156,6 +159,14 @@ impl Memory {
         shared: bool,
     ) -> Result<u64, Errno> {
         let protection = Protection::from_bits(request.protection);
+        let replaced: u64 = mappings
+            .within(range.clone())
+            .iter()
+            .map(|(part, _)| part.end - part.start)
+            .sum();
+        let size = range.end - range.start - replaced;
+        self.limits
+            .check(mappings, size, !shared && protection.writes())?;
         let locked = if self.lock_future.load(Ordering::Relaxed) {
             libc::MAP_LOCKED
         } else {
@@ -180,7 +191,7 @@ impl Memory {
                 request.file,
                 request.offset,
             )?;
-            let status = file_status(request.file)?;
+            let status = host::file_status(request.file)?;
             if !shared {
                 self.zero_past_file_end(&range, protection, request.offset, status.st_size as u64)?;
             }
@@ -268,6 +279,15 @@ impl Memory {
         self.world.exclusively(|| {
             let mut mappings = self.mappings_mut();
             self.note_code(&mappings, &range);
+            self.limits.check(&mappings, 0, false)?;
+            if protection.writes() {
+                let parts = mappings.within(range.clone());
+                let becomes_data = parts
+                    .iter()
+                    .filter(|(_, mapping)| !mapping.shared && !mapping.is_data());
+                let size = becomes_data.map(|(part, _)| part.end - part.start).sum();
+                self.limits.check_data(&mappings, size)?;
+            }
             if protection.executes() {
                 self.world.note_code_change();
             }
@@ -347,6 +367,8 @@ impl Memory {
                 return Ok(old);
             }
             let extension = old_range.end..old + new_length;
+            self.limits
+                .check(&mappings, new_length - old_length, mapping.is_data())?;
             let in_place = self.windows.contains(old, new_length)
                 && mapping.backing == Backing::Anonymous
                 && !mapping.shared
@@ -433,6 +455,10 @@ impl Memory {
             let range = old_pages..new_pages;
             let mut mappings = self.mappings_mut();
             mappings.is_free(&(range.start..range.end + PAGE))
+                && self
+                    .limits
+                    .check(&mappings, range.end - range.start, true)
+                    .is_ok()
                 && self
                     .map_anonymous_on_host(&range, Protection::READ_WRITE, 0)
                     .is_ok()
@@ -598,17 +624,6 @@ impl Memory {
             mappings.remove(range.clone());
             self.reclaim_hole(&mut mappings, &range)
         })
-    }
-}
-
-fn file_status(file: RawFd) -> Result<libc::stat, Errno> {
-    // SAFETY: an all-zero stat is valid.
-    let mut status = unsafe { std::mem::zeroed::<libc::stat>() };
-    // SAFETY: the kernel writes `status`.
-    if unsafe { libc::fstat(file, &mut status) } != 0 {
-        Err(Errno::last())
-    } else {
-        Ok(status)
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use rangemap::RangeMap;
 
-use super::window::{PAGE, page_floor};
+use super::gaps::Gaps;
+use super::window::{PAGE, REGIONS, page_floor};
 
 /// Access rights of a mapping: the bits of `mmap`'s `prot`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +93,11 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    /// Whether it counts as data: private, to be written, and no stack.
+    pub fn is_data(&self) -> bool {
+        self.protection.writes() && !self.shared && self.growth == Growth::Fixed
+    }
+
     /// Private zeroed memory.
     pub fn anonymous(protection: Protection) -> Mapping {
         Mapping {
@@ -104,9 +110,19 @@ impl Mapping {
 }
 
 /// All mappings of an address space.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Mappings {
     ranges: RangeMap<u64, Mapping>,
+    gaps: Gaps,
+}
+
+impl Default for Mappings {
+    fn default() -> Mappings {
+        Mappings {
+            ranges: RangeMap::new(),
+            gaps: Gaps::new(0..(REGIONS as u64) << 61),
+        }
+    }
 }
 
 impl Mappings {
@@ -119,6 +135,7 @@ impl Mappings {
     pub fn insert(&mut self, range: Range<u64>, mapping: Mapping) {
         debug_assert!(range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE));
         if !range.is_empty() {
+            self.gaps.take(&range);
             self.ranges.insert(range, mapping);
         }
     }
@@ -126,6 +143,7 @@ impl Mappings {
     /// Unmaps a range.
     pub fn remove(&mut self, range: Range<u64>) {
         if !range.is_empty() {
+            self.gaps.release(&range);
             self.ranges.remove(range);
         }
     }
@@ -158,12 +176,19 @@ impl Mappings {
 
     /// The lowest free range of `length` bytes in `bounds`, aligned to `alignment`.
     pub fn find_free(&self, bounds: Range<u64>, length: u64, alignment: u64) -> Option<u64> {
-        if bounds.is_empty() {
-            return None;
-        }
-        self.ranges.gaps(&bounds).find_map(|gap| {
-            let start = gap.start.checked_add(alignment - 1)? & !(alignment - 1);
-            (start < gap.end && gap.end - start >= length).then_some(start)
+        self.gaps.find(&bounds, length, alignment)
+    }
+
+    /// How many mappings of the host these are at most: those that show something, and what is reserved between them.
+    pub fn pieces(&self) -> usize {
+        self.ranges.len() + self.gaps.count()
+    }
+
+    /// Bytes mapped, and of those the private ones that may be written (`RLIMIT_DATA`); stacks are not among them.
+    pub fn sizes(&self) -> (u64, u64) {
+        self.iter().fold((0, 0), |(all, data), (range, mapping)| {
+            let size = range.end - range.start;
+            (all + size, if mapping.is_data() { data + size } else { data })
         })
     }
 

@@ -11,6 +11,8 @@
 
 pub mod access;
 pub mod changes;
+mod gaps;
+mod limits;
 pub mod mapping;
 mod space;
 pub mod window;
@@ -40,6 +42,8 @@ pub struct Memory {
     pub(crate) heap: Mutex<Heap>,
     /// Bound on the size of a stack that grows (the soft `RLIMIT_STACK`).
     stack_limit: AtomicU64,
+    /// Other bounds on what may be mapped.
+    limits: limits::Limits,
     /// Whether future mappings are to be locked in memory.
     lock_future: AtomicBool,
     /// Whether anybody else may write it: another thread, or another process through a shared mapping.
@@ -102,6 +106,7 @@ impl Memory {
             mappings: RwLock::default(),
             heap: Mutex::default(),
             stack_limit: AtomicU64::new(8 << 20),
+            limits: limits::Limits::default(),
             lock_future: AtomicBool::new(false),
             shared: AtomicBool::new(false),
             gate: Gate::new(),
@@ -136,6 +141,11 @@ impl Memory {
     /// Bytes of each region that a program can map.
     pub fn region_limit(&self) -> u64 {
         self.windows.limit()
+    }
+
+    /// Whether guest addresses of another process are at the same addresses of its host process.
+    pub fn has_windows_like(&self, process: u32) -> bool {
+        self.windows.are_those_of(process)
     }
 
     /// Notes that others may write this memory from now on.
@@ -254,6 +264,9 @@ impl Memory {
         }
         let limit = self.stack_limit.load(Ordering::Relaxed);
         let (range, mapping) = mappings.growth_for(address, limit).ok_or(Denial::NotMapped)?;
+        self.limits
+            .check(&mappings, range.end - range.start, false)
+            .map_err(|_| Denial::NotMapped)?;
         self.map_anonymous_on_host(&range, mapping.protection, 0)
             .map_err(|_| Denial::NotMapped)?;
         mappings.insert(range, mapping);

@@ -19,7 +19,10 @@ pub const PAGE: u64 = 1 << PAGE_SHIFT;
 /// Regions a program may use: 0 to 3. (Region 4 is for huge pages, which this kernel does not offer.)
 pub const REGIONS: usize = 4;
 /// Window sizes to try, largest first.
-const WINDOW_SHIFTS: [u32; 6] = [44, 40, 38, 36, 34, 32];
+const WINDOW_SHIFTS: [u32; 9] = [44, 40, 38, 36, 34, 32, 30, 29, 28];
+
+/// Where the windows are if the host lets them: the same in all emulators, so that they find each other's memory.
+const USUAL_BASE: usize = 1 << 44;
 
 /// Rounds down to a page boundary.
 pub const fn page_floor(address: u64) -> u64 {
@@ -47,11 +50,14 @@ impl Windows {
     /// Reserves the windows.
     pub fn reserve() -> Result<Windows, Errno> {
         let mut error = Errno(libc::ENOMEM);
-        for shift in WINDOW_SHIFTS {
+        let usual = [(WINDOW_SHIFTS[0], USUAL_BASE)];
+        for (shift, wish) in usual.into_iter().chain(WINDOW_SHIFTS.map(|shift| (shift, 0))) {
             let size = REGIONS << shift;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            // SAFETY: a fresh mapping without access, at an address the kernel chooses.
-            let base = unsafe { libc::mmap(ptr::null_mut(), size, libc::PROT_NONE, flags, -1, 0) };
+            let fixed = if wish == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
+            let wish = ptr::without_provenance_mut(wish);
+            // SAFETY: a fresh mapping without access, at an address the kernel chooses or finds free.
+            let base = unsafe { libc::mmap(wish, size, libc::PROT_NONE, flags, -1, 0) };
             if base != libc::MAP_FAILED {
                 return Ok(Windows {
                     base: base.cast(),
@@ -79,6 +85,24 @@ impl Windows {
         debug_assert!(self.contains(address, 0));
         let offset = (address >> 61) << self.shift | address & (u64::MAX >> 3);
         self.base.wrapping_add(offset as usize)
+    }
+
+    /// Whether another process has its windows where these are, as far as its mappings tell.
+    pub fn are_those_of(&self, process: u32) -> bool {
+        let Ok(maps) = std::fs::read_to_string(format!("/proc/{process}/maps")) else {
+            return false;
+        };
+        let start = self.base.addr();
+        let end = start + (REGIONS << self.shift);
+        let bounds = maps
+            .lines()
+            .filter_map(|line| line.split_once(' ')?.0.split_once('-'));
+        let (mut has_start, mut has_end) = (false, false);
+        for (from, to) in bounds {
+            has_start |= usize::from_str_radix(from, 16) == Ok(start);
+            has_end |= usize::from_str_radix(to, 16) == Ok(end);
+        }
+        has_start && has_end
     }
 
     /// The guest address of a host address within the windows.

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::host::signals::{Disposition, SIGNALS, SignalSet, is_ignored, set_disposition};
+use crate::host::signals::{Disposition, SIGNALS, SignalSet, is_ignored, set_disposition, set_of};
 
 /// The default action of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,18 @@ impl Actions {
     /// The action for a signal.
     pub fn of(&self, signal: i32) -> Action {
         self.actions[signal as usize - 1]
+    }
+
+    /// The signals that are ignored, and those that are caught.
+    pub fn sets(&self) -> (SignalSet, SignalSet) {
+        let set = |wanted: fn(&Action) -> bool| {
+            let signals = (1..).zip(&self.actions).filter(|(_, action)| wanted(action));
+            signals.fold(0, |set, (signal, _)| set | set_of(signal))
+        };
+        (
+            set(Action::is_ignored),
+            set(|action| !action.is_ignored() && !action.is_default()),
+        )
     }
 
     /// Changes the action for a signal, on the host, too.

@@ -74,7 +74,7 @@ impl Line {
             Err(Unfinished::Restart) => "? (to be restarted)".into(),
             Err(Unfinished::RestartAlways) => "? (after a signal)".into(),
             Err(Unfinished::Resumed) => "? (context restored)".into(),
-            Err(Unfinished::ThreadEnd(_)) => "?".into(),
+            Err(Unfinished::ThreadEnd(_) | Unfinished::ProcessEnd(_)) => "?".into(),
         };
         host::print_error(&format!("{} = {result}\n", self.text));
     }
@@ -97,12 +97,13 @@ fn describe(memory: &Memory, shape: Shape, value: u64, arguments: &[u64; 6]) -> 
         Shape::Long => (value as i64).to_string(),
         Shape::Size => value.to_string(),
         Shape::Mode => format!("{:#o}", value as u32),
-        Shape::Descriptor if value as i32 == libc::AT_FDCWD => "AT_FDCWD".into(),
-        Shape::Descriptor => (value as i32).to_string(),
+        Shape::Folder if value as i32 == libc::AT_FDCWD => "AT_FDCWD".into(),
+        Shape::Descriptor | Shape::Folder => (value as i32).to_string(),
         Shape::Signal => names::signal(value as i32),
         Shape::Named(set) => set.describe(value),
+        Shape::AtFlags => names::AT.describe(value),
         _ if shape.is_pointer() && value == 0 => "NULL".into(),
-        Shape::Path | Shape::Text => quote_string(memory, value),
+        Shape::Path | Shape::Link | Shape::Text => quote_string(memory, value),
         Shape::Input(length) => quote_memory(memory, value, arguments[length] as usize),
         Shape::SignalSet => memory
             .read::<u64>(value)

@@ -1,7 +1,54 @@
-//! Descriptors: `pipe`, `fcntl`, `ioctl`.
+//! Descriptors: `close`, `dup2`, `pipe`, `fcntl`, `ioctl`.
 
-use super::{Arguments, SystemCallResult};
+use super::{Arguments, SystemCallResult, fail};
+use crate::files::reserved;
 use crate::thread::Thread;
+
+/// `close(descriptor)`.
+pub fn close(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    if reserved::is_reserved(arguments[0]) {
+        return fail(libc::EBADF);
+    }
+    thread.host(libc::SYS_close, *arguments)
+}
+
+/// `dup2(old, new)`.
+pub fn dup2(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    if arguments[..2]
+        .iter()
+        .any(|descriptor| reserved::is_reserved(*descriptor))
+    {
+        return fail(libc::EBADF);
+    }
+    thread.host(libc::SYS_dup2, *arguments)
+}
+
+/// `dup3(old, new, flags)`.
+pub fn dup3(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    if arguments[..2]
+        .iter()
+        .any(|descriptor| reserved::is_reserved(*descriptor))
+    {
+        return fail(libc::EBADF);
+    }
+    thread.host(libc::SYS_dup3, *arguments)
+}
+
+/// `close_range(first, last, flags)`: the emulator's own descriptors stay.
+pub fn close_range(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let [first, last, flags, ..] = *arguments;
+    let (first, last) = (first as u32, last as u32);
+    if first > last {
+        return fail(libc::EINVAL);
+    }
+    for (first, last) in reserved::guests_parts(first, last) {
+        thread.host(
+            libc::SYS_close_range,
+            [u64::from(first), u64::from(last), flags, 0, 0, 0],
+        )?;
+    }
+    Ok(0)
+}
 
 /// `pipe()`: both descriptors are results, in r8 and r9.
 pub fn pipe(thread: &mut Thread, _arguments: &Arguments) -> SystemCallResult {

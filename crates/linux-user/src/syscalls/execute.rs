@@ -1,14 +1,16 @@
 //! `execve`: a Linux/ia64 program runs in a fresh emulator with the same options, anything else on the host.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::{Arguments, SystemCallResult, Unfinished, fail, paths};
-use crate::host::Errno;
+use super::{Arguments, SystemCallResult, Unfinished, fail, paths, system, threads};
+use crate::files::namespace::Last;
+use crate::files::{c_string, link_of, reserved};
 use crate::host::signals as host_signals;
+use crate::host::{self, Errno, How};
+use crate::inheritance;
 use crate::thread::Thread;
 
 /// What a file is, as far as running it goes.
@@ -56,184 +58,257 @@ fn format_of(head: &[u8]) -> Format {
     }
 }
 
-fn head_of(path: &Path) -> Option<Vec<u8>> {
+/// The first bytes of a file; none of one that may be executed but not read.
+fn head_of(file: &OwnedFd) -> Option<Vec<u8>> {
     let mut head = Vec::new();
-    File::open(path)
-        .ok()?
-        .take(HEAD as u64)
-        .read_to_end(&mut head)
-        .ok()?;
+    let file = File::open(link_of(file.as_raw_fd())).ok()?;
+    file.take(HEAD as u64).read_to_end(&mut head).ok()?;
     Some(head)
 }
 
-/// The file behind a guest's path.
-fn located(thread: &Thread, path: &[u8]) -> PathBuf {
-    match paths::substitute_path(thread, path) {
-        Some(path) => OsString::from_vec(path.into_bytes()).into(),
-        None => OsStr::from_bytes(path).into(),
+/// Opens what is to be executed, as an `O_PATH` descriptor, if it may be.
+fn open_executable(thread: &Thread, folder: u64, path: &[u8], flags: i32) -> Result<OwnedFd, Errno> {
+    let last = if flags & libc::AT_SYMLINK_NOFOLLOW != 0 {
+        Last::Keep
+    } else {
+        Last::Follow
+    };
+    let object = if path.is_empty() {
+        if reserved::is_reserved(folder) {
+            return Err(Errno(libc::EBADF));
+        }
+        let how = How {
+            flags: (libc::O_PATH | libc::O_CLOEXEC) as u64,
+            ..How::default()
+        };
+        let link = link_of(folder as RawFd);
+        let opened = host::open(libc::AT_FDCWD, link.as_bytes(), &how);
+        opened.map_err(|error| {
+            if error.0 == libc::ENOENT {
+                Errno(libc::EBADF)
+            } else {
+                error
+            }
+        })?
+    } else {
+        let located = paths::locate(thread, folder, path, last)?;
+        let follow = if last == Last::Keep { libc::O_NOFOLLOW } else { 0 };
+        let how = How {
+            flags: (libc::O_PATH | libc::O_CLOEXEC | follow) as u64,
+            ..How::default()
+        };
+        host::open(located.folder as RawFd, located.path.as_c_str().to_bytes(), &how)?
+    };
+    match host::file_status(object.as_raw_fd())?.st_mode & libc::S_IFMT {
+        libc::S_IFLNK => return Err(Errno(libc::ELOOP)),
+        libc::S_IFREG => {}
+        _ => return Err(Errno(libc::EACCES)),
     }
+    let flags = libc::AT_EMPTY_PATH | libc::AT_EACCESS;
+    let arguments = [
+        object.as_raw_fd() as u64,
+        c"".as_ptr() as u64,
+        libc::X_OK as u64,
+        flags as u64,
+        0,
+        0,
+    ];
+    thread
+        .host(libc::SYS_faccessat2, arguments)
+        .map_err(|unfinished| match unfinished {
+            Unfinished::Error(error) => error,
+            _ => Errno(libc::EACCES),
+        })?;
+    Ok(object)
 }
 
-/// A program and its arguments.
-type Command = (PathBuf, Vec<Vec<u8>>);
+/// What is executed: a file, and the name by which it was found.
+struct Command {
+    file: OwnedFd,
+    path: Vec<u8>,
+    arguments: Vec<Vec<u8>>,
+}
 
-/// The emulated program to run and its arguments, if `path` leads to one.
-fn guest_command(
-    thread: &Thread,
-    path: &[u8],
-    arguments: &[Vec<u8>],
-    depth: usize,
-) -> Result<Option<Command>, Errno> {
+/// The emulated program to run, if the command leads to one; otherwise the command, for the host.
+fn guest_command(thread: &Thread, command: Command, depth: usize) -> Result<Result<Command, Command>, Errno> {
     if depth > DEEPEST_SCRIPT {
         return Err(Errno(libc::ELOOP));
     }
-    let file = located(thread, path);
-    let Some(head) = head_of(&file) else {
-        return Ok(None);
-    };
-    match format_of(&head) {
-        Format::Host => Ok(None),
-        Format::Guest => Ok(Some((file, arguments.to_vec()))),
+    let format = head_of(&command.file).map_or(Format::Host, |head| format_of(&head));
+    match format {
+        Format::Host => Ok(Err(command)),
+        Format::Guest => Ok(Ok(command)),
         Format::Script {
             interpreter,
             argument,
         } => {
-            let script = file.as_os_str().as_bytes().to_vec();
-            let rest = arguments.iter().skip(1).cloned();
-            let arguments: Vec<_> = [interpreter.clone()]
+            let file = open_executable(thread, paths::CURRENT_FOLDER, &interpreter, 0)?;
+            let rest = command.arguments.iter().skip(1).cloned();
+            let arguments = [interpreter.clone()]
                 .into_iter()
                 .chain(argument)
-                .chain([script])
+                .chain([command.path.clone()])
                 .chain(rest)
                 .collect();
-            guest_command(thread, &interpreter, &arguments, depth + 1)
+            let inner = Command {
+                file,
+                path: interpreter,
+                arguments,
+            };
+            let found = guest_command(thread, inner, depth + 1)?;
+            // The host finds its way through its own scripts.
+            Ok(found.map_err(|_| command))
         }
     }
 }
 
 /// `execve(path, arguments, environment)`.
 pub fn execve(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    let memory = thread.process.memory.clone();
-    let path = memory.read_string(arguments[0])?;
-    let strings = memory.read_strings(arguments[1])?;
-    let environment = memory.read_strings(arguments[2])?;
-    execute(thread, &path, strings, environment)
+    let [path, strings, environment, ..] = *arguments;
+    execveat(thread, &[paths::CURRENT_FOLDER, path, strings, environment, 0, 0])
 }
 
-/// `execveat(directory, path, arguments, environment, flags)`.
+/// `execveat(folder, path, arguments, environment, flags)`.
 pub fn execveat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    let [directory, path, strings, environment, flags, _] = *arguments;
+    let [folder, path, strings, environment, flags, _] = *arguments;
+    let flags = flags as i32;
+    if flags & !(libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW) != 0 {
+        return fail(libc::EINVAL);
+    }
     let memory = thread.process.memory.clone();
     let name = memory.read_string(path)?;
     let strings = memory.read_strings(strings)?;
     let environment = memory.read_strings(environment)?;
-    let directory = directory as i32;
-    let link = format!("/proc/self/fd/{directory}");
-    let path = match name.as_slice() {
-        [b'/', ..] => name,
-        _ if name.is_empty() && flags as i32 & libc::AT_EMPTY_PATH == 0 => return fail(libc::ENOENT),
-        _ if directory == libc::AT_FDCWD => name,
-        _ => {
-            let base = std::fs::read_link(&link).map_err(|_| Errno(libc::EBADF))?;
-            let joined = if name.is_empty() {
-                base
-            } else {
-                base.join(OsStr::from_bytes(&name))
-            };
-            joined.into_os_string().into_vec()
-        }
-    };
-    if flags as i32 & libc::AT_SYMLINK_NOFOLLOW != 0 {
-        let status = std::fs::symlink_metadata(located(thread, &path)).map_err(|error| Errno::of(&error))?;
-        if status.is_symlink() {
-            return fail(libc::ELOOP);
-        }
-    }
-    execute(thread, &path, strings, environment)
-}
-
-fn execute(
-    thread: &mut Thread,
-    path: &[u8],
-    arguments: Vec<Vec<u8>>,
-    environment: Vec<Vec<u8>>,
-) -> SystemCallResult {
-    if path.is_empty() {
+    if name.is_empty() && flags & libc::AT_EMPTY_PATH == 0 {
         return fail(libc::ENOENT);
     }
-    let file = c_string(located(thread, path).into_os_string().into_vec())?;
-    // SAFETY: the path is a live string.
-    if unsafe { libc::access(file.as_ptr(), libc::X_OK) } != 0 {
-        return Err(Errno::last().into());
+    let file = open_executable(thread, folder, &name, flags)?;
+    // The name that the kernel gives a program without a path.
+    let path = match name.as_slice() {
+        [b'/', ..] => name,
+        _ if folder == paths::CURRENT_FOLDER => name,
+        [] => format!("/dev/fd/{}", folder as i32).into_bytes(),
+        _ => [format!("/dev/fd/{}/", folder as i32).as_bytes(), &name].concat(),
+    };
+    let command = Command {
+        file,
+        path,
+        arguments: strings,
+    };
+    match guest_command(thread, command, 0)? {
+        Ok(program) => execute_guest(thread, program, environment),
+        Err(_) if thread.process.files.is_confined() => fail(libc::ENOEXEC),
+        Err(command) => execute_on_host(thread, &command, environment),
     }
-    let (file, arguments) = match guest_command(thread, path, &arguments, 0)? {
-        None => (file, arguments),
-        Some((program, arguments)) => {
-            let command = thread.reentry_command(program, arguments);
-            (c_string(b"/proc/self/exe".to_vec())?, command)
+}
+
+/// Replaces this process by an emulator that runs a program with the same options.
+fn execute_guest(thread: &mut Thread, program: Command, environment: Vec<Vec<u8>>) -> SystemCallResult {
+    let process = thread.process.clone();
+    let file = host::open(
+        libc::AT_FDCWD,
+        link_of(program.file.as_raw_fd()).as_bytes(),
+        &How {
+            flags: libc::O_CLOEXEC as u64,
+            ..How::default()
+        },
+    )?;
+    let (inherited, descriptors) = inheritance::leave(&process.files, &file);
+    let mut command = process.options.reenter.clone();
+    command.extend(inherited);
+    for (resource, [soft, hard]) in process.limits().iter() {
+        if system::is_guests_own(*resource) {
+            command.push(b"--guest-limit".to_vec());
+            command.push(format!("{resource}={soft}:{hard}").into_bytes());
+        }
+    }
+    if process.actions().of(libc::SIGPIPE).is_ignored() {
+        command.push(b"--ignore-sigpipe".to_vec());
+    }
+    let mut arguments = program.arguments.into_iter();
+    if let Some(name) = arguments.next() {
+        command.extend([b"--argv0".to_vec(), name]);
+    }
+    command.push(b"--".to_vec());
+    command.push(program.path);
+    command.extend(arguments);
+    let keep = |kept: bool| {
+        for descriptor in &descriptors {
+            let flags = if kept { 0 } else { libc::FD_CLOEXEC };
+            // SAFETY: changing a descriptor's flag touches no memory.
+            unsafe { libc::fcntl(*descriptor, libc::F_SETFD, flags) };
         }
     };
-    replace_process(thread, &file, arguments, environment)
+    process.apply_limits(|resource| !system::is_guests_own(resource));
+    process.files.part();
+    keep(true);
+    let result = replace_process(
+        thread,
+        process.files.emulator.as_raw_fd(),
+        c"",
+        command,
+        environment,
+    );
+    keep(false);
+    result
 }
 
-impl Thread {
-    /// The emulator's own command line for another program with the same options.
-    fn reentry_command(&self, program: PathBuf, arguments: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-        let mut command = self.process.options.reenter.clone();
-        if self.process.actions().of(libc::SIGPIPE).is_ignored() {
-            command.push(b"--ignore-sigpipe".to_vec());
-        }
-        let mut arguments = arguments.into_iter();
-        if let Some(name) = arguments.next() {
-            command.extend([b"--argv0".to_vec(), name]);
-        }
-        command.push(b"--".to_vec());
-        command.push(program.into_os_string().into_vec());
-        command.extend(arguments);
-        command
+/// Replaces this process by a program of the host.
+fn execute_on_host(thread: &mut Thread, command: &Command, environment: Vec<Vec<u8>>) -> SystemCallResult {
+    let process = thread.process.clone();
+    process.apply_limits(|_| true);
+    if let Some(namespace) = process.files.namespace()
+        && !namespace.confines()
+    {
+        // The root that the program chose becomes the host process's own.
+        let root = c_string(link_of(namespace.root()).into_bytes())?;
+        thread.host(libc::SYS_chroot, [root.as_ptr() as u64, 0, 0, 0, 0, 0])?;
     }
-}
-
-fn c_string(bytes: Vec<u8>) -> Result<CString, Errno> {
-    CString::new(bytes).map_err(|_| Errno(libc::EINVAL))
+    let arguments = command.arguments.clone();
+    if command.path.starts_with(b"/dev/fd/") {
+        return replace_process(thread, command.file.as_raw_fd(), c"", arguments, environment);
+    }
+    let path = c_string(command.path.clone())?;
+    replace_process(thread, libc::AT_FDCWD, &path, arguments, environment)
 }
 
 /// Replaces this process by another program of the host; comes back only with an error.
 fn replace_process(
     thread: &mut Thread,
-    file: &CString,
+    folder: RawFd,
+    path: &CStr,
     arguments: Vec<Vec<u8>>,
     environment: Vec<Vec<u8>>,
 ) -> SystemCallResult {
-    let arguments = arguments
-        .into_iter()
-        .map(c_string)
-        .collect::<Result<Vec<_>, _>>()?;
-    let environment = environment
-        .into_iter()
-        .map(c_string)
-        .collect::<Result<Vec<_>, _>>()?;
+    let strings = |strings: Vec<Vec<u8>>| strings.into_iter().map(c_string).collect::<Result<Vec<_>, _>>();
     let pointers = |strings: &[CString]| -> Vec<u64> {
-        strings
-            .iter()
-            .map(|string| string.as_ptr() as u64)
-            .chain([0])
-            .collect()
+        let addresses = strings.iter().map(|string| string.as_ptr() as u64);
+        addresses.chain([0]).collect()
     };
+    let (arguments, environment) = (strings(arguments)?, strings(environment)?);
     let (argument_pointers, environment_pointers) = (pointers(&arguments), pointers(&environment));
+    let process = thread.process.clone();
     thread.flush_trace();
-    thread.print_statistics();
-    thread.process.apply_limits();
-    let ignored = thread.process.actions().ignore_for_execution();
+    process.report();
+    let ignored = process.actions().ignore_for_execution();
+    process.memory.world.stopped(|| {
+        for peer in process.peers().iter() {
+            threads::release_mutexes(&process.memory, peer);
+        }
+    });
     let call = [
-        file.as_ptr() as u64,
+        folder as u64,
+        path.as_ptr() as u64,
         argument_pointers.as_ptr() as u64,
         environment_pointers.as_ptr() as u64,
-        0,
-        0,
+        if path.is_empty() {
+            libc::AT_EMPTY_PATH as u64
+        } else {
+            0
+        },
         0,
     ];
-    let result = thread.host(libc::SYS_execve, call);
+    let result = thread.host(libc::SYS_execveat, call);
     if ignored {
         host_signals::install_fault_handler();
     }

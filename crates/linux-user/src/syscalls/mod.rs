@@ -11,6 +11,7 @@ pub mod memory;
 pub mod paths;
 pub mod polling;
 pub mod processes;
+pub mod remote;
 pub mod shape;
 pub mod signals;
 pub mod sockets;
@@ -19,8 +20,8 @@ pub mod table;
 pub mod threads;
 pub mod vectors;
 
-use std::ffi::CString;
-
+use crate::files::HostPath;
+use crate::files::namespace::Last;
 use crate::host::{self, Errno, Interruption};
 use crate::strace;
 use crate::thread::Thread;
@@ -47,6 +48,8 @@ pub enum Unfinished {
     Resumed,
     /// The thread ends with this status.
     ThreadEnd(i32),
+    /// The process ends with this status.
+    ProcessEnd(i32),
 }
 
 impl From<Errno> for Unfinished {
@@ -97,7 +100,10 @@ fn dispatch(thread: &mut Thread, number: u64, arguments: &Arguments) -> SystemCa
         Some(call) => match call.action {
             Action::Missing => fail(libc::ENOSYS),
             Action::Emulated(handler) => handler(thread, arguments),
-            Action::Host(number) => forward(thread, call, number, arguments, false),
+            Action::Unconfined(_) if thread.process.files.is_confined() => fail(libc::EPERM),
+            Action::Host(number) | Action::Unconfined(number) => {
+                forward(thread, call, number, arguments, false)
+            }
             Action::Blocking(number) => forward(thread, call, number, arguments, true),
         },
     }
@@ -112,21 +118,65 @@ fn forward(
     blocking: bool,
 ) -> SystemCallResult {
     let mut translated = *arguments;
-    let mut paths: [Option<CString>; 6] = Default::default();
-    for (at, shape) in call.arguments.iter().enumerate() {
-        if let Shape::Path = shape {
-            paths[at] = paths::substitute(thread, arguments[at])?;
+    if !call.has_paths() {
+        for (shape, argument) in call.arguments.iter().zip(&mut translated) {
+            if shape.is_pointer() {
+                *argument = thread.process.memory.pointer(*argument)?;
+            }
         }
-        translated[at] = match &paths[at] {
-            Some(path) => path.as_ptr() as u64,
-            None if shape.is_pointer() => thread.process.memory.pointer(arguments[at])?,
-            None => arguments[at],
-        };
+        return pass_on(thread, number, translated, blocking);
     }
+    let mut paths: [Option<HostPath>; 6] = Default::default();
+    for (at, shape) in call.arguments.iter().enumerate() {
+        if matches!(shape, Shape::Path | Shape::Link) && arguments[at] != 0 {
+            let has_folder = at > 0 && matches!(call.arguments[at - 1], Shape::Folder);
+            let folder = if has_folder {
+                arguments[at - 1]
+            } else {
+                paths::CURRENT_FOLDER
+            };
+            let path = thread.process.memory.read_string(arguments[at])?;
+            let located = paths::locate(thread, folder, &path, call.last(at, arguments))?;
+            if has_folder {
+                translated[at - 1] = located.folder;
+            }
+            translated[at] = located.path.address();
+            paths[at] = Some(located.path);
+        } else if shape.is_pointer() {
+            translated[at] = thread.process.memory.pointer(arguments[at])?;
+        }
+    }
+    pass_on(thread, number, translated, blocking)
+}
+
+fn pass_on(thread: &Thread, number: i64, translated: Arguments, blocking: bool) -> SystemCallResult {
     if blocking {
         thread.host_blocking(number, translated)
     } else {
         thread.host(number, translated)
+    }
+}
+
+impl SystemCall {
+    fn has_paths(&self) -> bool {
+        self.arguments
+            .iter()
+            .any(|shape| matches!(shape, Shape::Path | Shape::Link))
+    }
+
+    /// Whether a symbolic link at the end of the path in argument `at` is followed.
+    fn last(&self, at: usize, arguments: &Arguments) -> Last {
+        let flags = self
+            .arguments
+            .iter()
+            .position(|shape| matches!(shape, Shape::AtFlags));
+        let flags = flags.map_or(0, |at| arguments[at] as i32);
+        match self.arguments[at] {
+            Shape::Link if flags & libc::AT_SYMLINK_FOLLOW != 0 => Last::Follow,
+            Shape::Link => Last::Keep,
+            _ if flags & libc::AT_SYMLINK_NOFOLLOW != 0 => Last::Keep,
+            _ => Last::Follow,
+        }
     }
 }
 

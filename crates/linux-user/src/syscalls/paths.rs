@@ -1,14 +1,17 @@
-//! Files by name: sysroot, the guest's own `/proc` entries, and `struct stat`.
+//! Calls with paths, and `struct stat`. What a path leads to is the business of [`crate::files`].
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Arguments, SystemCallResult, Unfinished};
-use crate::host::Errno;
-use crate::proc_files;
+use super::{Arguments, SystemCallResult, Unfinished, fail};
+use crate::files::namespace::{Found, Last, Namespace, components};
+use crate::files::proc::{self, Link};
+use crate::files::{HostPath, c_string, host_path_of, link_of, reserved};
+use crate::host::{self, Errno, How};
+use crate::memory::window::PAGE;
 use crate::thread::Thread;
 
 /// `struct stat` of Linux/ia64.
@@ -54,106 +57,450 @@ impl From<&libc::stat> for GuestStatus {
     }
 }
 
-/// The path to use instead of a guest's: below the sysroot where that has it, and the guest program itself for
-/// its own `exe` link. None where the path stands.
-pub fn substitute(thread: &Thread, address: u64) -> Result<Option<CString>, Errno> {
-    if address == 0 {
-        return Ok(None);
-    }
-    let path = thread.process.memory.read_string(address)?;
-    Ok(substitute_path(thread, &path))
+/// `AT_FDCWD` as an argument.
+pub const CURRENT_FOLDER: u64 = libc::AT_FDCWD as u64;
+
+/// A path as the host is to be told it.
+pub struct Located {
+    /// The folder at which it starts.
+    pub folder: u64,
+    /// The path.
+    pub path: HostPath,
+    /// What it names, if that is known without links and is there.
+    object: bool,
 }
 
-/// The same for a path that was read already.
-pub fn substitute_path(thread: &Thread, path: &[u8]) -> Option<CString> {
-    if path.first() != Some(&b'/') {
-        return None;
+impl Located {
+    fn plain(folder: u64, path: &[u8]) -> Result<Located, Errno> {
+        Ok(Located {
+            folder,
+            path: HostPath::plain(path.to_vec())?,
+            object: false,
+        })
     }
-    if proc_files::is_own(path, b"exe") {
-        return CString::new(thread.process.program.path.as_os_str().as_bytes()).ok();
+
+    fn object(path: HostPath) -> Located {
+        Located {
+            folder: CURRENT_FOLDER,
+            path,
+            object: true,
+        }
     }
-    let sysroot = thread.process.options.sysroot.as_ref()?;
-    let below = sysroot.join(OsStr::from_bytes(path).to_str()?.trim_start_matches('/'));
-    below.symlink_metadata().ok()?;
-    CString::new(below.as_os_str().as_bytes()).ok()
 }
 
-fn open_at(thread: &mut Thread, directory: u64, path: u64, flags: u64, mode: u64) -> SystemCallResult {
-    let name = thread.process.memory.read_string(path)?;
-    if let Some(descriptor) = proc_files::open(thread, &name)? {
-        return Ok(descriptor as u64);
+/// Finds what the host is to be told in the place of a path that starts at a folder's descriptor.
+pub fn locate(thread: &Thread, folder: u64, path: &[u8], last: Last) -> Result<Located, Errno> {
+    if path.first() != Some(&b'/') && reserved::is_reserved(folder) {
+        return Err(Errno(libc::EBADF));
     }
-    let substitute = substitute_path(thread, &name);
-    let name = substitute.map_or_else(|| CString::new(name).map_err(|_| Errno(libc::EINVAL)), Ok)?;
+    let Some(namespace) = thread.process.files.namespace() else {
+        let names_program = last == Last::Follow
+            && path.rsplit(|byte| *byte == b'/').next() == Some(b"exe")
+            && host_canonical(folder, path).is_ok_and(|path| proc::own_entry(&path) == Some(b"exe"));
+        return if names_program {
+            Ok(Located::object(HostPath::plain(program_link(thread))?))
+        } else {
+            Located::plain(folder, path)
+        };
+    };
+    if path.is_empty() {
+        return Located::plain(folder, path);
+    }
+    match find(&namespace, folder, path, last)? {
+        Found::Object { path, .. } if proc::own_entry(&path) == Some(b"exe") => {
+            Ok(Located::object(HostPath::plain(program_link(thread))?))
+        }
+        // The end of a path that must not be followed: a folder can be named so that there is nothing to follow.
+        Found::Object { object, .. } if last == Last::Keep && is_folder(&object) => Ok(Located {
+            object: false,
+            ..Located::object(HostPath::entry(object, b".")?)
+        }),
+        Found::Object { object, .. } => Ok(Located::object(HostPath::object(object))),
+        Found::Entry { folder, name, .. } => Ok(Located {
+            folder: CURRENT_FOLDER,
+            path: HostPath::entry(folder, &name)?,
+            object: false,
+        }),
+    }
+}
+
+fn is_folder(object: &OwnedFd) -> bool {
+    host::file_status(object.as_raw_fd()).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
+}
+
+fn program_link(thread: &Thread) -> Vec<u8> {
+    link_of(thread.process.files.program.as_raw_fd()).into_bytes()
+}
+
+/// Resolves a path in a program's own tree.
+fn find(namespace: &Namespace, folder: u64, path: &[u8], last: Last) -> Result<Found, Errno> {
+    if path.first() == Some(&b'/') {
+        return namespace.resolve(b"/", path, last);
+    }
+    match guest_path_of(namespace, folder)? {
+        Some(base) => namespace.resolve(&base, path, last),
+        None => find_beneath(folder, path, last),
+    }
+}
+
+/// The path in the tree of a folder; none for one that was given as a descriptor alone, or has no name any more.
+fn guest_path_of(namespace: &Namespace, folder: u64) -> Result<Option<Vec<u8>>, Errno> {
+    let host = if folder as i32 == libc::AT_FDCWD {
+        host::read_link(libc::AT_FDCWD, b"/proc/self/cwd")?
+    } else {
+        host_path_of(folder as RawFd).map_err(|_| Errno(libc::EBADF))?
+    };
+    Ok(namespace.guest_path(&host))
+}
+
+/// Resolves a path below a folder that the tree does not hold, and never beyond it.
+fn find_beneath(folder: u64, path: &[u8], last: Last) -> Result<Found, Errno> {
+    let open = |path: &[u8], flags: i32| {
+        let how = How {
+            flags: (libc::O_PATH | libc::O_CLOEXEC | flags) as u64,
+            mode: 0,
+            resolve: libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS,
+        };
+        let opened = host::open(folder as RawFd, path, &how);
+        opened.map_err(|error| {
+            if error.0 == libc::EXDEV {
+                Errno(libc::ENOENT)
+            } else {
+                error
+            }
+        })
+    };
+    if last == Last::Follow {
+        match open(path, 0) {
+            Ok(object) => {
+                return Ok(Found::Object {
+                    object,
+                    path: path.to_vec(),
+                });
+            }
+            Err(Errno(libc::ENOENT)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let trimmed = path.trim_ascii_end();
+    let split = trimmed
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(0, |slash| slash + 1);
+    let (before, name) = path.split_at(split);
+    if matches!(name, b"" | b"." | b"..") {
+        return open(path, 0).map(|object| Found::Object {
+            object,
+            path: path.to_vec(),
+        });
+    }
+    let folder = open(if before.is_empty() { b"." } else { before }, libc::O_DIRECTORY)?;
+    Ok(Found::Entry {
+        folder,
+        name: name.to_vec(),
+        path: path.to_vec(),
+    })
+}
+
+/// The path of the host that a path leads to, without links but for a last one of `/proc` that leads past all names.
+fn host_canonical(folder: u64, path: &[u8]) -> Result<Vec<u8>, Errno> {
+    const MOST_LINKS: usize = 40;
+    let (mut folder, mut path) = (folder as RawFd, path.to_vec());
+    for _ in 0..MOST_LINKS {
+        let how = How {
+            flags: (libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC) as u64,
+            ..How::default()
+        };
+        let object = host::open(folder, &path, &how)?;
+        let canonical = host_path_of(object.as_raw_fd())?;
+        let is_link = host::file_status(object.as_raw_fd())?.st_mode & libc::S_IFMT == libc::S_IFLNK;
+        let parts: Vec<Vec<u8>> = components(&canonical).map(<[u8]>::to_vec).collect();
+        if !is_link || proc::leads_past_names(&parts).is_some() {
+            return Ok(canonical);
+        }
+        let target = host::read_link(object.as_raw_fd(), b"")?;
+        path = match target.first() {
+            Some(b'/') => target,
+            _ => {
+                let end = canonical.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+                [&canonical[..=end], &target].concat()
+            }
+        };
+        folder = libc::AT_FDCWD;
+    }
+    Err(Errno(libc::ELOOP))
+}
+
+/// Flags that `openat2` knows; `openat` passes over others.
+const OPEN_FLAGS: i32 = libc::O_ACCMODE
+    | libc::O_CREAT
+    | libc::O_EXCL
+    | libc::O_NOCTTY
+    | libc::O_TRUNC
+    | libc::O_APPEND
+    | libc::O_NONBLOCK
+    | libc::O_SYNC
+    | libc::O_ASYNC
+    | libc::O_DIRECT
+    | 0o100_000
+    | libc::O_DIRECTORY
+    | libc::O_NOFOLLOW
+    | libc::O_NOATIME
+    | libc::O_CLOEXEC
+    | libc::O_PATH
+    | libc::O_TMPFILE;
+/// Those that count beside `O_PATH`.
+const OPEN_PATH_FLAGS: i32 = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+
+/// The arguments of `openat` as those of `openat2`.
+fn how_of(flags: u64, mode: u64) -> How {
+    let flags = flags as i32 & OPEN_FLAGS;
+    if flags & libc::O_PATH != 0 {
+        return How {
+            flags: (flags & OPEN_PATH_FLAGS) as u64,
+            ..How::default()
+        };
+    }
+    let makes = flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
+    How {
+        flags: flags as u32 as u64,
+        mode: if makes { mode & 0o7777 } else { 0 },
+        resolve: 0,
+    }
+}
+
+fn host_open(thread: &Thread, folder: u64, path: &CStr, how: &How) -> SystemCallResult {
+    let how = std::ptr::from_ref(how) as u64;
     thread.host_blocking(
-        libc::SYS_openat,
-        [directory, name.as_ptr() as u64, flags, mode, 0, 0],
+        libc::SYS_openat2,
+        [folder, path.as_ptr() as u64, how, host::HOW_SIZE, 0, 0],
     )
 }
 
-const CURRENT_DIRECTORY: u64 = libc::AT_FDCWD as u64;
+fn open_at(thread: &Thread, folder: u64, path: u64, how: How) -> SystemCallResult {
+    let path = thread.process.memory.read_string(path)?;
+    if path.first() != Some(&b'/') && reserved::is_reserved(folder) {
+        return fail(libc::EBADF);
+    }
+    let opened = match thread.process.files.namespace() {
+        None => open_on_host(thread, folder, &path, how),
+        Some(namespace) => open_in(thread, &namespace, folder, &path, how),
+    }?;
+    if how.flags as i32 & libc::O_PATH != 0 || !host::is_of_proc(opened as RawFd) {
+        return Ok(opened);
+    }
+    // Whichever way it was reached, an entry of `/proc` shows what the guest may see of it.
+    let shown = host_path_of(opened as RawFd).and_then(|path| proc::open(thread, &path, how.flags as i32));
+    match shown {
+        Ok(None) => Ok(opened),
+        other => {
+            thread.host(libc::SYS_close, [opened, 0, 0, 0, 0, 0])?;
+            Ok(other?.map_or(0, |descriptor| descriptor as u64))
+        }
+    }
+}
+
+/// Opens a path of the host's tree. Links of `/proc` that lead past all names are looked at first.
+fn open_on_host(thread: &Thread, folder: u64, path: &[u8], how: How) -> SystemCallResult {
+    let name = c_string(path.to_vec())?;
+    let careful = How {
+        resolve: how.resolve | libc::RESOLVE_NO_MAGICLINKS,
+        ..how
+    };
+    match host_open(thread, folder, &name, &careful) {
+        Err(Unfinished::Error(Errno(libc::ELOOP))) if how.resolve & libc::RESOLVE_NO_MAGICLINKS == 0 => {
+            let canonical = host_canonical(folder, path);
+            if canonical.is_ok_and(|path| proc::own_entry(&path) == Some(b"exe")) {
+                let program = c_string(program_link(thread))?;
+                return host_open(thread, CURRENT_FOLDER, &program, &how);
+            }
+            host_open(thread, folder, &name, &how)
+        }
+        other => other,
+    }
+}
+
+/// Opens a path of the program's own tree.
+fn open_in(thread: &Thread, namespace: &Namespace, folder: u64, path: &[u8], how: How) -> SystemCallResult {
+    let flags = how.flags as i32;
+    let restricted = how.resolve & !libc::RESOLVE_NO_MAGICLINKS;
+    if restricted & (libc::RESOLVE_BENEATH | libc::RESOLVE_IN_ROOT) != 0 {
+        // Such a path cannot leave the folder, which is the guest's.
+        let how = How {
+            resolve: how.resolve | libc::RESOLVE_NO_MAGICLINKS,
+            ..how
+        };
+        return host_open(thread, folder, &c_string(path.to_vec())?, &how);
+    }
+    if let Some(descriptor) = open_directly(thread, namespace, folder, path, how) {
+        return Ok(descriptor);
+    }
+    let keeps = flags & libc::O_NOFOLLOW != 0
+        || flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL;
+    let last = if keeps { Last::Keep } else { Last::Follow };
+    for _ in 0..MOST_RACES {
+        let opened = match find(namespace, folder, path, last)? {
+            Found::Object { path, .. } if proc::own_entry(&path) == Some(b"exe") => {
+                return Ok(proc::open(thread, &path, flags)?.map_or(0, |descriptor| descriptor as u64));
+            }
+            Found::Object { object, path } => {
+                if let Some(descriptor) = proc::open(thread, &path, flags)? {
+                    return Ok(descriptor as u64);
+                }
+                let how = How {
+                    flags: (flags & !libc::O_NOFOLLOW) as u32 as u64,
+                    resolve: 0,
+                    ..how
+                };
+                return host_open(thread, CURRENT_FOLDER, HostPath::object(object).as_c_str(), &how);
+            }
+            Found::Entry { folder, name, path } => {
+                if let Some(descriptor) = proc::open(thread, &path, flags)? {
+                    return Ok(descriptor as u64);
+                }
+                let how = How {
+                    resolve: if keeps { 0 } else { libc::RESOLVE_NO_SYMLINKS },
+                    ..how
+                };
+                host_open(thread, folder.as_raw_fd() as u64, &c_string(name)?, &how)
+            }
+        };
+        // A name that was free has become a link meanwhile: it is resolved again.
+        match opened {
+            Err(Unfinished::Error(Errno(libc::ELOOP))) if !keeps => {}
+            other => return other,
+        }
+    }
+    fail(libc::ELOOP)
+}
+
+/// How often a name may change under a call that resolves it.
+const MOST_RACES: usize = 40;
+
+/// Opens a file that exists in one step, where that leads to the same file as resolving its path does.
+fn open_directly(thread: &Thread, namespace: &Namespace, folder: u64, path: &[u8], how: How) -> Option<u64> {
+    let is_known = how.flags as i32 & (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY) == 0;
+    if !is_known || path.starts_with(b"/proc") {
+        return None;
+    }
+    let (start, resolve) = match path.first() {
+        Some(b'/') => (namespace.root() as u64, libc::RESOLVE_IN_ROOT),
+        _ => (folder, libc::RESOLVE_BENEATH),
+    };
+    let how = How {
+        resolve: how.resolve | resolve | libc::RESOLVE_NO_MAGICLINKS,
+        ..how
+    };
+    host_open(thread, start, &CString::new(path).ok()?, &how).ok()
+}
 
 /// `open(path, flags, mode)`.
 pub fn open(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let [path, flags, mode, ..] = *arguments;
+    open_at(thread, CURRENT_FOLDER, path, how_of(flags, mode))
+}
+
+/// `creat(path, mode)`.
+pub fn creat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
     open_at(
         thread,
-        CURRENT_DIRECTORY,
+        CURRENT_FOLDER,
         arguments[0],
-        arguments[1],
-        arguments[2],
+        how_of(flags as u64, arguments[1]),
     )
 }
 
-/// `openat(directory, path, flags, mode)`.
+/// `openat(folder, path, flags, mode)`.
 pub fn openat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    open_at(thread, arguments[0], arguments[1], arguments[2], arguments[3])
+    let [folder, path, flags, mode, ..] = *arguments;
+    open_at(thread, folder, path, how_of(flags, mode))
 }
 
-fn status_at(thread: &mut Thread, directory: u64, path: u64, result: u64, flags: u64) -> SystemCallResult {
-    let substitute = substitute(thread, path)?;
-    let name = match &substitute {
-        Some(name) => name.as_ptr() as u64,
-        None => thread.process.memory.pointer(path)?,
-    };
+/// `openat2(folder, path, how, size)`.
+pub fn openat2(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let [folder, path, how, size, ..] = *arguments;
+    if size < host::HOW_SIZE {
+        return fail(libc::EINVAL);
+    }
+    let memory = &thread.process.memory;
+    // What a newer kernel knows must not be asked for.
+    let mut rest = vec![0u8; (size - host::HOW_SIZE).min(PAGE) as usize];
+    memory.read_bytes(how.wrapping_add(host::HOW_SIZE), &mut rest)?;
+    if size > PAGE || rest.iter().any(|byte| *byte != 0) {
+        return fail(libc::E2BIG);
+    }
+    let how = memory.read(how)?;
+    open_at(thread, folder, path, how)
+}
+
+fn status_at(thread: &Thread, folder: u64, path: u64, result: u64, flags: u64) -> SystemCallResult {
     // SAFETY: an all-zero stat is valid.
     let mut status = unsafe { std::mem::zeroed::<libc::stat>() };
-    thread.host(
-        libc::SYS_newfstatat,
-        [directory, name, &raw mut status as u64, flags, 0, 0],
-    )?;
+    let mut call = |folder: u64, path: u64, flags: u64| {
+        thread.host(
+            libc::SYS_newfstatat,
+            [folder, path, &raw mut status as u64, flags, 0, 0],
+        )
+    };
+    look_at(thread, folder, path, flags, &mut call)?;
     thread.process.memory.write(result, &GuestStatus::from(&status))?;
     Ok(0)
 }
 
+/// Makes a call that looks at a path (folder, path, flags), where nothing is followed that has been resolved.
+fn look_at(
+    thread: &Thread,
+    folder: u64,
+    path: u64,
+    flags: u64,
+    call: &mut dyn FnMut(u64, u64, u64) -> SystemCallResult,
+) -> SystemCallResult {
+    let path = thread.process.memory.read_string(path)?;
+    let keeps = flags as i32 & libc::AT_SYMLINK_NOFOLLOW != 0;
+    let located = locate(
+        thread,
+        folder,
+        &path,
+        if keeps { Last::Keep } else { Last::Follow },
+    )?;
+    let flags = if located.object {
+        flags & !(libc::AT_SYMLINK_NOFOLLOW as u64)
+    } else {
+        flags
+    };
+    call(located.folder, located.path.address(), flags)
+}
+
 /// `stat(path, result)`.
 pub fn stat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    status_at(thread, CURRENT_DIRECTORY, arguments[0], arguments[1], 0)
+    status_at(thread, CURRENT_FOLDER, arguments[0], arguments[1], 0)
 }
 
 /// `lstat(path, result)`.
 pub fn lstat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    status_at(
-        thread,
-        CURRENT_DIRECTORY,
-        arguments[0],
-        arguments[1],
-        libc::AT_SYMLINK_NOFOLLOW as u64,
-    )
+    let flags = libc::AT_SYMLINK_NOFOLLOW as u64;
+    status_at(thread, CURRENT_FOLDER, arguments[0], arguments[1], flags)
 }
 
-/// `newfstatat(directory, path, result, flags)`.
+/// `newfstatat(folder, path, result, flags)`.
 pub fn newfstatat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     status_at(thread, arguments[0], arguments[1], arguments[2], arguments[3])
 }
 
+/// `statx(folder, path, flags, mask, result)`.
+pub fn statx(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let [folder, path, flags, mask, result, _] = *arguments;
+    let result = thread.process.memory.pointer(result)?;
+    let thread = &*thread;
+    look_at(thread, folder, path, flags, &mut |folder, path, flags| {
+        thread.host(libc::SYS_statx, [folder, path, flags, mask, result, 0])
+    })
+}
+
 /// `fstat(descriptor, result)`.
 pub fn fstat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    // SAFETY: an all-zero stat is valid.
-    let mut status = unsafe { std::mem::zeroed::<libc::stat>() };
-    thread.host(
-        libc::SYS_fstat,
-        [arguments[0], &raw mut status as u64, 0, 0, 0, 0],
-    )?;
+    let status = host::file_status(arguments[0] as RawFd)?;
     thread
         .process
         .memory
@@ -161,46 +508,119 @@ pub fn fstat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     Ok(0)
 }
 
-fn read_link_at(thread: &mut Thread, directory: u64, path: u64, buffer: u64, size: u64) -> SystemCallResult {
-    let name = thread.process.memory.read_string(path)?;
-    if size as i32 <= 0 {
-        return Err(Unfinished::Error(Errno(libc::EINVAL)));
-    }
-    if proc_files::is_own(&name, b"exe") {
-        let process = thread.process.clone();
-        let target = process.program.path.as_os_str().as_bytes();
-        let shown = &target[..target.len().min(size as usize)];
-        process.memory.write_bytes(buffer, shown)?;
-        return Ok(shown.len() as u64);
-    }
-    let substitute = substitute_path(thread, &name);
-    let name = substitute.map_or_else(|| CString::new(name).map_err(|_| Errno(libc::EINVAL)), Ok)?;
-    let buffer = thread.process.memory.pointer(buffer)?;
+/// `inotify_add_watch(descriptor, path, events)`.
+pub fn inotify_add_watch(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let [descriptor, path, events, ..] = *arguments;
+    let keeps = events as u32 & libc::IN_DONT_FOLLOW != 0;
+    let path = thread.process.memory.read_string(path)?;
+    let located = locate(
+        thread,
+        CURRENT_FOLDER,
+        &path,
+        if keeps { Last::Keep } else { Last::Follow },
+    )?;
     thread.host(
-        libc::SYS_readlinkat,
-        [directory, name.as_ptr() as u64, buffer, size, 0, 0],
+        libc::SYS_inotify_add_watch,
+        [descriptor, located.path.address(), events, 0, 0, 0],
     )
+}
+
+fn read_link_at(thread: &Thread, folder: u64, path: u64, buffer: u64, size: u64) -> SystemCallResult {
+    let path = thread.process.memory.read_string(path)?;
+    if size as i32 <= 0 {
+        return fail(libc::EINVAL);
+    }
+    let target = match thread.process.files.namespace() {
+        Some(namespace) if !path.is_empty() => read_link_in(thread, &namespace, folder, &path)?,
+        _ if reserved::is_reserved(folder) => return fail(libc::EBADF),
+        _ => {
+            let target = host::read_link(folder as RawFd, &path)?;
+            let names_program = target.first() == Some(&b'/')
+                && path.ends_with(b"exe")
+                && host_canonical(folder, &path).is_ok_and(|path| proc::own_entry(&path) == Some(b"exe"));
+            if names_program {
+                thread.process.program.path.as_os_str().as_bytes().to_vec()
+            } else {
+                target
+            }
+        }
+    };
+    let shown = &target[..target.len().min(size as usize)];
+    thread.process.memory.write_bytes(buffer, shown)?;
+    Ok(shown.len() as u64)
+}
+
+fn read_link_in(thread: &Thread, namespace: &Namespace, folder: u64, path: &[u8]) -> Result<Vec<u8>, Errno> {
+    let Found::Entry { folder, name, path } = find(namespace, folder, path, Last::Keep)? else {
+        return Err(Errno(libc::EINVAL));
+    };
+    let parts: Vec<Vec<u8>> = components(&path).map(<[u8]>::to_vec).collect();
+    match proc::leads_past_names(&parts) {
+        Some(Link::Program) => return Ok(thread.process.program.path.as_os_str().as_bytes().to_vec()),
+        Some(Link::Denied) => return Err(Errno(libc::EACCES)),
+        Some(Link::Descriptor(number)) if reserved::is_reserved(number as u64) => {
+            return Err(Errno(libc::ENOENT));
+        }
+        Some(link @ (Link::Current | Link::Root)) => return link.path(namespace),
+        Some(Link::Descriptor(_)) | None => {}
+    }
+    let target = host::read_link(folder.as_raw_fd(), &name)?;
+    // What a descriptor shows is a path of the host.
+    let of_descriptor = proc::own_entry(&path).is_some_and(|name| name.starts_with(b"fd/"));
+    let shown = of_descriptor.then(|| namespace.guest_path(&target)).flatten();
+    Ok(shown.unwrap_or(target))
 }
 
 /// `readlink(path, buffer, size)`.
 pub fn readlink(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    read_link_at(
-        thread,
-        CURRENT_DIRECTORY,
-        arguments[0],
-        arguments[1],
-        arguments[2],
-    )
+    let [path, buffer, size, ..] = *arguments;
+    read_link_at(thread, CURRENT_FOLDER, path, buffer, size)
 }
 
-/// `readlinkat(directory, path, buffer, size)`.
+/// `readlinkat(folder, path, buffer, size)`.
 pub fn readlinkat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     read_link_at(thread, arguments[0], arguments[1], arguments[2], arguments[3])
 }
 
-/// The absolute form of a path, as `/proc/self/exe` shows it.
-pub fn absolute(path: &Path) -> std::path::PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.into())
+/// `getcwd(buffer, size)`: the path in the program's tree.
+pub fn getcwd(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let [buffer, size, ..] = *arguments;
+    let mut path = vec![0u8; libc::PATH_MAX as usize];
+    let length = thread.host(
+        libc::SYS_getcwd,
+        [path.as_mut_ptr() as u64, path.len() as u64, 0, 0, 0, 0],
+    )?;
+    path.truncate((length as usize).saturating_sub(1));
+    if let Some(namespace) = thread.process.files.namespace() {
+        path = match namespace.guest_path(&path) {
+            Some(path) => path,
+            None => [b"(unreachable)", path.as_slice()].concat(),
+        };
+    }
+    path.push(0);
+    if (size as usize) < path.len() {
+        return fail(libc::ERANGE);
+    }
+    thread.process.memory.write_bytes(buffer, &path)?;
+    Ok(path.len() as u64)
+}
+
+/// `chroot(path)`: the folder becomes the root of this program's names. The host's own root stays, so that programs
+/// that are executed find the emulator.
+pub fn chroot(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let path = thread.process.memory.read_string(arguments[0])?;
+    let located = locate(thread, CURRENT_FOLDER, &path, Last::Follow)?;
+    let how = How {
+        flags: (libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) as u64,
+        ..How::default()
+    };
+    let folder = host::open(located.folder as RawFd, located.path.as_c_str().to_bytes(), &how)?;
+    // The host judges whether it may be done, on its own root, which stays the same.
+    thread.host(libc::SYS_chroot, [c"/".as_ptr() as u64, 0, 0, 0, 0, 0])?;
+    let changed =
+        Namespace::rooted(folder, thread.process.files.is_confined()).map_err(|error| Errno::of(&error))?;
+    thread.process.files.change(changed);
+    Ok(0)
 }
 
 #[cfg(test)]

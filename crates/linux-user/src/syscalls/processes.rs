@@ -7,7 +7,6 @@
 
 use std::ffi::c_void;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
 use sidestep_ia64::Processor;
@@ -17,7 +16,7 @@ use crate::host::signals as host_signals;
 use crate::host::signals::Inbox;
 use crate::host::{self, Errno};
 use crate::memory::window::PAGE;
-use crate::thread::{Ending, Thread};
+use crate::thread::{Ended, Thread};
 
 /// Stack of the host thread that runs a guest thread.
 const HOST_STACK: usize = 1 << 20;
@@ -25,11 +24,14 @@ const HOST_STACK: usize = 1 << 20;
 const SCRATCH: u64 = 16;
 /// Flags that a thread must share with its process.
 const THREAD_FLAGS: i32 = libc::CLONE_VM | libc::CLONE_SIGHAND;
-/// Flags that a new process cannot have here, since the host makes it with `fork`.
+/// Flags that a new process cannot have here.
+const REFUSED: i32 = libc::CLONE_SIGHAND;
+/// Flags that a new process can have if the C library's `fork` need not make it.
 const NOT_WITH_FORK: i32 = libc::CLONE_PARENT
     | libc::CLONE_FILES
     | libc::CLONE_FS
-    | libc::CLONE_SIGHAND
+    | libc::CLONE_IO
+    | libc::CLONE_SYSVSEM
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
@@ -126,12 +128,13 @@ fn clone_by(thread: &mut Thread, request: Request) -> SystemCallResult {
 }
 
 /// Starts a thread of the same process.
+// Not inlined: a processor on the stack would make `fork` touch its pages, too, which are copied one by one then.
+#[inline(never)]
 fn start_thread(thread: &mut Thread, request: Request) -> SystemCallResult {
     let process = thread.process.clone();
     let processor = request.child_processor(thread);
     let (blocked, unaligned) = (thread.blocked, thread.unaligned);
     process.memory.share();
-    process.threads.fetch_add(1, Ordering::AcqRel);
     let (started, wait) = mpsc::sync_channel(1);
     let body = {
         let process = process.clone();
@@ -142,8 +145,12 @@ fn start_thread(thread: &mut Thread, request: Request) -> SystemCallResult {
             tell_identifier(&mut child, &request);
             let _ = started.send(child.identifier);
             drop(started);
-            let ending = child.run();
-            child.end(ending);
+            let ended = child.run();
+            child.end(ended);
+            if child.process.is_kept_by_this_thread() {
+                // This thread forked, and this is the child, of which it is the first thread.
+                child.process.conclude();
+            }
         }
     };
     host_signals::block_all();
@@ -153,13 +160,7 @@ fn start_thread(thread: &mut Thread, request: Request) -> SystemCallResult {
         Err(_) => Err(Errno(libc::EAGAIN)),
     };
     host_signals::set_mask(thread.blocked);
-    match identifier {
-        Ok(identifier) => Ok(identifier as u64),
-        Err(error) => {
-            process.threads.fetch_sub(1, Ordering::AcqRel);
-            Err(error.into())
-        }
-    }
+    Ok(identifier? as u64)
 }
 
 /// Writes the identifier of a new thread where parent and child want it.
@@ -189,23 +190,35 @@ fn settled(thread: &Thread) -> Result<(), Unfinished> {
 
 /// Makes a process with a copy of the memory.
 fn fork(thread: &mut Thread, request: Request) -> SystemCallResult {
-    if request.flags & NOT_WITH_FORK != 0 || !matches!(request.flags & 0xff, 0 | libc::SIGCHLD) {
+    let special = request.flags & NOT_WITH_FORK;
+    let is_plain = special == 0 && request.flags & 0xff == libc::SIGCHLD;
+    // Only the C library's `fork` copies locks of its own that other threads may hold.
+    let process = thread.process.clone();
+    if request.flags & REFUSED != 0 || !is_plain && process.threads() > 1 {
         return fail(libc::EINVAL);
     }
     settled(thread)?;
     thread.flush_trace();
-    let process = thread.process.clone();
+    if special & libc::CLONE_FILES != 0 {
+        process.files.share();
+    }
     // Every lock of this process is held, so that the child finds none of them taken by a thread it does not have.
     // The order is that of all other code: the program break, the world, the rest.
     let heap = process.memory.heap();
-    let child = process.memory.world.fork(thread.member, || {
+    let child = process.memory.world.fork(&thread.member, || {
         let _mappings = process.memory.mappings_mut();
         let _actions = process.actions();
-        let _limits = process.limits.lock();
+        let _limits = process.limits();
+        let _peers = process.peers();
         let _progress = process.progress.lock();
-        // SAFETY: the child runs on as this thread does; no other thread is inside the guest, and the C
-        // library's own locks are its `fork`'s business.
-        let child = unsafe { libc::fork() };
+        let child = if is_plain {
+            // SAFETY: the child runs on as this thread does; no other thread is inside the guest, and the C
+            // library's own locks are its `fork`'s business.
+            unsafe { libc::fork() }
+        } else {
+            // SAFETY: as above; there is no other thread, and the child has a copy of this stack.
+            unsafe { libc::syscall(libc::SYS_clone, special | request.flags & 0xff, 0, 0, 0, 0) as i32 }
+        };
         (child == 0, child)
     });
     let error = Errno::last();
@@ -249,10 +262,15 @@ struct Borrower {
 }
 
 /// Runs a child in this memory until it executes a program or ends; the calling thread waits.
+#[inline(never)]
 fn borrow_memory(thread: &mut Thread, request: Request) -> SystemCallResult {
     const STACK: usize = 64 * PAGE as usize;
-    if request.flags & (NOT_WITH_FORK & !libc::CLONE_FILES & !libc::CLONE_FS) != 0 {
+    let shared = libc::CLONE_FILES | libc::CLONE_FS;
+    if request.flags & (REFUSED | NOT_WITH_FORK & !shared) != 0 {
         return fail(libc::EINVAL);
+    }
+    if request.has(libc::CLONE_FILES) {
+        thread.process.files.share();
     }
     settled(thread)?;
     thread.flush_trace();
@@ -265,15 +283,14 @@ fn borrow_memory(thread: &mut Thread, request: Request) -> SystemCallResult {
     };
     let mut stack = vec![0u128; STACK / size_of::<u128>()];
     let top = stack.as_mut_ptr_range().end;
-    let flags =
-        libc::CLONE_VM | libc::CLONE_VFORK | request.flags & (0xff | libc::CLONE_FILES | libc::CLONE_FS);
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | request.flags & (0xff | shared);
     // SAFETY: the child runs on a stack of its own; this thread, whose thread-local data it uses, sleeps until
     // the child has executed a program or ended; `borrower` and `stack` live until then.
     let child = unsafe { libc::clone(run_borrower, top.cast(), flags, (&raw mut borrower).cast()) };
     let error = Errno::last();
     Inbox::attach(Arc::as_ptr(&thread.inbox));
     if let Some(ended) = borrower.thread.take() {
-        thread.process.memory.world.part(ended.member);
+        thread.process.memory.world.part(&ended.member);
     }
     host_signals::set_mask(thread.blocked);
     if child < 0 {
@@ -300,12 +317,11 @@ extern "C" fn run_borrower(argument: *mut c_void) -> i32 {
         ..borrower.request
     };
     tell_identifier(thread, &request);
-    match thread.run() {
-        Ending::Thread(status) => {
-            super::threads::at_end(thread);
-            host::exit_group(status)
-        }
-        ending => thread.end_process(ending),
+    let ended = thread.run();
+    super::threads::at_end(thread);
+    match ended {
+        Ended::Thread(status) => host::exit_group(status),
+        Ended::Process(ending) => ending.leave(),
     }
 }
 
@@ -315,6 +331,6 @@ pub fn exit(_thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
 }
 
 /// `exit_group(status)`: the process ends.
-pub fn exit_group(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    thread.end_process(Ending::Thread(arguments[0] as i32 & 0xff))
+pub fn exit_group(_thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    Err(Unfinished::ProcessEnd(arguments[0] as i32 & 0xff))
 }

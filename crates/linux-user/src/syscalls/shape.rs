@@ -15,14 +15,20 @@ pub enum Shape {
     Hex,
     /// A file mode.
     Mode,
-    /// A file descriptor, or `AT_FDCWD`.
+    /// A file descriptor.
     Descriptor,
+    /// The folder at which the path in the next argument starts: a descriptor, or `AT_FDCWD`.
+    Folder,
     /// A signal number.
     Signal,
     /// One of several named values, or a set of named bits.
     Named(&'static Names),
-    /// The path of a file; absolute ones are looked up below the sysroot first.
+    /// The path of a file.
     Path,
+    /// The path of a name: a symbolic link at its end stands for itself.
+    Link,
+    /// `AT_*` flags, which may change what a symbolic link at the end of a path stands for.
+    AtFlags,
     /// Another string.
     Text,
     /// Bytes the call reads; their number is the argument of the given index.
@@ -44,6 +50,7 @@ impl Shape {
     pub fn is_pointer(self) -> bool {
         match self {
             Shape::Path
+            | Shape::Link
             | Shape::Text
             | Shape::Input(_)
             | Shape::Output
@@ -57,6 +64,8 @@ impl Shape {
             | Shape::Hex
             | Shape::Mode
             | Shape::Descriptor
+            | Shape::Folder
+            | Shape::AtFlags
             | Shape::Signal
             | Shape::Named(_) => false,
         }

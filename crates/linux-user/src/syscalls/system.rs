@@ -2,13 +2,20 @@
 
 use bytemuck::Zeroable;
 
-use super::{Arguments, SystemCallResult, fail};
+use super::{Arguments, SystemCallResult, fail, paths};
+use crate::files::namespace::Last;
 use crate::host::Errno;
 use crate::process::Process;
 use crate::thread::{Thread, Unaligned};
 
 /// The kernel release that programs see: glibc asks for a minimum.
-const RELEASE: &str = "6.1.0-sidestep";
+pub const RELEASE: &str = "6.1.0-sidestep";
+
+/// `/proc/version`, in agreement with `uname`.
+pub fn version_line() -> String {
+    let version = std::fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
+    format!("Linux version {RELEASE} (sidestep) (gcc) {}\n", version.trim())
+}
 
 /// `uname(name)`.
 pub fn uname(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
@@ -56,44 +63,93 @@ pub fn getrlimit(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult
     prlimit64(thread, &[0, arguments[0], 0, arguments[1], 0, 0])
 }
 
-/// `prlimit64(process, resource, new, old)`: limits on memory are kept from the host until a program is executed,
-/// since they would hit the emulator's own stack and reservation; the stack limit bounds how far the guest's stacks
-/// grow.
+/// Whether a limit holds for the guest's memory alone: on the host it would hit the emulator's reservation.
+pub fn is_guests_own(resource: u32) -> bool {
+    matches!(resource, libc::RLIMIT_AS | libc::RLIMIT_DATA)
+}
+
+/// `prlimit64(process, resource, new, old)`: limits on memory are kept here, and the host is told that of stacks when
+/// a program is executed.
 pub fn prlimit64(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let [process, resource, new, old, ..] = *arguments;
     let memory = thread.process.memory.clone();
     let limit: Option<[u64; 2]> = memory.read_optional(new)?;
     let own = process == 0 || process as u32 == std::process::id();
-    let hidden = own
-        && matches!(
-            resource as u32,
-            libc::RLIMIT_AS | libc::RLIMIT_DATA | libc::RLIMIT_STACK
+    let resource = resource as u32;
+    if !own || !is_guests_own(resource) && resource != libc::RLIMIT_STACK {
+        let (new, old) = (memory.pointer(new)?, memory.pointer(old)?);
+        return thread.host(
+            libc::SYS_prlimit64,
+            [process, u64::from(resource), new, old, 0, 0],
         );
-    let new = if hidden { 0 } else { memory.pointer(new)? };
-    let result = thread.host(
-        libc::SYS_prlimit64,
-        [process, resource, new, memory.pointer(old)?, 0, 0],
-    )?;
-    if hidden {
-        let mut limits = thread
-            .process
-            .limits
-            .lock()
-            .expect("no thread panics while it sets limits");
-        if let Some(known) = limits.get(&(resource as u32)) {
-            memory.write_optional(old, known)?;
-        }
-        if let Some(limit) = limit {
-            if limit[0] > limit[1] {
-                return fail(libc::EINVAL);
-            }
-            limits.insert(resource as u32, limit);
-            if resource as u32 == libc::RLIMIT_STACK {
-                memory.set_stack_limit(limit[0]);
-            }
-        }
     }
-    Ok(result)
+    let mut limits = thread.process.limits();
+    let known = match limits.get(&resource) {
+        Some(known) => *known,
+        None => limit_of(resource)?,
+    };
+    if let Some(limit) = limit {
+        if limit[0] > limit[1] {
+            return fail(libc::EINVAL);
+        }
+        if limit[1] > known[1] && !may_raise_limits(thread) {
+            return fail(libc::EPERM);
+        }
+        limits.insert(resource, limit);
+        drop(limits);
+        thread.process.keep_limits();
+    }
+    memory.write_optional(old, &known)?;
+    Ok(0)
+}
+
+/// Whether this process may raise a hard limit (`CAP_SYS_RESOURCE`).
+fn may_raise_limits(thread: &Thread) -> bool {
+    const CAP_SYS_RESOURCE: u32 = 24;
+    let mut header = [0x2008_0522u32, 0];
+    let mut sets = [[0u32; 3]; 2];
+    let arguments = [&raw mut header as u64, &raw mut sets as u64, 0, 0, 0, 0];
+    thread.host(libc::SYS_capget, arguments).is_ok() && sets[0][0] >> CAP_SYS_RESOURCE & 1 != 0
+}
+
+/// `clock_gettime(clock, time)`: by the host's C library, which need not enter the kernel for most clocks.
+pub fn clock_gettime(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the C library writes `time`.
+    if unsafe { libc::clock_gettime(arguments[0] as libc::clockid_t, &mut time) } != 0 {
+        return Err(Errno::last().into());
+    }
+    thread
+        .process
+        .memory
+        .write(arguments[1], &[time.tv_sec, time.tv_nsec])?;
+    Ok(0)
+}
+
+/// `gettimeofday(time, zone)`: likewise.
+pub fn gettimeofday(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let [time, zone, ..] = *arguments;
+    if zone != 0 {
+        let (time, zone) = (
+            thread.process.memory.pointer(time)?,
+            thread.process.memory.pointer(zone)?,
+        );
+        return thread.host(libc::SYS_gettimeofday, [time, zone, 0, 0, 0, 0]);
+    }
+    let mut now = libc::timeval {
+        tv_sec: 0,
+        tv_usec: 0,
+    };
+    // SAFETY: the C library writes `now`.
+    unsafe { libc::gettimeofday(&mut now, std::ptr::null_mut()) };
+    thread
+        .process
+        .memory
+        .write_optional(time, &[now.tv_sec, now.tv_usec])?;
+    Ok(0)
 }
 
 /// `personality(persona)`: only plain Linux, with or without its modifiers.
@@ -120,8 +176,9 @@ fn file_system(thread: &mut Thread, arguments: &Arguments, number: i64, first: u
 
 /// `statfs64(path, size, result)`.
 pub fn statfs64(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    let path = thread.process.memory.pointer(arguments[0])?;
-    file_system(thread, arguments, libc::SYS_statfs, path)
+    let path = thread.process.memory.read_string(arguments[0])?;
+    let located = paths::locate(thread, paths::CURRENT_FOLDER, &path, Last::Follow)?;
+    file_system(thread, arguments, libc::SYS_statfs, located.path.address())
 }
 
 /// `fstatfs64(descriptor, size, result)`.
@@ -179,10 +236,21 @@ impl Unaligned {
 }
 
 impl Process {
-    /// Tells the host the limits that were kept from it, for a program that is executed next.
-    pub fn apply_limits(&self) {
-        let limits = self.limits.lock().expect("no thread panics while it sets limits");
-        for (resource, [soft, hard]) in limits.iter() {
+    /// Makes the limits that are the guest's own hold from now on.
+    pub fn keep_limits(&self) {
+        let limits = self.limits();
+        let soft = |resource| limits.get(&resource).map(|[soft, _]| *soft);
+        if let Some(bytes) = soft(libc::RLIMIT_STACK) {
+            self.memory.set_stack_limit(bytes);
+        }
+        self.memory
+            .set_limits(soft(libc::RLIMIT_AS), soft(libc::RLIMIT_DATA));
+    }
+
+    /// Tells the host the limits that were kept from it and that `chosen` holds for, for a program that is executed.
+    pub fn apply_limits(&self, chosen: impl Fn(u32) -> bool) {
+        let limits = self.limits();
+        for (resource, [soft, hard]) in limits.iter().filter(|(resource, _)| chosen(**resource)) {
             let limit = libc::rlimit {
                 rlim_cur: *soft,
                 rlim_max: *hard,

@@ -6,7 +6,7 @@ use crate::memory::Memory;
 use crate::thread::Thread;
 
 /// The most buffers of one call (`UIO_MAXIOV`).
-const MOST_BUFFERS: u64 = 1024;
+pub const MOST_BUFFERS: u64 = 1024;
 
 /// An array of buffers with host addresses.
 pub fn host_buffers(memory: &Memory, address: u64, count: u64) -> Result<Vec<[u64; 2]>, Errno> {

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
+use std::ops::Range;
 
 use object::elf;
 use object::read::elf::{ElfFile64, Sym};
-use object::{LittleEndian, Object, ObjectSymbol};
+use object::{LittleEndian, Object, ObjectSegment, ObjectSymbol};
 use sidestep_ia64::encoding;
 
 /// Functions and data by address.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     names: BTreeMap<u64, String>,
+    /// What the names are of, where that is known: beyond it is something else, such as firmware.
+    extents: Vec<Range<u64>>,
 }
 
 impl Symbols {
@@ -31,6 +34,11 @@ impl Symbols {
                 symbols.insert(symbol.address(), name);
             }
         }
+        let segments = image.segments();
+        // The end itself may have a name, too.
+        symbols.extents = segments
+            .map(|segment| segment.address()..(segment.address() + segment.size()).saturating_add(1))
+            .collect();
         symbols
     }
 
@@ -48,6 +56,11 @@ impl Symbols {
                 _ => return Err(number + 1),
             }
         }
+        if let (Some((first, _)), Some((last, _))) =
+            (symbols.names.first_key_value(), symbols.names.last_key_value())
+        {
+            symbols.extents.push(*first..last.saturating_add(1));
+        }
         Ok(symbols)
     }
 
@@ -56,8 +69,11 @@ impl Symbols {
         self.names.entry(address).or_insert_with(|| name.to_owned());
     }
 
-    /// The name at or below an address, and the distance from it.
+    /// The name at or below an address of the image, and the distance from it.
     pub fn find(&self, address: u64) -> Option<(&str, u64)> {
+        if !self.extents.is_empty() && !self.extents.iter().any(|extent| extent.contains(&address)) {
+            return None;
+        }
         let (start, name) = self.names.range(..=address).next_back()?;
         Some((name, address - start))
     }
@@ -101,6 +117,12 @@ mod tests {
         assert_eq!(symbols.describe(0x1000), "_start");
         assert_eq!(symbols.describe(0x1ff0), "_start+0xff0");
         assert_eq!(symbols.describe(0xfff), "");
+        assert_eq!(symbols.describe(0x2000), "table");
+        assert_eq!(
+            symbols.describe(0x40_0000),
+            "",
+            "beyond the image nothing of it has a name"
+        );
         assert_eq!(symbols.address("table"), Some(0x2000));
         assert_eq!(Symbols::of_map("1000 T a\nx").err(), Some(2));
     }

@@ -24,8 +24,7 @@ use sidestep_itanium2::Parameters;
 use sidestep_itanium2::instruction::StaticInstruction;
 use sidestep_runner::explain::execution::{self, Effect, Ending, Ran, Start};
 use sidestep_runner::explain::{bundle_at, time};
-use sidestep_runner::image::Symbol;
-use sidestep_runner::image::{Image, ImageError, Section};
+use sidestep_runner::image::{Image, ImageError, Section, Symbol, undefined_symbols};
 use sidestep_runner::symbols::SymbolTable;
 
 use super::Outcome;
@@ -68,6 +67,9 @@ pub struct Explain {
     /// With --run: the value of 8 bytes of memory at the start; what nothing says is zero
     #[arg(long, value_name = "ADDRESS=VALUE", requires = "run")]
     memory: Vec<Setting>,
+    /// With --run: where a symbol is that the file refers to and does not define: a number, `return` or `stack`
+    #[arg(long, value_name = "SYMBOL=VALUE", requires = "run")]
+    define: Vec<Setting>,
     /// With --run: passes that warm up caches, translation buffers and branch prediction before the one that is shown
     #[arg(long, value_name = "PASSES", default_value_t = 2, requires = "run")]
     warm: u32,
@@ -94,6 +96,13 @@ enum ExplainError {
     },
     #[error("{path}: does not assemble:\n{message}")]
     Assemble { path: String, message: String },
+    #[error(
+        "{path}: refers to {}, which it does not define; say where with --define {}=ADDRESS (`return`, if it is not to be \
+         reached)",
+        names.join(", "),
+        names[0]
+    )]
+    Undefined { path: String, names: Vec<String> },
     #[error("{path}: does not link:\n{message}")]
     Link { path: String, message: String },
     #[error("--{option} {setting}: {message}")]
@@ -249,6 +258,13 @@ impl Explain {
         if !is_relocatable {
             return Ok(bytes);
         }
+        let undefined = self.undefined(&bytes);
+        if !undefined.is_empty() {
+            return Err(ExplainError::Undefined {
+                path,
+                names: undefined,
+            });
+        }
         let failed = |source| ExplainError::Read {
             path: std::env::temp_dir().display().to_string(),
             source,
@@ -257,7 +273,17 @@ impl Explain {
         let (object, program) = (folder.path().join("object.o"), folder.path().join("program"));
         std::fs::write(&object, bytes).map_err(failed)?;
         let mut command = Command::new(LINKER);
+        for definition in &self.define {
+            let value =
+                start::value(&definition.value, |_| None).map_err(|message| ExplainError::Setting {
+                    option: "define",
+                    setting: format!("{}={}", definition.name, definition.value),
+                    message,
+                })?;
+            command.arg(format!("--defsym={}={value:#x}", definition.name));
+        }
         command.args([
+            // Weak ones are zero, as in every program.
             "--unresolved-symbols=ignore-all",
             "-e",
             "0",
@@ -273,6 +299,14 @@ impl Explain {
             });
         }
         std::fs::read(&program).map_err(failed)
+    }
+
+    /// The symbols that neither an object file nor the command defines, and that must be defined.
+    fn undefined(&self, bytes: &[u8]) -> Vec<String> {
+        let is_defined = |name: &String| self.define.iter().any(|definition| definition.name == *name);
+        let mut names = undefined_symbols(bytes);
+        names.retain(|name| !is_defined(name));
+        names
     }
 
     /// What a run starts with.

@@ -106,11 +106,15 @@ impl Program {
                 reenter: [&b"sidestep"[..], b"exec"].map(<[u8]>::to_vec).to_vec(),
                 ..Options::default()
             },
-            pipe_ignored: false,
+            ..Launch::default()
         };
-        let Err(error) = sidestep_linux_user::run(launch);
-        crate::report(&error);
-        ExitCode::from(error.exit_status())
+        match sidestep_linux_user::run(launch) {
+            Ok(ending) => ending.leave(),
+            Err(error) => {
+                crate::report(&error);
+                ExitCode::from(error.exit_status())
+            }
+        }
     }
 }
 
@@ -120,7 +124,7 @@ struct StatReport {
 }
 
 impl Report for StatReport {
-    fn render(&self, parameters: &Parameters, sum: &Sum) -> String {
+    fn render(&self, parameters: &Parameters, sum: &Sum) -> Result<String, String> {
         let counters = &sum.counters;
         let mut text = program::heading(parameters, counters);
         if self.events.is_empty() {
@@ -136,7 +140,7 @@ impl Report for StatReport {
         for event in &self.events {
             let _ = writeln!(text, "{:>16}  {}", counters.get(*event), event.name());
         }
-        text
+        Ok(text)
     }
 }
 

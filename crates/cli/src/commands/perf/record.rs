@@ -102,7 +102,7 @@ struct RecordReport {
 }
 
 impl Report for RecordReport {
-    fn render(&self, parameters: &Parameters, sum: &Sum) -> String {
+    fn render(&self, parameters: &Parameters, sum: &Sum) -> Result<String, String> {
         let (contents, kept) = if sum.samples.is_empty() {
             let places = sum.profile.places.len();
             (Contents::of_profile(&sum.profile), format!("{places} places"))
@@ -120,11 +120,11 @@ impl Report for RecordReport {
         let recording = Recording::new(parameters.name, &self.program, contents);
         let path = self.output.display();
         match sidestep_files::write(&self.output, &recording.to_json()) {
-            Ok(()) => format!(
+            Ok(()) => Ok(format!(
                 "{}sidestep: {path}: {kept}\n",
                 program::heading(parameters, &sum.counters)
-            ),
-            Err(error) => format!("sidestep: {error}: {}\n", error.reason()),
+            )),
+            Err(error) => Err(format!("sidestep: {error}: {}\n", error.reason())),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! without showing it, until the console is dropped.
 
 use std::io::{self, IsTerminal, Read, Write};
+use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread;
 
@@ -103,10 +104,23 @@ fn edit(line: &mut Vec<u8>, byte: u8, requests: &Requests, echoes: bool) {
     }
 }
 
-/// Prints; output that nobody reads (`| head`) is lost, as on a terminal that was unplugged.
+/// Why something was not printed that somebody would have read.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
+/// Prints; output that nobody reads (`| head`) is lost, as on a terminal that was unplugged. Any other loss is said when
+/// the machine has ended, which knows nothing of it.
 pub fn show(bytes: &[u8]) {
     let mut output = io::stdout().lock();
-    let _ = output.write_all(bytes).and_then(|()| output.flush());
+    if let Err(error) = output.write_all(bytes).and_then(|()| output.flush())
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        let _ = LOST.set(error);
+    }
+}
+
+/// Why the output lacks something, if it does.
+pub fn lost() -> Option<&'static io::Error> {
+    LOST.get()
 }
 
 /// Whether somebody may type at the standard input: not if it is a file, or the null device.

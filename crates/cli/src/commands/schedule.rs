@@ -1,0 +1,104 @@
+//! `sidestep schedule FILE.S`: the functions of a source with the fewest cycles on the model of the pipeline.
+//!
+//! Instructions of a block change places, and get new bundles; nothing else changes. GNU as has to be installed.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use sidestep_itanium2::Parameters;
+use sidestep_schedule::Options;
+use sidestep_schedule::assembly::{FunctionReport, preprocess, rewrite};
+
+use super::Outcome;
+use super::perf::parse_processor;
+
+/// Schedule IA-64 assembly for the fewest cycles, with a proof.
+///
+/// Each block is scheduled by a list scheduler and then by an exact one, which finds the shortest schedule or says
+/// how far from it the best one is at most. The table has the cycles of each block on the model before and after;
+/// `limit` is what the architecture would allow: unlimited units, each result in the next group.
+#[derive(Args)]
+pub struct Schedule {
+    /// Assembly source in GNU syntax (.S, .s)
+    file: PathBuf,
+    /// Only this function
+    #[arg(long, value_name = "NAME")]
+    function: Option<String>,
+    /// The processor
+    #[arg(long, value_name = "PROCESSOR", default_value = "itanium2", value_parser = parse_processor)]
+    timing: Parameters,
+    /// Write the source with the scheduled functions; of a .S file, as the C preprocessor left it
+    #[arg(short, long, value_name = "OUT.S")]
+    output: Option<PathBuf>,
+    /// Seconds that the exact scheduler may take for a block; 0: the list scheduler alone
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    time_limit: u64,
+}
+
+impl Schedule {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let options = Options {
+            parameters: self.timing,
+            time_limit: Duration::from_secs(self.time_limit),
+        };
+        let text = preprocess(&self.file)?;
+        let rewritten = rewrite(&text, &self.file, self.function.as_deref(), &options)?;
+        let mut table = String::new();
+        for function in &rewritten.functions {
+            describe(&mut table, function);
+        }
+        if let Some(output) = &self.output {
+            std::fs::write(output, &rewritten.text)
+                .map_err(|error| format!("{}: cannot be written: {error}", output.display()))?;
+        }
+        super::print(table.as_bytes())?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The blocks of a function, one a line.
+fn describe(table: &mut String, function: &FunctionReport) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        table,
+        "{}: {} cycles, {} before\n",
+        function.name, function.after, function.before
+    );
+    let _ = writeln!(
+        table,
+        "  line  instructions  before  listed  cycles  at least  limit"
+    );
+    for block in &function.blocks {
+        let outcome = &block.outcome;
+        let proof = match (outcome.is_optimal(), block.is_written) {
+            (true, true) => "optimal".to_owned(),
+            (true, false) => "optimal as it was".to_owned(),
+            (false, _) => format!("at most {} more than the best", outcome.modelled - outcome.bound),
+        };
+        // Code that faults whatever its registers hold was compared by its dependencies alone.
+        let unseen = match block.is_written && block.compared.completed == 0 {
+            true => "; faults in every random state, so its values were not compared",
+            false => "",
+        };
+        let cycles = match block.is_written {
+            true => outcome.modelled,
+            false => block.before,
+        };
+        let _ = writeln!(
+            table,
+            "{:>6}{:>14}{:>8}{:>8}{:>8}{:>10}{:>7}  {proof}{unseen}",
+            block.line,
+            block.instructions,
+            block.before,
+            outcome.listed,
+            cycles,
+            outcome.bound,
+            outcome.architectural
+        );
+    }
+    table.push('\n');
+}

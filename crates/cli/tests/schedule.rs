@@ -1,0 +1,161 @@
+//! `sidestep schedule` and `disasm --check-groups`, as a user calls them. They need GNU as for IA-64; without it the
+//! tests say so and pass.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const ASSEMBLER: &str = "ia64-linux-gnu-as";
+
+fn is_missing() -> bool {
+    let missing = Command::new(ASSEMBLER)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_err();
+    if missing {
+        eprintln!("skipped: {ASSEMBLER} is not installed");
+    }
+    missing
+}
+
+fn sidestep(arguments: &[&str]) -> Output {
+    let command = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+        .args(arguments)
+        .output();
+    command.expect("the command starts")
+}
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../guests/ia64/ipc")
+        .join(name)
+}
+
+/// The file's text in a folder of its own.
+fn written(folder: &tempfile::TempDir, text: &str) -> String {
+    let path = folder.path().join("code.s");
+    fs::write(&path, text).expect("a temporary file can be written");
+    path.display().to_string()
+}
+
+const SLOW: &str = "\
+\t.text
+\t.proc f
+f:
+\tld8 r14 = [r32]\t// the first word
+\t;;
+\tadd r14 = r14, r33
+\t;;
+\tadds r15 = 8, r32
+\t;;
+\tld8 r15 = [r15]
+\t;;
+\tadd r8 = r14, r15
+\tbr.ret.sptk.many b0
+\t;;
+\t.endp f
+";
+
+#[test]
+fn a_function_gets_shorter_keeps_its_comments_and_is_proved_optimal() {
+    if is_missing() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (file, out) = (written(&folder, SLOW), folder.path().join("out.s"));
+    let output = sidestep(&["schedule", &file, "-o", &out.display().to_string()]);
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(table.starts_with("f: 3 cycles, 5 before"), "{table}");
+    assert!(table.contains("optimal"), "{table}");
+    let text = fs::read_to_string(&out).expect("the result was written");
+    assert!(text.contains("ld8 r14 = [r32]\t// the first word"), "{text}");
+    assert!(text.contains(".endp f"), "{text}");
+    // Once more there is nothing to gain.
+    let again = sidestep(&["schedule", &out.display().to_string()]);
+    let table = String::from_utf8_lossy(&again.stdout).into_owned();
+    assert!(table.starts_with("f: 3 cycles, 3 before"), "{table}");
+}
+
+#[test]
+fn what_cannot_be_scheduled_is_refused_with_its_line() {
+    if is_missing() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (text, message) in [
+        (
+            ".proc f\nf:\nmov r8 = ip\n;;\n.endp f\n",
+            "line 3: the instruction reads the address",
+        ),
+        (
+            ".proc f\nf:\nadd r8 = r9, r10\n.long 7\n.endp f\n",
+            "line 4: `.long` in the code",
+        ),
+        (".proc f\nf:\nadd r8 = r9, r10\n", "line 1: `f` has no .endp"),
+        (
+            ".proc f\nf:\n.rept 2\nadd r8 = r9, r10\n;;\n.endr\n.endp f\n",
+            "line 3: `.rept` in the code",
+        ),
+        ("wrong r8\n", "wrong"),
+    ] {
+        let output = sidestep(&["schedule", &written(&folder, text)]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(message), "{said}");
+    }
+    let output = sidestep(&["schedule", &written(&folder, SLOW), "--function", "g"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there are: f"));
+}
+
+#[test]
+fn a_path_of_the_paper_gains_and_no_block_has_a_gap() {
+    if is_missing() {
+        return;
+    }
+    let output = sidestep(&["schedule", &source("scheduled.S").display().to_string()]);
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        table.starts_with("ipc_scheduled: 79 cycles, 95 before"),
+        "{table}"
+    );
+    assert_eq!(table.matches("optimal").count(), 2, "{table}");
+}
+
+#[test]
+fn groups_are_checked_and_only_what_is_certain_fails() {
+    if is_missing() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let certain = ".proc f\nf:\n{ .mmi\nadd r8 = r9, r10\nadd r11 = r8, r10\nnop.i 0\n;;\n}\n.endp f\n";
+    let possible =
+        ".proc f\nf:\n{ .mmi\n(p6) add r8 = r9, r10\n(p7) add r8 = r8, r10\nnop.i 0\n;;\n}\n.endp f\n";
+    for (text, code, said) in [
+        (certain, 1, "RAW dependency, manual 3:5.3.2, table 5-2 on r8"),
+        (possible, 0, "possible RAW dependency"),
+        (
+            SLOW,
+            0,
+            "0 dependencies inside instruction groups, and 0 possible ones",
+        ),
+    ] {
+        let file = written(&folder, text);
+        let object = folder.path().join("code.o");
+        let assembled = Command::new(ASSEMBLER)
+            .arg("-xnone")
+            .arg("-o")
+            .arg(&object)
+            .arg(&file)
+            .status();
+        assert!(assembled.expect("the assembler starts").success());
+        let output = sidestep(&["disasm", "--check-groups", &object.display().to_string()]);
+        let list = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{list}");
+        assert!(list.contains(said), "{list}");
+    }
+}

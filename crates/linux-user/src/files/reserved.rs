@@ -1,0 +1,120 @@
+//! Descriptors that belong to the emulator: the guest's root, its program, the emulator's own executable.
+//!
+//! They are numbered near the usual limit, out of a program's way; `close`, `dup2` and `close_range` of the guest
+//! pass them over. A child inherits them as it inherits the guest's own.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::RwLock;
+
+use crate::host::{self, Errno};
+
+/// The first number to try; a smaller limit on descriptors lowers it.
+const FIRST: u64 = 1000;
+/// How far below the limit.
+const ROOM: u64 = 24;
+
+/// The numbers in use, ascending.
+static NUMBERS: RwLock<Vec<RawFd>> = RwLock::new(Vec::new());
+
+/// A descriptor of the emulator's own.
+#[derive(Debug)]
+pub struct Reserved(OwnedFd);
+
+impl Reserved {
+    /// Moves a descriptor out of the guest's way.
+    pub fn new(descriptor: &impl AsRawFd) -> Result<Reserved, Errno> {
+        let limit = crate::syscalls::system::limit_of(libc::RLIMIT_NOFILE).map_or(1024, |[soft, _]| soft);
+        let lowest = FIRST.min(limit.saturating_sub(ROOM));
+        let arguments = [
+            descriptor.as_raw_fd() as u64,
+            libc::F_DUPFD_CLOEXEC as u64,
+            lowest,
+            0,
+            0,
+            0,
+        ];
+        // SAFETY: copying a descriptor touches no memory.
+        let number = unsafe { host::call(libc::SYS_fcntl, arguments) }? as RawFd;
+        let mut numbers = numbers_mut();
+        numbers.push(number);
+        numbers.sort_unstable();
+        // SAFETY: the descriptor is new and nobody else's.
+        Ok(Reserved(unsafe { OwnedFd::from_raw_fd(number) }))
+    }
+}
+
+impl AsRawFd for Reserved {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let number = self.0.as_raw_fd();
+        numbers_mut().retain(|other| *other != number);
+    }
+}
+
+fn numbers_mut() -> std::sync::RwLockWriteGuard<'static, Vec<RawFd>> {
+    NUMBERS
+        .write()
+        .expect("no thread panics while it changes the numbers")
+}
+
+/// Whether a descriptor is the emulator's own, so that the guest has none of this number.
+pub fn is_reserved(descriptor: u64) -> bool {
+    let number = descriptor as RawFd;
+    number >= 0
+        && NUMBERS
+            .read()
+            .expect("no thread panics while it changes the numbers")
+            .contains(&number)
+}
+
+/// The parts of a range of descriptors (both ends belong to it) that are the guest's.
+pub fn guests_parts(first: u32, last: u32) -> Vec<(u32, u32)> {
+    let numbers = NUMBERS
+        .read()
+        .expect("no thread panics while it changes the numbers");
+    let mut parts = Vec::new();
+    let mut start = Some(first);
+    for number in numbers.iter().map(|number| *number as u32) {
+        if let Some(from) = start
+            && (from..=last).contains(&number)
+        {
+            if from < number {
+                parts.push((from, number - 1));
+            }
+            start = number.checked_add(1);
+        }
+    }
+    if let Some(from) = start
+        && from <= last
+    {
+        parts.push((from, last));
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_leave_the_reserved_descriptors_out() {
+        let file = std::fs::File::open("/dev/null").expect("a device");
+        let reserved = Reserved::new(&file).expect("room");
+        let number = reserved.as_raw_fd() as u32;
+        assert!(is_reserved(u64::from(number)) && !is_reserved(file.as_raw_fd() as u64));
+        let parts = guests_parts(3, u32::MAX);
+        assert!(
+            parts
+                .iter()
+                .all(|(first, last)| number < *first || *last < number)
+        );
+        assert!(parts.iter().any(|(_, last)| *last == number - 1));
+        drop(reserved);
+        assert!(!is_reserved(u64::from(number)));
+    }
+}

@@ -1,0 +1,527 @@
+//! Functions of a source: their blocks, matched with the object file, and the text of the scheduled ones.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use object::{Object, ObjectSection, ObjectSymbol};
+use sidestep_ia64::encoding::{Bundle, Instruction, Operation, Template, Unit};
+use sidestep_itanium2::Parameters;
+
+use super::AssemblyError;
+use super::source::{Source, Statement};
+use crate::block::{Block, Item};
+use crate::bundle::{Content, Placed};
+
+/// A part of a function's lines.
+#[derive(Clone, Debug)]
+pub enum Piece {
+    /// Lines that stay as they are.
+    Verbatim {
+        /// The first line, from 0, and the one behind the last.
+        lines: std::ops::Range<usize>,
+    },
+    /// Instructions that are placed anew.
+    Block {
+        /// Its lines.
+        lines: std::ops::Range<usize>,
+        /// Its instructions.
+        block: Block,
+        /// What is written for each: the directives that belong to it, its text, its comment.
+        texts: Vec<Text>,
+        /// The bundles that it came from.
+        bundles: Vec<Bundle>,
+    },
+}
+
+/// What is written for an instruction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    /// Directives that stand before it: unwind information, assertions.
+    pub directives: Vec<String>,
+    /// The instruction.
+    pub instruction: String,
+    /// What was said beside it.
+    pub comment: String,
+}
+
+/// A function between `.proc` and `.endp`.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Its lines, from 0, with both directives.
+    pub lines: std::ops::Range<usize>,
+    /// Its parts, in order.
+    pub pieces: Vec<Piece>,
+    /// Its bundles as the source has them.
+    pub bundles: Vec<Bundle>,
+}
+
+/// Directives that belong to the instruction behind them.
+const ATTACHED: &[&str] = &[
+    ".save",
+    ".spill",
+    ".restore",
+    ".fframe",
+    ".vframe",
+    ".altrp",
+    ".unwabi",
+    ".pred.rel",
+    ".mem.offset",
+    ".reg.val",
+    ".loc",
+];
+/// Directives between blocks.
+const BETWEEN: &[&str] = &[
+    ".body",
+    ".prologue",
+    ".label_state",
+    ".copy_state",
+    ".align",
+    ".p2align",
+    ".balign",
+    ".entry",
+    ".regstk",
+    ".rotr",
+    ".rotp",
+    ".rotf",
+    ".global",
+    ".globl",
+    ".hidden",
+    ".type",
+    ".size",
+    ".handlerdata",
+    ".personality",
+    ".pred.safe_across_calls",
+    ".explicit",
+    ".auto",
+    ".default",
+    ".file",
+    ".ln",
+    ".loc_mark_labels",
+    ".weak",
+    ".proc",
+    ".endp",
+    ".cfi_startproc",
+    ".cfi_endproc",
+    ".radix",
+    ".alias",
+    ".local",
+    ".xdata",
+    ".serialize.data",
+    ".serialize.instruction",
+    ".estate",
+    ".set",
+    ".equ",
+];
+
+/// The names of the functions of a source.
+fn names(source: &Source) -> Vec<(String, usize)> {
+    let mut names = Vec::new();
+    for (index, line) in source.lines.iter().enumerate() {
+        for statement in &line.statements {
+            if let Statement::Directive(text) = statement {
+                if let Some(rest) = text.strip_prefix(".proc") {
+                    let name = rest
+                        .split(',')
+                        .next()
+                        .unwrap_or_default()
+                        .trim()
+                        .trim_end_matches('#');
+                    names.push((name.to_owned(), index));
+                }
+            }
+        }
+    }
+    names
+}
+
+impl Function {
+    /// The functions of a source, or the one of a name.
+    ///
+    /// # Errors
+    /// [`AssemblyError`] with the line that stands in the way.
+    pub fn all(
+        source: &Source,
+        object: &[u8],
+        wanted: Option<&str>,
+        parameters: &Parameters,
+        path: &Path,
+    ) -> Result<Vec<Function>, AssemblyError> {
+        let names = names(source);
+        if let Some(wanted) = wanted.filter(|wanted| !names.iter().any(|(name, _)| name == wanted)) {
+            return Err(AssemblyError::NoFunction {
+                path: path.display().to_string(),
+                name: wanted.to_owned(),
+                known: names
+                    .into_iter()
+                    .map(|(name, _)| name)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            });
+        }
+        let file = object::File::parse(object).map_err(|source| AssemblyError::Object {
+            path: path.display().to_string(),
+            source,
+        })?;
+        let chosen = names
+            .into_iter()
+            .filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name));
+        chosen
+            .map(|(name, start)| Function::read(source, &file, name, start, parameters, path))
+            .collect()
+    }
+
+    fn read(
+        source: &Source,
+        file: &object::File<'_>,
+        name: String,
+        start: usize,
+        parameters: &Parameters,
+        path: &Path,
+    ) -> Result<Function, AssemblyError> {
+        let is_end = |statement: &Statement| match statement {
+            Statement::Directive(text) => text.starts_with(".endp"),
+            _ => false,
+        };
+        let end = (start..source.lines.len()).find(|line| source.lines[*line].statements.iter().any(is_end));
+        let at =
+            |line: usize, reason: String| AssemblyError::statement(path, source.lines[line].number, reason);
+        let end = end.ok_or_else(|| at(start, format!("`{name}` has no .endp")))?;
+        let bundles = code(file, &name).ok_or_else(|| {
+            let reason = "whose label and size .proc and .endp should give";
+            at(
+                start,
+                format!("the object file has no code of `{name}`, {reason}"),
+            )
+        })?;
+        let mut reader = Reader {
+            source,
+            path,
+            parameters,
+            slots: slots(&bundles),
+            next: 0,
+            bundles: &bundles,
+            pieces: Vec::new(),
+            open: None,
+            pending: Vec::new(),
+        };
+        for line in start + 1..end {
+            reader.line(line)?;
+        }
+        reader.close(end);
+        if reader.next != reader.slots.len() {
+            let reason = format!(
+                "the assembler makes {} instructions of `{name}`, its lines have {}: repeated and conditional \
+                 parts of the assembler are not followed",
+                reader.slots.len(),
+                reader.next
+            );
+            return Err(at(start, reason));
+        }
+        let pieces = reader.pieces;
+        Ok(Function {
+            name,
+            lines: start..end + 1,
+            pieces,
+            bundles,
+        })
+    }
+}
+
+/// The bundles of a function.
+pub(super) fn code(file: &object::File<'_>, name: &str) -> Option<Vec<Bundle>> {
+    let symbol = file
+        .symbols()
+        .find(|symbol| symbol.name() == Ok(name) && symbol.section_index().is_some())?;
+    let section = file.section_by_index(symbol.section_index()?).ok()?;
+    let data = section.data().ok()?;
+    let from = usize::try_from(symbol.address().checked_sub(section.address())?).ok()?;
+    let size = usize::try_from(symbol.size()).ok()?;
+    let bytes = data.get(from..from.checked_add(size)?)?;
+    let bundles = bytes
+        .chunks_exact(16)
+        .map(|bytes| Bundle::from_bytes(bytes.try_into().expect("16 bytes")));
+    Some(bundles.collect())
+}
+
+/// The instructions of bundles that are no `nop`s, each with its bundle.
+pub(super) fn slots(bundles: &[Bundle]) -> Vec<(usize, Result<Instruction, ()>)> {
+    let mut slots = Vec::new();
+    for (index, bundle) in bundles.iter().enumerate() {
+        for decoded in bundle.decode() {
+            let instruction = decoded.instruction.map_err(|_| ());
+            if instruction
+                .as_ref()
+                .is_ok_and(|instruction| instruction.operation == Operation::Nop)
+            {
+                continue;
+            }
+            slots.push((index, instruction));
+        }
+    }
+    slots
+}
+
+/// A block that is being read.
+struct Open {
+    first_line: usize,
+    first_slot: usize,
+    texts: Vec<Text>,
+    mutex: Vec<(usize, u64)>,
+    objects: Vec<Option<(u64, i64)>>,
+}
+
+/// Reads the lines of a function.
+struct Reader<'a> {
+    source: &'a Source,
+    path: &'a Path,
+    parameters: &'a Parameters,
+    slots: Vec<(usize, Result<Instruction, ()>)>,
+    next: usize,
+    bundles: &'a [Bundle],
+    pieces: Vec<Piece>,
+    open: Option<Open>,
+    /// Directives for the next instruction.
+    pending: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, index: usize) -> Result<(), AssemblyError> {
+        let line = &self.source.lines[index];
+        let refuse = |reason: String| Err(AssemblyError::statement(self.path, line.number, reason));
+        let has_code = line
+            .statements
+            .iter()
+            .any(|statement| matches!(statement, Statement::Instruction(_) | Statement::Nop));
+        for statement in &line.statements {
+            match statement {
+                Statement::Label(_) if has_code => {
+                    return refuse(
+                        "a label and an instruction on one line: put the label on a line of its own"
+                            .to_owned(),
+                    );
+                }
+                Statement::Label(_) => {
+                    self.close(index);
+                    self.verbatim(index);
+                }
+                Statement::Directive(text) => {
+                    let word = text.split([' ', '\t']).next().unwrap_or_default();
+                    if ATTACHED.iter().any(|start| word.starts_with(start)) && word != ".loc_mark_labels" {
+                        self.open(index);
+                        self.pending.push(text.clone());
+                    } else if BETWEEN.contains(&word) && !has_code {
+                        self.close(index);
+                        self.verbatim(index);
+                    } else {
+                        return refuse(format!(
+                            "`{word}` in the code of a function: data, or a directive that is not known here"
+                        ));
+                    }
+                }
+                Statement::Nop | Statement::Stop | Statement::Brace => self.open(index),
+                Statement::Instruction(text) => self.instruction(index, text)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn verbatim(&mut self, index: usize) {
+        match self.pieces.last_mut() {
+            Some(Piece::Verbatim { lines }) if lines.end == index => lines.end = index + 1,
+            _ => self.pieces.push(Piece::Verbatim {
+                lines: index..index + 1,
+            }),
+        }
+    }
+
+    fn open(&mut self, index: usize) {
+        let first_slot = self.next;
+        self.open.get_or_insert_with(|| Open {
+            first_line: index,
+            first_slot,
+            texts: Vec::new(),
+            mutex: Vec::new(),
+            objects: Vec::new(),
+        });
+    }
+
+    fn instruction(&mut self, index: usize, text: &str) -> Result<(), AssemblyError> {
+        self.open(index);
+        let line = &self.source.lines[index];
+        let refuse = |reason: String| AssemblyError::statement(self.path, line.number, reason);
+        let Some((_, instruction)) = self.slots.get(self.next).copied() else {
+            return Err(refuse(format!(
+                "`{text}` is nothing that the assembler made an instruction of its own of"
+            )));
+        };
+        let instruction =
+            instruction.map_err(|()| refuse(format!("`{text}` is not an instruction of this processor")))?;
+        let predicate = text.strip_prefix("(p").and_then(|rest| rest.split(')').next());
+        let written = predicate.and_then(|number| number.trim().parse::<u8>().ok());
+        if written.is_some_and(|written| written != instruction.predicate()) {
+            return Err(refuse(format!(
+                "`{text}` is not what the assembler made at this place: conditional and repeated parts are not followed"
+            )));
+        }
+        Item::new(instruction, self.parameters)
+            .map_err(|refusal| AssemblyError::refused(self.path, line.number, refusal))?;
+        self.next += 1;
+        let directives = std::mem::take(&mut self.pending);
+        let open = self.open.as_mut().expect("it was opened");
+        let place = open.texts.len();
+        let mut object = None;
+        for directive in &directives {
+            if directive.starts_with(".pred.rel") && directive.contains("mutex") {
+                open.mutex.push((place, predicates(directive)));
+            }
+            if let Some(arguments) = directive.strip_prefix(".mem.offset") {
+                object = memory_offset(arguments);
+            }
+        }
+        open.objects.push(object);
+        let is_last_on_line = line
+            .statements
+            .iter()
+            .rev()
+            .find_map(|statement| match statement {
+                Statement::Instruction(last) => Some(last == text),
+                _ => None,
+            });
+        open.texts.push(Text {
+            directives,
+            instruction: text.to_owned(),
+            comment: match is_last_on_line {
+                Some(true) => line.comment.clone(),
+                _ => String::new(),
+            },
+        });
+        // A block ends with the line of its last branch.
+        let flow = matches!(
+            instruction.operation,
+            Operation::Branch { .. }
+                | Operation::Call { .. }
+                | Operation::Return
+                | Operation::ReturnFromInterruption
+        );
+        if flow {
+            let is_more = self.slots.get(self.next).is_some_and(|(_, next)| {
+                next.is_ok_and(|next| {
+                    matches!(
+                        next.operation,
+                        Operation::Branch { .. } | Operation::Call { .. } | Operation::Return
+                    )
+                })
+            });
+            if !is_more {
+                self.end_behind(index);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the block behind a line and the stops and braces that follow it.
+    fn end_behind(&mut self, index: usize) {
+        let is_closing = |line: &super::Line| {
+            line.statements
+                .iter()
+                .all(|statement| matches!(statement, Statement::Stop | Statement::Brace | Statement::Nop))
+                && !line.text.contains('{')
+                && !line.text.trim_start().starts_with('.')
+                && !line.text.trim().is_empty()
+                && line.comment.is_empty()
+        };
+        let lines = &self.source.lines;
+        let end = (index + 1..lines.len())
+            .find(|line| !is_closing(&lines[*line]))
+            .unwrap_or(lines.len());
+        self.close(end);
+    }
+
+    /// Ends the block that is being read before a line.
+    fn close(&mut self, end: usize) {
+        let Some(open) = self.open.take() else { return };
+        if end <= open.first_line {
+            self.open = Some(open);
+            return;
+        }
+        if open.texts.is_empty() {
+            self.pending.clear();
+            self.pieces.push(Piece::Verbatim {
+                lines: open.first_line..end,
+            });
+            return;
+        }
+        let slots = &self.slots[open.first_slot..self.next];
+        let instructions: Vec<Instruction> = slots
+            .iter()
+            .filter_map(|(_, instruction)| instruction.ok())
+            .collect();
+        let mut block = Block::new(&instructions, self.parameters).expect("each instruction was looked at");
+        block.mutex = open.mutex;
+        block.objects = open.objects;
+        let (first, last) = (slots[0].0, slots[slots.len() - 1].0);
+        self.pieces.push(Piece::Block {
+            lines: open.first_line..end,
+            block,
+            texts: open.texts,
+            bundles: self.bundles[first..=last].to_vec(),
+        });
+    }
+}
+
+/// The predicate registers that a directive names.
+fn predicates(text: &str) -> u64 {
+    let words = text.split(|character: char| !character.is_alphanumeric());
+    let numbers = words.filter_map(|word| {
+        word.strip_prefix('p')
+            .and_then(|number| number.parse::<u32>().ok())
+    });
+    numbers
+        .filter(|number| *number < 64)
+        .fold(0, |set, number| set | 1 << number)
+}
+
+/// What `.mem.offset offset, object` says.
+fn memory_offset(arguments: &str) -> Option<(u64, i64)> {
+    let (offset, object) = arguments.split_once(',')?;
+    Some((object.trim().parse().ok()?, offset.trim().parse().ok()?))
+}
+
+/// The text of bundles.
+pub fn write(out: &mut String, bundles: &[Placed], texts: &[Text]) {
+    for placed in bundles {
+        let template = Template::new(placed.template);
+        let units = template.units().expect("a template that was chosen");
+        let name = template.to_string().to_lowercase();
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{{\t.{name}");
+        for slot in 0..3 {
+            match placed.slots[slot] {
+                Content::Half => {}
+                Content::Nop => {
+                    let unit = match units[slot] {
+                        Unit::M => "m",
+                        Unit::I => "i",
+                        Unit::F => "f",
+                        _ => "b",
+                    };
+                    let _ = writeln!(out, "\tnop.{unit}\t0");
+                }
+                Content::Item(item) => {
+                    let text = &texts[item];
+                    for directive in &text.directives {
+                        let _ = writeln!(out, "\t{directive}");
+                    }
+                    let separator = if text.comment.is_empty() { "" } else { "\t" };
+                    let _ = writeln!(out, "\t{}{separator}{}", text.instruction, text.comment);
+                }
+            }
+            if template.stop_after(slot as u8) || slot == 2 && placed.stop {
+                let _ = writeln!(out, "\t;;");
+            }
+        }
+        let _ = writeln!(out, "}}");
+    }
+}

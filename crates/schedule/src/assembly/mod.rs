@@ -1,0 +1,128 @@
+//! Assembly in GNU syntax: read, scheduled function by function, and written again.
+//!
+//! GNU as decides what an instruction is: the source is assembled, and the instructions of the object file are
+//! matched with the statements of the source, one by one. A scheduled block is written with the statements of the
+//! source, so labels, relocations, hints and comments survive as they were; only bundles, stops and `nop`s are new.
+
+mod function;
+mod macros;
+mod rewrite;
+mod source;
+mod tools;
+
+use std::path::Path;
+
+pub use function::{Function, Piece, Text};
+pub use rewrite::{BlockReport, FunctionReport, Rewritten, rewrite};
+pub use source::{Line, Source, Statement};
+pub use tools::{assemble, preprocess};
+
+use crate::block::Refusal;
+
+/// Why a source cannot be scheduled.
+#[derive(Debug, thiserror::Error)]
+pub enum AssemblyError {
+    /// A file that cannot be read or written.
+    #[error("{path}: cannot be read")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A tool that is not there.
+    #[error("{tool} is needed for {path}, and cannot be run (Debian: binutils-ia64-linux-gnu, cpp)")]
+    NoTool {
+        /// The tool.
+        tool: &'static str,
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What a tool says is wrong.
+    #[error("{path}: {message}")]
+    Tool {
+        /// The file.
+        path: String,
+        /// The tool's errors.
+        message: String,
+    },
+    /// An object file that says something impossible.
+    #[error("{path}: the assembler's object file is damaged")]
+    Object {
+        /// The file.
+        path: String,
+        /// Why.
+        source: object::Error,
+    },
+    /// A statement that stands in the way.
+    #[error("{path}: line {line}: {reason}")]
+    Statement {
+        /// The file.
+        path: String,
+        /// The line, from 1; of a `.S` file, the preprocessor's line markers are followed.
+        line: usize,
+        /// Why, and what would be right.
+        reason: String,
+    },
+    /// A text that does not say what was meant.
+    #[error(transparent)]
+    Unfaithful(#[from] Unfaithful),
+    /// A schedule that does not do what the block did: a broken invariant of this crate, told with its place.
+    #[error("{path}: line {line}")]
+    Different {
+        /// The file.
+        path: String,
+        /// Where the block begins.
+        line: usize,
+        /// How.
+        source: crate::verify::equivalence::Difference,
+    },
+    /// A function that is not in the source.
+    #[error("{path}: no function `{name}` between .proc and .endp; there are: {known}")]
+    NoFunction {
+        /// The file.
+        path: String,
+        /// The function.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+}
+
+/// What the scheduler wrote is not what it meant: a broken invariant of this crate, told with its place.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{path}: `{function}` is not written as it was scheduled: instruction {place} is {written} and should be {meant}"
+)]
+pub struct Unfaithful {
+    /// The file.
+    pub path: String,
+    /// The function.
+    pub function: String,
+    /// Which instruction, from 0.
+    pub place: usize,
+    /// What the assembler made of the text.
+    pub written: String,
+    /// What was meant.
+    pub meant: String,
+}
+
+impl AssemblyError {
+    fn statement(path: &Path, line: usize, reason: impl Into<String>) -> AssemblyError {
+        AssemblyError::Statement {
+            path: path.display().to_string(),
+            line,
+            reason: reason.into(),
+        }
+    }
+
+    fn refused(path: &Path, line: usize, refusal: Refusal) -> AssemblyError {
+        AssemblyError::statement(
+            path,
+            line,
+            format!("the instruction {refusal}, so it cannot be moved"),
+        )
+    }
+}

@@ -1,0 +1,159 @@
+//! Straight code: the instructions that are placed anew, without the `nop`s between them.
+
+use sidestep_ia64::encoding::{DecodedSlot, Instruction, Operation, Template, Unit, decode};
+use sidestep_itanium2::Parameters;
+use sidestep_itanium2::dispersal::Port;
+use sidestep_itanium2::flags::Flags;
+use sidestep_itanium2::instruction::StaticInstruction;
+
+use crate::sequencing::Effects;
+
+/// Why an instruction cannot be placed anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It reads where it stands.
+    #[error("reads the address of its own bundle")]
+    ReadsOwnAddress,
+    /// It moves the names of registers.
+    #[error("renames registers in the middle of the code")]
+    Renames,
+    /// Nothing is known of what it does.
+    #[error("is not an instruction of this processor")]
+    Unknown,
+}
+
+/// An instruction to place.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// As it was decoded.
+    pub instruction: Instruction,
+    /// What it reads and writes.
+    pub effects: Effects,
+    /// What the pipeline knows of it.
+    pub known: StaticInstruction,
+}
+
+/// An instruction in a slot of a template.
+fn placed(instruction: Instruction, template: Template, slot: u8) -> DecodedSlot {
+    DecodedSlot {
+        slot,
+        instruction: Ok(instruction),
+        stop: false,
+        template,
+    }
+}
+
+/// A template in which the instruction's own unit has a slot, and that slot: ports of the M and I units do not depend
+/// on the template.
+fn usual_place(unit: Unit) -> (u8, u8) {
+    match unit {
+        Unit::M => (0x00, 0),
+        Unit::I => (0x00, 1),
+        Unit::F => (0x0c, 1),
+        Unit::B => (0x10, 2),
+        Unit::L | Unit::X => (0x04, 2),
+    }
+}
+
+impl Item {
+    /// An instruction to place.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn new(instruction: Instruction, parameters: &Parameters) -> Result<Item, Refusal> {
+        match instruction.operation {
+            Operation::MoveFromIp => return Err(Refusal::ReadsOwnAddress),
+            Operation::ClearRegisterRename { .. } | Operation::Cover => return Err(Refusal::Renames),
+            Operation::BranchIa32 | Operation::VirtualMachineSwitch { .. } => return Err(Refusal::Unknown),
+            _ => {}
+        }
+        let (template, slot) = usual_place(instruction.unit);
+        Ok(Item {
+            effects: Effects::of(&instruction),
+            known: StaticInstruction::new(
+                &instruction,
+                &placed(instruction, Template::new(template), slot),
+                parameters,
+            ),
+            instruction,
+        })
+    }
+
+    /// What it does beside reading and writing registers.
+    pub fn flags(&self) -> Flags {
+        self.known.flags
+    }
+
+    /// Whether it may go elsewhere than to the instruction behind it.
+    pub fn is_branch(&self) -> bool {
+        self.flags().contains(Flags::BRANCH)
+    }
+
+    /// Whether it may leave the block: a branch or a check.
+    pub fn is_exit(&self) -> bool {
+        self.is_branch() || self.flags().contains(Flags::CHECKS) && !self.flags().contains(Flags::LOAD)
+    }
+
+    /// Slots that it fills: a long one fills two.
+    pub fn slots(&self) -> u8 {
+        1 + u8::from(self.instruction.is_long())
+    }
+
+    /// The instruction as a slot of a unit would hold it, and the port that it then asks for; `None` if the unit does
+    /// not have it.
+    pub fn in_slot(
+        &self,
+        unit: Unit,
+        slot: u8,
+        template: Template,
+        parameters: &Parameters,
+    ) -> Option<(Instruction, Port)> {
+        let own = self.instruction.unit;
+        let fits = own == unit || self.is_of_both() && matches!(unit, Unit::M | Unit::I);
+        if !fits {
+            return None;
+        }
+        let instruction = match own == unit {
+            true => self.instruction,
+            false => decode(unit, self.instruction.slot, 0).ok()?,
+        };
+        let known = StaticInstruction::new(&instruction, &placed(instruction, template, slot), parameters);
+        Some((instruction, known.port))
+    }
+
+    /// Whether M slots and I slots hold it, with the same bits.
+    pub fn is_of_both(&self) -> bool {
+        self.instruction.unit_class() == sidestep_ia64::encoding::UnitClass::A
+    }
+}
+
+/// Straight code.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// Its instructions in order.
+    pub items: Vec<Item>,
+    /// Pairs of predicate registers, with the item before which the source says that at most one of them is on.
+    pub mutex: Vec<(usize, u64)>,
+    /// What is known of the memory that items refer to, beyond their own registers: by item, an object and an offset
+    /// in it. Two objects never overlap.
+    pub objects: Vec<Option<(u64, i64)>>,
+}
+
+impl Block {
+    /// A block of instructions; `nop`s are left out.
+    ///
+    /// # Errors
+    /// The index of the instruction, and why it cannot be placed.
+    pub fn new(instructions: &[Instruction], parameters: &Parameters) -> Result<Block, (usize, Refusal)> {
+        let mut block = Block::default();
+        for (index, instruction) in instructions.iter().enumerate() {
+            if instruction.operation != Operation::Nop {
+                block
+                    .items
+                    .push(Item::new(*instruction, parameters).map_err(|refusal| (index, refusal))?);
+            }
+        }
+        block.objects = vec![None; block.items.len()];
+        Ok(block)
+    }
+}

@@ -1,0 +1,419 @@
+//! Which order instructions keep, and how many cycles apart they issue at the earliest.
+//!
+//! An edge says that one instruction issues so many cycles behind another, at least: 0 in the same group, in order, 1
+//! in a group behind it, more where the pipeline would stall. The distances are those of the model's own tables:
+//! latencies of classes, bypasses, rules between pairs.
+
+mod facts;
+
+use sidestep_itanium2::Parameters;
+use sidestep_itanium2::flags::Flags;
+use sidestep_itanium2::parameters::Cost;
+use sidestep_itanium2::rules::{BEHIND, Length, RULES};
+use sidestep_itanium2::scoreboard::Use;
+use sidestep_itanium2::scoreboard::{BYPASSES, Operand, Producer};
+
+use crate::block::{Block, Item};
+use facts::Facts;
+
+/// An order to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The earlier item.
+    pub from: usize,
+    /// The later one.
+    pub to: usize,
+    /// Cycles between their issue, at least.
+    pub distance: u32,
+}
+
+/// Two items in any order, but if the first issues first, the second follows so many cycles later at the earliest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Separation {
+    /// The item that may issue first.
+    pub from: usize,
+    /// The other one.
+    pub to: usize,
+    /// Cycles between them in that case.
+    pub distance: u32,
+}
+
+/// A bubble that the pipeline makes when things meet: an item issues, and so many cycles later enough of others do;
+/// then nothing issues in the cycle behind these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recirculation {
+    /// The item that issues first.
+    pub item: usize,
+    /// Cycles from it to the others.
+    pub distance: u32,
+    /// The others.
+    pub others: Vec<usize>,
+    /// How many of them it takes.
+    pub least: usize,
+}
+
+/// A read of a system register: one value returns a cycle, so of two that would return together the one that issued
+/// later is a cycle late.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemRead {
+    /// The item.
+    pub item: usize,
+    /// Cycles until its value returns.
+    pub latency: u32,
+    /// Who uses the value, and how many cycles behind the item they issue at the earliest if it is in time.
+    pub uses: Vec<(usize, u32)>,
+}
+
+/// The orders and distances of a block.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// How many items there are.
+    pub len: usize,
+    /// Orders, without those that follow from others, sorted by the earlier and then the later item.
+    pub edges: Vec<Edge>,
+    /// Distances between items whose order is free.
+    pub separations: Vec<Separation>,
+    /// Bubbles when items meet.
+    pub recirculations: Vec<Recirculation>,
+    /// Reads of system registers.
+    pub reads: Vec<SystemRead>,
+    /// The longest path from one item to another, by both; negative for none.
+    paths: Vec<i32>,
+}
+
+/// No path.
+const NONE: i32 = i32::MIN / 2;
+
+/// Latencies as they are, or one cycle each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Latencies<'a> {
+    /// Those of a processor.
+    Of(&'a Parameters),
+    /// What the architecture asks for: a result is there in the next group.
+    Architectural,
+}
+
+impl Graph {
+    /// The graph of a block.
+    pub fn new(block: &Block, latencies: Latencies<'_>) -> Graph {
+        let items = &block.items;
+        let count = items.len();
+        let facts = Facts::new(block);
+        let mut direct = vec![NONE; count * count];
+        let mut separations = Vec::new();
+        for to in 0..count {
+            for from in 0..to {
+                if let Some(distance) = facts.order(from, to) {
+                    direct[from * count + to] = distance;
+                }
+            }
+        }
+        if let Latencies::Of(parameters) = latencies {
+            add_latencies(&mut direct, items, parameters);
+            add_rules(&mut direct, &mut separations, items, parameters);
+        }
+        let paths = longest_paths(&direct, count);
+        let mut graph = Graph {
+            len: count,
+            edges: Vec::new(),
+            separations: Vec::new(),
+            recirculations: Vec::new(),
+            reads: Vec::new(),
+            paths,
+        };
+        graph.edges = graph.reduced(&direct);
+        graph.separations = separations
+            .into_iter()
+            .filter(|separation| {
+                graph
+                    .path(separation.from, separation.to)
+                    .is_none_or(|path| path < separation.distance)
+            })
+            .filter(|separation| {
+                graph
+                    .path(separation.to, separation.from)
+                    .is_none_or(|path| path == 0)
+            })
+            .collect();
+        if let Latencies::Of(parameters) = latencies {
+            graph.reads = system_reads(&direct, items);
+            graph.recirculations = recirculations(items, &graph.reads, parameters);
+        }
+        graph
+    }
+
+    /// The longest path between two items, in cycles.
+    pub fn path(&self, from: usize, to: usize) -> Option<u32> {
+        u32::try_from(self.paths[from * self.len + to]).ok()
+    }
+
+    /// What a placement breaks, as text: the model itself never issues so, else graph and model disagree.
+    pub fn broken(&self, cycles: &[u32]) -> Vec<String> {
+        let edges = self
+            .edges
+            .iter()
+            .filter(|edge| cycles[edge.to] < cycles[edge.from] + edge.distance);
+        let separations = self.separations.iter().filter(|separation| {
+            let (from, to) = (cycles[separation.from], cycles[separation.to]);
+            from < to && to < from + separation.distance
+        });
+        let reads = self.reads.iter().flat_map(|read| {
+            let used = read.uses.iter();
+            used.filter(|(to, distance)| cycles[*to] < cycles[read.item] + distance)
+        });
+        edges
+            .map(|edge| format!("{edge:?}"))
+            .chain(separations.map(|separation| format!("{separation:?}")))
+            .chain(reads.map(|used| format!("{used:?}")))
+            .collect()
+    }
+
+    /// The edges that do not follow from others.
+    fn reduced(&self, direct: &[i32]) -> Vec<Edge> {
+        let count = self.len;
+        let mut edges = Vec::new();
+        for from in 0..count {
+            for to in from + 1..count {
+                let distance = direct[from * count + to];
+                if distance == NONE {
+                    continue;
+                }
+                let is_implied = (from + 1..to).any(|middle| {
+                    let (first, second) =
+                        (self.paths[from * count + middle], self.paths[middle * count + to]);
+                    first >= 0 && second >= 0 && first + second >= distance
+                });
+                if !is_implied {
+                    edges.push(Edge {
+                        from,
+                        to,
+                        distance: distance as u32,
+                    });
+                }
+            }
+        }
+        edges
+    }
+
+    /// The earliest cycle of each item with unlimited units.
+    pub fn earliest(&self) -> Vec<u32> {
+        let mut earliest = vec![0; self.len];
+        for edge in &self.edges {
+            let at = earliest[edge.from] + edge.distance;
+            earliest[edge.to] = at.max(earliest[edge.to]);
+        }
+        earliest
+    }
+
+    /// Cycles from each item's issue to the last item's that depends on it.
+    pub fn heights(&self) -> Vec<u32> {
+        let mut heights = vec![0; self.len];
+        for edge in self.edges.iter().rev() {
+            let height = heights[edge.to] + edge.distance;
+            heights[edge.from] = height.max(heights[edge.from]);
+        }
+        heights
+    }
+}
+
+/// The longest paths; edges go from smaller to larger indices.
+fn longest_paths(direct: &[i32], count: usize) -> Vec<i32> {
+    let mut paths = vec![NONE; count * count];
+    for from in (0..count).rev() {
+        paths[from * count + from] = 0;
+        for middle in from + 1..count {
+            let first = direct[from * count + middle];
+            if first == NONE {
+                continue;
+            }
+            for to in middle..count {
+                let path = first + paths[middle * count + to];
+                let place = &mut paths[from * count + to];
+                *place = path.max(*place);
+            }
+        }
+    }
+    paths
+}
+
+fn raise(direct: &mut [i32], place: usize, distance: u32) {
+    direct[place] = direct[place].max(distance as i32);
+}
+
+/// Adds what the pipeline waits for: operands, by the latency of what wrote them last and the bypass to the use.
+fn add_latencies(direct: &mut [i32], items: &[Item], parameters: &Parameters) {
+    let count = items.len();
+    let reads = |item: &Item| -> Vec<(Operand, Use)> {
+        let mut reads = item.known.sources().to_vec();
+        reads.push((item.known.predicate, item.known.predicate_use));
+        reads
+    };
+    for to in 0..count {
+        for (operand, used) in reads(&items[to]) {
+            if operand == Operand::ALWAYS {
+                continue;
+            }
+            for from in (0..to).rev() {
+                let Some(written) = items[from]
+                    .known
+                    .destinations()
+                    .iter()
+                    .find(|written| written.operand == operand)
+                else {
+                    continue;
+                };
+                if direct[from * count + to] != NONE {
+                    let more = bypass(written.producer, used, parameters);
+                    let latency = u32::from(written.latency).saturating_add_signed(more.into());
+                    raise(direct, from * count + to, latency);
+                }
+                // What wrote before is overwritten: the cycles are those with every predicate on.
+                break;
+            }
+        }
+    }
+    for from in 0..count {
+        for to in from + 1..count {
+            let place = from * count + to;
+            if direct[place] == NONE {
+                continue;
+            }
+            let writes = items[from].known.destinations();
+            let is_predicate = items[from].effects.all_writes().predicate != 0;
+            if items[to].flags().contains(Flags::READS_PREDICATES) && is_predicate {
+                let latency = writes
+                    .iter()
+                    .map(|written| u32::from(written.latency))
+                    .max()
+                    .unwrap_or(0);
+                raise(direct, place, latency.max(1));
+            }
+            let reads_predicate =
+                items[to].effects.reads.predicate & items[from].effects.writes.predicate != 0;
+            if items[from].flags().contains(Flags::ALL_PREDICATES) && reads_predicate {
+                let more = bypass(Producer::Compare, items[to].known.predicate_use, parameters);
+                let latency = parameters.cost(Cost::ToPredicates) as u32;
+                raise(direct, place, latency.saturating_add_signed(more.into()));
+            }
+        }
+    }
+}
+
+/// Cycles more, or fewer, for a use of a producer's value.
+fn bypass(producer: Producer, used: Use, parameters: &Parameters) -> i8 {
+    let row = BYPASSES
+        .iter()
+        .find(|row| row.producer == producer && row.used == used);
+    row.map_or(0, |row| row.more(parameters))
+}
+
+/// Adds the rules between pairs, and what everything behind an instruction waits for.
+fn add_rules(direct: &mut [i32], separations: &mut Vec<Separation>, items: &[Item], parameters: &Parameters) {
+    let count = items.len();
+    for from in 0..count {
+        for to in 0..count {
+            if from == to {
+                continue;
+            }
+            let both = items[from].known.rules_from & items[to].known.rules_to;
+            let rules = RULES
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| both >> index & 1 != 0);
+            let mut distance = rules.map(|(_, rule)| u32::from(rule.cycles)).max().unwrap_or(0);
+            if items[from]
+                .flags()
+                .intersection(items[to].flags())
+                .contains(Flags::TIMER)
+            {
+                distance = distance.max(parameters.cost(Cost::TimerInterval) as u32);
+            }
+            distance = distance.max(1 + behind(&items[from], parameters));
+            if items[to]
+                .flags()
+                .intersects(Flags::FLUSH_STACK | Flags::LOAD_STACK)
+            {
+                distance = distance.max(1 + parameters.cost(Cost::StackCalculation) as u32);
+            }
+            if distance == 1 {
+                continue;
+            }
+            let place = from * count + to;
+            if from < to && direct[place] > 0 {
+                raise(direct, place, distance);
+            } else {
+                separations.push(Separation { from, to, distance });
+            }
+        }
+    }
+}
+
+/// The reads of system registers and who uses them.
+fn system_reads(direct: &[i32], items: &[Item]) -> Vec<SystemRead> {
+    let count = items.len();
+    let reads = items
+        .iter()
+        .enumerate()
+        .filter(|(_, item)| item.flags().contains(Flags::READS_SYSTEM));
+    reads
+        .filter_map(|(index, item)| {
+            let written = item.known.destinations().first()?;
+            let latency = u32::from(written.latency);
+            let uses = (index + 1..count)
+                .filter(|to| {
+                    items[*to]
+                        .known
+                        .sources()
+                        .iter()
+                        .any(|(operand, _)| *operand == written.operand)
+                })
+                .map(|to| (to, direct[index * count + to]))
+                .filter(|(_, distance)| *distance >= latency as i32)
+                .map(|(to, distance)| (to, distance as u32))
+                .collect();
+            Some(SystemRead {
+                item: index,
+                latency,
+                uses,
+            })
+        })
+        .collect()
+}
+
+/// What recirculates: references a certain time behind a move to a region register, and two loads whose data return
+/// with a system register's value.
+fn recirculations(items: &[Item], reads: &[SystemRead], parameters: &Parameters) -> Vec<Recirculation> {
+    let with = |all: Flags, none: Flags| -> Vec<usize> {
+        let is_one = |item: &Item| item.flags().intersects(all) && !item.flags().intersects(none);
+        (0..items.len()).filter(|index| is_one(&items[*index])).collect()
+    };
+    let references = with(Flags::LOAD | Flags::STORE | Flags::PREFETCH, Flags::empty());
+    let loads = with(Flags::LOAD, Flags::SECOND_LEVEL);
+    let regions = with(Flags::REGION, Flags::empty());
+    let behind_region = regions.iter().map(|item| Recirculation {
+        item: *item,
+        distance: parameters.cost(Cost::RegionConflictDistance) as u32,
+        others: references.clone(),
+        least: 1,
+    });
+    let returning = reads
+        .iter()
+        .filter(|read| read.latency > 0 && loads.len() >= 2)
+        .map(|read| Recirculation {
+            item: read.item,
+            distance: read.latency - 1,
+            others: loads.clone(),
+            least: 2,
+        });
+    behind_region.chain(returning).collect()
+}
+
+/// Cycles behind an instruction in which nothing issues.
+fn behind(item: &Item, parameters: &Parameters) -> u32 {
+    let Some(behind) = item.known.behind else { return 0 };
+    let parts = BEHIND[behind as usize].1.iter().map(|(_, length)| match length {
+        Length::Bubbles(bubbles) => u64::from(*bubbles),
+        Length::Of(cost) => parameters.cost(*cost),
+    });
+    parts.sum::<u64>() as u32
+}

@@ -1,0 +1,31 @@
+//! Instruction scheduling for Itanium 2: the fewest cycles for a piece of code, by the model of the pipeline.
+//!
+//! - [`sequencing`]: what instructions depend on each other by, and what may share an instruction group.
+//! - [`predicates`]: which of them are never on together; [`groups`]: groups that the architecture leaves undefined.
+//! - [`block`]: straight code as instructions to place; [`graph`]: which order and which distances they keep.
+//! - [`assembly`]: sources in GNU syntax, read and written.
+//! - [`bundle`]: templates and slots for what issues in one cycle.
+//! - [`capacity`]: what issues in one cycle at most; [`bound`]: how few cycles are possible at all.
+//! - [`list`]: the fast scheduler; [`exact`]: the one that proves that there is none shorter.
+//! - [`verify`]: the result against the original, on the pipeline and on the interpreter.
+//!
+//! A schedule gives each instruction a cycle. The processor issues in order and stalls by itself, so cycles in which
+//! nothing issues need no code.
+
+pub mod assembly;
+pub mod block;
+pub mod bound;
+pub mod bundle;
+pub mod capacity;
+pub mod exact;
+pub mod graph;
+pub mod groups;
+pub mod list;
+pub mod optimize;
+pub mod predicates;
+pub mod sequencing;
+pub mod verify;
+
+pub use block::{Block, Item, Refusal};
+pub use graph::Graph;
+pub use optimize::{Options, Outcome, optimize};

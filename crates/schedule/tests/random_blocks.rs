@@ -1,0 +1,249 @@
+//! Random straight code: what the scheduler makes of it does the same, in as many cycles on the model as it says, and
+//! the model breaks none of the scheduler's rules.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use sidestep_ia64::encoding::{Form, Instruction, Unit, UnitClass, decode};
+use sidestep_itanium2::Parameters;
+use sidestep_schedule::bundle::{Content, Packer};
+use sidestep_schedule::graph::Latencies;
+use sidestep_schedule::sequencing::Effects;
+use sidestep_schedule::verify::{self, equivalence};
+use sidestep_schedule::{Block, Graph, Options, optimize};
+
+/// Kinds of instructions, by mnemonic and the kinds of their operands: registers of small sets, so that they meet.
+const KINDS: &[(&str, &str)] = &[
+    ("add", "rrr"),
+    ("sub", "rrr"),
+    ("and", "rrr"),
+    ("adds", "rir"),
+    ("shladd", "rrsr"),
+    ("padd2", "rrr"),
+    ("shl", "rrr"),
+    ("extr.u", "rrss"),
+    ("sxt4", "rr"),
+    ("popcnt", "rr"),
+    ("movl", "ri"),
+    ("cmp.eq", "pprr"),
+    ("cmp.lt.unc", "pprr"),
+    ("cmp.eq.or", "pprr"),
+    ("cmp.eq.and", "pprr"),
+    ("tbit.z", "pprs"),
+    ("ld8", "ra"),
+    ("ld4", "rai"),
+    ("ld8.s", "ra"),
+    ("st8", "ar"),
+    ("st4", "ari"),
+    ("ldfd", "fa"),
+    ("stfd", "af"),
+    ("fma.d.s0", "ffff"),
+    ("xma.l", "ffff"),
+    ("fcmp.eq.s0", "ppff"),
+    ("setf.sig", "fr"),
+    ("getf.sig", "rf"),
+    ("mov.i", "lr"),
+    ("mov.m", "cr"),
+    ("mov.m", "rc"),
+    ("mov.m", "rk"),
+    ("mov.m", "rt"),
+    ("mov.m", "tr"),
+    ("flushrs", ""),
+    ("mf", ""),
+    ("srlz.d", ""),
+    ("rum", "u"),
+    ("invala", ""),
+];
+
+const GENERAL: [i64; 8] = [4, 5, 6, 7, 14, 15, 33, 34];
+
+fn instruction(kind: usize, qualifier: u8, draws: &[u64]) -> Option<Instruction> {
+    let (mnemonic, operands) = KINDS[kind % KINDS.len()];
+    let values: Vec<i64> = operands
+        .bytes()
+        .zip(draws)
+        .map(|(operand, draw)| match operand {
+            b'r' | b'a' => GENERAL[(*draw % 8) as usize],
+            b'f' => [6, 7, 8, 33][(*draw % 4) as usize],
+            b'p' => [6, 7, 8, 9][(*draw % 4) as usize],
+            b'i' => 8 * (*draw % 4) as i64,
+            b's' => 1 + (*draw % 4) as i64,
+            b'l' => 65,
+            b'c' => 32,
+            b'k' => 6,
+            b't' => 36,
+            _ => 8,
+        })
+        .collect();
+    let forms = Form::named(mnemonic).filter(|form| form.operands.len() == values.len());
+    forms.into_iter().find_map(|form| {
+        let qualifier = if form.predicated {
+            [0, 0, 6, 7][usize::from(qualifier % 4)]
+        } else {
+            0
+        };
+        let encoded = form.encode(qualifier, &values, &[]).ok()?;
+        let unit = match form.class {
+            UnitClass::A | UnitClass::I => Unit::I,
+            UnitClass::M => Unit::M,
+            UnitClass::B => Unit::B,
+            UnitClass::F => Unit::F,
+            UnitClass::LX => Unit::X,
+        };
+        let instruction = decode(unit, encoded.slot, encoded.long).ok()?;
+        // A compare writes two predicates, a load with an update two registers: not the same ones.
+        let is_legal = !operands.starts_with("pp") || values[0] != values[1];
+        let updates = operands.contains("ai") && operands.starts_with('r') && values[0] == values[1];
+        (is_legal && !updates).then_some(instruction)
+    })
+}
+
+fn block(draws: &[(usize, u8, [u64; 4])]) -> Block {
+    let instructions: Vec<Instruction> = draws
+        .iter()
+        .filter_map(|(kind, qualifier, draws)| instruction(*kind, *qualifier, draws))
+        .collect();
+    Block::new(&instructions, &Parameters::default()).expect("all of them can be placed")
+}
+
+/// How many blocks are tried; `SIDESTEP_RANDOM_BLOCKS` sets more.
+fn cases() -> u32 {
+    match std::env::var("SIDESTEP_RANDOM_BLOCKS") {
+        Ok(text) => text.parse().expect("SIDESTEP_RANDOM_BLOCKS is a number"),
+        Err(_) => 48,
+    }
+}
+
+/// The block's instructions, for a failure.
+fn listing(block: &Block) -> Vec<String> {
+    let items = block.items.iter().map(|item| {
+        let instruction = &item.instruction;
+        let (predicate, form) = (instruction.predicate(), instruction.form());
+        format!("(p{predicate}) {} {:x}", form.mnemonic, instruction.slot)
+    });
+    items.collect()
+}
+
+#[test]
+fn every_kind_of_instruction_exists() {
+    for kind in 0..KINDS.len() {
+        let found = (0..64).find_map(|draw| instruction(kind, 0, &[draw, draw + 1, draw + 2, draw + 3]));
+        assert!(found.is_some(), "{:?}", KINDS[kind]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
+
+    #[test]
+    fn a_schedule_does_the_same_in_as_many_cycles_as_it_says(
+        draws in prop::collection::vec((0usize..1000, 0u8..4, prop::array::uniform4(0u64..1000)), 1..24)
+    ) {
+        let parameters = Parameters::default();
+        let block = block(&draws);
+        prop_assume!(!block.items.is_empty());
+        let options = Options { parameters: parameters.clone(), time_limit: Duration::from_secs(5) };
+        let outcome = optimize(&block, &options);
+        prop_assert_eq!(outcome.cycles, outcome.modelled, "solver and model: {:?}", listing(&block));
+        prop_assert!(outcome.bound <= outcome.modelled && outcome.modelled <= outcome.listed);
+        // What the model does with the result breaks no rule of the graph.
+        let contents = outcome.bundles.iter().flat_map(|placed| placed.slots);
+        let order: Vec<usize> = contents.filter_map(|content| match content {
+            Content::Item(item) => Some(item),
+            _ => None,
+        }).collect();
+        let bundles: Vec<_> = outcome.bundles.iter().map(|placed| placed.encode(&block.items)).collect();
+        let placement = verify::placement(&bundles, &parameters);
+        let mut cycles = vec![0; block.items.len()];
+        for (item, cycle) in order.iter().zip(&placement) {
+            cycles[*item] = *cycle;
+        }
+        let graph = Graph::new(&block, Latencies::Of(&parameters));
+        prop_assert_eq!(graph.broken(&cycles), Vec::<String>::new());
+        // No two of a group depend on each other in a way that asks for a stop, but under exclusive predicates.
+        let effects: Vec<Effects> = block.items.iter().map(|item| item.effects).collect();
+        for group in outcome.schedule.groups() {
+            for (place, first) in group.iter().enumerate() {
+                for second in &group[place + 1..] {
+                    let are_exclusive = effects[*first].qualifier != 0 && effects[*second].qualifier != 0
+                        && effects[*first].qualifier != effects[*second].qualifier;
+                    let conflict = effects[*first].conflict(&effects[*second]);
+                    prop_assert!(are_exclusive || !conflict.is_parted_by_stop(), "{first} and {second}");
+                }
+            }
+        }
+        if let Err(difference) = equivalence::compare(&block, &outcome.bundles, 12) {
+            prop_assert!(false, "{}", difference);
+        }
+    }
+}
+
+/// Every way to put items into groups, one behind the other, that keeps the architecture's order.
+fn groupings(
+    graph: &Graph,
+    left: &[usize],
+    done: &mut Vec<Vec<usize>>,
+    found: &mut impl FnMut(&[Vec<usize>]),
+) {
+    if left.is_empty() {
+        found(done);
+        return;
+    }
+    for set in 1u32..1 << left.len() {
+        let (group, rest): (Vec<usize>, Vec<usize>) = left.iter().enumerate().fold(
+            (Vec::new(), Vec::new()),
+            |(mut group, mut rest), (place, item)| {
+                if set >> place & 1 != 0 {
+                    group.push(*item)
+                } else {
+                    rest.push(*item)
+                }
+                (group, rest)
+            },
+        );
+        let keeps_order = rest.iter().all(|later| {
+            group
+                .iter()
+                .all(|item| graph.path(*later, *item).is_none() || later == item)
+        });
+        let is_group = group.iter().all(|first| {
+            group
+                .iter()
+                .all(|second| first == second || graph.path(*first, *second).is_none_or(|path| path == 0))
+        });
+        if keeps_order && is_group {
+            done.push(group);
+            groupings(graph, &rest, done, found);
+            done.pop();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases() / 2) })]
+
+    /// Against all there are, for blocks that are small enough.
+    #[test]
+    fn nothing_is_shorter_than_what_is_called_optimal(
+        draws in prop::collection::vec((0usize..1000, 0u8..4, prop::array::uniform4(0u64..1000)), 1..6)
+    ) {
+        let parameters = Parameters::default();
+        let block = block(&draws);
+        prop_assume!(!block.items.is_empty());
+        let options = Options { parameters: parameters.clone(), time_limit: Duration::from_secs(5) };
+        let outcome = optimize(&block, &options);
+        let graph = Graph::new(&block, Latencies::Architectural);
+        let mut packer = Packer::new(&block.items, &parameters);
+        let mut least = u32::MAX;
+        let items: Vec<usize> = (0..block.items.len()).collect();
+        groupings(&graph, &items, &mut Vec::new(), &mut |groups| {
+            let before = |first: usize, second: usize| first < second && graph.path(first, second) == Some(0);
+            if let Ok(placed) = packer.layout(groups, before) {
+                let bundles: Vec<_> = placed.iter().map(|placed| placed.encode(&block.items)).collect();
+                least = least.min(verify::cycles(&bundles, &parameters));
+            }
+        });
+        prop_assert_eq!(outcome.modelled, least);
+        prop_assert!(outcome.is_optimal());
+    }
+}
