@@ -31,7 +31,8 @@ const CIRCLES: &[(&str, &[&str])] = &[
         "crates/linux-user",
         &[
             "crash",
-            "proc_files",
+            "files",
+            "inheritance",
             "process",
             "signal",
             "strace",

@@ -1,6 +1,6 @@
 //! Files that a user names: read whole within a limit, written whole or not at all.
 //!
-//! A name may lead to anything: [`read`] and [`read_text`] take what their caller allows and no more. What [`write`]
+//! A name may lead to anything: [`read`] and [`read_text`] take what their caller allows and no more. What [`write()`]
 //! cannot finish leaves the target as it was, and [`probe`] finds that out before any work is done.
 //!
 #![doc = include_str!("../README.md")]

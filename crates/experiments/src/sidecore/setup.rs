@@ -13,8 +13,6 @@ use sidestep_itanium2::Parameters;
 use sidestep_lab::{Context, Input, Inputs, Number, PointError, Side, Timeline};
 use sidestep_runner::host::ModelledCores;
 
-/// The guest.
-
 /// A run that takes longer does not end.
 const CYCLES_MAX: u64 = 1 << 40;
 

@@ -9,7 +9,7 @@ use super::thread::{ENTRIES_PER_PAGE, Mode, ThreadId};
 /// The largest code entry: 19 bits of instruction number, so two megabytes of text.
 pub const CODE_ENTRIES: u32 = 1 << 19;
 
-/// One entry; [`Entry::packed`] shows that it fits the paper's five bytes.
+/// One entry, which fits the paper's five bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entry {
     /// Number of the thread's first instruction; 19 bits.

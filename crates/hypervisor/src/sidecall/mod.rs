@@ -3,7 +3,8 @@
 //! - [`page`]: the page that guest and monitor share.
 //! - [`request`]: what can be asked for, and what is answered.
 //! - [`call`]: the calls with which a guest sets the page up, and makes the same requests by exit.
-//! - [`sidecores`]: the cores that serve, as a program of zero-wait threads.
+//!
+//! The cores that serve are the [host](crate::host::sidecores)'s.
 
 pub mod page;
 pub mod request;

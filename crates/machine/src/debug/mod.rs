@@ -3,7 +3,7 @@
 //! - [`symbols`]: the names of an image's addresses.
 //! - [`trace`]: a line for each instruction, change of translations or interruption.
 //! - [`guard`]: breakpoints, watchpoints and steps as an observer that halts before an instruction.
-//! - [`memory`]: memory as a debugger addresses it; [`registers`]: registers as gdb numbers them.
+//! - [`registers`]: registers as gdb numbers them; memory is that of [`virtual_memory`](crate::virtual_memory).
 //! - [`unwind`]: who called whom, through the unwind tables of the guest's kernel.
 //! - [`target`] and [`server`]: gdb's remote protocol, with the `gdbstub` crate.
 //!

@@ -1,7 +1,7 @@
 //! A machine as `gdbstub` debugs it: processors are threads, numbered from 1.
 //!
-//! What is debugged is anything [`Debuggee`]: a [`Machine`] in virtual time here, a host with virtual machines in
-//! [`host`](super::host). Software and hardware breakpoints
+//! What is debugged is anything [`Debuggee`]: a [`Machine`] in virtual time here, elsewhere a host with
+//! virtual machines. Software and hardware breakpoints
 //! are the same, since neither changes memory; both and watchpoints are at virtual addresses, for all processors. An
 //! address of an instruction carries the slot in its low bits.
 

@@ -3,7 +3,6 @@
 //! - [`syntax`](self): reading a file into a structure, with errors that name file, line and column; the kinds of
 //!   number that descriptions share.
 //! - [`bare`]: the description of a bare machine: memory, processors, an image.
-//! - [`host`]: the description of a host with virtual machines.
 //! - [`kernel`]: the description of a whole machine that starts a kernel; [`devices`]: what is attached to it.
 
 pub mod bare;

@@ -4,7 +4,6 @@
 //!   `purge`: global purges of translations; [`platform`]: these together, as processors and devices share them.
 //! - [`hypercall`]: what a guest asks of the host, and who answers.
 //! - [`ending`]: how devices end the machine.
-//! - [`driver`]: how instructions are executed: plainly, or seen by an observer.
 //! - [`virtual_time`] and [`host_threads`]: the two executors.
 //!
 //! Build one with a [`MachineBuilder`], give its processors their first state, and run it with an executor, which
