@@ -16,8 +16,6 @@ use sidestep_lab::measurement::Side;
 use sidestep_lab::number::Number;
 use sidestep_lab::timeline::Timeline;
 
-/// The guest.
-
 /// A run that takes longer does not end.
 const CYCLES_MAX: u64 = 1 << 40;
 

@@ -36,8 +36,8 @@ pub struct Options {
     /// Do not put back what the guest writes to the disk.
     #[arg(long, requires = "disk")]
     snapshot: bool,
-    /// What is typed at the console of a FUCE image: the contents of this file; `-` is the standard input. Other machines
-    /// take it from the standard input, or as their description says.
+    /// What is typed at the console of a FUCE image: the contents of this file; `-` is the standard input. Other
+    /// machines take it from the standard input, or as their description says.
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// Attach a device that answers requests after this many cycles (may be repeated).
