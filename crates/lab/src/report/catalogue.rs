@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::experiment::{Experiment, Nature};
+use crate::about::Nature;
+use crate::experiment::Experiment;
 use crate::input::Input;
 
 /// A line for each experiment: its name and its question, cut to `width` columns where that is given.

@@ -12,9 +12,12 @@ int main(int count, char **arguments, char **environment) {
         abort();
     if (count > 1 && !strcmp(arguments[1], "crash"))
         *(volatile int *)0x123450 = 1;
-    if (count > 1 && !strcmp(arguments[1], "spin"))
+    if (count > 1 && !strcmp(arguments[1], "spin")) {
+        puts("spinning");
+        fflush(stdout);
         for (;;)
             ;
+    }
     if (count > 2 && !strcmp(arguments[1], "open"))
         return open(arguments[2], O_RDONLY) < 0 ? errno : 0;
     for (int i = 0; i < count; i++)
