@@ -395,6 +395,9 @@ fn a_function_is_run_and_explained_as_it_went() {
 
 #[test]
 fn the_books_example_of_a_run_reaches_its_end() {
+    if tests_need::ASSEMBLER.find().is_none() {
+        return;
+    }
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = std::fs::read_to_string(root.join("docs/src/itanium/pipeline.md")).expect("the page");
     let start = page.find("sidestep explain guests/").expect("the command");
@@ -415,10 +418,6 @@ fn the_books_example_of_a_run_reaches_its_end() {
     let output = run(&words);
     let said = text(&output.stdout);
     let error = text(&output.stderr);
-    if error.contains("cannot be run") {
-        eprintln!("skipped: {error}");
-        return;
-    }
     assert!(said.contains("It returned."), "{said}{error}");
     // What a file refers to and nobody defines is said, not taken for zero.
     let definitions = words

@@ -87,6 +87,8 @@ pub struct Image<'data> {
     pub sections: Vec<Section<'data>>,
     /// The symbols that name an address.
     pub symbols: Vec<Symbol>,
+    /// The names that it refers to and does not define, without those that may stay so.
+    pub undefined: Vec<String>,
     /// Whether references between sections are still open, so that addresses of sections overlap.
     pub relocatable: bool,
     /// Whether it is an object file, for a linker to read.
@@ -161,11 +163,13 @@ impl<'data> Image<'data> {
             symbols = table.symbols(endian, data, object::elf::SHT_DYNSYM)?;
             versions = table.versions(endian, data)?;
         }
+        let undefined = undefined_names(&symbols, endian)?;
         let symbols = read_symbols(&symbols, &table, endian, versions.as_ref())?;
         Ok(Image {
             format,
             sections,
             symbols,
+            undefined,
             relocatable,
             is_object: header.e_type(endian) == ET_REL,
             segments: loaded(header, endian, data)?,
@@ -235,6 +239,17 @@ fn section_name(
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
+/// The names that must be defined elsewhere; weak ones need not be.
+fn undefined_names(table: &ElfSymbols<Header>, endian: Endianness) -> Result<Vec<String>, ImageError> {
+    let mut names = Vec::new();
+    for symbol in table.iter() {
+        if symbol.st_shndx(endian) == SHN_UNDEF && symbol.st_bind() == STB_GLOBAL {
+            names.push(String::from_utf8_lossy(table.symbol_name(endian, symbol)?).into_owned());
+        }
+    }
+    Ok(names)
+}
+
 /// The symbols that name an address: not those of files, ordinary sections and undefined things.
 fn read_symbols(
     table: &ElfSymbols<Header>,
@@ -289,19 +304,4 @@ fn read_symbols(
         });
     }
     Ok(symbols)
-}
-
-/// The names that an object file refers to and does not define, in the order of its symbols; those of weak symbols may
-/// stay undefined. None where the file cannot be read.
-pub fn undefined_symbols(data: &[u8]) -> Vec<String> {
-    use object::{Object, ObjectSymbol};
-
-    let Ok(file) = object::File::parse(data) else {
-        return Vec::new();
-    };
-    let undefined = file
-        .symbols()
-        .filter(|symbol| symbol.is_undefined() && !symbol.is_weak());
-    let names = undefined.filter_map(|symbol| symbol.name().ok().map(str::to_owned));
-    names.filter(|name| !name.is_empty()).collect()
 }

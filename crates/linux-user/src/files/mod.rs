@@ -1,9 +1,11 @@
 //! Files by name: what a guest may name, and what is behind the names.
 //!
+//! - [`locate`]: what the host is told in the place of a path.
 //! - [`namespace`]: the tree of a program that was given a root folder; every path is resolved in it.
 //! - [`reserved`]: descriptors that are the emulator's own, which the guest cannot close.
 //! - [`proc`]: entries of `/proc` that must tell about the guest, not about the emulator.
 
+pub mod locate;
 pub mod namespace;
 pub mod proc;
 pub mod reserved;

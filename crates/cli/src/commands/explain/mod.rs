@@ -24,7 +24,7 @@ use sidestep_itanium2::Parameters;
 use sidestep_itanium2::instruction::StaticInstruction;
 use sidestep_runner::explain::execution::{self, Effect, Ending, Ran, Start};
 use sidestep_runner::explain::{bundle_at, time};
-use sidestep_runner::image::{Image, ImageError, Section, Symbol, undefined_symbols};
+use sidestep_runner::image::{Image, ImageError, Section, Symbol};
 use sidestep_runner::symbols::SymbolTable;
 
 use super::Outcome;
@@ -254,11 +254,10 @@ impl Explain {
     /// A program as it is; an object file linked.
     fn linked(&self, bytes: Vec<u8>) -> Result<Vec<u8>, ExplainError> {
         let path = self.file().display().to_string();
-        let is_relocatable = Image::parse(&bytes).is_ok_and(|image| image.is_object);
-        if !is_relocatable {
-            return Ok(bytes);
-        }
-        let undefined = self.undefined(&bytes);
+        let undefined = match Image::parse(&bytes) {
+            Ok(image) if image.is_object => self.undefined(&image),
+            _ => return Ok(bytes),
+        };
         if !undefined.is_empty() {
             return Err(ExplainError::Undefined {
                 path,
@@ -301,12 +300,11 @@ impl Explain {
         std::fs::read(&program).map_err(failed)
     }
 
-    /// The symbols that neither an object file nor the command defines, and that must be defined.
-    fn undefined(&self, bytes: &[u8]) -> Vec<String> {
+    /// The symbols that neither an object file nor the command defines.
+    fn undefined(&self, image: &Image<'_>) -> Vec<String> {
         let is_defined = |name: &String| self.define.iter().any(|definition| definition.name == *name);
-        let mut names = undefined_symbols(bytes);
-        names.retain(|name| !is_defined(name));
-        names
+        let undefined = image.undefined.iter();
+        undefined.filter(|name| !is_defined(name)).cloned().collect()
     }
 
     /// What a run starts with.
