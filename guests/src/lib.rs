@@ -2,6 +2,8 @@
 //!
 //! The images are built from the sources beside them (`ia64/build`); nothing but Rust is needed to use them. An image
 //! that no program names is not linked into it.
+//!
+#![doc = include_str!("../README.md")]
 
 /// Images for IA-64: ELF files.
 pub mod ia64 {

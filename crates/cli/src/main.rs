@@ -11,6 +11,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use clap::Parser;
+use sidestep_runner::causes::with_causes;
 
 /// A virtual-machine monitor for multicore hosts, and the laboratory that shows what its structure buys.
 #[derive(Parser)]
@@ -32,11 +33,5 @@ fn main() -> ExitCode {
 
 /// Prints an error and the chain of its causes on one line.
 fn report(error: &dyn Error) {
-    let mut line = format!("sidestep: {error}");
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        line.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    eprintln!("{line}");
+    eprintln!("sidestep: {}", with_causes(error));
 }

@@ -1,12 +1,13 @@
 //! Devices of a whole machine under Linux: disks, networks, consoles, the monitor.
 //!
-//! Skipped, visibly, without a kernel: see [`linux`].
+//! They need a kernel, see [`linux`], and some of them what makes a file system.
 
 mod linux;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -16,18 +17,17 @@ use tempfile::TempDir;
 
 use linux::*;
 
-/// A folder with an empty file system in `disk.img`; `None`, visibly, where the host has no tools for it.
+/// A folder with an empty file system in `disk.img`; `None` where the host has no tools for it.
 fn file_system() -> Option<TempDir> {
+    let mke2fs = tests_need::MKE2FS.find()?;
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let made = Command::new("mke2fs")
+    let made = Command::new(mke2fs)
         .args(["-q", "-t", "ext4", "disk.img", "16M"])
         .current_dir(&folder)
-        .output();
-    if made.is_ok_and(|output| output.status.success()) {
-        return Some(folder);
-    }
-    eprintln!("skipped: no mke2fs");
-    None
+        .output()
+        .expect("mke2fs starts");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    Some(folder)
 }
 
 /// Runs a tool of the file system; answers its exit code and what it printed.
@@ -91,14 +91,15 @@ fn the_userland_starts_from_a_disk_and_leaves_it_clean() {
     fs::create_dir(&root).expect("the folder is writable");
     let userland = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/linux/bin/userland");
     fs::copy(userland, root.join("init")).expect("the userland");
-    let made = Command::new("mke2fs")
+    let Some(mke2fs) = tests_need::MKE2FS.find() else {
+        return;
+    };
+    let made = Command::new(mke2fs)
         .args(["-q", "-t", "ext4", "-d", "root", "disk.img", "16M"])
         .current_dir(&folder)
-        .output();
-    if !made.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: no mke2fs");
-        return;
-    }
+        .output()
+        .expect("mke2fs starts");
+    assert!(made.status.success(), "{}", text(&made.stderr));
     let start = |mode: &str, line: &str| {
         let append =
             format!("root=/dev/vda {mode} init=/init console=ttyS0 panic=-1 quiet -- sh -c \"{line}\"");
@@ -160,8 +161,7 @@ fn what_was_flushed_outlives_the_host_program() {
     };
     let mut child = command.spawn().expect("sidestep starts");
     let printed = wait_for(&mut child, "flushed");
-    // Into the middle of what `load` writes.
-    thread::sleep(Duration::from_millis(700));
+    wait_for_writes(&mut child, &folder.path().join("disk.img"));
     child.kill().expect("it runs");
     child.wait().expect("killed");
     assert!(printed.contains("flushed"));
@@ -171,6 +171,23 @@ fn what_was_flushed_outlives_the_host_program() {
     let (code, checked) = tool(&folder, &["e2fsck", "-fn", "disk.img"]);
     assert_eq!(code, 0, "{checked}");
     holds_program(&folder, "kept", "tour");
+}
+
+/// Waits until what runs has written to a file a few times more: it is in the middle of it then.
+fn wait_for_writes(child: &mut Child, file: &Path) {
+    let written = || {
+        fs::metadata(file)
+            .and_then(|file| file.modified())
+            .expect("the file")
+    };
+    let mut last = written();
+    for _ in 0..10 {
+        while written() == last {
+            assert!(child.try_wait().expect("a child").is_none(), "it has ended");
+            thread::sleep(Duration::from_millis(1));
+        }
+        last = written();
+    }
 }
 
 const UP: &str = "ifconfig eth0 10.0.2.15 255.255.255.0 10.0.2.2";
@@ -215,9 +232,7 @@ fn a_guest_fetches_a_file_from_the_host_and_sends_it_back() {
 #[test]
 fn a_forwarded_port_leads_to_a_server_in_the_guest() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    let address = free.local_addr().expect("bound");
-    drop(free);
+    let (_kept, address) = kept_port();
     let network = format!("user,hostfwd=tcp:127.0.0.1:{}-:7", address.port());
     let line = format!("{UP}; echo serving; listen 7");
     let Some(mut command) = boot(folder.path(), &["--net", &network], &line) else {
@@ -237,6 +252,20 @@ fn a_forwarded_port_leads_to_a_server_in_the_guest() {
     assert!(answer.expect("an answer") == data);
     child.kill().expect("it runs");
     child.wait().expect("killed");
+}
+
+/// A port that nobody else gets while the descriptor is open. Whoever names it can listen on it: a socket that does not
+/// listen is in the way only of who takes any port.
+fn kept_port() -> (OwnedFd, SocketAddr) {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket, sockopt};
+    let kept = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    sockopt::set_socket_reuseaddr(&kept, true).expect("an option of every socket");
+    bind(&kept, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a free port");
+    let address = getsockname(&kept)
+        .expect("bound")
+        .try_into()
+        .expect("an IPv4 address");
+    (kept, address)
 }
 
 /// Sends everything, and answers what comes back.

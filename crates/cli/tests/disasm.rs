@@ -7,8 +7,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const OBJDUMP: &str = "ia64-linux-gnu-objdump";
-
 fn guest(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../guests/ia64/bin")
@@ -46,6 +44,9 @@ fn error_of(path: &Path, options: &[&str]) -> String {
 
 #[test]
 fn programs_are_listed_as_objdump_lists_them() {
+    let Some(objdump) = tests_need::OBJDUMP.find() else {
+        return;
+    };
     let more = std::env::var_os("SIDESTEP_DISASM_FILES").unwrap_or_default();
     let guests = ["tour", "nbody", "contend-mutex"].map(guest);
     let more = std::env::split_paths(&more).filter(|path| !path.as_os_str().is_empty());
@@ -53,20 +54,19 @@ fn programs_are_listed_as_objdump_lists_them() {
         let path = path.to_str().expect("a UTF-8 path");
         let ours = disasm(&[path]);
         assert!(ours.status.success());
-        match Command::new(OBJDUMP).args(["-d", path]).output() {
-            Err(_) => eprintln!("skipped: {OBJDUMP} is not installed"),
-            Ok(theirs) => {
-                let pairs = ours
-                    .stdout
-                    .split(|byte| *byte == b'\n')
-                    .zip(theirs.stdout.split(|byte| *byte == b'\n'));
-                for (number, (our, their)) in pairs.enumerate() {
-                    let (our, their) = (String::from_utf8_lossy(our), String::from_utf8_lossy(their));
-                    assert_eq!(our, their, "line {} of {path}", number + 1);
-                }
-                assert_eq!(ours.stdout.len(), theirs.stdout.len());
-            }
+        let theirs = Command::new(&objdump)
+            .args(["-d", path])
+            .output()
+            .expect("objdump starts");
+        let pairs = ours
+            .stdout
+            .split(|byte| *byte == b'\n')
+            .zip(theirs.stdout.split(|byte| *byte == b'\n'));
+        for (number, (our, their)) in pairs.enumerate() {
+            let (our, their) = (String::from_utf8_lossy(our), String::from_utf8_lossy(their));
+            assert_eq!(our, their, "line {} of {path}", number + 1);
         }
+        assert_eq!(ours.stdout.len(), theirs.stdout.len());
     }
 }
 

@@ -1,16 +1,13 @@
 //! `sidestep exec` on whole programs.
 //!
-//! The C and C++ programs in `crates/linux-user/tests/programs` check themselves and exit 0. They are built by
-//! the cross-compiler (`IA64_CC`, `ia64-linux-gnu-gcc` on `PATH`, or the unpacked one in the user's cache);
-//! where there is none these tests say so and pass. The others need nothing.
+//! The C and C++ programs in `crates/linux-user/tests/programs` check themselves and exit 0. They are built by a
+//! cross-compiler, see [`tests_need::cross_compiler`]. The other tests need nothing.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
-use std::time::Duration;
 
 fn sidestep() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sidestep"));
@@ -18,43 +15,13 @@ fn sidestep() -> Command {
     command
 }
 
-/// The cross-compiler's folder, if there is one.
-fn toolchain() -> Option<&'static PathBuf> {
-    static TOOLCHAIN: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let found = TOOLCHAIN.get_or_init(|| {
-        let named =
-            std::env::var_os("IA64_CC").and_then(|path| PathBuf::from(path).parent().map(PathBuf::from));
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let home = std::env::var_os("HOME").unwrap_or_default();
-        let cached = PathBuf::from(home).join(".cache/sidestep-toolchain/bin");
-        let folders = named
-            .into_iter()
-            .chain(std::env::split_paths(&path))
-            .chain([cached]);
-        let assembler = || {
-            Command::new("ia64-linux-gnu-as")
-                .arg("--version")
-                .output()
-                .is_ok()
-        };
-        folders
-            .into_iter()
-            .find(|folder| folder.join("ia64-linux-gnu-gcc").exists())
-            .filter(|_| assembler())
-    });
-    if found.is_none() {
-        eprintln!("skipped: no ia64-linux-gnu-gcc found");
-    }
-    found.as_ref()
-}
-
 fn build(source: &str, options: &[&str]) -> Option<PathBuf> {
-    let folder = toolchain()?;
+    let compiler = tests_need::cross_compiler()?;
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../linux-user/tests/programs");
-    let compiler = if source.ends_with(".cc") {
-        "ia64-linux-gnu-g++"
+    let driver = if source.ends_with(".cc") {
+        compiler.gxx()
     } else {
-        "ia64-linux-gnu-gcc"
+        compiler.gcc()
     };
     let kind = if options.contains(&"-static") {
         "static"
@@ -63,7 +30,7 @@ fn build(source: &str, options: &[&str]) -> Option<PathBuf> {
     };
     let output =
         PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{source}.{kind}.{}", std::process::id()));
-    let built = Command::new(folder.join(compiler))
+    let built = Command::new(driver)
         .args(["-O2", "-pthread", "-D_GNU_SOURCE", "-w"])
         .args(options)
         .arg(programs.join(source))
@@ -123,9 +90,9 @@ fn a_dynamic_program_finds_its_interpreter_below_the_sysroot() {
     let Some(program) = build("signals.c", &[]) else {
         return;
     };
-    let sysroot = toolchain()
-        .expect("a toolchain")
-        .join("../ia64-linux-gnu/sysroot");
+    let sysroot = tests_need::cross_compiler()
+        .expect("it built the program")
+        .sysroot();
     let mut command = sidestep();
     command.arg("--sysroot").arg(&sysroot).arg(&program);
     expect_success(command);
@@ -258,9 +225,13 @@ fn a_killed_emulator_leaves_no_files_behind() {
         .arg("spin")
         .current_dir(&folder)
         .env("TMPDIR", &folder)
+        .stdout(Stdio::piped())
         .spawn()
         .expect("a run");
-    std::thread::sleep(Duration::from_millis(200));
+    let mut line = String::new();
+    let output = child.stdout.as_mut().expect("a pipe");
+    BufReader::new(output).read_line(&mut line).expect("text");
+    assert_eq!(line, "spinning\n");
     child.kill().expect("it runs");
     assert_eq!(child.wait().expect("an end").signal(), Some(9));
     assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 0);
@@ -312,12 +283,9 @@ fn files_that_are_no_programs_give_one_clear_error() {
 
 #[test]
 fn the_tour_runs() {
-    let tour = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/tour");
-    if !tour.exists() {
-        eprintln!("skipped: {} is not there", tour.display());
-        return;
-    }
     let mut command = sidestep();
-    command.arg(tour);
-    expect_success(command);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/tour"));
+    let output = expect_success(command);
+    let expected = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/tour/expected");
+    assert!(output.stdout == fs::read(expected).expect("what the tour prints"));
 }

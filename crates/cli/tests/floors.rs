@@ -24,6 +24,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("gang", 1),
     ("files", 1),
     ("guests", 1),
+    ("tests-need", 0),
 ];
 
 #[test]

@@ -300,10 +300,7 @@ fn mistakes_are_refused_with_what_is_wrong() {
 
 #[test]
 fn gdb_sees_virtual_processors_as_threads() {
-    if Command::new("gdb-multiarch").arg("--version").output().is_err() {
-        eprintln!("skipped: gdb-multiarch is not installed");
-        return;
-    }
+    let Some(gdb) = tests_need::GDB.find() else { return };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let socket = folder.path().join("gdb.socket");
     let host = "[host]\ncores = 3\n[[vm]]\nname = 'a'\nimage = 'IMAGES/sidecore-requests'\nparameters = 'null 5'\n\
@@ -336,7 +333,7 @@ fn gdb_sees_virtual_processors_as_threads() {
         "delete",
         "continue",
     ];
-    let gdb = Command::new("gdb-multiarch")
+    let gdb = Command::new(gdb)
         .args(["-nx", "-batch"])
         .args(commands.iter().flat_map(|command| ["-ex", command]))
         .arg(Path::new(IMAGES).join("sidecore-requests"))

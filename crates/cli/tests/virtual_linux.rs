@@ -1,5 +1,5 @@
-//! Linux in virtual machines on one host: the same console as on a machine, with intercepts and with ring compression, on
-//! two processors, beside others, and the same bytes each time.
+//! Linux in virtual machines on one host: the same console as on a machine, with intercepts and with ring compression,
+//! on two processors, beside others, and the same bytes each time.
 
 mod linux;
 

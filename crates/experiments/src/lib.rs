@@ -1,4 +1,6 @@
 //! The experiments that ship, one folder for each area and one file for each experiment.
+//!
+#![doc = include_str!("../README.md")]
 
 mod cefos;
 pub mod gang;
@@ -6,8 +8,9 @@ pub mod itanium;
 pub mod sidecore;
 mod zerowait;
 
-use sidestep_lab::experiment::Experiment;
-use sidestep_lab::suggest::{did_you_mean, nearest};
+use sidestep_lab::Experiment;
+use sidestep_lab::suggest::did_you_mean;
+use sidestep_lab::suggest::nearest;
 
 /// The areas: a folder each, with the table of its experiments.
 const AREAS: &[&[&dyn Experiment]] = &[

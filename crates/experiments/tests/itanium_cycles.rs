@@ -3,7 +3,7 @@
 mod points;
 
 use points::measure;
-use sidestep_experiments::itanium::kernel::{Finished, Guest, Meter, QUANTUM, Run};
+use sidestep_experiments::itanium::kernel::{Finished, Guest, Meter, QUANTUM_TICKS, Run};
 use sidestep_ia64::execution::{Driver, Untimed};
 use sidestep_ia64::{Exit, Processor};
 use sidestep_itanium2::{Counters, Parameters, Pipeline};
@@ -123,7 +123,7 @@ fn a_kernel_does_the_same_with_the_model_attached() {
         parameters: "program=tests".to_owned(),
         memory_mb: 192,
         instructions_max: 200_000_000,
-        quantum: QUANTUM,
+        quantum_ticks: QUANTUM_TICKS,
         keeps_dumps: false,
     };
     for processors in [1, 2] {
@@ -158,7 +158,7 @@ fn the_model_changes_neither_what_a_machine_writes_nor_what_it_retires() {
             parameters: String::new(),
             memory_mb: 192,
             instructions_max: 100_000_000,
-            quantum: QUANTUM,
+            quantum_ticks: QUANTUM_TICKS,
             keeps_dumps: false,
         };
         run.run(&mut meters, &|| false).expect("the kernel's tests pass")

@@ -1,27 +1,27 @@
 //! The kernel of `guests/ia64/kernel`: its own tests under every boot parameter, on one and two CPUs.
 
-use sidestep_experiments::itanium::kernel::{Finished, Guest, KernelError, QUANTUM, Run};
+use sidestep_experiments::itanium::kernel::{Finished, Guest, KernelError, QUANTUM_TICKS, Run};
 use sidestep_ia64::execution::Untimed;
 
 fn run(processors: usize, parameters: &str) -> Result<Finished, KernelError> {
-    run_apart(QUANTUM, processors, parameters)
+    run_apart(QUANTUM_TICKS, processors, parameters)
 }
 
 /// With processors whose counters are up to `quantum` apart.
-fn run_apart(quantum: u64, processors: usize, parameters: &str) -> Result<Finished, KernelError> {
+fn run_apart(quantum_ticks: u64, processors: usize, parameters: &str) -> Result<Finished, KernelError> {
     let run = Run {
         guest: Guest::Kernel(processors),
         parameters: parameters.to_owned(),
         memory_mb: 192,
         instructions_max: 100_000_000,
-        quantum,
+        quantum_ticks,
         keeps_dumps: false,
     };
     run.run(&mut vec![Untimed; processors], &|| false)
 }
 
-/// Every check of `programs/tests.c` holds: page faults on demand, fork, the register stack, system calls by `break` and by
-/// `epc`, signals, floating point, pipes, time slices, shared objects.
+/// Every check of `programs/tests.c` holds: page faults on demand, fork, the register stack, system calls by `break`
+/// and by `epc`, signals, floating point, pipes, time slices, shared objects.
 fn passes(processors: usize, parameters: &str) {
     let finished = run(processors, parameters)
         .unwrap_or_else(|error| panic!("{processors} CPUs, `{parameters}`: {error}"));

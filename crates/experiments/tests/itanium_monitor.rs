@@ -175,7 +175,8 @@ fn the_instruction_event_address_register_keeps_fetches_that_miss_the_first_tlb(
     let [(first, by), (second, _)] = lines[..] else {
         panic!("{lines:?}");
     };
-    // 300 lines of 128 bytes are on ten pages of 4 kB, which the first level has 32 of; the second has them from before.
+    // 300 lines of 128 bytes are on ten pages of 4 kB, which the first level has 32 of; the second has them from
+    // before.
     assert!((9..=14).contains(&first) && by == 1, "{lines:?}");
     assert!(second < first, "{lines:?}");
 }

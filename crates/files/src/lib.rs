@@ -2,6 +2,8 @@
 //!
 //! A name may lead to anything: [`read`] and [`read_text`] take what their caller allows and no more. What [`write`]
 //! cannot finish leaves the target as it was, and [`probe`] finds that out before any work is done.
+//!
+#![doc = include_str!("../README.md")]
 
 mod read;
 mod write;

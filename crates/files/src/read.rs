@@ -1,8 +1,8 @@
 //! Files that a user names, read whole and never without limit.
 //!
-//! A name may lead to anything: to a text of some lines, to a pipe from another program, or to `/dev/zero`. [`read`] and
-//! [`read_text`] take what their caller allows and no more, and refuse a file that is too large before they read it.
-//! What tells no size in advance, a pipe or a device, may have [`STREAM_BYTES_MAX`] at most.
+//! A name may lead to anything: to a text of some lines, to a pipe from another program, or to `/dev/zero`. [`read`]
+//! and [`read_text`] take what their caller allows and no more, and refuse a file that is too large before they read
+//! it. What tells no size in advance, a pipe or a device, may have [`STREAM_BYTES_MAX`] at most.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};

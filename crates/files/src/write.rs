@@ -1,8 +1,8 @@
 //! Writing a file whole or not at all.
 //!
-//! The content goes to a new file beside the target, reaches the disk, and takes the target's name; until then the target
-//! stays what it was. What is no regular file (a terminal, a pipe, `/dev/null`) has no content to keep and is written
-//! directly: renaming over it would replace a device by a file.
+//! The content goes to a new file beside the target, reaches the disk, and takes the target's name; until then the
+//! target stays what it was. What is no regular file (a terminal, a pipe, `/dev/null`) has no content to keep and is
+//! written directly: renaming over it would replace a device by a file.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};

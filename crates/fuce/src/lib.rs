@@ -9,11 +9,13 @@
 //! - [`image`]: what the assembler writes and the chip loads.
 //! - [`controller`]: the thread activation controller: activation control memory, ready queue, dispatch.
 //! - [`device`]: what is attached to the chip.
-//! - [`chip`]: the whole, cycle by cycle.
+//! - [`memory`]: shared memory. [`chip`]: the whole, cycle by cycle.
 //!
 //! The structure and the sizes follow S. Kusakabe, H. Taniguchi and M. Amamiya, "A Study of a Continuation-based
 //! Fine-grain Multithreaded Operating System CEFOS", sections 2 and 3.1. The paper does not give an instruction
 //! encoding or latencies; both are this project's own and are stated where they are defined.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod assembler;
 pub mod chip;
@@ -23,4 +25,5 @@ pub mod disassembler;
 pub mod image;
 pub mod instruction;
 pub mod manual;
+pub mod memory;
 pub mod operation;

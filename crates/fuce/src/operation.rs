@@ -247,7 +247,10 @@ impl Description {
 }
 
 macro_rules! operations {
-    ($($variant:ident $mnemonic:literal $opcode:literal $operands:expr, $unit:ident, $cycles:expr, $faults:expr, $summary:literal;)*) => {
+    ($(
+        $variant:ident $mnemonic:literal $opcode:literal
+        $operands:expr, $unit:ident, $cycles:expr, $faults:expr, $summary:literal;
+    )*) => {
         /// An operation of the FUCE instruction set.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]

@@ -1,6 +1,6 @@
 //! The Rust controller against an independent model in VHDL: the same traffic, the same order, the same cycles.
 //!
-//! `hardware/activation_controller.vhd` is run by GHDL. Where GHDL is not installed the tests say so and pass.
+//! `hardware/activation_controller.vhd` is run by GHDL. GHDL comes with [`tests_need`].
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -19,32 +19,38 @@ use sidestep_fuce::device::{Device, RequestDevice};
 
 const SOURCES: [&str; 2] = ["activation_controller.vhd", "replay.vhd"];
 
-/// A folder of this test process, with the VHDL analysed in it; `None`, said aloud, without GHDL.
-fn workspace(name: &str) -> Option<PathBuf> {
-    if Command::new("ghdl").arg("--version").output().is_err() {
-        eprintln!("skipped: ghdl is not installed (Debian: ghdl-mcode)");
-        return None;
-    }
+/// GHDL, and a folder of this test process with the VHDL analysed in it; `None` without GHDL.
+fn workspace(name: &str) -> Option<Ghdl> {
+    let program = tests_need::GHDL.find()?;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("the target folder can be written");
+    let ghdl = Ghdl { program, folder };
     for source in SOURCES {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/hardware")
             .join(source);
-        ghdl(&folder, &["-a", "--std=08", path.to_str().expect("a UTF-8 path")]);
+        ghdl.run(&["-a", "--std=08", path.to_str().expect("a UTF-8 path")]);
     }
-    Some(folder)
+    Some(ghdl)
 }
 
-fn ghdl(folder: &Path, arguments: &[&str]) {
-    let output = Command::new("ghdl")
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .expect("ghdl starts");
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ghdl {arguments:?}: {said}");
+/// The simulator and the folder that it works in.
+struct Ghdl {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+impl Ghdl {
+    fn run(&self, arguments: &[&str]) {
+        let output = Command::new(&self.program)
+            .args(arguments)
+            .current_dir(&self.folder)
+            .output()
+            .expect("ghdl starts");
+        let said =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "ghdl {arguments:?}: {said}");
+    }
 }
 
 /// What went into a controller and what came out of it.
@@ -111,7 +117,7 @@ impl Recording {
     }
 
     /// Runs the hardware on what was recorded and compares.
-    fn check(&self, folder: &Path, name: &str) {
+    fn check(&self, ghdl: &Ghdl, name: &str) {
         assert!(
             self.expected.lines().count() > 500,
             "{name}: a trace without events proves nothing"
@@ -119,7 +125,7 @@ impl Recording {
         let trace = format!("{name}.trace");
         let output = format!("{name}.output");
         let input = format!("C {}\n{}", self.cycles, self.input);
-        std::fs::write(folder.join(&trace), input).expect("the target folder can be written");
+        std::fs::write(ghdl.folder.join(&trace), input).expect("the target folder can be written");
         let generics = [
             format!("-gpages={}", self.config.pages),
             format!("-gqueue_length={}", self.config.queue),
@@ -131,8 +137,8 @@ impl Recording {
         ];
         let mut arguments = vec!["--elab-run", "--std=08", "replay"];
         arguments.extend(generics.iter().map(String::as_str));
-        ghdl(folder, &arguments);
-        let found = std::fs::read_to_string(folder.join(&output)).expect("the model wrote its output");
+        ghdl.run(&arguments);
+        let found = std::fs::read_to_string(ghdl.folder.join(&output)).expect("the model wrote its output");
         for (line, (ours, hardware)) in self.expected.lines().zip(found.lines()).enumerate() {
             assert_eq!(ours, hardware, "{name}: event {line}");
         }
@@ -189,7 +195,7 @@ fn operation() -> impl Strategy<Value = Op> {
 
 #[test]
 fn random_traffic_gives_the_same_order_and_cycles() {
-    let Some(folder) = workspace("traffic") else {
+    let Some(ghdl) = workspace("traffic") else {
         return;
     };
     let mut runner = TestRunner::deterministic();
@@ -263,13 +269,13 @@ fn random_traffic_gives_the_same_order_and_cycles() {
             "{:?}",
             controller.counters()
         );
-        recording.check(&folder, &format!("case{case}"));
+        recording.check(&ghdl, &format!("case{case}"));
     }
 }
 
 #[test]
 fn the_kernel_gives_the_same_order_and_cycles() {
-    let Some(folder) = workspace("kernel") else { return };
+    let Some(ghdl) = workspace("kernel") else { return };
     let guests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/cefos");
     let read = |name: &str| std::fs::read_to_string(guests.join(name)).ok();
     let source = read("programs/calls.s").expect("in the repository");
@@ -305,6 +311,6 @@ fn the_kernel_gives_the_same_order_and_cycles() {
             &recording.expected[..40]
         );
         recording.expected = recording.expected.replacen(&boots, "D 0 0 0 0 ", 1);
-        recording.check(&folder, &format!("kernel{software_queue}"));
+        recording.check(&ghdl, &format!("kernel{software_queue}"));
     }
 }

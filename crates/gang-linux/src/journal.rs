@@ -336,7 +336,7 @@ mod tests {
         let path = folder.join("setting");
         fs::write(&path, "old\n").expect("a file");
         let (mut journal, _) = Journal::open(&folder).expect("a journal");
-        std::mem::forget(setting::Changed::to(&mut journal, &path, "new").expect("a change"));
+        std::mem::forget(crate::changed::Changed::to(&mut journal, &path, "new").expect("a change"));
         assert_eq!(setting::read(&path).expect("a value"), "new");
         assert!(
             matches!(Journal::open(&folder), Err(HostError::Busy { .. })),

@@ -5,13 +5,17 @@
 //! - [`recording`] keeps what was found for later;
 //! - [`control`] enforces sets, in user space, by scheduling class and affinity;
 //! - [`journal`] notes every change before it is made, so that it can be undone even by another process;
+//! - [`setting`] reads and writes settings of the kernel, [`changed`] changes one for a time;
 //! - [`memory`] is what a VMM that lets its guest be watched has for it;
 //! - [`process`] and [`scheduling`] read and change what the kernel knows of threads;
 //! - [`workload`] holds small parallel programs to try it on.
 //!
 //! Rules: nothing is changed that is not in the journal; no thread is ever stopped, only ranked behind others; threads
 //! are named by number *and* start time, since numbers are used again.
+//!
+#![doc = include_str!("../README.md")]
 
+pub mod changed;
 pub mod control;
 pub mod journal;
 pub mod memory;

@@ -1,5 +1,5 @@
-//! Memory with a file behind it, mapped shared: what a VMM that lets others see its guest's memory uses for it, and what
-//! programs share with each other.
+//! Memory with a file behind it, mapped shared: what a VMM that lets others see its guest's memory uses for it, and
+//! what programs share with each other.
 
 use std::fs::OpenOptions;
 use std::os::fd::{AsFd, OwnedFd};
@@ -39,8 +39,8 @@ impl SharedMemory {
         Self::of(file.map_err(failed("memfd_create", bytes))?, bytes)
     }
 
-    /// The first bytes of a file, at least so many; the file becomes as long as that. Every process that opens it has the
-    /// same memory.
+    /// The first bytes of a file, at least so many; the file becomes as long as that. Every process that opens it has
+    /// the same memory.
     ///
     /// # Errors
     /// When the file cannot be opened or mapped.
@@ -95,8 +95,8 @@ impl SharedMemory {
 
     /// Its words.
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is page-aligned, readable, writable, of this length and lives as long as `self`; any bytes
-        // are a value of atomics, through which alone it is accessed here.
+        // SAFETY: the mapping is page-aligned, readable, writable, of this length and lives as long as `self`; any
+        // bytes are a value of atomics, through which alone it is accessed here.
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.bytes / size_of::<AtomicU64>()) }
     }
 }

@@ -157,7 +157,7 @@ mod tests {
             assert_eq!(Scheduling::of(own).expect("this thread's scheduling"), behind);
             match before.apply(own) {
                 Ok(()) => assert_eq!(Scheduling::of(own).expect("this thread's scheduling"), before),
-                Err(error) => eprintln!("skipped: this user may not leave the idle class: {error}"),
+                Err(_) => tests_need::leave_out("this user may not leave the idle class"),
             }
         })
         .join()

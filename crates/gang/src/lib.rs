@@ -11,6 +11,8 @@
 //!
 //! Rules: no clock, no thread, no floating point, no hash order; time is an argument in nanoseconds. The crate knows
 //! nothing about any operating system: a task may be a vCPU of a simulated machine or a thread of a real host.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod detection;
 pub mod identity;

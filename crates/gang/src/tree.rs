@@ -11,8 +11,8 @@
 //!
 //! **Cost.** Sums of events between subtrees are carried along rather than recomputed, since the sum of a joined
 //! subtree is the sum of its parts' sums. `Rounds` sorts the pairs once a step and halves the subtrees each time:
-//! O(n² log n) in all. `Single` keeps all pairs in one heap; outdated ones are dropped when they surface, or by a sweep when they are the
-//! larger part: also O(n² log n).
+//! O(n² log n) in all. `Single` keeps all pairs in one heap; outdated ones are dropped when they surface, or by a sweep
+//! when they are the larger part: also O(n² log n).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -12,7 +12,7 @@ use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_gr
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
-use sidestep_hypervisor::host::sidecores::Polling;
+use sidestep_hypervisor::host::sidecores::{Executor, Polling};
 use sidestep_hypervisor::host::{Host, HostConfig};
 use sidestep_hypervisor::virtual_machine::{VirtualMachine, VirtualMachineConfig};
 
@@ -45,6 +45,8 @@ fn host(machines: usize, host_threads: usize, work: &str) -> Host {
             policy: PolicyName::Free,
             slot_ns: 1_000_000,
         },
+        core_model: None,
+        services: Executor::VirtualTime,
         host_threads,
         trace: false,
     };

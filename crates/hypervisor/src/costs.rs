@@ -17,9 +17,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
-
 use sidestep_machine::description::{self, DescriptionError};
+use thiserror::Error;
 
 macro_rules! costs {
     ($($(#[$doc:meta])* $name:ident = $key:literal, $text:literal;)+) => {
@@ -279,6 +278,12 @@ impl HostCosts {
     /// Leaving the guest, finding the handler and entering again, without what the handler does.
     pub fn round_trip(&self) -> u64 {
         self.cycles(Cost::Exit) + self.cycles(Cost::Dispatch) + self.cycles(Cost::Entry)
+    }
+
+    /// How many guest instructions end in the last of so many cycles, at the most.
+    pub fn instructions_in(&self, cycles: u64) -> u64 {
+        let instructions = (u128::from(cycles) * 1000).div_ceil(u128::from(self.instruction_millicycles));
+        u64::try_from(instructions).unwrap_or(u64::MAX)
     }
 
     /// The cycles of so many guest instructions, rounded down.

@@ -6,20 +6,20 @@
 //! and the end of the round does not depend on the halt, so that a run under a debugger that changes nothing is the
 //! same as without, to the byte.
 //!
-//! Limits: references of instructions that the monitor interprets, where translation is split, are not watched; with ring
-//! compression a debugger sees the replacements of unprivileged instructions.
+//! Limits: references of instructions that the monitor interprets, where translation is split, are not watched; with
+//! ring compression a debugger sees the replacements of unprivileged instructions.
 
 use std::sync::Arc;
 
 use sidestep_ia64::Processor;
-
-use crate::host::sidecores::locked;
-use crate::host::{Host, HostEnd};
-use crate::virtual_machine::Activity;
 use sidestep_machine::debug::guard::Guard;
 use sidestep_machine::debug::target::Debuggee;
 use sidestep_machine::machine::End;
 use sidestep_machine::memory::GuestMemory;
+
+use crate::host::sidecores::locked;
+use crate::host::{Host, HostEnd};
+use crate::virtual_machine::Activity;
 
 /// A host whose virtual processors are debugged.
 pub struct DebuggedHost<'a> {

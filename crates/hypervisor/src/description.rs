@@ -5,6 +5,7 @@
 //! cores = 4
 //! costs = "itanium2-vti"      # a preset, or a file that `sidestep calibrate` wrote
 //! sidecores = 1               # how many, or "dynamic"
+//! services = "virtual-time"   # or "pinned-cores": on cores of the machine that this program runs on
 //!
 //! [[vm]]
 //! name = "guest"
@@ -28,21 +29,21 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use sidestep_ia64::Processor;
+use sidestep_machine::description::Size;
+use sidestep_machine::description::devices::DiskTable;
+use sidestep_machine::description::kernel::{self, Consoles, KernelTable, MachineTable};
+use sidestep_machine::image::ImageError;
 use thiserror::Error;
 
 use crate::costs::{CostsError, HostCosts, PRESETS};
 use crate::host::dynamic::SidecorePolicy;
 use crate::host::schedule::{PolicyName, Scheduling};
-use crate::host::sidecores::Polling;
+use crate::host::sidecores::{Executor, Polling};
 use crate::host::{Host, HostConfig, HostError};
 use crate::virtual_machine::{
-    Method, PurgeMethod, SerialLine, VirtualMachine, VirtualMachineConfig, VirtualMachineError,
+    CoreModel, Method, PurgeMethod, SerialLine, VirtualMachine, VirtualMachineConfig, VirtualMachineError,
     Virtualization, WholeMachine,
 };
-use sidestep_machine::description::Size;
-use sidestep_machine::description::devices::DiskTable;
-use sidestep_machine::description::kernel::{self, Consoles, KernelTable, MachineTable};
-use sidestep_machine::image::ImageError;
 
 /// The description of a host.
 #[derive(Clone, Debug, Deserialize)]
@@ -77,6 +78,8 @@ pub struct HostTable {
     pub saves_energy: bool,
     /// How many host threads advance virtual machines.
     pub host_threads: usize,
+    /// What runs the services of sidecores and devices.
+    pub services: Executor,
 }
 
 impl Default for HostTable {
@@ -91,6 +94,7 @@ impl Default for HostTable {
             spin_cycles: 20_000,
             saves_energy: true,
             host_threads: 1,
+            services: Executor::VirtualTime,
         }
     }
 }
@@ -143,8 +147,8 @@ pub struct VirtualMachineTable {
     pub input: Option<PathBuf>,
     /// What the guest reads with the call for parameters.
     pub parameters: Option<String>,
-    /// The contents of its block device, which is not written back; for a kernel the file behind a virtio device that it
-    /// cannot write to.
+    /// The contents of its block device, which is not written back; for a kernel the file behind a virtio device that
+    /// it cannot write to.
     pub disk: Option<PathBuf>,
     /// How many of it there are.
     #[serde(default = "one")]
@@ -239,11 +243,16 @@ pub enum BuildError {
 }
 
 impl Description {
-    /// Builds the host; paths are relative to `folder`.
+    /// Builds the host, on cores that are modelled if there is a model; paths are relative to `folder`.
     ///
     /// # Errors
     /// What cannot be read, is out of range or does not fit.
-    pub fn build(&self, folder: &Path, trace: bool) -> Result<(Host, Arc<HostCosts>), BuildError> {
+    pub fn build(
+        &self,
+        folder: &Path,
+        trace: bool,
+        core_model: Option<Arc<dyn CoreModel>>,
+    ) -> Result<(Host, Arc<HostCosts>), BuildError> {
         let table = &self.host;
         let costs = Arc::new(costs(folder, &table.costs)?);
         let total = self
@@ -289,7 +298,9 @@ impl Description {
                 policy: table.scheduling,
                 slot_ns: table.slot_us * 1000,
             },
+            core_model,
             host_threads: table.host_threads,
+            services: table.services,
             trace,
         };
         Ok((Host::new(config, machines)?, costs))
@@ -471,7 +482,7 @@ mod tests {
             Ok(description) => description,
             Err(error) => return error.to_string(),
         };
-        let built = description.build(Path::new("/nonexistent"), false);
+        let built = description.build(Path::new("/nonexistent"), false, None);
         built.err().expect("a bad description").to_string()
     }
 

@@ -10,7 +10,7 @@ use sidestep_hypervisor::HostCosts;
 use sidestep_hypervisor::debug::DebuggedHost;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
-use sidestep_hypervisor::host::sidecores::Polling;
+use sidestep_hypervisor::host::sidecores::{Executor, Polling};
 use sidestep_hypervisor::host::{Host, HostConfig};
 use sidestep_hypervisor::virtual_machine::{VirtualMachine, VirtualMachineConfig};
 use sidestep_machine::End;
@@ -40,6 +40,8 @@ fn host() -> (Host, Symbols) {
             policy: PolicyName::Free,
             slot_ns: 100_000,
         },
+        core_model: None,
+        services: Executor::VirtualTime,
         host_threads: 2,
         trace: true,
     };

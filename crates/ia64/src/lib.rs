@@ -13,6 +13,8 @@
 //! [`Processor::run`]; handle the [`Exit`] it returns, and call it again. There is no global state: any
 //! number of machines can live in one program. [`Processor::save`] gives a processor's whole state as data, with which
 //! [`Processor::restore`] goes on elsewhere.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod address;
 pub mod alat;

@@ -1,8 +1,8 @@
 //! The operations of the architecture: one table, a row each.
 //!
-//! A row says everything that this crate knows of an operation by name. Whoever needs a column asks for the table with a
-//! macro of their own, `operations!(column)`, and takes from each row what is theirs; the match that they make of it has
-//! an arm for every row, so that a new operation does not compile before it has every column.
+//! A row says everything that this crate knows of an operation by name. Whoever needs a column asks for the table with
+//! a macro of their own, `operations!(column)`, and takes from each row what is theirs; the match that they make of it
+//! has an arm for every row, so that a new operation does not compile before it has every column.
 //!
 //! | column | says | names from | made by |
 //! |---|---|---|---|
@@ -12,8 +12,8 @@
 //! | implicit | registers read and written without being named (manual, volume 3, section 5.3) | `encoding::dependencies` | `encoding::dependencies` |
 //! | handler | the interpreter's function, by [`call`](crate::semantics) or inlined into its loop | `semantics` | `semantics` |
 //!
-//! Expressions of a row may use its completers and the whole `instruction`. Operands are not here but with the encodings,
-//! of which an operation has several: [`Form`](crate::encoding::Form).
+//! Expressions of a row may use its completers and the whole `instruction`. Operands are not here but with the
+//! encodings, of which an operation has several: [`Form`](crate::encoding::Form).
 
 /// Hands the table to the macro `$column`: the name that rows give the instruction, then the rows.
 ///
@@ -225,9 +225,11 @@ macro_rules! operations {
         MoveFromApplication => NONE, from_application(instruction), NOTHING,
             moves::lower_application(instruction, moves::from_application_handler(instruction));
         /// `mov cr3 = r2`.
-        MoveToControl => NONE, to_control(instruction), NOTHING, system::control::lower_control(instruction, call(system::control::to_control));
+        MoveToControl => NONE, to_control(instruction), NOTHING,
+            system::control::lower_control(instruction, call(system::control::to_control));
         /// `mov r1 = cr3`.
-        MoveFromControl => NONE, LOCAL, NOTHING, system::control::lower_control(instruction, call(system::control::from_control));
+        MoveFromControl => NONE, LOCAL, NOTHING,
+            system::control::lower_control(instruction, call(system::control::from_control));
         /// `mov psr.l = r2`.
         MoveToPsrLower => NONE, ENDS_WITH_STATUS, NOTHING, call(system::control::to_lower);
         /// `mov r1 = psr`.
@@ -271,7 +273,8 @@ macro_rules! operations {
             format: FloatFormat = "Memory format.",
             kind: LoadKind = "Speculation and check.",
             update: BaseUpdate = "Base update.",
-        } => reads(format.bytes(), update), load(kind), NOTHING, float::memory::lower_load(instruction, format, kind, update);
+        } => reads(format.bytes(), update), load(kind), NOTHING,
+            float::memory::lower_load(instruction, format, kind, update);
         /// `ldfp f1, f2 = [r3]`; the base update adds the access size (the immediate, 8 or 16).
         LoadFloatPair {
             format: FloatFormat = "Memory format of each half: single, double or significand.",
@@ -546,10 +549,12 @@ macro_rules! operations {
             signedness: Signedness = "Signed or unsigned result.",
             rounding: FixedRounding = "Rounding.",
             status: StatusField = "Status field.",
-        } => NONE, LOCAL, READS_FPSR, float::arithmetic::lower_parallel_to_fixed(instruction, signedness, rounding, status);
+        } => NONE, LOCAL, READS_FPSR,
+            float::arithmetic::lower_parallel_to_fixed(instruction, signedness, rounding, status);
         /// `fcvt.xf f1 = f2`.
         ConvertFromFixed => NONE, LOCAL, NOTHING, float::arithmetic::lower_from_fixed(instruction);
-        /// `fsetc amask, omask`: the immediate is the AND mask, [`omask`](crate::encoding::Instruction::omask) the OR mask.
+        /// `fsetc amask, omask`: the immediate is the AND mask, [`omask`](crate::encoding::Instruction::omask) the OR
+        /// mask.
         FloatSetControls {
             status: StatusField = "Status field.",
         } => NONE, LOCAL, UPDATES_FPSR, float::moves::lower_set_controls(instruction, status);

@@ -89,7 +89,8 @@ proptest! {
 
     #[test]
     fn finite_operands_match_exact_arithmetic(
-        a in registers(true), b in registers(true), c in registers(true), operation in operations(), setting in settings(),
+        a in registers(true), b in registers(true), c in registers(true),
+        operation in operations(), setting in settings(),
     ) {
         let result = multiply_add(a, b, c, operation, &setting.control());
         prop_assert_eq!(result, expected([a, b], Some(c), operation, &setting));

@@ -7,7 +7,7 @@
 //!
 //! [`Cost::ToBranchPrediction`]: crate::parameters::Cost::ToBranchPrediction
 
-use crate::instruction::Flags;
+use crate::flags::Flags;
 
 const HISTORIES: usize = 4096;
 const COUNTERS: usize = 1 << 14;

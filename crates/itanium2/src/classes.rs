@@ -3,11 +3,11 @@
 //!
 //! "GCC" is the machine description `itanium2.md`, whose reservations are those of Intel's manual; "paper" is Gray et
 //! al.; "Linux" the units and latencies noted beside the instructions in `arch/ia64/kernel`. Latencies between
-//! particular pairs of instructions are in [`rules`](crate::rules), numbers in [`parameters`](crate::parameters), and which
-//! instruction has which class in [`operations`](crate::operations).
+//! particular pairs of instructions are in [`rules`](crate::rules), numbers in [`parameters`](crate::parameters), and
+//! which instruction has which class in [`operations`](crate::operations).
 
 use crate::dispersal::Port;
-use crate::instruction::Flags;
+use crate::flags::Flags;
 use crate::parameters::{Cost, Parameters};
 use crate::scoreboard::Producer;
 

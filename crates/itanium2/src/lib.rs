@@ -6,7 +6,8 @@
 //!
 //! - [`parameters`]: latencies, caches, penalties, each with its source; the presets.
 //! - [`dispersal`]: ports and split issue; [`rules`]: latencies between pairs of instructions (Tables 4 and 5).
-//! - [`classes`]: ports and latencies by class of instructions, [`operations`]: which operation has which; [`instruction`]: what is known of one before it runs;
+//! - [`classes`]: ports and latencies by class of instructions, and [`flags`] for what else they do; [`operations`]: which
+//!   operation has which; [`instruction`]: what is known of one before it runs;
 //!   [`scoreboard`]: when registers are ready.
 //! - [`memory`]: caches and translation buffers; [`branches`]: branch prediction; [`queues`]: stores and system
 //!   registers on their way.
@@ -16,10 +17,13 @@
 //! ```text
 //!   retired instruction ─► fetch ─► dispersal ─► waits: operands, rules, queues ─► issue group ─► counters, profile
 //! ```
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod branches;
 pub mod classes;
 pub mod dispersal;
+pub mod flags;
 pub mod instruction;
 pub mod memory;
 pub mod names;

@@ -133,6 +133,8 @@ pub struct Memory {
     latency_memory: u64,
     last_line: [u64; 2],
     last_page: [u64; 2],
+    /// What tells virtual lines and pages of different address spaces apart, beside their regions.
+    space: u64,
     /// Insertions by the walker that have been seen.
     seen_walks: u64,
 }
@@ -213,6 +215,7 @@ impl Memory {
             latency_memory: parameters.memory.into(),
             last_line: [EMPTY; 2],
             last_page: [EMPTY; 2],
+            space: 0,
             seen_walks: 0,
         }
     }
@@ -223,7 +226,7 @@ impl Memory {
     #[inline]
     pub fn load(&mut self, space: Space<'_>, address: u64, values: &mut Values) -> Option<u64> {
         values[Event::L1dReads as usize] += 1;
-        let name = space.name(Side::Data, address);
+        let name = self.space ^ space.name(Side::Data, address);
         if self.l1d.access(name, true) {
             return None;
         }
@@ -240,7 +243,7 @@ impl Memory {
     /// A store: the line is updated in the first level, and written to the second. Cycles until that is done.
     #[inline]
     pub fn store(&mut self, space: Space<'_>, address: u64, values: &mut Values) -> u64 {
-        let name = space.name(Side::Data, address);
+        let name = self.space ^ space.name(Side::Data, address);
         self.l1d.access(name, false);
         self.second_level(space, address, Request::Write, values)
     }
@@ -285,7 +288,7 @@ impl Memory {
             return 0;
         }
         self.last_line[0] = line;
-        let name = space.name(Side::Instruction, address);
+        let name = self.space ^ space.name(Side::Instruction, address);
         if self.l1i.access(name, true) {
             return 0;
         }
@@ -310,6 +313,24 @@ impl Memory {
         self.translate_changed(space, side, address, values)
     }
 
+    /// Names virtual lines and pages by another address space from now on.
+    pub fn enter_space(&mut self, number: u64) {
+        // Regions are in the bits below.
+        self.space = number << 61 | number >> 3 << 12;
+        self.context_changed();
+    }
+
+    /// Brings lines in as somebody who is not counted refers to them, by physical address.
+    pub fn touch(&mut self, address: u64, bytes: u64, writes: bool) {
+        let line = 1 << self.l1d.line_log2;
+        for address in (address & !(line - 1)..address.saturating_add(bytes)).step_by(line as usize) {
+            self.l1d.access(address, !writes);
+            if !self.l2.access(address, true) {
+                self.l3.access(address, true);
+            }
+        }
+    }
+
     /// Forgets shortcuts that rest on the current address space.
     pub fn context_changed(&mut self) {
         self.last_page = [EMPTY; 2];
@@ -324,7 +345,7 @@ impl Memory {
         values: &mut Values,
     ) -> Translation {
         let index = side as usize;
-        let name = space.name(side, address);
+        let name = self.space ^ space.name(side, address);
         self.last_page[index] = address >> FIRST_PAGE_LOG2;
         let is_system = space.state.is_system;
         if is_system && !space.is_translated(side) {

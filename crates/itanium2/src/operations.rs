@@ -11,7 +11,7 @@ use sidestep_ia64::registers::application::{
 use sidestep_ia64::registers::system::control;
 
 use crate::classes::Class;
-use crate::instruction::Flags;
+use crate::flags::Flags;
 use crate::rules::{Behind, End};
 
 /// What the pipeline knows of an instruction by its operation.

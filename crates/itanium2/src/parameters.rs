@@ -220,11 +220,6 @@ impl Parameters {
     pub fn cost(&self, cost: Cost) -> u64 {
         u64::from(self.costs[cost as usize])
     }
-
-    /// Sets a cost, for what-if runs.
-    pub fn set_cost(&mut self, cost: Cost, value: u16) {
-        self.costs[cost as usize] = value;
-    }
 }
 
 impl Default for Parameters {

@@ -50,8 +50,8 @@ impl SystemQueue {
         if is_timer { slot.max(self.timer_free) } else { slot }
     }
 
-    /// Takes an access that issues at `cycle`; answers when it is done, which is later than its latency says if another's
-    /// value comes back in that cycle.
+    /// Takes an access that issues at `cycle`; answers when it is done, which is later than its latency says if
+    /// another's value comes back in that cycle.
     pub fn push(&mut self, cycle: u64, access: SystemAccess) -> u64 {
         let is_done = |first: &Outstanding| first.done <= cycle;
         while self.outstanding.len() >= self.entries || self.outstanding.front().is_some_and(is_done) {

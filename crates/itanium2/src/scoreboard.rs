@@ -7,7 +7,6 @@ use sidestep_ia64::encoding::Resource;
 use sidestep_ia64::execution::Frame;
 use sidestep_ia64::registers::frame::{ROTATING_FLOATING, ROTATING_PREDICATES, STACKED_REGISTERS};
 
-use crate::instruction::{USES, Use};
 use crate::parameters::{Cost, Parameters};
 use crate::pmu::stall::Stall;
 
@@ -46,6 +45,25 @@ impl Operand {
         }))
     }
 }
+
+/// How a source is used: what bypasses apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Use {
+    /// By the ALU, shifts, and everything else.
+    Alu,
+    /// As an address.
+    Address,
+    /// By a multimedia operation.
+    Multimedia,
+    /// By `getf` or a floating-point store.
+    FloatStore,
+    /// As the qualifying predicate of a branch, or its target register.
+    Branch,
+}
+
+/// How many ways to use a source there are.
+const USES: usize = 5;
 
 /// What produced a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

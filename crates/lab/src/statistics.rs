@@ -1,4 +1,4 @@
-//! Statistics in integers and exact ratios: the median with its confidence interval, and the exponent of a growth.
+//! Statistics in integers and exact ratios: the median with its confidence interval.
 
 use crate::number::Number;
 
@@ -21,13 +21,13 @@ pub const MOST_REPETITIONS: usize = 100;
 /// The confidence that is aimed at.
 const CONFIDENCE: (i128, i128) = (95, 100);
 
-/// The median and its distribution-free confidence interval: the narrowest pair of order statistics, alike far from both
-/// ends, that holds the true median with at least 95% probability; if there are too few numbers for that, all of
+/// The median and its distribution-free confidence interval: the narrowest pair of order statistics, alike far from
+/// both ends, that holds the true median with at least 95% probability; if there are too few numbers for that, all of
 /// them, and the confidence says how little that is. `None` of no numbers.
 ///
-/// The probability is that of a fair coin: between the *k*-th smallest and the *k*-th greatest of *n* independent numbers lies
-/// the median unless fewer than *k* of them fell on one side of it (Conover, Practical Nonparametric Statistics, the
-/// quantile interval).
+/// The probability is that of a fair coin: between the *k*-th smallest and the *k*-th greatest of *n* independent
+/// numbers lies the median unless fewer than *k* of them fell on one side of it (Conover, Practical Nonparametric
+/// Statistics, the quantile interval).
 ///
 /// # Panics
 /// Of more than [`MOST_REPETITIONS`] numbers.
@@ -61,33 +61,6 @@ pub fn median(numbers: &[Number]) -> Option<Median> {
         high: sorted[count - 1 - depth],
         confidence: Number::ratio(outcomes - missed, outcomes),
     })
-}
-
-/// The exponent *k* of the power law `y = c * x^k` that fits best by least squares in logarithms; for example 2 for
-/// quadratic growth. To a ten-thousandth. `None` with fewer than two different `x`, or a number that is not positive.
-///
-/// The logarithms are computed bit by bit in integers, so the result is the same on every machine.
-pub fn growth_exponent(points: &[(Number, Number)]) -> Option<Number> {
-    if points
-        .iter()
-        .any(|(x, y)| *x <= Number::ZERO || *y <= Number::ZERO)
-    {
-        return None;
-    }
-    let logarithms: Vec<(i128, i128)> = points
-        .iter()
-        .map(|(x, y)| (logarithm(*x), logarithm(*y)))
-        .collect();
-    let count = i128::try_from(logarithms.len()).ok()?;
-    let sum = |of: fn(&(i128, i128)) -> i128| logarithms.iter().map(of).sum::<i128>();
-    let covariance = count * sum(|(x, y)| x * y) - sum(|(x, _)| *x) * sum(|(_, y)| *y);
-    let variance = count * sum(|(x, _)| x * x) - sum(|(x, _)| *x) * sum(|(x, _)| *x);
-    if variance == 0 {
-        return None;
-    }
-    Some(Number::decimal(
-        &Number::ratio(covariance, variance).to_decimal(4),
-    ))
 }
 
 /// The binary logarithm of a positive number, to seven decimals, the same on every machine: for drawing.
@@ -127,14 +100,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn exponent(points: impl IntoIterator<Item = (u64, u64)>) -> Option<Number> {
-        let points: Vec<_> = points
-            .into_iter()
-            .map(|(x, y)| (Number::from(x), Number::from(y)))
-            .collect();
-        growth_exponent(&points)
-    }
-
     fn median_of(numbers: impl IntoIterator<Item = i32>) -> Median {
         median(&numbers.into_iter().map(Number::from).collect::<Vec<_>>()).unwrap()
     }
@@ -167,21 +132,6 @@ mod tests {
         assert_eq!(median_of([4, 1, 3, 2]).value, Number::ratio(5, 2));
         assert_eq!(median_of([9, 1, 5]).value, Number::from(5));
         assert_eq!(median(&[]), None);
-    }
-
-    #[test]
-    fn powers_are_found() {
-        let calls = [5, 10, 20, 40, 60, 80];
-        assert_eq!(exponent(calls.map(|n| (n, 7 * n * n))), Some(Number::from(2)));
-        assert_eq!(exponent(calls.map(|n| (n, 300 * n))), Some(Number::ONE));
-        assert_eq!(exponent(calls.map(|n| (n, 9))), Some(Number::ZERO));
-    }
-
-    #[test]
-    fn no_law_fits_one_place_or_what_is_not_positive() {
-        assert_eq!(exponent([(5, 1), (5, 2)]), None);
-        assert_eq!(exponent([(5, 0), (6, 2)]), None);
-        assert_eq!(exponent([]), None);
     }
 
     proptest! {

@@ -1,5 +1,5 @@
-//! The report's page in a browser: it renders, says nothing on the console, asks no network, its charts have axes with units,
-//! and nothing is cut off, on a desktop and on a phone.
+//! The report's page in a browser: it renders, says nothing on the console, asks no network, its charts have axes with
+//! units, and nothing is cut off, on a desktop and on a phone.
 //!
 //! Needs Chromium; where there is none the test says so and passes.
 
@@ -7,7 +7,6 @@
 mod sample;
 
 use std::fs;
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +25,8 @@ addEventListener("load", () => {
     const frame = svg.getBoundingClientRect();
     const cut = [...svg.querySelectorAll("text")].filter(text => {
       const box = text.getBoundingClientRect();
-      return box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
+      return box.left < frame.left - 1 || box.right > frame.right + 1
+          || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
     }).map(text => text.textContent);
     const label = axis => svg.querySelector(axis + " .axis-label")?.textContent ?? null;
     return { title: svg.getAttribute("aria-label"), width: frame.width, cut, x: label(".x-axis"), y: label(".y-axis") };
@@ -61,25 +61,6 @@ struct Picture {
     y: Option<String>,
 }
 
-fn chromium() -> Option<&'static str> {
-    let found = ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(|name| {
-            Command::new(name)
-                .arg("--version")
-                .output()
-                .is_ok_and(|output| output.status.success())
-        });
-    if found.is_none() {
-        // Not by `eprintln!`: the test harness would keep it to itself.
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: no Chromium to look at the report with"
-        );
-    }
-    found
-}
-
 fn comparisons() -> Vec<Comparison> {
     let cancelled = AtomicBool::new(false);
     let runner = Runner {
@@ -92,7 +73,7 @@ fn comparisons() -> Vec<Comparison> {
     runner.run(&[plan(&RedundantSignals), plan(&Gallery)])
 }
 
-fn look(browser: &str, folder: &Path, page: &str, width: u32) -> Seen {
+fn look(browser: &Path, folder: &Path, page: &str, width: u32) -> Seen {
     let file = folder.join("page.html");
     fs::write(&file, page.replacen("<style>", &format!("{PROBE}<style>"), 1)).unwrap();
     let output = Command::new(browser)
@@ -136,11 +117,13 @@ fn look(browser: &str, folder: &Path, page: &str, width: u32) -> Seen {
 
 #[test]
 fn the_page_renders_on_a_desktop_and_on_a_phone() {
-    let Some(browser) = chromium() else { return };
+    let Some(browser) = tests_need::CHROMIUM.find() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let page = report::html::render(&comparisons());
     for width in [1280, 500] {
-        let seen = look(browser, folder.path(), &page, width);
+        let seen = look(&browser, folder.path(), &page, width);
         assert_eq!(seen.errors, [""; 0]);
         assert_eq!(seen.asked, [""; 0], "the page asks for other files");
         assert_eq!(

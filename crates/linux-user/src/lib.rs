@@ -13,6 +13,8 @@
 //!
 //! Signal dispositions, the working folder and process numbers are the host process's own, so one host process
 //! runs one guest process; the parts below [`thread`] have no such bound.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod crash;
 pub mod elf;

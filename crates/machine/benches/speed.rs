@@ -1,9 +1,9 @@
-//! How fast machines execute: a compute loop in system mode with address translation on, and the context switches of the
-//! experiments' kernel.
+//! How fast machines execute: a compute loop in system mode with address translation on, and the context switches of
+//! the experiments' kernel.
 //!
 //! The rival of the compute loop is the same loop at the same place on a processor without system mode, as programs are
-//! executed; the rows below say what virtual time, host threads, an observer and a debugger's guard cost. The rival of the
-//! context switches is the compute loop.
+//! executed; the rows below say what virtual time, host threads, an observer and a debugger's guard cost. The rival of
+//! the context switches is the compute loop.
 
 #![allow(missing_docs)] // criterion_group! makes a public function.
 

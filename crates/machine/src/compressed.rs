@@ -120,7 +120,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn truncated_files_are_refused(text in proptest::collection::vec(any::<u8>(), 1..2000), cut in any::<proptest::sample::Index>()) {
+        fn truncated_files_are_refused(
+            text in proptest::collection::vec(any::<u8>(), 1..2000),
+            cut in any::<proptest::sample::Index>(),
+        ) {
             for file in [gzip(&text), xz(&text)] {
                 let length = 6 + cut.index(file.len() - 6);
                 let is_damaged = matches!(expand(&file[..length], LIMIT), Err(ExpandError::Damaged { .. }));
@@ -129,7 +132,11 @@ mod tests {
         }
 
         #[test]
-        fn damaged_files_are_refused_or_expanded(text in proptest::collection::vec(any::<u8>(), 1..200), place in any::<proptest::sample::Index>(), byte in any::<u8>()) {
+        fn damaged_files_are_refused_or_expanded(
+            text in proptest::collection::vec(any::<u8>(), 1..200),
+            place in any::<proptest::sample::Index>(),
+            byte in any::<u8>(),
+        ) {
             for mut file in [gzip(&text), xz(&text)] {
                 let at = place.index(file.len());
                 file[at] = byte;

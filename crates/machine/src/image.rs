@@ -183,7 +183,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damaged_images_are_refused_or_loaded(changes in proptest::collection::vec((0usize..176, any::<u8>()), 1..8)) {
+        fn damaged_images_are_refused_or_loaded(
+            changes in proptest::collection::vec((0usize..176, any::<u8>()), 1..8),
+        ) {
             let mut image = image();
             for (place, byte) in changes {
                 image[place] = byte;

@@ -1,7 +1,7 @@
 //! Machines: IA-64 processors with memory, devices and the executors that run them.
 //!
-//! - [`memory`]: RAM and ROM behind physical addresses, as the host side reads and writes them; [`virtual_memory`]: the same
-//!   through a processor's translations, without effect.
+//! - [`memory`]: RAM and ROM behind physical addresses, as the host side reads and writes them; [`virtual_memory`]: the
+//!   same through a processor's translations, without effect.
 //! - [`bus`]: devices behind physical addresses; [`virtio`]: those for paravirtual drivers; [`network`]: what their
 //!   network cables lead to; [`pci`]: the bus that they are on.
 //! - [`machine`]: processors on one memory and one bus; interrupts between them, global purges, timed events,
@@ -9,9 +9,12 @@
 //! - [`debug`]: traces, and a stub for gdb.
 //! - [`firmware`]: PAL, SAL, EFI and ACPI for kernels, and [`device`]s of a whole machine.
 //! - [`snapshot`]: a whole machine in a file.
-//! - [`image`]: ELF images and their way into memory; [`compressed`]: compressed ones; [`description`]: machines as TOML files.
+//! - [`image`]: ELF images and their way into memory; [`compressed`]: compressed ones; [`description`]: machines as
+//!   TOML files.
 //!
 //! Nothing here is global: any number of machines live in one program.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod bus;
 pub mod compressed;

@@ -11,12 +11,15 @@ use sidestep_ia64::{MemoryRegion, PhysicalAddress};
 use thiserror::Error;
 use vm_memory::{ByteValued, Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryMmap};
 
-use crate::machine::interrupt_block;
-
 /// Ranges begin and end at multiples of this: 64 kB, the largest page that maps memory and devices apart.
 pub const GRANULE: u64 = 1 << 16;
 /// Implemented physical addresses have 50 bits, as on the Itanium 2.
 pub const PHYSICAL_ADDRESS_BITS: u32 = 50;
+
+/// The first address of the processor interrupt block, which no memory and no device may take.
+pub const INTERRUPT_BLOCK: PhysicalAddress = PhysicalAddress(0xfee0_0000);
+/// Its size in bytes.
+pub const INTERRUPT_BLOCK_SIZE: u64 = 2 << 20;
 
 /// What stores of a processor do in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +97,7 @@ pub enum LayoutError {
     /// A range where processors send interrupts.
     #[error(
         "the memory at {start} with {size:#x} bytes overlaps the processor interrupt block at {}",
-        interrupt_block::START
+        INTERRUPT_BLOCK
     )]
     InterruptBlock {
         /// Its start.
@@ -257,8 +260,8 @@ fn check(ranges: &[MemoryRange]) -> Result<(), LayoutError> {
         {
             return Err(LayoutError::Unimplemented { start, size });
         }
-        let block = interrupt_block::START.0;
-        if start.0 < block + interrupt_block::SIZE && block < start.0 + size {
+        let block = INTERRUPT_BLOCK.0;
+        if start.0 < block + INTERRUPT_BLOCK_SIZE && block < start.0 + size {
             return Err(LayoutError::InterruptBlock { start, size });
         }
     }

@@ -73,12 +73,12 @@ fn changed_code_is_executed_everywhere() {
 fn virtual_time_repeats_to_the_instruction() {
     for processors in [1, 2, 4] {
         for parameters in ["lock 300", "interrupt 50", "purge 50"] {
-            let run = |quantum| {
+            let run = |quantum_ticks| {
                 let Guest {
                     mut machine, printed, ..
                 } = Guest::new(processors, parameters);
                 let executor = VirtualTime {
-                    quantum,
+                    quantum_ticks,
                     ..VirtualTime::default()
                 };
                 (executor.run(&mut machine), printed.text())

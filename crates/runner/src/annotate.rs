@@ -9,7 +9,8 @@ use sidestep_itanium2::profile::Place;
 use sidestep_itanium2::{Profile, Stall};
 
 use crate::image::Image;
-use crate::symbols::{Kind, Symbol, SymbolTable};
+use crate::image::{Kind, Symbol};
+use crate::symbols::SymbolTable;
 
 /// Symbols in the table.
 const SYMBOLS_MAX: usize = 30;
@@ -67,20 +68,20 @@ pub trait Measured {
 }
 
 /// The cycles of a profile, at the first instruction of each bundle.
-pub struct Cycles<'profile> {
+pub struct ProfiledCycles<'profile> {
     profile: &'profile Profile,
     total: u64,
 }
 
-impl Cycles<'_> {
+impl ProfiledCycles<'_> {
     /// The cycles of a profile.
-    pub fn of(profile: &Profile) -> Cycles<'_> {
+    pub fn of(profile: &Profile) -> ProfiledCycles<'_> {
         let total = profile.places.values().map(Place::cycles).sum();
-        Cycles { profile, total }
+        ProfiledCycles { profile, total }
     }
 }
 
-impl Measured for Cycles<'_> {
+impl Measured for ProfiledCycles<'_> {
     fn weights(&self) -> BTreeMap<u64, u64> {
         let places = self.profile.places.iter();
         places

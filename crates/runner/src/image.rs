@@ -1,15 +1,13 @@
 //! What a listing needs of an ELF file: its executable sections and its symbols.
 
 use object::elf::{
-    EM_IA_64, FileHeader64, PF_X, SHF_EXECINSTR, SHN_ABS, SHN_COMMON, SHN_UNDEF, SHT_NOBITS, SHT_RELA,
-    STB_GLOBAL, STB_LOCAL, STT_COMMON, STT_FILE, STT_FUNC, STT_OBJECT, STT_SECTION,
+    EM_IA_64, ET_REL, FileHeader64, PF_X, SHF_EXECINSTR, SHN_ABS, SHN_COMMON, SHN_UNDEF, SHT_NOBITS,
+    SHT_RELA, STB_GLOBAL, STB_LOCAL, STT_COMMON, STT_FILE, STT_FUNC, STT_OBJECT, STT_SECTION,
 };
 use object::read::elf::{
     FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym, SymbolTable as ElfSymbols, VersionTable,
 };
 use object::{Endianness, SectionIndex};
-
-use crate::symbols::{Binding, Kind, Symbol};
 
 type Header = FileHeader64<Endianness>;
 
@@ -25,6 +23,62 @@ pub struct Section<'data> {
     pub data: &'data [u8],
 }
 
+/// The type of a symbol, as far as it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Code.
+    Function,
+    /// Data, which is not disassembled.
+    Object,
+    /// A section of the linker's.
+    Section,
+    /// Anything else.
+    Other,
+}
+
+/// The binding of a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Known in its file only.
+    Local,
+    /// Known everywhere.
+    Global,
+    /// Known everywhere, yields to a global one.
+    Weak,
+}
+
+/// A name for an address.
+#[derive(Clone, Debug)]
+pub struct Symbol {
+    /// The name.
+    pub name: String,
+    /// The version a dynamic symbol table gives it, with its `@` or `@@`; otherwise empty.
+    pub version: String,
+    /// The address.
+    pub address: u64,
+    /// The number of bytes it names, or 0.
+    pub size: u64,
+    /// The section it is in; `None` for an absolute one.
+    pub section: Option<SectionIndex>,
+    /// Its type.
+    pub kind: Kind,
+    /// Its binding.
+    pub binding: Binding,
+}
+
+impl Symbol {
+    /// Whether the symbol is in the section.
+    pub fn is_in(&self, section: &Section) -> bool {
+        self.section.is_some() && self.section == section.index
+    }
+
+    /// Whether a name means the symbol: with or without its version.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        name.strip_prefix(&self.name)
+            .is_some_and(|rest| rest.is_empty() || rest == self.version)
+    }
+}
+
 /// A parsed file.
 pub struct Image<'data> {
     /// The name of the file format, as BFD says it.
@@ -35,6 +89,10 @@ pub struct Image<'data> {
     pub symbols: Vec<Symbol>,
     /// Whether references between sections are still open, so that addresses of sections overlap.
     pub relocatable: bool,
+    /// Whether it is an object file, for a linker to read.
+    pub is_object: bool,
+    /// What is loaded: addresses and bytes, none of what the file lacks.
+    pub segments: Vec<(u64, &'data [u8])>,
 }
 
 /// What is wrong with a file.
@@ -108,8 +166,31 @@ impl<'data> Image<'data> {
             sections,
             symbols,
             relocatable,
+            is_object: header.e_type(endian) == ET_REL,
+            segments: loaded(header, endian, data)?,
         })
     }
+
+    /// The address of the symbol of a name, with or without its version.
+    pub fn address_of(&self, name: &str) -> Option<u64> {
+        let found = self.symbols.iter().find(|symbol| symbol.is_named(name));
+        found.map(|symbol| symbol.address)
+    }
+}
+
+/// What is loaded of a file: addresses and bytes.
+fn loaded<'data>(
+    header: &Header,
+    endian: Endianness,
+    data: &'data [u8],
+) -> Result<Vec<(u64, &'data [u8])>, ImageError> {
+    let segments = header.program_headers(endian, data)?.iter();
+    let loaded = segments.filter(|segment| segment.p_type(endian) == object::elf::PT_LOAD);
+    let bytes =
+        |segment: &<Header as FileHeader>::ProgramHeader| segment.data(endian, data).unwrap_or_default();
+    Ok(loaded
+        .map(|segment| (segment.p_vaddr(endian), bytes(segment)))
+        .collect())
 }
 
 /// Whether a relocation section refers to the symbol table of the static linker.

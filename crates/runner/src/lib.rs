@@ -1,12 +1,17 @@
 //! Where a program or a machine meets a model of what it costs.
 //!
-//! - [`program`]: a Linux program with a pipeline for each of its threads; [`machine`]: a machine with one for each processor.
+//! - [`program`]: a Linux program with a pipeline for each of its threads; [`machine`]: a machine with one for each
+//!   processor; [`host`]: a host whose cores have them.
 //! - [`image`] and [`symbols`]: the code of an ELF file and the names in it.
 //! - [`recording`]: what a run leaves in a file; [`annotate`] and [`samples`]: that by function, bundle and sample.
-//! - [`explain`]: a piece of code by itself.
+//! - [`explain`]: a piece of code by itself. [`causes`]: errors in one line.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod annotate;
+pub mod causes;
 pub mod explain;
+pub mod host;
 pub mod image;
 pub mod machine;
 pub mod program;

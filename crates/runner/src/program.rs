@@ -9,7 +9,8 @@ use sidestep_itanium2::pmu::sampling::Sampled;
 use sidestep_itanium2::{Counters, Pace, Parameters, Pipeline, Profile, Sampler, Selection};
 use sidestep_linux_user::engine::Engine;
 
-use crate::annotate::{AnnotateError, Code, Cycles};
+use crate::annotate::{AnnotateError, Code, ProfiledCycles};
+use crate::causes::with_causes;
 
 /// What is told at the end of a run.
 pub trait Report: std::fmt::Debug + Send + Sync {
@@ -139,11 +140,11 @@ pub fn text_of(
         let annotated = code.and_then(|code| {
             let (table, bundles) = (
                 code.by_symbol(profile)?,
-                code.annotate(&Cycles::of(profile), None)?,
+                code.annotate(&ProfiledCycles::of(profile), None)?,
             );
             Ok(format!("\n{table}\n{bundles}"))
         });
-        text.push_str(&annotated.unwrap_or_else(|error| format!("sidestep: {}\n", chain(&error))));
+        text.push_str(&annotated.unwrap_or_else(|error| format!("sidestep: {}\n", with_causes(&error))));
     }
     text
 }
@@ -159,15 +160,4 @@ pub fn heading(parameters: &Parameters, counters: &Counters) -> String {
         parameters.megahertz,
         nanoseconds / 1000
     )
-}
-
-/// An error with what caused it, in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
 }

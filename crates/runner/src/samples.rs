@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use clap::ValueEnum;
 use sidestep_itanium2::{
     Parameters, Selection, pmu::event_address::DataEvents, pmu::event_address::FetchEvents,
     pmu::selection::Source,
@@ -12,54 +11,51 @@ use sidestep_itanium2::{
 use crate::annotate::{Measured, Names, percent};
 use crate::recording::{RecordedBranch, RecordedEvent, RecordedSample, Translated};
 
-/// What the rows of a table are told apart by, under the names that `perf report` has for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum Key {
-    /// The function
-    Sym,
-    /// The place in the function, with the slot
-    Symoff,
-    /// The thread, in the order in which they were started
-    Tid,
-    /// The variable that was referred to, or the address
-    SymbolDaddr,
-    /// The line of the first-level cache that was referred to
-    Dcacheline,
-    /// The level that the data or the instructions came from
-    Mem,
-    /// Where the translation was found
-    Tlb,
-    /// The cycles that the load or the fetch took
-    LocalWeight,
-    /// The place of the branch
-    SymbolFrom,
-    /// The place that it went to
-    SymbolTo,
-    /// Whether the branch was taken
-    Taken,
-    /// What of the branch was predicted wrongly
-    Mispredict,
+macro_rules! keys {
+    ($($key:ident = $name:literal, $heading:literal, $about:literal;)+) => {
+        /// What the rows of a table are told apart by, under the names that `perf report` has for them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Key {
+            $(#[doc = concat!($about, ".")] $key,)+
+        }
+
+        impl Key {
+            /// Every key.
+            pub const ALL: &'static [Key] = &[$(Key::$key,)+];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self { $(Key::$key => $name,)+ }
+            }
+
+            /// What it tells apart, in a few words.
+            pub fn description(self) -> &'static str {
+                match self { $(Key::$key => $about,)+ }
+            }
+
+            fn heading(self) -> &'static str {
+                match self { $(Key::$key => $heading,)+ }
+            }
+        }
+    };
+}
+
+keys! {
+    Sym = "sym", "function", "The function";
+    Symoff = "symoff", "place", "The place in the function, with the slot";
+    Tid = "tid", "thread", "The thread, in the order in which they were started";
+    SymbolDaddr = "symbol_daddr", "data", "The variable that was referred to, or the address";
+    Dcacheline = "dcacheline", "line", "The line of the first-level cache that was referred to";
+    Mem = "mem", "from", "The level that the data or the instructions came from";
+    Tlb = "tlb", "translated by", "Where the translation was found";
+    LocalWeight = "local_weight", "cycles", "The cycles that the load or the fetch took";
+    SymbolFrom = "symbol_from", "branch", "The place of the branch";
+    SymbolTo = "symbol_to", "target", "The place that it went to";
+    Taken = "taken", "taken", "Whether the branch was taken";
+    Mispredict = "mispredict", "mispredicted", "What of the branch was predicted wrongly";
 }
 
 impl Key {
-    fn heading(self) -> &'static str {
-        match self {
-            Key::Sym => "function",
-            Key::Symoff => "place",
-            Key::Tid => "thread",
-            Key::SymbolDaddr => "data",
-            Key::Dcacheline => "line",
-            Key::Mem => "from",
-            Key::Tlb => "translated by",
-            Key::LocalWeight => "cycles",
-            Key::SymbolFrom => "branch",
-            Key::SymbolTo => "target",
-            Key::Taken => "taken",
-            Key::Mispredict => "mispredicted",
-        }
-    }
-
     /// What tells most about the samples of an event.
     fn usual(event: &RecordedEvent) -> &'static [Key] {
         let source = Selection::by_name(&event.event).map(|selection| selection.source());

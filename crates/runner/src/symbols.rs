@@ -7,80 +7,24 @@ use std::fmt;
 use object::SectionIndex;
 use sidestep_ia64::encoding;
 
-use crate::image::{Image, Section};
+use crate::image::{Binding, Image, Kind, Section, Symbol};
 
-/// The type of a symbol, as far as it matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Code.
-    Function,
-    /// Data, which is not disassembled.
-    Object,
-    /// A section of the linker's.
-    Section,
-    /// Anything else.
-    Other,
-}
-
-/// The binding of a symbol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binding {
-    /// Known in its file only.
-    Local,
-    /// Known everywhere.
-    Global,
-    /// Known everywhere, yields to a global one.
-    Weak,
-}
-
-/// A name for an address.
-#[derive(Clone, Debug)]
-pub struct Symbol {
-    /// The name.
-    pub name: String,
-    /// The version a dynamic symbol table gives it, with its `@` or `@@`; otherwise empty.
-    pub version: String,
-    /// The address.
-    pub address: u64,
-    /// The number of bytes it names, or 0.
-    pub size: u64,
-    /// The section it is in; `None` for an absolute one.
-    pub section: Option<SectionIndex>,
-    /// Its type.
-    pub kind: Kind,
-    /// Its binding.
-    pub binding: Binding,
-}
-
-impl Symbol {
-    /// The order of preference among symbols of one address, and of addresses before that.
-    fn rank(&self) -> impl Ord + '_ {
-        let name = self.name.as_str();
-        let like_a_file = name.len() > 2 && (name.ends_with(".o") || name.ends_with(".a"));
-        (
-            self.address,
-            like_a_file,
-            self.kind == Kind::Section,
-            self.kind != Kind::Function,
-            self.kind != Kind::Object,
-            self.binding == Binding::Local,
-            self.binding != Binding::Global,
-            Reverse(self.size),
-            name.starts_with('.'),
-            name,
-        )
-    }
-
-    /// Whether the symbol is in the section.
-    pub fn is_in(&self, section: &Section) -> bool {
-        self.section.is_some() && self.section == section.index
-    }
-
-    /// Whether a name means the symbol: with or without its version.
-    pub fn is_named(&self, name: &str) -> bool {
-        name.strip_prefix(&self.name)
-            .is_some_and(|rest| rest.is_empty() || rest == self.version)
-    }
+/// The order of preference among symbols of one address, and of addresses before that.
+fn rank(symbol: &Symbol) -> impl Ord + '_ {
+    let name = symbol.name.as_str();
+    let like_a_file = name.len() > 2 && (name.ends_with(".o") || name.ends_with(".a"));
+    (
+        symbol.address,
+        like_a_file,
+        symbol.kind == Kind::Section,
+        symbol.kind != Kind::Function,
+        symbol.kind != Kind::Object,
+        symbol.binding == Binding::Local,
+        symbol.binding != Binding::Global,
+        Reverse(symbol.size),
+        name.starts_with('.'),
+        name,
+    )
 }
 
 /// How many names an error proposes.
@@ -99,7 +43,7 @@ impl SymbolTable {
     /// The table of a file.
     pub fn new(image: &Image) -> SymbolTable {
         let mut symbols = image.symbols.clone();
-        symbols.sort_by(|first, second| first.rank().cmp(&second.rank()));
+        symbols.sort_by(|first, second| rank(first).cmp(&rank(second)));
         let code = image.sections.iter().map(|section| section.index).collect();
         SymbolTable {
             symbols,

@@ -1,8 +1,8 @@
 //! How many events a second virtual time does: a million is promised.
 //!
-//! Chains of threads continue to themselves, each for a time of its own, so that hundreds of events wait in the queue at
-//! once; alone, through one gate, and in four partitions that two host threads simulate. The rival is what one writes
-//! by hand: closures in a binary heap by time and number. The summary at the end gives all of them from one run.
+//! Chains of threads continue to themselves, each for a time of its own, so that hundreds of events wait in the queue
+//! at once; alone, through one gate, and in four partitions that two host threads simulate. The rival is what one
+//! writes by hand: closures in a binary heap by time and number. The summary at the end gives all of them from one run.
 
 #![allow(missing_docs)] // criterion_group! makes a public function.
 

@@ -107,12 +107,6 @@ impl Histogram {
         }
         self.greatest
     }
-
-    /// The buckets that counted anything: the greatest value each stands for, and its count.
-    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        counted.map(|(bucket, count)| (upper_bound(bucket), *count))
-    }
 }
 
 /// Count, mean, median, 99 %, 99.9 % and maximum on one line.
@@ -195,7 +189,10 @@ mod tests {
     proptest! {
         #[test]
         #[cfg_attr(miri, ignore = "arithmetic without unsafe code, and slow there")]
-        fn a_quantile_is_at_most_an_eighth_too_large(mut values in proptest::collection::vec(0u64..1 << 40, 1..200), per_mille in 0u64..=1000) {
+        fn a_quantile_is_at_most_an_eighth_too_large(
+            mut values in proptest::collection::vec(0u64..1 << 40, 1..200),
+            per_mille in 0u64..=1000,
+        ) {
             let mut histogram = Histogram::default();
             let live = Live::default();
             for value in &values {

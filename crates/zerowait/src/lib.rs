@@ -18,13 +18,16 @@
 //!
 //! Limits: a continuation carries four words; every queue is bounded and says so when it is full; a thread
 //! that loops for ever blocks its core, because nothing interrupts it.
+//!
+#![doc = include_str!("../README.md")]
 
-mod context;
+mod attributes;
 mod continuation;
 pub mod cores;
 pub mod device;
 mod gate;
 mod graph;
+mod handle;
 mod histogram;
 mod join;
 mod mode;
@@ -37,17 +40,16 @@ mod sync;
 mod time;
 pub mod virtual_time;
 
-pub use context::Context;
+pub use attributes::{Attributes, Phase};
 pub use gate::{OnPanic, Policy};
-pub use graph::{
-    Attributes, Edge, Entry, Gate, Graph, GraphError, Join, JoinEdge, Origin, Phase, Port, Release, Shared,
-    Thread,
-};
+pub use graph::{Graph, GraphError};
+pub use handle::{Edge, Entry, Gate, Join, JoinEdge, Origin, Port, Release, Shared, Thread};
 pub use histogram::Histogram;
 pub use join::{Activation, Bring};
 pub use mode::Mode;
 pub use payload::{Payload, WORDS, Words};
 pub use program::Program;
+pub use program::context::Context;
 pub use pushback::{Pushback, Reason};
 pub use report::{CoreReport, GateReport, JoinReport, Left, PanicReport, Report, ThreadReport};
 pub use time::Time;

@@ -210,7 +210,7 @@ impl Report {
 }
 
 impl GateReport {
-    fn of(name: &str, gate: &crate::gate::GateCell) -> Self {
+    fn of(name: &str, gate: &crate::program::gate::GateCell) -> Self {
         Self {
             name: name.to_owned(),
             policy: gate.policy(),

@@ -18,7 +18,11 @@ const AMPLE: Duration = Duration::from_secs(60);
 const FAR: Time = Time(1_000_000);
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 96 }, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 2 } else { 96 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn virtual_time_does_what_the_reference_does(

@@ -14,8 +14,8 @@ use super::Outcome;
 ///
 /// Medians of many samples, each with an interval that holds the true median with 95 % confidence. What this machine
 /// cannot do is said with the reason. The table that `--output` writes is what `costs` in the description of a host
-/// takes, and `--set host-file=FILE` of the experiments of sidecores; entries that could not be measured come from another
-/// machine, and say so.
+/// takes, and `--set host-file=FILE` of the experiments of sidecores; entries that could not be measured come from
+/// another machine, and say so.
 #[derive(Args)]
 pub struct Calibrate {
     /// Write the table of costs to this file.

@@ -29,7 +29,8 @@ const USUAL_WIDTH: usize = 120;
 
 /// Run experiments: baseline against sidestep, beside what the paper states.
 ///
-/// Finished points are kept, so that an interrupted sweep goes on where it stopped when the same command is given again.
+/// Finished points are kept, so that an interrupted sweep goes on where it stopped when the same command is given
+/// again.
 #[derive(Args)]
 pub struct Compare {
     /// Experiments (`gang.groups`) or areas (`gang`); `sidestep list` names them

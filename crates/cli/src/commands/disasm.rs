@@ -1,5 +1,5 @@
-//! `sidestep disasm FILE`: the code of an IA-64 ELF file as assembly text, laid out as `objdump -d` does; and the text of
-//! a FUCE image.
+//! `sidestep disasm FILE`: the code of an IA-64 ELF file as assembly text, laid out as `objdump -d` does; and the text
+//! of a FUCE image.
 
 mod fuce;
 mod groups;
@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use sidestep_runner::image::Symbol;
+use sidestep_runner::image::{self, Image};
+use sidestep_runner::symbols::SymbolTable;
 
 use super::Outcome;
-use sidestep_runner::image::{self, Image};
-use sidestep_runner::symbols::{Symbol, SymbolTable};
 
 /// Print the instructions of an IA-64 program, library or object file, or of a FUCE image.
 #[derive(Args)]

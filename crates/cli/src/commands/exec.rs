@@ -13,11 +13,12 @@ use clap::Args;
 use sidestep_itanium2::Parameters;
 use sidestep_linux_user::engine::Engine;
 use sidestep_linux_user::{Launch, Options};
+use sidestep_runner::annotate::Code;
+use sidestep_runner::causes::with_causes;
+use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
 use super::Outcome;
 use super::perf::parse_processor;
-use sidestep_runner::annotate::Code;
-use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
 /// Where the trace goes unless a file is named.
 const STANDARD_ERROR: &str = "/dev/stderr";
@@ -126,7 +127,7 @@ impl Exec {
             pipe_ignored: self.ignore_sigpipe,
         };
         let Err(error) = sidestep_linux_user::run(launch);
-        eprintln!("sidestep: {}", program::chain(&error));
+        eprintln!("sidestep: {}", with_causes(&error));
         Ok(ExitCode::from(error.exit_status()))
     }
 

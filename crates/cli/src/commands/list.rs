@@ -11,8 +11,8 @@ use super::Outcome;
 /// List the experiments: question, source, how long it takes, what can be set.
 #[derive(Args)]
 pub struct List {
-    /// Experiments (`gang.groups`) or areas (`gang`); one experiment alone is shown in detail, with the meaning and source of
-    /// every input
+    /// Experiments (`gang.groups`) or areas (`gang`); one experiment alone is shown in detail, with the meaning and
+    /// source of every input
     names: Vec<String>,
     /// How to write the list
     #[arg(long, value_enum, default_value_t = Format::Text)]

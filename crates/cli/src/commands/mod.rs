@@ -27,6 +27,9 @@ pub type Outcome = Result<ExitCode, Box<dyn Error>>;
 /// The exit code of what Ctrl-C or another such signal ended early, as shells expect it.
 const INTERRUPTED: u8 = 130;
 
+/// The exit code of what reached the limit of instructions or time that it was given, as of `timeout`.
+const LIMIT_REACHED: u8 = sidestep_linux_user::thread::STATUS_LIMIT as u8;
+
 /// The subcommands of `sidestep`.
 #[derive(Subcommand)]
 pub enum Command {

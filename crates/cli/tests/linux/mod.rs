@@ -1,7 +1,6 @@
 //! Linux booted for a test.
 //!
-//! Needs a Linux/ia64 kernel: `SIDESTEP_KERNEL`, or `shared/linux/vmlinux.xz` in a folder above this one. Without one
-//! the tests are skipped, and say so.
+//! Needs a Linux/ia64 kernel, see [`tests_need::kernel`].
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -14,45 +13,33 @@ use std::thread;
 
 use sidestep_machine::compressed::expand;
 
-/// The kernel as it comes.
-pub fn compressed() -> Option<PathBuf> {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .map(|folder| folder.join("shared/linux/vmlinux.xz"))
-        .find(|file| file.exists())
-}
-
 /// The kernel, expanded, and the initramfs; made once.
 pub fn files() -> Option<&'static (PathBuf, PathBuf)> {
-    static FILES: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
-    let files = FILES.get_or_init(|| {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    static FILES: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+    let kernel = tests_need::kernel()?;
+    let prepare = || {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let kernel = match std::env::var_os("SIDESTEP_KERNEL") {
-            Some(kernel) => PathBuf::from(kernel),
-            None => {
-                let compressed = compressed()?;
-                let kernel = folder.join("vmlinux");
-                let compressed = fs::read(compressed).expect("the kernel can be read");
+        let bytes = fs::read(&kernel).expect("the kernel can be read");
+        let kernel = match bytes.starts_with(b"\x7fELF") {
+            true => kernel,
+            false => {
                 // Expanded once for all tests: what boots with a compressed kernel has a test of its own.
-                let bytes = expand(&compressed, 1 << 30).expect("a compressed kernel");
-                fs::write(&kernel, bytes).expect("a folder for temporary files");
-                kernel
+                let expanded = folder.join("vmlinux");
+                let bytes = expand(&bytes, 1 << 30).expect("a compressed kernel");
+                fs::write(&expanded, bytes).expect("a folder for temporary files");
+                expanded
             }
         };
         let initramfs = folder.join("initramfs.cpio");
-        let packed = Command::new(manifest.join("../../guests/linux/pack"))
+        let packed = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/linux/pack"))
             .arg("-o")
             .arg(&initramfs)
             .output()
             .expect("bash runs");
         assert!(packed.status.success(), "{}", text(&packed.stderr));
-        Some((kernel, initramfs))
-    });
-    if files.is_none() {
-        eprintln!("skipped: no Linux/ia64 kernel is there (SIDESTEP_KERNEL names one)");
-    }
-    files.as_ref()
+        (kernel, initramfs)
+    };
+    Some(FILES.get_or_init(prepare))
 }
 
 pub fn text(bytes: &[u8]) -> String {

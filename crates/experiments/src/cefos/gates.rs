@@ -1,17 +1,16 @@
-//! Figures 7 to 11: many system calls through one gate, with the hardware's ready queue alone and with a software queue.
+//! Figures 7 to 11: many system calls through one gate, with the hardware's ready queue alone and with a software
+//! queue.
 
 use std::time::Duration;
+
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+};
 
 use super::growth::exponent;
 use super::machine;
 use super::workload::{Run, Workload};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// The system calls of the paper's figures go up to here.
 const PAPER_CALLS_MAX: u64 = 80;
@@ -294,7 +293,8 @@ fn square_share(points: &[(u64, Number)]) -> Option<Finding> {
     })
 }
 
-/// Figure 8: clocks a call grow linearly. Judged by the slope between neighbouring points, which for a line is the same.
+/// Figure 8: clocks a call grow linearly. Judged by the slope between neighbouring points, which for a line is the
+/// same.
 fn per_call(points: &[(u64, Number)]) -> Finding {
     let per_call: Vec<(u64, Number)> = points
         .iter()

@@ -1,7 +1,7 @@
 //! How fast something grows: the exponent of a power law fitted to points, in integers, so that every machine gets the
 //! same digits.
 
-use sidestep_lab::number::Number;
+use sidestep_lab::Number;
 
 /// Bits after the point of a logarithm.
 const FRACTION: u32 = 20;

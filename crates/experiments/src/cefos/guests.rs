@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sidestep_fuce::assembler::assemble;
 use sidestep_fuce::image::Image;
 use sidestep_guests::cefos::SOURCES;
-use sidestep_lab::experiment::PointError;
+use sidestep_lab::PointError;
 
 /// Assembles a program, with or without software queues before the gates.
 pub fn build(name: &str, software_queue: bool) -> Result<Image, PointError> {

@@ -4,16 +4,13 @@ use std::time::Duration;
 
 use sidestep_fuce::chip::{Chip, InterruptConfig, Stop};
 use sidestep_fuce::device::{Device, Packets};
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Quantity, Row, Side, Verdict,
+};
 
 use super::guests::{build, failed};
 use super::machine::{self, Tracer};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Verdict};
 
 /// Words of an interface's frame, and where what is read of it stands (as in the guest).
 const FRAME_BYTES: u32 = 32;

@@ -2,11 +2,7 @@
 
 use sidestep_fuce::chip::{Cause, ChipConfig, Counters, Observation};
 use sidestep_fuce::image::Image;
-
-use sidestep_lab::drawing::{Breakdown, Drawing, Part};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Side;
-use sidestep_lab::timeline::Timeline;
+use sidestep_lab::{Breakdown, Drawing, Input, Inputs, Part, Side, Timeline};
 
 /// The inputs that describe the chip, the same for every experiment.
 pub fn inputs() -> Vec<Input> {

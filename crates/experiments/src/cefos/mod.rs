@@ -12,7 +12,7 @@ mod machine;
 mod scaling;
 mod workload;
 
-use sidestep_lab::experiment::Experiment;
+use sidestep_lab::Experiment;
 
 /// The experiments of this area.
 pub const EXPERIMENTS: &[&dyn Experiment] = &[&scaling::Scaling, &gates::Gates, &livelock::Livelock];

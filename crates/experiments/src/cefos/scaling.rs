@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Quantity, Row, Side, Stated, Value, Verdict,
+};
+
 use super::machine;
 use super::workload::{Run, Workload};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs, Value};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// The most calls the guest has room for.
 const CALLS_MAX: u64 = 40_000;
@@ -210,11 +208,11 @@ fn explain(row: &Row) -> Option<String> {
     let [_, held] = both("loaded threads held while a unit was idle", 0)?;
     let calls = measurement.baseline.value?;
     Some(format!(
-        "at {} devices are busy {base_busy} of the period with (1, 1) and {busy} with (3, 3). The one unit of (1, 1) runs \
-         the device's thread most of the time, so senders hardly spin on it ({base_retries} self-continuations of \
-         senders); of three units one is often free for them ({retries}). Threads that a busy unit had taken in advance \
-         waited {held} cycles behind device threads while another unit was idle (see `preload`). The base case is {} \
-         calls, so one call more or less in it moves the ratio by {} %",
+        "at {} devices are busy {base_busy} of the period with (1, 1) and {busy} with (3, 3). The one unit of (1, 1) \
+         runs the device's thread most of the time, so senders hardly spin on it ({base_retries} self-continuations of \
+         senders); of three units one is often free for them ({retries}). Threads that a busy unit had taken in \
+         advance waited {held} cycles behind device threads while another unit was idle (see `preload`). The base case \
+         is {} calls, so one call more or less in it moves the ratio by {} %",
         row.point.value("round-trip"),
         calls.to_decimal(0),
         Number::from(100).over(calls)?.to_decimal(0),

@@ -6,11 +6,10 @@ use sidestep_fuce::chip::{Chip, ChipConfig, Counters, Stop};
 use sidestep_fuce::controller::ControllerOperation;
 use sidestep_fuce::device::{Device, RequestDevice};
 use sidestep_fuce::image::Image;
+use sidestep_lab::{Context, PointError, Timeline};
 
 use super::guests::{build, failed};
 use super::machine::Tracer;
-use sidestep_lab::experiment::{Context, PointError};
-use sidestep_lab::timeline::Timeline;
 
 /// So many cycles without an end are a defect of the guest, not a result.
 const CYCLES_MAX: u64 = 20_000_000_000;

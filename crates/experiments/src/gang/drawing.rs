@@ -3,10 +3,7 @@
 use sidestep_gang::simulation::{CoreTime, Outcome};
 use sidestep_gang::tree::NodeId;
 use sidestep_gang::{CoscheduledSets, DependencyTree, Ratio, SharingMatrix, TaskId};
-
-use sidestep_lab::drawing::{Breakdown, Drawing, Matrix, Node, Part, Tree};
-use sidestep_lab::number::Number;
-use sidestep_lab::timeline::Timeline;
+use sidestep_lab::{Breakdown, Drawing, Matrix, Node, Number, Part, Timeline, Tree};
 
 /// A dependency value as a number of the laboratory's.
 pub fn number(ratio: Ratio) -> Number {

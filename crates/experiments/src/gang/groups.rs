@@ -5,15 +5,12 @@ use std::time::Duration;
 
 use sidestep_gang::{CoscheduledSets, DependencyTree, Pairing, Ratio, Selection, SharingMatrix};
 use sidestep_gang_linux::recording::Recording;
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+};
 
 use super::{PAPER, drawing};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// From a matrix to the tree to the sets.
 pub struct Groups;
@@ -36,9 +33,9 @@ impl Experiment for Groups {
             name: "gang.groups",
             question: "Which tasks should run together, given how often each pair communicates?",
             source: "Busse et al., Partial Coscheduling (2015), Figures 3 and 4",
-            setting: "A matrix of communication events, by default that of Figure 3. Pairs of subtrees with the highest \
-                      dependency (equation 1) are joined step by step; the tree is cut where a part depends more than t \
-                      times as much as the whole, or, without a factor, so that modularity is greatest.",
+            setting: "A matrix of communication events, by default that of Figure 3. Pairs of subtrees with the \
+                      highest dependency (equation 1) are joined step by step; the tree is cut where a part depends \
+                      more than t times as much as the whole, or, without a factor, so that modularity is greatest.",
             baseline: "full coscheduling: one set of all tasks",
             sidestep: "partial coscheduling: the sets cut from the tree",
             metric: Metric {
@@ -48,9 +45,9 @@ impl Experiment for Groups {
             },
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(1), Duration::from_secs(1)),
-            reading: "The largest set is what must run at once. A factor below the ratio of two levels of the tree cuts \
-                      between them. Modularity keeps a task that communicates with all alike, however little, with the \
-                      others: a small share of all events is no sign of being apart.",
+            reading: "The largest set is what must run at once. A factor below the ratio of two levels of the tree \
+                      cuts between them. Modularity keeps a task that communicates with all alike, however little, \
+                      with the others: a small share of all events is no sign of being apart.",
         }
     }
 

@@ -6,17 +6,14 @@ use std::time::Duration;
 use sidestep_gang::Selection;
 use sidestep_gang_linux::control::{Kind, Report, RunSettings, SetSource, Target, run};
 use sidestep_gang_linux::journal;
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Quantity, Row, Side, Stated, Timeline, Verdict,
+};
+use sidestep_runner::causes::with_causes;
 
 use super::PAPER;
 use super::scenario::factor_of_the_paper;
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
-use sidestep_lab::timeline::Timeline;
 
 /// Coscheduling on this host.
 pub struct Host;
@@ -40,10 +37,10 @@ impl Experiment for Host {
             question: "What does partial coscheduling gain on this machine, for real programs on a stock kernel?",
             source: "Busse et al., Partial Coscheduling (2015), Figures 6 and 7, scaled down to this host",
             setting: "Two processes stand for the virtual machines, VM1 with two threads, VM2 with one. VM1 runs two \
-                      independent one-thread jobs (double), one two-thread job (parallel), or one one-thread job beside an \
-                      idle thread (single). Programs are kernels after the NAS Parallel Benchmarks EP, IS, CG and MG \
-                      (class S, results verified, barriers that spin and then yield), and xz, pigz and zstd. Policy and baseline take \
-                      turns in epochs of one run.",
+                      independent one-thread jobs (double), one two-thread job (parallel), or one one-thread job \
+                      beside an idle thread (single). Programs are kernels after the NAS Parallel Benchmarks EP, IS, \
+                      CG and MG (class S, results verified, barriers that spin and then yield), and xz, pigz and zstd. \
+                      Policy and baseline take turns in epochs of one run.",
             baseline: "full coscheduling: all threads of a process at once, cores it does not use stay empty",
             sidestep: "the policy of the point, in the epochs between",
             metric: Metric {
@@ -53,10 +50,10 @@ impl Experiment for Host {
             },
             nature: Nature::Measured,
             takes: (Duration::from_secs(80), Duration::from_secs(7200)),
-            reading: "Only pairs of neighbouring epochs are compared, so a disturbance that lasts longer than an epoch hits \
-                      both sides. `gain low` and `gain high` bound the mean gain with 95 % confidence. Programs other than \
-                      our kernels count no steps; for them time on a core stands for progress, in nanoseconds for one \
-                      second. Other load on the machine lowers every gain.",
+            reading: "Only pairs of neighbouring epochs are compared, so a disturbance that lasts longer than an epoch \
+                      hits both sides. `gain low` and `gain high` bound the mean gain with 95 % confidence. Programs \
+                      other than our kernels count no steps; for them time on a core stands for progress, in \
+                      nanoseconds for one second. Other load on the machine lowers every gain.",
         }
     }
 
@@ -347,15 +344,4 @@ fn epochs(report: &Report, of_baseline: bool) -> Timeline {
         start_ns += duration_ns;
     }
     timeline
-}
-
-/// An error and its causes on one line.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
 }

@@ -11,7 +11,7 @@ pub mod scenario;
 mod threshold;
 mod watch;
 
-use sidestep_lab::experiment::Experiment;
+use sidestep_lab::Experiment;
 
 /// The experiments of this area.
 pub const EXPERIMENTS: &[&dyn Experiment] = &[

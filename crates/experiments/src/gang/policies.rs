@@ -5,16 +5,15 @@ use std::time::Duration;
 use sidestep_gang::simulation::{Instance, Machine, Scenario, Schedule};
 use sidestep_gang::topology::Placement;
 use sidestep_gang::{CoscheduledSets, Selection, Topology};
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measurement, Metric, Nature,
+    Number, Point, PointError, Quantity, Row, Stated, Verdict,
+};
 
-use super::scenario::{KIND_NAMES, LOADS, Setup, both, factor_of_the_paper, inputs, side};
+use super::scenario::{
+    KIND_NAMES, LOADS, Setup, both, factor_of_the_paper, gain_and_utilisation, inputs, side,
+};
 use super::{PAPER, drawing, groups};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Measurement;
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// What each policy makes of the paper's scenarios.
 pub struct Policies;
@@ -30,13 +29,14 @@ impl Experiment for Policies {
             name: "gang.policies",
             question: "What does coscheduling parts of a virtual machine gain over coscheduling it whole?",
             source: "Busse et al., Partial Coscheduling (2015), sections 4 and 5, Figures 5 to 7",
-            setting: "Two virtual machines on eight simulated cores, VM1 with eight vCPUs and VM2 with four. VM2 runs one \
-                      program with four threads; VM1 runs one such (single), two (double), or four with two threads each \
-                      (quad). Programs work, wait for each other and share memory as their kind says (the parameters are \
-                      chosen, none is a result of the paper's); every vCPU, also an idle one, does housekeeping.",
+            setting: "Two virtual machines on eight simulated cores, VM1 with eight vCPUs and VM2 with four. VM2 runs \
+                      one program with four threads; VM1 runs one such (single), two (double), or four with two \
+                      threads each (quad). Programs work, wait for each other and share memory as their kind says (the \
+                      parameters are chosen, none is a result of the paper's); every vCPU, also an idle one, does \
+                      housekeeping.",
             baseline: "full coscheduling: all vCPUs of a machine at once",
-            sidestep: "the policy of the point: sets given by the load, found while running with t = 1.5, found without \
-                       a factor, bounded skew, or no coordination",
+            sidestep: "the policy of the point: sets given by the load, found while running with t = 1.5, found \
+                       without a factor, bounded skew, or no coordination",
             metric: Metric {
                 name: "execution times of both machines, a round each",
                 unit: "ns",
@@ -44,9 +44,9 @@ impl Experiment for Policies {
             },
             nature: Nature::Seeded,
             takes: (Duration::from_secs(2), Duration::from_secs(40)),
-            reading: "A gain of 1.33 is the third that full coscheduling leaves idle in double and quad. `kept idle` is \
-                      what stays empty though a vCPU waits, `spinning` what is spent on waiting for one that has no core. \
-                      Caches are not modelled: what the paper explains by contention is not seen here.",
+            reading: "A gain of 1.33 is the third that full coscheduling leaves idle in double and quad. `kept idle` \
+                      is what stays empty though a vCPU waits, `spinning` what is spent on waiting for one that has no \
+                      core. Caches are not modelled: what the paper explains by contention is not seen here.",
         }
     }
 
@@ -214,25 +214,12 @@ impl Experiment for Policies {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let workload = || Axis::new("workload", "workload", "");
-        vec![
-            Figure::bars(
-                "Gain over full coscheduling (Figures 6 and 7)",
-                workload(),
-                Measure::Ratio,
-                "times faster",
-                "",
-            )
-            .split_by(&["load", "policy"]),
-            Figure::bars(
-                "Utilisation",
-                workload(),
-                Measure::Counter("utilisation"),
-                "of the cores' time",
-                "%",
-            )
-            .split_by(&["load", "policy"]),
-        ]
+        gain_and_utilisation(
+            Figure::bars,
+            "Gain over full coscheduling (Figures 6 and 7)",
+            || Axis::new("workload", "workload", ""),
+            &["load", "policy"],
+        )
     }
 }
 

@@ -6,13 +6,12 @@ use sidestep_gang::scatter::scatter;
 use sidestep_gang::simulation::{Instance, Machine, Scenario};
 use sidestep_gang::topology::Placement;
 use sidestep_gang::{Selection, Topology};
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Input, Inputs, Measurement, Metric, Nature, Number,
+    Point, PointError, Side,
+};
 
-use super::scenario::{KIND_NAMES, Setup, both, inputs, side};
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
+use super::scenario::{KIND_NAMES, Setup, both, gain_and_utilisation, inputs, side};
 
 /// Larger hosts and machines of mixed sizes.
 pub struct Scale;
@@ -27,11 +26,11 @@ impl Experiment for Scale {
         About {
             name: "gang.scale",
             question: "Does partial coscheduling still gain on large hosts with machines of many sizes?",
-            source: "none: beyond Busse et al., Partial Coscheduling (2015), which stops at eight cores; topology is its \
-                     future work (section 7)",
-            setting: "A host of two sockets whose caches serve eight cores each. Machines of an eighth to all of the host's \
-                      size, drawn by the seed several times, together twice its size; in each, programs of two to eight threads. A program \
-                      that is spread over both sockets runs at nine tenths of its speed.",
+            source: "none: beyond Busse et al., Partial Coscheduling (2015), which stops at eight cores; topology is \
+                     its future work (section 7)",
+            setting: "A host of two sockets whose caches serve eight cores each. Machines of an eighth to all of the \
+                      host's size, drawn by the seed several times, together twice its size; in each, programs of two \
+                      to eight threads. A program that is spread over both sockets runs at nine tenths of its speed.",
             baseline: "full coscheduling, placed as the point says",
             sidestep: "sets given by the load, or found without a factor",
             metric: Metric {
@@ -41,10 +40,10 @@ impl Experiment for Scale {
             },
             nature: Nature::Seeded,
             takes: (Duration::from_secs(40), Duration::from_secs(900)),
-            reading: "Small sets fill the gaps that whole machines leave; a draw in which whole machines leave none has \
-                      nothing to gain, so the mean over draws counts, and the counters tell in how many there was a gain and how \
-                      great the greatest was. First fit tears sets over sockets, which nearest \
-                      avoids where it can.",
+            reading: "Small sets fill the gaps that whole machines leave; a draw in which whole machines leave none \
+                      has nothing to gain, so the mean over draws counts, and the counters tell in how many there was \
+                      a gain and how great the greatest was. First fit tears sets over sockets, which nearest avoids \
+                      where it can.",
         }
     }
 
@@ -144,25 +143,12 @@ impl Experiment for Scale {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let cores = || Axis::new("cores", "cores", "cores").logarithmic();
-        vec![
-            Figure::lines(
-                "Gain over full coscheduling",
-                cores(),
-                Measure::Ratio,
-                "times faster",
-                "",
-            )
-            .split_by(&["policy", "placement"]),
-            Figure::lines(
-                "Utilisation",
-                cores(),
-                Measure::Counter("utilisation"),
-                "of the cores' time",
-                "%",
-            )
-            .split_by(&["policy", "placement"]),
-        ]
+        gain_and_utilisation(
+            Figure::lines,
+            "Gain over full coscheduling",
+            || Axis::new("cores", "cores", "cores").logarithmic(),
+            &["policy", "placement"],
+        )
     }
 }
 

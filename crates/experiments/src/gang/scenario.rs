@@ -11,12 +11,9 @@ use sidestep_gang::simulation::{
 };
 use sidestep_gang::topology::Placement;
 use sidestep_gang::{CoscheduledSets, DetectorSettings, Ratio, Selection, Topology};
+use sidestep_lab::{Axis, Context, Figure, Input, Inputs, Measure, Number, PointError, Side};
 
 use super::drawing;
-use sidestep_lab::experiment::{Context, PointError};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Side;
-use sidestep_lab::number::Number;
 
 const MS: u64 = 1_000_000;
 
@@ -32,8 +29,8 @@ pub struct Kind {
 
 /// The workloads.
 pub const KINDS: &[Kind] = &[
-    // As EP: no waiting, hardly any sharing. In the OpenMP version (NPB 3, EP) all threads read the same few numbers for
-    // each batch, `an` and `k_offset`, and add up once at the end.
+    // As EP: no waiting, hardly any sharing. In the OpenMP version (NPB 3, EP) all threads read the same few numbers
+    // for each batch, `an` and `k_offset`, and add up once at the end.
     Kind {
         name: "independent",
         phases: &[Phase::Compute {
@@ -389,4 +386,18 @@ pub fn side(scenario: &Scenario, outcome: &Outcome, context: &Context<'_>) -> Si
         side = side.traced(drawing::timeline(outcome, &names));
     }
     side
+}
+
+/// The figures of a sweep: the gain, and how much of the cores' time was used.
+pub fn gain_and_utilisation(
+    draw: fn(&'static str, Axis, Measure, &'static str, &'static str) -> Figure,
+    gain: &'static str,
+    across: fn() -> Axis,
+    split_by: &'static [&'static str],
+) -> Vec<Figure> {
+    let utilisation = Measure::Counter("utilisation");
+    vec![
+        draw(gain, across(), Measure::Ratio, "times faster", "").split_by(split_by),
+        draw("Utilisation", across(), utilisation, "of the cores' time", "%").split_by(split_by),
+    ]
 }

@@ -4,16 +4,13 @@ use std::time::Duration;
 
 use sidestep_gang::topology::Placement;
 use sidestep_gang::{Ratio, Selection};
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Quantity, Row, Verdict,
+};
 
 use super::PAPER;
 use super::scenario::{KIND_NAMES, LOADS, Setup, both, inputs, side};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Measurement;
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Verdict};
 
 /// The factor against the selection without one.
 pub struct Threshold;
@@ -34,8 +31,9 @@ impl Experiment for Threshold {
             },
             nature: Nature::Seeded,
             takes: (Duration::from_secs(1), Duration::from_secs(40)),
-            reading: "A ratio above one says that the factor cut wrongly: too low a factor tears threads apart that wait \
-                      for each other, too high a one keeps programs together that have nothing to do with each other.",
+            reading: "A ratio above one says that the factor cut wrongly: too low a factor tears threads apart that \
+                      wait for each other, too high a one keeps programs together that have nothing to do with each \
+                      other.",
         }
     }
 

@@ -3,22 +3,21 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use sidestep_gang_linux::changed::Changed;
 use sidestep_gang_linux::journal::{self, Change, Journal};
 use sidestep_gang_linux::process;
-use sidestep_gang_linux::setting::{self, AUTOGROUP, Changed};
+use sidestep_gang_linux::setting::{self, AUTOGROUP};
 use sidestep_gang_linux::watch::{WatchSettings, Watcher};
 use sidestep_gang_linux::workload::{PROGRESS_VARIABLE, ProgressFile};
+use sidestep_lab::statistics::median;
+use sidestep_lab::{
+    About, Better, Context, Experiment, Finding, Input, Inputs, Measurement, Metric, Nature, Number, Point,
+    PointError, Quantity, Rounds, Row, Side, Value, Verdict,
+};
+use sidestep_runner::causes::with_causes;
 
 use super::PAPER;
-use super::host::{own_command, with_causes};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::input::{Input, Inputs, Value};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Verdict};
-use sidestep_lab::statistics::median;
-use sidestep_lab::timeline::Rounds;
+use super::host::own_command;
 
 /// What watching costs.
 pub struct Watch;
@@ -29,11 +28,12 @@ impl Experiment for Watch {
             name: "gang.watch",
             question: "What does it cost a program to be watched for shared memory?",
             source: "none: beyond Busse et al., Partial Coscheduling (2015), which cites a low overhead (section 2.2)",
-            setting: "A kernel after the NAS Parallel Benchmarks (class W) with two threads, which begins new ones for each of its runs, \
-                      or two threads that use pages of a pair or of their own and never change, run for the whole \
-                      point, watched and not watched in turn, at the kernel's default rate. Without settling the watcher is started anew for each \
-                      watched epoch and never rests; with it, where threads never change, one watcher has watched so long before, \
-                      and an epoch lasts one look and the longest rest.",
+            setting: "A kernel after the NAS Parallel Benchmarks (class W) with two threads, which begins new ones for \
+                      each of its runs, or two threads that use pages of a pair or of their own and never change, run \
+                      for the whole point, watched and not watched in turn, at the kernel's default rate. Without \
+                      settling the watcher is started anew for each watched epoch and never rests; with it, where \
+                      threads never change, one watcher has watched so long before, and an epoch lasts one look and \
+                      the longest rest.",
             baseline: "not watched",
             sidestep: "watched: pages are made to fault, every fault is reported and counted",
             metric: Metric {
@@ -43,13 +43,14 @@ impl Experiment for Watch {
             },
             nature: Nature::Measured,
             takes: (Duration::from_secs(90), Duration::from_secs(900)),
-            reading: "Time on a core is that of all the program's threads, those that ended too. It includes faults and \
-                      scans, which happen in the program's own time, but not what other programs take; and the program \
-                      has the lowest niceness, so that its threads seldom spin for one that others displaced. A ratio of \
-                      0.97 is a cost of three percent. What elapsed time says, and time in the kernel alone, stands among \
-                      the counters, and so does what the watcher itself ran. Each watched epoch is held against the one beside it, and which of the two is first \
-                      alternates. The watcher keeps an account of what it costs and stays within a share of 1.5 % by it; \
-                      what the account said at the end is among the counters.",
+            reading: "Time on a core is that of all the program's threads, those that ended too. It includes faults \
+                      and scans, which happen in the program's own time, but not what other programs take; and the \
+                      program has the lowest niceness, so that its threads seldom spin for one that others displaced. \
+                      A ratio of 0.97 is a cost of three percent. What elapsed time says, and time in the kernel \
+                      alone, stands among the counters, and so does what the watcher itself ran. Each watched epoch is \
+                      held against the one beside it, and which of the two is first alternates. The watcher keeps an \
+                      account of what it costs and stays within a share of 1.5 % by it; what the account said at the \
+                      end is among the counters.",
         }
     }
 
@@ -105,8 +106,8 @@ impl Experiment for Watch {
         }
         if points.is_empty() {
             return Err(format!(
-                "kernels begin new threads for each of their runs, so with them nothing settles; expected settling=0ns, or \
-                 programs={}",
+                "kernels begin new threads for each of their runs, so with them nothing settles; expected \
+                 settling=0ns, or programs={}",
                 CONSTANT.join(",")
             ));
         }

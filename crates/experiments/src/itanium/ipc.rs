@@ -4,16 +4,13 @@ use std::time::Duration;
 
 use sidestep_itanium2::Event;
 use sidestep_itanium2::parameters::Cost;
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
+    Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+};
 
 use super::kernel::Guest;
 use super::timed::{self, Difference};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// Four versions of one path.
 pub struct Messages;
@@ -44,22 +41,23 @@ impl Experiment for Messages {
             name: "itanium.ipc",
             question: "What does knowing the latencies of system instructions save a message between threads?",
             source: "Gray et al., Itanium: A System Implementor's Tale, section 5.3, Table 6 and Figure 5",
-            setting: "Two threads in two address spaces (guests/ia64/ipc) send each other eight words in registers, by a \
-                      call of a gate page with epc that waits for the answer: the eight steps of section 5.3.1. generic: \
-                      C code for every case, in which threads wait on kernel stacks. first: the fast case in assembly, one \
-                      step after the other. scheduled: as many instructions to a group as there are units, each latency \
-                      taken for one cycle. measured: the same, scheduled by Tables 4 and 5. All check the whole interface, and whatever is not \
-                      the fast case (other names, items, flags, longer messages, timeouts, queued senders, floating-point \
-                      state, NaTs) goes the generic way. What the threads' loops take is subtracted.",
+            setting: "Two threads in two address spaces (guests/ia64/ipc) send each other eight words in registers, by \
+                      a call of a gate page with epc that waits for the answer: the eight steps of section 5.3.1. \
+                      generic: C code for every case, in which threads wait on kernel stacks. first: the fast case in \
+                      assembly, one step after the other. scheduled: as many instructions to a group as there are \
+                      units, each latency taken for one cycle. measured: the same, scheduled by Tables 4 and 5. All \
+                      check the whole interface, and whatever is not the fast case (other names, items, flags, longer \
+                      messages, timeouts, queued senders, floating-point state, NaTs) goes the generic way. What the \
+                      threads' loops take is subtracted.",
             baseline: "the generic path",
             sidestep: "the fast path of that version",
             metric: Metric::lower("cycles a message", "cycles"),
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(1), Duration::from_secs(1)),
-            reading: "The return goes to another thread than the return stack predicts. Figure 5 counts no flush for that, \
-                      so its cycles are not in the value; `cycles with the return's flush` has them. The code was written \
-                      from the paper's description of the steps and the published interface of such kernels; the paper's has \
-                      231, 83, 39 and 33 groups.",
+            reading: "The return goes to another thread than the return stack predicts. Figure 5 counts no flush for \
+                      that, so its cycles are not in the value; `cycles with the return's flush` has them. The code \
+                      was written from the paper's description of the steps and the published interface of such \
+                      kernels; the paper's has 231, 83, 39 and 33 groups.",
         }
     }
 
@@ -139,32 +137,33 @@ impl Experiment for Messages {
             ours: format!(
                 "{} cycles in {} groups",
                 generic.to_decimal(0),
-                issue_cycles(&measurement.baseline).to_decimal(0)
+                timed::issue_cycles(&measurement.baseline).to_decimal(0)
             ),
             verdict: judge(generic, GENERIC),
-            because: "nearly as many groups as the paper's, with half its bubbles; by its sources of 2007 the paper's kernel does more \
-                      around its C++, and how much of the difference that makes was not measured"
+            because: "nearly as many groups as the paper's, with half its bubbles; by its sources of 2007 the paper's \
+                      kernel does more around its C++, and how much of the difference that makes was not measured"
                 .to_owned(),
         }];
         let bubbles = FIGURE.iter().map(|(event, stated)| {
-            let count = |event: &Event| {
-                let found = measurement.sidestep.find(event.name());
-                found.map_or(Number::ZERO, |counter| counter.value)
-            };
+            let count = |event: Event| timed::bubbles(&measurement.sidestep, event);
             // The figure has no flushes: neither has the sum of all.
             let (ours, because) = match event {
                 Event::BackEndBubbleAll => (
-                    count(event) - count(&Event::FlushAll),
-                    "without the return's flush, as in the figure; this path has 31 groups, the paper's 39, in as many cycles",
+                    count(*event) - count(Event::FlushAll),
+                    format!(
+                        "without the return's flush, as in the figure; this path has {} groups, the paper's 39, in as many cycles",
+                        timed::issue_cycles(&measurement.sidestep).to_decimal(0)
+                    ),
                 ),
                 Event::L1dFpuAll => (
-                    count(event),
+                    count(*event),
                     "this code has no load close behind a store to its line, none just behind the region register, and none whose \
-                     data meet a system register's value",
+                     data meet a system register's value"
+                        .to_owned(),
                 ),
                 _ => (
-                    count(event),
-                    "which latencies a path runs into depends on where its author put what",
+                    count(*event),
+                    "which latencies a path runs into depends on where its author put what".to_owned(),
                 ),
             };
             Finding {
@@ -173,7 +172,7 @@ impl Experiment for Messages {
                 source: "Itanium Figure 5".to_owned(),
                 ours: format!("{} bubbles", ours.to_decimal(1)),
                 verdict: judge(ours, *stated),
-                because: because.to_owned(),
+                because,
             }
         });
         findings.extend(bubbles);
@@ -189,9 +188,4 @@ impl Experiment for Messages {
             "cycles",
         )]
     }
-}
-
-fn issue_cycles(side: &Side) -> Number {
-    side.find("issue cycles")
-        .map_or(Number::ZERO, |counter| counter.value)
 }

@@ -1,5 +1,5 @@
-//! A machine that runs the kernel of `guests/ia64/kernel`, or the message-passing guest of `guests/ia64/ipc`, with readings
-//! at the marks of its programs.
+//! A machine that runs the kernel of `guests/ia64/kernel`, or the message-passing guest of `guests/ia64/ipc`, with
+//! readings at the marks of its programs.
 //!
 //! A program marks the phases of a measurement (`mark(label)`, hypercall [`MARK`]). At each mark the machine is
 //! stopped between two instructions, every processor's counters are read, and it goes on as if it had not been
@@ -13,6 +13,7 @@ use sidestep_guests::ia64;
 use sidestep_ia64::execution::{Driver, Untimed};
 use sidestep_ia64::mmu::TranslationEvents;
 use sidestep_itanium2::Counters;
+use sidestep_lab::{Context, PointError, Timeline};
 use sidestep_machine::description::bare::begin;
 use sidestep_machine::machine::VirtualTime;
 use sidestep_machine::machine::dumps::{DumpCalls, KeptDumps};
@@ -20,14 +21,11 @@ use sidestep_machine::machine::hypercall::{Call, HypercallHandler, Reaction, Sta
 use sidestep_machine::{End, GuestMemory, Machine, MachineBuilder, MemoryRange, image};
 use thiserror::Error;
 
-use sidestep_lab::experiment::{Context, PointError};
-use sidestep_lab::timeline::Timeline;
-
 /// The hypercall of a mark: r8 holds the label.
 pub const MARK: u64 = 0x100;
 
 /// How many instructions processors may be apart; short, as the kernel's CPUs wait for each other in loops.
-pub const QUANTUM: u64 = 200;
+pub const QUANTUM_TICKS: u64 = 200;
 /// Instructions between two looks at whether the user wants to stop.
 const BREATH: u64 = 5_000_000;
 
@@ -103,8 +101,8 @@ pub struct Run {
     pub memory_mb: u64,
     /// The most instructions of all processors together.
     pub instructions_max: u64,
-    /// How many instructions or cycles processors may be apart: [`QUANTUM`], or what a test wants.
-    pub quantum: u64,
+    /// How many instructions or cycles processors may be apart: [`QUANTUM_TICKS`], or what a test wants.
+    pub quantum_ticks: u64,
     /// Whether core dumps are kept; the kernel writes none otherwise.
     pub keeps_dumps: bool,
 }
@@ -170,7 +168,7 @@ impl Run {
         let mut left = self.instructions_max;
         loop {
             let executor = VirtualTime {
-                quantum: self.quantum,
+                quantum_ticks: self.quantum_ticks,
                 instructions_max: left.min(BREATH),
                 ..VirtualTime::default()
             };
@@ -231,8 +229,8 @@ impl Run {
 }
 
 impl Finished {
-    /// The run and, within it, the phases between marks as spans, if a timeline is wanted; a tick is taken as a cycle at
-    /// `megahertz`.
+    /// The run and, within it, the phases between marks as spans, if a timeline is wanted; a tick is taken as a cycle
+    /// at `megahertz`.
     pub fn timeline(&self, megahertz: u32, context: &Context) -> Timeline {
         let mut timeline = Timeline::default();
         if !context.trace {

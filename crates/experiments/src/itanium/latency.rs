@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use sidestep_itanium2::Event;
+use sidestep_lab::{
+    About, Context, Experiment, Input, Inputs, Measurement, Metric, Nature, Point, PointError, Quantity,
+    Side, Stated,
+};
 
 use super::kernel::Guest;
 use super::timed;
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::paper::{Quantity, Stated};
 
 /// Pairs of instructions, next to each other and far enough apart.
 pub struct Latencies;
@@ -102,17 +102,18 @@ impl Experiment for Latencies {
             source: "Gray et al., Itanium: A System Implementor's Tale, section 5.3.3, Tables 4 and 5",
             setting: "A program of the kernel in guests/ia64/kernel has pages of its code made gate pages, raises its \
                       privilege by epc, programs two counters of the performance monitor and reads them around the two \
-                      instructions: in issue groups that follow each other, with 13 groups between them, and around two \
-                      nops, which is subtracted. A latency is one cycle and the bubbles that the counter shows which the \
-                      paper names; several counters add up. Each pair is measured the third time, with warm caches.",
+                      instructions: in issue groups that follow each other, with 13 groups between them, and around \
+                      two nops, which is subtracted. A latency is one cycle and the bubbles that the counter shows \
+                      which the paper names; several counters add up. Each pair is measured the third time, with warm \
+                      caches.",
             baseline: "the two in issue groups that follow each other",
             sidestep: "13 issue groups of other work between them",
             metric: Metric::lower("cycles from the first to the second", "cycles"),
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(1), Duration::from_secs(1)),
-            reading: "The two tables are inputs of the pipeline model, so that its numbers come back shows that the whole \
-                      way holds: guest code, privilege, monitor registers, model. What the sidestep still waits for is \
-                      unavoidable: flushes, and the cycle in front of flushrs and loadrs.",
+            reading: "The two tables are inputs of the pipeline model, so that its numbers come back shows that the \
+                      whole way holds: guest code, privilege, monitor registers, model. What the sidestep still waits \
+                      for is unavoidable: flushes, and the cycle in front of flushrs and loadrs.",
         }
     }
 

@@ -12,7 +12,7 @@ mod syscall;
 pub mod timed;
 mod vhpt;
 
-use sidestep_lab::experiment::Experiment;
+use sidestep_lab::Experiment;
 
 /// The experiments of this area.
 pub const EXPERIMENTS: &[&dyn Experiment] = &[

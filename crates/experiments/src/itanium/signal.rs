@@ -1,19 +1,17 @@
-//! `itanium.signal`: Table 2 and section 5.1, delivering a signal with the full or with the minimal state, and what a core dump
-//! costs where an unwinder rebuilds what the minimal state leaves out.
+//! `itanium.signal`: Table 2 and section 5.1, delivering a signal with the full or with the minimal state, and what a
+//! core dump costs where an unwinder rebuilds what the minimal state leaves out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
+    Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+};
+
 use super::core_file::CoreFile;
 use super::kernel::{Finished, Guest};
 use super::timed::{self, Difference};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// Full against minimal state.
 pub struct Signals;
@@ -30,20 +28,22 @@ impl Experiment for Signals {
             name: "itanium.signal",
             question: "What does delivering a signal cost when preserved registers are left where they are?",
             source: "Gray et al., Itanium: A System Implementor's Tale, section 5.1 and Table 2",
-            setting: "delivery: a program of the kernel in guests/ia64/kernel sends itself a signal whose handler does nothing, \
-                      and returns from it; what the same call takes that sends none is subtracted. dump: a process \
-                      aborts and leaves a core file; what one takes that ends by itself is subtracted. With the full state the \
-                      preserved registers go to a structure on the kernel's stack, from there to the program's, back, \
-                      and into the registers; with the minimal state they stay in the registers, and a core dump unwinds the kernel's stack to find them. U is the kernel for one \
-                      CPU, M that for two, of which one is idle.",
+            setting: "delivery: a program of the kernel in guests/ia64/kernel sends itself a signal whose handler does \
+                      nothing, and returns from it; what the same call takes that sends none is subtracted. dump: a \
+                      process aborts and leaves a core file; what one takes that ends by itself is subtracted. With \
+                      the full state the preserved registers go to a structure on the kernel's stack, from there to \
+                      the program's, back, and into the registers; with the minimal state they stay in the registers, \
+                      and a core dump unwinds the kernel's stack to find them. U is the kernel for one CPU, M that for \
+                      two, of which one is idle.",
             baseline: "the full state (signal-state=full)",
             sidestep: "the minimal state (signal-state=minimal)",
             metric: Metric::lower("cycles a signal", "cycles"),
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(1), Duration::from_secs(1)),
-            reading: "siginfo_t and struct sigcontext are those of Linux/ia64, which the kernel fills and reads back. What a full \
-                      Linux does beyond that on each entry and each signal (threads, process groups, tracers, audit) is not \
-                      there. The host's work of writing a core file takes no time of the machine.",
+            reading: "siginfo_t and struct sigcontext are those of Linux/ia64, which the kernel fills and reads back. \
+                      What a full Linux does beyond that on each entry and each signal (threads, process groups, \
+                      tracers, audit) is not there. The host's work of writing a core file takes no time of the \
+                      machine.",
         }
     }
 

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
+    Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+};
+
 use super::kernel::Guest;
 use super::timed::{self, Difference};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// The two ways into the kernel.
 pub struct SystemCalls;
@@ -34,23 +32,25 @@ impl Experiment for SystemCalls {
             name: "itanium.syscall",
             question: "What does a system call cost by an exception, and what by a gate page?",
             source: "Gray et al., Itanium: A System Implementor's Tale, section 5.2 and Table 3",
-            setting: "A program of the kernel in guests/ia64/kernel calls a C library's function in a loop; what is counted is \
-                      the loop, divided by its rounds. The function is linked statically, or reached through an import stub as \
-                      one of a shared library. By break the kernel switches stacks, saves what a call does not destroy, \
-                      dispatches to C and returns by rfi; by epc the gate page's assembly answers on the program's own \
-                      stacks. getpid-kept is a library's getpid that asks the kernel once and keeps the answer. U is the \
-                      kernel for one CPU, M that for two, of which one is idle: its time must not go back between CPUs. The \
-                      machine runs with the pipeline model: its cycles are the kernel's time.",
+            setting: "A program of the kernel in guests/ia64/kernel calls a C library's function in a loop; what is \
+                      counted is the loop, divided by its rounds. The function is linked statically, or reached \
+                      through an import stub as one of a shared library. By break the kernel switches stacks, saves \
+                      what a call does not destroy, dispatches to C and returns by rfi; by epc the gate page's \
+                      assembly answers on the program's own stacks. getpid-kept is a library's getpid that asks the \
+                      kernel once and keeps the answer. U is the kernel for one CPU, M that for two, of which one is \
+                      idle: its time must not go back between CPUs. The machine runs with the pipeline model: its \
+                      cycles are the kernel's time.",
             baseline: "break: an exception",
             sidestep: "epc: a call to a gate page",
             metric: Metric::lower("cycles a call", "cycles"),
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(1), Duration::from_secs(1)),
-            reading: "The kernel does what Linux 2.6.9 does on both paths, in code of its own. The paper does not say on which \
-                      kernel it measured, nor how its loop and its library looked; both kernels are compared. Its 12 cycles \
-                      of getpid by epc are as many as the read of the kernel register with the current task takes alone, \
-                      before any call and return, and its library was of the time when libraries began to keep the answer, \
-                      so that cell is compared with getpid-kept, and that by break with getpid.",
+            reading: "The kernel does what Linux 2.6.9 does on both paths, in code of its own. The paper does not say \
+                      on which kernel it measured, nor how its loop and its library looked; both kernels are compared. \
+                      Its 12 cycles of getpid by epc are as many as the read of the kernel register with the current \
+                      task takes alone, before any call and return, and its library was of the time when libraries \
+                      began to keep the answer, so that cell is compared with getpid-kept, and that by break with \
+                      getpid.",
         }
     }
 
@@ -145,9 +145,10 @@ impl Experiment for SystemCalls {
             source: "Itanium 5.2.1".to_owned(),
             ours: format!("a factor of {}", least.to_decimal(2)),
             verdict: if holds { Verdict::Holds } else { Verdict::Differs },
-            because: "both ways read the interval time counter, 36 cycles; by break the interruption, rfi and the switch \
-                      of the register stack come on top"
-                .to_owned(),
+            because:
+                "both ways read the interval time counter, 36 cycles; by break the interruption, rfi and the \
+                      switch of the register stack come on top"
+                    .to_owned(),
         }]
     }
 

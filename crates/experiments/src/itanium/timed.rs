@@ -5,14 +5,10 @@
 
 use sidestep_itanium2::pmu::stall::{Row, TREE};
 use sidestep_itanium2::{Counters, Event, Parameters};
+use sidestep_lab::{Breakdown, Context, Drawing, Input, Inputs, Number, Part, PointError, Side};
 use sidestep_runner::machine::Timed;
 
-use super::kernel::{Finished, Guest, KernelError, Meter, QUANTUM, Reading, Run};
-use sidestep_lab::drawing::{Breakdown, Drawing, Part};
-use sidestep_lab::experiment::{Context, PointError};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Side;
-use sidestep_lab::number::Number;
+use super::kernel::{Finished, Guest, KernelError, Meter, QUANTUM_TICKS, Reading, Run};
 
 impl Meter for Timed {
     fn counters(&self) -> Option<Counters> {
@@ -49,7 +45,7 @@ pub fn run(
         parameters,
         memory_mb: 512,
         instructions_max: INSTRUCTIONS_MAX,
-        quantum: QUANTUM,
+        quantum_ticks: QUANTUM_TICKS,
         keeps_dumps: true,
     };
     let mut meters = Timed::each(&processor(inputs), guest.processors());
@@ -116,7 +112,7 @@ impl Difference<'_> {
         let mut side = Side::new(self.cycles())
             .count("instructions", self.each(|reading| reading.instructions))
             .count(
-                "issue cycles",
+                ISSUE_CYCLES,
                 self.each(|reading| counters(reading).issue_cycles()),
             );
         let mut rows = Vec::new();
@@ -131,13 +127,41 @@ impl Difference<'_> {
             rows.push((row, value, own));
         }
         let issue = self.each(|reading| counters(reading).issue_cycles());
-        let parts = vec![Part::leaf("issue cycles", issue), part(&rows)];
+        let parts = vec![Part::leaf(ISSUE_CYCLES, issue), part(&rows)];
         side.draw(Drawing::Breakdown(Breakdown {
             title: title.to_owned(),
             unit: "cycles".to_owned(),
             whole: Part::sum("cycles", parts),
         }))
     }
+}
+
+/// The name under which [`Difference::side`] counts issue cycles.
+const ISSUE_CYCLES: &str = "issue cycles";
+
+/// The issue cycles of a side that [`Difference::side`] made.
+///
+/// # Panics
+/// If it did not make it: a defect of the experiment.
+pub fn issue_cycles(side: &Side) -> Number {
+    side.find(ISSUE_CYCLES)
+        .expect("the side counts issue cycles")
+        .value
+}
+
+/// The bubbles of a row of the tree in a side that [`Difference::side`] made, which leaves rows without any out.
+///
+/// # Panics
+/// If the event is no row of the tree, or the side another: a defect of the experiment.
+pub fn bubbles(side: &Side, event: Event) -> Number {
+    let is_row = TREE.iter().any(|row| row.event == event);
+    assert!(
+        is_row && side.find(ISSUE_CYCLES).is_some(),
+        "{} is in the side's tree",
+        event.name()
+    );
+    side.find(event.name())
+        .map_or(Number::ZERO, |counter| counter.value)
 }
 
 fn counters(reading: &Reading) -> &Counters {

@@ -4,16 +4,13 @@
 use std::time::Duration;
 
 use sidestep_ia64::execution::Untimed;
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+};
 
-use super::kernel::{Finished, Guest, KernelError, QUANTUM, Reading, Run};
+use super::kernel::{Finished, Guest, KernelError, QUANTUM_TICKS, Reading, Run};
 use super::timed::{self, Difference};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// Short against long format, and the three ways of refilling the TLB.
 pub struct PageTables;
@@ -68,11 +65,12 @@ impl Experiment for PageTables {
                       workload=context is lmbench's lat_ctx: processes in a ring of pipes pass a token, each reads its \
                       working set; what one process needs for the same by itself is subtracted. Kernel U is built for \
                       one CPU, M for two and runs on two. The two refill workloads read one word each of more pages \
-                      than the TLB holds; their baseline is always software alone (short format, walker off). \
-                      A context switch counts its TLB misses, a refill the instructions that the kernel executes for it.",
+                      than the TLB holds; their baseline is always software alone (short format, walker off). A \
+                      context switch counts its TLB misses, a refill the instructions that the kernel executes for \
+                      it.",
             baseline: "the short format with the hardware walker; for refills: software alone",
-            sidestep: "the long format with the hardware walker; for refills: the walker on the short format, or on the \
-                       long format as a software TLB",
+            sidestep: "the long format with the hardware walker; for refills: the walker on the short format, or on \
+                       the long format as a software TLB",
             metric: Metric {
                 name: "events",
                 unit: "",
@@ -80,10 +78,10 @@ impl Experiment for PageTables {
             },
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(4), Duration::from_secs(100)),
-            reading: "Table 1 is of time; with count=cycles the ratios are of cycles of the pipeline model and stand beside \
-                      it. By default events are counted, which takes a fraction of that: they show where the TLB \
-                      pressure is that the paper gives as the reason. Misses of the short format include those on the \
-                      pages of the linear table, which the long format does not have; its entries lie apart, which \
+            reading: "Table 1 is of time; with count=cycles the ratios are of cycles of the pipeline model and stand \
+                      beside it. By default events are counted, which takes a fraction of that: they show where the \
+                      TLB pressure is that the paper gives as the reason. Misses of the short format include those on \
+                      the pages of the linear table, which the long format does not have; its entries lie apart, which \
                       costs cache misses that events do not show. Kernel M counts both CPUs together, so its \
                       instructions include those of a CPU that waits for a lock; its ring is spread over two TLBs. Its \
                       cycles are those of the CPU that takes the time.",
@@ -308,7 +306,7 @@ fn run(
         parameters,
         memory_mb: 512,
         instructions_max: INSTRUCTIONS_MAX,
-        quantum: QUANTUM,
+        quantum_ticks: QUANTUM_TICKS,
         keeps_dumps: false,
     };
     run.run(&mut vec![Untimed; processors], &|| context.cancelled())

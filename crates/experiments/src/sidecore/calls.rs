@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
+    Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+};
 
 use super::setup::{self, Setup};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// Latency of a null call, processor identification, page table updates.
 pub struct Calls;
@@ -31,13 +28,14 @@ impl Experiment for Calls {
             metric: Metric::lower("cycles an operation", "cycles"),
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(1), Duration::from_secs(1)),
-            reading: "The counters say how many exits an operation takes and how its latency is distributed. On IA-64 the \
-                      guest's page fault handler also leaves the guest to return (rfi), which x86 does not: it weighs \
-                      on both sides of `fault`. Why `map` differs: the paper does not say whether its 41% includes the exit of the \
-                      fault itself, which `map` leaves out and the second finding includes. The rest is the sidecall's \
-                      own price, four transfers of a cache line, an estimate here: with the table's published exits \
-                      41% would need about 737 cycles for each. The host's table has estimates where nobody published a figure: sweep \
-                      `exit`, `entry` and `transfer` before relying on a ratio.",
+            reading: "The counters say how many exits an operation takes and how its latency is distributed. On IA-64 \
+                      the guest's page fault handler also leaves the guest to return (rfi), which x86 does not: it \
+                      weighs on both sides of `fault`. Why `map` differs: the paper does not say whether its 41% \
+                      includes the exit of the fault itself, which `map` leaves out and the second finding includes. \
+                      The rest is the sidecall's own price, four transfers of a cache line, an estimate here: with the \
+                      table's published exits 41% would need about 737 cycles for each. The host's table has estimates \
+                      where nobody published a figure: sweep `exit`, `entry` and `transfer` before relying on a \
+                      ratio.",
         }
     }
 
@@ -114,11 +112,16 @@ impl Experiment for Calls {
             about: "exits and entries of a fault that creates a page table entry".to_owned(),
             stated: "2 without and 1 with the sidecore".to_owned(),
             source: "Sidecore II-A".to_owned(),
-            ours: format!("{} without and {} with", baseline.to_fixed(2), sidestep.to_fixed(2)),
+            ours: format!(
+                "{} without and {} with",
+                baseline.to_fixed(2),
+                sidestep.to_fixed(2)
+            ),
             verdict,
-            because: "the fault, and the update by exit; the return from the handler, an exit on IA-64 alone, is counted \
-                      apart"
-                .to_owned(),
+            because:
+                "the fault, and the update by exit; the return from the handler, an exit on IA-64 alone, is \
+                      counted apart"
+                    .to_owned(),
         }];
         findings.extend(with_fault(measurement));
         findings

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature, Point,
+    PointError, Side,
+};
 
 use super::setup::{self, Setup};
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
 
 /// Fixed and dynamic sidecores under load that comes and goes.
 pub struct Dynamic;
@@ -19,17 +19,17 @@ impl Experiment for Dynamic {
             name: "sidecore.dynamic",
             question: "Can the monitor decide from the load how many cores should serve?",
             source: "none: Kumar et al., The Sidecore Approach, VI, announce it as future work and measure nothing",
-            setting: "Virtual machines of one processor alternate between bursts of null requests and computing, 20 times; \
-                      `guests` of them on `cores` cores. A dynamic sidecore is made when the exits that it would save \
-                      cost more than its core is worth, and given back when they do not.",
+            setting: "Virtual machines of one processor alternate between bursts of null requests and computing, 20 \
+                      times; `guests` of them on `cores` cores. A dynamic sidecore is made when the exits that it \
+                      would save cost more than its core is worth, and given back when they do not.",
             baseline: "no sidecore: every request leaves the guest",
             sidestep: "so many sidecores, or as many as the monitor decides",
             metric: Metric::lower("cycles until every guest is done", "cycles"),
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(1), Duration::from_secs(4)),
-            reading: "With fewer guests than cores a sidecore costs nothing but energy: `polling in vain` is what it burnt, and \
-                      with `saves-energy` it sleeps instead. With as many guests as cores a sidecore takes a core from \
-                      one of them: fixed sidecores then lose, and the dynamic one should not.",
+            reading: "With fewer guests than cores a sidecore costs nothing but energy: `polling in vain` is what it \
+                      burnt, and with `saves-energy` it sleeps instead. With as many guests as cores a sidecore takes \
+                      a core from one of them: fixed sidecores then lose, and the dynamic one should not.",
         }
     }
 

@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature, Number,
+    Point, PointError, Quantity, Stated,
+};
 
 use super::setup::{self, Setup};
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Measurement;
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Quantity, Stated};
 
 /// Context switches, page faults, builds.
 pub struct Lmbench;
@@ -21,20 +19,21 @@ impl Experiment for Lmbench {
             name: "sidecore.lmbench",
             question: "What do page table updates by sidecall buy a guest whose work is more than page faults?",
             source: "Kumar et al., The Sidecore Approach, section II-A, Figure 3 and the kernel compilation",
-            setting: "One virtual machine of one processor on two cores. `context` switches among 16 address spaces, each \
-                      with a working set of 16 kB, first touches included; `fault` touches pages that are not there; \
-                      `build` touches anonymous and file pages in turn and computes between them, and \
-                      `build-files-by-exit` does the same with file pages mapped by exit in any case, as in the paper.",
+            setting: "One virtual machine of one processor on two cores. `context` switches among 16 address spaces, \
+                      each with a working set of 16 kB, first touches included; `fault` touches pages that are not \
+                      there; `build` touches anonymous and file pages in turn and computes between them, and \
+                      `build-files-by-exit` does the same with file pages mapped by exit in any case, as in the \
+                      paper.",
             baseline: "page table updates leave the guest",
             sidestep: "page table updates go to a sidecore",
             metric: Metric::lower("cycles a switch, a fault, a job", "cycles"),
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(1), Duration::from_secs(2)),
-            reading: "A context switch gains as much as its share of page faults. The build's ratio depends on how much it \
-                      computes for each fault, an input that is chosen and not the paper's: what is to be seen is that \
-                      the two build rows differ by what the file pages cost. `build-files-by-exit` differs from the \
-                      paper's 1.2% for that reason: `work`, `files` and `anonymous` of its compilation are not known, and \
-                      none was chosen to come near it.",
+            reading: "A context switch gains as much as its share of page faults. The build's ratio depends on how \
+                      much it computes for each fault, an input that is chosen and not the paper's: what is to be seen \
+                      is that the two build rows differ by what the file pages cost. `build-files-by-exit` differs \
+                      from the paper's 1.2% for that reason: `work`, `files` and `anonymous` of its compilation are \
+                      not known, and none was chosen to come near it.",
         }
     }
 

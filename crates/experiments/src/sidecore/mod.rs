@@ -1,8 +1,8 @@
 //! Sidecores: requests of virtual machines served by a core that is already in the monitor, against leaving the guest.
 //!
 //! Source: S. Kumar, H. Raj, K. Schwan, I. Ganev, "Re-architecting VMMs for Multicore Systems: The Sidecore Approach".
-//! All experiments run one guest (`guests/ia64/sidecore`) in IA-64 virtual machines on a modelled host; what transitions
-//! cost is one table, an input, of which no entry comes from the paper's results.
+//! All experiments run one guest (`guests/ia64/sidecore`) in IA-64 virtual machines on a modelled host; what
+//! transitions cost is one table, an input, of which no entry comes from the paper's results.
 
 mod calls;
 mod dynamic;
@@ -12,7 +12,7 @@ mod unmap;
 
 pub use setup::timeline;
 
-use sidestep_lab::experiment::Experiment;
+use sidestep_lab::Experiment;
 
 /// The experiments of this area.
 pub const EXPERIMENTS: &[&dyn Experiment] =

@@ -6,15 +6,12 @@ use std::sync::Arc;
 use sidestep_hypervisor::costs::{Cost, HostCosts};
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
-use sidestep_hypervisor::host::sidecores::{Polling, locked};
+use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
 use sidestep_hypervisor::host::{Host, HostConfig, HostEnd, Report};
-use sidestep_hypervisor::virtual_machine::{VirtualMachine, VirtualMachineConfig, Virtualization};
-
-use sidestep_lab::experiment::{Context, PointError};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Side;
-use sidestep_lab::number::Number;
-use sidestep_lab::timeline::Timeline;
+use sidestep_hypervisor::virtual_machine::{CoreModel, VirtualMachine, VirtualMachineConfig, Virtualization};
+use sidestep_itanium2::Parameters;
+use sidestep_lab::{Context, Input, Inputs, Number, PointError, Side, Timeline};
+use sidestep_runner::host::ModelledCores;
 
 /// The guest.
 
@@ -45,6 +42,20 @@ pub fn inputs() -> Vec<Input> {
         Input::switch("saves-energy", false)
             .about("whether an idle sidecore waits without executing")
             .source("Sidecore IV: it polls; a monitored wait is proposed"),
+        Input::choice(
+            "processor",
+            &[
+                "table",
+                "itanium2",
+                "itanium2-900",
+                "itanium2-1000",
+                "itanium2-1500",
+            ],
+        )
+        .about("what a guest's instructions take: what the table says, or what the model of a processor does")
+        .source(
+            "none for a core of 2005; with a model, the monitor's handlers touch the caches that guests use",
+        ),
         Input::integer("host-threads", 1)
             .between(1, 64)
             .about("host threads that advance virtual machines; changes no result")
@@ -60,6 +71,7 @@ pub struct Setup {
     virtualization: Virtualization,
     saves_energy: bool,
     host_threads: usize,
+    core_model: Option<Arc<dyn CoreModel>>,
 }
 
 impl Setup {
@@ -98,6 +110,13 @@ impl Setup {
             virtualization,
             saves_energy: inputs.switch("saves-energy"),
             host_threads: inputs.count("host-threads") as usize,
+            core_model: match inputs.text("processor") {
+                "table" => None,
+                name => {
+                    let parameters = Parameters::by_name(name).expect("the input offers the presets");
+                    Some(Arc::new(ModelledCores::new(parameters)))
+                }
+            },
         })
     }
 
@@ -129,6 +148,8 @@ impl Setup {
                 policy: PolicyName::Free,
                 slot_ns: 1_000_000,
             },
+            core_model: self.core_model.clone(),
+            services: Executor::VirtualTime,
             host_threads: self.host_threads,
             trace: context.trace,
         };

@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::virtual_machine::PurgeMethod;
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
+    Point, PointError, Quantity, Row, Stated, Verdict,
+};
 
 use super::setup::{self, Setup};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::Measurement;
-use sidestep_lab::paper::{Finding, Quantity, Stated, Verdict};
 
 /// Purges by interrupt and by broadcast.
 pub struct Unmap;
@@ -24,16 +22,17 @@ impl Experiment for Unmap {
             source: "Kumar et al., The Sidecore Approach, section II-A, and its recommendation to hardware",
             setting: "One virtual machine with one core for each processor and one more. The first processor creates \
                       (`map`), changes or removes an entry; the others compute. A changed or removed entry must leave \
-                      every TLB: `interrupt` makes each core leave its guest and purge, `broadcast` is Itanium's ptc.ga.",
+                      every TLB: `interrupt` makes each core leave its guest and purge, `broadcast` is Itanium's \
+                      ptc.ga.",
             baseline: "each update leaves the guest; other cores are purged by the same method",
             sidestep: "each update goes to a sidecore",
             metric: Metric::lower("cycles an update", "cycles"),
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(1), Duration::from_secs(1)),
-            reading: "The paper found that removal by sidecall gains nothing, because the interrupt that purges is itself an \
-                      exit, and asked for a hardware purge. With `broadcast` no core leaves its guest. A change and a \
-                      removal include the guest's own check that the old page is gone, which for a change is a miss of \
-                      the TLB on both sides.",
+            reading: "The paper found that removal by sidecall gains nothing, because the interrupt that purges is \
+                      itself an exit, and asked for a hardware purge. With `broadcast` no core leaves its guest. A \
+                      change and a removal include the guest's own check that the old page is gone, which for a change \
+                      is a miss of the TLB on both sides.",
         }
     }
 

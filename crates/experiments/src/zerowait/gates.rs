@@ -5,17 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Row, Side, Verdict,
+};
 use sidestep_zerowait::cores::{Config, Cores, IdlePolicy, Shutdown};
 use sidestep_zerowait::{Graph, Mode, OnPanic, Policy, Port};
 
 use super::stopwatch::{Sample, in_turns};
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Verdict};
 
 /// Lock-or-retry against a software queue, from 5 callers to 10,000.
 pub struct Gates;

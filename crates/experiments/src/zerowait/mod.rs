@@ -9,7 +9,7 @@ mod io;
 mod stopwatch;
 mod tasks;
 
-use sidestep_lab::experiment::Experiment;
+use sidestep_lab::Experiment;
 
 /// The experiments of this area.
 pub const EXPERIMENTS: &[&dyn Experiment] = &[&tasks::Tasks, &io::Io, &gates::Gates];

@@ -3,10 +3,7 @@
 use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
-
-use sidestep_lab::experiment::{Context, PointError};
-use sidestep_lab::number::Number;
-use sidestep_lab::timeline::Rounds;
+use sidestep_lab::{Context, Number, PointError, Rounds};
 
 /// What some work took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

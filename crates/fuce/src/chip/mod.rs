@@ -12,13 +12,12 @@ mod cache;
 mod config;
 mod counters;
 mod execute;
-mod memory;
 mod shared;
 mod unit;
 
 pub use config::{ChipConfig, ConfigError, InterruptConfig};
 pub use counters::{Cause, Counters, UnitCounters};
-pub use memory::{Memory, Timing};
+
 pub use shared::Stop;
 pub use unit::{FRAME_REGISTER, THREAD_REGISTER};
 
@@ -32,6 +31,7 @@ use crate::controller::{
 };
 use crate::device::{Bus, Device, System};
 use crate::image::{Image, ImageError};
+use crate::memory::Memory;
 
 /// Why a chip cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -157,11 +157,6 @@ impl Chip {
     /// Shared memory.
     pub fn memory(&self) -> &Memory {
         &self.shared.memory
-    }
-
-    /// Shared memory, to prepare a run.
-    pub fn memory_mut(&mut self) -> &mut Memory {
-        &mut self.shared.memory
     }
 
     /// The devices.

@@ -2,11 +2,11 @@
 
 use super::cache::LINE_INSTRUCTIONS;
 use super::config::InterruptConfig;
-use super::memory::Memory;
 use super::unit::{Registers, Running};
 use crate::controller::{Acceptors, Controller, Fault, FaultCause, ReadyThread, ThreadId};
 use crate::device::Bus;
 use crate::instruction::Instruction;
+use crate::memory::Memory;
 use crate::operation::Operation;
 
 /// Why a run ended.

@@ -31,7 +31,8 @@ pub struct Entry {
 impl Entry {
     /// The entry as the 40 bits of the hardware: code 0..18, count 19..26, fan-in 27..34, mode 35..36, lock 37,
     /// ready 38, spilled 39.
-    pub fn packed(&self) -> u64 {
+    #[cfg(test)]
+    fn packed(&self) -> u64 {
         u64::from(self.code)
             | u64::from(self.count) << 19
             | u64::from(self.fan_in) << 27
@@ -100,7 +101,8 @@ impl ActivationMemory {
     }
 
     /// How many pages are free.
-    pub fn free_pages(&self) -> u32 {
+    #[cfg(test)]
+    fn free_pages(&self) -> u32 {
         self.free.iter().map(|word| word.count_ones()).sum()
     }
 

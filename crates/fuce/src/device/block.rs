@@ -11,7 +11,7 @@
 //! | 6 | sectors the disk has | |
 
 use super::{Device, HANDLER, KIND, Kind, SignalLine};
-use crate::chip::Memory;
+use crate::memory::Memory;
 
 /// Bytes of a sector.
 pub const SECTOR_BYTES: u32 = 512;

@@ -22,7 +22,7 @@ pub use request::RequestDevice;
 pub use system::System;
 pub use timer::Timer;
 
-use crate::chip::Memory;
+use crate::memory::Memory;
 
 /// The address of device 0's register 0.
 pub const BASE: u32 = 0xf000_0000;

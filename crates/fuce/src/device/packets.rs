@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 
 use super::{Device, HANDLER, KIND, Kind, SignalLine};
-use crate::chip::Memory;
+use crate::memory::Memory;
 
 const TAKE: u32 = 2;
 const WAITING: u32 = 3;

@@ -10,7 +10,7 @@
 //! | 4 | requests that came while one was under way and were dropped | |
 
 use super::{Device, HANDLER, KIND, Kind, SignalLine};
-use crate::chip::Memory;
+use crate::memory::Memory;
 
 const DATA: u32 = 2;
 const BUSY: u32 = 3;

@@ -7,7 +7,7 @@
 //! | 2 | cycles left, 0 when the timer is not set | cycles until the signal; 0 cancels |
 
 use super::{Device, HANDLER, KIND, Kind, SignalLine};
-use crate::chip::Memory;
+use crate::memory::Memory;
 
 const CYCLES: u32 = 2;
 

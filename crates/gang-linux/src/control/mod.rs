@@ -4,9 +4,9 @@
 //! makes the kernel's scheduler follow it: a thread that has a core is pinned to it in its own class; a thread that
 //! waits is put in the idle class, which gets a core only where nothing else wants one. Nobody is ever stopped.
 //!
-//! - Threads inherit the cores of who starts them: one that is born within a slot would share its parent's core until the
-//!   next, and spin at barriers beside an empty one. So while a program begins threads, those that have a core are put
-//!   there but may also use the program's other cores, and such that nobody has.
+//! - Threads inherit the cores of who starts them: one that is born within a slot would share its parent's core until
+//!   the next, and spin at barriers beside an empty one. So while a program begins threads, those that have a core are
+//!   put there but may also use the program's other cores, and such that nobody has.
 //! - *Work-conserving* policies let waiting threads use any core, so an idle slot goes to others by itself. *Strict*
 //!   ones (full coscheduling as the paper has it, relaxed) keep waiting threads on the cores of those that run.
 //! - No workload is given a real-time class, so real-time throttling never hits one. The controller itself takes the
@@ -17,8 +17,8 @@
 //!
 //! Limits: where the kernel groups threads by session (autogroups) ranks count within a group only, so the grouping is
 //! switched off for commands that are started; control groups with processor shares of their own act the same, and
-//! are left as they are. The idle class still gets about three parts in a thousand of a busy core. A thread in the idle class may
-//! hold a lock in the kernel that another waits for; it runs again in its slot at the latest.
+//! are left as they are. The idle class still gets about three parts in a thousand of a busy core. A thread in the idle
+//! class may hold a lock in the kernel that another waits for; it runs again in its slot at the latest.
 
 pub mod host;
 mod program;
@@ -35,10 +35,11 @@ use sidestep_gang::topology::Placement;
 use sidestep_gang::{CoreId, CoscheduledSets, ProgramId, Selection, SharingMatrix, TaskId};
 
 use crate::HostError;
+use crate::changed::Changed;
 use crate::journal::{Change, Journal, Restored};
 use crate::recording::Recording;
 use crate::scheduling::{IDLE, Scheduling};
-use crate::setting::{self, Changed};
+use crate::setting;
 use crate::watch::{WatchSettings, Watcher};
 use host::Host;
 use program::{Families, Program, Thread};

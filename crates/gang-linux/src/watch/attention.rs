@@ -63,8 +63,8 @@ impl Attention {
         self.pace.stir(now.saturating_sub(self.paused));
     }
 
-    /// Enters what the watched processes ran since the last time, and what pages that had been taken away before a pause
-    /// cost in it.
+    /// Enters what the watched processes ran since the last time, and what pages that had been taken away before a
+    /// pause cost in it.
     pub(super) fn earn(&mut self, ran_ns: u64, source: &mut Source) {
         if !self.is_looking {
             let (hint_faults, scanned) = source.caused(u64::MAX);
@@ -77,8 +77,8 @@ impl Attention {
         self.budget.earn(ran_ns);
     }
 
-    /// Decides whether to look from now on. `reports` are the watched threads' faults since the last step, `own_ns` what
-    /// the watcher itself took; `sets` is asked for what is known.
+    /// Decides whether to look from now on. `reports` are the watched threads' faults since the last step, `own_ns`
+    /// what the watcher itself took; `sets` is asked for what is known.
     pub(super) fn step(
         &mut self,
         now: Duration,

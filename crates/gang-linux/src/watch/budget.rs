@@ -1,10 +1,10 @@
 //! What a watch may cost the watched programs, as an account that it cannot overdraw for long.
 //!
 //! Earned is a fixed share of the time that the watched threads run, entered once a second; nothing is saved up. Spent
-//! is what each page that a scan takes away, each hint fault and each report of a fault takes ([`Prices`], measured when a watch begins), and the
-//! watcher's own time while it looks. When more is owed than the last second earned and than 10 ms, pages are left alone
-//! and nothing is reported until nothing is owed. So in any time in which the programs run for R, a watch costs at most
-//! its share of R, that one second's or 10 ms, and what comes in between two polls.
+//! is what each page that a scan takes away, each hint fault and each report of a fault takes ([`Prices`], measured
+//! when a watch begins), and the watcher's own time while it looks. When more is owed than the last second earned and
+//! than 10 ms, pages are left alone and nothing is reported until nothing is owed. So in any time in which the programs
+//! run for R, a watch costs at most its share of R, that one second's or 10 ms, and what comes in between two polls.
 //!
 //! Pages that had been taken away before a pause still fault in it; these are entered, and make the pause longer.
 

@@ -2,8 +2,9 @@
 //!
 //! One event for each core counts software page faults and samples every one of them, with thread, address and time,
 //! into a ring that is read here; it can be switched off and on. Another one, which counts nothing and is always on,
-//! tells in the same ring of threads that begin and end and of new mappings. Faults of a KVM guest in its second-level page table are no software page faults, so where the kernel has the trace point
-//! `kvm:kvm_page_fault` a second event reports those, by guest-physical address.
+//! tells in the same ring of threads that begin and end and of new mappings. Faults of a KVM guest in its second-level
+//! page table are no software page faults, so where the kernel has the trace point `kvm:kvm_page_fault` a second event
+//! reports those, by guest-physical address.
 
 use std::fs;
 use std::io;

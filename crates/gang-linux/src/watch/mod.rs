@@ -1,10 +1,10 @@
 //! Who shares memory, among the threads of running programs.
 //!
-//! There are two ways. For any program the kernel's NUMA balancing takes pages away from multithreaded processes now and then, to see who touches them
-//! next; the page comes back at that touch with a cheap fault. [`fault`] hears of each, [`region`] names the memory,
-//! and [`sidestep_gang`]'s detector, matrix, tree and sets do the rest. No data moves, and on a host with a single
-//! memory node nothing else changes either. A VMM that offers its guest's memory ([`userfault`]) makes pages of it fault
-//! when asked, and nothing of the host is touched.
+//! There are two ways. For any program the kernel's NUMA balancing takes pages away from multithreaded processes now
+//! and then, to see who touches them next; the page comes back at that touch with a cheap fault. [`fault`] hears of
+//! each, [`region`] names the memory, and [`sidestep_gang`]'s detector, matrix, tree and sets do the rest. No data
+//! moves, and on a host with a single memory node nothing else changes either. A VMM that offers its guest's memory
+//! ([`userfault`]) makes pages of it fault when asked, and nothing of the host is touched.
 //!
 //! Limits, stated where it is used ([`Way`]): the setting is the host's, not the program's; the kernel chooses the rate
 //! (at first once a second of run time, less as faults prove to be local) unless debugfs allows to set it; a huge page
@@ -31,9 +31,10 @@ use sidestep_gang::{
 };
 
 use crate::HostError;
+use crate::changed::Changed;
 use crate::journal::Journal;
 use crate::process::{self, Stat, ThreadName};
-use crate::setting::{self, Changed, NUMA_BALANCING, SCAN_RATES};
+use crate::setting::{self, NUMA_BALANCING, SCAN_RATES};
 use attention::Attention;
 use budget::{Budget, Prices, SHARE_PERMILLE};
 use fault::{Faults, Record};
@@ -205,7 +206,8 @@ impl Watcher {
     /// Begins to watch the guests whose VMMs offer their memory on these sockets; nothing of the host is changed.
     ///
     /// # Errors
-    /// When a process must be left alone, or its offer cannot be used; see [`Guest::connect`](userfault::Guest::connect).
+    /// When a process must be left alone, or its offer cannot be used; see
+    /// [`Guest::connect`](userfault::Guest::connect).
     pub fn start_on_guests(
         sockets: &[PathBuf],
         settings: WatchSettings,
@@ -277,11 +279,6 @@ impl Watcher {
     /// How sharing is seen here.
     pub fn way(&self) -> &Way {
         &self.way
-    }
-
-    /// Which of the kernel's settings are changed while this lives.
-    pub fn settings_changed(&self) -> usize {
-        self.changed.len() + usize::from(self.source.changes_a_setting())
     }
 
     /// Takes in what happened since the last time. Should be called several times a second, or the kernel's rings
@@ -375,7 +372,8 @@ impl Watcher {
         records
     }
 
-    /// How long the watched processes have run. Those that ended are missing, which makes a budget smaller, not greater.
+    /// How long the watched processes have run. Those that ended are missing, which makes a budget smaller, not
+    /// greater.
     fn ran_ns(&self) -> u64 {
         let processes = self.processes.iter();
         processes.filter_map(|&process| process::ran_ns(process)).sum()

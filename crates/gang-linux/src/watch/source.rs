@@ -8,7 +8,8 @@ use super::fault::{Faults, Record};
 use super::price;
 use super::userfault::{self, Guest};
 use crate::HostError;
-use crate::setting::{self, Changed, MEMORY_EVENTS};
+use crate::changed::Changed;
+use crate::setting::{self, MEMORY_EVENTS};
 
 /// A source of faults that can be told to bring some, or none.
 pub(super) enum Source {
@@ -71,17 +72,6 @@ impl Source {
         Ok((Self::Guests(guests?), prices))
     }
 
-    /// Whether a setting of the kernel is changed.
-    pub(super) fn changes_a_setting(&self) -> bool {
-        matches!(
-            self,
-            Self::Hints {
-                balancing: Some(_),
-                ..
-            }
-        )
-    }
-
     /// Takes what was reported since the last time.
     pub(super) fn drain(&mut self, mut take: impl FnMut(Record)) {
         match self {
@@ -111,8 +101,8 @@ impl Source {
     }
 
     /// Faults since the last time that are put down to the watch, and pages taken away for it. Of hint faults these are
-    /// all of the host's, but at most so many: while faults are reported it is known how many of them the watched threads
-    /// had; in a pause any may be left over. Of userfaultfd all are reported.
+    /// all of the host's, but at most so many: while faults are reported it is known how many of them the watched
+    /// threads had; in a pause any may be left over. Of userfaultfd all are reported.
     pub(super) fn caused(&mut self, most: u64) -> (u64, u64) {
         match self {
             Self::Hints {

@@ -62,9 +62,9 @@ impl Pattern {
         self.regions(threads).len() * pages * PAGE
     }
 
-    /// Runs the threads for a time in memory of as many [`bytes`](Self::bytes), from a page's start on; each touches the
-    /// pages it shares and as many of its own. `pages` is how many each pair shares; the first thread counts its steps in
-    /// `progress`.
+    /// Runs the threads for a time in memory of as many [`bytes`](Self::bytes), from a page's start on; each touches
+    /// the pages it shares and as many of its own. `pages` is how many each pair shares; the first thread counts its
+    /// steps in `progress`.
     ///
     /// # Panics
     /// Without threads, or with less memory.

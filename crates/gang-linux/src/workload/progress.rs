@@ -1,7 +1,8 @@
 //! How many steps a program has done, told to whoever wants to know how far it is.
 //!
-//! The program writes its count, eight bytes, little-endian, into the file that [`PROGRESS_VARIABLE`] names. The file is
-//! memory of the reader's alone ([`ProgressFile`]): it has no name in any folder, so nothing is left however the reader ends.
+//! The program writes its count, eight bytes, little-endian, into the file that [`PROGRESS_VARIABLE`] names. The file
+//! is memory of the reader's alone ([`ProgressFile`]): it has no name in any folder, so nothing is left however the
+//! reader ends.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -2,8 +2,8 @@
 //!
 //! With one set for each program this is full coscheduling, with smaller sets it is partial coscheduling. Time is cut
 //! into slots, common to all cores. The set whose runnable members have waited longest goes first and gets a core for
-//! every member; the next sets follow while they fit whole. Of equally long waits the one that is less far goes first. A set with more members than the host has cores runs in
-//! parts of the host's size, the longest waiting members first.
+//! every member; the next sets follow while they fit whole. Of equally long waits the one that is less far goes first.
+//! A set with more members than the host has cores runs in parts of the host's size, the longest waiting members first.
 //!
 //! **No starvation.** In every slot the longest-waiting runnable task is in the first set, so it runs, and ranks last
 //! afterwards: a task that stays runnable runs within as many slots as there are tasks, however the sets change; with

@@ -7,9 +7,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+
 use super::sample::{Interval, sampled};
 use super::{Options, Unavailable, refused, stay_on};
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 
 /// Bytes of a page.
 pub(super) const PAGE: usize = 4096;

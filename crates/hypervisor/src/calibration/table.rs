@@ -1,8 +1,8 @@
 //! From measurements to a table of costs.
 //!
-//! A monitor on this machine would be the kernel's: an exit that the kernel handles is leaving, dispatching, emulating and
-//! entering. The last two are measured on their own and subtracted; the rest is divided evenly, because one clock on
-//! one side of a transition cannot say more.
+//! A monitor on this machine would be the kernel's: an exit that the kernel handles is leaving, dispatching, emulating
+//! and entering. The last two are measured on their own and subtracted; the rest is divided evenly, because one clock
+//! on one side of a transition cannot say more.
 //!
 //! Where the machine cannot say what a cost is, the table of another machine fills in, in nanoseconds, and the entry's
 //! source says so.

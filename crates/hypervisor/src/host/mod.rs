@@ -21,12 +21,11 @@ pub mod sidecores;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use sidestep_zerowait::virtual_time::Stuck;
 use thiserror::Error;
 
 use crate::costs::{Cost, HostCosts};
-use crate::host::sidecores::{Machines, Polling, Sidecores, SidecoresError, locked};
-use crate::virtual_machine::{Activity, Cycles, Method, Pending, VirtualMachine};
+use crate::host::sidecores::{Executor, Machines, Polling, Sidecores, SidecoresError, locked};
+use crate::virtual_machine::{Activity, Core, CoreModel, CycleAccount, Method, Pending, VirtualMachine};
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
 pub use report::{CoreReport, Report, RequestReport, Span, VirtualMachineReport};
@@ -43,8 +42,12 @@ pub struct HostConfig {
     pub sidecores: SidecorePolicy,
     /// How sidecores look for requests.
     pub polling: Polling,
+    /// What runs their services.
+    pub services: Executor,
     /// Which virtual processor has which core.
     pub scheduling: Scheduling,
+    /// What the cores are, if guest instructions are not to take what the table says.
+    pub core_model: Option<Arc<dyn CoreModel>>,
     /// How many host threads advance virtual machines; changes nothing but the time it takes.
     pub host_threads: usize,
     /// Whether to record who was on which core.
@@ -76,9 +79,6 @@ pub enum HostError {
     /// The services' program.
     #[error(transparent)]
     Services(#[from] SidecoresError),
-    /// A service that never ends.
-    #[error(transparent)]
-    Stuck(#[from] Stuck),
 }
 
 /// How a run ended.
@@ -97,7 +97,7 @@ pub enum HostEnd {
 /// What one core did in the epochs so far, in cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CoreAccount {
-    cycles: Cycles,
+    cycles: CycleAccount,
     /// As a sidecore: serving, polling for requests, waiting without executing.
     serving: u64,
     looking: u64,
@@ -112,6 +112,8 @@ pub struct Host {
     machines: Machines,
     sidecores: Sidecores,
     scheduler: Scheduler,
+    /// The cores that are modelled, while no virtual processor has them.
+    cores: Vec<Option<Box<dyn Core>>>,
     time: u64,
     /// How many cores serve in this epoch.
     serving: usize,
@@ -131,7 +133,7 @@ struct Epoch {
     /// Up to when all answers are known.
     floor: u64,
     /// What virtual machines and sidecores had done when it began.
-    before: Vec<(CoreAccount, Vec<Cycles>)>,
+    before: Vec<(CoreAccount, Vec<CycleAccount>)>,
 }
 
 impl Host {
@@ -161,10 +163,19 @@ impl Host {
             .into_iter()
             .map(|machine| Arc::new(Mutex::new(machine)))
             .collect();
-        let sidecores = Sidecores::new(most, &machines, &config.costs, config.polling, config.trace)?;
+        let sidecores = Sidecores::new(
+            most,
+            &machines,
+            &config.costs,
+            config.polling,
+            config.services,
+            config.trace,
+        )?;
         let scheduler = Scheduler::new(config.scheduling.clone(), &processors);
         let serving = config.sidecores.first();
+        let modelled = || config.core_model.as_ref().map(|model| model.core());
         let mut host = Host {
+            cores: (0..config.cores).map(|_| modelled()).collect(),
             accounts: vec![CoreAccount::default(); config.cores],
             pool: Pool::new(config.host_threads, &machines, &config.costs),
             config,
@@ -204,6 +215,11 @@ impl Host {
             .iter()
             .filter_map(|machine| locked(machine).exit_code());
         codes.max()
+    }
+
+    /// What the services of the sidecores really took on this machine, in nanoseconds, if they run on pinned cores.
+    pub fn measured(&self) -> Option<sidestep_zerowait::Report> {
+        self.sidecores.measured()
     }
 
     /// How many cores are sidecores now.
@@ -314,7 +330,7 @@ impl Host {
     }
 
     /// Gives cores to virtual processors and says which cores serve.
-    fn decide(&mut self, end: u64) -> Vec<(CoreAccount, Vec<Cycles>)> {
+    fn decide(&mut self, end: u64) -> Vec<(CoreAccount, Vec<CycleAccount>)> {
         let wanted = self
             .config
             .sidecores
@@ -331,9 +347,11 @@ impl Host {
             self.sidecores.set_pages(core, pages, self.time);
         }
         let guests = self.config.cores - self.serving;
+        self.collect_cores();
         let changes = self
             .scheduler
             .assign(self.time, guests, &self.machines, &self.config.costs);
+        self.hand_out_cores();
         if self.config.trace {
             self.spans.extend(changes.into_iter().map(|(core, task)| Span {
                 core,
@@ -359,13 +377,40 @@ impl Host {
             asleep: served(core).asleep,
             ..CoreAccount::default()
         });
-        let mut before: Vec<(CoreAccount, Vec<Cycles>)> = self
+        let mut before: Vec<(CoreAccount, Vec<CycleAccount>)> = self
             .machines
             .iter()
             .map(|machine| (CoreAccount::default(), cycles(machine)))
             .collect();
         before.extend(sidecores.map(|account| (account, Vec::new())));
         before
+    }
+
+    /// Takes the cores that are modelled from the virtual processors that had them.
+    fn collect_cores(&mut self) {
+        for (index, machine) in self.machines.iter().enumerate() {
+            let mut machine = locked(machine);
+            for (number, processor) in machine.processors_mut().iter_mut().enumerate() {
+                if let (Some(core), Some(modelled)) =
+                    (self.scheduler.core_of(index, number), processor.take_core())
+                {
+                    self.cores[core] = Some(modelled);
+                }
+            }
+        }
+    }
+
+    /// Gives the cores that are modelled to the virtual processors that have them now.
+    fn hand_out_cores(&mut self) {
+        for (index, machine) in self.machines.iter().enumerate() {
+            let mut machine = locked(machine);
+            for (number, processor) in machine.processors_mut().iter_mut().enumerate() {
+                let core = self.scheduler.core_of(index, number);
+                if let Some(modelled) = core.and_then(|core| self.cores[core].take()) {
+                    processor.give_core(modelled);
+                }
+            }
+        }
     }
 
     /// Tells every guest how requests are made now.
@@ -380,8 +425,8 @@ impl Host {
         }
     }
 
-    /// How far sidecores can work: no request may still be made before, neither by a guest that executes nor by one that
-    /// gets an answer, which it sees a transfer later at the earliest.
+    /// How far sidecores can work: no request may still be made before, neither by a guest that executes nor by one
+    /// that gets an answer, which it sees a transfer later at the earliest.
     fn reach(&self, end: u64, floor: u64) -> u64 {
         let transfer = self.config.costs.cycles(Cost::Transfer).max(1);
         let asked = self
@@ -445,7 +490,7 @@ impl Host {
     }
 
     /// Notes what cores did in the epoch that ends at `end`, and the load that the next decision looks at.
-    fn account(&mut self, end: u64, before: &[(CoreAccount, Vec<Cycles>)]) {
+    fn account(&mut self, end: u64, before: &[(CoreAccount, Vec<CycleAccount>)]) {
         let length = end - self.time;
         let mut load = Load {
             cycles: length,
@@ -487,8 +532,8 @@ impl Host {
     }
 }
 
-fn difference(now: Cycles, before: Cycles) -> Cycles {
-    Cycles {
+fn difference(now: CycleAccount, before: CycleAccount) -> CycleAccount {
+    CycleAccount {
         guest: now.guest - before.guest,
         monitor: now.monitor - before.monitor,
         polling: now.polling - before.polling,
@@ -496,8 +541,8 @@ fn difference(now: Cycles, before: Cycles) -> Cycles {
     }
 }
 
-fn sum(one: Cycles, other: Cycles) -> Cycles {
-    Cycles {
+fn sum(one: CycleAccount, other: CycleAccount) -> CycleAccount {
+    CycleAccount {
         guest: one.guest + other.guest,
         monitor: one.monitor + other.monitor,
         polling: one.polling + other.polling,

@@ -187,7 +187,8 @@ impl Host {
         }
     }
 
-    /// The devices of virtual machines by name, in the order in which [spans](Host::spans) number them behind the cores.
+    /// The devices of virtual machines by name, in the order in which [spans](Host::spans) number them behind the
+    /// cores.
     pub fn devices(&self) -> Vec<String> {
         let named = |machine: &Arc<Mutex<VirtualMachine>>| {
             let owner = locked(machine).name().to_owned();

@@ -1,8 +1,14 @@
-//! The cores that serve sidecalls, and the devices, as a program of zero-wait threads in deterministic virtual time.
+//! The cores that serve sidecalls, and the devices, as a program of zero-wait threads.
 //!
 //! Each sidecore is a core of the executor. A request starts the thread `look`, bound to the sidecore that polls its
 //! page, when the store can first be seen there; `look` continues to the thread of the request's kind, which serves it
-//! and answers, or hands it to its device. The time of the executor is the host's cycle.
+//! and answers, or hands it to its device.
+//!
+//! One program, two [executors](Executor). In deterministic virtual time the executor's time is the host's cycle. On
+//! pinned cores the same threads really run side by side on cores of the machine that this program runs on. What a
+//! request is charged follows from the table of costs there as well: a request carries the cycle that it has come to, and
+//! a core the cycle from which it is free. But who is served first is whoever comes first, so that times, unlike
+//! answers, may differ from run to run.
 //!
 //! Each kind of device has a thread on a core of its own, the devices', whose time nobody is charged for. A request
 //! starts it where a sidecore, or by exit the guest's core, has handed it over; it joins the queue of its virtual
@@ -13,10 +19,13 @@
 //! executing (monitored wait) where [`Polling::saves_energy`], and then takes longer to notice the next request.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use serde::Deserialize;
+use sidestep_zerowait::cores::{self, Cores, StartError};
 use sidestep_zerowait::virtual_time::{Config, ConfigError, Stuck, VirtualTime};
-use sidestep_zerowait::{Attributes, Graph, GraphError, Mode, Port, Thread, Time};
+use sidestep_zerowait::{Attributes, Graph, GraphError, Mode, Port, Reason, Report, Thread, Time};
 use thiserror::Error;
 
 use crate::costs::{Cost, HostCosts};
@@ -32,9 +41,32 @@ pub struct Polling {
     pub saves_energy: bool,
 }
 
-/// Why sidecores cannot be made.
+/// What runs the services.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Executor {
+    /// Deterministic virtual time.
+    #[default]
+    VirtualTime,
+    /// Cores of the machine that this program runs on, one for each sidecore and one for the devices, in real time.
+    PinnedCores,
+}
+
+/// After so long without an answer something is wrong with a service on pinned cores.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Why sidecores cannot be made, or cannot go on.
 #[derive(Debug, Error)]
 pub enum SidecoresError {
+    /// The pinned cores do not start.
+    #[error("the pinned cores of the sidecores: {0}")]
+    Start(#[from] StartError),
+    /// A service that never ends.
+    #[error(transparent)]
+    Stuck(#[from] Stuck),
+    /// A service on a pinned core that did not answer.
+    #[error("a service on a pinned core has not answered for {} s", PATIENCE.as_secs())]
+    Unanswered,
     /// The program is not one.
     #[error("the program of the sidecores: {0}")]
     Graph(#[from] GraphError),
@@ -62,8 +94,11 @@ pub fn locked(machine: &Mutex<VirtualMachine>) -> MutexGuard<'_, VirtualMachine>
     machine.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the threads share. They run one after another.
+/// What the threads share.
 struct Board {
+    executor: Executor,
+    /// Is told of every answer.
+    answered: Arc<Condvar>,
     /// Requests by ticket.
     tickets: Vec<Option<Ticket>>,
     free: Vec<usize>,
@@ -102,16 +137,16 @@ pub struct Service {
 struct Ticket {
     machine: usize,
     pending: Pending,
+    /// What it asks for; `None` for an unknown kind.
+    kind: Option<Kind>,
+    /// The cycle that it has come to.
+    time: u64,
 }
 
 impl Ticket {
-    fn kind(&self) -> Option<Kind> {
-        Kind::from_number(self.pending.request.kind)
-    }
-
     /// The device that is to serve it.
     fn device(&self) -> Option<DeviceKind> {
-        self.kind().and_then(DeviceKind::of)
+        self.kind.and_then(DeviceKind::of)
     }
 }
 
@@ -130,9 +165,15 @@ fn board(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
     board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A program that runs.
+enum Running {
+    VirtualTime(VirtualTime),
+    PinnedCores(Cores),
+}
+
 /// The sidecores of a host.
 pub struct Sidecores {
-    executor: VirtualTime,
+    running: Running,
     looks: Vec<Port<u64>>,
     devices: [Port<u64>; DeviceKind::ALL.len()],
     board: SharedBoard,
@@ -141,15 +182,21 @@ pub struct Sidecores {
 
 impl Sidecores {
     /// As many sidecores as a host can have, for these virtual machines.
+    ///
+    /// # Errors
+    /// If this machine does not start the pinned cores that were asked for.
     pub fn new(
         count: usize,
         machines: &Machines,
         costs: &Arc<HostCosts>,
         polling: Polling,
+        executor: Executor,
         trace: bool,
     ) -> Result<Sidecores, SidecoresError> {
         let count = count.max(1);
         let shared: SharedBoard = Arc::new(Mutex::new(Board {
+            executor,
+            answered: Arc::default(),
             tickets: Vec::new(),
             free: Vec::new(),
             cores: vec![Core::default(); count],
@@ -174,13 +221,30 @@ impl Sidecores {
             };
             looks.push(program.declare(&mut graph, &devices)?);
         }
-        let config = Config {
-            cores: count as u16 + 1,
-            ..Config::default()
-        };
         let devices = devices.map(|device| graph.port(device));
+        let program = graph.build()?;
+        let running = match executor {
+            Executor::VirtualTime => {
+                let config = Config {
+                    cores: count as u16 + 1,
+                    ..Config::default()
+                };
+                Running::VirtualTime(VirtualTime::new(program, config)?)
+            }
+            Executor::PinnedCores => {
+                let config = cores::Config {
+                    cores: count + 1,
+                    cores_max: count + 1,
+                    // Every thread is bound to its core.
+                    sharing: false,
+                    sampling: 1,
+                    ..cores::Config::default()
+                };
+                Running::PinnedCores(Cores::start(program, config)?)
+            }
+        };
         Ok(Sidecores {
-            executor: VirtualTime::new(graph.build()?, config)?,
+            running,
             looks,
             devices,
             board: shared,
@@ -200,7 +264,13 @@ impl Sidecores {
     /// Hands a request to the sidecore that polls its page, or to the device that it is for already. Requests come in
     /// the order of their times.
     pub fn submit(&mut self, core: usize, machine: usize, pending: Pending) {
-        let ticket = Ticket { machine, pending };
+        let seen = pending.time + self.costs.cycles(Cost::Transfer);
+        let ticket = Ticket {
+            machine,
+            pending,
+            kind: Kind::from_number(pending.request.kind),
+            time: seen,
+        };
         let mut shared = board(&self.board);
         let number = match shared.free.pop() {
             Some(number) => {
@@ -213,35 +283,67 @@ impl Sidecores {
             }
         };
         drop(shared);
-        let seen = Time(pending.time) + self.costs.cycles(Cost::Transfer);
         let port = match (pending.server, ticket.device()) {
             (Server::OwnCore, Some(device)) => self.devices[device as usize],
             _ => self.looks[core],
         };
-        let sent = self.executor.send_at(port, seen, number as u64);
-        assert!(
-            sent.is_ok(),
-            "slots bound the requests under way below the executor's capacity"
-        );
+        match &mut self.running {
+            Running::VirtualTime(executor) => {
+                let sent = executor.send_at(port, Time(seen), number as u64);
+                assert!(
+                    sent.is_ok(),
+                    "slots bound the requests under way below the executor's capacity"
+                );
+            }
+            Running::PinnedCores(cores) => {
+                while let Err(back) = cores.send(port, number as u64) {
+                    assert_ne!(back.reason, Reason::Stopping, "the cores run as long as the host");
+                    std::thread::yield_now();
+                }
+            }
+        }
     }
 
-    /// Lets the sidecores work up to and including `time`.
+    /// Lets the sidecores work: in virtual time up to and including `time`, on pinned cores until all is answered.
     ///
     /// # Errors
-    /// If time stands still there, which is a defect of a service.
-    pub fn run_until(&mut self, time: u64) -> Result<(), Stuck> {
-        self.executor.run_until(Time(time)).map(|_| ())
+    /// If time stands still there, or no answer comes, which is a defect of a service.
+    pub fn run_until(&mut self, time: u64) -> Result<(), SidecoresError> {
+        match &mut self.running {
+            Running::VirtualTime(executor) => Ok(executor.run_until(Time(time)).map(|_| ())?),
+            Running::PinnedCores(_) => {
+                let shared = board(&self.board);
+                let answered = Arc::clone(&shared.answered);
+                let waited = answered.wait_timeout_while(shared, PATIENCE, |shared| !shared.is_idle());
+                let shared = waited.unwrap_or_else(PoisonError::into_inner).0;
+                match shared.is_idle() {
+                    true => Ok(()),
+                    false => Err(SidecoresError::Unanswered),
+                }
+            }
+        }
     }
 
-    /// When the sidecores do something next. A guest can see an answer no earlier than a transfer later.
+    /// When the sidecores do something next by themselves. A guest can see an answer no earlier than a transfer later.
     pub fn next_event(&self) -> Option<u64> {
-        self.executor.next_event().map(|time| time.0)
+        match &self.running {
+            Running::VirtualTime(executor) => executor.next_event().map(|time| time.0),
+            // Whatever was asked has been answered.
+            Running::PinnedCores(_) => None,
+        }
+    }
+
+    /// What the services really took, in nanoseconds of this machine, if they run on pinned cores.
+    pub fn measured(&self) -> Option<Report> {
+        match &self.running {
+            Running::VirtualTime(_) => None,
+            Running::PinnedCores(cores) => Some(cores.report()),
+        }
     }
 
     /// Whether requests are under way.
     pub fn is_idle(&self) -> bool {
-        let shared = board(&self.board);
-        shared.free.len() == shared.tickets.len()
+        board(&self.board).is_idle()
     }
 
     /// What a sidecore did so far.
@@ -307,7 +409,8 @@ impl CoreProgram {
     /// Notices a request. Which service it is for.
     fn look(&self, number: usize, now: u64, spend: &mut dyn FnMut(u64)) -> usize {
         let mut shared = board(&self.board);
-        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
+        let ticket = *shared.ticket(number);
+        let now = shared.begins(now, &ticket, shared.cores[self.core].idle_since);
         let core = &mut shared.cores[self.core];
         let idle = now.saturating_sub(core.idle_since);
         let mut delay = if self.polling.saves_energy && idle > self.polling.spin {
@@ -324,14 +427,18 @@ impl CoreProgram {
         delay += self.costs.cycles(Cost::Poll);
         core.time.busy += delay;
         core.idle_since = now + delay;
+        shared.ticket(number).time = now + delay;
         spend(delay);
-        Kind::from_number(ticket.pending.request.kind).map_or(Kind::ALL.len(), |kind| kind as usize)
+        ticket.kind.map_or(Kind::ALL.len(), |kind| kind as usize)
     }
 
     /// Serves a request and answers it, or says which device it goes to.
     fn serve(&self, number: usize, now: u64, spend: &mut dyn FnMut(u64)) -> Option<DeviceKind> {
         let mut shared = board(&self.board);
-        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
+        let ticket = *shared.ticket(number);
+        let now = shared.begins(now, &ticket, shared.cores[self.core].idle_since);
+        // Others serve meanwhile.
+        drop(shared);
         let Pending {
             processor, request, ..
         } = ticket.pending;
@@ -342,6 +449,7 @@ impl CoreProgram {
             Server::Sidecore,
             now,
         );
+        let mut shared = board(&self.board);
         if let Some(services) = &mut shared.services {
             services.push(Service {
                 worker: Worker::Core(self.core),
@@ -355,6 +463,7 @@ impl CoreProgram {
         core.time.busy += served.cycles;
         core.time.requests += 1;
         core.idle_since = now + served.cycles;
+        shared.ticket(number).time = now + served.cycles;
         spend(served.cycles);
         match served.progress {
             Progress::Answered(answer) => {
@@ -409,7 +518,8 @@ impl DeviceProgram {
     /// A request joins its device's queue, or is refused if that is full. How long the device works if it begins now.
     fn queue(&self, device: DeviceKind, number: usize, now: u64) -> Option<u64> {
         let mut shared = board(&self.board);
-        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
+        let ticket = *shared.ticket(number);
+        let now = shared.begins(now, &ticket, 0);
         let queue = &mut shared.queues[ticket.machine][device as usize];
         if queue.len() >= QUEUE_MAX {
             shared.complete(&self.machines, &self.costs, number, Err(Refusal::Full), now);
@@ -422,9 +532,10 @@ impl DeviceProgram {
     /// A device is done with a request; which one it begins then, and how long it works on it.
     fn finish(&self, device: DeviceKind, number: usize, now: u64) -> Option<(usize, u64)> {
         let mut shared = board(&self.board);
-        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
+        let ticket = *shared.ticket(number);
+        let now = shared.begins(now, &ticket, 0);
         let request = &ticket.pending.request;
-        let kind = ticket.kind().expect("a device has requests of its kinds alone");
+        let kind = ticket.kind.expect("a device has requests of its kinds alone");
         let answer =
             locked(&self.machines[ticket.machine]).transfer(&self.costs, kind, &request.arguments, now);
         let queue = &mut shared.queues[ticket.machine][device as usize];
@@ -437,13 +548,14 @@ impl DeviceProgram {
 
     /// A device begins a request: how long it works. What it refuses takes it no time.
     fn begin(&self, shared: &mut Board, device: DeviceKind, number: usize, now: u64) -> u64 {
-        let ticket = shared.tickets[number].expect("a ticket is valid until it is completed");
-        let kind = ticket.kind().expect("a device has requests of its kinds alone");
+        let ticket = *shared.ticket(number);
+        let kind = ticket.kind.expect("a device has requests of its kinds alone");
         let arguments = &ticket.pending.request.arguments;
         let machine = locked(&self.machines[ticket.machine]);
         let cycles = machine
             .device_cycles(&self.costs, kind, arguments, now)
             .unwrap_or(0);
+        shared.ticket(number).time = now + cycles;
         if let Some(services) = &mut shared.services {
             services.push(Service {
                 worker: Worker::Device(device),
@@ -458,11 +570,33 @@ impl DeviceProgram {
 }
 
 impl Board {
+    /// A request under way.
+    fn ticket(&mut self, number: usize) -> &mut Ticket {
+        self.tickets[number]
+            .as_mut()
+            .expect("a ticket is valid until it is completed")
+    }
+
+    fn is_idle(&self) -> bool {
+        self.free.len() == self.tickets.len()
+    }
+
+    /// The cycle at which a stage of a request begins: in virtual time the executor's. Pinned cores have a clock of their
+    /// own, which says nothing of the modelled host: there it is the one that the request has come to, unless whoever
+    /// works on it is free only later.
+    fn begins(&self, executor_now: u64, ticket: &Ticket, free: u64) -> u64 {
+        match self.executor {
+            Executor::VirtualTime => executor_now,
+            Executor::PinnedCores => ticket.time.max(free),
+        }
+    }
+
     /// Answers: the guest sees it when the line has come over.
     fn complete(&mut self, machines: &Machines, costs: &HostCosts, number: usize, answer: Answer, now: u64) {
         let ticket = self.tickets[number].take().expect("a ticket is completed once");
         self.free.push(number);
         let seen = now + costs.cycles(Cost::Transfer);
-        locked(&machines[ticket.machine]).answer(costs, &ticket.pending, ticket.kind(), answer, seen);
+        locked(&machines[ticket.machine]).answer(costs, &ticket.pending, ticket.kind, answer, seen);
+        self.answered.notify_all();
     }
 }

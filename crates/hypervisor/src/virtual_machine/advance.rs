@@ -160,7 +160,7 @@ impl VirtualMachine {
         match needed {
             Needed::Nothing => {}
             Needed::Call => self.call(costs, index),
-            Needed::Dead => {
+            Needed::Failure => {
                 let (ip, _) = self.processors[index].processor().instruction_pointer();
                 self.failure = Some(format!(
                     "processor {index} at {ip:#x} refers to where no memory is"

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sidestep_ia64::PhysicalAddress;
+use sidestep_machine::machine::hypercall::{FAILED, FUNCTION_REGISTER, function};
 
 use super::configuration::Method;
 use super::exit::ExitReason;
@@ -13,7 +14,6 @@ use super::state::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 use crate::sidecall::request::Request;
 use crate::sidecall::{call, page};
-use sidestep_machine::machine::hypercall::{FAILED, FUNCTION_REGISTER, function};
 
 impl VirtualMachine {
     /// Answers the call at which virtual processor `index` stands.

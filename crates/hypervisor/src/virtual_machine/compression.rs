@@ -15,7 +15,6 @@ use std::sync::{Mutex, PoisonError};
 use sidestep_ia64::PhysicalAddress;
 use sidestep_ia64::encoding::{Bundle, Form, Operation};
 use sidestep_ia64::mmu::entry::TranslationEntry;
-
 use sidestep_machine::memory::GuestMemory;
 
 /// The immediate of the `break` that stands for a replaced instruction.

@@ -1,9 +1,8 @@
 //! What a virtual machine is made of, and why it cannot be made.
 
-use thiserror::Error;
-
 use sidestep_machine::image::ImageError;
 use sidestep_machine::memory::LayoutError;
+use thiserror::Error;
 
 /// How guests are kept from the monitor's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]

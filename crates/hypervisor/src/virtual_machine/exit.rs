@@ -128,11 +128,6 @@ impl ExitCounts {
         self.counts.iter().map(|(count, _)| count).sum()
     }
 
-    /// The cycles of all exits.
-    pub fn total_cycles(&self) -> u64 {
-        self.counts.iter().map(|(_, cycles)| cycles).sum()
-    }
-
     /// Exits for translation: what a page fault costs before and after the guest's own handler.
     pub fn translation(&self) -> u64 {
         [ExitReason::ShadowFill, ExitReason::PageFault, ExitReason::Insert]

@@ -11,22 +11,47 @@ use sidestep_ia64::fault::isr;
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Access, Exit, Fault, FaultKind, HostPage, Reference, TranslationSide};
+use sidestep_machine::machine::hypercall;
 
 use super::compression;
 use super::configuration::Virtualization;
 use super::exit::ExitReason;
 use super::memory::Shared;
-use super::processor::{Left, VirtualProcessor};
+use super::processor::{RunOutcome, VirtualProcessor};
 use crate::costs::{Cost, HostCosts};
-use sidestep_machine::machine::hypercall;
 
 /// How many instructions are interpreted before the monitor looks up.
 const INTERPRETED_MAX: u64 = 64;
 
 /// A page that holds the original of a replaced instruction while it is executed.
 #[repr(align(4096))]
-struct Copy([u8; PAGE_SIZE]);
+struct OriginalPage([u8; PAGE_SIZE]);
 const PAGE_SIZE: usize = 4096;
+
+/// The instruction at the instruction pointer, decoded once for all that an exit asks of it.
+struct Current {
+    /// The page that holds it.
+    page: HostPage,
+    /// What it is, if it is one.
+    instruction: Option<Instruction>,
+}
+
+impl Current {
+    /// Why the guest was left for it.
+    fn reason(&self) -> ExitReason {
+        match &self.instruction {
+            Some(instruction) if reads_interruption(instruction) => ExitReason::InterruptionRegister,
+            Some(instruction) => ExitReason::of_operation(&instruction.operation),
+            None => ExitReason::Privileged,
+        }
+    }
+}
+
+/// Whether an instruction reads a register that an interruption has written.
+fn reads_interruption(instruction: &Instruction) -> bool {
+    instruction.operation == Operation::MoveFromControl
+        && (control::IPSR..=control::IHA).contains(&instruction.cr3())
+}
 
 /// What the virtual machine must do itself after an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +61,7 @@ pub(super) enum Needed {
     /// The guest calls the monitor; the instruction pointer is at the `break`.
     Call,
     /// The guest cannot go on: it fetches from where no memory is.
-    Dead,
+    Failure,
 }
 
 /// Whether handling a fault needs the page of its instruction.
@@ -91,8 +116,8 @@ fn access_of(status: u64) -> Access {
 
 impl VirtualProcessor {
     /// Does what an exit asks for, and charges for it.
-    pub(super) fn handle(&mut self, shared: &Shared, costs: &HostCosts, left: Left) -> Needed {
-        let Left { exit, page } = left;
+    pub(super) fn handle(&mut self, shared: &Shared, costs: &HostCosts, left: RunOutcome) -> Needed {
+        let RunOutcome { exit, page } = left;
         let Exit::Fault(fault) = exit else {
             return Needed::Nothing;
         };
@@ -136,21 +161,22 @@ impl VirtualProcessor {
     }
 
     /// Executes one instruction as the virtual processor; its interruption is the guest's.
-    fn execute(&mut self, page: &HostPage) {
-        if let Err(fault) = self.execute_shadowed(page) {
+    fn execute(&mut self, current: &Current) {
+        if let Err(fault) = self.execute_shadowed(current) {
             self.processor.deliver_interruption(fault);
         }
     }
 
     /// Executes one instruction as the virtual processor, and does to the shadow what it does to the translations that
     /// the shadow is derived from. Global purges are not among that: they reach every processor by the outbox.
-    fn execute_shadowed(&mut self, page: &HostPage) -> Result<(), Fault> {
-        let purge = self.local_purge_at(page);
-        let operation = self.operation_at(page);
+    fn execute_shadowed(&mut self, current: &Current) -> Result<(), Fault> {
+        let instruction = current.instruction.as_ref();
+        let purge = instruction.and_then(|instruction| self.local_purge_of(instruction));
+        let operation = instruction.map(|instruction| instruction.operation);
         let before = self.processor.system.region;
         let timer = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
         let retired = self.processor.instructions_retired();
-        let result = self.processor.execute_from(page);
+        let result = self.processor.execute_from(&current.page);
         if self.processor.instructions_retired() - retired >= timer {
             // Its own tick was the one that the timer waited for.
             self.request_timer();
@@ -177,9 +203,8 @@ impl VirtualProcessor {
         result
     }
 
-    /// The range that the instruction at the instruction pointer purges, if it is `ptc.l`.
-    fn local_purge_at(&self, page: &HostPage) -> Option<(u64, u32)> {
-        let instruction = self.instruction_at(page)?;
+    /// The range that an instruction purges, if it is `ptc.l`.
+    fn local_purge_of(&self, instruction: &Instruction) -> Option<(u64, u32)> {
         let is_local = instruction.operation
             == Operation::PurgeTranslationCache {
                 scope: PurgeScope::Local,
@@ -194,21 +219,15 @@ impl VirtualProcessor {
     /// A privileged instruction.
     fn intercepted(&mut self, costs: &HostCosts, page: Option<HostPage>) -> Needed {
         let page = page.expect("an intercepted instruction comes with its page");
-        let operation = self.operation_at(&page);
-        let reason = operation
-            .as_ref()
-            .map_or(ExitReason::Privileged, ExitReason::of_operation);
-        let reason = match self.interruption_register(&page) {
-            true => ExitReason::InterruptionRegister,
-            false => reason,
-        };
+        let current = self.current(page);
+        let reason = current.reason();
         if reason == ExitReason::InterruptionRegister && self.virtualization == Virtualization::Hardware {
             self.exits.accelerated += 1;
             self.charge_more(costs.cycles(Cost::Accelerated));
         } else {
             self.charge(reason, costs.round_trip() + costs.cycles(Cost::Emulate));
         }
-        self.execute(&page);
+        self.execute(&current);
         Needed::Nothing
     }
 
@@ -223,7 +242,7 @@ impl VirtualProcessor {
         let Some(original) = place.and_then(|place| shared.replaced.original(place)) else {
             return self.reflect(costs, fault, ExitReason::Reflected);
         };
-        let mut copy = Copy([0; PAGE_SIZE]);
+        let mut copy = OriginalPage([0; PAGE_SIZE]);
         let offset = ip as usize % PAGE_SIZE;
         copy.0[offset..offset + 16].copy_from_slice(&original.to_bytes());
         let page = HostPage {
@@ -234,12 +253,10 @@ impl VirtualProcessor {
             writable: false,
             executable: true,
         };
-        let reason = self
-            .operation_at(&page)
-            .as_ref()
-            .map_or(ExitReason::Privileged, ExitReason::of_operation);
+        let current = self.current(page);
+        let reason = current.reason();
         self.charge(reason, costs.round_trip() + costs.cycles(Cost::Emulate));
-        self.execute(&page);
+        self.execute(&current);
     }
 
     /// What the guest has inserted replaces what the shadow has of that page.
@@ -260,24 +277,12 @@ impl VirtualProcessor {
         });
     }
 
-    /// The instruction at the instruction pointer.
-    fn instruction_at(&self, page: &HostPage) -> Option<Instruction> {
-        let (bundle, slot) = self.bundle_at(page);
-        let decoded = bundle.decode().find(|decoded| decoded.slot == slot)?;
-        decoded.instruction.ok()
-    }
-
-    /// The operation at the instruction pointer.
-    fn operation_at(&self, page: &HostPage) -> Option<Operation> {
-        Some(self.instruction_at(page)?.operation)
-    }
-
-    /// Whether the instruction at the instruction pointer reads a register that an interruption has written.
-    fn interruption_register(&self, page: &HostPage) -> bool {
-        self.instruction_at(page).is_some_and(|instruction| {
-            instruction.operation == Operation::MoveFromControl
-                && (control::IPSR..=control::IHA).contains(&instruction.cr3())
-        })
+    /// The instruction at the instruction pointer, which a page holds.
+    fn current(&self, page: HostPage) -> Current {
+        let (bundle, slot) = self.bundle_at(&page);
+        let decoded = bundle.decode().find(|decoded| decoded.slot == slot);
+        let instruction = decoded.and_then(|decoded| decoded.instruction.ok());
+        Current { page, instruction }
     }
 
     fn bundle_at(&self, page: &HostPage) -> (Bundle, u8) {
@@ -315,7 +320,7 @@ impl VirtualProcessor {
         let access = access_of(fault.isr);
         let address = fault.address.0;
         if fault.isr & (isr::NON_ACCESS | isr::SPECULATIVE) != 0
-            && let Some(page) = &page
+            && let Some(page) = page
         {
             // The virtual processor knows what a probe answers and which faults are deferred; what it answers from may
             // go into the shadow at the next reference.
@@ -340,7 +345,7 @@ impl VirtualProcessor {
         };
         let place = (self.processor.instruction_pointer(), address);
         if filled_before == Some(place)
-            && let Some(page) = &page
+            && let Some(page) = page
         {
             // The entry is there and does not suffice: the real levels grant less than the guest's, or the page holds
             // replaced instructions, of which none may be left unnoticed.
@@ -353,6 +358,7 @@ impl VirtualProcessor {
         match self.fill(shared, address, side, entry.as_ref()) {
             Some(lines) => {
                 self.filled_last = Some(place);
+                self.touch_shadow(address);
                 let work = lines * costs.cycles(Cost::CacheLine);
                 self.charge(ExitReason::ShadowFill, costs.round_trip() + work);
                 Needed::Nothing
@@ -363,19 +369,19 @@ impl VirtualProcessor {
                     .region(sidestep_ia64::PhysicalAddress(reference))
                     .is_some() =>
             {
-                Needed::Dead
+                Needed::Failure
             }
             None => match page {
-                Some(page) => self.interpret_one(costs, &page, ExitReason::Device),
+                Some(page) => self.interpret_one(costs, page, ExitReason::Device),
                 // The register stack in a device: the machine has no meaning for it.
-                None => Needed::Dead,
+                None => Needed::Failure,
             },
         }
     }
 
-    fn interpret_one(&mut self, costs: &HostCosts, page: &HostPage, reason: ExitReason) -> Needed {
+    fn interpret_one(&mut self, costs: &HostCosts, page: HostPage, reason: ExitReason) -> Needed {
         self.charge(reason, costs.round_trip() + costs.cycles(Cost::Emulate));
-        self.execute(page);
+        self.execute(&self.current(page));
         Needed::Nothing
     }
 
@@ -390,7 +396,7 @@ impl VirtualProcessor {
             }
             count += 1;
             let outcome = match self.processor.code_page() {
-                Ok(page) => self.execute_shadowed(&page),
+                Ok(page) => self.execute_shadowed(&self.current(page)),
                 Err(fault) => Err(fault),
             };
             match outcome {

@@ -1,7 +1,7 @@
 //! How long requests took: a count, a sum, extremes and a histogram of bounded size for each kind and each way.
 //!
-//! A histogram keeps three decimal digits of a latency, so that percentiles above 2047 cycles are right to a thousandth;
-//! the extremes and the sum are exact. However long a run is, it takes no more memory.
+//! A histogram keeps three decimal digits of a latency, so that percentiles above 2047 cycles are right to a
+//! thousandth; the extremes and the sum are exact. However long a run is, it takes no more memory.
 
 use hdrhistogram::Histogram;
 

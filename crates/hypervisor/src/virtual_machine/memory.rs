@@ -8,7 +8,8 @@
 //!   bits 49..40   its number + 1
 //!   bit  39       0: its memory, at the guest-physical address in the bits below
 //!                 1: the monitor's: bit 38 clear, the shadow table of the virtual processor in bits 37..24;
-//!                                   bit 38 set, the window on the request page of the virtual processor in 37..16
+//!                                   bit 38 set, of the virtual processor in 37..16: below bit 15 the window on its
+//!                                   request page, above it the monitor's record of it
 //! ```
 
 use std::collections::VecDeque;
@@ -17,12 +18,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::{MemoryRegion, PhysicalAddress, PhysicalMemory};
+use sidestep_machine::machine::platform::Platform;
+use sidestep_machine::memory::{GuestMemory, INTERRUPT_BLOCK, INTERRUPT_BLOCK_SIZE};
 
 use super::compression::Replaced;
 use crate::sidecall::page;
-use sidestep_machine::machine::interrupt_block;
-use sidestep_machine::machine::platform::Platform;
-use sidestep_machine::memory::GuestMemory;
 
 /// Guest-physical addresses below this can be memory.
 pub(super) const GUEST_MEMORY_MAX: u64 = 1 << 39;
@@ -43,6 +43,13 @@ pub(super) fn table_address(owner: usize, processor: usize) -> u64 {
 /// The machine address of the window on a virtual processor's request page.
 pub(super) fn window_address(owner: usize, processor: usize) -> u64 {
     machine_address(owner, MONITOR | WINDOW | (processor as u64) << 16)
+}
+
+/// The machine address of the monitor's record of a virtual processor, which guests have no translation for.
+pub(super) fn record_address(owner: usize, processor: usize) -> u64 {
+    const RECORD: u64 = 1 << 15;
+    const { assert!(page::SIZE <= RECORD) };
+    window_address(owner, processor) + RECORD
 }
 
 /// What a virtual machine's processors leave for the monitor while they execute.
@@ -117,8 +124,8 @@ unsafe impl PhysicalMemory for GuestView {
 }
 
 fn interrupt_offset(address: PhysicalAddress) -> Option<u64> {
-    let offset = address.0.checked_sub(interrupt_block::START.0)?;
-    (offset < interrupt_block::SIZE).then_some(offset)
+    let offset = address.0.checked_sub(INTERRUPT_BLOCK.0)?;
+    (offset < INTERRUPT_BLOCK_SIZE).then_some(offset)
 }
 
 /// A virtual processor's request page, as the monitor sees it.

@@ -1,7 +1,7 @@
 //! One virtual processor: entering the guest, leaving it, its clock, its counts.
 //!
 //! Between runs the processor is in the guest's system state, so that the monitor works on the virtual processor by
-//! the architecture's own code; a run exchanges it for the monitor's state, which [`prepare`](VirtualProcessor) derives
+//! the architecture's own code; a run exchanges it for the monitor's state, which `prepare` derives
 //! from it. The clock counts host cycles; the guest's interval time counter goes along with it.
 
 use std::sync::Arc;
@@ -9,21 +9,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sidestep_ia64::execution::{Driver, Observer, Permission, Place};
 use sidestep_ia64::memory::GlobalPurge;
-use sidestep_ia64::mmu::entry::{MemoryAttribute, TranslationEntry};
+use sidestep_ia64::mmu::entry::TranslationEntry;
 use sidestep_ia64::mmu::vhpt::RegionRegister;
 use sidestep_ia64::registers::application::{ITC, RSC};
 use sidestep_ia64::registers::status::{psr, rsc};
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Exit, PhysicalMemory, Processor, SystemState, TranslationSide};
+use sidestep_ia64::{Exit, PhysicalAddress, PhysicalMemory, Processor, SystemState, TranslationSide};
+use sidestep_machine::debug::guard::Guard;
 
 use super::compression;
 use super::configuration::Virtualization;
+use super::core::{Core, Touched};
 use super::exit::{ExitCounts, ExitReason};
 use super::memory::{self, GUEST_MEMORY_MAX, GuestView, MachineView, RequestPage, Shared};
 use super::shadow::{self, ShadowTable};
 use crate::costs::HostCosts;
 use crate::sidecall::page;
-use sidestep_machine::debug::guard::Guard;
 
 /// The region identifier of a guest that addresses physically; guests have those with bit 23 clear.
 const PHYSICAL_REGION: u32 = 1 << 23;
@@ -73,7 +74,7 @@ pub enum Activity {
 
 /// Where a virtual processor's cycles went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cycles {
+pub struct CycleAccount {
     /// Executing guest instructions.
     pub guest: u64,
     /// In the monitor.
@@ -100,7 +101,7 @@ pub struct VirtualProcessor {
     /// The guest's level, where the real one does not tell it.
     pub(super) level: u8,
     pub(super) exits: ExitCounts,
-    pub(super) cycles: Cycles,
+    pub(super) cycles: CycleAccount,
     instructions: u64,
     /// What the last exit filled, if it filled the shadow: a repetition cannot be helped by filling.
     pub(super) filled_last: Option<Filled>,
@@ -110,6 +111,8 @@ pub struct VirtualProcessor {
     pinned: Option<u32>,
     /// What a debugger wants of it.
     guard: Option<Guard>,
+    /// The core that it has, where cores are modelled.
+    core: Option<Box<dyn Core>>,
 }
 
 impl VirtualProcessor {
@@ -145,12 +148,13 @@ impl VirtualProcessor {
             activity: Activity::Stopped,
             level: 0,
             exits: ExitCounts::default(),
-            cycles: Cycles::default(),
+            cycles: CycleAccount::default(),
             instructions: 0,
             filled_last: None,
             polled_last: (0, 0),
             pinned: None,
             guard: None,
+            core: None,
         };
         created.in_real_state(|processor| processor.set_monitored(true));
         created
@@ -183,7 +187,7 @@ impl VirtualProcessor {
     }
 
     /// Where its cycles went.
-    pub fn cycles(&self) -> Cycles {
+    pub fn cycles(&self) -> CycleAccount {
         self.cycles
     }
 
@@ -205,6 +209,30 @@ impl VirtualProcessor {
     /// Puts it under a debugger's guard, or takes it from under one; the guard that it had.
     pub fn set_guard(&mut self, guard: Option<Guard>) -> Option<Guard> {
         std::mem::replace(&mut self.guard, guard)
+    }
+
+    /// Gives it a core that is modelled.
+    pub(crate) fn give_core(&mut self, mut core: Box<dyn Core>) {
+        core.enter(self.owner);
+        self.core = Some(core);
+    }
+
+    /// Takes its core, if it has one that is modelled.
+    pub(crate) fn take_core(&mut self) -> Option<Box<dyn Core>> {
+        self.core.take()
+    }
+
+    /// The monitor touches memory on its core.
+    pub(super) fn touch(&mut self, touch: impl FnOnce(&Touched, &mut dyn Core)) {
+        if let Some(core) = &mut self.core {
+            touch(&Touched::of(self.owner, self.index), &mut **core);
+        }
+    }
+
+    /// The monitor touches the entry of the shadow table for an address on its core.
+    pub(super) fn touch_shadow(&mut self, address: u64) {
+        let offset = ShadowTable::offset(address, self.shadow_region(address));
+        self.touch(|touched, core| touched.shadow_entry(core, offset));
     }
 
     /// Whether a debugger has halted it.
@@ -248,6 +276,7 @@ impl VirtualProcessor {
 
     /// The monitor works for so many cycles.
     pub(super) fn charge(&mut self, reason: ExitReason, cycles: u64) {
+        self.touch(|touched, core| touched.transition(core));
         self.exits.note(reason, cycles);
         self.cycles.monitor += cycles;
         self.advance(cycles);
@@ -365,25 +394,27 @@ impl VirtualProcessor {
 
     /// Executes the guest for at most `cycles`. The processor is left in the guest's state. With an intercepted
     /// instruction comes the page that it was fetched from.
-    pub(super) fn run(&mut self, costs: &HostCosts, cycles: u64) -> Left {
+    pub(super) fn run(&mut self, costs: &HostCosts, cycles: u64) -> RunOutcome {
         self.prepare();
         let timer = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
-        let per = costs.instruction_millicycles;
-        let instructions = (u128::from(cycles) * 1000)
-            .div_ceil(u128::from(per))
-            .min(u128::from(u64::MAX));
-        let limit = (instructions as u64).clamp(1, timer.max(1));
+        let most = match &self.core {
+            Some(_) => cycles,
+            None => costs.instructions_in(cycles),
+        };
+        let limit = most.clamp(1, timer.max(1));
         self.attention.store(false, Ordering::Relaxed);
         let stack_level = self.stack_level();
         self.set_stack_level(compression::real_level(stack_level));
         self.processor.exchange_system_state(&mut self.real);
         let before = self.processor.instructions_retired();
-        let exit = match &mut self.guard {
-            None => self.processor.run(limit),
-            Some(guard) => match guard.run(&mut self.processor, limit) {
-                Exit::Halted => Exit::Limit,
-                exit => exit,
-            },
+        let exit = match (&mut self.guard, &mut self.core) {
+            (Some(guard), _) => guard.run(&mut self.processor, limit),
+            (None, Some(core)) => core.run(&mut self.processor, limit),
+            (None, None) => self.processor.run(limit),
+        };
+        let exit = match exit {
+            Exit::Halted => Exit::Limit,
+            exit => exit,
         };
         let needs_page = matches!(exit, Exit::Fault(fault) if super::handle::needs_page(&fault));
         let page = needs_page.then(|| self.processor.code_page());
@@ -391,17 +422,23 @@ impl VirtualProcessor {
         self.set_stack_level(compression::guest_level(self.stack_level(), stack_level));
         let retired = self.processor.instructions_retired() - before;
         self.collect_status();
-        self.executed(costs, retired, timer);
+        match (&self.guard, &mut self.core) {
+            (None, Some(core)) => {
+                let elapsed = core.elapsed(retired);
+                self.spent(elapsed, retired, timer);
+            }
+            _ => self.executed(costs, retired, timer),
+        }
         match page {
-            Some(Err(fault)) => Left {
+            Some(Err(fault)) => RunOutcome {
                 exit: Exit::Fault(fault),
                 page: None,
             },
-            Some(Ok(page)) => Left {
+            Some(Ok(page)) => RunOutcome {
                 exit,
                 page: Some(page),
             },
-            None => Left { exit, page: None },
+            None => RunOutcome { exit, page: None },
         }
     }
 
@@ -432,16 +469,22 @@ impl VirtualProcessor {
             status & !(CHANGED_BITS | psr::CPL) | real & CHANGED_BITS | u64::from(level) << psr::CPL_SHIFT;
     }
 
-    /// Accounts for guest instructions, whose ticks the interval time counter has counted already.
+    /// Accounts for guest instructions that take what the table says, a tick of each having been counted already.
     pub(super) fn executed(&mut self, costs: &HostCosts, retired: u64, timer: u64) {
         let cycles = costs.instructions(self.instructions + retired) - costs.instructions(self.instructions);
-        self.instructions += retired;
-        self.clock += cycles;
-        self.cycles.guest += cycles;
         let offset = self.processor.application(ITC);
         let drift = cycles.wrapping_sub(retired);
         self.processor.set_application(ITC, offset.wrapping_add(drift));
-        if retired >= timer {
+        self.spent(cycles, retired, timer);
+    }
+
+    /// Accounts for the cycles that guest instructions took, which the interval time counter shows; its timer was due in
+    /// `timer` of them.
+    fn spent(&mut self, cycles: u64, retired: u64, timer: u64) {
+        self.instructions += retired;
+        self.clock += cycles;
+        self.cycles.guest += cycles;
+        if cycles >= timer {
             self.request_timer();
         }
     }
@@ -468,7 +511,7 @@ impl VirtualProcessor {
     ) -> Option<u64> {
         let region = self.shadow_region(address);
         let physical = guest.map_or(address << 1 >> 1, |entry| entry.physical_address(address));
-        let holder = shared.memory.region(physical_address(physical))?;
+        let holder = shared.memory.region(PhysicalAddress(physical))?;
         if physical >= GUEST_MEMORY_MAX {
             return None;
         }
@@ -556,11 +599,6 @@ impl VirtualProcessor {
         self.in_real_state(Processor::clear_translation_caches);
     }
 
-    /// Whether a reference to the page of an address would find the shadow filled.
-    pub fn is_shadowed(&self, address: u64) -> bool {
-        self.shadow.holds(address, self.shadow_region(address))
-    }
-
     /// The guest has put its request page at a guest-physical address, or moved it.
     pub(super) fn set_request_page(&mut self, address: u64) {
         assert!(address.is_multiple_of(page::SIZE), "the call has checked it");
@@ -573,28 +611,11 @@ impl VirtualProcessor {
 pub(super) type Filled = ((u64, u8), u64);
 
 /// How a run ended.
-pub(super) struct Left {
+pub(super) struct RunOutcome {
     pub exit: Exit,
     /// The page of an instruction that was intercepted.
     pub page: Option<sidestep_ia64::HostPage>,
 }
 
 /// What physical addressing permits: everything.
-const PHYSICAL_PAGE: TranslationEntry = TranslationEntry {
-    page: 0,
-    region: 0,
-    size_log2: PHYSICAL_PAGE_LOG2,
-    physical: 0,
-    key: 0,
-    present: true,
-    attribute: MemoryAttribute::WriteBack,
-    accessed: true,
-    dirty: true,
-    level: 3,
-    rights: 3,
-    deferral: false,
-};
-
-fn physical_address(address: u64) -> sidestep_ia64::PhysicalAddress {
-    sidestep_ia64::PhysicalAddress(address)
-}
+const PHYSICAL_PAGE: TranslationEntry = TranslationEntry::permissive(0, 0, PHYSICAL_PAGE_LOG2, 0);

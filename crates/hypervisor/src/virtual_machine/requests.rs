@@ -2,6 +2,7 @@
 //! answers back.
 
 use sidestep_ia64::PhysicalAddress;
+use sidestep_machine::memory::GuestMemory;
 
 use super::configuration::Method;
 use super::exit::ExitReason;
@@ -12,7 +13,6 @@ use super::state::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 use crate::sidecall::page;
 use crate::sidecall::request::{Answer, Kind, Refusal, Request};
-use sidestep_machine::memory::GuestMemory;
 
 /// In place of a slot: a request by exit, whose answer goes into registers.
 pub(super) const EXIT_SLOT: usize = page::SLOTS;

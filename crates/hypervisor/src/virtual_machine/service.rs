@@ -196,6 +196,10 @@ impl Work<'_> {
         written.map_err(|_| Refusal::NoTable)?;
         // The guest's entry and the shadow's.
         self.cycles += 2 * self.line;
+        self.touch(place, if table.is_long() { 32 } else { 8 }, true);
+        if self.server == Server::OwnCore {
+            self.machine.processors[self.index].touch_shadow(address);
+        }
         let purge = GlobalPurge {
             address,
             region: region.identifier(),
@@ -247,6 +251,9 @@ impl Work<'_> {
                 removed += 1;
                 // The shadow's entry.
                 self.cycles += self.line;
+                if self.server == Server::OwnCore {
+                    self.machine.processors[self.index].touch_shadow(page);
+                }
                 let cleared = memory.write_value(place, 0_u64);
                 const INVALID_TAG: u64 = 1 << 63;
                 let cleared = if table.is_long() {
@@ -260,6 +267,7 @@ impl Work<'_> {
             let line = place.0 / CACHE_LINE;
             if line_before != Some(line) {
                 self.cycles += self.line;
+                self.touch(place, CACHE_LINE, true);
                 line_before = Some(line);
             }
         }
@@ -270,6 +278,14 @@ impl Work<'_> {
             advanced_loads: true,
         });
         Ok(removed)
+    }
+
+    /// Touches guest memory on the core that serves, where that is the guest's own.
+    fn touch(&mut self, address: PhysicalAddress, bytes: u64, writes: bool) {
+        if self.server == Server::OwnCore {
+            let processor = &mut self.machine.processors[self.index];
+            processor.touch(|touched, core| touched.guest(core, address.0, bytes, writes));
+        }
     }
 
     /// Removes a range from every TLB of the guest: the core that serves an exit purges its own.
@@ -329,6 +345,7 @@ impl Work<'_> {
             .read(PhysicalAddress(address), &mut bytes);
         read.map_err(|_| Refusal::BadAddress)?;
         self.cycles += size.div_ceil(CACHE_LINE) * self.line;
+        self.touch(PhysicalAddress(address), size, false);
         Ok(bytes)
     }
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use sidestep_ia64::PhysicalAddress;
 use sidestep_ia64::mmu::entry::{MemoryAttribute, TranslationEntry};
 use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
+use sidestep_machine::memory::{GuestMemory, MemoryRange};
 
 use super::memory::table_address;
-use sidestep_machine::memory::{GuestMemory, MemoryRange};
 
 /// The table's size: 2 to this power; 8192 entries, which cover 128 MB of 16 kB pages.
 const SIZE_LOG2: u32 = 18;
@@ -28,7 +28,8 @@ const ENTRY_SIZE: u64 = 32;
 /// One virtual processor's shadow table.
 pub(super) struct ShadowTable {
     memory: Arc<GuestMemory>,
-    /// Nothing was entered since it was cleared: a guest that purges in a loop is not to cost the host a walk each time.
+    /// Nothing was entered since it was cleared: a guest that purges in a loop is not to cost the host a walk each
+    /// time.
     is_empty: bool,
 }
 
@@ -65,7 +66,7 @@ impl ShadowTable {
         }
     }
 
-    fn offset(address: u64, region: RegionRegister) -> u64 {
+    pub fn offset(address: u64, region: RegionRegister) -> u64 {
         hash(address, region, PageTableAddress(PAGE_TABLE_ADDRESS)) - ADDRESS
     }
 
@@ -82,7 +83,7 @@ impl ShadowTable {
     }
 
     /// Whether the table has an entry for the page of an address.
-    pub fn holds(&self, address: u64, region: RegionRegister) -> bool {
+    fn holds(&self, address: u64, region: RegionRegister) -> bool {
         self.word(ShadowTable::offset(address, region) + 16) == tag(address, region)
     }
 

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use sidestep_ia64::interrupts::Interrupts;
 use sidestep_ia64::{PhysicalAddress, Processor};
+use sidestep_machine::image;
+use sidestep_machine::memory::{GuestMemory, MemoryRange};
 
 use super::configuration::{
     MEMORY_MAX, Method, PROCESSORS_MAX, PurgeMethod, VirtualMachineConfig, VirtualMachineError,
@@ -23,8 +25,6 @@ use super::service::{Packet, Server};
 use super::whole::{self, WholeMachine};
 use crate::sidecall::page;
 use crate::sidecall::request::Kind;
-use sidestep_machine::image;
-use sidestep_machine::memory::{GuestMemory, MemoryRange};
 
 /// Console output that is kept.
 const CONSOLE_MAX: usize = 1 << 24;
@@ -196,6 +196,11 @@ impl VirtualMachine {
     /// Its virtual processors.
     pub fn processors(&self) -> &[VirtualProcessor] {
         &self.processors
+    }
+
+    /// The same, to give them cores.
+    pub(crate) fn processors_mut(&mut self) -> &mut [VirtualProcessor] {
+        &mut self.processors
     }
 
     /// One of its virtual processors, to change it.

@@ -1,23 +1,24 @@
 //! Virtual machines that are whole machines to their kernels: firmware, an interrupt controller, a serial port, PCI.
 //!
-//! The [platform](Platform) is the one that [machines](sidestep_machine::machine) have, with the same devices and the same
-//! firmware; only the processors are virtual. Loads and stores of device registers are exits, the firmware's calls are
-//! hypercalls. The platform's time is the clock of the virtual processor that executes: a tick for each cycle of the
-//! host, so that it goes along with the interval time counter, whose frequency the firmware states as it does on
+//! The [platform](Platform) is the one that [machines](sidestep_machine::machine) have, with the same devices and the
+//! same firmware; only the processors are virtual. Loads and stores of device registers are exits, the firmware's calls
+//! are hypercalls. The platform's time is the clock of the virtual processor that executes: a tick for each cycle of
+//! the host, so that it goes along with the interval time counter, whose frequency the firmware states as it does on
 //! machines.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::exit::ExitReason;
-use super::processor::Activity;
-use super::state::VirtualMachine;
-use crate::costs::{Cost, HostCosts};
 use sidestep_ia64::registers::system::control;
 use sidestep_machine::machine::ending::Request;
 use sidestep_machine::machine::hypercall::{Call, Console, FAILED, HypercallHandler, Reaction};
 use sidestep_machine::machine::interrupt_block::LocalIdentifier;
 use sidestep_machine::machine::platform::Platform;
+
+use super::exit::ExitReason;
+use super::processor::Activity;
+use super::state::VirtualMachine;
+use crate::costs::{Cost, HostCosts};
 
 /// The exit code of a virtual machine whose kernel panicked, or wants to start again.
 const FAILURE: u64 = 255;

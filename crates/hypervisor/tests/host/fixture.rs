@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sidestep_hypervisor::costs::{Cost, HostCosts};
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
-use sidestep_hypervisor::host::sidecores::{Polling, locked};
+use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
 use sidestep_hypervisor::host::{Host, HostConfig, HostEnd, Report};
 use sidestep_hypervisor::virtual_machine::{SECTOR, VirtualMachine, VirtualMachineConfig};
 
@@ -18,6 +18,7 @@ const IMAGE: &str = concat!(
 pub struct Setup {
     pub cores: usize,
     pub sidecores: SidecorePolicy,
+    pub services: Executor,
     pub host_threads: usize,
     pub trace: bool,
 }
@@ -27,6 +28,7 @@ impl Default for Setup {
         Setup {
             cores: 2,
             sidecores: SidecorePolicy::Fixed(0),
+            services: Executor::VirtualTime,
             host_threads: 1,
             trace: false,
         }
@@ -72,6 +74,8 @@ impl Setup {
                 policy: PolicyName::Free,
                 slot_ns: 100_000,
             },
+            core_model: None,
+            services: self.services,
             host_threads: self.host_threads,
             trace: self.trace,
         };

@@ -1,6 +1,7 @@
 //! Hosts with virtual machines that ask for things: by exit and by sidecall, alone and beside hostile ones.
 
 mod devices;
+mod executors;
 mod fixture;
 #[path = "../hostile/mod.rs"]
 mod hostile;
@@ -11,7 +12,7 @@ mod scale;
 use fixture::{Setup, guest, measured};
 use sidestep_hypervisor::host::HostEnd;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
-use sidestep_hypervisor::host::sidecores::locked;
+use sidestep_hypervisor::host::sidecores::{Executor, locked};
 use sidestep_hypervisor::virtual_machine::{ExitReason, Method, PurgeMethod, Virtualization};
 
 /// What every guest can do alone, with numbers small enough for a test.
@@ -161,6 +162,7 @@ fn host_threads_and_repetition_change_no_byte() {
             sidecores: SidecorePolicy::Dynamic { most: 2 },
             host_threads,
             trace: true,
+            services: Executor::VirtualTime,
         };
         let work = [
             "fault 60",

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sidestep_hypervisor::costs::{Cost, HostCosts};
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
-use sidestep_hypervisor::host::sidecores::{Polling, locked};
+use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
 use sidestep_hypervisor::host::{Host, HostConfig, Report};
 use sidestep_hypervisor::sidecall::call;
 use sidestep_hypervisor::virtual_machine::{SECTOR, VirtualMachine, VirtualMachineConfig, Virtualization};
@@ -144,8 +144,8 @@ fn operation(source: &mut Source<'_>) -> [u64; OPERATION_WORDS] {
     ]
 }
 
-/// Whether a virtual machine beside that script gets what it gets alone: to the cycle with requests by exit, and the same
-/// answers with a sidecore that both use.
+/// Whether a virtual machine beside that script gets what it gets alone: to the cycle with requests by exit, and the
+/// same answers with a sidecore that both use.
 pub fn script_is_harmless(bytes: &[u8]) {
     let results = |sidecores, neighbour: Option<VirtualMachine>| {
         let victim = asking(0, "victim", "blocks 1 3", vec![0; 4 * SECTOR as usize]);
@@ -197,6 +197,8 @@ fn host_of(cores: usize, sidecores: SidecorePolicy, machines: Vec<VirtualMachine
             policy: PolicyName::Free,
             slot_ns: 50_000,
         },
+        core_model: None,
+        services: Executor::VirtualTime,
         host_threads: 1,
         trace: true,
     };

@@ -146,7 +146,14 @@ impl Processor {
 
     fn run_blocks<B: Backend, O: Observer>(&mut self, session: &mut Session<'_, B, O>, end: u64) -> Exit {
         let interrupts = self.interrupts();
-        session.watch.interrupted(self);
+        let Session {
+            blocks,
+            others,
+            backend,
+            watch,
+        } = session;
+        let blocks: &mut Blocks<B::Code, O::Static> = blocks;
+        watch.interrupted(self);
         let mut code = CodePage::none();
         loop {
             if self.wants_attention()
@@ -161,52 +168,42 @@ impl Processor {
                 if self.retired == end {
                     return Exit::Limit;
                 }
-                code = match self.prepare(&mut *session.blocks, &mut session.others) {
+                code = match self.prepare(blocks, others) {
                     Ok(Some(code)) => code,
                     Ok(None) => return Exit::Attention,
                     Err(Raised) => return Exit::Fault(self.take_fault()),
                 };
-                session.watch.prepared(self);
+                watch.prepared(self);
             }
-            let Session {
-                blocks,
-                backend,
-                watch,
-                ..
-            } = session;
-            let place = (self.ip, self.slot);
             let key = code.key(self.ip, self.slot);
             let decoded;
             let block = match blocks.find(key) {
                 Some(block) => block,
                 None => {
+                    let place = (self.ip, self.slot);
                     decoded = blocks.find_or_decode(key, place, code.page(), *backend, watch.observer);
                     &decoded
                 }
             };
             let remaining = end - self.retired;
             let fits = u32::from(block.highest_target) <= 31 + self.frame.size;
-            let is_stepped = self.status & STEPPED != 0;
-            let is_whole = fits && u64::from(block.instructions) <= remaining && !is_stepped;
+            let is_whole = fits && u64::from(block.instructions) <= remaining && self.status & STEPPED == 0;
             if !is_whole && remaining == 0 {
                 return Exit::Limit;
             }
-            let mut is_one = is_stepped;
+            let mut permission = Permission::Block;
             if O::DETAIL == Detail::Everything {
                 if let (Some(vector), Some(interrupts)) = (watch.observer.interrupt(), &interrupts) {
                     interrupts.request(vector);
                 }
-                let (ip, slot) = place;
-                match watch
-                    .observer
-                    .permits(Place { ip, slot }, ip..ip.wrapping_add(block.size))
-                {
-                    Permission::Block => {}
-                    Permission::Instruction => is_one = true,
-                    Permission::Halt => return Exit::Halted,
+                let (ip, slot) = (self.ip, self.slot);
+                let bundles = ip..ip.wrapping_add(block.size);
+                permission = watch.observer.permits(Place { ip, slot }, bundles);
+                if permission == Permission::Halt {
+                    return Exit::Halted;
                 }
             }
-            let executed = if is_whole && !is_one {
+            let executed = if is_whole && permission == Permission::Block {
                 let running = Running {
                     processor: self,
                     known: &block.known,
@@ -214,10 +211,9 @@ impl Processor {
                 };
                 backend.enter(&block.code, running)
             } else {
-                let most = if is_one {
-                    1
-                } else {
-                    u16::try_from(remaining).unwrap_or(u16::MAX)
+                let most = match permission {
+                    Permission::Instruction => 1,
+                    Permission::Block | Permission::Halt => u16::try_from(remaining).unwrap_or(u16::MAX),
                 };
                 self.execute_narrow(code.page(), most, watch)
             };
@@ -235,7 +231,7 @@ impl Processor {
         self.outcome(executed)
     }
 
-    /// Executes at most `most` instructions in the current frame, decoded for this once.
+    /// Executes at most `most` instructions in the current frame, decoded for this once; one, if they are stepped.
     #[cold]
     fn execute_narrow<O: Observer>(
         &mut self,
@@ -245,6 +241,8 @@ impl Processor {
     ) -> Result<(), Raised> {
         let place = (self.ip, self.slot);
         let frame = Some(self.frame.size);
+        let is_stepped = self.status & STEPPED != 0;
+        let most = if is_stepped { 1 } else { most };
         let narrow = Block::new(place, page, frame, most, &mut Interpreter, watch.observer);
         let mut execute = |processor: &mut Processor| {
             let running = Running {
@@ -254,7 +252,7 @@ impl Processor {
             };
             Interpreter.enter(&narrow.code, running)
         };
-        if self.status & STEPPED != 0 {
+        if is_stepped {
             self.step(execute)
         } else {
             execute(self)

@@ -410,7 +410,9 @@ mod tests {
         }
 
         #[test]
-        fn near_cancellation_is_the_integers(a in values(), b in values(), place in 0u32..64, completer in completers()) {
+        fn near_cancellation_is_the_integers(
+            a in values(), b in values(), place in 0u32..64, completer in completers(),
+        ) {
             let [integers, ..] = controls(completer);
             let product = float::multiply(a, b, MultiplyAdd::Add, &integers).unwrap().value;
             let c = FloatRegister::new(!product.is_negative(), product.exponent(), product.significand() ^ 1 << place);

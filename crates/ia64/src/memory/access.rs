@@ -6,9 +6,9 @@
 //! (the x86-64 host orders them at least as strongly as Itanium's acquire and release ask), semaphores
 //! sequentially consistent.
 //!
-//! Misaligned loads and stores: with PSR.ac set they all fault, and semaphores and 16-byte accesses of general registers
-//! fault always. With PSR.ac clear the architecture lets a processor choose which ones it carries out (volume 2, section
-//! 4.5); this one carries out all of them, across page boundaries as well. Those are not atomic.
+//! Misaligned loads and stores: with PSR.ac set they all fault, and semaphores and 16-byte accesses of general
+//! registers fault always. With PSR.ac clear the architecture lets a processor choose which ones it carries out (volume
+//! 2, section 4.5); this one carries out all of them, across page boundaries as well. Those are not atomic.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 

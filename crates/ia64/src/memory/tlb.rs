@@ -250,7 +250,8 @@ mod tests {
             for &address in &addresses {
                 cache.insert(address | 0x1000, &page(address));
             }
-            let before: Vec<bool> = addresses.iter().map(|&address| cache.for_load(address | 0x1000, 8).is_some()).collect();
+            let is_cached = |address: u64| cache.for_load(address | 0x1000, 8).is_some();
+            let before: Vec<bool> = addresses.iter().map(|&address| is_cached(address)).collect();
             let start = (region << 61 | number << 14) >> size_log2 << size_log2;
             let is_forgotten = |address: u64| {
                 if whole_region { address >> 61 == region } else { ((address | 0x1000) ^ start) >> size_log2 == 0 }

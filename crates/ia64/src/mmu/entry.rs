@@ -84,6 +84,25 @@ pub struct TranslationEntry {
 pub struct ReservedValue;
 
 impl TranslationEntry {
+    /// A page of `1 << size_log2` bytes at virtual address `page` that permits everything at every level: read, write,
+    /// execute, cached.
+    pub const fn permissive(page: u64, physical: u64, size_log2: u32, region: u32) -> TranslationEntry {
+        TranslationEntry {
+            page,
+            region,
+            size_log2,
+            physical,
+            key: 0,
+            present: true,
+            attribute: MemoryAttribute::WriteBack,
+            accessed: true,
+            dirty: true,
+            level: 3,
+            rights: 3,
+            deferral: false,
+        }
+    }
+
     /// Reads the two words of an insertion (manual volume 2, figures 4-5 and 4-6): `pte` as in the register of
     /// `itc` and `itr` and in the VHPT, `itir` with page size and key.
     pub fn new(address: u64, region: u32, pte: u64, itir: u64) -> Result<TranslationEntry, ReservedValue> {

@@ -335,9 +335,9 @@ impl Processor {
         }
     }
 
-    /// Ends a speculative load of `size` bytes that raised a fault: either the fault is deferred, and the target becomes
-    /// NaT, or it is raised as the fault of a speculative load; and so are those of lower priority (manual volume 2,
-    /// section 5.5.5).
+    /// Ends a speculative load of `size` bytes that raised a fault: either the fault is deferred, and the target
+    /// becomes NaT, or it is raised as the fault of a speculative load; and so are those of lower priority (manual
+    /// volume 2, section 5.5.5).
     pub(crate) fn defer(&mut self, size: u64) -> Result<(), Raised> {
         let fault = self.take_fault();
         if self.environment.system().is_none() {

@@ -153,7 +153,9 @@ mod tests {
         }
 
         #[test]
-        fn a_copy_carries_the_nat_bits(source in 32usize..128, target in 32usize..128, length in 0usize..96, nats: u128) {
+        fn a_copy_carries_the_nat_bits(
+            source in 32usize..128, target in 32usize..128, length in 0usize..96, nats: u128,
+        ) {
             let count = length.min(128 - source).min(128 - target);
             let mut registers = GeneralRegisters::new();
             for register in 0..128u8 {
@@ -161,7 +163,8 @@ mod tests {
             }
             registers.copy(source, target, count);
             for register in 0..128usize {
-                let from = if (target..target + count).contains(&register) { register - target + source } else { register };
+                let is_copied = (target..target + count).contains(&register);
+                let from = if is_copied { register - target + source } else { register };
                 prop_assert_eq!(registers.value(register as u8), from as u64);
                 prop_assert_eq!(registers.nat(register as u8), nats >> from & 1 != 0);
             }

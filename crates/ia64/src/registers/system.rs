@@ -62,8 +62,8 @@ pub fn is_control_register(number: u8) -> bool {
     matches!(number, DCR..=IVA | PTA | IPSR | ISR | IIP..=IHA | LID..=CMCV | LRR_0 | LRR_1)
 }
 
-/// The configuration registers of Itanium 2's performance monitor that restrict what it counts, as they are at power-up: opcodes (PMC8, PMC9,
-/// PMC15) and addresses of data (PMC13) and of code (PMC14).
+/// The configuration registers of Itanium 2's performance monitor that restrict what it counts, as they are at
+/// power-up: opcodes (PMC8, PMC9, PMC15) and addresses of data (PMC13) and of code (PMC14).
 const UNRESTRICTED: [(usize, u64); 5] = [
     (8, 0xffff_ffff_3fff_ffff),
     (9, 0xffff_ffff_3fff_ffff),

@@ -39,16 +39,19 @@ pub(super) fn check_advanced_handler(clear: bool) -> Handler {
 }
 
 /// Takes a relative branch.
+#[inline(always)]
 pub(super) fn branch(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.target = processor.block_start.wrapping_add(operation.immediate);
     Ok(Flow::Branch)
 }
 
+#[inline(always)]
 pub(super) fn branch_indirect(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.target = processor.branch[usize::from(operation.r2 & 7)] & !15;
     Ok(Flow::Branch)
 }
 
+#[inline(always)]
 pub(super) fn branch_counted_loop(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let count = &mut processor.application[usize::from(LC)];
     if *count == 0 {

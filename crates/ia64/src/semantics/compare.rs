@@ -307,6 +307,7 @@ fn by_relation<W: Width>(relation: Relation, update: PredicateUpdate, first: Com
     }
 }
 
+#[inline(always)]
 pub(super) fn compare_registers<W: Width, R: Relate, U: Update>(
     processor: &mut Processor,
     operation: &MicroOperation,
@@ -318,6 +319,7 @@ pub(super) fn compare_registers<W: Width, R: Relate, U: Update>(
 }
 
 /// The first operand is the immediate, which fits in `r2`; it is zero for a compare with r0.
+#[inline(always)]
 pub(super) fn compare_immediate<W: Width, R: Relate, U: Update>(
     processor: &mut Processor,
     operation: &MicroOperation,

@@ -40,6 +40,8 @@ pub(super) fn from_one(
 /// Functions that compute r1 from r2, r3 and the fields of the operation.
 macro_rules! of_two {
     ($($name:ident = |$a:ident, $b:ident, $operation:ident| $result:expr;)+) => {$(
+        // The frequent ones are inlined into the loop, whatever their number.
+        #[inline(always)]
         pub(super) fn $name(
             processor: &mut $crate::processor::Processor,
             $operation: &$crate::execution::MicroOperation,
@@ -54,6 +56,7 @@ macro_rules! of_two {
 /// Functions that compute r1 from one register, `$source`, and the fields of the operation.
 macro_rules! of_one {
     ($source:ident: $($name:ident = |$value:ident, $operation:ident| $result:expr;)+) => {$(
+        #[inline(always)]
         pub(super) fn $name(
             processor: &mut $crate::processor::Processor,
             $operation: &$crate::execution::MicroOperation,

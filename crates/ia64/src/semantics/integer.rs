@@ -194,6 +194,7 @@ fn pointer(sum: u64, base: u64) -> u64 {
     sum & 0xffff_ffff | (base >> 30 & 3) << 61
 }
 
+#[inline(always)]
 pub(super) fn move_immediate(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.general.set(operation.r1, operation.immediate);
     Ok(Flow::Next)

@@ -461,8 +461,8 @@ impl Processor {
         }
     }
 
-    /// Checks that a load at `address` would not fault, without loading, and gives the host address; `access` goes into the ISR. Data breakpoints
-    /// matter if it is `watched`.
+    /// Checks that a load at `address` would not fault, without loading, and gives the host address; `access` goes into
+    /// the ISR. Data breakpoints matter if it is `watched`.
     fn touch(&mut self, address: u64, access: u64, watched: bool) -> Result<*mut u8, Raised> {
         let resolved = self.resolve(address, Access::Read);
         match resolved.and_then(|host| {

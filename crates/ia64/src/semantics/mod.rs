@@ -115,6 +115,7 @@ pub(crate) fn illegal(predicate: u8) -> MicroOperation {
 }
 
 /// Goes on behind a block: the immediate is the distance of the next bundle, with the slot in its low bits.
+#[inline(always)]
 fn leave_block(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.target = processor.block_start.wrapping_add(operation.immediate);
     Ok(Flow::Branch)

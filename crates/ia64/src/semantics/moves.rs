@@ -58,11 +58,13 @@ fn source(processor: &mut Processor, operation: &MicroOperation) -> Result<u64, 
     Ok(processor.general.value(operation.r2))
 }
 
+#[inline(always)]
 pub(super) fn to_branch(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor.branch[usize::from(operation.r1 & 7)] = source(processor, operation)?;
     Ok(Flow::Next)
 }
 
+#[inline(always)]
 pub(super) fn from_branch(processor: &mut Processor, operation: &MicroOperation) -> Step {
     processor
         .general
@@ -235,7 +237,8 @@ impl Processor {
         let before = self.status;
         self.status = before & !mask | value & mask;
         if (before ^ self.status) & psr::BE != 0 {
-            // The software TLBs serve little-endian data only, also those of other privilege levels, which `epc` can reach.
+            // The software TLBs serve little-endian data only, also those of other privilege levels, which `epc` can
+            // reach.
             self.translations_changed();
         }
     }

@@ -1,7 +1,7 @@
 //! Disassembly against GNU binutils: the same text, and the same slots that are no instruction.
 //!
-//! Needs `ia64-linux-gnu-objdump`; without it the tests say so and pass. `SIDESTEP_ORACLE_BUNDLES` sets how many
-//! bundles each test compares; the full run is one million:
+//! Needs `ia64-linux-gnu-objdump`, see [`tests_need`]. `SIDESTEP_ORACLE_BUNDLES` sets how many bundles each test
+//! compares; the full run is one million:
 //!
 //! ```text
 //! SIDESTEP_ORACLE_BUNDLES=1000000 cargo test --release -p sidestep-ia64 --test encoding oracle
@@ -14,8 +14,6 @@ use std::process::{Command, Stdio};
 use crate::support::{Random, bundle_of};
 use sidestep_ia64::encoding::{Bundle, NoSymbols, Template, all_forms};
 
-const OBJDUMP: &str = "ia64-linux-gnu-objdump";
-
 /// The number of bundles to compare.
 fn bundle_count() -> usize {
     match std::env::var("SIDESTEP_ORACLE_BUNDLES") {
@@ -26,19 +24,13 @@ fn bundle_count() -> usize {
 
 /// Compares the disassembly of the bundles, line by line.
 fn compare(name: &str, bundles: &[Bundle]) {
-    if Command::new(OBJDUMP)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status()
-        .is_err()
-    {
-        eprintln!("skipped: {OBJDUMP} is not installed");
+    let Some(objdump) = tests_need::OBJDUMP.find() else {
         return;
-    }
+    };
     let path = std::env::temp_dir().join(format!("sidestep-oracle-{}-{name}.bin", std::process::id()));
     let bytes: Vec<u8> = bundles.iter().flat_map(|bundle| bundle.to_bytes()).collect();
     fs::write(&path, bytes).expect("a temporary file can be written");
-    let mut objdump = Command::new(OBJDUMP)
+    let mut objdump = Command::new(objdump)
         .args(["--disassemble-zeroes", "-D", "-b", "binary", "-m", "ia64"])
         .arg(&path)
         .stdout(Stdio::piped())

@@ -84,21 +84,26 @@ impl Machine {
 
     /// Runs instructions, one in a bundle, until control reaches the end behind them or one faults or traps.
     pub fn run(&mut self, lines: &[Line]) -> Result<(), Fault> {
-        for (index, line) in lines.iter().enumerate() {
-            let bundle = bundle(*line).to_bytes();
-            // SAFETY: the page is leaked and no processor runs; the lines of a test fit into it.
-            unsafe { (&mut (*self.code).0)[index * 16..index * 16 + 16].copy_from_slice(&bundle) };
-        }
+        self.load(lines);
         let end = CODE + lines.len() as u64 * 16;
-        // SAFETY: as above. All zeros are a break in the first slot.
-        unsafe { (&mut (*self.code).0)[lines.len() * 16..].fill(0) };
-        self.processor.flush_translations();
-        self.processor.set_instruction_pointer(CODE, 0);
         match self.processor.run(u64::MAX) {
             Exit::Fault(_) if self.processor.instruction_pointer() == (end, 0) => Ok(()),
             Exit::Fault(fault) => Err(fault),
             exit => unreachable!("{exit:?}"),
         }
+    }
+
+    /// Puts instructions, one in a bundle, where the processor goes on; behind them is a break.
+    pub fn load(&mut self, lines: &[Line]) {
+        for (index, line) in lines.iter().enumerate() {
+            let bundle = bundle(*line).to_bytes();
+            // SAFETY: the page is leaked and no processor runs; the lines of a test fit into it.
+            unsafe { (&mut (*self.code).0)[index * 16..index * 16 + 16].copy_from_slice(&bundle) };
+        }
+        // SAFETY: as above. All zeros are a break in the first slot.
+        unsafe { (&mut (*self.code).0)[lines.len() * 16..].fill(0) };
+        self.processor.flush_translations();
+        self.processor.set_instruction_pointer(CODE, 0);
     }
 
     /// The bytes at the beginning of the data page.

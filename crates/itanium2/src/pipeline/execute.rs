@@ -1,10 +1,12 @@
-//! What an instruction does beside waiting for its operands: references, branches, the register stack, system registers.
+//! What an instruction does beside waiting for its operands: references, branches, the register stack, system
+//! registers.
 
 use sidestep_ia64::execution::{Dynamic, Translation as PhysicalAddresses};
 
 use super::Pipeline;
 use crate::branches::{Branch, Prediction};
-use crate::instruction::{Flags, StaticInstruction};
+use crate::flags::Flags;
+use crate::instruction::StaticInstruction;
 use crate::memory::{Side, Space, Translation};
 use crate::parameters::Cost;
 use crate::pmu::event::Event;

@@ -2,7 +2,8 @@
 
 use super::Pipeline;
 use crate::dispersal::Window;
-use crate::instruction::{DESTINATIONS_MAX, Flags};
+use crate::flags::Flags;
+use crate::instruction::DESTINATIONS_MAX;
 use crate::parameters::{Cost, Parameters};
 use crate::pmu::event::Event;
 use crate::pmu::stall::Stall;
@@ -108,8 +109,8 @@ impl Forming {
         });
     }
 
-    /// A reference whose address nobody knows, in a listing that is timed without being run: it hits the first level and
-    /// meets no other.
+    /// A reference whose address nobody knows, in a listing that is timed without being run: it hits the first level
+    /// and meets no other.
     pub fn refer_to_unknown(&mut self, flags: Flags) {
         self.has_reference = true;
         self.first_level_returns +=

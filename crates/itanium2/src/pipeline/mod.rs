@@ -12,17 +12,19 @@ mod fetch;
 mod group;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
-use sidestep_ia64::alat;
 use sidestep_ia64::encoding::{DecodedSlot, Instruction};
 use sidestep_ia64::execution::{
-    Dynamic, Event as Told, Interruption, MonitorRegisters, Observer, Place, State,
+    Dynamic, Event as Told, Interruption, MonitorRegisters, Observer, Permission, Place, State,
     Translation as PhysicalAddresses,
 };
 use sidestep_ia64::fault::{FaultKind, isr};
+use sidestep_ia64::{PhysicalAddress, alat};
 
 use crate::branches::Predictor;
-use crate::instruction::{Flags, StaticInstruction};
+use crate::flags::Flags;
+use crate::instruction::StaticInstruction;
 use crate::memory::Memory;
 use crate::parameters::{Cost, Parameters};
 use crate::pmu::counters::Counters;
@@ -64,6 +66,8 @@ pub struct Pipeline {
     /// When an instruction that starts a rule issued last.
     last: [u64; RULES.len()],
     last_region_move: u64,
+    /// The cycle from which on no further block executes.
+    halt: u64,
     /// The processor as events have told of it.
     seen: State,
     /// The register stack's traffic that has been booked.
@@ -115,6 +119,7 @@ impl Pipeline {
             stores: StoreBuffer::new(parameters.cost(Cost::StoreBufferEntries) as usize),
             last: [0; RULES.len()],
             last_region_move: 0,
+            halt: u64::MAX,
             seen: State::default(),
             spills: 0,
             fills: 0,
@@ -199,6 +204,23 @@ impl Pipeline {
         self.cycle = until;
         self.waits = 0;
         self.fetch.restart(until);
+    }
+
+    /// Has runs end, before a block, once so many cycles have passed: for a driver whose limit is in cycles.
+    pub fn halt_at(&mut self, cycles: u64) {
+        self.halt = cycles.saturating_add(START);
+    }
+
+    /// Says that virtual addresses are those of another address space from now on, of which a number tells it apart:
+    /// those of another virtual machine.
+    pub fn enter_space(&mut self, number: u64) {
+        self.memory.enter_space(number);
+    }
+
+    /// Brings the lines of `bytes` from a physical address on into the caches, as if somebody else than what is modelled
+    /// had read or written them here. Nothing is counted.
+    pub fn touch(&mut self, address: PhysicalAddress, bytes: u64, writes: bool) {
+        self.memory.touch(address.0, bytes, writes);
     }
 
     /// Says that the processor has run, or was changed, without the pipeline, or that another one comes next.
@@ -369,7 +391,8 @@ impl Observer for Pipeline {
         let flags = known.flags;
         let Place { ip, slot } = dynamic.place;
         if self.monitor.is_restricted() {
-            self.monitor.begin(&self.seen, known, dynamic, &self.values);
+            self.monitor
+                .begin(&self.seen, known.opcode, dynamic, &self.values);
         }
         self.take_bundle(dynamic.memory, ip);
         let port = self.disperse(known);
@@ -448,6 +471,14 @@ impl Observer for Pipeline {
     }
 
     #[inline]
+    fn permits(&mut self, _: Place, _: Range<u64>) -> Permission {
+        match self.cycle < self.halt {
+            true => Permission::Block,
+            false => Permission::Halt,
+        }
+    }
+
+    #[inline]
     fn interrupt(&mut self) -> Option<u8> {
         if !self.monitor.interrupts() {
             return None;
@@ -492,7 +523,8 @@ impl Pipeline {
         }
     }
 
-    /// Keeps a load or a fetch that missed the translation buffers and the walker's table, so that software inserts its translation.
+    /// Keeps a load or a fetch that missed the translation buffers and the walker's table, so that software inserts its
+    /// translation.
     #[cold]
     fn note_served_miss(&mut self, interruption: &Interruption) {
         use FaultKind as K;

@@ -5,7 +5,8 @@
 
 use crate::names;
 
-/// What an operating system may restrict the counting of an event by (the last three columns of the manual's tables of events).
+/// What an operating system may restrict the counting of an event by (the last three columns of the manual's tables of
+/// events).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Qualifier {
     /// By nothing.

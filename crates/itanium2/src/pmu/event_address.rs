@@ -1,8 +1,10 @@
-//! Single events with what is known of each: loads, failed advanced loads, fetches, branches; and which of them are wanted.
+//! Single events with what is known of each: loads, failed advanced loads, fetches, branches; and which of them are
+//! wanted.
 //!
-//! The event address registers and the branch trace buffer keep such events for guest code ([`event_address_registers`](super::event_address_registers)), and a
-//! host samples them ([`sampling`](super::sampling)). Which ones is said alike, in the terms of the processor's unit masks:
-//! a least latency, or where a translation was found, or failed checks of the ALAT.
+//! The event address registers and the branch trace buffer keep such events for guest code
+//! ([`event_address_registers`](super::event_address_registers)), and a host samples them
+//! ([`sampling`](super::sampling)). Which ones is said alike, in the terms of the processor's unit masks: a least
+//! latency, or where a translation was found, or failed checks of the ALAT.
 
 /// Where a reference found its translation, if not in the first level of the TLB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,7 +141,8 @@ pub const FETCH_LATENCIES: [(u64, u64); 9] = [
 ];
 
 impl FetchEvents {
-    /// What the unit mask of PMC10, nine bits with those of the mode, selects: nothing where no such mask is documented.
+    /// What the unit mask of PMC10, nine bits with those of the mode, selects: nothing where no such mask is
+    /// documented.
     pub fn of(mode_and_mask: u64) -> Option<FetchEvents> {
         const CACHES: u64 = 1 << 8;
         const NOTHING: u64 = 1 << 7;

@@ -2,19 +2,21 @@
 //!
 //! ```text
 //!   PMC10  instruction EAR:  0..3 privilege levels   4 privileged   5..12 unit mask   13 caches, not TLBs
-//!          PMD0: 0..1 valid, or where it was translated   5..63 line             PMD1: 0..11 latency   12 more than that
+//!          PMD0: 0..1 valid, or where it was translated   5..63 line       PMD1: 0..11 latency   12 more than that
 //!   PMC11  data EAR:         0..3 privilege levels   6 privileged   7..8 caches, TLBs, ALAT   16..19 unit mask
 //!          PMD2: address     PMD3: 0..12 latency   13 more than that   14..15 where it was translated
 //!          PMD17: 0..1 slot   2 second bundle of   4..63 the window of two   3 valid
-//!   PMC12  branches:         0..3 privilege levels   6 privileged   8..9 taken   10..11 target   12..13 path   14..15 kind
+//!   PMC12  branches:         0..3 privilege levels   6 privileged   8..9 taken   10..11 target   12..13 path
+//!                          14..15 kind
 //!          PMD8..15: 0 branch, not target   1 mispredicted   2..3 slot, 3 of one not taken   4..63 bundle
 //!          PMD16: 0..2 next   3 full   then four bits for each: 0 second bundle of its window   1 flushed
 //! ```
 //!
-//! The fields are those of libpfm's definitions for Itanium 2; that bit 1 of a mask of PMC12 wants what is taken or predicted rightly, and
-//! bit 0 the rest, is assumed, as is its coding of kinds. What the unit masks select: [`event_address`](super::event_address). A register keeps the last
-//! event until the monitor is frozen. Each one kept counts as DATA_EAR_EVENTS, L1I_EAR_EVENTS or BRANCH_EVENT. A miss that software serves
-//! is kept when it interrupts, with a latency of 0; of a failed check of the ALAT there is the instruction alone.
+//! The fields are those of libpfm's definitions for Itanium 2; that bit 1 of a mask of PMC12 wants what is taken or
+//! predicted rightly, and bit 0 the rest, is assumed, as is its coding of kinds. What the unit masks select:
+//! [`event_address`](super::event_address). A register keeps the last event until the monitor is frozen. Each one kept
+//! counts as DATA_EAR_EVENTS, L1I_EAR_EVENTS or BRANCH_EVENT. A miss that software serves is kept when it interrupts,
+//! with a latency of 0; of a failed check of the ALAT there is the instruction alone.
 //!
 //! Limits: PMC12's selection of the predictor's bits is not there.
 
@@ -55,8 +57,8 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// Looks at the configuration anew; `is_enabled` says whether control bits with `privileged` as the bit for privileged monitors
-    /// hold in the processor's state.
+    /// Looks at the configuration anew; `is_enabled` says whether control bits with `privileged` as the bit for
+    /// privileged monitors hold in the processor's state.
     pub fn configure(&mut self, registers: &MonitorRegisters, is_enabled: impl Fn(u64, u32) -> bool) {
         let configuration = |index: usize, privileged: u32| {
             let control = registers.configuration[index];

@@ -11,9 +11,11 @@
 //! sign. With a threshold a counter counts the cycles in which more than so many events happen. A counter that
 //! overflows with its overflow interrupt on freezes the monitor and requests the interrupt of CR.PMV; that is looked
 //! for in front of each run of instructions without a branch, which is as late as the interrupt may be. Events
-//! without a counter of the model do not count. What is kept of single events: [`event_address_registers`](super::event_address_registers); what restricts
-//! counting and keeping: [`tagging`](super::tagging).
+//! without a counter of the model do not count. What is kept of single events:
+//! [`event_address_registers`](super::event_address_registers); what restricts counting and keeping:
+//! [`tagging`](super::tagging).
 
+use sidestep_ia64::encoding::Unit;
 use sidestep_ia64::execution::{Dynamic, MonitorRegisters, State};
 use sidestep_ia64::registers::status::psr;
 
@@ -23,7 +25,6 @@ use super::event_address::{Branched, Fetched, Loaded};
 use super::event_address_registers::Captures;
 use super::tagging::{Tagging, Tags};
 use super::unit_masks::Parts;
-use crate::instruction::StaticInstruction;
 
 /// The first counter.
 const FIRST: usize = 4;
@@ -82,7 +83,8 @@ impl PerformanceMonitor {
         self.captures.is_on()
     }
 
-    /// Whether opcodes or addresses decide what counts: [`PerformanceMonitor::begin`] and [`PerformanceMonitor::end`] then go around each instruction.
+    /// Whether opcodes or addresses decide what counts: [`PerformanceMonitor::begin`] and [`PerformanceMonitor::end`]
+    /// then go around each instruction.
     #[inline]
     pub fn is_restricted(&self) -> bool {
         self.is_restricted
@@ -92,14 +94,14 @@ impl PerformanceMonitor {
     pub fn begin(
         &mut self,
         state: &State,
-        known: &StaticInstruction,
+        opcode: (u64, Unit),
         dynamic: &Dynamic<'_>,
         values: &[u64; Event::COUNT],
     ) {
         let level = state.privilege_level();
         self.tags = self
             .tagging
-            .tags(dynamic.place.ip, known.opcode, level, dynamic.reference);
+            .tags(dynamic.place.ip, opcode, level, dynamic.reference);
         for (counting, before) in self.counting.iter().zip(&mut self.before) {
             *before = counting.map_or(0, |counting| counting.parts.of(values));
         }
@@ -253,7 +255,8 @@ fn sign_extended(value: u64) -> u64 {
     ((value << (63 - BITS)) as i64 >> (63 - BITS)) as u64
 }
 
-/// Whether the processor's present state lets a register monitor whose bit `privileged` says that it is a privileged one.
+/// Whether the processor's present state lets a register monitor whose bit `privileged` says that it is a privileged
+/// one.
 fn is_enabled(state: &State, control: u64, privileged: u32) -> bool {
     let enable = if control >> privileged & 1 != 0 {
         psr::PP

@@ -1,9 +1,9 @@
 //! Samples: every so many events, or every so many cycles, where one happened and what is known of it.
 //!
-//! A [`Sampler`] watches any number of things at once, each of them a [`Selection`] with its [`Pace`]. A sample is taken at the very
-//! instruction whose event completes a period, in front of nothing and late by nothing; of a cycle in which nothing was issued that is
-//! the bundle that the bubble is booked to. Nothing is random: the same run gives the same samples. Samples beyond [`SAMPLES_MAX`] are
-//! counted and not kept.
+//! A [`Sampler`] watches any number of things at once, each of them a [`Selection`] with its [`Pace`]. A sample is
+//! taken at the very instruction whose event completes a period, in front of nothing and late by nothing; of a cycle in
+//! which nothing was issued that is the bundle that the bubble is booked to. Nothing is random: the same run gives the
+//! same samples. Samples beyond [`SAMPLES_MAX`] are counted and not kept.
 
 use std::num::NonZeroU64;
 

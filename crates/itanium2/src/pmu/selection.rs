@@ -1,8 +1,8 @@
 //! What can be sampled, by name: every counter, and single events by what the event address registers select of them.
 //!
-//! The names are those of the processor's events, and libpfm's for what an event address register selects: `DATA_EAR_CACHE_LAT64` are
-//! loads of 64 cycles or more. `DATA_EAR_EVENTS` alone stands for loads of 4 cycles or more, beyond the first level; `L1I_EAR_EVENTS` for
-//! all fetches that miss the first level; `BRANCH_EVENT` for all branches.
+//! The names are those of the processor's events, and libpfm's for what an event address register selects:
+//! `DATA_EAR_CACHE_LAT64` are loads of 64 cycles or more. `DATA_EAR_EVENTS` alone stands for loads of 4 cycles or more,
+//! beyond the first level; `L1I_EAR_EVENTS` for all fetches that miss the first level; `BRANCH_EVENT` for all branches.
 
 use super::event::{self, Event};
 use super::event_address::{DataEvents, FetchEvents};

@@ -1,22 +1,24 @@
 //! Which instructions and references count: opcode matching, and ranges of addresses of code and of data.
 //!
 //! ```text
-//!   PMC8, PMC9:  0 no range of code (PMC8)   1 all but the range (PMC8)   3..29 bits that do not matter   33..59 bits to match
-//!                60 B   61 F   62 I   63 M: the slots looked at
-//!   PMC13:       3..4, 11..12, 19..20, 27..28 of DBR pairs 0 to 3: 0 code and data, 1 code, 2 data, 3 anything   45..48 in use
+//!   PMC8, PMC9:  0 no range of code (PMC8)   1 all but the range (PMC8)   3..29 bits that do not matter
+//!                33..59 bits to match   60 B   61 F   62 I   63 M: the slots looked at
+//!   PMC13:       3..4, 11..12, 19..20, 27..28 of DBR pairs 0 to 3: 0 code and data, 1 code, 2 data, 3 anything
+//!                45..48 in use
 //!   PMC14:       1, 4, 7, 10 IBR pairs 0 to 3 restrict if clear   13 fine mode
 //!   PMC15:       0..3 clear: opcodes restrict channel 0 (PMC8), 1 (PMC9), 2 (PMC8), 3 (PMC9)
 //! ```
 //!
-//! Four channels tag instructions: each by a pair of instruction breakpoint registers and one of the two opcode matchers, which compare
-//! bits 40 to 27 and 12 to 0 of a slot. `IA64_TAGGED_INST_RETIRED` counts the tags of each; the first channel's decide what of other
-//! events of instructions counts, fetches by the range alone. In fine mode two ranges have a pair for the first and one for the
-//! last bundle, within one page of 4 kB and a granularity of two bundles, and either tags. Events of memory count if a pair in use by
-//! PMC13 lets them: by its channel's tag, by the address of the data, or by both. An event's [`Qualifier`] says what applies to it.
+//! Four channels tag instructions: each by a pair of instruction breakpoint registers and one of the two opcode
+//! matchers, which compare bits 40 to 27 and 12 to 0 of a slot. `IA64_TAGGED_INST_RETIRED` counts the tags of each; the
+//! first channel's decide what of other events of instructions counts, fetches by the range alone. In fine mode two
+//! ranges have a pair for the first and one for the last bundle, within one page of 4 kB and a granularity of two
+//! bundles, and either tags. Events of memory count if a pair in use by PMC13 lets them: by its channel's tag, by the
+//! address of the data, or by both. An event's [`Qualifier`] says what applies to it.
 //!
-//! Fields and rules are those of libpfm's definitions for Itanium 2; that value 3 in PMC13 means anything, and that the ignored pairs of fine
-//! mode tag everything, is assumed. Registers are compared whatever PSR.db says, with the privilege levels of the instruction
-//! breakpoint registers and without those of the data breakpoint registers.
+//! Fields and rules are those of libpfm's definitions for Itanium 2; that value 3 in PMC13 means anything, and that the
+//! ignored pairs of fine mode tag everything, is assumed. Registers are compared whatever PSR.db says, with the
+//! privilege levels of the instruction breakpoint registers and without those of the data breakpoint registers.
 
 use sidestep_ia64::encoding::Unit;
 use sidestep_ia64::execution::MonitorRegisters;
@@ -33,7 +35,8 @@ const DATA_USED_SHIFT: u32 = 45;
 const CODE_SHIFTS: [u32; CHANNELS] = [1, 4, 7, 10];
 /// PMC14.fine.
 const FINE: u64 = 1 << 13;
-/// The bits that fine mode does not compare between its first and last bundle: the page has to be the same, a pair of bundles is one.
+/// The bits that fine mode does not compare between its first and last bundle: the page has to be the same, a pair of
+/// bundles is one.
 const FINE_GRANULE: u64 = 0x1f;
 
 /// The tags of one instruction.

@@ -1,7 +1,7 @@
 //! Events that are sums of others, so that an instruction increments one counter for all that it means.
 //!
-//! Most are the processor's own sums over unit masks. Some are documented apart and are the same thing in this model, which retires
-//! whatever it issues and prefetches nothing.
+//! Most are the processor's own sums over unit masks. Some are documented apart and are the same thing in this model,
+//! which retires whatever it issues and prefetches nothing.
 
 use super::event::Event;
 use super::event_address::BranchKind;
@@ -199,7 +199,8 @@ impl Event {
         row.map_or(itself, |&(_, plus, minus)| Parts { plus, minus })
     }
 
-    /// The events that a branch increments: by how its path was predicted and whether it was taken, and of a wrong target.
+    /// The events that a branch increments: by how its path was predicted and whether it was taken, and of a wrong
+    /// target.
     #[inline]
     pub(crate) fn of_branch(kind: BranchKind, wrong_path: bool, taken: bool) -> (Event, Event) {
         let (paths, target) = match kind {

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 
 pub use value::Value;
 
-use crate::experiment::Point;
 use crate::number::Number;
 use crate::suggest::nearest;
 
@@ -410,19 +409,6 @@ impl Inputs {
         self.values
             .get(key)
             .unwrap_or_else(|| panic!("{} declares no input `{key}`, or it is an axis", self.experiment))
-    }
-
-    /// The points of a sweep over some lists: every combination, the last list the fastest.
-    pub fn sweep(&self, keys: &[&str]) -> Vec<Point> {
-        keys.iter().fold(vec![Point::new()], |points, key| {
-            let longer = |point: Point| {
-                let values = self.value(key).elements();
-                values
-                    .iter()
-                    .map(move |value| point.clone().at(*key, value.clone()))
-            };
-            points.into_iter().flat_map(longer).collect()
-        })
     }
 
     /// A whole number. Panics as [`Inputs::value`], and when the input is of another kind; likewise below.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::experiment::{Experiment, Nature};
+use crate::about::Nature;
+use crate::experiment::Experiment;
 use crate::input::Input;
 
 /// Every experiment with its question, source, nature, duration and inputs, in a few lines each.

@@ -1,16 +1,17 @@
 //! Comparisons as one table of columns, a row a point: what CSV and Parquet share.
 //!
-//! First the columns that every experiment has, in a fixed order; then one column for each coordinate, `at.KEY`; then one for
-//! each counter of each side, `baseline.NAME` and `sidestep.NAME`; in order of first appearance. The schema is
+//! First the columns that every experiment has, in a fixed order; then one column for each coordinate, `at.KEY`; then
+//! one for each counter of each side, `baseline.NAME` and `sidestep.NAME`; in order of first appearance. The schema is
 //! documented in the book, under *Formats*.
 
 use super::json;
-use crate::comparison::{Comparison, Row};
-use crate::experiment::Better;
+use crate::about::Better;
+use crate::comparison::Comparison;
 use crate::input::Value;
 use crate::measurement::Side;
 use crate::number::Number;
 use crate::paper::{Expected, Quantity};
+use crate::row::Row;
 
 /// A column: its name, and a cell for each point of each experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]

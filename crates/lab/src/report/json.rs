@@ -1,7 +1,7 @@
 //! Comparisons as one JSON document.
 //!
-//! The schema is documented in the book, under *Formats*; [`SCHEMA`] names it and changes when a field changes its meaning or
-//! goes away. New fields may come without a change.
+//! The schema is documented in the book, under *Formats*; [`SCHEMA`] names it and changes when a field changes its
+//! meaning or goes away. New fields may come without a change.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,15 @@ use serde::Serialize;
 use serde_json::{Number as JsonNumber, Value as Json, json};
 
 use super::words::command;
-use crate::comparison::{Comparison, Row};
+use crate::about::{Better, Nature};
+use crate::comparison::Comparison;
 use crate::drawing::{Drawing, Node, Part};
-use crate::experiment::{Better, Nature, PointError};
 use crate::input::Value;
 use crate::measurement::Side;
 use crate::number::Number;
 use crate::paper::{Expected, Finding, Quantity, Stated, Verdict};
+use crate::point::PointError;
+use crate::row::Row;
 
 /// The name and version of the schema.
 pub const SCHEMA: &str = "sidestep.compare/1";

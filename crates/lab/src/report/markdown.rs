@@ -4,8 +4,9 @@
 use std::fmt::Write;
 
 use super::{table, words};
-use crate::comparison::{Comparison, Row};
+use crate::comparison::Comparison;
 use crate::paper::{Stated, Verdict};
+use crate::row::Row;
 
 /// Up to so many points with statements get a line each; more are counted.
 const LISTED_POINTS: usize = 6;

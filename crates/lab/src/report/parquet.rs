@@ -1,4 +1,5 @@
-//! Comparisons as an Apache Parquet file: the same columns as CSV, text as UTF-8, numbers as doubles, all of them optional.
+//! Comparisons as an Apache Parquet file: the same columns as CSV, text as UTF-8, numbers as doubles, all of them
+//! optional.
 
 use std::sync::Arc;
 

@@ -1,12 +1,24 @@
 //! Comparisons as text for a terminal: a row a point, then the counters that explain it, then the findings.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use super::words;
-use crate::comparison::{Comparison, Row};
-use crate::experiment::{Better, PointError};
+use crate::about::Better;
+use crate::comparison::Comparison;
 use crate::measurement::Counter;
 use crate::paper::Quantity;
+use crate::point::PointError;
+use crate::row::Row;
+
+/// As the table that a terminal shows.
+impl fmt::Display for Comparison {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&render(std::slice::from_ref(self), TERMINAL_WIDTH))
+    }
+}
+
+/// The usual width of a table.
+const TERMINAL_WIDTH: usize = 120;
 
 /// Comparisons as text, one after the other, no line of a table wider than `width` where a table can be split.
 pub fn render(comparisons: &[Comparison], width: usize) -> String {
@@ -172,8 +184,8 @@ pub(super) fn counters(comparison: &Comparison) -> Vec<Vec<String>> {
     table
 }
 
-/// Lays a table out in columns, right-aligned but for names; splits it between columns where it is too wide, repeating the
-/// first `fixed` columns.
+/// Lays a table out in columns, right-aligned but for names; splits it between columns where it is too wide, repeating
+/// the first `fixed` columns.
 fn layout(table: &[Vec<String>], width: usize, fixed: usize) -> String {
     let columns = table[0].len();
     let widths: Vec<usize> = (0..columns)

@@ -1,7 +1,7 @@
 //! What happened when, in the Trace Event Format that Perfetto opens.
 //!
-//! A side of a point is a process, a track of its timeline a thread of it. Times are microseconds with three digits after the
-//! point, so nanoseconds exactly.
+//! A side of a point is a process, a track of its timeline a thread of it. Times are microseconds with three digits
+//! after the point, so nanoseconds exactly.
 
 use std::fmt::Write;
 
@@ -64,7 +64,7 @@ pub fn silent(comparisons: &[Comparison]) -> Vec<&'static str> {
         .collect()
 }
 
-fn rows(comparisons: &[Comparison]) -> impl Iterator<Item = (&Comparison, &crate::comparison::Row)> {
+fn rows(comparisons: &[Comparison]) -> impl Iterator<Item = (&Comparison, &crate::row::Row)> {
     comparisons
         .iter()
         .flat_map(|comparison| comparison.rows.iter().map(move |row| (comparison, row)))

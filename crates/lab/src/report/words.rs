@@ -1,9 +1,10 @@
 //! How numbers, statements and commands are worded, alike in every format that people read.
 
-use crate::comparison::{Comparison, Row};
-use crate::experiment::{About, Nature};
+use crate::about::{About, Nature};
+use crate::comparison::Comparison;
 use crate::number::Number;
 use crate::paper::{Expected, Quantity, Stated, Verdict};
+use crate::row::Row;
 
 /// A number for people: integers and large numbers in full with the thousands apart, others to four digits.
 pub(super) fn show(number: Number) -> String {

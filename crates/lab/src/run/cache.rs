@@ -1,9 +1,9 @@
 //! Finished points, kept on disk: an interrupted sweep goes on where it stopped.
 //!
-//! An entry is one repetition of one point, in a file named by a hash over everything it depends on: the program's build, the
-//! experiment, the inputs that are not axes (with the content of files), the coordinates, the seed, and for measured time
-//! the host. The entry begins with a checksum of the rest: what is not exactly as it was written is reported,
-//! and the point runs anew.
+//! An entry is one repetition of one point, in a file named by a hash over everything it depends on: the program's
+//! build, the experiment, the inputs that are not axes (with the content of files), the coordinates, the seed, and for
+//! measured time the host. The entry begins with a checksum of the rest: what is not exactly as it was written is
+//! reported, and the point runs anew.
 
 use std::fmt::Write;
 use std::fs;
@@ -14,9 +14,10 @@ use object::Object;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::experiment::{About, Nature, Point};
+use crate::about::{About, Nature};
 use crate::input::{Input, Inputs, Kind};
 use crate::measurement::Measurement;
+use crate::point::Point;
 
 /// The first word of an entry, with the version of its format.
 const MAGIC: &str = "sidestep-point-1";
@@ -210,7 +211,8 @@ fn hash(bytes: &[u8]) -> String {
         .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// What tells this build of the program from every other: the linker's build identifier, or without one a hash of the file.
+/// What tells this build of the program from every other: the linker's build identifier, or without one a hash of the
+/// file.
 fn build_identifier() -> String {
     let program = || -> io::Result<String> {
         let path = std::env::current_exe()?;

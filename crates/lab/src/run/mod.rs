@@ -1,8 +1,9 @@
 //! Running experiments: the points of all of them over the host's cores, each repeated, cached and contained.
 //!
-//! A [`Plan`] is an experiment with its checked inputs; a [`Runner`] turns plans into [`Comparison`]s. Points in virtual
-//! time run side by side; points that measure real time run alone afterwards, one at a time, so that their timings
-//! are honest. The outcome does not depend on the number of jobs, on their order, or on what came from the cache.
+//! A [`Plan`] is an experiment with its checked inputs; a [`Runner`] turns plans into [`Comparison`]s. Points in
+//! virtual time run side by side; points that measure real time run alone afterwards, one at a time, so that their
+//! timings are honest. The outcome does not depend on the number of jobs, on their order, or on what came from the
+//! cache.
 
 pub mod cache;
 mod repeat;
@@ -15,10 +16,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::comparison::{Comparison, Row};
-use crate::experiment::{About, Context, Experiment, Nature, Point, PointError};
+use crate::about::{About, Nature};
+use crate::comparison::Comparison;
+use crate::experiment::Experiment;
 use crate::input::{Input, InputError, Inputs};
 use crate::measurement::Measurement;
+use crate::point::{Context, Point, PointError};
+use crate::row::Row;
 use cache::{Cache, CacheProblem, Key};
 
 /// How experiments are to be run.
@@ -46,7 +50,8 @@ impl Request {
     }
 }
 
-/// How often a point that is not deterministic is run: seven are the fewest whose extremes hold the median with more than 95%.
+/// How often a point that is not deterministic is run: seven are the fewest whose extremes hold the median with more
+/// than 95%.
 const REPETITIONS: u32 = 7;
 /// The same for a quick run.
 const QUICK_REPETITIONS: u32 = 3;

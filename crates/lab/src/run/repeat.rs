@@ -1,13 +1,13 @@
 //! The repetitions of a point, merged into one measurement: the median of every number.
 
-use crate::comparison::Spread;
-use crate::experiment::Metric;
+use crate::about::Metric;
 use crate::measurement::{Counter, Measurement, Side};
 use crate::number::Number;
+use crate::row::Spread;
 use crate::statistics::{Median, median};
 
-/// Merges the repetitions of a point, at least one; says how they spread if there are several. Pictures and timelines are
-/// those of the repetition in the middle by the sidestep's value.
+/// Merges the repetitions of a point, at least one; says how they spread if there are several. Pictures and timelines
+/// are those of the repetition in the middle by the sidestep's value.
 pub(super) fn merge(metric: Metric, mut repetitions: Vec<Measurement>) -> (Measurement, Option<Spread>) {
     if repetitions.len() == 1 {
         return (repetitions.remove(0), None);
@@ -66,7 +66,7 @@ fn merge_counters(sides: &[&Side]) -> Vec<Counter> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Better;
+    use crate::about::Better;
 
     const METRIC: Metric = Metric {
         name: "time",

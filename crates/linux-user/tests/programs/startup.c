@@ -10,9 +10,12 @@ int main(int count, char **arguments, char **environment) {
         abort();
     if (count > 1 && !strcmp(arguments[1], "crash"))
         *(volatile int *)0x123450 = 1;
-    if (count > 1 && !strcmp(arguments[1], "spin"))
+    if (count > 1 && !strcmp(arguments[1], "spin")) {
+        puts("spinning");
+        fflush(stdout);
         for (;;)
             ;
+    }
     for (int i = 0; i < count; i++)
         printf("argument %s\n", arguments[i]);
     for (char **variable = environment; *variable; variable++)

@@ -21,11 +21,11 @@ use super::target::{Debuggee, Session, SessionError, thread};
 use crate::machine::End;
 
 /// Instructions between two looks whether the debugger interrupts.
-const SLICE: u64 = 100_000;
+const SLICE_INSTRUCTIONS: u64 = 100_000;
 /// How long to sleep before the next look while the machine does nothing.
 const IDLE: Duration = Duration::from_millis(10);
 /// Bytes of a packet: all registers twice, in hexadecimal.
-const PACKET: usize = 1 << 15;
+const PACKET_BYTES: usize = 1 << 15;
 
 /// Where a debugger connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,14 +135,15 @@ pub enum Finish {
 #[error("the debugger broke the protocol: {0}")]
 pub struct ServerError(String);
 
-/// Serves one debugger until the machine ends or the debugger leaves, also by closing the connection. The machine is halted first.
+/// Serves one debugger until the machine ends or the debugger leaves, also by closing the connection. The machine is
+/// halted first.
 ///
 /// # Errors
 /// If the debugger breaks the protocol.
 pub fn serve<D: Debuggee>(connection: Connection, debuggee: &mut D) -> Result<Finish, ServerError> {
     let mut session = Session::new(debuggee);
     let stub = GdbStub::builder(connection)
-        .packet_buffer_size(PACKET)
+        .packet_buffer_size(PACKET_BYTES)
         .build()
         .map_err(|error| ServerError(error.to_string()))?;
     let reason = match stub.run_blocking::<EventLoop<'_, D>>(&mut session) {
@@ -182,7 +183,7 @@ impl<'a, D: Debuggee> BlockingEventLoop for EventLoop<'a, D> {
                 let byte = connection.read().map_err(WaitForStopReasonError::Connection)?;
                 return Ok(Event::IncomingData(byte));
             }
-            let reason = match session.debuggee.run(&mut guards, SLICE) {
+            let reason = match session.debuggee.run(&mut guards, SLICE_INSTRUCTIONS) {
                 End::Limit => continue,
                 End::Deadlock => {
                     std::thread::sleep(IDLE);

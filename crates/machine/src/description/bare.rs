@@ -15,6 +15,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sidestep_files::IMAGE_BYTES_MAX;
 use sidestep_ia64::{PhysicalAddress, Processor};
 use thiserror::Error;
 
@@ -24,7 +25,6 @@ use crate::machine::dumps::{DumpCalls, DumpFiles};
 use crate::machine::hypercall::{Console, StandardCalls};
 use crate::machine::{Activity, Machine, MachineBuilder, PROCESSORS_MAX};
 use crate::memory::{GuestMemory, LayoutError, MemoryKind, MemoryRange};
-use sidestep_files::IMAGE_BYTES_MAX;
 
 /// The description of a bare machine.
 #[derive(Clone, Debug, Deserialize)]

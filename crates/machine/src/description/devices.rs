@@ -1,8 +1,8 @@
 //! What is attached to a whole machine: virtio devices, as a description or options ask for them.
 //!
 //! Devices are made before the machine's memory is, so that a disk that cannot be opened costs nothing; then they are
-//! attached in the order in which they were made, each with an interrupt of its own: disks first, then network devices, a
-//! console, the entropy device last. All have the same [`VirtioTransport`].
+//! attached in the order in which they were made, each with an interrupt of its own: disks first, then network devices,
+//! a console, the entropy device last. All have the same [`VirtioTransport`].
 
 use std::convert::Infallible;
 use std::path::PathBuf;

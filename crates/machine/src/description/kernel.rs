@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
+use sidestep_files::IMAGE_BYTES_MAX;
 use sidestep_ia64::{PhysicalAddress, Processor};
 use thiserror::Error;
 
@@ -37,7 +38,6 @@ use crate::machine::hypercall::{Console, StandardCalls};
 use crate::machine::{Activity, AttachError, Machine, MachineBuilder, PROCESSORS_MAX};
 use crate::memory::{GuestMemory, LayoutError, MemoryError};
 use crate::pci;
-use sidestep_files::IMAGE_BYTES_MAX;
 
 /// The description of a machine with a kernel.
 #[derive(Clone, Debug, Serialize, Deserialize)]

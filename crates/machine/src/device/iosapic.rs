@@ -324,7 +324,10 @@ mod tests {
     proptest! {
         #[test]
         fn any_use_of_the_registers_leaves_the_host_alone(
-            steps in proptest::collection::vec((0u64..SIZE, prop_oneof![Just(1u64), Just(2), Just(4), Just(8)], any::<u64>(), 0..LINES), 0..60),
+            steps in proptest::collection::vec(
+                (0u64..SIZE, prop_oneof![Just(1u64), Just(2), Just(4), Just(8)], any::<u64>(), 0..LINES),
+                0..60,
+            ),
         ) {
             let mut chip = Chip::new();
             let lines = chip.registers.0.clone();

@@ -14,7 +14,7 @@ use acpi_tables::{Aml, AmlSink};
 
 use super::layout;
 use crate::device::{power, serial};
-use crate::machine::interrupt_block;
+use crate::memory::INTERRUPT_BLOCK;
 
 const OEM: [u8; 6] = *b"SIDSTP";
 const TABLE: [u8; 8] = *b"SIDESTEP";
@@ -99,7 +99,7 @@ fn fadt(facs: u64, dsdt: u64) -> Sdt {
 
 fn madt(processors: usize) -> Sdt {
     let mut table = Sdt::new(*b"APIC", 44, 1, OEM, TABLE, REVISION);
-    table.write_u32(36, interrupt_block::START.0 as u32);
+    table.write_u32(36, INTERRUPT_BLOCK.0 as u32);
     // A local SAPIC: type 7, 16 bytes; processor, identifier, extended identifier, three reserved, flags: enabled,
     // and the number that the DSDT would call it by.
     for index in 0..processors as u32 {
@@ -315,7 +315,7 @@ mod tests {
             },
         );
         let madt = named(&found(&all), b"APIC");
-        assert_eq!(number(madt, 36, 4), interrupt_block::START.0);
+        assert_eq!(number(madt, 36, 4), INTERRUPT_BLOCK.0);
         let (mut at, mut identifiers, mut iosapics) = (44, Vec::new(), Vec::new());
         while at < madt.len() {
             match madt[at] {

@@ -213,8 +213,8 @@ fn copy(target: u64, size: u64) -> Work {
     Work::Write(target, gate::stub(gate::Entry::Pal), 0)
 }
 
-/// Which application registers (0) and control registers (2) may be read, and which of them (1, 3) change something when
-/// they are: two words, a bit for each register.
+/// Which application registers (0) and control registers (2) may be read, and which of them (1, 3) change something
+/// when they are: two words, a bit for each register.
 fn registers(kind: u64) -> Work {
     let mask = |ranges: &[RangeInclusive<u8>]| {
         let bits = ranges.iter().cloned().flatten();

@@ -104,8 +104,8 @@ pub fn call(procedure: u64, arguments: [u64; 7], processor: u64, pci: &Bus) -> (
     }
 }
 
-/// Takes an address of PCI configuration space apart (SAL specification, PCI configuration): of the compatible kind (0),
-/// whose registers have 8 bits, or the extended one (1), whose have 12. `None` if it or the size is wrong.
+/// Takes an address of PCI configuration space apart (SAL specification, PCI configuration): of the compatible kind
+/// (0), whose registers have 8 bits, or the extended one (1), whose have 12. `None` if it or the size is wrong.
 fn configuration_address(address: u64, kind: u64, size: u64) -> Option<Address> {
     let (register_bits, segment_bits) = match kind {
         0 => (8, 8),
@@ -268,7 +268,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_call_has_an_answer(procedure in prop_oneof![0x0100_0000u64..0x0100_0020, any::<u64>()], arguments: [u64; 7]) {
+        fn any_call_has_an_answer(
+            procedure in prop_oneof![0x0100_0000u64..0x0100_0020, any::<u64>()],
+            arguments: [u64; 7],
+        ) {
             let _ = call(procedure, arguments, 0, &Bus::new());
         }
     }

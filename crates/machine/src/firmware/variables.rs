@@ -1,7 +1,7 @@
 //! The variables of EFI: named bytes that a guest keeps in its firmware.
 //!
-//! EFI 1.10, section 7.2, as after ExitBootServices: there are only variables that are not volatile and that the operating
-//! system may see. They are part of a saved machine; a reset begins without any.
+//! EFI 1.10, section 7.2, as after ExitBootServices: there are only variables that are not volatile and that the
+//! operating system may see. They are part of a saved machine; a reset begins without any.
 
 use serde::{Deserialize, Serialize};
 

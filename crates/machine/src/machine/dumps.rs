@@ -1,8 +1,8 @@
 //! Dumps that a guest hands out: what its kernel writes of a process that died, as files of the host.
 //!
-//! The hypercall [`DUMP`] passes a dump on in pieces, straight from the guest's memory: r8 = physical address, r9 = bytes, r10 =
-//! the number of the dump (its process). A piece of no bytes ends it. The result is 0, or all ones if the host keeps no
-//! dumps, the piece is in no memory, or it cannot be written; the guest then sends no more of it.
+//! The hypercall [`DUMP`] passes a dump on in pieces, straight from the guest's memory: r8 = physical address, r9 =
+//! bytes, r10 = the number of the dump (its process). A piece of no bytes ends it. The result is 0, or all ones if the
+//! host keeps no dumps, the piece is in no memory, or it cannot be written; the guest then sends no more of it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -17,8 +17,8 @@ use sidestep_ia64::execution::{Driver, Untimed};
 /// How to execute on host threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostThreads {
-    /// How many instructions a processor executes before it looks at the clock.
-    pub slice: u64,
+    /// How many ticks a processor goes on, an instruction each without a model, before it looks at the clock.
+    pub slice_ticks: u64,
     /// Stop after about so many instructions of all processors together: looked at after each slice.
     pub instructions_max: u64,
     /// Whether input from outside (a terminal, a network) may wake a machine that waits for nothing else.
@@ -28,7 +28,7 @@ pub struct HostThreads {
 impl Default for HostThreads {
     fn default() -> HostThreads {
         HostThreads {
-            slice: 50_000,
+            slice_ticks: 50_000,
             instructions_max: u64::MAX,
             expects_input: false,
         }
@@ -124,7 +124,7 @@ impl Run<'_> {
                 continue;
             }
             let before = cpu.processor.instructions_retired();
-            let until = cpu.time.saturating_add(self.options.slice);
+            let until = cpu.time.saturating_add(self.options.slice_ticks);
             let end = run_until(self.platform, self.handlers, (index, cpu, driver), until);
             self.account(cpu.processor.instructions_retired() - before, end);
         }

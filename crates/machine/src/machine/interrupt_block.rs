@@ -1,6 +1,6 @@
 //! The processor interrupt block: how processors and devices send interrupts to processors.
 //!
-//! Manual volume 2, section 5.8.4. The block takes 2 MB of physical addresses at [`START`]. An 8-byte store into
+//! Manual volume 2, section 5.8.4. The block takes 2 MB of physical addresses at [`INTERRUPT_BLOCK`]. An 8-byte store into
 //! its lower half sends the interrupt that the data describe to the processor that the address names by its local
 //! identifier (cr.lid: id and eid); single bytes in the upper half acknowledge an 8259 (INTA) and set the external
 //! task priority (XTP). Devices send the same messages with [`InterruptBlock::send`].
@@ -9,15 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
-use sidestep_ia64::PhysicalAddress;
 use sidestep_ia64::interrupts::{Interrupts, SPURIOUS};
 
 use super::wakeups::Wakeups;
+use crate::memory::INTERRUPT_BLOCK;
 
-/// The first address of the block.
-pub const START: PhysicalAddress = PhysicalAddress(0xfee0_0000);
-/// Its size in bytes.
-pub const SIZE: u64 = 2 << 20;
 /// Where the upper half begins.
 const UPPER_HALF: u64 = 1 << 20;
 /// The interrupt acknowledge byte.
@@ -173,18 +169,13 @@ impl InterruptBlock {
         true
     }
 
-    /// Sends a message to processor `index`.
-    ///
-    /// # Panics
-    /// If there is no such processor.
-    pub fn send_to_index(&self, index: usize, delivery: Delivery) {
-        self.deliver(&self.targets[index], delivery);
-    }
-
     /// Sends what a device's store of `data` to physical address `address` says; false if that is not in the lower half
     /// of the block, or nobody is there.
     pub fn message(&self, address: u64, data: u32) -> bool {
-        let Some(offset) = address.checked_sub(START.0).filter(|&offset| offset < UPPER_HALF) else {
+        let Some(offset) = address
+            .checked_sub(INTERRUPT_BLOCK.0)
+            .filter(|&offset| offset < UPPER_HALF)
+        else {
             return false;
         };
         let delivery = Delivery::from_data(u64::from(data));

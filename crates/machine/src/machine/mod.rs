@@ -32,7 +32,7 @@ use sidestep_ia64::{PhysicalAddress, Processor};
 use thiserror::Error;
 
 use crate::bus::{Bus, BusConflict, Device, SharedDevice};
-use crate::memory::{GuestMemory, MemoryRange};
+use crate::memory::{GuestMemory, INTERRUPT_BLOCK, INTERRUPT_BLOCK_SIZE, MemoryRange};
 use ending::{Ending, Request};
 use hypercall::HypercallHandler;
 use interrupt_block::{InterruptBlock, LocalIdentifier};
@@ -133,7 +133,7 @@ pub enum AttachError {
     /// The processor interrupt block is there.
     #[error(
         "the device `{name}` at {start} overlaps the processor interrupt block at {}",
-        interrupt_block::START
+        INTERRUPT_BLOCK
     )]
     InterruptBlock {
         /// The device.
@@ -235,8 +235,8 @@ impl MachineBuilder {
                 memory,
             });
         }
-        let block = interrupt_block::START.0;
-        if overlaps(block, block + interrupt_block::SIZE) {
+        let block = INTERRUPT_BLOCK.0;
+        if overlaps(block, block + INTERRUPT_BLOCK_SIZE) {
             return Err(AttachError::InterruptBlock {
                 name: name_owned(),
                 start,

@@ -8,12 +8,12 @@ use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::{MemoryRegion, PhysicalAddress, PhysicalMemory, Processor};
 
 use super::ending::Ending;
-use super::interrupt_block::{self, InterruptBlock};
+use super::interrupt_block::InterruptBlock;
 use super::purge::PurgeBoard;
 use super::timeline::Timeline;
 use super::wakeups::Wakeups;
 use crate::bus::Bus;
-use crate::memory::GuestMemory;
+use crate::memory::{GuestMemory, INTERRUPT_BLOCK, INTERRUPT_BLOCK_SIZE};
 
 /// Work that a processor does itself before it runs on.
 pub type Start = Box<dyn FnOnce(&mut Processor) + Send>;
@@ -185,6 +185,6 @@ unsafe impl PhysicalMemory for Port {
 }
 
 fn interrupt_block_offset(address: PhysicalAddress) -> Option<u64> {
-    let offset = address.0.checked_sub(interrupt_block::START.0)?;
-    (offset < interrupt_block::SIZE).then_some(offset)
+    let offset = address.0.checked_sub(INTERRUPT_BLOCK.0)?;
+    (offset < INTERRUPT_BLOCK_SIZE).then_some(offset)
 }

@@ -81,7 +81,8 @@ impl Timeline {
         Ticket { time, sequence }
     }
 
-    /// When work that was due at `due` and is done every `ticks` is due again; turns that were missed are not made up for.
+    /// When work that was due at `due` and is done every `ticks` is due again; turns that were missed are not made up
+    /// for.
     pub(crate) fn again(&self, due: u64, ticks: u64) -> u64 {
         due.saturating_add(ticks).max(self.now())
     }

@@ -16,7 +16,7 @@ use sidestep_ia64::execution::{Driver, Untimed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VirtualTime {
     /// The longest round, in ticks: how far processors' times may differ.
-    pub quantum: u64,
+    pub quantum_ticks: u64,
     /// Stop after so many instructions of all processors together.
     pub instructions_max: u64,
     /// Whether input from outside (a terminal, a network) may wake a machine that waits for nothing else.
@@ -29,7 +29,7 @@ pub struct VirtualTime {
 impl Default for VirtualTime {
     fn default() -> VirtualTime {
         VirtualTime {
-            quantum: 10_000,
+            quantum_ticks: 10_000,
             instructions_max: u64::MAX,
             expects_input: false,
             paces_idle: false,
@@ -128,7 +128,7 @@ impl VirtualTime {
         let next = now.checked_add(1)?;
         let work = machine.platform.timeline.next();
         if is_awake {
-            let end = now.saturating_add(self.quantum.max(1));
+            let end = now.saturating_add(self.quantum_ticks.max(1));
             return Some(work.map_or(end, |work| end.min(work.max(next))));
         }
         let timers = machine

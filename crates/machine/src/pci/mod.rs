@@ -1,7 +1,9 @@
 //! PCI: a bus behind a host bridge, as the Local Bus Specification 3.0 has it.
 //!
-//! - [`configuration`]: the configuration space of a function. [`interrupts`]: its interrupts, by a line or by messages.
-//! - [`Bus`]: functions by their slot, each the only one of its device; configuration accesses reach them by [`Address`].
+//! - [`configuration`]: the configuration space of a function. [`interrupts`]: its interrupts, by a line or by
+//!   messages.
+//! - [`Bus`]: functions by their slot, each the only one of its device; configuration accesses reach them by
+//!   [`Address`].
 //! - [`Window`]: the addresses at which their registers are.
 //!
 //! Functions are where firmware has put them and answer there as soon as a kernel lets them; it may move them inside

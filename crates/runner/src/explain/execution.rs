@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use sidestep_ia64::encoding::{DecodedSlot, Instruction};
 use sidestep_ia64::execution::{Dynamic, Event, MonitorRegisters, Observer, Permission, Place, Translation};
-use sidestep_ia64::mmu::entry::{MemoryAttribute, TranslationEntry};
+use sidestep_ia64::mmu::entry::TranslationEntry;
 use sidestep_ia64::registers::application::{BSPSTORE, RSC};
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::registers::status::psr;
@@ -282,24 +282,8 @@ impl Ground<'_> {
         }
         let processor = self.processor();
         let region = (processor.system.region[(page >> 61) as usize] >> 8) as u32 & 0xff_ffff;
-        processor.insert_translation(
-            side,
-            TranslationEntry {
-                page,
-                region,
-                size_log2: PAGE_LOG2,
-                physical,
-                key: 0,
-                present: true,
-                attribute: MemoryAttribute::WriteBack,
-                accessed: true,
-                dirty: true,
-                level: 3,
-                // Read, write and execute for all.
-                rights: 3,
-                deferral: false,
-            },
-        );
+        let entry = TranslationEntry::permissive(page, physical, PAGE_LOG2, region);
+        processor.insert_translation(side, entry);
         true
     }
 

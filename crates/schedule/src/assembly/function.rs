@@ -205,6 +205,7 @@ impl Function {
             pieces: Vec::new(),
             open: None,
             pending: Vec::new(),
+            closed_to: 0,
         };
         for line in start + 1..end {
             reader.line(line)?;
@@ -284,10 +285,15 @@ struct Reader<'a> {
     open: Option<Open>,
     /// Directives for the next instruction.
     pending: Vec<String>,
+    /// The line up to which all belong to blocks that have ended.
+    closed_to: usize,
 }
 
 impl Reader<'_> {
     fn line(&mut self, index: usize) -> Result<(), AssemblyError> {
+        if index < self.closed_to {
+            return Ok(());
+        }
         let line = &self.source.lines[index];
         let refuse = |reason: String| Err(AssemblyError::statement(self.path, line.number, reason));
         let has_code = line
@@ -436,6 +442,7 @@ impl Reader<'_> {
         let end = (index + 1..lines.len())
             .find(|line| !is_closing(&lines[*line]))
             .unwrap_or(lines.len());
+        self.closed_to = end;
         self.close(end);
     }
 

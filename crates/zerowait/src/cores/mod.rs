@@ -50,7 +50,7 @@ use std::time::{Duration, Instant};
 
 use crate::continuation::{ANYWHERE, Continuation, Kind};
 use crate::device::{Interface, Reactor};
-use crate::graph::Port;
+use crate::handle::Port;
 use crate::payload::Payload;
 use crate::program::Program;
 use crate::pushback::{Pushback, Reason};
@@ -64,12 +64,12 @@ use worker::{Remains, Surroundings};
 /// A program on pinned cores.
 pub struct Cores {
     shared: Arc<Shared>,
-    hosts: Mutex<Vec<Host>>,
+    host_threads: Mutex<Vec<HostThread>>,
 }
 
-struct Host {
+struct HostThread {
     core: u16,
-    thread: JoinHandle<Remains>,
+    handle: JoinHandle<Remains>,
 }
 
 /// How to end.
@@ -92,18 +92,18 @@ impl Cores {
         let count = config.cores;
         let cores = Self {
             shared: Arc::new(Shared::new(program, config)),
-            hosts: Mutex::default(),
+            host_threads: Mutex::default(),
         };
         for core in 0..count {
             // If one does not start, dropping `cores` stops the others.
-            let host = start_core(&cores.shared, core as u16)?;
-            cores.hosts().push(host);
+            let host_thread = start_core(&cores.shared, core as u16)?;
+            cores.host_threads().push(host_thread);
         }
         Ok(cores)
     }
 
-    fn hosts(&self) -> MutexGuard<'_, Vec<Host>> {
-        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn host_threads(&self) -> MutexGuard<'_, Vec<HostThread>> {
+        self.host_threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Continues to a thread from outside. If every core that may run it has a full inbox, `value` comes
@@ -143,11 +143,12 @@ impl Cores {
 
     /// Adds a core while the program runs; its number.
     pub fn join(&self) -> Result<u16, StartError> {
-        let mut hosts = self.hosts();
+        let mut host_threads = self.host_threads();
         let cores_max = self.shared.config.cores_max;
-        let free = (0..cores_max as u16).find(|core| hosts.iter().all(|host| host.core != *core));
+        let free = (0..cores_max as u16)
+            .find(|core| host_threads.iter().all(|host_thread| host_thread.core != *core));
         let core = free.ok_or(StartError::NoFreeCore { cores_max })?;
-        hosts.push(start_core(&self.shared, core)?);
+        host_threads.push(start_core(&self.shared, core)?);
         Ok(core)
     }
 
@@ -156,12 +157,12 @@ impl Cores {
     ///
     /// Not to be called by a zero-wait thread: it waits.
     pub fn leave(&self, core: u16) -> Result<(), LeaveError> {
-        let mut hosts = self.hosts();
-        let position = hosts
+        let mut host_threads = self.host_threads();
+        let position = host_threads
             .iter()
-            .position(|host| host.core == core)
+            .position(|host_thread| host_thread.core == core)
             .ok_or(LeaveError::NotActive { core })?;
-        if hosts.len() == 1 {
+        if host_threads.len() == 1 {
             return Err(LeaveError::Last { core });
         }
         if let Some(bound) = self
@@ -176,11 +177,14 @@ impl Cores {
                 thread: bound.name.clone(),
             });
         }
-        let host = hosts.swap_remove(position);
+        let host_thread = host_threads.swap_remove(position);
         let slot = &self.shared.slots[core as usize];
         slot.leaving.store(true, SeqCst);
         slot.parker.wake(|| self.shared.clock.ticks());
-        host.thread.join().expect("a core contains its threads' panics");
+        host_thread
+            .handle
+            .join()
+            .expect("a core contains its threads' panics");
         slot.leaving.store(false, SeqCst);
         Ok(())
     }
@@ -281,8 +285,10 @@ impl Cores {
     fn stop(&self) -> Vec<Remains> {
         self.shared.state.0.store(STOPPING, SeqCst);
         self.shared.wake_all();
-        let hosts = std::mem::take(&mut *self.hosts());
-        let ended = hosts.into_iter().map(|host| host.thread.join());
+        let host_threads = std::mem::take(&mut *self.host_threads());
+        let ended = host_threads
+            .into_iter()
+            .map(|host_thread| host_thread.handle.join());
         ended
             .map(|remains| remains.expect("a core contains its threads' panics"))
             .collect()
@@ -296,7 +302,7 @@ impl Drop for Cores {
 }
 
 /// Starts one core and waits until it takes part.
-fn start_core(shared: &Arc<Shared>, core: u16) -> Result<Host, StartError> {
+fn start_core(shared: &Arc<Shared>, core: u16) -> Result<HostThread, StartError> {
     let (ready, started) = mpsc::channel();
     let for_core = Arc::clone(shared);
     let body = move || match prepare(&for_core, core) {
@@ -313,7 +319,7 @@ fn start_core(shared: &Arc<Shared>, core: u16) -> Result<Host, StartError> {
             Remains::default()
         }
     };
-    let thread = std::thread::Builder::new()
+    let handle = std::thread::Builder::new()
         .name(format!("zerowait-{core}"))
         .spawn(body)
         .map_err(|source| StartError::Thread {
@@ -321,7 +327,7 @@ fn start_core(shared: &Arc<Shared>, core: u16) -> Result<Host, StartError> {
             source,
         })?;
     started.recv().expect("a core says whether it has started")?;
-    Ok(Host { core, thread })
+    Ok(HostThread { core, handle })
 }
 
 /// On the core's host thread: binds it to its processor and opens its devices.

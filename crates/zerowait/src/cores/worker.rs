@@ -12,10 +12,10 @@ use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 use super::shared::{STOPPING, Shared, Slot};
 use super::timers::Timers;
-use crate::context::{Clockwork, Context, Running, World};
 use crate::continuation::{ANYWHERE, Continuation, Kind};
 use crate::device::{BufferPool, Operation, Reactor, Submit};
 use crate::program::Program;
+use crate::program::context::{Clockwork, Context, Running, World};
 use crate::pushback::Reason;
 use crate::queue::Local;
 use crate::report::{PanicReport, panic_message};

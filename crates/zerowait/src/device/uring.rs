@@ -1,9 +1,9 @@
 //! Devices through io_uring.
 //!
 //! Submissions collect in the ring and are passed to the kernel once per look around, so a burst of threads
-//! costs one system call; of a core that goes to sleep next, the wait passes them on too. The ring is asked not to interrupt the core: completions are posted when the core
-//! enters the kernel anyway, or says that it has time (cooperative task running, from Linux 5.19; without it
-//! completions come by interrupt and all else is the same).
+//! costs one system call; of a core that goes to sleep next, the wait passes them on too. The ring is asked not to
+//! interrupt the core: completions are posted when the core enters the kernel anyway, or says that it has time
+//! (cooperative task running, from Linux 5.19; without it completions come by interrupt and all else is the same).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};

@@ -5,10 +5,8 @@
 //! decides: the caller is refused and continues to itself (lock-or-retry), or its entry waits in the gate's
 //! software queue. As a gate's body never runs twice at once it may own mutable state.
 
-mod cell;
 mod lock;
 
-pub(crate) use cell::{Admission, GateBody, GateCell};
 pub use lock::{Entered, GateLock};
 
 /// What a gate does with an entry that comes while it is taken.

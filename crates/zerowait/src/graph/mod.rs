@@ -14,22 +14,21 @@
 //! assert!(matches!(graph.edge(application, driver), Err(GraphError::Forbidden { .. })));
 //! ```
 
-mod attributes;
 mod error;
-mod handle;
 
-pub use attributes::{Attributes, Phase};
 pub use error::GraphError;
-pub use handle::{Edge, Entry, Gate, Join, JoinEdge, Origin, Port, Release, Shared, Thread};
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
-use crate::context::Context;
+use crate::attributes::Attributes;
 use crate::continuation::ANYWHERE;
-use crate::gate::{GateBody, GateCell, OnPanic, Policy};
+use crate::gate::{OnPanic, Policy};
+use crate::handle::{Edge, Entry, Gate, Join, JoinEdge, Origin, Port, Release, Shared, Thread};
 use crate::join::{Activation, JoinTable};
 use crate::payload::{Payload, Words};
+use crate::program::context::Context;
+use crate::program::gate::{GateBody, GateCell};
 use crate::program::{Body, Program, SharedBody, ThreadEntry};
 
 /// A program under construction.

@@ -43,9 +43,9 @@ impl<T: Copy> Bounded<T> {
     /// If `capacity` is 0.
     pub fn new(capacity: usize) -> Self {
         assert!(capacity > 0, "a queue holds at least one value");
-        // Twice as many as values, so that a consumer in the middle of a pop is in no producer's way: where one consumer
-        // at a time pops, a push is refused only if the queue is full. (With a single slot, "free for the next lap" and
-        // "published" would even be the same number.)
+        // Twice as many as values, so that a consumer in the middle of a pop is in no producer's way: where one
+        // consumer at a time pops, a push is refused only if the queue is full. (With a single slot, "free for the next
+        // lap" and "published" would even be the same number.)
         let slots = (2 * capacity).next_power_of_two();
         Self {
             slots: (0..slots)

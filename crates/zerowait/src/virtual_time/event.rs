@@ -7,8 +7,8 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
+use crate::attributes::Phase;
 use crate::continuation::Continuation;
-use crate::graph::Phase;
 use crate::time::Time;
 
 /// The phases in their order, to index lanes by.

@@ -38,7 +38,7 @@ pub use trace::TraceEntry;
 
 use crate::continuation::{Continuation, Kind};
 use crate::device::Operation;
-use crate::graph::Port;
+use crate::handle::Port;
 use crate::payload::Payload;
 use crate::program::Program;
 use crate::pushback::{Pushback, Reason};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::partition::Partition;
-use crate::graph::Phase;
+use crate::attributes::Phase;
 use crate::program::Program;
 use crate::time::Time;
 

@@ -1,7 +1,7 @@
 //! A progress bar with the time left, on a terminal; nothing on a pipe.
 //!
-//! Points differ: some take a millisecond, some a minute. So the bar moves by the time that each experiment says it takes,
-//! and what is left is that time at the pace of the run so far.
+//! Points differ: some take a millisecond, some a minute. So the bar moves by the time that each experiment says it
+//! takes, and what is left is that time at the pace of the run so far.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -19,17 +19,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 
 use clap::Args;
-use object::{Object, ObjectSegment, ObjectSymbol};
 use sidestep_ia64::encoding::NoSymbols;
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::instruction::StaticInstruction;
+use sidestep_runner::explain::execution::{self, Effect, Ending, Ran, Start};
+use sidestep_runner::explain::{bundle_at, time};
+use sidestep_runner::image::Symbol;
+use sidestep_runner::image::{Image, ImageError, Section};
+use sidestep_runner::symbols::SymbolTable;
 
 use super::Outcome;
 use super::perf::parse_processor;
-use sidestep_runner::explain::execution::{self, Effect, Ending, Ran, Start};
-use sidestep_runner::explain::{bundle_at, time};
-use sidestep_runner::image::{Image, ImageError, Section};
-use sidestep_runner::symbols::{Symbol, SymbolTable};
 use start::Setting;
 use table::Line;
 
@@ -48,8 +48,8 @@ pub struct Explain {
     /// Assembly source (.S, .s), an object file, or a program, for IA-64
     #[arg(required_unless_present = "rules")]
     file: Option<PathBuf>,
-    /// Print what the model goes by, with the source of each: ports and latencies of the classes of instructions, rules between
-    /// pairs, caches, penalties
+    /// Print what the model goes by, with the source of each: ports and latencies of the classes of instructions, rules
+    /// between pairs, caches, penalties
     #[arg(long, conflicts_with_all = ["file", "function"])]
     rules: bool,
     /// Only the function or label of this name
@@ -61,8 +61,8 @@ pub struct Explain {
     /// Execute the function and show what it did, not its bundles in order
     #[arg(long, requires = "function")]
     run: bool,
-    /// With --run: a register's value at the start (r8, in0, sp, p6, b0, rp, ar.k6, ...). Values are numbers, symbols, `return`
-    /// (where the function returns to), `stack`, and sums such as `table+16`
+    /// With --run: a register's value at the start (r8, in0, sp, p6, b0, rp, ar.k6, ...). Values are numbers, symbols,
+    /// `return` (where the function returns to), `stack`, and sums such as `table+16`
     #[arg(long, value_name = "REGISTER=VALUE", requires = "run")]
     set: Vec<Setting>,
     /// With --run: the value of 8 bytes of memory at the start; what nothing says is zero
@@ -140,7 +140,7 @@ impl Explain {
                 }
                 for symbol in found {
                     if self.run {
-                        let start = self.start(&bytes, symbol.address)?;
+                        let start = self.start(&image, symbol.address)?;
                         self.execute(&mut text, &symbol.name, &image, &start);
                         break;
                     }
@@ -245,8 +245,7 @@ impl Explain {
     /// A program as it is; an object file linked.
     fn linked(&self, bytes: Vec<u8>) -> Result<Vec<u8>, ExplainError> {
         let path = self.file().display().to_string();
-        let is_relocatable =
-            object::File::parse(&*bytes).is_ok_and(|file| file.kind() == object::ObjectKind::Relocatable);
+        let is_relocatable = Image::parse(&bytes).is_ok_and(|image| image.is_object);
         if !is_relocatable {
             return Ok(bytes);
         }
@@ -277,21 +276,13 @@ impl Explain {
     }
 
     /// What a run starts with.
-    fn start(&self, bytes: &[u8], entry: u64) -> Result<Start, ExplainError> {
-        let path = self.file().display().to_string();
-        let file = object::File::parse(bytes).map_err(|error| ExplainError::Image {
-            path,
-            source: error.into(),
-        })?;
-        let symbol = |name: &str| {
-            let found = file.symbols().find(|symbol| symbol.name() == Ok(name));
-            found.map(|symbol| symbol.address())
-        };
+    fn start(&self, image: &Image<'_>, entry: u64) -> Result<Start, ExplainError> {
+        let symbol = |name: &str| image.address_of(name);
+        let segments = image.segments.iter();
         let mut start = Start {
             entry,
-            segments: file
-                .segments()
-                .map(|segment| (segment.address(), segment.data().unwrap_or_default().to_vec()))
+            segments: segments
+                .map(|(address, bytes)| (*address, bytes.to_vec()))
                 .collect(),
             ..Start::default()
         };

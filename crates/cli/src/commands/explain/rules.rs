@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::classes::ROWS;
-use sidestep_itanium2::instruction::Flags;
+use sidestep_itanium2::flags::Flags;
 use sidestep_itanium2::parameters::{CacheShape, Cost};
 use sidestep_itanium2::rules::{BEHIND, Length, RULES};
 use sidestep_itanium2::scoreboard::BYPASSES;

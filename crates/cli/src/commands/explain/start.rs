@@ -1,7 +1,6 @@
 //! What the user says of a run's start: registers and memory words, by number or by the program's symbols.
 
 use sidestep_ia64::registers::application;
-
 use sidestep_runner::explain::execution::{RETURN, Register, STACK};
 
 /// `NAME=VALUE`, not looked up yet.

@@ -134,8 +134,8 @@ impl Past {
         }
     }
 
-    /// The instruction that a group of `lines` waits for until a cycle: who began a rule that ends then, wrote the operand that
-    /// is ready last, or holds up everything behind it.
+    /// The instruction that a group of `lines` waits for until a cycle: who began a rule that ends then, wrote the
+    /// operand that is ready last, or holds up everything behind it.
     fn waited_for(&self, lines: &[Line], stall: Stall, until: u64) -> Option<(Issue, &str)> {
         let known = || lines.iter().filter_map(|line| line.known);
         let rule = self.rules.iter().find(|(index, issue, _)| {

@@ -19,15 +19,15 @@ use crate::commands::Outcome;
 /// nobody else wants. Nothing is stopped, no workload becomes real-time. The report goes to the standard error; the
 /// exit code is that of the first command that failed.
 ///
-/// A program that writes how far it is as eight little-endian bytes into the file named by SIDESTEP_PROGRESS is measured
-/// by that; others by the time they had a core.
+/// A program that writes how far it is as eight little-endian bytes into the file named by SIDESTEP_PROGRESS is
+/// measured by that; others by the time they had a core.
 #[derive(Args)]
 pub struct Run {
     /// Who runs together
     #[arg(long, value_enum, default_value_t = Policy::Partial)]
     policy: Policy,
-    /// Where partial coscheduling takes its sets from: `auto`, `singles` (every thread alone), `programs` (every program
-    /// whole), or a recording made by `sidestep gang watch --save`
+    /// Where partial coscheduling takes its sets from: `auto`, `singles` (every thread alone), `programs` (every
+    /// program whole), or a recording made by `sidestep gang watch --save`
     #[arg(long, default_value = "auto", value_name = "auto|singles|programs|FILE")]
     sets: String,
     #[command(flatten)]

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use sidestep_itanium2::{Event, Parameters, Selection};
 use sidestep_linux_user::{Launch, Options};
+use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
 use super::Outcome;
 use record::Record;
-use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
 /// Count and attribute the cycles of a Linux/ia64 program on the model of an Itanium 2.
 #[derive(Args)]

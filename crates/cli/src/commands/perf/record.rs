@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use sidestep_itanium2::pmu::sampling::Sampled;
 use sidestep_itanium2::{Pace, Parameters, Selection};
+use sidestep_runner::program::{self, Kept, Report, Sum};
+use sidestep_runner::recording::{Contents, Recording};
 
 use super::Program;
 use crate::commands::Outcome;
-use sidestep_runner::program::{self, Kept, Report, Sum};
-use sidestep_runner::recording::{Contents, Recording};
 
 /// Samples a second where nothing else is said, as `perf` takes.
 const USUAL_FREQUENCY: NonZeroU64 = NonZeroU64::new(4000).expect("not zero");
@@ -25,8 +25,8 @@ pub struct Record {
     /// Events for a sample, where the event has no period of its own
     #[arg(short, long, value_name = "EVENTS", conflicts_with = "freq", value_parser = parse_number)]
     count: Option<NonZeroU64>,
-    /// Samples for a second of the processor's time, where the event has no period; each stands for the events since the
-    /// one before [default: 4000]
+    /// Samples for a second of the processor's time, where the event has no period; each stands for the events since
+    /// the one before [default: 4000]
     #[arg(short = 'F', long, value_name = "SAMPLES", value_parser = parse_number)]
     freq: Option<NonZeroU64>,
     /// The file to write

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
 use sidestep_itanium2::Parameters;
-
-use crate::commands::Outcome;
-use sidestep_runner::annotate::{Code, Cycles};
+use sidestep_runner::annotate::{Code, ProfiledCycles};
 use sidestep_runner::recording::{Contents, RecordedEvent, Recording, profile_of};
 use sidestep_runner::samples::{self, ByInstruction, Key};
+
+use crate::commands::Outcome;
 
 /// Print a recording by function, address, latency, level or outcome.
 #[derive(Args)]
@@ -20,7 +21,7 @@ pub struct Report {
     /// What tells rows apart, separated by commas; without any, what tells most about the event: of loads the level
     /// they came from, of misses of a TLB where the translation was, of branches where they went
     #[arg(short, long, value_name = "KEY", value_delimiter = ',')]
-    sort: Vec<Key>,
+    sort: Vec<SortKey>,
     /// The rows of a table
     #[arg(long, value_name = "NUMBER", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     rows: u32,
@@ -37,6 +38,29 @@ pub struct Annotate {
     symbol: Option<String>,
 }
 
+/// A key on the command line.
+#[derive(Clone, Copy, Debug)]
+struct SortKey(Key);
+
+impl ValueEnum for SortKey {
+    fn value_variants<'a>() -> &'a [SortKey] {
+        const KEYS: [SortKey; Key::ALL.len()] = {
+            let mut keys = [SortKey(Key::Sym); Key::ALL.len()];
+            let mut index = 0;
+            while index < keys.len() {
+                keys[index] = SortKey(Key::ALL[index]);
+                index += 1;
+            }
+            keys
+        };
+        &KEYS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()).help(self.0.description()))
+    }
+}
+
 impl Report {
     /// Prints the tables.
     pub fn run(self) -> Outcome {
@@ -44,7 +68,7 @@ impl Report {
         let code = Code::read(&recording.program)?;
         let text = match &recording.contents {
             Contents::Places(places) => {
-                if self.sort.iter().any(|key| *key != Key::Sym) {
+                if self.sort.iter().any(|key| key.0 != Key::Sym) {
                     return Err(format!(
                         "{}: is a recording of all cycles, which has no key but `sym`; record with --event",
                         self.input.display()
@@ -55,9 +79,10 @@ impl Report {
             }
             Contents::Samples(events) => {
                 let rows = usize::try_from(self.rows).unwrap_or(usize::MAX);
+                let keys: Vec<Key> = self.sort.iter().map(|key| key.0).collect();
                 let tables = events
                     .iter()
-                    .map(|event| table(&recording, &code, event, &self.sort, rows, &self.input));
+                    .map(|event| table(&recording, &code, event, &keys, rows, &self.input));
                 tables.collect::<Result<Vec<_>, _>>()?.join("\n")
             }
         };
@@ -92,7 +117,7 @@ impl Annotate {
                 if symbol.is_none() {
                     text = format!("{}\n", code.by_symbol(&profile)?);
                 }
-                text.push_str(&code.annotate(&Cycles::of(&profile), symbol)?);
+                text.push_str(&code.annotate(&ProfiledCycles::of(&profile), symbol)?);
             }
             Contents::Samples(events) => {
                 for (index, event) in events.iter().enumerate() {

@@ -22,7 +22,7 @@ pub fn run(path: &Path, text: &str, options: &Options) -> Outcome {
         machine: built.machine,
         image: &built.image,
         clock: description.machine.clock,
-        quantum: description.machine.quantum,
+        quantum_ticks: description.machine.quantum,
         expects_input: false,
         parts: None,
         requests: None,

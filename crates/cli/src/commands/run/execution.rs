@@ -21,21 +21,19 @@ use sidestep_machine::description::kernel::Parts;
 use sidestep_machine::machine::platform::Platform;
 use sidestep_machine::machine::{HostThreads, VirtualTime};
 use sidestep_machine::{End, Machine};
+use sidestep_runner::annotate::Code;
 use sidestep_runner::machine::Timed;
+use sidestep_runner::program::{self, Sum};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::super::Outcome;
 use super::super::perf::parse_processor;
+use super::super::{LIMIT_REACHED, Outcome};
 use super::console::stdio::show;
 use super::control::{Request, Requests};
 use super::exit_code;
 use super::monitor::{self, After};
-use sidestep_runner::annotate::Code;
-use sidestep_runner::program::{self, Sum};
 
-/// The exit code of a machine that reached its instruction limit, as of `timeout`.
-const LIMIT_REACHED: u8 = 124;
 /// The exit code of a machine whose guest's kernel has panicked, as of programs with an error inside.
 const PANICKED: u8 = 70;
 /// The exit code after a signal: this and the signal's number, as of shells.
@@ -128,7 +126,7 @@ pub struct Ready<'a> {
     /// What its time follows.
     pub clock: Clock,
     /// The longest time slice.
-    pub quantum: u64,
+    pub quantum_ticks: u64,
     /// Whether input from outside may wake it.
     pub expects_input: bool,
     /// The devices of a whole machine.
@@ -155,7 +153,7 @@ impl Options {
         super::first_given(&[
             ("--max-instructions", self.max_instructions.is_some()),
             ("--symbols", self.symbols.is_some()),
-            ("--timing", self.timing.is_some()),
+            ("--profile", self.profile),
             ("--trace KIND", self.trace.is_some() && self.timeline().is_none()),
         ])
     }
@@ -175,6 +173,11 @@ impl Options {
     /// Whether a machine runs in virtual time, whatever its description says.
     pub fn in_virtual_time(&self) -> bool {
         self.deterministic || self.timing.is_some()
+    }
+
+    /// The processor on whose model execution is timed, if it is.
+    pub fn timing(&self) -> Option<&Parameters> {
+        self.timing.as_ref()
     }
 
     /// Where a debugger connects, if it is to.
@@ -349,7 +352,7 @@ impl Options {
         let instructions_max = self.instructions_left(ready);
         let outcome = if ready.clock == Clock::Host && !self.in_virtual_time() {
             let threads = HostThreads {
-                slice: ready.quantum,
+                slice_ticks: ready.quantum_ticks,
                 instructions_max,
                 expects_input: ready.expects_input,
             };
@@ -370,7 +373,7 @@ impl Options {
 
     fn virtual_time(&self, ready: &Ready<'_>) -> VirtualTime {
         VirtualTime {
-            quantum: ready.quantum,
+            quantum_ticks: ready.quantum_ticks,
             instructions_max: self.instructions_left(ready),
             expects_input: ready.expects_input,
             paces_idle: ready.paces_idle,

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,11 +15,15 @@ use sidestep_hypervisor::debug::DebuggedHost;
 use sidestep_hypervisor::description::Description;
 use sidestep_hypervisor::host::sidecores::locked;
 use sidestep_hypervisor::host::{Host, HostEnd, Report};
+use sidestep_hypervisor::virtual_machine::CoreModel;
+use sidestep_itanium2::{Counters, Event};
 use sidestep_lab::report::trace::render_timeline;
 use sidestep_machine::debug::server::{Address, Finish, serve};
 use sidestep_machine::machine::hypercall::Console;
+use sidestep_runner::host::ModelledCores;
+use sidestep_runner::program;
 
-use super::super::{INTERRUPTED, Outcome, print, stop_flag};
+use super::super::{INTERRUPTED, LIMIT_REACHED, Outcome, print, stop_flag};
 use super::console::stdio::{self, Terminal};
 use super::execution::debugger_at;
 use super::{description, execution, exit_code};
@@ -48,8 +53,6 @@ enum Format {
 
 /// How many cycles of the host a run may take, where nothing is said.
 const HOST_CYCLES_MAX: u64 = 1 << 42;
-/// The exit code of a host whose time is up, as of `timeout`.
-const TIME_UP: u8 = 124;
 /// Cycles between two looks at consoles and signals.
 const STRETCH: u64 = 5_000_000;
 
@@ -79,8 +82,16 @@ impl Options {
         let folder = path.parent().unwrap_or(Path::new(""));
         let traced = execution.timeline();
         traced.map(sidestep_files::probe).transpose()?;
+        let cores = execution.timing().cloned().map(ModelledCores::new).map(Arc::new);
+        if cores.is_some() && execution.gdb().is_some() {
+            return Err(format!(
+                "{name}: --timing and --gdb exclude each other: a debugger stops the model's time"
+            )
+            .into());
+        }
+        let model = cores.clone().map(|cores| cores as Arc<dyn CoreModel>);
         let (mut host, costs) = description
-            .build(folder, traced.is_some())
+            .build(folder, traced.is_some(), model)
             .map_err(|error| format!("{name}: {error}"))?;
         let stop = stop_flag()?;
         let mut consoles = Consoles::new(&host);
@@ -95,7 +106,15 @@ impl Options {
         consoles.flush(&host, true)?;
         let report = host.report();
         match self.format.unwrap_or(Format::Text) {
-            Format::Text => eprint!("{}", text_of(&report)),
+            Format::Text => {
+                eprint!("{}", text_of(&report));
+                if let Some(cores) = &cores {
+                    eprint!("{}", text_of_cores(cores));
+                }
+                if let Some(measured) = host.measured() {
+                    eprint!("services on pinned cores, in nanoseconds of this machine:\n{measured}");
+                }
+            }
             Format::Json => print(serde_json::to_string_pretty(&report)?.as_bytes())?,
         }
         if let Some(file) = traced {
@@ -120,7 +139,7 @@ impl Options {
             }
             Some(HostEnd::Time | HostEnd::Halted) | None => {
                 eprintln!("sidestep: {name}: stopped at cycle {}", report.time);
-                Ok(ExitCode::from(TIME_UP))
+                Ok(ExitCode::from(LIMIT_REACHED))
             }
         }
     }
@@ -173,8 +192,8 @@ impl Options {
         Ok(end)
     }
 
-    /// Lets a debugger control the host. How it ended; [`HostEnd::Time`] below the limit if the debugger has left and the
-    /// host is to go on, `None` if it wants the host to end.
+    /// Lets a debugger control the host. How it ended; [`HostEnd::Time`] below the limit if the debugger has left and
+    /// the host is to go on, `None` if it wants the host to end.
     fn debug(
         &self,
         host: &mut Host,
@@ -286,6 +305,26 @@ impl Consoles {
         }
         Ok(())
     }
+}
+
+/// What guests' instructions took on the model of each core, and what all of them lost cycles to.
+fn text_of_cores(cores: &ModelledCores) -> String {
+    let mut text = String::from("\ncore  instructions        cycles   cycles an instruction\n");
+    let mut sum = Counters::default();
+    for (core, counters) in cores.counters().into_iter().enumerate() {
+        let instructions = counters.get(Event::InstructionsRetired);
+        let cycles = counters.get(Event::CpuCycles);
+        if instructions > 0 {
+            let each = cycles as f64 / instructions as f64;
+            text.push_str(&format!(
+                "{core:>4}  {instructions:>12}  {cycles:>12}   {each:.3}\n"
+            ));
+        }
+        sum += counters;
+    }
+    text.push('\n');
+    text.push_str(&program::text_of(cores.parameters(), &sum, None));
+    text
 }
 
 /// The report for people.

@@ -221,7 +221,7 @@ fn execute(
         machine: built.machine,
         image: &built.image,
         clock: description.machine.clock,
-        quantum: description.machine.quantum,
+        quantum_ticks: description.machine.quantum,
         expects_input: false,
         paces_idle: !description.network.is_empty() || somebody_may_type,
         parts: Some(built.parts),

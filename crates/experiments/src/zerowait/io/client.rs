@@ -13,12 +13,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{Timespec, epoll};
 use rustix::thread::set_current_timer_slack;
 use rustix::time::{ClockId, clock_gettime};
+use sidestep_lab::{Number, PointError};
 use sidestep_zerowait::Histogram;
 
 use super::super::stopwatch::processor_ns;
 use super::service::{Kind, REQUEST, Service, Start};
-use sidestep_lab::experiment::PointError;
-use sidestep_lab::number::Number;
 
 /// What the client does.
 pub struct Load {

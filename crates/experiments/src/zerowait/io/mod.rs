@@ -10,17 +10,13 @@ mod zerowait;
 
 use std::time::Duration;
 
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Rounds, Row, Side, Verdict,
+};
+
 use client::{Load, Outcome};
 use service::{Kind, Service, Start};
-
-use sidestep_lab::comparison::Row;
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
-use sidestep_lab::paper::{Finding, Verdict};
-use sidestep_lab::timeline::Rounds;
 
 /// Requests a second of a service whose devices are continuations.
 pub struct Io;
@@ -34,10 +30,10 @@ impl Experiment for Io {
             question: "How many requests does a service of zero-wait threads answer, and how late, past saturation too?",
             source: "none: CEFOS section 4 argues against receive livelock (figure 6) without measuring it",
             setting: "A service on one core and a client on another, over loopback. echo answers 64 bytes with the \
-                      same; file answers with a block of 4096 bytes of a file in the page cache. Each connection has at \
-                      most one request under way. The client offers requests at a fixed rate whether or not they are \
-                      answered, or (offered 0) sends on each connection as soon as the answer is there, which is as much as \
-                      the service can do. A late answer counts from when its request was due.",
+                      same; file answers with a block of 4096 bytes of a file in the page cache. Each connection has \
+                      at most one request under way. The client offers requests at a fixed rate whether or not they \
+                      are answered, or (offered 0) sends on each connection as soon as the answer is there, which is \
+                      as much as the service can do. A late answer counts from when its request was due.",
             baseline: "the rival that the point names: tokio (epoll, file reads on its blocking pool) or monoio \
                        (io_uring), one thread",
             sidestep: "zero-wait threads on one core, devices through io_uring (epoll where that is not permitted)",
@@ -50,8 +46,8 @@ impl Experiment for Io {
             takes: (Duration::from_secs(20), Duration::from_secs(480)),
             reading: "Below saturation all answer what is offered and the latency tells them apart; past it, what is \
                       answered must not fall as more is offered (no receive livelock). Client and service share the \
-                      host, so the most that is possible is about half of what the host can do. Processor time a request \
-                      counts the service alone and is the number to trust on a busy host.",
+                      host, so the most that is possible is about half of what the host can do. Processor time a \
+                      request counts the service alone and is the number to trust on a busy host.",
         }
     }
 

@@ -10,14 +10,13 @@ mod zerowait;
 
 use std::time::Duration;
 
-use shape::{Runtime, Shape};
+use sidestep_lab::{
+    About, Axis, Better, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature,
+    Number, Point, PointError, Side,
+};
 
 use super::stopwatch::{Sample, in_turns};
-use sidestep_lab::experiment::{About, Better, Context, Experiment, Metric, Nature, Point, PointError};
-use sidestep_lab::figure::{Axis, Figure, Measure};
-use sidestep_lab::input::{Input, Inputs};
-use sidestep_lab::measurement::{Measurement, Side};
-use sidestep_lab::number::Number;
+use shape::{Runtime, Shape};
 
 /// A continuation against a task of other runtimes, on the same shapes.
 pub struct Tasks;
@@ -69,10 +68,10 @@ impl Experiment for Tasks {
             nature: Nature::Measured,
             takes: (Duration::from_secs(30), Duration::from_secs(240)),
             reading: "An operation is a continuation or a task: in fan and gate one for each of the many. Processor \
-                      time counts what all cores of the process burnt, also while looking for work, and does not \
-                      count other programs; the time of day, which does, is beside it. A rival pays for what it has and zero-wait \
-                      threads have not: any closure as a task (an allocation), work stealing at any moment, wakers. \
-                      Ratios below one are shapes where the rival is better.",
+                      time counts what all cores of the process burnt, also while looking for work, and does not count \
+                      other programs; the time of day, which does, is beside it. A rival pays for what it has and \
+                      zero-wait threads have not: any closure as a task (an allocation), work stealing at any moment, \
+                      wakers. Ratios below one are shapes where the rival is better.",
         }
     }
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sha2::{Digest, Sha256};
+use sidestep_lab::PointError;
 
 use super::super::stopwatch::Sample;
 use super::shape::{Runtime, Shape};
-use sidestep_lab::experiment::PointError;
 
 const SOURCE: &str = include_str!("onetbb.cpp");
 

@@ -3,10 +3,10 @@
 use std::sync::Mutex;
 
 use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
+use sidestep_lab::PointError;
 
 use super::super::stopwatch::Sample;
 use super::shape::{Runtime, Shape};
-use sidestep_lab::experiment::PointError;
 
 /// A pool for one shape.
 pub struct Rayon {

@@ -1,7 +1,8 @@
 //! The shapes of work that every runtime plays.
 
+use sidestep_lab::PointError;
+
 use super::super::stopwatch::Sample;
-use sidestep_lab::experiment::PointError;
 
 /// A shape of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::thread;
 
+use sidestep_lab::PointError;
 use tokio::runtime::{Builder, Runtime as TokioRuntime};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::super::stopwatch::Sample;
 use super::shape::{Runtime, Shape};
-use sidestep_lab::experiment::PointError;
 
 /// A runtime for one shape: of the current thread on one core, else with workers.
 pub struct Tokio {

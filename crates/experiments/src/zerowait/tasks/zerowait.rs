@@ -2,13 +2,12 @@
 
 use std::sync::mpsc;
 
+use sidestep_lab::{PointError, Side};
 use sidestep_zerowait::cores::{Config, Cores};
 use sidestep_zerowait::{Activation, Attributes, Bring, Graph, GraphError, Mode, OnPanic, Policy, Port};
 
 use super::super::stopwatch::Sample;
 use super::shape::{Runtime, Shape};
-use sidestep_lab::experiment::PointError;
-use sidestep_lab::measurement::Side;
 
 /// A program for one shape on cores.
 pub struct Zerowait {

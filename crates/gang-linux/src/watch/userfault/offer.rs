@@ -192,14 +192,14 @@ fn fault_again(regions: &[GuestRegion], address: u64, size: u64) -> Result<(), S
             "it asked for {size:#x} bytes at {address:#x}, which are not whole pages of a region"
         ));
     }
-    // SAFETY: the bytes are within a region, which is shared memory as `Offer::new` saw and its caller keeps it: they are
-    // the file's and stay; only this process's page table forgets where they are.
+    // SAFETY: the bytes are within a region, which is shared memory as `Offer::new` saw and its caller keeps it: they
+    // are the file's and stay; only this process's page table forgets where they are.
     unsafe { madvise(address as *mut _, size as usize, Advice::LinuxDontNeed) }
         .map_err(|error| format!("cannot let {size:#x} bytes at {address:#x} fault again: {error}"))
 }
 
-/// Memory that is registered for one watcher. Taking it back does not depend on whether the watcher still has its copy of the
-/// descriptor.
+/// Memory that is registered for one watcher. Taking it back does not depend on whether the watcher still has its copy
+/// of the descriptor.
 struct Registration<'a> {
     userfault: Userfault,
     regions: &'a [GuestRegion],

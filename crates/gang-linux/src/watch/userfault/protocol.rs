@@ -1,8 +1,8 @@
 //! What a VMM and a watcher say to each other on a stream socket: JSON, one object a line.
 //!
 //! The VMM begins with one [`Hello`], with the userfaultfd beside its first byte (`SCM_RIGHTS`). After that only the
-//! watcher speaks: [`Request`]s, at least every [`PATIENCE`](super::PATIENCE). Who is at the other end both ask the kernel
-//! (`SO_PEERCRED`) and not each other.
+//! watcher speaks: [`Request`]s, at least every [`PATIENCE`](super::PATIENCE). Who is at the other end both ask the
+//! kernel (`SO_PEERCRED`) and not each other.
 
 use std::io::{BufRead, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;

@@ -138,7 +138,9 @@ macro_rules! combine_functions {
         /// The function that executes one combination.
         fn combine_function<N: Names>(combination: BitOperation) -> Execute {
             match combination {
-                $(BitOperation::$name => |processor, operation| combine::<N>(processor, operation, BitOperation::$name),)+
+                $(BitOperation::$name => |processor, operation| {
+                    combine::<N>(processor, operation, BitOperation::$name)
+                },)+
             }
         }
     };

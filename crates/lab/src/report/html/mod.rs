@@ -1,7 +1,8 @@
 //! Comparisons as one self-contained page: no script, no network, light and dark, for a phone and for paper.
 //!
-//! The page holds what a reader needs to believe a result or to doubt it: question, setting, charts with the paper's values
-//! beside ours, findings, every number, what explains them, the inputs with their sources, and the command that reproduces it.
+//! The page holds what a reader needs to believe a result or to doubt it: question, setting, charts with the paper's
+//! values beside ours, findings, every number, what explains them, the inputs with their sources, and the command that
+//! reproduces it.
 
 mod breakdown;
 mod tables;
@@ -10,10 +11,11 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::picture::{STYLE, chart, matrix, tree};
 use super::words;
-use crate::comparison::{Comparison, Row};
+use crate::about::Better;
+use crate::comparison::Comparison;
 use crate::drawing::Drawing;
-use crate::experiment::Better;
 use crate::paper::{Finding, Verdict};
+use crate::row::Row;
 
 /// How the page looks, besides its pictures.
 const PAGE_STYLE: &str = include_str!("page.css");
@@ -98,7 +100,8 @@ fn experiment(comparison: &Comparison) -> Markup {
                 dt { "Numbers" } dd { (words::nature(comparison)) }
             }
             p.setting { (prose(about.setting)) }
-            @let charts: Vec<Markup> = comparison.figures.iter().flat_map(|figure| chart::draw(comparison, figure)).collect();
+            @let charts: Vec<Markup> =
+                comparison.figures.iter().flat_map(|figure| chart::draw(comparison, figure)).collect();
             @if !charts.is_empty() {
                 section.charts { @for chart in charts { figure { (chart) } } }
             }

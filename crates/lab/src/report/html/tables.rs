@@ -3,12 +3,13 @@
 use maud::{Markup, html};
 
 use super::{class, prose};
-use crate::comparison::{Comparison, Row};
-use crate::experiment::PointError;
+use crate::comparison::Comparison;
 use crate::input::{Input, Value};
 use crate::measurement::Counter;
 use crate::paper::Quantity;
+use crate::point::PointError;
 use crate::report::words;
+use crate::row::Row;
 
 fn coordinate_headings(comparison: &Comparison) -> Markup {
     html! {

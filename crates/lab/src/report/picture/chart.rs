@@ -1,15 +1,17 @@
-//! A chart: our numbers as lines or bars, the paper's beside them as diamonds, with axes that name what they show and its unit.
+//! A chart: our numbers as lines or bars, the paper's beside them as diamonds, with axes that name what they show and
+//! its unit.
 
 use maud::{Markup, html};
 
 use super::scale::Scale;
 use super::series::{Mark, Series, place, series};
 use super::{COLOURS, Length, figure as picture, text_width};
-use crate::comparison::{Comparison, Row};
+use crate::comparison::Comparison;
 use crate::figure::{Figure, Measure};
 use crate::input::Value;
 use crate::number::Number;
 use crate::paper::Quantity;
+use crate::row::Row;
 
 const WIDTH: f64 = 460.0;
 const PLOT_HEIGHT: f64 = 230.0;
@@ -33,8 +35,8 @@ struct Plot<'a> {
     groups: usize,
 }
 
-/// The charts of a figure: one, or where it would hold too many lines one for each value of the first coordinate that splits
-/// them; none if there is nothing to show.
+/// The charts of a figure: one, or where it would hold too many lines one for each value of the first coordinate that
+/// splits them; none if there is nothing to show.
 pub fn draw(comparison: &Comparison, figure: &Figure) -> Vec<Markup> {
     let rows: Vec<&Row> = comparison.rows.iter().collect();
     let (all, _) = series(&rows, figure);

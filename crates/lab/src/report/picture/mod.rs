@@ -1,8 +1,8 @@
 //! Pictures as SVG: charts, heat maps and trees.
 //!
-//! A picture stands inside the report's page or in a file of its own. Colours are classes, so that a page or file shows them in
-//! light and dark; [`STYLE`] defines them. Positions are computed with the four basic float operations, which IEEE 754
-//! fixes to the bit, and with integer logarithms: the same data gives the same bytes on every machine.
+//! A picture stands inside the report's page or in a file of its own. Colours are classes, so that a page or file shows
+//! them in light and dark; [`STYLE`] defines them. Positions are computed with the four basic float operations, which
+//! IEEE 754 fixes to the bit, and with integer logarithms: the same data gives the same bytes on every machine.
 
 pub mod chart;
 pub mod matrix;
@@ -13,8 +13,9 @@ mod series;
 
 use maud::{Markup, Render, html};
 
-use crate::comparison::{Comparison, Row};
+use crate::comparison::Comparison;
 use crate::drawing::Drawing;
+use crate::row::Row;
 
 /// The classes that pictures use.
 pub const STYLE: &str = include_str!("style.css");

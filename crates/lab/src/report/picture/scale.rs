@@ -49,8 +49,8 @@ impl Scale {
         Scale::with_ticks(kind, &ticks)
     }
 
-    /// A logarithmic scale over the positive values, with ticks at the values themselves if they are few, else at powers of
-    /// ten with twos and fives between where there is room.
+    /// A logarithmic scale over the positive values, with ticks at the values themselves if they are few, else at
+    /// powers of ten with twos and fives between where there is room.
     pub fn logarithmic(values: &[Number], at_values: bool) -> Scale {
         let mut positive: Vec<Number> = values
             .iter()

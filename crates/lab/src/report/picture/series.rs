@@ -1,10 +1,10 @@
 //! The lines (or bars) of a chart: which numbers of which points, and what the paper states beside them.
 
-use crate::comparison::Row;
 use crate::figure::{Figure, Measure};
 use crate::input::Value;
 use crate::number::Number;
 use crate::paper::{Expected, Quantity};
+use crate::row::Row;
 
 /// A line, or the bars of one colour.
 pub(super) struct Series {

@@ -63,7 +63,8 @@ pub fn draw(tree: &Tree) -> Markup {
         }
         @for each in &placed {
             @let radius = radius(each.node);
-            rect class=(class(each.node)) x=(Length(each.x - radius)) y=(Length(each.y - radius.min(11.0))) rx=(Length(radius.min(11.0)))
+            rect class=(class(each.node)) x=(Length(each.x - radius)) y=(Length(each.y - radius.min(11.0)))
+                     rx=(Length(radius.min(11.0)))
                 width=(Length(radius * 2.0)) height=(Length(radius.min(11.0) * 2.0)) { title { (each.node.label) } }
             @if has_names {
                 text x=(Length(each.x)) y=(Length(each.y + 4.5)) text-anchor="middle" { (each.node.label) }

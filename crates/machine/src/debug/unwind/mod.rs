@@ -7,7 +7,8 @@
 //!
 //! Whatever the tables, registers and memory hold, a backtrace ends: after [`FRAMES_MAX`] frames, at an address of no
 //! table (only the innermost may be one: it is taken for a procedure without a frame), at user code, where nothing says
-//! where the return address is, and where a frame would be its own caller. Registers that are saved under a predicate, and floating-point registers, are not followed.
+//! where the return address is, and where a frame would be its own caller. Registers that are saved under a predicate,
+//! and floating-point registers, are not followed.
 
 pub mod descriptor;
 pub mod state;
@@ -19,7 +20,6 @@ use sidestep_ia64::registers::application;
 use sidestep_ia64::registers::frame::FrameMarker;
 
 use crate::memory::GuestMemory;
-
 use descriptor::Place;
 use state::{Rules, Saved, rules_at};
 use table::UnwindTable;

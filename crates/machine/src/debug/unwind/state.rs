@@ -1,7 +1,7 @@
 //! Where the registers of a procedure's caller are while an instruction of it is executed.
 //!
-//! Rules of the Itanium Software Conventions and Runtime Architecture Guide, section 11.4: the records of all regions up
-//! to the instruction are applied in order; prologues nest, and an epilogue takes some of them back.
+//! Rules of the Itanium Software Conventions and Runtime Architecture Guide, section 11.4: the records of all regions
+//! up to the instruction are applied in order; prologues nest, and an epilogue takes some of them back.
 
 use std::collections::BTreeMap;
 

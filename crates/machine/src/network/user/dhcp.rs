@@ -1,7 +1,8 @@
 //! The DHCP server (RFC 2131): the guest gets [`GUEST`], whatever it asks for.
 
-use smoltcp::wire::{DhcpMessageType, DhcpOption, DhcpPacket, DhcpRepr};
 use std::net::Ipv4Addr;
+
+use smoltcp::wire::{DhcpMessageType, DhcpOption, DhcpPacket, DhcpRepr};
 
 use super::{GATEWAY, GUEST, NAME_SERVER};
 

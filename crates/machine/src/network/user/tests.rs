@@ -472,7 +472,10 @@ proptest! {
     /// Frames with a plausible beginning and anything behind it.
     #[test]
     fn no_frame_harms_the_host(
-        frames in prop::collection::vec((any::<bool>(), any::<bool>(), prop::collection::vec(any::<u8>(), 0..200)), 1..40)
+        frames in prop::collection::vec(
+            (any::<bool>(), any::<bool>(), prop::collection::vec(any::<u8>(), 0..200)),
+            1..40,
+        )
     ) {
         let mut network = UserNetwork::new(&[]).expect("no ports");
         for (now, (is_arp, has_header, tail)) in frames.into_iter().enumerate() {

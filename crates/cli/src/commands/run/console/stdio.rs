@@ -1,9 +1,9 @@
 //! The console of a machine on this terminal.
 //!
-//! Output goes to the standard output at once. Without keys for the command, input is taken from the standard input once
-//! the guest first asks for a character, and Ctrl-C still interrupts the command; with them, from the beginning, and
-//! all keys are the guest's but those of [`escape`](super::escape). A terminal gives each key as it is pressed, without
-//! showing it, until the console is dropped.
+//! Output goes to the standard output at once. Without keys for the command, input is taken from the standard input
+//! once the guest first asks for a character, and Ctrl-C still interrupts the command; with them, from the beginning,
+//! and all keys are the guest's but those of [`escape`](super::escape). A terminal gives each key as it is pressed,
+//! without showing it, until the console is dropped.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};

@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::lock::{Entered, GateLock};
-use super::{OnPanic, Policy};
-use crate::context::Context;
+use super::context::Context;
+use crate::gate::{Entered, GateLock, OnPanic, Policy};
 use crate::payload::Words;
 use crate::pushback::Reason;
 use crate::sync::UnsafeCell;

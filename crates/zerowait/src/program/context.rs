@@ -8,13 +8,13 @@
 //! There is always room for one continuation that a thread makes to an unbound thread, so a thread that ends
 //! by continuing once never meets a full queue.
 
+use super::Program;
+use super::gate::Admission;
 use crate::continuation::{ANYWHERE, Continuation, Kind};
 use crate::device::{Buffer, BufferGuard, BufferPool, Completion, Operation};
-use crate::gate::Admission;
-use crate::graph::{Edge, Entry, JoinEdge, Release};
+use crate::handle::{Edge, Entry, JoinEdge, Release};
 use crate::join::{Activation, Bring};
 use crate::payload::{Payload, Words};
-use crate::program::Program;
 use crate::pushback::{Pushback, Reason};
 use crate::queue::Local;
 use crate::time::Time;

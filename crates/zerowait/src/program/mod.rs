@@ -1,15 +1,21 @@
 //! A built program: its threads, gates and joins, ready for an executor.
+//!
+//! What a body is given is here as well: a body takes a [`Context`](context::Context), which reaches the program that the
+//! body belongs to.
+
+pub(crate) mod context;
+pub(crate) mod gate;
 
 use std::fmt::{self, Write as _};
 
-use crate::context::Context;
+use crate::attributes::{Attributes, Phase};
 use crate::continuation::ANYWHERE;
-use crate::gate::GateCell;
-use crate::graph::{Attributes, Phase};
 use crate::histogram::Live;
 use crate::join::JoinTable;
 use crate::mode::Mode;
 use crate::payload::Words;
+use context::Context;
+use gate::GateCell;
 
 /// The body of a thread that may run several times at once. The words are arguments of their own so that they
 /// stay in registers.

@@ -1,0 +1,63 @@
+//! What a core of the host is beyond a number: what executes guests on it, and what it keeps from one to the next.
+//!
+//! Without a [`CoreModel`] a guest's instructions take what the table of costs says. With one they take what the model
+//! says. Transitions cost what the table says either way; what the monitor's handlers touch goes through the core's
+//! caches, where guests find less of their own afterwards. What a sidecore touches does not.
+
+use std::fmt::Debug;
+
+use sidestep_ia64::{Driver, PhysicalAddress};
+
+use super::memory;
+
+/// Makes the cores of a host.
+pub trait CoreModel: Debug + Send + Sync {
+    /// One core, with cold caches.
+    fn core(&self) -> Box<dyn Core>;
+}
+
+/// One core. As a [`Driver`] its limit and the time that elapses are in cycles, and it moves the interval time counter on
+/// by them.
+pub trait Core: Driver + Send {
+    /// A virtual processor of virtual machine `owner` executes next: its virtual addresses are not those of others.
+    fn enter(&mut self, owner: usize);
+
+    /// The monitor reads or writes the cache lines of `bytes` from an address of machine memory on.
+    fn touch(&mut self, address: PhysicalAddress, bytes: u64, writes: bool);
+}
+
+/// The monitor's own record of a virtual processor: what every exit saves and every entry restores. 32 static general
+/// registers, eight branch registers, predicates and the application and control registers of an interruption.
+const RECORD_BYTES: u64 = 512;
+/// An entry of a long-format VHPT.
+const ENTRY_BYTES: u64 = 32;
+
+/// What the handlers of one virtual processor touch.
+pub(super) struct Touched {
+    owner: usize,
+    processor: usize,
+}
+
+impl Touched {
+    pub(super) fn of(owner: usize, processor: usize) -> Touched {
+        Touched { owner, processor }
+    }
+
+    /// An exit and the entry behind it.
+    pub(super) fn transition(&self, core: &mut dyn Core) {
+        let record = memory::record_address(self.owner, self.processor);
+        core.touch(PhysicalAddress(record), RECORD_BYTES, true);
+    }
+
+    /// The entry of the shadow table at an offset.
+    pub(super) fn shadow_entry(&self, core: &mut dyn Core, offset: u64) {
+        let table = memory::table_address(self.owner, self.processor);
+        core.touch(PhysicalAddress(table + offset), ENTRY_BYTES, true);
+    }
+
+    /// Guest-physical memory that the monitor works on.
+    pub(super) fn guest(&self, core: &mut dyn Core, address: u64, bytes: u64, writes: bool) {
+        let machine = memory::machine_address(self.owner, address);
+        core.touch(PhysicalAddress(machine), bytes, writes);
+    }
+}

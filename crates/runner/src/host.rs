@@ -1,0 +1,115 @@
+//! The cores of a host with virtual machines, with a model of the Itanium 2's pipeline each.
+//!
+//! What guests execute takes what the model says; transitions take what the host's table says. A virtual processor that
+//! moves to another core finds that core's caches; what the monitor's handlers touch is in them, too.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sidestep_hypervisor::virtual_machine::{Core, CoreModel};
+use sidestep_ia64::{Driver, Exit, PhysicalAddress, Processor};
+use sidestep_itanium2::{Counters, Parameters, Pipeline};
+
+/// Makes cores, and knows afterwards what they counted.
+#[derive(Debug)]
+pub struct ModelledCores {
+    parameters: Parameters,
+    pipelines: Mutex<Vec<Shared>>,
+}
+
+/// A core's pipeline: in use while a guest executes.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Pipeline>>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Pipeline> {
+        // What a panicking thread has left is not looked at: the panic ends the host.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Pipeline")
+    }
+}
+
+impl ModelledCores {
+    /// Cores with the processor that `parameters` describe.
+    pub fn new(parameters: Parameters) -> ModelledCores {
+        ModelledCores {
+            parameters,
+            pipelines: Mutex::default(),
+        }
+    }
+
+    fn pipelines(&self) -> MutexGuard<'_, Vec<Shared>> {
+        self.pipelines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The processor that is modelled.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// What each core has counted while guests executed, in the order in which they were made.
+    pub fn counters(&self) -> Vec<Counters> {
+        let pipelines = self.pipelines();
+        pipelines
+            .iter()
+            .map(|pipeline| pipeline.lock().finish())
+            .collect()
+    }
+}
+
+impl CoreModel for ModelledCores {
+    fn core(&self) -> Box<dyn Core> {
+        let mut pipeline = Pipeline::new(self.parameters.clone());
+        pipeline.drive_clock();
+        let shared = Shared(Arc::new(Mutex::new(pipeline)));
+        self.pipelines().push(shared.clone());
+        Box::new(ModelledCore {
+            pipeline: shared,
+            told: 0,
+        })
+    }
+}
+
+/// One core.
+struct ModelledCore {
+    pipeline: Shared,
+    /// The model's cycles when somebody was told last.
+    told: u64,
+}
+
+impl Driver for ModelledCore {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
+        let mut pipeline = self.pipeline.lock();
+        let until = pipeline.cycles().saturating_add(limit);
+        pipeline.halt_at(until);
+        let exit = processor.run_observed(u64::MAX, &mut *pipeline);
+        // The monitor works on the processor before it goes on.
+        pipeline.detach();
+        if let Some(cycles) = pipeline.take_clock() {
+            processor.advance_interval_time(cycles);
+        }
+        match exit {
+            Exit::Halted => Exit::Limit,
+            exit => exit,
+        }
+    }
+
+    fn elapsed(&mut self, _: u64) -> u64 {
+        let now = self.pipeline.lock().cycles();
+        now - std::mem::replace(&mut self.told, now)
+    }
+}
+
+impl Core for ModelledCore {
+    fn enter(&mut self, owner: usize) {
+        self.pipeline.lock().enter_space(owner as u64);
+    }
+
+    fn touch(&mut self, address: PhysicalAddress, bytes: u64, writes: bool) {
+        self.pipeline.lock().touch(address, bytes, writes);
+    }
+}
