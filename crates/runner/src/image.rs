@@ -73,7 +73,7 @@ impl Symbol {
     }
 
     /// Whether a name means the symbol: with or without its version.
-    pub(crate) fn is_named(&self, name: &str) -> bool {
+    pub fn is_named(&self, name: &str) -> bool {
         name.strip_prefix(&self.name)
             .is_some_and(|rest| rest.is_empty() || rest == self.version)
     }

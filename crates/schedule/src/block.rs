@@ -3,7 +3,8 @@
 use sidestep_ia64::encoding::{DecodedSlot, Instruction, Operation, Template, Unit, decode};
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::dispersal::Port;
-use sidestep_itanium2::instruction::{Flags, StaticInstruction};
+use sidestep_itanium2::flags::Flags;
+use sidestep_itanium2::instruction::StaticInstruction;
 
 use crate::sequencing::Effects;
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use sidestep_ia64::encoding::{BranchKind, Bundle, Form, Instruction, Operation, Template, Unit};
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::dispersal::{Port, Window};
-use sidestep_itanium2::instruction::Flags;
+use sidestep_itanium2::flags::Flags;
 
 use crate::block::Item;
 

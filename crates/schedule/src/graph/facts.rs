@@ -3,7 +3,7 @@
 
 use sidestep_ia64::encoding::{BaseUpdate, Operation};
 use sidestep_ia64::registers::status::psr;
-use sidestep_itanium2::instruction::Flags;
+use sidestep_itanium2::flags::Flags;
 
 use crate::block::{Block, Item};
 use crate::predicates::{Predicates, Version, writes_always};

@@ -7,7 +7,8 @@
 mod facts;
 
 use sidestep_itanium2::Parameters;
-use sidestep_itanium2::instruction::{Flags, Use};
+use sidestep_itanium2::flags::Flags;
+use sidestep_itanium2::instruction::Use;
 use sidestep_itanium2::parameters::Cost;
 use sidestep_itanium2::rules::{BEHIND, Length, RULES};
 use sidestep_itanium2::scoreboard::{BYPASSES, Operand, Producer};
