@@ -82,6 +82,55 @@ fn a_function_gets_shorter_keeps_its_comments_and_is_proved_optimal() {
     assert!(table.starts_with("f: 3 cycles, 3 before"), "{table}");
 }
 
+/// A loop whose first block cannot get shorter, so that it stays as it was, with the stop behind its branch.
+const LOOP: &str = "\
+\t.text
+\t.proc f
+f:
+\t.mib
+\tcmp.ge p6, p7 = r34, r14
+\tadd r14 = r14, r16
+\t(p7) br.cond.dpnt .L3
+\t;;
+\t.mmi
+\tnop 0
+\tst1 [r15] = r35
+\tcmp.ge p6, p7 = r34, r14
+\t.mmb
+\tnop 0
+\tadd r15 = r15, r16
+\t(p6) br.cond.dptk f
+\t.mib
+\tnop 0
+\tnop 0
+\tbr .L3
+.L3:
+\tbr.ret.sptk.many b0
+\t;;
+\t.endp f
+";
+
+#[test]
+fn stops_behind_blocks_that_stay_are_kept() {
+    if is_missing() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (file, out) = (written(&folder, LOOP), folder.path().join("out.s"));
+    let output = sidestep(&["schedule", &file, "-o", &out.display().to_string()]);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let assembled = Command::new(ASSEMBLER)
+        .args(["-x", "-o", "/dev/null"])
+        .arg(&out)
+        .output();
+    let warnings = assembled.expect("the assembler starts").stderr;
+    assert_eq!(String::from_utf8_lossy(&warnings), "");
+}
+
 #[test]
 fn what_cannot_be_scheduled_is_refused_with_its_line() {
     if is_missing() {

@@ -86,13 +86,16 @@ struct Needs {
     counts: bool,
 }
 
+/// Where a group begins, and how many items of each kind it has.
+type Question = (Start, Vec<(usize, u64)>);
+
 /// Puts groups into bundles, and remembers how.
 pub struct Packer<'a> {
     items: &'a [Item],
     needs: Vec<Needs>,
     signatures: Vec<Signature>,
     kinds: Vec<Needs>,
-    known: HashMap<(Start, Vec<(usize, u64)>), Option<Packed>>,
+    known: HashMap<Question, Option<Packed>>,
 }
 
 impl<'a> Packer<'a> {
@@ -420,10 +423,8 @@ impl<'a> Search<'a> {
             if needs.splits && unit == Unit::M {
                 // Nothing may follow but in the next cycle.
                 let is_last = template == STOP_BEHIND_FIRST && slot == 0 && left == 0;
-                if is_last {
-                    if let Some(packed) = self.finish(&next, true) {
-                        return Some(packed);
-                    }
+                if is_last && let Some(packed) = self.finish(&next, true) {
+                    return Some(packed);
                 }
                 continue;
             }

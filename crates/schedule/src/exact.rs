@@ -146,8 +146,8 @@ impl<'a> Model<'a> {
             at: Vec::new(),
             by: Vec::new(),
         };
-        for item in 0..graph.len {
-            model.add_item(model.earliest[item], latest[item]);
+        for (item, latest) in latest.into_iter().enumerate() {
+            model.add_item(model.earliest[item], latest);
         }
         for edge in &graph.edges {
             for cycle in 0..cycles {

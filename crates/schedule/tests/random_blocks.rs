@@ -126,9 +126,9 @@ fn listing(block: &Block) -> Vec<String> {
 
 #[test]
 fn every_kind_of_instruction_exists() {
-    for kind in 0..KINDS.len() {
+    for (kind, name) in KINDS.iter().enumerate() {
         let found = (0..64).find_map(|draw| instruction(kind, 0, &[draw, draw + 1, draw + 2, draw + 3]));
-        assert!(found.is_some(), "{:?}", KINDS[kind]);
+        assert!(found.is_some(), "{name:?}");
     }
 }
 

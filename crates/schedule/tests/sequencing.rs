@@ -132,9 +132,7 @@ fn instruction(form: &Form, random: &mut Random) -> Option<(Instruction, String)
         .find(|decoded| usize::from(decoded.slot) == place)?;
     let mut text = decoded.text(bundle, 0, &NoSymbols).trim().to_owned();
     let is_target = |operand: &Operand| format!("{operand:?}").starts_with("Target");
-    if form.operands.iter().any(|operand| is_target(operand))
-        || format!("{:?}", form.operands).contains("Tag13")
-    {
+    if form.operands.iter().any(is_target) || format!("{:?}", form.operands).contains("Tag13") {
         let start = text.rfind([' ', ',', '=']).unwrap_or(0);
         text.replace_range(start + 1.., "1b");
     }

@@ -11,7 +11,7 @@
 //! - dependencies: [`Instruction::sources`] and [`Instruction::destinations`];
 //! - the reference page: [`write_reference`].
 //!
-//! To add an instruction: a row in [`operations`](crate::operations) if it does something new, and one in `forms`; a
+//! To add an instruction: a row in `operations` if it does something new, and one in `forms`; a
 //! new field needs a row in [`Operand`].
 //!
 //! "The manual" is the Intel Itanium Architecture Software Developer's Manual, revision 2.3.

@@ -3,7 +3,7 @@
 //! A variant carries the completers that change the result. Registers and immediates are not part of an
 //! operation: they are read from the [`Instruction`](super::Instruction) at the fields the variant's comment
 //! names (`r1`, `f2`, `p1`, `immediate`, ...). Sections follow the units of the manual, volume 3, chapter 4.
-//! The rows are in [`operations`](crate::operations).
+//! The rows are in `operations`.
 
 use super::completers::*;
 use crate::operations::operations;

@@ -3,7 +3,7 @@
 //! A family is a module with two parts: the functions that execute its operations, each reading its
 //! operands, computing, and writing only when nothing can fault any more; and what chooses among them by an operation's
 //! completers (`..._handler`), also with other operands than the fields of the instruction (`lower_...`). Rows of the
-//! [table of operations](crate::operations) name either.
+//! table of operations name either.
 //!
 //! The execution loop tests [`MicroOperation::predicate`], so these functions run only when the qualifying
 //! predicate is true. Operations that act under a false predicate too (`.unc` compares, loop branches) are

@@ -120,16 +120,16 @@ fn names(source: &Source) -> Vec<(String, usize)> {
     let mut names = Vec::new();
     for (index, line) in source.lines.iter().enumerate() {
         for statement in &line.statements {
-            if let Statement::Directive(text) = statement {
-                if let Some(rest) = text.strip_prefix(".proc") {
-                    let name = rest
-                        .split(',')
-                        .next()
-                        .unwrap_or_default()
-                        .trim()
-                        .trim_end_matches('#');
-                    names.push((name.to_owned(), index));
-                }
+            if let Statement::Directive(text) = statement
+                && let Some(rest) = text.strip_prefix(".proc")
+            {
+                let name = rest
+                    .split(',')
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .trim_end_matches('#');
+                names.push((name.to_owned(), index));
             }
         }
     }
@@ -205,6 +205,7 @@ impl Function {
             pieces: Vec::new(),
             open: None,
             pending: Vec::new(),
+            closed_to: 0,
         };
         for line in start + 1..end {
             reader.line(line)?;
@@ -284,10 +285,15 @@ struct Reader<'a> {
     open: Option<Open>,
     /// Directives for the next instruction.
     pending: Vec<String>,
+    /// The line up to which all belong to blocks that have ended.
+    closed_to: usize,
 }
 
 impl Reader<'_> {
     fn line(&mut self, index: usize) -> Result<(), AssemblyError> {
+        if index < self.closed_to {
+            return Ok(());
+        }
         let line = &self.source.lines[index];
         let refuse = |reason: String| Err(AssemblyError::statement(self.path, line.number, reason));
         let has_code = line
@@ -436,6 +442,7 @@ impl Reader<'_> {
         let end = (index + 1..lines.len())
             .find(|line| !is_closing(&lines[*line]))
             .unwrap_or(lines.len());
+        self.closed_to = end;
         self.close(end);
     }
 
@@ -497,11 +504,11 @@ pub fn write(out: &mut String, bundles: &[Placed], texts: &[Text]) {
         let name = template.to_string().to_lowercase();
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{{\t.{name}");
-        for slot in 0..3 {
-            match placed.slots[slot] {
+        for (slot, (content, unit)) in placed.slots.iter().zip(units).enumerate() {
+            match *content {
                 Content::Half => {}
                 Content::Nop => {
-                    let unit = match units[slot] {
+                    let unit = match unit {
                         Unit::M => "m",
                         Unit::I => "i",
                         Unit::F => "f",

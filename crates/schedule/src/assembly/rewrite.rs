@@ -8,6 +8,7 @@ use super::function::{code, slots, write};
 use super::macros::expand;
 use super::{AssemblyError, Function, Piece, Source, Unfaithful, assemble};
 use crate::bundle::Content;
+use crate::groups::Checker;
 use crate::optimize::{Options, Outcome, optimize};
 use crate::verify;
 use crate::verify::equivalence::{Compared, compare};
@@ -83,6 +84,7 @@ pub fn rewrite(
         for work in &mut work {
             let bundles = code(&file, &work.function.name).unwrap_or_default();
             work.check(&bundles, path)?;
+            work.check_groups(&bundles, path)?;
             work.after = verify::cycles(&bundles, &options.parameters);
             // What blocks gain by themselves they can lose where they meet: then the function stays as it was.
             if work.after > work.before && work.blocks.iter().any(|block| block.is_written) {
@@ -190,6 +192,20 @@ impl Work {
         }))
     }
 
+    /// Holds the groups of the bundles against those of the source: none may break a rule where the source's did not.
+    fn check_groups(&self, bundles: &[Bundle], path: &Path) -> Result<(), AssemblyError> {
+        let (before, after) = (violations(&self.function.bundles), violations(bundles));
+        if after.len() <= before.len() {
+            return Ok(());
+        }
+        let new = after.iter().find(|text| !before.contains(text));
+        Err(AssemblyError::Group {
+            path: path.display().to_string(),
+            function: self.function.name.clone(),
+            what: new.or(after.first()).cloned().unwrap_or_default(),
+        })
+    }
+
     /// The instructions in the order in which they are written.
     fn meant(&self) -> Vec<Instruction> {
         let mut reports = self.blocks.iter();
@@ -211,6 +227,25 @@ impl Work {
         }
         meant
     }
+}
+
+/// What the groups of bundles break.
+fn violations(bundles: &[Bundle]) -> Vec<String> {
+    let mut checker = Checker::default();
+    let mut found = Vec::new();
+    for bundle in bundles {
+        checker.bundle(0, *bundle, &mut |violation| {
+            let (first, second) = (
+                violation.first_instruction.form(),
+                violation.second_instruction.form(),
+            );
+            found.push(format!(
+                "{} behind {} on {}",
+                second.mnemonic, first.mnemonic, violation.on
+            ));
+        });
+    }
+    found
 }
 
 /// Whether two instructions are the same, but for where a branch goes from.

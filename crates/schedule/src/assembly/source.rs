@@ -95,10 +95,10 @@ fn split_comment(text: &str, in_comment: &mut bool) -> (String, String) {
             }
         } else if in_string {
             code.push(character);
-            if character == '\\' {
-                if let Some((_, next)) = rest.next() {
-                    code.push(next);
-                }
+            if character == '\\'
+                && let Some((_, next)) = rest.next()
+            {
+                code.push(next);
             }
             in_string = character != '"';
         } else if follows("//") {

@@ -10,8 +10,7 @@ use sidestep_itanium2::Parameters;
 use sidestep_itanium2::flags::Flags;
 use sidestep_itanium2::parameters::Cost;
 use sidestep_itanium2::rules::{BEHIND, Length, RULES};
-use sidestep_itanium2::scoreboard::Use;
-use sidestep_itanium2::scoreboard::{BYPASSES, Operand, Producer};
+use sidestep_itanium2::scoreboard::{BYPASSES, Operand, Producer, Use};
 
 use crate::block::{Block, Item};
 use facts::Facts;

@@ -227,7 +227,7 @@ impl Random {
     }
 
     fn one_of(&mut self, chances: u64) -> bool {
-        self.bits() % chances == 0
+        self.bits().is_multiple_of(chances)
     }
 
     /// A value as registers and memory have it: an address, a small number, anything; in a gentle state one that also
@@ -250,7 +250,7 @@ const GENTLE: [u64; 4] = [0, 0, 8, 14 << 2];
 
 /// Whether a state is one of those in which privileged code does not fault at once.
 fn is_gentle(seed: u64) -> bool {
-    seed % 4 != 0
+    !seed.is_multiple_of(4)
 }
 
 /// Runs bundles in a random state.

@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use sidestep_ia64::encoding::{Bundle, Instruction, Operation, Target};
-use sidestep_runner::image::Kind;
-use sidestep_runner::image::{Image, Section};
+use sidestep_runner::image::{Image, Kind, Section};
 use sidestep_runner::symbols::{SymbolTable, SymbolsInSection};
 use sidestep_schedule::groups::{Checker, Violation};
 
