@@ -118,8 +118,15 @@ fn stops_behind_blocks_that_stay_are_kept() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (file, out) = (written(&folder, LOOP), folder.path().join("out.s"));
     let output = sidestep(&["schedule", &file, "-o", &out.display().to_string()]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let assembled = Command::new(ASSEMBLER).args(["-x", "-o", "/dev/null"]).arg(&out).output();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let assembled = Command::new(ASSEMBLER)
+        .args(["-x", "-o", "/dev/null"])
+        .arg(&out)
+        .output();
     let warnings = assembled.expect("the assembler starts").stderr;
     assert_eq!(String::from_utf8_lossy(&warnings), "");
 }

@@ -235,8 +235,14 @@ fn violations(bundles: &[Bundle]) -> Vec<String> {
     let mut found = Vec::new();
     for bundle in bundles {
         checker.bundle(0, *bundle, &mut |violation| {
-            let (first, second) = (violation.first_instruction.form(), violation.second_instruction.form());
-            found.push(format!("{} behind {} on {}", second.mnemonic, first.mnemonic, violation.on));
+            let (first, second) = (
+                violation.first_instruction.form(),
+                violation.second_instruction.form(),
+            );
+            found.push(format!(
+                "{} behind {} on {}",
+                second.mnemonic, first.mnemonic, violation.on
+            ));
         });
     }
     found

@@ -8,10 +8,9 @@ mod facts;
 
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::flags::Flags;
-use sidestep_itanium2::instruction::Use;
 use sidestep_itanium2::parameters::Cost;
 use sidestep_itanium2::rules::{BEHIND, Length, RULES};
-use sidestep_itanium2::scoreboard::{BYPASSES, Operand, Producer};
+use sidestep_itanium2::scoreboard::{BYPASSES, Operand, Producer, Use};
 
 use crate::block::{Block, Item};
 use facts::Facts;
