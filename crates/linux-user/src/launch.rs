@@ -42,7 +42,7 @@ pub struct Launch {
     pub options: Options,
     /// Whether it starts with `SIGPIPE` ignored.
     pub pipe_ignored: bool,
-    /// What a program that executed this one left to it: see [`inheritance`](crate::inheritance).
+    /// What a program that executed this one left to it: see [`inheritance`].
     pub inherited: Vec<(Vec<u8>, RawFd)>,
     /// Limits that hold for it and not for the emulator: resource, soft and hard.
     pub limits: Vec<(u32, [u64; 2])>,

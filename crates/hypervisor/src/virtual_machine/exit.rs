@@ -68,31 +68,164 @@ reasons! {
 impl ExitReason {
     /// The reason of an intercepted instruction.
     pub(super) fn of_operation(operation: &Operation) -> ExitReason {
+        use Operation as O;
         use sidestep_ia64::encoding::IndirectFile;
         match operation {
-            Operation::InsertTranslationCache { .. } | Operation::InsertTranslationRegister { .. } => {
-                ExitReason::Insert
+            O::InsertTranslationCache { .. } | O::InsertTranslationRegister { .. } => ExitReason::Insert,
+            O::PurgeTranslationCache { .. }
+            | O::PurgeTranslationCacheEntry
+            | O::PurgeTranslationRegister { .. } => ExitReason::Purge,
+            O::ReturnFromInterruption => ExitReason::ReturnFromInterruption,
+            O::SetSystemMask | O::ResetSystemMask | O::MoveToPsrLower | O::MoveFromPsr => {
+                ExitReason::StatusWrite
             }
-            Operation::PurgeTranslationCache { .. }
-            | Operation::PurgeTranslationCacheEntry
-            | Operation::PurgeTranslationRegister { .. } => ExitReason::Purge,
-            Operation::ReturnFromInterruption => ExitReason::ReturnFromInterruption,
-            Operation::SetSystemMask
-            | Operation::ResetSystemMask
-            | Operation::MoveToPsrLower
-            | Operation::MoveFromPsr => ExitReason::StatusWrite,
-            Operation::MoveFromControl | Operation::MoveToControl => ExitReason::ControlRegister,
-            Operation::MoveFromIndirect { file } | Operation::MoveToIndirect { file } => match file {
+            O::MoveFromControl | O::MoveToControl => ExitReason::ControlRegister,
+            O::MoveFromIndirect { file } | O::MoveToIndirect { file } => match file {
                 IndirectFile::Region => ExitReason::RegionRegister,
                 IndirectFile::ProcessorIdentification => ExitReason::Identification,
-                _ => ExitReason::Privileged,
+                IndirectFile::ProtectionKey
+                | IndirectFile::DataBreakpoint
+                | IndirectFile::InstructionBreakpoint
+                | IndirectFile::MonitorConfiguration
+                | IndirectFile::MonitorData
+                | IndirectFile::ModelSpecific
+                | IndirectFile::DataAccessHint => ExitReason::Privileged,
             },
-            Operation::TranslationHash
-            | Operation::TranslationTag
-            | Operation::TranslateToPhysical
-            | Operation::TranslationAccessKey => ExitReason::TranslationQuery,
-            Operation::Cover | Operation::BankSwitch { .. } => ExitReason::RegisterState,
-            _ => ExitReason::Privileged,
+            O::TranslationHash | O::TranslationTag | O::TranslateToPhysical | O::TranslationAccessKey => {
+                ExitReason::TranslationQuery
+            }
+            O::Cover | O::BankSwitch { .. } => ExitReason::RegisterState,
+            // Nothing that is privileged: where a monitor intercepts one all the same, nobody asks why.
+            O::Add { .. }
+            | O::Subtract { .. }
+            | O::SubtractFromImmediate
+            | O::AddPointer { .. }
+            | O::AddImmediate
+            | O::AddLongImmediate
+            | O::Logical { .. }
+            | O::ShiftLeftAdd
+            | O::ShiftLeftAddPointer
+            | O::Compare { .. }
+            | O::ParallelAdd { .. }
+            | O::ParallelSubtract { .. }
+            | O::ParallelAverage { .. }
+            | O::ParallelAverageSubtract { .. }
+            | O::ParallelCompare { .. }
+            | O::ParallelShiftLeftAdd
+            | O::ParallelShiftRightAdd
+            | O::ParallelMultiplyShiftRight { .. }
+            | O::ParallelMultiply { .. }
+            | O::Mix { .. }
+            | O::Pack { .. }
+            | O::Unpack { .. }
+            | O::ParallelMinimum { .. }
+            | O::ParallelMaximum { .. }
+            | O::ParallelSumAbsoluteDifference
+            | O::MuxBytes
+            | O::MuxPairs
+            | O::ParallelShiftRight { .. }
+            | O::ParallelShiftLeft { .. }
+            | O::PopulationCount
+            | O::CountLeadingZeros
+            | O::ComputeZeroIndex { .. }
+            | O::MultiplyWord
+            | O::MultiplyShiftLeftWord
+            | O::ShiftRight { .. }
+            | O::ShiftLeft
+            | O::ShiftRightPair
+            | O::Extract { .. }
+            | O::DepositZero { .. }
+            | O::Deposit { .. }
+            | O::ZeroExtend { .. }
+            | O::SignExtend { .. }
+            | O::TestBit { .. }
+            | O::TestNat { .. }
+            | O::TestFeature { .. }
+            | O::Break
+            | O::Nop
+            | O::Hint
+            | O::MoveLong
+            | O::MoveToBranch
+            | O::MoveFromBranch
+            | O::MoveToPredicates
+            | O::MoveToRotatingPredicates
+            | O::MoveFromPredicates
+            | O::MoveFromIp
+            | O::MoveToApplication { .. }
+            | O::MoveFromApplication
+            | O::MoveToUserMask
+            | O::MoveFromUserMask
+            | O::MoveToDataAccessHint
+            | O::SetFloat { .. }
+            | O::GetFloat { .. }
+            | O::Load { .. }
+            | O::LoadSixteen { .. }
+            | O::LoadFloat { .. }
+            | O::LoadFloatPair { .. }
+            | O::Store { .. }
+            | O::StoreSixteen { .. }
+            | O::StoreFloat { .. }
+            | O::LineFetch { .. }
+            | O::LineFetchCount
+            | O::CompareExchange { .. }
+            | O::CompareExchangeSixteen { .. }
+            | O::Exchange { .. }
+            | O::FetchAdd { .. }
+            | O::CheckSpeculative
+            | O::CheckSpeculativeFloat
+            | O::CheckAdvanced { .. }
+            | O::CheckAdvancedFloat { .. }
+            | O::InvalidateAlat
+            | O::InvalidateAlatEntry
+            | O::InvalidateAlatEntryFloat
+            | O::FlushWriteBuffers
+            | O::MemoryFence
+            | O::MemoryFenceAcceptance
+            | O::FlushCache { .. }
+            | O::SynchronizeInstructionCache
+            | O::Serialize { .. }
+            | O::Allocate
+            | O::FlushRegisterStack
+            | O::LoadRegisterStack
+            | O::ClearRegisterRename { .. }
+            | O::SetUserMask
+            | O::ResetUserMask
+            | O::Probe { .. }
+            | O::ProbeFault { .. }
+            | O::EnterPrivilegedCode
+            | O::VirtualMachineSwitch { .. }
+            | O::Branch { .. }
+            | O::Call { .. }
+            | O::Return
+            | O::BranchIa32
+            | O::BranchPredict
+            | O::BranchPredictIndirect { .. }
+            | O::FloatMultiplyAdd { .. }
+            | O::ParallelFloatMultiplyAdd { .. }
+            | O::FixedMultiplyAdd { .. }
+            | O::FloatSelect
+            | O::FloatCompare { .. }
+            | O::FloatClass { .. }
+            | O::FloatReciprocalApproximation { .. }
+            | O::FloatReciprocalSquareRootApproximation { .. }
+            | O::ParallelFloatReciprocalApproximation { .. }
+            | O::ParallelFloatReciprocalSquareRootApproximation { .. }
+            | O::FloatExtremum { .. }
+            | O::ParallelFloatExtremum { .. }
+            | O::ParallelFloatCompare { .. }
+            | O::FloatMerge { .. }
+            | O::ParallelFloatMerge { .. }
+            | O::FloatMix { .. }
+            | O::FloatSignExtend { .. }
+            | O::FloatPack
+            | O::FloatSwap { .. }
+            | O::FloatLogical { .. }
+            | O::ConvertToFixed { .. }
+            | O::ParallelConvertToFixed { .. }
+            | O::ConvertFromFixed
+            | O::FloatSetControls { .. }
+            | O::FloatClearFlags { .. }
+            | O::FloatCheckFlags { .. } => ExitReason::Privileged,
         }
     }
 }
