@@ -2,7 +2,8 @@
 //!
 //! The content goes to a new file without name, reaches the disk, and takes the target's name; until then the target
 //! stays what it was, and a process that is killed leaves nothing else behind. What is no regular file (a terminal, a
-//! pipe, `/dev/null`) has no content to keep and is written directly: renaming over it would replace a device by a file.
+//! pipe, `/dev/null`) has no content to keep and is written directly: renaming over it would replace a device by a
+//! file.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! From a path as a program gives it to what the host is told.
 //!
-//! In a tree of its own a path is resolved there, and the host is told of a descriptor. In the host's tree it stands as it
-//! is, but for the program's own link in `/proc`.
+//! In a tree of its own a path is resolved there, and the host is told of a descriptor. In the host's tree it stands as
+//! it is, but for the program's own link in `/proc`.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 

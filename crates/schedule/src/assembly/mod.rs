@@ -69,7 +69,8 @@ pub enum AssemblyError {
     /// A text that does not say what was meant.
     #[error(transparent)]
     Unfaithful(#[from] Unfaithful),
-    /// A group that breaks a rule which the source's groups kept: a broken invariant of this crate, told with its place.
+    /// A group that breaks a rule which the source's groups kept: a broken invariant of this crate, told with its
+    /// place.
     #[error("{path}: a group of `{function}` as written has a dependency: {what}")]
     Group {
         /// The file.
