@@ -3,34 +3,19 @@
 //! What guests execute takes what the model says; transitions take what the host's table says. A virtual processor that
 //! moves to another core finds that core's caches; what the monitor's handlers touch is in them, too.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sidestep_hypervisor::virtual_machine::{Core, CoreModel};
 use sidestep_ia64::{Driver, Exit, PhysicalAddress, Processor};
 use sidestep_itanium2::{Counters, Parameters, Pipeline};
 
+use crate::shared::SharedPipeline;
+
 /// Makes cores, and knows afterwards what they counted.
 #[derive(Debug)]
 pub struct ModelledCores {
     parameters: Parameters,
-    pipelines: Mutex<Vec<Shared>>,
-}
-
-/// A core's pipeline: in use while a guest executes.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<Pipeline>>);
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Pipeline> {
-        // What a panicking thread has left is not looked at: the panic ends the host.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Pipeline")
-    }
+    pipelines: Mutex<Vec<SharedPipeline>>,
 }
 
 impl ModelledCores {
@@ -42,7 +27,7 @@ impl ModelledCores {
         }
     }
 
-    fn pipelines(&self) -> MutexGuard<'_, Vec<Shared>> {
+    fn pipelines(&self) -> MutexGuard<'_, Vec<SharedPipeline>> {
         self.pipelines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,7 +50,7 @@ impl CoreModel for ModelledCores {
     fn core(&self) -> Box<dyn Core> {
         let mut pipeline = Pipeline::new(self.parameters.clone());
         pipeline.drive_clock();
-        let shared = Shared(Arc::new(Mutex::new(pipeline)));
+        let shared = SharedPipeline::new(pipeline);
         self.pipelines().push(shared.clone());
         Box::new(ModelledCore {
             pipeline: shared,
@@ -76,7 +61,7 @@ impl CoreModel for ModelledCores {
 
 /// One core.
 struct ModelledCore {
-    pipeline: Shared,
+    pipeline: SharedPipeline,
     /// The model's cycles when somebody was told last.
     told: u64,
 }

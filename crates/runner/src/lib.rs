@@ -17,4 +17,5 @@ pub mod machine;
 pub mod program;
 pub mod recording;
 pub mod samples;
+mod shared;
 pub mod symbols;

@@ -2,7 +2,7 @@
 //!
 //! [`Model`] runs every thread of a process on a pipeline of its own; at the end it renders its [`Report`].
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_itanium2::pmu::sampling::Sampled;
@@ -11,6 +11,7 @@ use sidestep_linux_user::engine::Engine;
 
 use crate::annotate::{AnnotateError, Code, ProfiledCycles};
 use crate::causes::with_causes;
+use crate::shared::SharedPipeline;
 
 /// What is told at the end of a run.
 pub trait Report: std::fmt::Debug + Send + Sync {
@@ -35,26 +36,10 @@ pub struct Model<R> {
     parameters: Parameters,
     kept: Kept,
     report: R,
-    pipelines: Mutex<Vec<Shared>>,
+    pipelines: Mutex<Vec<SharedPipeline>>,
 }
 
-/// A thread's pipeline: in use while the thread runs, free when the world is stopped.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<Pipeline>>);
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Pipeline")
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Pipeline> {
-        self.0.lock().expect("no thread panics in the model")
-    }
-}
-
-impl Driver for Shared {
+impl Driver for SharedPipeline {
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
         processor.run_observed(limit, &mut *self.lock())
     }
@@ -71,7 +56,7 @@ impl<R: Report> Model<R> {
         }
     }
 
-    fn pipelines(&self) -> MutexGuard<'_, Vec<Shared>> {
+    fn pipelines(&self) -> MutexGuard<'_, Vec<SharedPipeline>> {
         self.pipelines
             .lock()
             .expect("no thread panics while it adds a pipeline")
@@ -86,7 +71,7 @@ impl<R: Report> Engine for Model<R> {
             Kept::Profile => pipeline.enable_profile(),
             Kept::Samples(wanted) => pipeline.enable_samples(Sampler::new(wanted.iter().copied())),
         }
-        let shared = Shared(Arc::new(Mutex::new(pipeline)));
+        let shared = SharedPipeline::new(pipeline);
         self.pipelines().push(shared.clone());
         Box::new(shared)
     }

@@ -95,7 +95,7 @@ impl ExitReason {
                 ExitReason::TranslationQuery
             }
             O::Cover | O::BankSwitch { .. } => ExitReason::RegisterState,
-            // Nothing that is privileged: where a monitor intercepts one all the same, nobody asks why.
+            // Privileged without a reason of their own, or never intercepted.
             O::Add { .. }
             | O::Subtract { .. }
             | O::SubtractFromImmediate

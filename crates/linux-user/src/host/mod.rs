@@ -13,14 +13,16 @@
 //! [`signals`] holds the handler that does both fix-ups.
 
 pub mod errno;
+pub mod open;
 pub mod signals;
 
 use std::arch::global_asm;
 use std::ffi::CString;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::atomic::AtomicU32;
 
 pub use errno::Errno;
+pub use open::{HOW_SIZE, How, Opening, has_openat2, open};
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("system calls are passed on to a Linux kernel on x86-64");
@@ -200,38 +202,6 @@ pub unsafe fn guarded_compare_exchange(word: *mut u32, expected: u32, new: u32) 
         0 => Ok(old),
         _ => Err(GuardedFault),
     }
-}
-
-/// What [`open`] is told: the `struct open_how` of `openat2`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-pub struct How {
-    /// `O_*`.
-    pub flags: u64,
-    /// The mode of a file that is made.
-    pub mode: u64,
-    /// `RESOLVE_*`.
-    pub resolve: u64,
-}
-
-/// The size of `How`, as the kernel asks for it.
-pub const HOW_SIZE: u64 = size_of::<How>() as u64;
-
-/// Opens a file for the emulator itself.
-pub fn open(folder: RawFd, path: &[u8], how: &How) -> Result<OwnedFd, Errno> {
-    let path = CString::new(path).map_err(|_| Errno(libc::EINVAL))?;
-    let arguments = [
-        folder as u64,
-        path.as_ptr() as u64,
-        std::ptr::from_ref(how) as u64,
-        HOW_SIZE,
-        0,
-        0,
-    ];
-    // SAFETY: the kernel reads the string and the structure, which live.
-    let descriptor = unsafe { call(libc::SYS_openat2, arguments) }?;
-    // SAFETY: the descriptor is new and nobody else's.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) })
 }
 
 /// Reads a symbolic link; with an empty path the one that `folder` itself shows.

@@ -12,7 +12,7 @@ use crate::files::locate::{find, host_canonical, program_link};
 use crate::files::namespace::{Found, Last, Namespace, components};
 use crate::files::proc::{self, Link};
 use crate::files::{HostPath, c_string, host_path_of, reserved};
-use crate::host::{self, Errno, How};
+use crate::host::{self, Errno, How, Opening};
 use crate::memory::window::PAGE;
 use crate::thread::Thread;
 
@@ -98,11 +98,8 @@ fn how_of(flags: u64, mode: u64) -> How {
 }
 
 fn host_open(thread: &Thread, folder: u64, path: &CStr, how: &How) -> SystemCallResult {
-    let how = std::ptr::from_ref(how) as u64;
-    thread.host_blocking(
-        libc::SYS_openat2,
-        [folder, path.as_ptr() as u64, how, host::HOW_SIZE, 0, 0],
-    )
+    let opening = Opening::new(folder as RawFd, path.to_bytes(), how)?;
+    thread.host_blocking(opening.number(), opening.arguments())
 }
 
 fn open_at(thread: &Thread, folder: u64, path: u64, how: How) -> SystemCallResult {
@@ -248,6 +245,9 @@ pub fn openat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
 /// `openat2(folder, path, how, size)`.
 pub fn openat2(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let [folder, path, how, size, ..] = *arguments;
+    if !host::has_openat2() {
+        return fail(libc::ENOSYS);
+    }
     if size < host::HOW_SIZE {
         return fail(libc::EINVAL);
     }
