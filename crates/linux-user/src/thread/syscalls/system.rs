@@ -1,10 +1,8 @@
 //! What a process can ask about the system and set for itself.
 
-use bytemuck::Zeroable;
-
 use super::{Arguments, SystemCallResult, fail, paths};
 use crate::files::namespace::Last;
-use crate::host::Errno;
+use crate::host::{self, Errno};
 use crate::process::Process;
 use crate::thread::{Thread, Unaligned};
 
@@ -86,7 +84,7 @@ pub fn prlimit64(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult
     let mut limits = thread.process.limits();
     let known = match limits.get(&resource) {
         Some(known) => *known,
-        None => limit_of(resource)?,
+        None => host::limit_of(resource)?,
     };
     if let Some(limit) = limit {
         if limit[0] > limit[1] {
@@ -177,7 +175,7 @@ fn file_system(thread: &mut Thread, arguments: &Arguments, number: i64, first: u
 /// `statfs64(path, size, result)`.
 pub fn statfs64(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let path = thread.process.memory.read_string(arguments[0])?;
-    let located = paths::locate(thread, paths::CURRENT_FOLDER, &path, Last::Follow)?;
+    let located = paths::locate(&thread.process.files, paths::CURRENT_FOLDER, &path, Last::Follow)?;
     file_system(thread, arguments, libc::SYS_statfs, located.path.address())
 }
 
@@ -258,16 +256,5 @@ impl Process {
             // SAFETY: the kernel reads the limit; a failure leaves the old one, as on Linux.
             unsafe { libc::setrlimit(*resource, &limit) };
         }
-    }
-}
-
-/// The soft and hard limit of a resource.
-pub fn limit_of(resource: u32) -> Result<[u64; 2], Errno> {
-    let mut limit = <[u64; 2]>::zeroed();
-    // SAFETY: the kernel writes two 64-bit numbers.
-    if unsafe { libc::getrlimit(resource, (&raw mut limit).cast()) } != 0 {
-        Err(Errno::last())
-    } else {
-        Ok(limit)
     }
 }

@@ -91,7 +91,7 @@ fn open_executable(thread: &Thread, folder: u64, path: &[u8], flags: i32) -> Res
             }
         })?
     } else {
-        let located = paths::locate(thread, folder, path, last)?;
+        let located = paths::locate(&thread.process.files, folder, path, last)?;
         let follow = if last == Last::Keep { libc::O_NOFOLLOW } else { 0 };
         let how = How {
             flags: (libc::O_PATH | libc::O_CLOEXEC | follow) as u64,

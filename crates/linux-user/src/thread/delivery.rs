@@ -13,14 +13,14 @@ use sidestep_ia64::registers::frame::{FrameMarker, previous_function_state};
 use sidestep_ia64::registers::status::{psr, rsc};
 use sidestep_ia64::{Access, Fault, FaultKind};
 
-use super::actions::{Action, DefaultAction, default_action};
-use super::context::{self, AlternateStack, SignalContext, SignalFrame};
 use super::faults::FaultSignal;
-use crate::gate;
 use crate::host::signals::{self as host_signals, RawInformation, set_of};
 use crate::memory::Memory;
-use crate::syscalls::{SystemCallResult, Unfinished};
+use crate::memory::gate;
+use crate::signal::actions::{Action, DefaultAction, default_action};
+use crate::signal::context::{self, AlternateStack, SignalContext, SignalFrame};
 use crate::thread::Thread;
+use crate::thread::syscalls::{SystemCallResult, Unfinished};
 
 /// FPSR at the start of a program and of a handler: traps disabled, extended precision, round to nearest.
 pub const FPSR_DEFAULT: u64 = 0x0009_804c_0270_033f;

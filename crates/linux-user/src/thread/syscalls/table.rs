@@ -12,7 +12,7 @@ use super::{
     descriptors, execute, ipc, memory, paths, polling, processes, remote, signals, sockets, system, threads,
     vectors,
 };
-use crate::strace::names;
+use crate::thread::strace::names;
 
 /// The number of the table's row 0.
 pub const FIRST: u64 = 1024;

@@ -6,9 +6,9 @@ use std::fmt::Write;
 
 use crate::host::{self, Errno};
 use crate::memory::Memory;
-use crate::syscalls::Unfinished;
-use crate::syscalls::shape::Shape;
-use crate::syscalls::table::{self, SystemCall};
+use crate::thread::syscalls::Unfinished;
+use crate::thread::syscalls::shape::Shape;
+use crate::thread::syscalls::table::{self, SystemCall};
 
 /// Bytes of a string or buffer that are shown.
 const SHOWN: usize = 32;

@@ -1,6 +1,6 @@
 //! What the arguments of system calls are: enough to translate the plain ones and to print all of them.
 
-use crate::strace::names::Names;
+use crate::thread::strace::names::Names;
 
 /// What one argument is.
 #[derive(Clone, Copy, Debug)]

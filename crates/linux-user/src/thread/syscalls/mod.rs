@@ -10,6 +10,7 @@ pub mod ipc;
 pub mod memory;
 pub mod paths;
 pub mod polling;
+pub mod proc;
 pub mod processes;
 pub mod remote;
 pub mod shape;
@@ -23,8 +24,8 @@ pub mod vectors;
 use crate::files::HostPath;
 use crate::files::namespace::Last;
 use crate::host::{self, Errno, Interruption};
-use crate::strace;
 use crate::thread::Thread;
+use crate::thread::strace;
 use shape::Shape;
 use table::{Action, SystemCall};
 
@@ -136,7 +137,7 @@ fn forward(
                 paths::CURRENT_FOLDER
             };
             let path = thread.process.memory.read_string(arguments[at])?;
-            let located = paths::locate(thread, folder, &path, call.last(at, arguments))?;
+            let located = paths::locate(&thread.process.files, folder, &path, call.last(at, arguments))?;
             if has_folder {
                 translated[at - 1] = located.folder;
             }

@@ -10,9 +10,9 @@ use sidestep_ia64::{Fault, FaultKind};
 
 use crate::memory::mapping::Backing;
 use crate::process::Process;
-use crate::signal::faults::FaultSignal;
-use crate::strace::names;
 use crate::thread::Thread;
+use crate::thread::faults::FaultSignal;
+use crate::thread::strace::names;
 
 /// Describes a fault that ends the process.
 pub fn report(thread: &Thread, fault: &Fault, signal: &FaultSignal) -> String {
@@ -54,7 +54,7 @@ fn write_report(text: &mut String, thread: &Thread, fault: &Fault, signal: &Faul
 fn write_bundle(text: &mut String, thread: &Thread, ip: u64, slot: u8) -> std::fmt::Result {
     let mut bytes = [0u8; 16];
     let gate = thread.process.memory.gate().bytes();
-    let on_gate = usize::try_from(ip.wrapping_sub(crate::gate::ADDRESS))
+    let on_gate = usize::try_from(ip.wrapping_sub(crate::memory::gate::ADDRESS))
         .ok()
         .and_then(|at| gate.get(at..at + 16));
     match on_gate {

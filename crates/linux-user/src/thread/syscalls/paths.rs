@@ -6,11 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 
 use bytemuck::{Pod, Zeroable};
 
+use super::proc;
 use super::{Arguments, SystemCallResult, Unfinished, fail};
+use crate::files::links::{self, Link};
 pub use crate::files::locate::{CURRENT_FOLDER, locate};
 use crate::files::locate::{find, host_canonical, program_link};
 use crate::files::namespace::{Found, Last, Namespace, components};
-use crate::files::proc::{self, Link};
 use crate::files::{HostPath, c_string, host_path_of, reserved};
 use crate::host::{self, Errno, How, Opening};
 use crate::memory::window::PAGE;
@@ -135,8 +136,8 @@ fn open_on_host(thread: &Thread, folder: u64, path: &[u8], how: How) -> SystemCa
     match host_open(thread, folder, &name, &careful) {
         Err(Unfinished::Error(Errno(libc::ELOOP))) if how.resolve & libc::RESOLVE_NO_MAGICLINKS == 0 => {
             let canonical = host_canonical(folder, path);
-            if canonical.is_ok_and(|path| proc::own_entry(&path) == Some(b"exe")) {
-                let program = c_string(program_link(thread))?;
+            if canonical.is_ok_and(|path| links::own_entry(&path) == Some(b"exe")) {
+                let program = c_string(program_link(&thread.process.files))?;
                 return host_open(thread, CURRENT_FOLDER, &program, &how);
             }
             host_open(thread, folder, &name, &how)
@@ -165,7 +166,7 @@ fn open_in(thread: &Thread, namespace: &Namespace, folder: u64, path: &[u8], how
     let last = if keeps { Last::Keep } else { Last::Follow };
     for _ in 0..MOST_RACES {
         let opened = match find(namespace, folder, path, last)? {
-            Found::Object { path, .. } if proc::own_entry(&path) == Some(b"exe") => {
+            Found::Object { path, .. } if links::own_entry(&path) == Some(b"exe") => {
                 return Ok(proc::open(thread, &path, flags)?.map_or(0, |descriptor| descriptor as u64));
             }
             Found::Object { object, path } => {
@@ -287,7 +288,7 @@ fn look_at(
     let path = thread.process.memory.read_string(path)?;
     let keeps = flags as i32 & libc::AT_SYMLINK_NOFOLLOW != 0;
     let located = locate(
-        thread,
+        &thread.process.files,
         folder,
         &path,
         if keeps { Last::Keep } else { Last::Follow },
@@ -342,7 +343,7 @@ pub fn inotify_add_watch(thread: &mut Thread, arguments: &Arguments) -> SystemCa
     let keeps = events as u32 & libc::IN_DONT_FOLLOW != 0;
     let path = thread.process.memory.read_string(path)?;
     let located = locate(
-        thread,
+        &thread.process.files,
         CURRENT_FOLDER,
         &path,
         if keeps { Last::Keep } else { Last::Follow },
@@ -365,7 +366,7 @@ fn read_link_at(thread: &Thread, folder: u64, path: u64, buffer: u64, size: u64)
             let target = host::read_link(folder as RawFd, &path)?;
             let names_program = target.first() == Some(&b'/')
                 && path.ends_with(b"exe")
-                && host_canonical(folder, &path).is_ok_and(|path| proc::own_entry(&path) == Some(b"exe"));
+                && host_canonical(folder, &path).is_ok_and(|path| links::own_entry(&path) == Some(b"exe"));
             if names_program {
                 thread.process.program.path.as_os_str().as_bytes().to_vec()
             } else {
@@ -383,7 +384,7 @@ fn read_link_in(thread: &Thread, namespace: &Namespace, folder: u64, path: &[u8]
         return Err(Errno(libc::EINVAL));
     };
     let parts: Vec<Vec<u8>> = components(&path).map(<[u8]>::to_vec).collect();
-    match proc::leads_past_names(&parts) {
+    match links::leads_past_names(&parts) {
         Some(Link::Program) => return Ok(thread.process.program.path.as_os_str().as_bytes().to_vec()),
         Some(Link::Denied) => return Err(Errno(libc::EACCES)),
         Some(Link::Descriptor(number)) if reserved::is_reserved(number as u64) => {
@@ -394,7 +395,7 @@ fn read_link_in(thread: &Thread, namespace: &Namespace, folder: u64, path: &[u8]
     }
     let target = host::read_link(folder.as_raw_fd(), &name)?;
     // What a descriptor shows is a path of the host.
-    let of_descriptor = proc::own_entry(&path).is_some_and(|name| name.starts_with(b"fd/"));
+    let of_descriptor = links::own_entry(&path).is_some_and(|name| name.starts_with(b"fd/"));
     let shown = of_descriptor.then(|| namespace.guest_path(&target)).flatten();
     Ok(shown.unwrap_or(target))
 }
@@ -437,7 +438,7 @@ pub fn getcwd(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
 /// that are executed find the emulator.
 pub fn chroot(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let path = thread.process.memory.read_string(arguments[0])?;
-    let located = locate(thread, CURRENT_FOLDER, &path, Last::Follow)?;
+    let located = locate(&thread.process.files, CURRENT_FOLDER, &path, Last::Follow)?;
     let how = How {
         flags: (libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) as u64,
         ..How::default()

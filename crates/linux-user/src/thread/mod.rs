@@ -1,7 +1,16 @@
-//! A guest thread: a processor, its signals, and the loop that runs it.
+//! A guest thread: a processor, its signals, and the loop that runs it; and all that changes threads as a whole.
+//!
+//! [`syscalls`] are what it asks of its kernel, [`strace`] prints them; [`faults`] become signals, [`delivery`] brings
+//! signals to their handlers; [`crash`] is what is said where there is none.
 //!
 //! Each guest thread is one host thread. It is *inside* the [`World`](crate::world::World) while its processor
 //! runs and outside while it handles what the processor stopped for.
+
+pub mod crash;
+pub mod delivery;
+pub mod faults;
+pub mod strace;
+pub mod syscalls;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,18 +18,17 @@ use std::sync::{Arc, Mutex};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{Driver, Exit, Fault, FaultKind, Processor};
 
-use crate::crash;
 use crate::host;
 use crate::host::signals::{Inbox, SignalSet};
 use crate::memory::{Denial, NAT_PAGE, Need};
 use crate::process::{Ending, Peer, Process};
 use crate::signal::context::AlternateStack;
-use crate::signal::deliver::{Interrupted, Killed};
-use crate::signal::faults::{FaultSignal, PageState, signal_of};
 use crate::statistics::Statistics;
-use crate::syscalls::{self, Arguments, SystemCallResult, Unfinished};
 use crate::trace::Trace;
 use crate::world::{Generation, Member};
+use delivery::{Interrupted, Killed};
+use faults::{FaultSignal, PageState, signal_of};
+use syscalls::{Arguments, SystemCallResult, Unfinished};
 
 /// The immediate of the `break` that enters the kernel.
 const SYSTEM_CALL_BREAK: u64 = 0x10_0000;

@@ -121,7 +121,7 @@ impl Address {
             Use::Make => Last::Keep,
             Use::Find => Last::Follow,
         };
-        let located = paths::locate(thread, paths::CURRENT_FOLDER, path, last)?;
+        let located = paths::locate(&thread.process.files, paths::CURRENT_FOLDER, path, last)?;
         // A name that is made is the socket's address for everybody: the folder's own path, not a descriptor's.
         let lasting = (usage == Use::Make).then(|| located.path.lasting()).flatten();
         match lasting.map(|path| Address::new(&path, None)) {
