@@ -32,7 +32,7 @@ use super::super::{LIMIT_REACHED, Outcome};
 use super::console::stdio::show;
 use super::control::{Request, Requests};
 use super::exit_code;
-use super::monitor::{self, After};
+use super::prompt::{self, After};
 
 /// The exit code of a machine whose guest's kernel has panicked, as of programs with an error inside.
 const PANICKED: u8 = 70;
@@ -208,7 +208,7 @@ impl Options {
             let end = self.run_once(&mut ready, &symbols, sink.as_ref(), &watcher)?;
             let panic = ready.machine.platform().ending.panic();
             let panicked_at = match end {
-                End::Panic => monitor::of_panic(&ready.machine, &symbols, ready.image),
+                End::Panic => prompt::of_panic(&ready.machine, &symbols, ready.image),
                 _ => String::new(),
             };
             // Files are closed before they are opened again.
@@ -326,23 +326,23 @@ impl Options {
     fn carry_out(&self, ready: &mut Ready<'_>, request: &Request, symbols: &Symbols) -> After {
         match request {
             Request::Quit => After::Quit,
-            Request::EnterMonitor => {
-                show(format!("\r\n{}", monitor::PROMPT).as_bytes());
+            Request::EnterPrompt => {
+                show(format!("\r\n{}", prompt::PROMPT).as_bytes());
                 After::Nothing
             }
-            Request::LeaveMonitor => {
+            Request::LeavePrompt => {
                 show(b"\r\n");
                 After::Nothing
             }
             Request::Command(line) => {
-                let mut context = monitor::Context {
+                let mut context = prompt::Context {
                     machine: &mut ready.machine,
                     parts: ready.parts.as_ref(),
                     symbols,
                     image: ready.image,
                 };
-                let (text, after) = monitor::command(&mut context, line);
-                show(format!("{text}{}", monitor::PROMPT).as_bytes());
+                let (text, after) = prompt::command(&mut context, line);
+                show(format!("{text}{}", prompt::PROMPT).as_bytes());
                 after
             }
         }
