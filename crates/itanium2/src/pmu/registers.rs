@@ -22,7 +22,7 @@ use sidestep_ia64::registers::status::psr;
 use super::counters::Counters;
 use super::event::Event;
 use super::event_address::{Branched, Fetched, Loaded};
-use super::event_address_registers::Captures;
+use super::event_address_registers::EventAddressRegisters;
 use super::tagging::{Tagging, Tags};
 use super::unit_masks::Parts;
 
@@ -59,7 +59,7 @@ pub struct PerformanceMonitor {
     seen: Counters,
     /// Whether an overflow has frozen the counters and PMC0 does not say so yet.
     is_frozen: bool,
-    captures: Captures,
+    event_addresses: EventAddressRegisters,
     tagging: Tagging,
     /// Whether anything keeps events from counting.
     is_restricted: bool,
@@ -80,7 +80,7 @@ impl PerformanceMonitor {
     /// Whether single events are kept.
     #[inline]
     pub fn is_keeping(&self) -> bool {
-        self.captures.is_on()
+        self.event_addresses.is_on()
     }
 
     /// Whether opcodes or addresses decide what counts: [`PerformanceMonitor::begin`] and [`PerformanceMonitor::end`]
@@ -128,24 +128,24 @@ impl PerformanceMonitor {
     /// A load was executed, or a reference interrupted; whether the data event address register keeps it.
     #[inline]
     pub fn load(&mut self, load: &Loaded) -> bool {
-        self.keeps(Event::DataEarEvents) && self.captures.load(load)
+        self.keeps(Event::DataEarEvents) && self.event_addresses.load(load)
     }
 
     /// A check of an advanced load has failed; whether the data event address register keeps it.
     pub fn failed_check(&mut self, ip: u64, slot: u8) -> bool {
-        self.keeps(Event::DataEarEvents) && self.captures.failed_check(ip, slot)
+        self.keeps(Event::DataEarEvents) && self.event_addresses.failed_check(ip, slot)
     }
 
     /// A line was fetched, or a fetch interrupted; whether the instruction event address register keeps it.
     #[inline]
     pub fn fetched(&mut self, fetch: &Fetched) -> bool {
-        self.keeps(Event::InstructionEarEvents) && self.captures.fetched(fetch)
+        self.keeps(Event::InstructionEarEvents) && self.event_addresses.fetched(fetch)
     }
 
     /// A branch has retired; whether the branch trace buffer keeps it.
     #[inline]
     pub fn branch(&mut self, branch: &Branched) -> bool {
-        self.keeps(Event::BranchEvents) && self.captures.branch(branch)
+        self.keeps(Event::BranchEvents) && self.event_addresses.branch(branch)
     }
 
     /// Whether an overflow of a counter interrupts.
@@ -183,7 +183,7 @@ impl PerformanceMonitor {
             false => std::array::from_fn(|index| counted(state, FIRST + index)),
         };
         let is_frozen = self.is_frozen;
-        self.captures.configure(&state.monitor, |control, privileged| {
+        self.event_addresses.configure(&state.monitor, |control, privileged| {
             !is_frozen && is_enabled(state, control, privileged)
         });
         self.is_restricted = false;
@@ -218,7 +218,7 @@ impl PerformanceMonitor {
         }
         self.is_frozen = true;
         self.counting = [None; COUNT];
-        self.captures.configure(&state.monitor, |_, _| false);
+        self.event_addresses.configure(&state.monitor, |_, _| false);
         let vector = state.monitor.vector;
         (vector & MASKED == 0).then_some(vector as u8)
     }
@@ -238,7 +238,7 @@ impl PerformanceMonitor {
                 registers.configuration[0] |= 1 << (FIRST + index);
             }
         }
-        self.captures.store(registers);
+        self.event_addresses.store(registers);
         if std::mem::take(&mut self.is_frozen) {
             registers.configuration[0] |= FREEZE;
         }
