@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::sidecall::request::Request;
 use sidestep_hypervisor::virtual_machine::{
-    DeviceKind, ExitReason, Progress, PurgeMethod, Server, VirtualMachine, VirtualMachineConfig,
+    ExitReason, Progress, PurgeMethod, Server, VirtualMachine, VirtualMachineConfig,
     Virtualization,
 };
 use sidestep_ia64::registers::system::control;
@@ -141,13 +141,13 @@ proptest! {
         for (kind, arguments, by_exit) in requests {
             // A range of a gigabyte is cleared entry by entry: right, and slow.
             let arguments = if kind == 3 { [arguments[0], arguments[1].min(24), 0] } else { arguments };
-            let request = Request { kind, arguments, vector: 0 };
+            let request = Request::read(kind, arguments);
             let server = if by_exit { Server::OwnCore } else { Server::Sidecore };
-            let served = machine.serve(&costs, 0, &request, server, time);
-            prop_assert_eq!(served.kind.is_some(), kind <= 10);
-            if let (Progress::Submitted(device), Some(kind)) = (served.progress, served.kind) {
-                prop_assert_eq!(DeviceKind::of(kind), Some(device));
-                let _ = machine.transfer(&costs, kind, &arguments, time);
+            let served = machine.serve(&costs, 0, request, server, time);
+            prop_assert_eq!(request.kind().is_some(), kind <= 10);
+            if let Progress::Submitted(submitted) = served.progress {
+                prop_assert_eq!(request, Request::Device(submitted));
+                let _ = machine.transfer(&costs, &submitted, time);
             }
             time += served.cycles;
         }

@@ -29,7 +29,7 @@ use sidestep_zerowait::{Attributes, Graph, GraphError, Mode, Port, Reason, Repor
 use thiserror::Error;
 
 use crate::costs::{Cost, HostCosts};
-use crate::sidecall::request::{Answer, Kind, Refusal};
+use crate::sidecall::request::{Answer, DeviceRequest, Kind, Refusal, Request};
 use crate::virtual_machine::{DeviceKind, Pending, Progress, QUEUE_MAX, Server, VirtualMachine};
 
 /// How sidecores look for requests.
@@ -137,16 +137,20 @@ pub struct Service {
 struct Ticket {
     machine: usize,
     pending: Pending,
-    /// What it asks for; `None` for an unknown kind.
-    kind: Option<Kind>,
     /// The cycle that it has come to.
     time: u64,
 }
 
 impl Ticket {
-    /// The device that is to serve it.
-    fn device(&self) -> Option<DeviceKind> {
-        self.kind.and_then(DeviceKind::of)
+    /// What it asks of a device, which is all that devices are given.
+    ///
+    /// # Panics
+    /// If it asks the monitor.
+    fn device_request(&self) -> DeviceRequest {
+        match self.pending.request {
+            Request::Device(request) => request,
+            request => panic!("{request:?} is for no device"),
+        }
     }
 }
 
@@ -268,7 +272,6 @@ impl Sidecores {
         let ticket = Ticket {
             machine,
             pending,
-            kind: Kind::from_number(pending.request.kind),
             time: seen,
         };
         let mut shared = board(&self.board);
@@ -283,8 +286,8 @@ impl Sidecores {
             }
         };
         drop(shared);
-        let port = match (pending.server, ticket.device()) {
-            (Server::OwnCore, Some(device)) => self.devices[device as usize],
+        let port = match (pending.server, pending.request) {
+            (Server::OwnCore, Request::Device(request)) => self.devices[DeviceKind::of(&request) as usize],
             _ => self.looks[core],
         };
         match &mut self.running {
@@ -429,7 +432,8 @@ impl CoreProgram {
         core.idle_since = now + delay;
         shared.ticket(number).time = now + delay;
         spend(delay);
-        ticket.kind.map_or(Kind::ALL.len(), |kind| kind as usize)
+        let kind = ticket.pending.request.kind();
+        kind.map_or(Kind::ALL.len(), |kind| kind as usize)
     }
 
     /// Serves a request and answers it, or says which device it goes to.
@@ -445,7 +449,7 @@ impl CoreProgram {
         let served = locked(&self.machines[ticket.machine]).serve(
             &self.costs,
             processor,
-            &request,
+            request,
             Server::Sidecore,
             now,
         );
@@ -454,7 +458,7 @@ impl CoreProgram {
             services.push(Service {
                 worker: Worker::Core(self.core),
                 machine: ticket.machine,
-                kind: served.kind,
+                kind: request.kind(),
                 start: now,
                 cycles: served.cycles,
             });
@@ -470,7 +474,7 @@ impl CoreProgram {
                 shared.complete(&self.machines, &self.costs, number, answer, now + served.cycles);
                 None
             }
-            Progress::Submitted(device) => Some(device),
+            Progress::Submitted(request) => Some(DeviceKind::of(&request)),
         }
     }
 }
@@ -534,10 +538,9 @@ impl DeviceProgram {
         let mut shared = board(&self.board);
         let ticket = *shared.ticket(number);
         let now = shared.begins(now, &ticket, 0);
-        let request = &ticket.pending.request;
-        let kind = ticket.kind.expect("a device has requests of its kinds alone");
-        let answer =
-            locked(&self.machines[ticket.machine]).transfer(&self.costs, kind, &request.arguments, now);
+        let mut machine = locked(&self.machines[ticket.machine]);
+        let answer = machine.transfer(&self.costs, &ticket.device_request(), now);
+        drop(machine);
         let queue = &mut shared.queues[ticket.machine][device as usize];
         let first = queue.pop_front();
         assert_eq!(first, Some(number), "a device works on the first of its queue");
@@ -549,18 +552,15 @@ impl DeviceProgram {
     /// A device begins a request: how long it works. What it refuses takes it no time.
     fn begin(&self, shared: &mut Board, device: DeviceKind, number: usize, now: u64) -> u64 {
         let ticket = *shared.ticket(number);
-        let kind = ticket.kind.expect("a device has requests of its kinds alone");
-        let arguments = &ticket.pending.request.arguments;
+        let request = ticket.device_request();
         let machine = locked(&self.machines[ticket.machine]);
-        let cycles = machine
-            .device_cycles(&self.costs, kind, arguments, now)
-            .unwrap_or(0);
+        let cycles = machine.device_cycles(&self.costs, &request, now).unwrap_or(0);
         shared.ticket(number).time = now + cycles;
         if let Some(services) = &mut shared.services {
             services.push(Service {
                 worker: Worker::Device(device),
                 machine: ticket.machine,
-                kind: Some(kind),
+                kind: Some(request.kind()),
                 start: now,
                 cycles,
             });
@@ -596,7 +596,7 @@ impl Board {
         let ticket = self.tickets[number].take().expect("a ticket is completed once");
         self.free.push(number);
         let seen = now + costs.cycles(Cost::Transfer);
-        locked(&machines[ticket.machine]).answer(costs, &ticket.pending, ticket.kind, answer, seen);
+        locked(&machines[ticket.machine]).answer(costs, &ticket.pending, answer, seen);
         self.answered.notify_all();
     }
 }

@@ -8,7 +8,7 @@ use sidestep_machine::machine::hypercall::{FAILED, FUNCTION_REGISTER, function};
 use super::configuration::Method;
 use super::exit::ExitReason;
 use super::processor::Activity;
-use super::requests::{EXIT_SLOT, request_at};
+use super::requests::{EXIT_SLOT, Posted, posted_at};
 use super::service::{Progress, Served, Server};
 use super::state::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
@@ -22,11 +22,7 @@ impl VirtualMachine {
         let number = registers.value(FUNCTION_REGISTER);
         let [first, second, third, fourth] = [8, 9, 10, 11].map(|register| registers.value(register));
         if number == call::REQUEST {
-            let request = Request {
-                kind: first,
-                arguments: [second, third, fourth],
-                vector: 0,
-            };
+            let request = Request::read(first, [second, third, fourth]);
             return self.request_by_exit(costs, index, request);
         }
         if number == call::SUBMIT {
@@ -83,14 +79,18 @@ impl VirtualMachine {
     /// A request whose answer goes into registers. For a device the processor waits in the monitor.
     fn request_by_exit(&mut self, costs: &HostCosts, index: usize, request: Request) {
         let asked = self.processors[index].clock();
-        let served = self.serve_exit(costs, index, &request);
+        let served = self.serve_exit(costs, index, request);
         if let Progress::Answered(answer) = served.progress {
             let cycles = self.processors[index].clock() - asked;
-            self.note_request(served.kind, Server::OwnCore, cycles);
+            self.note_request(request.kind(), Server::OwnCore, cycles);
             return self.processors[index].take_answer(answer);
         }
         self.processors[index].activity = Activity::Asking;
-        self.take_by_exit(costs, index, EXIT_SLOT, (request, served), asked);
+        let posted = Posted {
+            request,
+            completion: None,
+        };
+        self.take_by_exit(costs, index, EXIT_SLOT, (posted, served), asked);
     }
 
     /// A request that the guest has written into a slot and hands over by exit: false if there is no such slot, or
@@ -107,17 +107,17 @@ impl VirtualMachine {
         }
         let start = address + page::slot_offset(slot);
         let memory = Arc::clone(&self.shared);
-        let request = request_at(&memory.memory, start);
+        let posted = posted_at(&memory.memory, start);
         let status = PhysicalAddress(start + page::slot::STATUS);
         let marked = (memory.memory).write_value(status, page::status::REQUESTED);
         marked.expect("a registered page is memory");
-        let served = self.serve_exit(costs, index, &request);
-        self.take_by_exit(costs, index, slot, (request, served), asked);
+        let served = self.serve_exit(costs, index, posted.request);
+        self.take_by_exit(costs, index, slot, (posted, served), asked);
         true
     }
 
     /// Serves a request on the processor's own core.
-    fn serve_exit(&mut self, costs: &HostCosts, index: usize, request: &Request) -> Served {
+    fn serve_exit(&mut self, costs: &HostCosts, index: usize, request: Request) -> Served {
         let time = self.processors[index].clock();
         let served = self.serve(costs, index, request, Server::OwnCore, time);
         let cycles = costs.round_trip() + costs.cycles(Cost::Emulate) + served.cycles;

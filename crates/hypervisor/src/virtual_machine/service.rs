@@ -7,11 +7,10 @@ use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Access, PhysicalAddress, Reference, TranslationSide};
 
 use super::configuration::PurgeMethod;
-use super::device::DeviceKind;
 use super::exit::ExitReason;
 use super::state::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
-use crate::sidecall::request::{Answer, Kind, Refusal, Request};
+use crate::sidecall::request::{Answer, DeviceRequest, Refusal, Request};
 
 /// Bytes of a sector.
 pub const SECTOR: u64 = 512;
@@ -46,7 +45,7 @@ pub enum Progress {
     /// It is answered.
     Answered(Answer),
     /// It is a device's to serve and to answer.
-    Submitted(DeviceKind),
+    Submitted(DeviceRequest),
 }
 
 /// What serving a request came to.
@@ -54,8 +53,6 @@ pub enum Progress {
 pub struct Served {
     /// What became of it.
     pub progress: Progress,
-    /// The kind, if there is such a kind.
-    pub kind: Option<Kind>,
     /// Cycles of the core that served.
     pub cycles: u64,
 }
@@ -66,17 +63,10 @@ impl VirtualMachine {
         &mut self,
         costs: &HostCosts,
         index: usize,
-        request: &Request,
+        request: Request,
         server: Server,
         time: u64,
     ) -> Served {
-        let Some(kind) = Kind::from_number(request.kind) else {
-            return Served {
-                progress: Progress::Answered(Err(Refusal::UnknownKind)),
-                kind: None,
-                cycles: costs.cycles(Cost::Emulate),
-            };
-        };
         // A line of the guest's is in its core's cache, unless that core serves itself.
         let line = match server {
             Server::OwnCore => costs.cycles(Cost::CacheLine),
@@ -91,20 +81,9 @@ impl VirtualMachine {
             line,
             cycles: 0,
         };
-        let progress = match DeviceKind::of(kind) {
-            None => Progress::Answered(work.serve(kind, &request.arguments)),
-            Some(device) => {
-                work.cycles += costs.cycles(Cost::Emulate);
-                let checked = (work.machine).device_cycles(costs, kind, &request.arguments, time);
-                checked.map_or_else(
-                    |refusal| Progress::Answered(Err(refusal)),
-                    |_| Progress::Submitted(device),
-                )
-            }
-        };
+        let progress = work.serve(request);
         Served {
             progress,
-            kind: Some(kind),
             cycles: work.cycles,
         }
     }
@@ -122,20 +101,31 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn serve(&mut self, kind: Kind, arguments: &[u64; 3]) -> Answer {
-        let [first, second, third] = *arguments;
-        match kind {
-            Kind::Null => Ok(0),
-            Kind::Identification => self.identification(first),
-            Kind::Map => self.map(first, second, third),
-            Kind::Unmap => self.unmap(first, second),
-            Kind::Timer => self.timer(first, second),
-            Kind::Interrupt => self.interrupt(first, second),
-            Kind::Console => self.console(first, second),
-            Kind::ReadBlock | Kind::WriteBlock | Kind::Send | Kind::Receive => {
-                unreachable!("devices serve these")
+    fn serve(&mut self, request: Request) -> Progress {
+        Progress::Answered(match request {
+            Request::Null => Ok(0),
+            Request::Identification { index } => self.identification(index),
+            Request::Map {
+                address,
+                entry,
+                itir,
+            } => self.map(address, entry, itir),
+            Request::Unmap { address, size_log2 } => self.unmap(address, size_log2),
+            Request::Timer { delay_cycles, vector } => self.timer(delay_cycles, vector),
+            Request::Interrupt { target, vector } => self.interrupt(target, vector),
+            Request::Console { address, size } => self.console(address, size),
+            Request::Device(request) => {
+                self.cycles += self.costs.cycles(Cost::Emulate);
+                match self.machine.device_cycles(self.costs, &request, self.time) {
+                    Ok(_) => return Progress::Submitted(request),
+                    Err(refusal) => Err(refusal),
+                }
             }
-        }
+            Request::Unknown => {
+                self.cycles += self.costs.cycles(Cost::Emulate);
+                Err(Refusal::UnknownKind)
+            }
+        })
     }
 
     fn identification(&mut self, index: u64) -> Answer {
@@ -302,7 +292,7 @@ impl Work<'_> {
 
     fn timer(&mut self, delay: u64, vector: u64) -> Answer {
         self.cycles += self.costs.cycles(Cost::Emulate);
-        let vector = vector_of(vector)?;
+        let vector = interrupt_vector(vector).ok_or(Refusal::BadArgument)?;
         const DELAY_MAX: u64 = 1 << 50;
         if delay > DELAY_MAX {
             return Err(Refusal::BadArgument);
@@ -315,7 +305,7 @@ impl Work<'_> {
 
     fn interrupt(&mut self, target: u64, vector: u64) -> Answer {
         self.cycles += self.costs.cycles(Cost::Emulate);
-        let vector = vector_of(vector)?;
+        let vector = interrupt_vector(vector).ok_or(Refusal::BadArgument)?;
         let target = usize::try_from(target).map_err(|_| Refusal::BadArgument)?;
         if target >= self.machine.processors.len() {
             return Err(Refusal::BadArgument);
@@ -350,11 +340,9 @@ impl Work<'_> {
     }
 }
 
-fn vector_of(vector: u64) -> Result<u8, Refusal> {
-    u8::try_from(vector)
-        .ok()
-        .filter(|vector| *vector >= 16)
-        .ok_or(Refusal::BadArgument)
+/// The vector that a guest names, if it is one of an external interrupt.
+pub(super) fn interrupt_vector(vector: u64) -> Option<u8> {
+    u8::try_from(vector).ok().filter(|vector| *vector >= 16)
 }
 
 impl VirtualMachine {
