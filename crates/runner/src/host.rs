@@ -5,8 +5,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sidestep_hypervisor::virtual_machine::{Core, CoreModel};
-use sidestep_ia64::{Driver, Exit, PhysicalAddress, Processor};
+use sidestep_hypervisor::virtual_machine::{Core, CoreModel, MachineAddress};
+use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_itanium2::{Counters, Parameters, Pipeline};
 
 use crate::shared::SharedPipeline;
@@ -94,7 +94,7 @@ impl Core for ModelledCore {
         self.pipeline.lock().enter_space(owner as u64);
     }
 
-    fn touch(&mut self, address: PhysicalAddress, bytes: u64, writes: bool) {
-        self.pipeline.lock().touch(address, bytes, writes);
+    fn touch(&mut self, address: MachineAddress, bytes: u64, writes: bool) {
+        self.pipeline.lock().touch(address.on_hardware(), bytes, writes);
     }
 }

@@ -52,20 +52,20 @@ impl VirtualMachine {
                 self.processors[index].activity = Activity::Waiting;
                 0
             }
-            function::PUT_BYTES => self.put_bytes(first, second),
+            function::PUT_BYTES => self.put_bytes(PhysicalAddress(first), second),
             function::IDENTIFY => {
                 let count = self.processors.len() as u64;
                 self.processors[index].processor_mut().general.set(9, count);
                 index as u64
             }
-            function::PARAMETERS => self.copy_parameters(first, second),
+            function::PARAMETERS => self.copy_parameters(PhysicalAddress(first), second),
             function::STOP => {
                 self.processors[index].activity = Activity::Stopped;
                 0
             }
-            function::START => self.start(index, first, second, third),
+            function::START => self.start(index, first, PhysicalAddress(second), third),
             function::TIME => self.processors[index].clock() * 1000 / costs.clock_mhz,
-            call::REGISTER => self.register_page(index, first),
+            call::REGISTER => self.register_page(index, PhysicalAddress(first)),
             _ => FAILED,
         };
         let waits = number == function::WAIT_FOR_INTERRUPT || number == function::STOP;
@@ -108,7 +108,7 @@ impl VirtualMachine {
         let start = address + page::slot_offset(slot);
         let memory = Arc::clone(&self.shared);
         let posted = posted_at(&memory.memory, start);
-        let status = PhysicalAddress(start + page::slot::STATUS);
+        let status = start + page::slot::STATUS;
         let marked = (memory.memory).write_value(status, page::status::REQUESTED);
         marked.expect("a registered page is memory");
         let served = self.serve_exit(costs, index, posted.request);
@@ -125,42 +125,31 @@ impl VirtualMachine {
         served
     }
 
-    fn put_bytes(&mut self, address: u64, size: u64) -> u64 {
+    fn put_bytes(&mut self, address: PhysicalAddress, size: u64) -> u64 {
         const SIZE_MAX: u64 = 1 << 20;
         if size > SIZE_MAX {
             return FAILED;
         }
         let mut bytes = vec![0; size as usize];
-        if self
-            .shared
-            .memory
-            .read(PhysicalAddress(address), &mut bytes)
-            .is_err()
-        {
+        if self.shared.memory.read(address, &mut bytes).is_err() {
             return FAILED;
         }
         self.print(&bytes);
         0
     }
 
-    fn copy_parameters(&mut self, address: u64, size: u64) -> u64 {
+    fn copy_parameters(&mut self, address: PhysicalAddress, size: u64) -> u64 {
         let mut bytes = self.parameters.clone().into_bytes();
         let length = bytes.len() as u64;
         bytes.push(0);
         let fits = bytes.len() as u64 <= size;
-        if fits
-            && self
-                .shared
-                .memory
-                .write(PhysicalAddress(address), &bytes)
-                .is_err()
-        {
+        if fits && self.shared.memory.write(address, &bytes).is_err() {
             return FAILED;
         }
         length
     }
 
-    fn start(&mut self, from: usize, target: u64, entry: u64, argument: u64) -> u64 {
+    fn start(&mut self, from: usize, target: u64, entry: PhysicalAddress, argument: u64) -> u64 {
         let time = self.processors[from].clock();
         let count = self.processors.len();
         let Some(target) = usize::try_from(target)
@@ -173,9 +162,9 @@ impl VirtualMachine {
         0
     }
 
-    fn register_page(&mut self, index: usize, address: u64) -> u64 {
+    fn register_page(&mut self, index: usize, address: PhysicalAddress) -> u64 {
         let memory = &self.shared.memory;
-        if !address.is_multiple_of(page::SIZE) || !memory.holds(PhysicalAddress(address), page::SIZE) {
+        if !address.0.is_multiple_of(page::SIZE) || !memory.holds(address, page::SIZE) {
             return FAILED;
         }
         let mode = u64::from(self.method == Method::Sidecall);
@@ -185,9 +174,9 @@ impl VirtualMachine {
             (page::MODE_OFFSET, mode),
             (page::SLOTS_OFFSET, page::SLOTS as u64),
         ];
-        let cleared = memory.clear(PhysicalAddress(address), page::SIZE);
+        let cleared = memory.clear(address, page::SIZE);
         let written = fields.into_iter().fold(cleared, |written, (offset, value)| {
-            written.and(memory.write_value(PhysicalAddress(address + offset), value))
+            written.and(memory.write_value(address + offset, value))
         });
         if written.is_err() {
             return FAILED;

@@ -20,6 +20,7 @@
 //!     whole         firmware and devices, where the virtual machine is a whole machine to a kernel
 //!     shadow          the monitor's translations: a long-format VHPT that the hardware walks
 //!     memory          the physical memory that a guest believes in, and the machine's
+//!     machine_address   where in the machine's memory that is
 //!     compression     guests without PSR.vm: levels moved down, unprivileged instructions replaced
 //! ```
 //!
@@ -36,6 +37,7 @@ mod device;
 mod exit;
 mod handle;
 mod latency;
+mod machine_address;
 mod mailbox;
 mod memory;
 mod processor;
@@ -50,6 +52,7 @@ pub use core::{Core, CoreModel};
 pub use device::{DeviceKind, PACKET_MAX, QUEUE_MAX};
 pub use exit::{ExitCount, ExitCounts, ExitReason};
 pub use latency::{Latencies, RequestLatencies};
+pub use machine_address::MachineAddress;
 pub use processor::{Activity, CycleAccount, VirtualProcessor};
 pub use requests::Pending;
 pub use service::{Packet, Progress, SECTOR, Served, Server};

@@ -14,14 +14,17 @@ use sidestep_ia64::mmu::vhpt::RegionRegister;
 use sidestep_ia64::registers::application::{ITC, RSC};
 use sidestep_ia64::registers::status::{psr, rsc};
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Exit, PhysicalAddress, PhysicalMemory, Processor, SystemState, TranslationSide};
+use sidestep_ia64::{
+    Exit, PhysicalAddress, PhysicalMemory, Processor, SystemState, TranslationSide, VirtualAddress,
+};
 use sidestep_machine::debug::guard::Guard;
 
 use super::compression;
 use super::configuration::Virtualization;
 use super::core::{Core, Touched};
 use super::exit::{ExitCounts, ExitReason};
-use super::memory::{self, GUEST_MEMORY_MAX, GuestView, MachineView, RequestPage, Shared};
+use super::machine_address::{GUEST_MEMORY_MAX, MachineAddress};
+use super::memory::{GuestView, MachineView, RequestPage, Shared};
 use super::shadow::{self, ShadowTable};
 use crate::costs::HostCosts;
 use crate::sidecall::page;
@@ -230,7 +233,7 @@ impl VirtualProcessor {
     }
 
     /// The monitor touches the entry of the shadow table for an address on its core.
-    pub(super) fn touch_shadow(&mut self, address: u64) {
+    pub(super) fn touch_shadow(&mut self, address: VirtualAddress) {
         let offset = ShadowTable::offset(address, self.shadow_region(address));
         self.touch(|touched, core| touched.shadow_entry(core, offset));
     }
@@ -321,11 +324,11 @@ impl VirtualProcessor {
     }
 
     /// The region register under which an address is shadowed.
-    fn shadow_region(&self, address: u64) -> RegionRegister {
+    fn shadow_region(&self, address: VirtualAddress) -> RegionRegister {
         if self.is_physical() {
             return RegionRegister(u64::from(PHYSICAL_REGION) << 8 | u64::from(PHYSICAL_PAGE_LOG2) << 2 | 1);
         }
-        let guest = RegionRegister(self.processor.system.region[(address >> 61) as usize]);
+        let guest = RegionRegister(self.processor.system.region[address.region()]);
         let size_log2 = if guest.is_valid() {
             guest.size_log2()
         } else {
@@ -350,7 +353,7 @@ impl VirtualProcessor {
         let mut changed = (self.real.status ^ status) & REFERENCE_BITS != 0;
         let mut resized = false;
         for region in 0..8 {
-            let wanted = self.shadow_region((region as u64) << 61).0;
+            let wanted = self.shadow_region(VirtualAddress((region as u64) << 61)).0;
             let register = &mut self.real.system.region[region];
             if *register != wanted {
                 let same = RegionRegister(*register).identifier() == RegionRegister(wanted).identifier();
@@ -505,13 +508,14 @@ impl VirtualProcessor {
     pub(super) fn fill(
         &mut self,
         shared: &Shared,
-        address: u64,
+        address: VirtualAddress,
         side: TranslationSide,
         guest: Option<&TranslationEntry>,
     ) -> Option<u64> {
         let region = self.shadow_region(address);
-        let physical = guest.map_or(address << 1 >> 1, |entry| entry.physical_address(address));
-        let holder = shared.memory.region(PhysicalAddress(physical))?;
+        let untranslated = PhysicalAddress(address.0 << 1 >> 1);
+        let physical = guest.map_or(untranslated, |entry| entry.physical_address(address));
+        let holder = shared.memory.region(physical)?;
         if physical >= GUEST_MEMORY_MAX {
             return None;
         }
@@ -520,14 +524,14 @@ impl VirtualProcessor {
             .map_or(PHYSICAL_PAGE_LOG2, |entry| entry.size_log2)
             .min(region.size_log2());
         let fits = |size_log2: u32| {
-            let first = physical & !((1 << size_log2) - 1);
-            let has_window = requested.is_some_and(|page| page >> size_log2 == physical >> size_log2);
+            let first = physical.aligned_down(size_log2);
+            let has_window = requested.is_some_and(|page| page.aligned_down(size_log2) == first);
             // Code is scanned piece by piece, and what lies beside replaced code is not to exit at every store.
             let is_apart = self.virtualization == Virtualization::Hardware
                 || size_log2 <= compression::PIECE_LOG2
                 || side == TranslationSide::Data && !shared.replaced.concerns(first, size_log2);
-            first >= holder.start.0
-                && first + (1 << size_log2) <= holder.start.0 + holder.size
+            first >= holder.start
+                && first + (1 << size_log2) <= holder.start + holder.size
                 && (size_log2 == 12 || !has_window)
                 && is_apart
         };
@@ -536,18 +540,18 @@ impl VirtualProcessor {
             .into_iter()
             .rev()
             .find(|size| *size <= most && fits(*size))?;
-        let mask = (1u64 << size_log2) - 1;
-        let first = physical & !mask;
+        let first = physical.aligned_down(size_log2);
         let is_window = requested == Some(first) && size_log2 == 12;
+        let machine = if is_window {
+            MachineAddress::of_window(self.owner, self.index)
+        } else {
+            MachineAddress::of_guest(self.owner, first)
+        };
         let entry = TranslationEntry {
-            page: address & !mask,
+            page: address.aligned_down(size_log2),
             region: region.identifier(),
             size_log2,
-            physical: if is_window {
-                memory::window_address(self.owner, self.index)
-            } else {
-                memory::machine_address(self.owner, first)
-            },
+            physical: machine.on_hardware(),
             ..guest.copied().unwrap_or(PHYSICAL_PAGE)
         };
         let entry = match self.virtualization {
@@ -600,15 +604,15 @@ impl VirtualProcessor {
     }
 
     /// The guest has put its request page at a guest-physical address, or moved it.
-    pub(super) fn set_request_page(&mut self, address: u64) {
-        assert!(address.is_multiple_of(page::SIZE), "the call has checked it");
+    pub(super) fn set_request_page(&mut self, address: PhysicalAddress) {
+        assert!(address.0.is_multiple_of(page::SIZE), "the call has checked it");
         self.requests.set_address(address);
         self.clear_shadow();
     }
 }
 
 /// An instruction and the address for which the shadow was filled.
-pub(super) type Filled = ((u64, u8), u64);
+pub(super) type Filled = ((u64, u8), VirtualAddress);
 
 /// How a run ended.
 pub(super) struct RunOutcome {
@@ -618,4 +622,4 @@ pub(super) struct RunOutcome {
 }
 
 /// What physical addressing permits: everything.
-const PHYSICAL_PAGE: TranslationEntry = TranslationEntry::permissive(0, 0, PHYSICAL_PAGE_LOG2, 0);
+const PHYSICAL_PAGE: TranslationEntry = TranslationEntry::permissive(VirtualAddress(0), PhysicalAddress(0), PHYSICAL_PAGE_LOG2, 0);

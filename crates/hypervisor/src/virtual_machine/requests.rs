@@ -199,8 +199,8 @@ impl VirtualMachine {
                         let start = address + page::slot_offset(slot);
                         let memory = &self.shared.memory;
                         let written = memory
-                            .write_value(PhysicalAddress(start + page::slot::RESULT), result)
-                            .and(memory.write_value(PhysicalAddress(start + page::slot::STATUS), status));
+                            .write_value(start + page::slot::RESULT, result)
+                            .and(memory.write_value(start + page::slot::STATUS, status));
                         written.expect("a registered page is memory");
                     }
                     if processor.activity == Activity::Polling {
@@ -231,12 +231,8 @@ fn as_words(answer: Answer) -> (u64, u64) {
 }
 
 /// The request that a guest has left in the slot at an address.
-pub(super) fn posted_at(memory: &GuestMemory, slot: u64) -> Posted {
-    let word = |offset: u64| {
-        memory
-            .read_value::<u64>(PhysicalAddress(slot + offset))
-            .unwrap_or(0)
-    };
+pub(super) fn posted_at(memory: &GuestMemory, slot: PhysicalAddress) -> Posted {
+    let word = |offset: u64| memory.read_value::<u64>(slot + offset).unwrap_or(0);
     let arguments = [0, 8, 16].map(|offset| word(page::slot::ARGUMENTS + offset));
     Posted {
         request: Request::read(word(page::slot::KIND), arguments),

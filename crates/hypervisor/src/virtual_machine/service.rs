@@ -4,7 +4,7 @@
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Access, PhysicalAddress, Reference, TranslationSide};
+use sidestep_ia64::{Access, PhysicalAddress, Reference, TranslationSide, VirtualAddress};
 
 use super::configuration::PurgeMethod;
 use super::exit::ExitReason;
@@ -140,18 +140,18 @@ impl Work<'_> {
     /// Where the guest's own table has the entry of an address.
     fn entry_of(
         &mut self,
-        address: u64,
+        address: VirtualAddress,
     ) -> Result<(PhysicalAddress, PageTableAddress, RegionRegister), Refusal> {
         let processor = self.machine.processors[self.index].processor_mut();
         let table = PageTableAddress(processor.system.control[usize::from(control::PTA)]);
-        let region = RegionRegister(processor.system.region[(address >> 61) as usize]);
+        let region = RegionRegister(processor.system.region[address.region()]);
         if !table.is_valid() || !region.is_valid() {
             return Err(Refusal::NoTable);
         }
         let at = hash(address, region, table);
         let physical = match processor.resolve_reference(at, Access::Write) {
             Ok(Reference::Physical(physical)) => physical,
-            Ok(Reference::Translated(entry)) => PhysicalAddress(entry.physical_address(at)),
+            Ok(Reference::Translated(entry)) => entry.physical_address(at),
             Err(_) => return Err(Refusal::NoTable),
         };
         let size = if table.is_long() { 32 } else { 8 };
@@ -162,7 +162,7 @@ impl Work<'_> {
     }
 
     /// Creates or changes an entry of the guest's table and of the shadow.
-    fn map(&mut self, address: u64, entry: u64, itir: u64) -> Answer {
+    fn map(&mut self, address: VirtualAddress, entry: u64, itir: u64) -> Answer {
         self.cycles += self.costs.cycles(Cost::Emulate);
         let (place, table, region) = self.entry_of(address)?;
         let itir = if itir == 0 { region.default_itir() } else { itir };
@@ -171,14 +171,10 @@ impl Work<'_> {
                 .map_err(|_| Refusal::BadArgument)?;
         let memory = std::sync::Arc::clone(&self.machine.shared);
         let memory = &memory.memory;
-        let read = |offset: u64| {
-            memory
-                .read_value::<u64>(PhysicalAddress(place.0 + offset))
-                .unwrap_or(0)
-        };
+        let read = |offset: u64| memory.read_value::<u64>(place + offset).unwrap_or(0);
         let names_page = !table.is_long() || read(16) == tag(address, region);
         let was_valid = names_page && read(0) & 1 != 0;
-        let write = |offset: u64, value: u64| memory.write_value(PhysicalAddress(place.0 + offset), value);
+        let write = |offset: u64, value: u64| memory.write_value(place + offset, value);
         let mut written = write(0, entry);
         if table.is_long() {
             written = written.and(write(8, itir)).and(write(16, tag(address, region)));
@@ -212,7 +208,7 @@ impl Work<'_> {
     }
 
     /// Removes the entries of a range from the guest's table and from all shadows.
-    fn unmap(&mut self, address: u64, size_log2: u64) -> Answer {
+    fn unmap(&mut self, address: VirtualAddress, size_log2: u64) -> Answer {
         self.cycles += self.costs.cycles(Cost::Emulate);
         let size_log2 = u32::try_from(size_log2).map_err(|_| Refusal::BadArgument)?;
         let region = RegionRegister(
@@ -223,7 +219,7 @@ impl Work<'_> {
             return Err(Refusal::BadArgument);
         }
         let page_log2 = region.size_log2();
-        let first = address & !((1u64 << size_log2.max(page_log2)) - 1);
+        let first = address.aligned_down(size_log2.max(page_log2));
         let pages = 1u64 << size_log2.saturating_sub(page_log2);
         let mut removed = 0;
         let mut line_before = None;
@@ -231,11 +227,7 @@ impl Work<'_> {
             let page = first + (page << page_log2);
             let (place, table, region) = self.entry_of(page)?;
             let memory = &self.machine.shared.memory;
-            let word = |offset: u64| {
-                memory
-                    .read_value::<u64>(PhysicalAddress(place.0 + offset))
-                    .unwrap_or(0)
-            };
+            let word = |offset: u64| memory.read_value::<u64>(place + offset).unwrap_or(0);
             let names_page = !table.is_long() || word(16) == tag(page, region);
             if names_page && word(0) != 0 {
                 removed += 1;
@@ -247,7 +239,7 @@ impl Work<'_> {
                 let cleared = memory.write_value(place, 0_u64);
                 const INVALID_TAG: u64 = 1 << 63;
                 let cleared = if table.is_long() {
-                    cleared.and(memory.write_value(PhysicalAddress(place.0 + 16), INVALID_TAG))
+                    cleared.and(memory.write_value(place + 16, INVALID_TAG))
                 } else {
                     cleared
                 };
@@ -274,7 +266,7 @@ impl Work<'_> {
     fn touch(&mut self, address: PhysicalAddress, bytes: u64, writes: bool) {
         if self.server == Server::OwnCore {
             let processor = &mut self.machine.processors[self.index];
-            processor.touch(|touched, core| touched.guest(core, address.0, bytes, writes));
+            processor.touch(|touched, core| touched.guest(core, address, bytes, writes));
         }
     }
 
@@ -315,27 +307,23 @@ impl Work<'_> {
         Ok(0)
     }
 
-    fn console(&mut self, address: u64, size: u64) -> Answer {
+    fn console(&mut self, address: PhysicalAddress, size: u64) -> Answer {
         let bytes = self.read(address, size)?;
         self.machine.print(&bytes);
         Ok(size)
     }
 
     /// Guest memory that a request names.
-    fn read(&mut self, address: u64, size: u64) -> Result<Vec<u8>, Refusal> {
+    fn read(&mut self, address: PhysicalAddress, size: u64) -> Result<Vec<u8>, Refusal> {
         self.cycles += self.costs.cycles(Cost::Emulate);
         if size > TRANSFER_MAX {
             return Err(Refusal::BadArgument);
         }
         let mut bytes = vec![0; size as usize];
-        let read = self
-            .machine
-            .shared
-            .memory
-            .read(PhysicalAddress(address), &mut bytes);
+        let read = self.machine.shared.memory.read(address, &mut bytes);
         read.map_err(|_| Refusal::BadAddress)?;
         self.cycles += size.div_ceil(CACHE_LINE) * self.line;
-        self.touch(PhysicalAddress(address), size, false);
+        self.touch(address, size, false);
         Ok(bytes)
     }
 }

@@ -67,7 +67,7 @@ impl VirtualMachine {
         let mut machine = VirtualMachine::empty(index, config)?;
         let loaded = image::load(&machine.shared.memory, image)
             .map_err(|source| VirtualMachineError::Image { name, source })?;
-        machine.start_processor(0, loaded.entry.0, 0, 0);
+        machine.start_processor(0, loaded.entry, 0, 0);
         Ok(machine)
     }
 
@@ -264,10 +264,8 @@ impl VirtualMachine {
         let mode = u64::from(method == Method::Sidecall);
         for processor in &self.processors {
             if let Some(address) = processor.requests.address() {
-                let written = self
-                    .shared
-                    .memory
-                    .write_value(PhysicalAddress(address + page::MODE_OFFSET), mode);
+                let memory = &self.shared.memory;
+                let written = memory.write_value(address + page::MODE_OFFSET, mode);
                 written.expect("a registered page is memory");
             }
         }
@@ -279,7 +277,7 @@ impl VirtualMachine {
     }
 
     /// Makes a processor run at a guest-physical address.
-    pub fn start_processor(&mut self, index: usize, entry: u64, argument: u64, time: u64) {
+    pub fn start_processor(&mut self, index: usize, entry: PhysicalAddress, argument: u64, time: u64) {
         if self.processors[index].activity == Activity::Asking {
             // Whoever asked is no more.
             self.forget_requests(index);
@@ -289,7 +287,7 @@ impl VirtualMachine {
         processor.activity = Activity::Running;
         let registers = processor.processor_mut();
         registers.status = 0;
-        registers.set_instruction_pointer(entry, 0);
+        registers.set_instruction_pointer(entry.0, 0);
         registers.general.set(8, argument);
     }
 

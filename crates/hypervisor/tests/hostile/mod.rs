@@ -68,7 +68,7 @@ pub fn guest(index: usize, bytes: &[u8]) -> VirtualMachine {
             .expect("memory for data");
     }
     for index in 0..machine.processors().len() {
-        machine.start_processor(index, ROM, 0, 0);
+        machine.start_processor(index, PhysicalAddress(ROM), 0, 0);
         let processor = machine.processor_mut(index).processor_mut();
         random_guest::fill_registers(processor, &mut source);
         random_guest::fill_system_registers(processor, &mut source);

@@ -10,6 +10,7 @@
 use std::ops::Range;
 
 use super::kind::Detail;
+use crate::address::VirtualAddress;
 use crate::alat;
 use crate::encoding::{DecodedSlot, Instruction};
 use crate::fault::Fault;
@@ -149,9 +150,10 @@ impl Translation for Processor {
             // Bit 63 of a physical address chooses the memory attribute.
             return address & (u64::MAX >> 1);
         }
-        let region = self.region_register(address).identifier();
-        let entry = buffer.find(address, region);
-        entry.map_or(address, |entry| entry.physical_address(address))
+        let virtual_address = VirtualAddress(address);
+        let region = self.region_register(virtual_address).identifier();
+        let entry = buffer.find(virtual_address, region);
+        entry.map_or(address, |entry| entry.physical_address(virtual_address).0)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The execution loop.
 
+use crate::address::VirtualAddress;
 use crate::execution::backend::{Backend, Interpreter, Running};
 use crate::execution::block::{Block, BlockCache, Blocks, Forget};
 use crate::execution::code_page::{CodePage, CodePages};
@@ -330,7 +331,11 @@ impl Processor {
     fn step(&mut self, execute: impl FnOnce(&mut Processor) -> Result<(), Raised>) -> Result<(), Raised> {
         let place = (self.ip, self.slot);
         if self.status & (psr::DB | psr::ID) == psr::DB && self.is_instruction_breakpoint(place.0) {
-            return Err(self.raise(Fault::reference(FaultKind::Debug, Access::Execute, place.0)));
+            return Err(self.raise(Fault::reference(
+                FaultKind::Debug,
+                Access::Execute,
+                VirtualAddress(place.0),
+            )));
         }
         let before = self.status;
         let executed = execute(self);

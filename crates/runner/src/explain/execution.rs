@@ -14,7 +14,7 @@ use sidestep_ia64::mmu::entry::TranslationEntry;
 use sidestep_ia64::registers::application::{BSPSTORE, RSC};
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::registers::status::psr;
-use sidestep_ia64::{Exit, Fault, FaultKind, PhysicalAddress, Processor, TranslationSide};
+use sidestep_ia64::{Exit, Fault, FaultKind, PhysicalAddress, Processor, TranslationSide, VirtualAddress};
 use sidestep_itanium2::{Group, Parameters, Pipeline};
 use sidestep_machine::{GuestMemory, Machine, MachineBuilder, MemoryRange};
 
@@ -282,7 +282,7 @@ impl Ground<'_> {
         }
         let processor = self.processor();
         let region = (processor.system.region[(page >> 61) as usize] >> 8) as u32 & 0xff_ffff;
-        let entry = TranslationEntry::permissive(page, physical, PAGE_LOG2, region);
+        let entry = TranslationEntry::permissive(VirtualAddress(page), PhysicalAddress(physical), PAGE_LOG2, region);
         processor.insert_translation(side, entry);
         true
     }
