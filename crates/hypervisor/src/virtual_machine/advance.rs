@@ -2,7 +2,7 @@
 
 use super::handle::Needed;
 use super::processor::{Activity, VirtualProcessor};
-use super::state::VirtualMachine;
+use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 
 /// How far processors of one virtual machine run apart, in cycles.

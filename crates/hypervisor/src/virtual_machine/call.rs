@@ -10,7 +10,7 @@ use super::exit::ExitReason;
 use super::processor::Activity;
 use super::requests::{EXIT_SLOT, Posted, posted_at};
 use super::service::{Progress, Served, Server};
-use super::state::VirtualMachine;
+use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 use crate::sidecall::request::Request;
 use crate::sidecall::{call, page};

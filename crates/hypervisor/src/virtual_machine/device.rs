@@ -7,7 +7,7 @@
 use sidestep_ia64::PhysicalAddress;
 
 use super::service::{CACHE_LINE, Packet, SECTOR, TRANSFER_MAX};
-use super::state::VirtualMachine;
+use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 use crate::sidecall::request::{Answer, DeviceRequest, Refusal, Transfer};
 

@@ -9,7 +9,7 @@ use super::exit::ExitReason;
 use super::mailbox::Arrival;
 use super::processor::{Activity, VirtualProcessor};
 use super::service::{Progress, Served, Server, interrupt_vector};
-use super::state::VirtualMachine;
+use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 use crate::sidecall::page;
 use crate::sidecall::request::{Answer, Refusal, Request};

@@ -8,7 +8,7 @@ use sidestep_ia64::{Access, PhysicalAddress, Reference, TranslationSide, Virtual
 
 use super::configuration::PurgeMethod;
 use super::exit::ExitReason;
-use super::state::VirtualMachine;
+use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 use crate::sidecall::request::{Answer, DeviceRequest, Refusal, Request};
 

@@ -17,7 +17,7 @@ use sidestep_machine::machine::platform::Platform;
 
 use super::exit::ExitReason;
 use super::processor::Activity;
-use super::state::VirtualMachine;
+use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 
 /// The exit code of a virtual machine whose kernel panicked, or wants to start again.
