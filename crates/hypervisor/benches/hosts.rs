@@ -38,7 +38,7 @@ fn host(machines: usize, host_threads: usize, work: &str) -> Host {
         costs: Arc::new(HostCosts::preset("itanium2-vti").expect("a preset")),
         sidecores: SidecorePolicy::Fixed(1),
         polling: Polling {
-            spin: 20_000,
+            spin_cycles: 20_000,
             saves_energy: false,
         },
         scheduling: Scheduling {

@@ -291,7 +291,7 @@ impl Description {
                 },
             },
             polling: Polling {
-                spin: table.spin_cycles,
+                spin_cycles: table.spin_cycles,
                 saves_energy: table.saves_energy,
             },
             scheduling: Scheduling {

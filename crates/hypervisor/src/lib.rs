@@ -3,7 +3,7 @@
 //! - [`virtual_machine`]: IA-64 virtual processors in the monitor's hands: exits, shadow translation, devices.
 //! - [`sidecall`]: requests that a guest leaves in memory for a core that is already in the monitor.
 //! - [`host`]: several virtual machines on one host, and its cores, of which some serve sidecalls.
-//! - [`costs`]: what transitions cost on a host; [`calibration`]: what they cost on the machine that this program runs
+//! - [`cycle`]: time on a host; [`costs`]: what transitions cost there; [`calibration`]: what they cost on the machine that this program runs
 //!   on.
 //! - [`description`]: hosts as TOML files; [`debug`]: a host under a debugger.
 //!
@@ -13,6 +13,7 @@
 
 pub mod calibration;
 pub mod costs;
+pub mod cycle;
 pub mod debug;
 pub mod description;
 pub mod host;
@@ -20,5 +21,6 @@ pub mod sidecall;
 pub mod virtual_machine;
 
 pub use costs::{Cost, HostCosts};
+pub use cycle::Cycle;
 pub use host::Host;
 pub use virtual_machine::VirtualMachine;

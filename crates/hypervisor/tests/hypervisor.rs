@@ -1,6 +1,7 @@
 //! Virtual machines under the monitor: the bare machine's guest runs in them unchanged.
 
 use proptest::prelude::*;
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::sidecall::request::Request;
 use sidestep_hypervisor::virtual_machine::{
@@ -41,7 +42,7 @@ fn run_image(
     change(&mut config);
     let mut machine = VirtualMachine::new(0, config, &image).expect("a good virtual machine");
     let costs = HostCosts::preset("itanium2-vti").expect("a preset");
-    for until in (1..=2000).map(|round| round * 1_000_000) {
+    for until in (1..=2000).map(|round| Cycle(round * 1_000_000)) {
         machine.advance(&costs, until, until);
         if machine.exit_code().is_some() {
             break;
@@ -137,7 +138,7 @@ proptest! {
         let processor = machine.processor_mut(0).processor_mut();
         processor.system.control[usize::from(control::PTA)] = TABLE;
         processor.system.region[1] = 2 << 8 | 14 << 2 | 1;
-        let mut time = 0;
+        let mut time = Cycle::START;
         for (kind, arguments, by_exit) in requests {
             // A range of a gigabyte is cleared entry by entry: right, and slow.
             let arguments = if kind == 3 { [arguments[0], arguments[1].min(24), 0] } else { arguments };

@@ -3,18 +3,22 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::{Cost, HostCosts};
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
 use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
 use sidestep_hypervisor::host::{Host, HostConfig, HostEnd, Report};
-use sidestep_hypervisor::virtual_machine::{CoreModel, VirtualMachine, VirtualMachineConfig, Virtualization};
+use sidestep_hypervisor::sidecall::request::Kind;
+use sidestep_hypervisor::virtual_machine::{
+    CoreModel, ExitReason, Method, VirtualMachine, VirtualMachineConfig, Virtualization,
+};
 use sidestep_itanium2::Parameters;
 use sidestep_lab::{Context, Input, Inputs, Number, PointError, Side, Timeline};
 use sidestep_runner::host::ModelledCores;
 
 /// A run that takes longer does not end.
-const CYCLES_MAX: u64 = 1 << 40;
+const END: Cycle = Cycle(1 << 40);
 
 /// The inputs that describe host and guest, the same for every experiment.
 pub fn inputs() -> Vec<Input> {
@@ -147,7 +151,7 @@ impl Setup {
             costs: Arc::clone(&self.costs),
             sidecores: self.sidecores,
             polling: Polling {
-                spin: 20_000,
+                spin_cycles: 20_000,
                 saves_energy: self.saves_energy,
             },
             scheduling: Scheduling {
@@ -165,7 +169,7 @@ impl Setup {
             let until = host.time() + 10_000_000;
             match host.run(until).map_err(|error| failed(error.to_string()))? {
                 HostEnd::Ended => break,
-                HostEnd::Time if host.time() < CYCLES_MAX => {}
+                HostEnd::Time if host.time() < END => {}
                 end => {
                     return Err(failed(format!(
                         "the guests do not end: {end:?} at cycle {}",
@@ -222,12 +226,9 @@ impl Run {
     pub fn side(self) -> Result<Side, PointError> {
         let (cycles, count) = self.measured(0)?;
         let machine = &self.report.machines[0];
-        let faults = machine
-            .exits
-            .iter()
-            .find(|exit| exit.reason == "page fault reflected");
+        let faults = machine.exits_for(ExitReason::PageFault);
         let updates = (machine.requests.iter())
-            .filter(|request| request.kind == "map" && request.method == "exit")
+            .filter(|request| request.kind == Some(Kind::Map) && request.method == Method::Exit)
             .map(|request| request.count)
             .sum();
         let each = |number: u64| Number::ratio(number, count.max(1));
@@ -238,12 +239,12 @@ impl Run {
             .count("exits an operation", each(total))
             .count(
                 "page faults reflected an operation",
-                each(faults.map_or(0, |exit| exit.count)),
+                each(faults.count),
             )
             .count("page table updates by exit an operation", each(updates))
             .counter(
                 "exit for a page fault",
-                faults.map_or(Number::ZERO, |exit| Number::ratio(exit.cycles, exit.count)),
+                Number::ratio(faults.cycles, faults.count.max(1)),
                 "cycles",
             )
             .count("requests", requests)
@@ -275,8 +276,8 @@ pub fn timeline(host: &Host, costs: &HostCosts) -> Timeline {
     }
     for span in spans {
         let (start, end) = (
-            costs.nanoseconds(span.start),
-            costs.nanoseconds(span.start + span.duration),
+            costs.nanoseconds(span.start.since(Cycle::START)),
+            costs.nanoseconds((span.start + span.cycles).since(Cycle::START)),
         );
         timeline.span(span.core, span.name, start, end - start);
     }

@@ -12,6 +12,7 @@ use super::requests::{EXIT_SLOT, Posted, posted_at};
 use super::service::{Progress, Served, Server};
 use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
+use crate::cycle::Cycle;
 use crate::sidecall::request::Request;
 use crate::sidecall::{call, page};
 
@@ -64,7 +65,7 @@ impl VirtualMachine {
                 0
             }
             function::START => self.start(index, first, PhysicalAddress(second), third),
-            function::TIME => self.processors[index].clock() * 1000 / costs.clock_mhz,
+            function::TIME => costs.nanoseconds(self.processors[index].clock().since(Cycle::START)),
             call::REGISTER => self.register_page(index, PhysicalAddress(first)),
             _ => FAILED,
         };

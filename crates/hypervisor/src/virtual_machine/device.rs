@@ -9,6 +9,7 @@ use sidestep_ia64::PhysicalAddress;
 use super::service::{CACHE_LINE, Packet, SECTOR, TRANSFER_MAX};
 use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
+use crate::cycle::Cycle;
 use crate::sidecall::request::{Answer, DeviceRequest, Refusal, Transfer};
 
 /// How many requests a device has at most, the one in work included; further ones are refused as
@@ -60,7 +61,7 @@ impl VirtualMachine {
         &self,
         costs: &HostCosts,
         request: &DeviceRequest,
-        time: u64,
+        time: Cycle,
     ) -> Result<u64, Refusal> {
         let lines = |bytes: u64| bytes.div_ceil(CACHE_LINE) * costs.cycles(Cost::CacheLine);
         match request {
@@ -80,7 +81,7 @@ impl VirtualMachine {
     }
 
     /// Does what a device does for a request; it is done at `time`.
-    pub fn transfer(&mut self, costs: &HostCosts, request: &DeviceRequest, time: u64) -> Answer {
+    pub fn transfer(&mut self, costs: &HostCosts, request: &DeviceRequest, time: Cycle) -> Answer {
         match *request {
             DeviceRequest::ReadBlock(transfer) => {
                 let range = self.range(&transfer)?;
@@ -113,7 +114,7 @@ impl VirtualMachine {
         Ok(start as usize..end as usize)
     }
 
-    fn send(&mut self, to: u64, address: PhysicalAddress, size: u64, arrival: u64) -> Answer {
+    fn send(&mut self, to: u64, address: PhysicalAddress, size: u64, arrival: Cycle) -> Answer {
         let waiting = self.sent.iter().filter(|packet| packet.to == to).count();
         if waiting >= PACKETS_MAX || self.sent.len() >= SENT_MAX {
             return Err(Refusal::Full);
@@ -130,11 +131,11 @@ impl VirtualMachine {
     }
 
     /// The next packet, if it has arrived by `time`.
-    fn arrived(&self, time: u64) -> Option<&Packet> {
+    fn arrived(&self, time: Cycle) -> Option<&Packet> {
         self.received.front().filter(|packet| packet.time <= time)
     }
 
-    fn receive(&mut self, address: PhysicalAddress, size_max: u64, time: u64) -> Answer {
+    fn receive(&mut self, address: PhysicalAddress, size_max: u64, time: Cycle) -> Answer {
         let packet = self.arrived(time).ok_or(Refusal::Empty)?;
         let size = packet.bytes.len() as u64;
         if size > size_max {

@@ -58,6 +58,7 @@ use sidestep_ia64::{PhysicalAddress, Processor};
 use sidestep_machine::image;
 use sidestep_machine::memory::{GuestMemory, MemoryRange};
 
+use crate::cycle::Cycle;
 use crate::sidecall::page;
 use crate::sidecall::request::Kind;
 use configuration::{MEMORY_MAX, PROCESSORS_MAX};
@@ -99,7 +100,7 @@ pub struct VirtualMachine {
     failure: Option<String>,
     pending: Vec<Pending>,
     /// The processor that a debugger has halted, and how far it was to go.
-    interrupted: Option<(usize, u64)>,
+    interrupted: Option<(usize, Cycle)>,
     latencies: RequestLatencies,
     /// What is around its processors, if it is a whole machine.
     whole: Option<WholeMachine>,
@@ -116,7 +117,7 @@ impl VirtualMachine {
         let mut machine = VirtualMachine::empty(index, config)?;
         let loaded = image::load(&machine.shared.memory, image)
             .map_err(|source| VirtualMachineError::Image { name, source })?;
-        machine.start_processor(0, loaded.entry, 0, 0);
+        machine.start_processor(0, loaded.entry, 0, Cycle::START);
         Ok(machine)
     }
 
@@ -326,7 +327,7 @@ impl VirtualMachine {
     }
 
     /// Makes a processor run at a guest-physical address.
-    pub fn start_processor(&mut self, index: usize, entry: PhysicalAddress, argument: u64, time: u64) {
+    pub fn start_processor(&mut self, index: usize, entry: PhysicalAddress, argument: u64, time: Cycle) {
         if self.processors[index].activity == Activity::Asking {
             // Whoever asked is no more.
             self.forget_requests(index);
@@ -340,8 +341,8 @@ impl VirtualMachine {
         registers.general.set(8, argument);
     }
 
-    /// Says whether a processor has a core from `time` on; the monitor takes `delay` to put it there.
-    pub fn schedule(&mut self, index: usize, scheduled: bool, time: u64, delay: u64) {
+    /// Says whether a processor has a core from `time` on; the monitor takes so many cycles to put it there.
+    pub fn schedule(&mut self, index: usize, scheduled: bool, time: Cycle, switch_cycles: u64) {
         self.scheduled[index] = scheduled;
         if self.exit_code.is_some() {
             // What has ended is not idle.
@@ -349,7 +350,7 @@ impl VirtualMachine {
         }
         self.processors[index].wait_until(time);
         if scheduled {
-            self.processors[index].charge_more(delay);
+            self.processors[index].charge_more(switch_cycles);
         }
     }
 
@@ -370,7 +371,7 @@ impl VirtualMachine {
     }
 
     /// Whether a processor that has a core has not reached `until`.
-    pub fn is_behind(&self, until: u64) -> bool {
+    pub fn is_behind(&self, until: Cycle) -> bool {
         let mut scheduled = (0..self.processors.len()).filter(|index| self.scheduled[*index]);
         self.exit_code.is_none() && scheduled.any(|index| self.processors[index].clock() < until)
     }
@@ -381,7 +382,7 @@ impl VirtualMachine {
     }
 
     /// Has a timer's interrupt come at `time`; false if too many wait already.
-    fn set_timer(&mut self, index: usize, time: u64, vector: u8) -> bool {
+    fn set_timer(&mut self, index: usize, time: Cycle, vector: u8) -> bool {
         let mailbox = &mut self.mailboxes[index];
         let has_room = mailbox.has_room_for_timer();
         if has_room {
@@ -391,7 +392,7 @@ impl VirtualMachine {
     }
 
     /// Sends an interrupt that arrives at `time`.
-    fn interrupt(&mut self, target: usize, vector: u8, time: u64) {
+    fn interrupt(&mut self, target: usize, vector: u8, time: Cycle) {
         self.mailboxes[target].add(time, Arrival::Interrupt { vector });
     }
 

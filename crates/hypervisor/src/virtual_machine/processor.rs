@@ -27,6 +27,7 @@ use super::machine_address::{GUEST_MEMORY_MAX, MachineAddress};
 use super::memory::{GuestView, MachineView, RequestPage, Shared};
 use super::shadow::{self, ShadowTable};
 use crate::costs::HostCosts;
+use crate::cycle::Cycle;
 use crate::sidecall::page;
 
 /// The region identifier of a guest that addresses physically; guests have those with bit 23 clear.
@@ -99,7 +100,7 @@ pub struct VirtualProcessor {
     pub(super) shadow: ShadowTable,
     pub(super) requests: Arc<RequestPage>,
     attention: Arc<AtomicBool>,
-    pub(super) clock: u64,
+    pub(super) clock: Cycle,
     pub(super) activity: Activity,
     /// The guest's level, where the real one does not tell it.
     pub(super) level: u8,
@@ -147,7 +148,7 @@ impl VirtualProcessor {
             shadow,
             requests,
             attention,
-            clock: 0,
+            clock: Cycle::START,
             activity: Activity::Stopped,
             level: 0,
             exits: ExitCounts::default(),
@@ -174,8 +175,8 @@ impl VirtualProcessor {
         self.index
     }
 
-    /// Its clock, in host cycles since the host was started.
-    pub fn clock(&self) -> u64 {
+    /// Its clock.
+    pub fn clock(&self) -> Cycle {
         self.clock
     }
 
@@ -292,24 +293,23 @@ impl VirtualProcessor {
     }
 
     /// Lets time pass in idleness up to `until`, or up to the guest's timer.
-    pub(super) fn idle(&mut self, until: u64) {
-        let left = until.saturating_sub(self.clock);
-        let timer = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
-        let passed = left.min(timer);
+    pub(super) fn idle(&mut self, until: Cycle) {
+        let timer_ticks = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
+        let passed = until.since(self.clock).min(timer_ticks);
         self.cycles.idle += passed;
         self.advance(passed);
     }
 
     /// Polls for an answer up to `time`.
-    pub(super) fn poll_until(&mut self, time: u64) {
-        let waited = time.saturating_sub(self.clock);
+    pub(super) fn poll_until(&mut self, time: Cycle) {
+        let waited = time.since(self.clock);
         self.cycles.polling += waited;
         self.advance(waited);
     }
 
     /// Does nothing up to `time`, whatever the guest's timer says.
-    pub(super) fn wait_until(&mut self, time: u64) {
-        let waited = time.saturating_sub(self.clock);
+    pub(super) fn wait_until(&mut self, time: Cycle) {
+        let waited = time.since(self.clock);
         self.cycles.idle += waited;
         self.advance(waited);
     }
@@ -399,12 +399,13 @@ impl VirtualProcessor {
     /// instruction comes the page that it was fetched from.
     pub(super) fn run(&mut self, costs: &HostCosts, cycles: u64) -> RunOutcome {
         self.prepare();
-        let timer = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
+        let timer_ticks = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
+        // A modelled core's limit is in cycles, and without one an instruction is a tick.
         let most = match &self.core {
             Some(_) => cycles,
             None => costs.instructions_in(cycles),
         };
-        let limit = most.clamp(1, timer.max(1));
+        let limit = most.clamp(1, timer_ticks.max(1));
         self.attention.store(false, Ordering::Relaxed);
         let stack_level = self.stack_level();
         self.set_stack_level(compression::real_level(stack_level));
@@ -428,9 +429,9 @@ impl VirtualProcessor {
         match (&self.guard, &mut self.core) {
             (None, Some(core)) => {
                 let elapsed = core.elapsed(retired);
-                self.spent(elapsed, retired, timer);
+                self.spent(elapsed, retired, timer_ticks);
             }
-            _ => self.executed(costs, retired, timer),
+            _ => self.executed(costs, retired, timer_ticks),
         }
         match page {
             Some(Err(fault)) => RunOutcome {
@@ -473,21 +474,21 @@ impl VirtualProcessor {
     }
 
     /// Accounts for guest instructions that take what the table says, a tick of each having been counted already.
-    pub(super) fn executed(&mut self, costs: &HostCosts, retired: u64, timer: u64) {
+    pub(super) fn executed(&mut self, costs: &HostCosts, retired: u64, timer_ticks: u64) {
         let cycles = costs.instructions(self.instructions + retired) - costs.instructions(self.instructions);
         let offset = self.processor.application(ITC);
         let drift = cycles.wrapping_sub(retired);
         self.processor.set_application(ITC, offset.wrapping_add(drift));
-        self.spent(cycles, retired, timer);
+        self.spent(cycles, retired, timer_ticks);
     }
 
-    /// Accounts for the cycles that guest instructions took, which the interval time counter shows; its timer was due
-    /// in `timer` of them.
-    fn spent(&mut self, cycles: u64, retired: u64, timer: u64) {
+    /// Accounts for the cycles that guest instructions took, which the interval time counter shows; its timer was due in
+    /// `timer_ticks` of them.
+    fn spent(&mut self, cycles: u64, retired: u64, timer_ticks: u64) {
         self.instructions += retired;
         self.clock += cycles;
         self.cycles.guest += cycles;
-        if cycles >= timer {
+        if cycles >= timer_ticks {
             self.request_timer();
         }
     }

@@ -11,6 +11,7 @@ use super::processor::{Activity, VirtualProcessor};
 use super::service::{Progress, Served, Server, interrupt_vector};
 use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
+use crate::cycle::Cycle;
 use crate::sidecall::page;
 use crate::sidecall::request::{Answer, Refusal, Request};
 
@@ -19,7 +20,7 @@ pub(super) const EXIT_SLOT: usize = page::SLOTS;
 
 /// A guest that looks at the status of a request again within so many instructions does nothing but poll it: time may
 /// go on to the next arrival. One that looks now and then has other things to do.
-const POLLING_LOOP_MAX: u64 = 32;
+const POLLING_LOOP_INSTRUCTIONS_MAX: u64 = 32;
 
 /// A request and what its guest wants of its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub struct Pending {
     /// The slot of its page; one more than there are for a request by exit.
     pub slot: usize,
     /// From when on it can be seen: the status was stored, or the exit for a device is over.
-    pub time: u64,
+    pub time: Cycle,
     /// Who has it first: a sidecore, or the device that the processor's own core has handed it to.
     pub server: Server,
     /// What is asked for.
@@ -45,7 +46,7 @@ pub struct Pending {
     /// The vector to interrupt with when it is answered.
     completion: Option<u8>,
     /// When the guest asked.
-    asked: u64,
+    asked: Cycle,
     generation: u64,
 }
 
@@ -56,8 +57,8 @@ impl VirtualMachine {
     }
 
     /// Answers a request; the guest can see it from `time` on.
-    pub fn answer(&mut self, costs: &HostCosts, pending: &Pending, answer: Answer, time: u64) {
-        let latency = time.saturating_sub(pending.asked);
+    pub fn answer(&mut self, costs: &HostCosts, pending: &Pending, answer: Answer, time: Cycle) {
+        let latency = time.since(pending.asked);
         self.note_request(pending.request.kind(), pending.server, latency);
         let Pending {
             processor,
@@ -76,7 +77,7 @@ impl VirtualMachine {
     }
 
     /// Interrupts the processor that made a request which is answered at `time`, if it wants that.
-    fn announce(&mut self, costs: &HostCosts, index: usize, completion: Option<u8>, time: u64) {
+    fn announce(&mut self, costs: &HostCosts, index: usize, completion: Option<u8>, time: Cycle) {
         if let Some(vector) = completion {
             self.interrupt(index, vector, time + costs.cycles(Cost::Interrupt));
         }
@@ -131,7 +132,7 @@ impl VirtualMachine {
         if polled & processor.requests.served() != 0 && processor.activity == Activity::Running {
             let instructions = processor.instructions();
             let (before, at) = std::mem::replace(&mut processor.polled_last, (polled, instructions));
-            if before == polled && instructions - at <= POLLING_LOOP_MAX {
+            if before == polled && instructions - at <= POLLING_LOOP_INSTRUCTIONS_MAX {
                 processor.activity = Activity::Polling;
             }
         }
@@ -145,7 +146,7 @@ impl VirtualMachine {
         index: usize,
         slot: usize,
         (Posted { request, completion }, served): (Posted, Served),
-        asked: u64,
+        asked: Cycle,
     ) {
         let time = self.processors[index].clock();
         let generation = self.mailboxes[index].generation;

@@ -10,6 +10,7 @@ use super::configuration::PurgeMethod;
 use super::exit::ExitReason;
 use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
+use crate::cycle::Cycle;
 use crate::sidecall::request::{Answer, DeviceRequest, Refusal, Request};
 
 /// Bytes of a sector.
@@ -36,7 +37,7 @@ pub struct Packet {
     /// Its contents.
     pub bytes: Vec<u8>,
     /// When it arrives.
-    pub time: u64,
+    pub time: Cycle,
 }
 
 /// What became of a request.
@@ -65,10 +66,10 @@ impl VirtualMachine {
         index: usize,
         request: Request,
         server: Server,
-        time: u64,
+        time: Cycle,
     ) -> Served {
         // A line of the guest's is in its core's cache, unless that core serves itself.
-        let line = match server {
+        let line_cycles = match server {
             Server::OwnCore => costs.cycles(Cost::CacheLine),
             Server::Sidecore => costs.cycles(Cost::Transfer),
         };
@@ -78,7 +79,7 @@ impl VirtualMachine {
             index,
             server,
             time,
-            line,
+            line_cycles,
             cycles: 0,
         };
         let progress = work.serve(request);
@@ -95,8 +96,8 @@ struct Work<'a> {
     costs: &'a HostCosts,
     index: usize,
     server: Server,
-    time: u64,
-    line: u64,
+    time: Cycle,
+    line_cycles: u64,
     cycles: u64,
 }
 
@@ -181,7 +182,7 @@ impl Work<'_> {
         }
         written.map_err(|_| Refusal::NoTable)?;
         // The guest's entry and the shadow's.
-        self.cycles += 2 * self.line;
+        self.cycles += 2 * self.line_cycles;
         self.touch(place, if table.is_long() { 32 } else { 8 }, true);
         if self.server == Server::OwnCore {
             self.machine.processors[self.index].touch_shadow(address);
@@ -232,7 +233,7 @@ impl Work<'_> {
             if names_page && word(0) != 0 {
                 removed += 1;
                 // The shadow's entry.
-                self.cycles += self.line;
+                self.cycles += self.line_cycles;
                 if self.server == Server::OwnCore {
                     self.machine.processors[self.index].touch_shadow(page);
                 }
@@ -248,7 +249,7 @@ impl Work<'_> {
             // Entries that share a line come over together.
             let line = place.0 / CACHE_LINE;
             if line_before != Some(line) {
-                self.cycles += self.line;
+                self.cycles += self.line_cycles;
                 self.touch(place, CACHE_LINE, true);
                 line_before = Some(line);
             }
@@ -282,14 +283,14 @@ impl Work<'_> {
         self.cycles += self.machine.purge_others(self.costs, own);
     }
 
-    fn timer(&mut self, delay: u64, vector: u64) -> Answer {
+    fn timer(&mut self, delay_cycles: u64, vector: u64) -> Answer {
         self.cycles += self.costs.cycles(Cost::Emulate);
         let vector = interrupt_vector(vector).ok_or(Refusal::BadArgument)?;
-        const DELAY_MAX: u64 = 1 << 50;
-        if delay > DELAY_MAX {
+        const DELAY_CYCLES_MAX: u64 = 1 << 50;
+        if delay_cycles > DELAY_CYCLES_MAX {
             return Err(Refusal::BadArgument);
         }
-        if !self.machine.set_timer(self.index, self.time + delay, vector) {
+        if !self.machine.set_timer(self.index, self.time + delay_cycles, vector) {
             return Err(Refusal::Full);
         }
         Ok(0)
@@ -322,7 +323,7 @@ impl Work<'_> {
         let mut bytes = vec![0; size as usize];
         let read = self.machine.shared.memory.read(address, &mut bytes);
         read.map_err(|_| Refusal::BadAddress)?;
-        self.cycles += size.div_ceil(CACHE_LINE) * self.line;
+        self.cycles += size.div_ceil(CACHE_LINE) * self.line_cycles;
         self.touch(address, size, false);
         Ok(bytes)
     }

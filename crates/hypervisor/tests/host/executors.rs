@@ -32,7 +32,7 @@ fn seen(host: &Host, index: usize) -> (Option<u64>, Vec<String>, Vec<(String, u6
         }
     });
     let requests = machine.requests.iter();
-    let requests = requests.map(|request| (format!("{} by {}", request.kind, request.method), request.count));
+    let requests = requests.map(|request| ((request.kind, request.method), request.count));
     (machine.exit_code, measured.collect(), requests.collect())
 }
 
