@@ -17,6 +17,13 @@ use sidestep_itanium2::Parameters;
 use sidestep_lab::{Context, Input, Inputs, Number, PointError, Side, Timeline};
 use sidestep_runner::host::ModelledCores;
 
+/// Counters of [`Run::side`] that findings look at: the exits of a fault and of the update that it asks for, and how
+/// long each takes.
+pub const FAULTS: &str = "page faults reflected an operation";
+pub const UPDATES: &str = "page table updates by exit an operation";
+pub const FAULT_CYCLES: &str = "exit for a page fault";
+pub const MEDIAN_CYCLES: &str = "request latency, median";
+
 /// A run that takes longer does not end.
 const END: Cycle = Cycle(1 << 40);
 
@@ -237,13 +244,10 @@ impl Run {
         let looking: u64 = self.report.cores.iter().map(|core| core.looking).sum();
         let mut side = Side::new(Number::ratio(cycles, count.max(1)))
             .count("exits an operation", each(total))
-            .count(
-                "page faults reflected an operation",
-                each(faults.count),
-            )
-            .count("page table updates by exit an operation", each(updates))
+            .count(FAULTS, each(faults.count))
+            .count(UPDATES, each(updates))
             .counter(
-                "exit for a page fault",
+                FAULT_CYCLES,
                 Number::ratio(faults.cycles, faults.count.max(1)),
                 "cycles",
             )
@@ -253,7 +257,7 @@ impl Run {
         if let Some(most) = machine.requests.iter().max_by_key(|request| request.count) {
             side = side
                 .counter("request latency, least", most.least, "cycles")
-                .counter("request latency, median", most.median, "cycles")
+                .counter(MEDIAN_CYCLES, most.median, "cycles")
                 .counter("request latency, 99 %", most.percentile_99, "cycles")
                 .counter("request latency, most", most.most, "cycles");
         }
