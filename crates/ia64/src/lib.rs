@@ -7,6 +7,7 @@
 //! - [`memory`]: how a processor reaches guest memory; [`alat`]: advanced loads.
 //! - [`semantics`](self): what each operation does, by family.
 //! - [`execution`]: blocks of decoded instructions and the loop that runs them; traces for observers.
+//! - [`layout`]: where a processor's hot state lies, for back ends that emit code for the host.
 //! - [`fault`]: interruptions as values.
 //!
 //! A [`Processor`] holds the state of one CPU. Give it an [`AddressSpace`], set its registers, and call
@@ -27,6 +28,7 @@ pub mod fault;
 pub mod float;
 mod interruption;
 pub mod interrupts;
+pub mod layout;
 pub mod memory;
 pub mod mmu;
 mod operations;

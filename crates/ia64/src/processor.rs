@@ -30,52 +30,56 @@ use crate::registers::system::SystemRegisters;
 pub struct Raised;
 
 /// The architectural state of one processor, and the memory it runs on.
+///
+/// What every instruction or block touches comes first, in a fixed order, so that a back end that emits code for the host
+/// finds it: see [`layout`](crate::layout).
+#[repr(C)]
 pub struct Processor {
-    /// General registers of the current frame, with NaT bits.
-    pub general: GeneralRegisters,
-    /// Predicate registers as instructions of the current rotation see them; bit 0 is always one.
-    pub predicates: u64,
-    /// Branch registers.
-    pub branch: [u64; 8],
-    /// The current frame marker.
-    pub frame: FrameMarker,
-    /// The processor status register.
-    pub status: u64,
-    /// Control, region, protection key, debug and performance-monitor registers.
-    pub system: Box<SystemRegisters>,
-    /// Application registers by number, but for those of the register stack engine.
-    pub(crate) application: [u64; 128],
-    /// f0 to f127 before rotation.
-    pub(crate) floating: [FloatRegister; 128],
-    /// The FPSR's controls, decoded.
-    pub(crate) float_controls: ControlTable,
-    pub(crate) register_stack: RegisterStack,
-    pub(crate) advanced_loads: AdvancedLoads,
-    pub(crate) translations: Box<TranslationCache>,
-    pub(crate) environment: Environment,
-    pub(crate) blocks: BlockCache,
     /// Address of the bundle where execution goes on.
     pub(crate) ip: u64,
-    /// Slot within that bundle.
-    pub(crate) slot: u8,
+    /// Instructions retired so far.
+    pub(crate) retired: u64,
+    /// Predicate registers as instructions of the current rotation see them; bit 0 is always one.
+    pub predicates: u64,
+    /// The processor status register.
+    pub status: u64,
     /// While a block runs: the address of its first bundle.
     pub(crate) block_start: u64,
     /// Where the branch that was just taken goes.
     pub(crate) target: u64,
+    /// What must be done before the next block; bits of [`pending`].
+    pub(crate) pending: u32,
+    /// Slot within the bundle where execution goes on.
+    pub(crate) slot: u8,
+    /// Regions whose instruction addresses may be translated otherwise than before, one bit each.
+    pub(crate) stale_code_regions: u8,
+    pub(crate) translations: Box<TranslationCache>,
+    /// The current frame marker.
+    pub frame: FrameMarker,
+    /// Branch registers.
+    pub branch: [u64; 8],
+    /// General registers of the current frame, with NaT bits.
+    pub general: GeneralRegisters,
+    /// f0 to f127 before rotation.
+    pub(crate) floating: [FloatRegister; 128],
+    /// Application registers by number, but for those of the register stack engine.
+    pub(crate) application: [u64; 128],
+    /// The FPSR's controls, decoded.
+    pub(crate) float_controls: ControlTable,
+    pub(crate) register_stack: RegisterStack,
+    pub(crate) advanced_loads: AdvancedLoads,
+    /// Control, region, protection key, debug and performance-monitor registers.
+    pub system: Box<SystemRegisters>,
+    pub(crate) environment: Environment,
+    pub(crate) blocks: BlockCache,
     /// The fault that the last `Raised` stands for.
     pub(crate) raised: Option<Fault>,
     /// The interruption that was taken last, until an observer is told.
     pub(crate) interruption: Option<Fault>,
-    /// Instructions retired so far.
-    pub(crate) retired: u64,
     /// Bundle and slot of the last instruction that trapped.
     pub(crate) trapped: (u64, u8),
     /// The last bundle of the block that was left last.
     pub(crate) completed: u64,
-    /// What must be done before the next block; bits of [`pending`].
-    pub(crate) pending: u32,
-    /// Regions whose instruction addresses may be translated otherwise than before, one bit each.
-    pub(crate) stale_code_regions: u8,
     /// Host pages whose instructions this processor has changed, by number.
     pub(crate) changed_code: Vec<u64>,
     attention: Arc<AtomicBool>,

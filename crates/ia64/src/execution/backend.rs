@@ -72,6 +72,13 @@ pub struct Running<'a, 'o, O: Observer> {
     pub(crate) watch: &'a mut Watch<'o, O>,
 }
 
+impl<O: Observer> Running<'_, '_, O> {
+    /// The processor; [`layout`](crate::layout) says where its state lies.
+    pub fn processor(&mut self) -> &mut Processor {
+        self.processor
+    }
+}
+
 /// Executes operations one after the other: the reference.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Interpreter;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// 128 general registers and their NaT bits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(C)]
 pub struct GeneralRegisters {
     /// By register number; twice as many as there are, so that any byte is a valid index.
     #[serde(with = "serde_big_array::BigArray")]
@@ -18,6 +19,11 @@ pub struct GeneralRegisters {
 }
 
 impl GeneralRegisters {
+    /// Where the values start, in bytes from its own start.
+    pub(crate) const VALUES: usize = std::mem::offset_of!(GeneralRegisters, values);
+    /// Where the NaT bits start.
+    pub(crate) const NATS: usize = std::mem::offset_of!(GeneralRegisters, nats);
+
     /// All registers zero, no NaT.
     pub fn new() -> GeneralRegisters {
         GeneralRegisters {

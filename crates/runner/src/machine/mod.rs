@@ -1,7 +1,10 @@
-//! A processor of a machine with a model of the Itanium 2's pipeline attached.
+//! A machine, and a model of the Itanium 2's pipeline attached to each of its processors.
 //!
-//! The machine's time is then the model's cycles: processors take turns by cycles, the interval time counter and its
-//! timer follow them, and guest code that programs the performance monitor counts what the model does.
+//! [`execution`] runs it to its end. With a model the machine's time is the model's cycles: processors take turns by
+//! cycles, the interval time counter and its timer follow them, and guest code that programs the performance monitor
+//! counts what the model does.
+
+pub mod execution;
 
 use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_itanium2::{Parameters, Pipeline};

@@ -1,5 +1,9 @@
 //! Names for addresses, chosen as BFD chooses them: the nearest symbol not above, functions before other symbols,
 //! those of the section at hand before others.
+//!
+//! [`names`] has those of whole images and of maps, for what knows no sections.
+
+pub mod names;
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -10,7 +14,7 @@ use sidestep_ia64::encoding;
 use crate::image::{Binding, Image, Kind, Section, Symbol};
 
 /// The order of preference among symbols of one address, and of addresses before that.
-fn rank(symbol: &Symbol) -> impl Ord + '_ {
+pub(crate) fn rank(symbol: &Symbol) -> impl Ord + '_ {
     let name = symbol.name.as_str();
     let like_a_file = name.len() > 2 && (name.ends_with(".o") || name.ends_with(".a"));
     (
