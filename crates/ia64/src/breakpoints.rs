@@ -78,7 +78,11 @@ impl Processor {
             return Ok(());
         }
         if self.is_data_breakpoint(address, size, access) {
-            return Err(self.raise(Fault::reference(FaultKind::Debug, access, VirtualAddress(address))));
+            return Err(self.raise(Fault::reference(
+                FaultKind::Debug,
+                access,
+                VirtualAddress(address),
+            )));
         }
         Ok(())
     }

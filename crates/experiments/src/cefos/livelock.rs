@@ -249,7 +249,8 @@ fn side(inputs: &Inputs, point: &Point, interrupts: bool, context: &Context) -> 
         (0..units as u32)
             .map(|interface| {
                 let word = chip.memory().word(frames + interface * FRAME_BYTES + offset);
-                let word = word.ok_or_else(|| failed(format!("interface {interface} has no frames in memory")));
+                let word =
+                    word.ok_or_else(|| failed(format!("interface {interface} has no frames in memory")));
                 word.map(u64::from)
             })
             .sum()

@@ -107,11 +107,7 @@ pub fn explain(side: Side, counters: &Counters) -> Side {
         .count("threads spilled", controller.spills)
         .counter("controller busy", controller.busy_cycles, "cycles")
         .counter("bank conflicts", counters.bank_conflict_cycles, "cycles")
-        .counter(
-            HELD_CYCLES,
-            counters.preload_held_cycles,
-            "cycles",
-        )
+        .counter(HELD_CYCLES, counters.preload_held_cycles, "cycles")
         .draw(Drawing::Breakdown(Breakdown {
             title: "Where the units' cycles went".to_owned(),
             unit: "cycles".to_owned(),

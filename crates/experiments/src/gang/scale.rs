@@ -187,10 +187,7 @@ fn mean(sides: Vec<Side>) -> Side {
         None => Side::absent(),
     };
     for name in SHARES {
-        let shares: Option<Vec<Number>> = sides
-            .iter()
-            .map(|side| Some(side.find(name)?.value))
-            .collect();
+        let shares: Option<Vec<Number>> = sides.iter().map(|side| Some(side.find(name)?.value)).collect();
         if let Some(mean) = shares.and_then(over_all) {
             all = all.counter(name, mean, "%");
         }

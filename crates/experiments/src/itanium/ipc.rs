@@ -140,7 +140,11 @@ impl Experiment for Messages {
             about: "the generic path".to_owned(),
             stated: format!("{GENERIC} cycles in {GENERIC_GROUPS} groups"),
             source: "Itanium Table 6: C++ generic".to_owned(),
-            ours: format!("{} cycles in {} groups", generic.to_decimal(0), groups.to_decimal(0)),
+            ours: format!(
+                "{} cycles in {} groups",
+                generic.to_decimal(0),
+                groups.to_decimal(0)
+            ),
             verdict: judge(generic, GENERIC),
             because: format!(
                 "{} bubbles beside the groups, the paper's {}; by its sources of 2007 the paper's kernel does more \

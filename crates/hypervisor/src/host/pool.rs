@@ -74,9 +74,7 @@ impl Pool {
         let round = Round { until, floor };
         for helper in &self.helpers {
             let rounds = helper.rounds.as_ref().expect("the pool is in use");
-            rounds
-                .send(round)
-                .expect("a helper lives as long as the pool");
+            rounds.send(round).expect("a helper lives as long as the pool");
         }
         advance(&self.machines, &self.costs, round);
         for helper in &self.helpers {

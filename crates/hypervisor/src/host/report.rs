@@ -182,9 +182,7 @@ impl Host {
         let costs = &self.config.costs;
         let cores = (self.accounts.iter().enumerate()).map(|(core, account)| {
             let busy = account.cycles.guest + account.cycles.monitor + account.cycles.polling;
-            let looking = account
-                .sidecore
-                .saturating_sub(account.serving + account.asleep);
+            let looking = account.sidecore.saturating_sub(account.serving + account.asleep);
             let used = busy + account.serving + looking + account.asleep;
             CoreReport {
                 core,

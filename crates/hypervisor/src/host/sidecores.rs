@@ -416,7 +416,9 @@ impl CoreProgram {
         let edges: Vec<_> = services.iter().map(|(edge, _)| *edge).collect();
         let port = graph.port(look);
         graph.define(look, move |cx, ticket| {
-            let place = program.look(ticket as usize, host_time(cx.now()), &mut |cycles| cx.spend(cycles));
+            let place = program.look(ticket as usize, host_time(cx.now()), &mut |cycles| {
+                cx.spend(cycles)
+            });
             cx.continue_to(edges[place], ticket);
         });
         Ok(port)
@@ -523,7 +525,8 @@ impl DeviceProgram {
             });
             let finishes = Arc::clone(&program);
             graph.define(done, move |cx, ticket| {
-                if let Some((ticket, cycles)) = finishes.finish(device, ticket as usize, host_time(cx.now())) {
+                if let Some((ticket, cycles)) = finishes.finish(device, ticket as usize, host_time(cx.now()))
+                {
                     let later = cx.continue_after(next, cycles, ticket as u64);
                     assert!(later.is_ok(), "{ROOM}");
                 }
@@ -605,7 +608,14 @@ impl Board {
     }
 
     /// Answers: the guest sees it when the line has come over.
-    fn complete(&mut self, machines: &Machines, costs: &HostCosts, number: usize, answer: Answer, now: Cycle) {
+    fn complete(
+        &mut self,
+        machines: &Machines,
+        costs: &HostCosts,
+        number: usize,
+        answer: Answer,
+        now: Cycle,
+    ) {
         let ticket = self.tickets[number].take().expect("a ticket is completed once");
         self.free.push(number);
         let seen = now + costs.cycles(Cost::Transfer);

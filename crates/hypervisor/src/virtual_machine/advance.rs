@@ -1,8 +1,8 @@
 //! How a virtual machine goes on: which of its processors runs how far, and where it must wait for an answer.
 
+use super::VirtualMachine;
 use super::handle::Needed;
 use super::processor::{Activity, VirtualProcessor};
-use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use sidestep_ia64::PhysicalAddress;
 use sidestep_machine::machine::hypercall::{FAILED, FUNCTION_REGISTER, function};
 
+use super::VirtualMachine;
 use super::configuration::Method;
 use super::exit::ExitReason;
 use super::processor::Activity;
 use super::requests::{EXIT_SLOT, Posted, posted_at};
 use super::service::{Progress, Served, Server};
-use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
 use crate::sidecall::request::Request;

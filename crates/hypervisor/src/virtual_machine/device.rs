@@ -6,8 +6,8 @@
 
 use sidestep_ia64::PhysicalAddress;
 
-use super::service::{CACHE_LINE, Packet, SECTOR, TRANSFER_MAX};
 use super::VirtualMachine;
+use super::service::{CACHE_LINE, Packet, SECTOR, TRANSFER_MAX};
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
 use crate::sidecall::request::{Answer, DeviceRequest, Refusal, Transfer};
@@ -106,7 +106,9 @@ impl VirtualMachine {
             .checked_mul(SECTOR)
             .filter(|size| *size <= TRANSFER_MAX)
             .ok_or(Refusal::BadArgument)?;
-        let start = (transfer.sector).checked_mul(SECTOR).ok_or(Refusal::BadArgument)?;
+        let start = (transfer.sector)
+            .checked_mul(SECTOR)
+            .ok_or(Refusal::BadArgument)?;
         let end = start.checked_add(size).ok_or(Refusal::BadArgument)?;
         if end > self.disk.len() as u64 {
             return Err(Refusal::BadArgument);

@@ -623,4 +623,5 @@ pub(super) struct RunOutcome {
 }
 
 /// What physical addressing permits: everything.
-const PHYSICAL_PAGE: TranslationEntry = TranslationEntry::permissive(VirtualAddress(0), PhysicalAddress(0), PHYSICAL_PAGE_LOG2, 0);
+const PHYSICAL_PAGE: TranslationEntry =
+    TranslationEntry::permissive(VirtualAddress(0), PhysicalAddress(0), PHYSICAL_PAGE_LOG2, 0);

@@ -4,12 +4,12 @@
 use sidestep_ia64::PhysicalAddress;
 use sidestep_machine::memory::GuestMemory;
 
+use super::VirtualMachine;
 use super::configuration::Method;
 use super::exit::ExitReason;
 use super::mailbox::Arrival;
 use super::processor::{Activity, VirtualProcessor};
 use super::service::{Progress, Served, Server, interrupt_vector};
-use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
 use crate::sidecall::page;

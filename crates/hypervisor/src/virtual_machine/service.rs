@@ -6,9 +6,9 @@ use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
 use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Access, PhysicalAddress, Reference, TranslationSide, VirtualAddress};
 
+use super::VirtualMachine;
 use super::configuration::PurgeMethod;
 use super::exit::ExitReason;
-use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
 use crate::sidecall::request::{Answer, DeviceRequest, Refusal, Request};
@@ -106,11 +106,7 @@ impl Work<'_> {
         Progress::Answered(match request {
             Request::Null => Ok(0),
             Request::Identification { index } => self.identification(index),
-            Request::Map {
-                address,
-                entry,
-                itir,
-            } => self.map(address, entry, itir),
+            Request::Map { address, entry, itir } => self.map(address, entry, itir),
             Request::Unmap { address, size_log2 } => self.unmap(address, size_log2),
             Request::Timer { delay_cycles, vector } => self.timer(delay_cycles, vector),
             Request::Interrupt { target, vector } => self.interrupt(target, vector),
@@ -290,7 +286,10 @@ impl Work<'_> {
         if delay_cycles > DELAY_CYCLES_MAX {
             return Err(Refusal::BadArgument);
         }
-        if !self.machine.set_timer(self.index, self.time + delay_cycles, vector) {
+        if !self
+            .machine
+            .set_timer(self.index, self.time + delay_cycles, vector)
+        {
             return Err(Refusal::Full);
         }
         Ok(0)

@@ -201,7 +201,12 @@ mod tests {
             rights: 6,
             deferral: true,
         };
-        let read = TranslationEntry::new(VirtualAddress(0x4000), 1, page_table_entry(&entry), 5 << 8 | 14 << 2);
+        let read = TranslationEntry::new(
+            VirtualAddress(0x4000),
+            1,
+            page_table_entry(&entry),
+            5 << 8 | 14 << 2,
+        );
         assert_eq!(read, Ok(entry));
     }
 

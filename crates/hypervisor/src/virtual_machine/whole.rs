@@ -15,9 +15,9 @@ use sidestep_machine::machine::hypercall::{Call, Console, FAILED, HypercallHandl
 use sidestep_machine::machine::interrupt_block::LocalIdentifier;
 use sidestep_machine::machine::platform::Platform;
 
+use super::VirtualMachine;
 use super::exit::ExitReason;
 use super::processor::Activity;
-use super::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
 

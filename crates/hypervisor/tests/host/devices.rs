@@ -35,7 +35,11 @@ fn checksummed_sectors_go_through_the_device_either_way_one_request_after_the_ot
     for sidecores in [0, 1] {
         let (report, spans, moved, pushed_back) = outcome(sidecores, "blocks 2 8", 50);
         assert_eq!((moved, pushed_back), (100, 0));
-        let way = if sidecores == 0 { Method::Exit } else { Method::Sidecall };
+        let way = if sidecores == 0 {
+            Method::Exit
+        } else {
+            Method::Sidecall
+        };
         assert!(
             report.machines[0]
                 .requests

@@ -230,8 +230,13 @@ mod tests {
     use super::*;
 
     fn entry(rights: u64, level: u64) -> TranslationEntry {
-        TranslationEntry::new(VirtualAddress(0x4000), 1, 0x8000 | rights << 9 | level << 7 | 0x61, 14 << 2)
-            .expect("a valid insertion")
+        TranslationEntry::new(
+            VirtualAddress(0x4000),
+            1,
+            0x8000 | rights << 9 | level << 7 | 0x61,
+            14 << 2,
+        )
+        .expect("a valid insertion")
     }
 
     #[test]
@@ -251,7 +256,10 @@ mod tests {
 
     #[test]
     fn insertions_refuse_reserved_values() {
-        assert_eq!(TranslationEntry::new(VirtualAddress(0), 0, 0x61, 15 << 2), Err(ReservedValue));
+        assert_eq!(
+            TranslationEntry::new(VirtualAddress(0), 0, 0x61, 15 << 2),
+            Err(ReservedValue)
+        );
         assert_eq!(
             TranslationEntry::new(VirtualAddress(0), 0, 0x61 | 1 << 2, 14 << 2),
             Err(ReservedValue)

@@ -1,9 +1,9 @@
 //! The VHPT and its walker, in both formats.
 
-use sidestep_ia64::{FaultKind, VirtualAddress};
 use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
+use sidestep_ia64::{FaultKind, VirtualAddress};
 
 use crate::harness::*;
 

@@ -183,9 +183,10 @@ impl PerformanceMonitor {
             false => std::array::from_fn(|index| counted(state, FIRST + index)),
         };
         let is_frozen = self.is_frozen;
-        self.event_addresses.configure(&state.monitor, |control, privileged| {
-            !is_frozen && is_enabled(state, control, privileged)
-        });
+        self.event_addresses
+            .configure(&state.monitor, |control, privileged| {
+                !is_frozen && is_enabled(state, control, privileged)
+            });
         self.is_restricted = false;
         if self.is_counting() {
             self.tagging = Tagging::of(&state.monitor);

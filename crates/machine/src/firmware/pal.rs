@@ -434,7 +434,8 @@ mod tests {
     #[test]
     fn translation_registers_are_described_as_they_were_inserted() {
         let (pte, itir) = (0x0010_0000_0400_0661, 26 << 2 | 5 << 8);
-        let entry = TranslationEntry::new(VirtualAddress(0xa000_0001_0000_1234), 7, pte, itir).expect("good words");
+        let entry =
+            TranslationEntry::new(VirtualAddress(0xa000_0001_0000_1234), 7, pte, itir).expect("good words");
         let page = 0xa000_0001_0000_0000;
         assert_eq!(
             translation_register(Some(&entry)),
