@@ -30,7 +30,7 @@ pub(crate) use code_page::CodeProperties;
 pub use driver::{Driver, Observed, Untimed};
 pub use kind::Detail;
 pub use observer::{
-    Dynamic, Event, Frame, Interruption, MONITOR_REGISTERS, MonitorRegisters, Observer, Permission, Place,
+    Dynamic, Event, Frame, Interruption, PERFORMANCE_REGISTERS, PerformanceRegisters, Observer, Permission, Place,
     Registers, State, Translation, Untranslated,
 };
 pub use operation::{Execute, Flow, MicroOperation, Step};

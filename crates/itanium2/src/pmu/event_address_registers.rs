@@ -1,4 +1,4 @@
-//! What the performance monitor keeps of single events: the event address registers and the branch trace buffer.
+//! What the performance monitoring unit keeps of single events: the event address registers and the branch trace buffer.
 //!
 //! ```text
 //!   PMC10  instruction EAR:  0..3 privilege levels   4 privileged   5..12 unit mask   13 caches, not TLBs
@@ -14,13 +14,13 @@
 //!
 //! The fields are those of libpfm's definitions for Itanium 2; that bit 1 of a mask of PMC12 wants what is taken or
 //! predicted rightly, and bit 0 the rest, is assumed, as is its coding of kinds. What the unit masks select:
-//! [`event_address`](super::event_address). A register keeps the last event until the monitor is frozen. Each one kept
+//! [`event_address`](super::event_address). A register keeps the last event until the unit is frozen. Each one kept
 //! counts as DATA_EAR_EVENTS, L1I_EAR_EVENTS or BRANCH_EVENT. A miss that software serves is kept when it interrupts,
 //! with a latency of 0; of a failed check of the ALAT there is the instruction alone.
 //!
 //! Limits: PMC12's selection of the predictor's bits is not there.
 
-use sidestep_ia64::execution::MonitorRegisters;
+use sidestep_ia64::execution::PerformanceRegisters;
 
 use super::event_address::{Branched, DataEvents, FetchEvents, Fetched, Loaded};
 
@@ -59,7 +59,7 @@ pub struct EventAddressRegisters {
 impl EventAddressRegisters {
     /// Looks at the configuration anew; `is_enabled` says whether control bits with `privileged` as the bit for
     /// privileged monitors hold in the processor's state.
-    pub fn configure(&mut self, registers: &MonitorRegisters, is_enabled: impl Fn(u64, u32) -> bool) {
+    pub fn configure(&mut self, registers: &PerformanceRegisters, is_enabled: impl Fn(u64, u32) -> bool) {
         let configuration = |index: usize, privileged: u32| {
             let control = registers.configuration[index];
             (control & 0xf != 0 && is_enabled(control, privileged)).then_some(control)
@@ -156,7 +156,7 @@ impl EventAddressRegisters {
     }
 
     /// Puts what was kept into the data registers.
-    pub fn store(&mut self, registers: &mut MonitorRegisters) {
+    pub fn store(&mut self, registers: &mut PerformanceRegisters) {
         let data = &mut registers.data;
         if let Some([address, latency, instruction]) = self.data_kept.take() {
             data[register::DATA_ADDRESS] = address;

@@ -9,14 +9,14 @@
 //!
 //! (Itanium 2 Processor Reference Manual, chapter 10.) A counter has 47 bits and one of overflow; reads extend the
 //! sign. With a threshold a counter counts the cycles in which more than so many events happen. A counter that
-//! overflows with its overflow interrupt on freezes the monitor and requests the interrupt of CR.PMV; that is looked
+//! overflows with its overflow interrupt on freezes the unit and requests the interrupt of CR.PMV; that is looked
 //! for in front of each run of instructions without a branch, which is as late as the interrupt may be. Events
 //! without a counter of the model do not count. What is kept of single events:
 //! [`event_address_registers`](super::event_address_registers); what restricts counting and keeping:
 //! [`tagging`](super::tagging).
 
 use sidestep_ia64::encoding::Unit;
-use sidestep_ia64::execution::{Dynamic, MonitorRegisters, State};
+use sidestep_ia64::execution::{Dynamic, PerformanceRegisters, State};
 use sidestep_ia64::registers::status::psr;
 
 use super::counters::Counters;
@@ -184,12 +184,12 @@ impl PerformanceMonitor {
         };
         let is_frozen = self.is_frozen;
         self.event_addresses
-            .configure(&state.monitor, |control, privileged| {
+            .configure(&state.performance, |control, privileged| {
                 !is_frozen && is_enabled(state, control, privileged)
             });
         self.is_restricted = false;
         if self.is_counting() {
-            self.tagging = Tagging::of(&state.monitor);
+            self.tagging = Tagging::of(&state.performance);
             self.is_restricted = self.tagging.restricts();
         }
     }
@@ -206,26 +206,26 @@ impl PerformanceMonitor {
         }
     }
 
-    /// Looks whether a counter has overflowed that interrupts: the monitor then freezes. Answers the vector of the
+    /// Looks whether a counter has overflowed that interrupts: the unit then freezes. Answers the vector of the
     /// interrupt to request, unless it is masked.
     pub fn look_for_overflow(&mut self, state: &State, now: &Counters) -> Option<u8> {
         self.update(state, now);
         let overflows = (0..COUNT).any(|index| {
             self.counting[index].is_some_and(|counting| counting.interrupts)
-                && count(&state.monitor, FIRST + index) + self.pending[index] >> BITS != 0
+                && count(&state.performance, FIRST + index) + self.pending[index] >> BITS != 0
         });
         if !overflows {
             return None;
         }
         self.is_frozen = true;
         self.counting = [None; COUNT];
-        self.event_addresses.configure(&state.monitor, |_, _| false);
-        let vector = state.monitor.vector;
+        self.event_addresses.configure(&state.performance, |_, _| false);
+        let vector = state.performance.vector;
         (vector & MASKED == 0).then_some(vector as u8)
     }
 
     /// Puts what was counted into the data registers, and a freeze into PMC0.
-    pub fn store(&mut self, registers: &mut MonitorRegisters) {
+    pub fn store(&mut self, registers: &mut PerformanceRegisters) {
         for index in 0..COUNT {
             let pending = std::mem::take(&mut self.pending[index]);
             if pending == 0 {
@@ -247,7 +247,7 @@ impl PerformanceMonitor {
 }
 
 /// A counter's register without the overflow bit.
-fn count(registers: &MonitorRegisters, counter: usize) -> u64 {
+fn count(registers: &PerformanceRegisters, counter: usize) -> u64 {
     registers.data[counter] & ((1 << BITS) - 1)
 }
 
@@ -265,12 +265,14 @@ fn is_enabled(state: &State, control: u64, privileged: u32) -> bool {
         psr::UP
     };
     let level = u32::from(state.privilege_level());
-    state.monitor.configuration[0] & FREEZE == 0 && state.status & enable != 0 && control >> level & 1 != 0
+    state.performance.configuration[0] & FREEZE == 0
+        && state.status & enable != 0
+        && control >> level & 1 != 0
 }
 
 /// What a counter counts in the processor's present state.
 fn counted(state: &State, counter: usize) -> Option<Counting> {
-    let configuration = &state.monitor.configuration;
+    let configuration = &state.performance.configuration;
     let control = configuration[counter];
     let counts = is_enabled(state, control, 6);
     let code = (control >> 8 & 0xff) as u32 | ((control >> 16 & 0xf) as u32) << 16;

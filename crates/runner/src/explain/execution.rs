@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use sidestep_ia64::encoding::{DecodedSlot, Instruction};
-use sidestep_ia64::execution::{Dynamic, Event, MonitorRegisters, Observer, Permission, Place, Translation};
+use sidestep_ia64::execution::{
+    Dynamic, Event, Observer, PerformanceRegisters, Permission, Place, Translation,
+};
 use sidestep_ia64::mmu::entry::TranslationEntry;
 use sidestep_ia64::registers::application::{BSPSTORE, RSC};
 use sidestep_ia64::registers::frame::FrameMarker;
@@ -154,7 +156,7 @@ impl Observer for Watch {
         place: Place,
         executed: bool,
         memory: &dyn Translation,
-        registers: &mut MonitorRegisters,
+        registers: &mut PerformanceRegisters,
     ) {
         self.pipeline
             .counters_used(known, place, executed, memory, registers);
