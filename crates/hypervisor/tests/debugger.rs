@@ -41,7 +41,7 @@ fn host() -> (Host, Symbols) {
         },
         core_model: None,
         services: Executor::VirtualTime,
-        host_threads: 2,
+        threads: 2,
         trace: true,
     };
     let machines = machines.map(|(index, what)| machine(index, what)).collect();

@@ -46,7 +46,7 @@ fn run(
             slot_ns: 100_000,
         },
         core_model: model.map(|model| Arc::clone(model) as Arc<dyn CoreModel>),
-        host_threads: threads,
+        threads,
         trace: false,
     };
     let mut host = Host::new(config, machines.collect()).expect("a good host");

@@ -167,7 +167,7 @@ impl Setup {
             },
             core_model: self.core_model.clone(),
             services: Executor::VirtualTime,
-            host_threads: self.host_threads,
+            threads: self.host_threads,
             trace: context.trace,
         };
         let mut host = Host::new(config, machines).map_err(|error| failed(error.to_string()))?;

@@ -9,8 +9,8 @@
 //!
 //! Determinism. A virtual machine depends on its own state and on answers and packets that carry their times; requests
 //! are handed to sidecores in the order of (time, virtual machine, processor, slot), and none before every earlier one
-//! is known. So it does not matter in which order, or on how many host threads, virtual machines were advanced: all
-//! results are the same bytes, which tests compare.
+//! is known. So it does not matter in which order, or on how many threads of this program, virtual machines were
+//! advanced: all results are the same bytes, which tests compare.
 
 pub mod dynamic;
 mod pool;
@@ -49,8 +49,8 @@ pub struct HostConfig {
     pub scheduling: Scheduling,
     /// What the cores are, if guest instructions are not to take what the table says.
     pub core_model: Option<Arc<dyn CoreModel>>,
-    /// How many host threads advance virtual machines; changes nothing but the time it takes.
-    pub host_threads: usize,
+    /// How many threads of this program advance virtual machines; changes nothing but the time it takes.
+    pub threads: usize,
     /// Whether to record who was on which core.
     pub trace: bool,
 }
@@ -178,7 +178,7 @@ impl Host {
         let mut host = Host {
             cores: (0..config.cores).map(|_| modelled()).collect(),
             accounts: vec![CoreAccount::default(); config.cores],
-            pool: Pool::new(config.host_threads, &machines, &config.costs),
+            pool: Pool::new(config.threads, &machines, &config.costs),
             config,
             machines,
             sidecores,

@@ -1,4 +1,4 @@
-//! Host threads that advance virtual machines side by side.
+//! Threads of this program that advance virtual machines side by side.
 //!
 //! Each thread has every `n`th virtual machine. A round begins when the caller hands out its limits and ends when every
 //! thread has said that it is done; virtual machines share nothing meanwhile, so the division changes no result.
@@ -20,7 +20,7 @@ struct Round {
     floor: Cycle,
 }
 
-/// The host threads of a host.
+/// The threads of a host.
 pub(super) struct Pool {
     machines: Machines,
     costs: Arc<HostCosts>,

@@ -28,7 +28,7 @@ const ENTRY_SIZE: u64 = 32;
 /// One virtual processor's shadow table.
 pub(super) struct ShadowTable {
     memory: Arc<GuestMemory>,
-    /// Nothing was entered since it was cleared: a guest that purges in a loop is not to cost the host a walk each
+    /// Nothing was entered since it was cleared: a guest that purges in a loop is not to cost this program a walk each
     /// time.
     is_empty: bool,
 }

@@ -77,7 +77,7 @@ impl Setup {
             },
             core_model: None,
             services: self.services,
-            host_threads: self.host_threads,
+            threads: self.host_threads,
             trace: self.trace,
         };
         (Host::new(config, machines).expect("a good host"), costs)

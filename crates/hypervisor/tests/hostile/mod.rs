@@ -200,7 +200,7 @@ fn host_of(cores: usize, sidecores: SidecorePolicy, machines: Vec<VirtualMachine
         },
         core_model: None,
         services: Executor::VirtualTime,
-        host_threads: 1,
+        threads: 1,
         trace: true,
     };
     Host::new(config, machines).expect("a good host")
