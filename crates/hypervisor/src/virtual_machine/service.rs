@@ -20,6 +20,9 @@ pub(super) const CACHE_LINE: u64 = 128;
 /// The largest transfer of one request, in bytes.
 pub(super) const TRANSFER_MAX: u64 = 1 << 20;
 
+/// What [`Work::entry_of`] has looked at.
+const ENTRY: &str = "an entry of a table is in memory";
+
 /// Who serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
@@ -168,7 +171,7 @@ impl Work<'_> {
                 .map_err(|_| Refusal::BadArgument)?;
         let memory = std::sync::Arc::clone(&self.machine.shared);
         let memory = &memory.memory;
-        let read = |offset: u64| memory.read_value::<u64>(place + offset).unwrap_or(0);
+        let read = |offset: u64| memory.read_value::<u64>(place + offset).expect(ENTRY);
         let names_page = !table.is_long() || read(16) == tag(address, region);
         let was_valid = names_page && read(0) & 1 != 0;
         let write = |offset: u64, value: u64| memory.write_value(place + offset, value);
@@ -208,9 +211,8 @@ impl Work<'_> {
     fn unmap(&mut self, address: VirtualAddress, size_log2: u64) -> Answer {
         self.cycles += self.costs.cycles(Cost::Emulate);
         let size_log2 = u32::try_from(size_log2).map_err(|_| Refusal::BadArgument)?;
-        let region = RegionRegister(
-            self.machine.processors[self.index].processor().system.region[(address >> 61) as usize],
-        );
+        let processor = self.machine.processors[self.index].processor();
+        let region = RegionRegister(processor.system.region[address.region()]);
         const RANGE_LOG2_MAX: u32 = 30;
         if !region.is_valid() || !(12..=RANGE_LOG2_MAX).contains(&size_log2) {
             return Err(Refusal::BadArgument);
@@ -224,7 +226,7 @@ impl Work<'_> {
             let page = first + (page << page_log2);
             let (place, table, region) = self.entry_of(page)?;
             let memory = &self.machine.shared.memory;
-            let word = |offset: u64| memory.read_value::<u64>(place + offset).unwrap_or(0);
+            let word = |offset: u64| memory.read_value::<u64>(place + offset).expect(ENTRY);
             let names_page = !table.is_long() || word(16) == tag(page, region);
             if names_page && word(0) != 0 {
                 removed += 1;
