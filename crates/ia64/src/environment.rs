@@ -95,12 +95,13 @@ impl Environment {
 impl Processor {
     /// Finds what is behind a guest address for an access.
     pub(crate) fn locate(&mut self, address: u64, access: Access) -> Result<Translated, Fault> {
+        let address = VirtualAddress(address);
         match &self.environment {
-            Environment::Program(space) => match space.resolve(VirtualAddress(address), access) {
+            Environment::Program(space) => match space.resolve(address, access) {
                 Ok(page) => Ok(Translated::Memory(page)),
                 Err(refusal) => Err(refused(refusal, access, address)),
             },
-            Environment::System(_) => self.translate(VirtualAddress(address), access, self.purpose(access)),
+            Environment::System(_) => self.translate(address, access, self.purpose(access)),
         }
     }
 
