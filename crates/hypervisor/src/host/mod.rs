@@ -25,8 +25,10 @@ use thiserror::Error;
 
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
-use crate::host::sidecores::{Executor, Machines, Polling, Sidecores, SidecoresError, locked};
-use crate::virtual_machine::{Activity, Core, CoreModel, CycleAccount, Method, Pending, VirtualMachine};
+use crate::host::sidecores::{CoreTime, Executor, Machines, Polling, Sidecores, SidecoresError, locked};
+use crate::virtual_machine::{
+    Activity, Core, CoreModel, CycleAccount, Method, Pending, VirtualMachine, VirtualProcessor,
+};
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
 pub use report::{CoreReport, Report, RequestReport, Span, VirtualMachineReport, kind_name};
@@ -134,7 +136,15 @@ struct Epoch {
     /// Up to when all answers are known.
     floor: Cycle,
     /// What virtual machines and sidecores had done when it began.
-    before: Vec<(CoreAccount, Vec<CycleAccount>)>,
+    before: Spent,
+}
+
+/// What cycles were spent on so far.
+struct Spent {
+    /// By each processor of each virtual machine.
+    processors: Vec<Vec<CycleAccount>>,
+    /// By each sidecore.
+    sidecores: Vec<CoreTime>,
 }
 
 impl Host {
@@ -330,8 +340,8 @@ impl Host {
         Ok(true)
     }
 
-    /// Gives cores to virtual processors and says which cores serve.
-    fn decide(&mut self, end: Cycle) -> Vec<(CoreAccount, Vec<CycleAccount>)> {
+    /// Gives cores to virtual processors and says which cores serve. What was spent until then.
+    fn decide(&mut self, end: Cycle) -> Spent {
         let wanted = self
             .config
             .sidecores
@@ -361,30 +371,19 @@ impl Host {
                 cycles: end - self.time,
             }));
         }
-        let cycles = |machine: &Arc<Mutex<VirtualMachine>>| {
+        self.spent()
+    }
+
+    fn spent(&self) -> Spent {
+        let of_processors = |machine: &Arc<Mutex<VirtualMachine>>| {
             let machine = locked(machine);
-            machine
-                .processors()
-                .iter()
-                .map(|processor| processor.cycles())
-                .collect()
+            machine.processors().iter().map(VirtualProcessor::cycles).collect()
         };
-        let served = |core: usize| {
-            let time = (core < self.config.sidecores.most()).then(|| self.sidecores.core_time(core));
-            time.unwrap_or_default()
-        };
-        let sidecores = (0..self.config.sidecores.most()).map(|core| CoreAccount {
-            serving: served(core).busy,
-            asleep: served(core).asleep,
-            ..CoreAccount::default()
-        });
-        let mut before: Vec<(CoreAccount, Vec<CycleAccount>)> = self
-            .machines
-            .iter()
-            .map(|machine| (CoreAccount::default(), cycles(machine)))
-            .collect();
-        before.extend(sidecores.map(|account| (account, Vec::new())));
-        before
+        let sidecores = 0..self.config.sidecores.most();
+        Spent {
+            processors: self.machines.iter().map(of_processors).collect(),
+            sidecores: sidecores.map(|core| self.sidecores.core_time(core)).collect(),
+        }
     }
 
     /// Takes the cores that are modelled from the virtual processors that had them.
@@ -491,7 +490,7 @@ impl Host {
     }
 
     /// Notes what cores did in the epoch that ends at `end`, and the load that the next decision looks at.
-    fn account(&mut self, end: Cycle, before: &[(CoreAccount, Vec<CycleAccount>)]) {
+    fn account(&mut self, end: Cycle, before: &Spent) {
         let length = end - self.time;
         let mut load = Load {
             cycles: length,
@@ -503,7 +502,7 @@ impl Host {
         for (index, machine) in self.machines.iter().enumerate() {
             let machine = locked(machine);
             for (number, processor) in machine.processors().iter().enumerate() {
-                let spent = difference(processor.cycles(), before[index].1[number]);
+                let spent = difference(processor.cycles(), before.processors[index][number]);
                 if let Some(core) = self.scheduler.core_of(index, number) {
                     self.accounts[core].cycles = sum(self.accounts[core].cycles, spent);
                 }
@@ -516,9 +515,9 @@ impl Host {
         load.requests = load.requests_total - self.load.requests_total;
         let first = self.config.cores - self.serving;
         for core in 0..self.config.sidecores.most() {
-            let was = before[self.machines.len() + core].0;
+            let was = before.sidecores[core];
             let now = self.sidecores.core_time(core);
-            let (busy, asleep) = (now.busy - was.serving, now.asleep - was.asleep);
+            let (busy, asleep) = (now.busy - was.busy, now.asleep - was.asleep);
             load.serving_cycles += busy;
             if core < self.serving {
                 let account = &mut self.accounts[first + core];

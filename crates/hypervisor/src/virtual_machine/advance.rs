@@ -189,10 +189,10 @@ impl VirtualMachine {
         }
         let time = self.processors[index].clock() + costs.cycles(Cost::Interrupt);
         for (offset, data) in messages {
-            let (id, vector) = ((offset >> 12 & 0xff) as usize, data as u8);
+            let (target, vector) = ((offset >> 12 & 0xff) as usize, data as u8);
             let is_fixed = data >> 8 & 7 <= 1;
-            if id < self.processors.len() && is_fixed && vector >= 16 {
-                self.interrupt(id, vector, time);
+            if target < self.processors.len() && is_fixed && vector >= 16 {
+                self.interrupt(target, vector, time);
             }
         }
         for purge in purges {

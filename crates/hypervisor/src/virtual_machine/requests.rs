@@ -233,7 +233,11 @@ fn as_words(answer: Answer) -> (u64, u64) {
 
 /// The request that a guest has left in the slot at an address.
 pub(super) fn posted_at(memory: &GuestMemory, slot: PhysicalAddress) -> Posted {
-    let word = |offset: u64| memory.read_value::<u64>(slot + offset).expect("a registered page is memory");
+    let word = |offset: u64| {
+        memory
+            .read_value::<u64>(slot + offset)
+            .expect("a registered page is memory")
+    };
     let arguments = [0, 8, 16].map(|offset| word(page::slot::ARGUMENTS + offset));
     Posted {
         request: Request::read(word(page::slot::KIND), arguments),
