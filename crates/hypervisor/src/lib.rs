@@ -3,7 +3,8 @@
 //! - [`virtual_machine`]: IA-64 virtual processors in the monitor's hands: exits, shadow translation, devices.
 //! - [`sidecall`]: requests that a guest leaves in memory for a core that is already in the monitor.
 //! - [`host`]: several virtual machines on one host, and its cores, of which some serve sidecalls.
-//! - [`cycle`]: time on a host; [`costs`]: what transitions cost there; [`calibration`]: what they cost on this machine.
+//! - [`cycle`]: time on a host; [`costs`]: what transitions cost there; [`calibration`]: what they cost on this
+//!   machine.
 //! - [`description`]: hosts as TOML files; [`debug`]: a host under a debugger.
 //!
 //! A *host* is always the modelled one; where this program runs is *this machine*, on *threads of this program*.

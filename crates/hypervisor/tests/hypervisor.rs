@@ -5,8 +5,7 @@ use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::sidecall::request::Request;
 use sidestep_hypervisor::virtual_machine::{
-    ExitReason, Progress, PurgeMethod, Server, VirtualMachine, VirtualMachineConfig,
-    Virtualization,
+    ExitReason, Progress, PurgeMethod, Server, VirtualMachine, VirtualMachineConfig, Virtualization,
 };
 use sidestep_ia64::registers::system::control;
 use sidestep_machine::End;

@@ -377,7 +377,11 @@ impl Host {
     fn spent(&self) -> Spent {
         let of_processors = |machine: &Arc<Mutex<VirtualMachine>>| {
             let machine = locked(machine);
-            machine.processors().iter().map(VirtualProcessor::cycles).collect()
+            machine
+                .processors()
+                .iter()
+                .map(VirtualProcessor::cycles)
+                .collect()
         };
         let sidecores = 0..self.config.sidecores.most();
         Spent {

@@ -482,8 +482,8 @@ impl VirtualProcessor {
         self.spent(cycles, retired, timer_ticks);
     }
 
-    /// Accounts for the cycles that guest instructions took, which the interval time counter shows; its timer was due in
-    /// `timer_ticks` of them.
+    /// Accounts for the cycles that guest instructions took, which the interval time counter shows; its timer was due
+    /// in `timer_ticks` of them.
     fn spent(&mut self, cycles: u64, retired: u64, timer_ticks: u64) {
         self.instructions += retired;
         self.clock += cycles;

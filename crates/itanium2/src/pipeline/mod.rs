@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use sidestep_ia64::encoding::{DecodedSlot, Instruction};
 use sidestep_ia64::execution::{
-    Dynamic, Event as Told, Interruption, PerformanceRegisters, Observer, Permission, Place, State,
+    Dynamic, Event as Told, Interruption, Observer, PerformanceRegisters, Permission, Place, State,
     Translation as PhysicalAddresses,
 };
 use sidestep_ia64::fault::{FaultKind, isr};

@@ -146,7 +146,12 @@ fn return_stacked(call: &mut Call<'_>, results: [u64; 4]) -> Reaction {
 
 /// Writes to memory as the caller addresses it.
 fn write(call: &mut Call<'_>, address: u64, bytes: &[u8]) -> bool {
-    virtual_memory::write(call.processor, &call.platform.memory, VirtualAddress(address), bytes)
+    virtual_memory::write(
+        call.processor,
+        &call.platform.memory,
+        VirtualAddress(address),
+        bytes,
+    )
 }
 
 fn pal_procedure(call: &mut Call<'_>) -> Reaction {

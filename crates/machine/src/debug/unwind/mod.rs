@@ -242,7 +242,8 @@ impl Walker<'_> {
 
     fn word(&self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
-        let read = crate::virtual_memory::read(self.processor, self.memory, VirtualAddress(address), &mut bytes);
+        let read =
+            crate::virtual_memory::read(self.processor, self.memory, VirtualAddress(address), &mut bytes);
         (read == 8).then(|| u64::from_le_bytes(bytes))
     }
 }
