@@ -14,7 +14,7 @@ pub struct GeneralRegisters {
     /// By register number; twice as many as there are, so that any byte is a valid index.
     #[serde(with = "serde_big_array::BigArray")]
     values: [u64; 256],
-    #[serde(with = "crate::snapshot::two_words")]
+    #[serde(with = "crate::registers::two_words")]
     nats: u128,
 }
 
