@@ -1,4 +1,4 @@
-//! Devices of a whole machine under Linux: disks, networks, consoles, the monitor.
+//! Devices of a whole machine under Linux: disks, networks, consoles, the prompt.
 //!
 //! They need a kernel, see [`linux`], and some of them what makes a file system.
 
@@ -284,7 +284,7 @@ fn exchange(address: SocketAddr, data: &[u8]) -> std::io::Result<Vec<u8>> {
 }
 
 #[test]
-fn the_monitor_tells_how_the_machine_is_and_quits() {
+fn the_prompt_tells_how_the_machine_is_and_quits() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let Some(mut command) = boot(folder.path(), &[], "echo ready; sleep 100000000") else {
         return;
@@ -317,7 +317,7 @@ fn the_monitor_tells_how_the_machine_is_and_quits() {
 }
 
 #[test]
-fn the_monitor_resets_the_machine_even_one_that_stands_still() {
+fn the_prompt_resets_the_machine_even_one_that_stands_still() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let Some(mut command) = boot(folder.path(), &[], "echo ready; sleep 100000000") else {
         return;
@@ -356,7 +356,7 @@ fn a_signal_ends_a_machine_that_stands_still() {
     assert_eq!(child.wait().expect("it ends").code(), Some(128 + 15));
 }
 
-/// What stands behind the prompt of the monitor's last command and the line that leaves it.
+/// What stands behind the last command: the prompt, and the line that leaves it.
 const LEFT: &str = "(sidestep) \r\n";
 
 #[test]
@@ -386,7 +386,7 @@ fn a_restored_machine_goes_on_as_the_one_that_was_saved() {
         rest.contains("saved to machine") && rest.contains("/none/machine: No such file"),
         "{rest}"
     );
-    let after = rest.rsplit_once(LEFT).expect("it left the monitor").1;
+    let after = rest.rsplit_once(LEFT).expect("it left the prompt").1;
 
     let restore = |file: &str| {
         Command::new(env!("CARGO_BIN_EXE_sidestep"))

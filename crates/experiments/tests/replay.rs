@@ -7,7 +7,7 @@ use std::ops::Range;
 use sidestep_experiments::itanium::kernel::{Guest, Meter, QUANTUM_TICKS, Run};
 use sidestep_ia64::encoding::{DecodedSlot, Instruction};
 use sidestep_ia64::execution::{
-    Driver, Dynamic, Event, Frame, Interruption, MonitorRegisters, Observer, Permission, Place, State,
+    Driver, Dynamic, Event, Frame, Interruption, Observer, PerformanceRegisters, Permission, Place, State,
     Translation,
 };
 use sidestep_ia64::{Exit, Processor, TranslationSide, alat};
@@ -32,7 +32,7 @@ struct CounterUse {
     decoded: (Instruction, DecodedSlot),
     place: Place,
     executed: bool,
-    registers: MonitorRegisters,
+    registers: PerformanceRegisters,
     answers: VecDeque<Answer>,
 }
 
@@ -45,7 +45,7 @@ enum Happened {
     Frame(Frame),
     AdvancedLoads(alat::Events),
     Walk { insertions: u64 },
-    Monitor(MonitorRegisters),
+    PerformanceMonitor(PerformanceRegisters),
     Interrupted(Interruption),
 }
 
@@ -59,7 +59,7 @@ impl Happened {
             Event::Frame(frame) => Happened::Frame(frame),
             Event::AdvancedLoads(events) => Happened::AdvancedLoads(events),
             Event::Walk { insertions } => Happened::Walk { insertions },
-            Event::Monitor(registers) => Happened::Monitor(*registers),
+            Event::PerformanceMonitor(registers) => Happened::PerformanceMonitor(*registers),
             Event::Interrupted(interruption) => Happened::Interrupted(*interruption),
         }
     }
@@ -81,7 +81,7 @@ impl Happened {
             Happened::Walk { insertions } => Event::Walk {
                 insertions: *insertions,
             },
-            Happened::Monitor(registers) => Event::Monitor(registers),
+            Happened::PerformanceMonitor(registers) => Event::PerformanceMonitor(registers),
             Happened::Interrupted(interruption) => Event::Interrupted(interruption),
         }
     }
@@ -174,7 +174,7 @@ impl Observer for Recorder {
         place: Place,
         executed: bool,
         memory: &dyn Translation,
-        registers: &mut MonitorRegisters,
+        registers: &mut PerformanceRegisters,
     ) {
         let noting = Noting::new(memory);
         let before = *registers;

@@ -24,7 +24,7 @@ const IMAGE: &str = concat!(
 const CYCLES: u64 = 1_000_000;
 
 /// A host in the middle of its work: a virtual machine for each core, and one core that serves.
-fn host(machines: usize, host_threads: usize, work: &str) -> Host {
+fn host(machines: usize, threads: usize, work: &str) -> Host {
     let image = std::fs::read(IMAGE).expect("the image is in the repository");
     let machines = (0..machines).map(|index| {
         let mut config = VirtualMachineConfig::new(&format!("guest {index}"));
@@ -38,7 +38,7 @@ fn host(machines: usize, host_threads: usize, work: &str) -> Host {
         costs: Arc::new(HostCosts::preset("itanium2-vti").expect("a preset")),
         sidecores: SidecorePolicy::Fixed(1),
         polling: Polling {
-            spin: 20_000,
+            spin_cycles: 20_000,
             saves_energy: false,
         },
         scheduling: Scheduling {
@@ -47,7 +47,7 @@ fn host(machines: usize, host_threads: usize, work: &str) -> Host {
         },
         core_model: None,
         services: Executor::VirtualTime,
-        host_threads,
+        threads,
         trace: false,
     };
     let mut host = Host::new(config, machines).expect("a good host");

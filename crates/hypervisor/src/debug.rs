@@ -17,6 +17,7 @@ use sidestep_machine::debug::target::Debuggee;
 use sidestep_machine::machine::End;
 use sidestep_machine::memory::GuestMemory;
 
+use crate::cycle::Cycle;
 use crate::host::sidecores::locked;
 use crate::host::{Host, HostEnd};
 use crate::virtual_machine::Activity;
@@ -27,7 +28,7 @@ pub struct DebuggedHost<'a> {
     /// Virtual machine and number of each processor.
     processors: Vec<(usize, usize)>,
     /// The time at which it stops.
-    until: u64,
+    until: Cycle,
     /// Is shown the host after each stretch.
     after: Box<dyn FnMut(&Host) + 'a>,
     failure: Option<String>,
@@ -35,7 +36,7 @@ pub struct DebuggedHost<'a> {
 
 impl<'a> DebuggedHost<'a> {
     /// All virtual processors of a host, which runs up to `until`; `after` is shown it after each stretch.
-    pub fn new(host: &'a mut Host, until: u64, after: impl FnMut(&Host) + 'a) -> DebuggedHost<'a> {
+    pub fn new(host: &'a mut Host, until: Cycle, after: impl FnMut(&Host) + 'a) -> DebuggedHost<'a> {
         let machines = host.machines().iter().enumerate();
         let processors = machines
             .flat_map(|(index, machine)| {

@@ -76,7 +76,7 @@ pub struct HostTable {
     pub spin_cycles: u64,
     /// Whether it does.
     pub saves_energy: bool,
-    /// How many host threads advance virtual machines.
+    /// How many threads of this program advance virtual machines.
     pub host_threads: usize,
     /// What runs the services of sidecores and devices.
     pub services: Executor,
@@ -291,7 +291,7 @@ impl Description {
                 },
             },
             polling: Polling {
-                spin: table.spin_cycles,
+                spin_cycles: table.spin_cycles,
                 saves_energy: table.saves_energy,
             },
             scheduling: Scheduling {
@@ -299,7 +299,7 @@ impl Description {
                 slot_ns: table.slot_us * 1000,
             },
             core_model,
-            host_threads: table.host_threads,
+            threads: table.host_threads,
             services: table.services,
             trace,
         };

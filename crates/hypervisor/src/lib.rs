@@ -3,16 +3,18 @@
 //! - [`virtual_machine`]: IA-64 virtual processors in the monitor's hands: exits, shadow translation, devices.
 //! - [`sidecall`]: requests that a guest leaves in memory for a core that is already in the monitor.
 //! - [`host`]: several virtual machines on one host, and its cores, of which some serve sidecalls.
-//! - [`costs`]: what transitions cost on a host; [`calibration`]: what they cost on the machine that this program runs
-//!   on.
+//! - [`cycle`]: time on a host; [`costs`]: what transitions cost there; [`calibration`]: what they cost on this
+//!   machine.
 //! - [`description`]: hosts as TOML files; [`debug`]: a host under a debugger.
 //!
+//! A *host* is always the modelled one; where this program runs is *this machine*, on *threads of this program*.
 //! Nothing here is global: any number of hosts live in one program.
 //!
 #![doc = include_str!("../README.md")]
 
 pub mod calibration;
 pub mod costs;
+pub mod cycle;
 pub mod debug;
 pub mod description;
 pub mod host;
@@ -20,5 +22,6 @@ pub mod sidecall;
 pub mod virtual_machine;
 
 pub use costs::{Cost, HostCosts};
+pub use cycle::Cycle;
 pub use host::Host;
 pub use virtual_machine::VirtualMachine;

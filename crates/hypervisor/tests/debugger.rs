@@ -6,13 +6,13 @@ mod gdb;
 use std::sync::Arc;
 
 use gdb::{Symbols, between, disturb};
-use sidestep_hypervisor::HostCosts;
 use sidestep_hypervisor::debug::DebuggedHost;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
 use sidestep_hypervisor::host::sidecores::{Executor, Polling};
 use sidestep_hypervisor::host::{Host, HostConfig};
 use sidestep_hypervisor::virtual_machine::{VirtualMachine, VirtualMachineConfig};
+use sidestep_hypervisor::{Cycle, HostCosts};
 use sidestep_machine::End;
 use sidestep_machine::debug::server::Finish;
 
@@ -32,7 +32,7 @@ fn host() -> (Host, Symbols) {
         costs: Arc::new(HostCosts::preset("itanium2-vti").expect("a preset")),
         sidecores: SidecorePolicy::Fixed(0),
         polling: Polling {
-            spin: 20_000,
+            spin_cycles: 20_000,
             saves_energy: true,
         },
         scheduling: Scheduling {
@@ -41,7 +41,7 @@ fn host() -> (Host, Symbols) {
         },
         core_model: None,
         services: Executor::VirtualTime,
-        host_threads: 2,
+        threads: 2,
         trace: true,
     };
     let machines = machines.map(|(index, what)| machine(index, what)).collect();
@@ -53,7 +53,7 @@ fn host() -> (Host, Symbols) {
 fn every_virtual_processor_of_a_host_is_a_thread_with_its_own_memory() {
     let (mut host, symbols) = host();
     let mut shown = 0;
-    let mut debugged = DebuggedHost::new(&mut host, u64::MAX, |_| shown += 1);
+    let mut debugged = DebuggedHost::new(&mut host, Cycle::NEVER, |_| shown += 1);
     let finish = between(&mut debugged, |debugger| {
         assert_eq!(debugger.ask("qfThreadInfo"), "mp01.01,p01.02,p01.03");
         let main = symbols.address("main").expect("a symbol");
@@ -92,9 +92,9 @@ fn every_virtual_processor_of_a_host_is_a_thread_with_its_own_memory() {
 #[test]
 fn debugging_does_not_change_what_a_host_does() {
     let (mut undisturbed, _) = host();
-    undisturbed.run(u64::MAX).expect("services end");
+    undisturbed.run(Cycle::NEVER).expect("services end");
     let (mut host, symbols) = host();
-    let mut debugged = DebuggedHost::new(&mut host, u64::MAX, |_| ());
+    let mut debugged = DebuggedHost::new(&mut host, Cycle::NEVER, |_| ());
     let finish = between(&mut debugged, |debugger| disturb(debugger, &symbols));
     assert_eq!(finish, Finish::Ended(End::Exit(0)));
     drop(debugged);

@@ -1,11 +1,11 @@
 //! Virtual machines under the monitor: the bare machine's guest runs in them unchanged.
 
 use proptest::prelude::*;
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::sidecall::request::Request;
 use sidestep_hypervisor::virtual_machine::{
-    DeviceKind, ExitReason, Progress, PurgeMethod, Server, VirtualMachine, VirtualMachineConfig,
-    Virtualization,
+    ExitReason, Progress, PurgeMethod, Server, VirtualMachine, VirtualMachineConfig, Virtualization,
 };
 use sidestep_ia64::registers::system::control;
 use sidestep_machine::End;
@@ -41,7 +41,7 @@ fn run_image(
     change(&mut config);
     let mut machine = VirtualMachine::new(0, config, &image).expect("a good virtual machine");
     let costs = HostCosts::preset("itanium2-vti").expect("a preset");
-    for until in (1..=2000).map(|round| round * 1_000_000) {
+    for until in (1..=2000).map(|round| Cycle(round * 1_000_000)) {
         machine.advance(&costs, until, until);
         if machine.exit_code().is_some() {
             break;
@@ -137,17 +137,17 @@ proptest! {
         let processor = machine.processor_mut(0).processor_mut();
         processor.system.control[usize::from(control::PTA)] = TABLE;
         processor.system.region[1] = 2 << 8 | 14 << 2 | 1;
-        let mut time = 0;
+        let mut time = Cycle::START;
         for (kind, arguments, by_exit) in requests {
             // A range of a gigabyte is cleared entry by entry: right, and slow.
             let arguments = if kind == 3 { [arguments[0], arguments[1].min(24), 0] } else { arguments };
-            let request = Request { kind, arguments, vector: 0 };
+            let request = Request::read(kind, arguments);
             let server = if by_exit { Server::OwnCore } else { Server::Sidecore };
-            let served = machine.serve(&costs, 0, &request, server, time);
-            prop_assert_eq!(served.kind.is_some(), kind <= 10);
-            if let (Progress::Submitted(device), Some(kind)) = (served.progress, served.kind) {
-                prop_assert_eq!(DeviceKind::of(kind), Some(device));
-                let _ = machine.transfer(&costs, kind, &arguments, time);
+            let served = machine.serve(&costs, 0, request, server, time);
+            prop_assert_eq!(request.kind().is_some(), kind <= 10);
+            if let Progress::Submitted(submitted) = served.progress {
+                prop_assert_eq!(request, Request::Device(submitted));
+                let _ = machine.transfer(&costs, &submitted, time);
             }
             time += served.cycles;
         }

@@ -1,6 +1,7 @@
 //! Addresses of the different spaces. The only conversion between them is a translation.
 
 use std::fmt;
+use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct VirtualAddress(pub u64);
 
-/// A guest physical address.
+/// An address of the physical memory that a processor has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PhysicalAddress(pub u64);
 
@@ -18,25 +19,49 @@ impl VirtualAddress {
         (self.0 >> 61) as usize
     }
 
-    /// The first address of the region.
-    pub fn region_base(self) -> u64 {
-        self.0 & 7 << 61
-    }
-
     /// The offset within the region (bits 60 to 0).
     pub fn offset(self) -> u64 {
         self.0 & (u64::MAX >> 3)
     }
 }
 
-impl fmt::Display for VirtualAddress {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:#018x}", self.0)
-    }
+/// Arithmetic that stays within one space.
+macro_rules! within_a_space {
+    ($($address:ident)+) => { $(
+        impl $address {
+            /// The first of the `1 << size_log2` bytes around it that are aligned to as many.
+            #[must_use]
+            pub fn aligned_down(self, size_log2: u32) -> $address {
+                $address(self.0 & !((1 << size_log2) - 1))
+            }
+
+            /// How many bytes it is behind `base`; `None` if it lies before.
+            pub fn offset_from(self, base: $address) -> Option<u64> {
+                self.0.checked_sub(base.0)
+            }
+        }
+
+        /// So many bytes on, around the end of the space.
+        impl Add<u64> for $address {
+            type Output = $address;
+
+            fn add(self, bytes: u64) -> $address {
+                $address(self.0.wrapping_add(bytes))
+            }
+        }
+
+        impl fmt::Display for $address {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(formatter, "{:#018x}", self.0)
+            }
+        }
+
+        impl fmt::LowerHex for $address {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::LowerHex::fmt(&self.0, formatter)
+            }
+        }
+    )+ };
 }
 
-impl fmt::Display for PhysicalAddress {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:#018x}", self.0)
-    }
-}
+within_a_space!(VirtualAddress PhysicalAddress);

@@ -252,11 +252,11 @@ impl Fault {
     }
 
     /// A fault of a data or instruction reference.
-    pub fn reference(kind: FaultKind, access: Access, address: u64) -> Fault {
+    pub fn reference(kind: FaultKind, access: Access, address: VirtualAddress) -> Fault {
         Fault {
             kind,
             isr: access.isr(),
-            address: VirtualAddress(address),
+            address,
             immediate: 0,
         }
     }

@@ -220,7 +220,7 @@ impl GuestMemory {
         let mut done = 0;
         while done < size {
             let count = (size - done).min(ZEROS.len() as u64);
-            self.write(PhysicalAddress(address.0 + done), &ZEROS[..count as usize])?;
+            self.write(address + done, &ZEROS[..count as usize])?;
             done += count;
         }
         Ok(())
@@ -230,7 +230,7 @@ impl GuestMemory {
     pub fn read_string(&self, address: PhysicalAddress, most: usize) -> Result<Vec<u8>, MemoryError> {
         let mut string = Vec::new();
         while string.len() < most {
-            let at = PhysicalAddress(address.0.wrapping_add(string.len() as u64));
+            let at = address + string.len() as u64;
             match self.read_value::<u8>(at)? {
                 0 => break,
                 byte => string.push(byte),

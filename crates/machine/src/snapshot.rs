@@ -202,7 +202,7 @@ fn header(machine: &Machine, parts: &Parts) -> io::Result<Header> {
     let cpus = machine.cpus.iter().map(|cpu| CpuState {
         processor: cpu.processor.save(),
         activity: cpu.activity,
-        time: cpu.time,
+        time: cpu.ticks,
     });
     let platform = machine.platform();
     let disks = parts.description.disk.iter();
@@ -367,7 +367,7 @@ impl Saved {
                 error,
             })?;
             cpu.activity = state.activity;
-            cpu.time = state.time;
+            cpu.ticks = state.time;
         }
         machine.round_end = header.round_end;
         let platform = machine.platform();

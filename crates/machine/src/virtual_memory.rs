@@ -15,19 +15,19 @@ use sidestep_ia64::{PhysicalAddress, Processor, VirtualAddress};
 use crate::memory::GuestMemory;
 
 /// The physical address behind an address as a debugger means it.
-pub fn translate(processor: &Processor, memory: &GuestMemory, address: u64) -> PhysicalAddress {
+pub fn translate(processor: &Processor, memory: &GuestMemory, address: VirtualAddress) -> PhysicalAddress {
     let is_virtual = processor.status & (psr::DT | psr::IT) != 0;
     let entry = is_virtual.then(|| find(processor, memory, address)).flatten();
-    PhysicalAddress(match entry {
+    match entry {
         Some(entry) => entry.physical_address(address),
-        None => VirtualAddress(address).offset(),
-    })
+        None => PhysicalAddress(address.offset()),
+    }
 }
 
 /// The translation of a virtual address, if the processor has one or would find one in the VHPT.
-fn find(processor: &Processor, memory: &GuestMemory, address: u64) -> Option<TranslationEntry> {
+fn find(processor: &Processor, memory: &GuestMemory, address: VirtualAddress) -> Option<TranslationEntry> {
     let mmu = processor.mmu()?;
-    let region_of = |address: u64| RegionRegister(processor.system.region[VirtualAddress(address).region()]);
+    let region_of = |address: VirtualAddress| RegionRegister(processor.system.region[address.region()]);
     let region = region_of(address);
     let held = mmu
         .data
@@ -44,9 +44,7 @@ fn find(processor: &Processor, memory: &GuestMemory, address: u64) -> Option<Tra
     let page = mmu.data.find(at, region_of(at).identifier())?;
     let physical = page.physical_address(at);
     let word = |offset: u64| {
-        let value = memory
-            .read_value::<u64>(PhysicalAddress(physical + offset))
-            .ok()?;
+        let value = memory.read_value::<u64>(physical + offset).ok()?;
         let is_big_endian = processor.system.control[usize::from(control::DCR)] >> 1 & 1 != 0;
         Some(if is_big_endian { value.swap_bytes() } else { value })
     };
@@ -63,11 +61,11 @@ fn find(processor: &Processor, memory: &GuestMemory, address: u64) -> Option<Tra
 }
 
 /// Reads bytes as far as memory answers; returns how many.
-pub fn read(processor: &Processor, memory: &GuestMemory, address: u64, bytes: &mut [u8]) -> usize {
+pub fn read(processor: &Processor, memory: &GuestMemory, address: VirtualAddress, bytes: &mut [u8]) -> usize {
     for (index, byte) in bytes.iter_mut().enumerate() {
-        let at = address.wrapping_add(index as u64);
-        *byte = match processor.unstored_word(at & !7) {
-            Some(word) => stored_bytes(processor, word)[(at & 7) as usize],
+        let at = address + index as u64;
+        *byte = match processor.unstored_word(at.0 & !7) {
+            Some(word) => stored_bytes(processor, word)[(at.0 & 7) as usize],
             None => match memory.read_value::<u8>(translate(processor, memory, at)) {
                 Ok(value) => value,
                 Err(_) => return index,
@@ -78,19 +76,19 @@ pub fn read(processor: &Processor, memory: &GuestMemory, address: u64, bytes: &m
 }
 
 /// Writes bytes, ROM included. False if memory does not hold all of them; some are written then.
-pub fn write(processor: &mut Processor, memory: &GuestMemory, address: u64, bytes: &[u8]) -> bool {
+pub fn write(processor: &mut Processor, memory: &GuestMemory, address: VirtualAddress, bytes: &[u8]) -> bool {
     bytes.iter().enumerate().all(|(index, &byte)| {
-        let at = address.wrapping_add(index as u64);
-        match processor.unstored_word(at & !7) {
+        let at = address + index as u64;
+        match processor.unstored_word(at.0 & !7) {
             Some(word) => {
                 let mut stored = stored_bytes(processor, word);
-                stored[(at & 7) as usize] = byte;
+                stored[(at.0 & 7) as usize] = byte;
                 let value = if processor.register_stack().is_big_endian() {
                     u64::from_be_bytes(stored)
                 } else {
                     u64::from_le_bytes(stored)
                 };
-                processor.set_unstored_word(at & !7, value)
+                processor.set_unstored_word(at.0 & !7, value)
             }
             None => memory.write(translate(processor, memory, at), &[byte]).is_ok(),
         }

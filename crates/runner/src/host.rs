@@ -5,10 +5,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::host::Host;
-use sidestep_hypervisor::virtual_machine::{Core, CoreModel};
-use sidestep_ia64::{Driver, Exit, PhysicalAddress, Processor};
+use sidestep_hypervisor::virtual_machine::{Core, CoreModel, MachineAddress};
+use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_itanium2::{Counters, Parameters, Pipeline};
 
 use crate::shared::SharedPipeline;
@@ -96,8 +97,8 @@ impl Core for ModelledCore {
         self.pipeline.lock().enter_space(owner as u64);
     }
 
-    fn touch(&mut self, address: PhysicalAddress, bytes: u64, writes: bool) {
-        self.pipeline.lock().touch(address, bytes, writes);
+    fn touch(&mut self, address: MachineAddress, bytes: u64, writes: bool) {
+        self.pipeline.lock().touch(address.on_hardware(), bytes, writes);
     }
 }
 
@@ -117,8 +118,8 @@ impl Occupancy {
         let tracks = spans.iter().map(|span| span.core + 1).max().unwrap_or(0);
         let cores = (0..host.cores()).map(|core| format!("core {core}"));
         let spans = spans.iter().map(|span| {
-            let start = costs.nanoseconds(span.start);
-            let end = costs.nanoseconds(span.start + span.duration);
+            let start = costs.nanoseconds(span.start.since(Cycle::START));
+            let end = costs.nanoseconds((span.start + span.cycles).since(Cycle::START));
             (span.core, span.name.clone(), start, end - start)
         });
         Occupancy {

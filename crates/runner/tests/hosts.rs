@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
@@ -36,7 +37,7 @@ fn run(
         costs: Arc::new(HostCosts::preset("itanium2-vti").expect("a preset")),
         sidecores: SidecorePolicy::Fixed(sidecores),
         polling: Polling {
-            spin: 20_000,
+            spin_cycles: 20_000,
             saves_energy: false,
         },
         services: Executor::VirtualTime,
@@ -45,11 +46,11 @@ fn run(
             slot_ns: 100_000,
         },
         core_model: model.map(|model| Arc::clone(model) as Arc<dyn CoreModel>),
-        host_threads: threads,
+        threads,
         trace: false,
     };
     let mut host = Host::new(config, machines.collect()).expect("a good host");
-    let end = host.run(1_000_000_000).expect("services end");
+    let end = host.run(Cycle(1_000_000_000)).expect("services end");
     assert_eq!(end, HostEnd::Ended, "{:#?}", host.report());
     let report = host.report();
     for machine in &report.machines {

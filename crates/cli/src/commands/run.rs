@@ -8,7 +8,7 @@ mod execution;
 mod fuce;
 mod host;
 mod kernel;
-mod monitor;
+mod prompt;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -15,6 +15,10 @@ use super::workload::{Run, Workload};
 /// The system calls of the paper's figures go up to here.
 const PAPER_CALLS_MAX: u64 = 80;
 
+/// Counters that findings and figures look at.
+const CLOCKS_A_CALL: &str = "clocks a call";
+const SENDER_RETRIES: &str = "self-continuations a sender";
+
 /// Clocks and self-continuations of many system calls.
 pub struct Gates;
 
@@ -134,8 +138,8 @@ impl Experiment for Gates {
         };
         let hardware = read(|row| row.quantity(Quantity::Baseline));
         let software = read(|row| row.quantity(Quantity::Sidestep));
-        let retries = read(|row| counter(&row.measurement()?.baseline, "self-continuations a sender"));
-        let queued = read(|row| counter(&row.measurement()?.sidestep, "self-continuations"));
+        let retries = read(|row| counter(&row.measurement()?.baseline, SENDER_RETRIES));
+        let queued = read(|row| counter(&row.measurement()?.sidestep, machine::SELF_CONTINUATIONS));
         let mut findings = law(
             "clocks without software queue (Figure 7)",
             "n^2",
@@ -180,21 +184,21 @@ impl Experiment for Gates {
             Figure::lines(
                 "Clocks a call (Figure 8)",
                 calls(),
-                Measure::Counter("clocks a call"),
+                Measure::Counter(CLOCKS_A_CALL),
                 "clocks a call",
                 "cycles",
             ),
             Figure::lines(
                 "Self-continuations a sender (Figure 9)",
                 calls(),
-                Measure::Counter("self-continuations a sender"),
+                Measure::Counter(SENDER_RETRIES),
                 "self-continuations a sender",
                 "",
             ),
             Figure::lines(
                 "Self-continuations (Figure 10)",
                 calls(),
-                Measure::Counter("self-continuations"),
+                Measure::Counter(machine::SELF_CONTINUATIONS),
                 "self-continuations",
                 "",
             )
@@ -204,12 +208,10 @@ impl Experiment for Gates {
 }
 
 fn side(calls: u64, run: Run) -> Side {
-    let senders = run.self_continuations.get("sender_thread").copied().unwrap_or(0);
-    let kernel: u64 = run.self_continuations.values().sum::<u64>() - senders;
     let side = Side::new(run.clocks)
-        .counter("clocks a call", Number::ratio(run.clocks, calls), "cycles")
-        .count("self-continuations a sender", Number::ratio(senders, calls))
-        .count("self-continuations of the kernel's threads", kernel);
+        .counter(CLOCKS_A_CALL, Number::ratio(run.clocks, calls), "cycles")
+        .count(SENDER_RETRIES, Number::ratio(run.sender_retries, calls))
+        .count("self-continuations of the kernel's threads", run.kernel_retries);
     machine::explain(side, &run.counters).traced(run.timeline)
 }
 

@@ -245,12 +245,13 @@ fn side(inputs: &Inputs, point: &Point, interrupts: bool, context: &Context) -> 
         return Err(PointError::Failed(format!("the guest stopped: {stop:?}")));
     }
     let frames = image.symbol("frames").map_err(failed)?;
-    let sum = |offset: u32| -> u64 {
+    let sum = |offset: u32| -> Result<u64, PointError> {
         (0..units as u32)
             .map(|interface| {
-                chip.memory()
-                    .word(frames + interface * FRAME_BYTES + offset)
-                    .map_or(0, u64::from)
+                let word = chip.memory().word(frames + interface * FRAME_BYTES + offset);
+                let word =
+                    word.ok_or_else(|| failed(format!("interface {interface} has no frames in memory")));
+                word.map(u64::from)
             })
             .sum()
     };
@@ -258,7 +259,7 @@ fn side(inputs: &Inputs, point: &Point, interrupts: bool, context: &Context) -> 
         .filter_map(|number| chip.bus().get::<Packets>(number))
         .collect();
     let counters = chip.counters();
-    let side = Side::new(sum(FRAME_FIRST))
+    let side = Side::new(sum(FRAME_FIRST)?)
         .count(
             "packets arrived",
             interfaces.iter().map(|each| each.arrived()).sum::<u64>(),
@@ -267,7 +268,7 @@ fn side(inputs: &Inputs, point: &Point, interrupts: bool, context: &Context) -> 
             "lost in the interface",
             interfaces.iter().map(|each| each.dropped()).sum::<u64>(),
         )
-        .count("lost after the handler's work", sum(FRAME_LOST))
+        .count("lost after the handler's work", sum(FRAME_LOST)?)
         .count(
             "interrupts",
             counters.units.iter().map(|unit| unit.interrupts).sum::<u64>(),

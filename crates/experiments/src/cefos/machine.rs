@@ -88,6 +88,10 @@ pub fn check(inputs: &Inputs) -> Result<(), String> {
     Ok(())
 }
 
+/// Counters of [`explain`] that findings and figures look at.
+pub const SELF_CONTINUATIONS: &str = "self-continuations";
+pub const HELD_CYCLES: &str = "loaded threads held while a unit was idle";
+
 /// Adds what explains a run.
 pub fn explain(side: Side, counters: &Counters) -> Side {
     let causes = Cause::ALL
@@ -97,17 +101,13 @@ pub fn explain(side: Side, counters: &Counters) -> Side {
     let controller = &counters.controller;
     side.count("threads", counters.threads())
         .count("continuations", controller.continuations)
-        .count("self-continuations", controller.self_continuations)
+        .count(SELF_CONTINUATIONS, controller.self_continuations)
         .count("locks denied", controller.locks_denied)
         .count("longest ready queue", counters.longest_queue)
         .count("threads spilled", controller.spills)
         .counter("controller busy", controller.busy_cycles, "cycles")
         .counter("bank conflicts", counters.bank_conflict_cycles, "cycles")
-        .counter(
-            "loaded threads held while a unit was idle",
-            counters.preload_held_cycles,
-            "cycles",
-        )
+        .counter(HELD_CYCLES, counters.preload_held_cycles, "cycles")
         .draw(Drawing::Breakdown(Breakdown {
             title: "Where the units' cycles went".to_owned(),
             unit: "cycles".to_owned(),

@@ -13,6 +13,10 @@ use super::workload::{Run, Workload};
 /// The most calls the guest has room for.
 const CALLS_MAX: u64 = 40_000;
 
+/// Counters that explain a point.
+const BUSY_SHARE: &str = "share of the period with the device busy";
+const SENDER_RETRIES: &str = "self-continuations of senders";
+
 /// Throughput of (devices, units), relative to one of each.
 pub struct Scaling;
 
@@ -203,9 +207,9 @@ fn explain(row: &Row) -> Option<String> {
         let shown = |side: &Side| Some(side.find(name)?.value.to_decimal(digits));
         Some([shown(&measurement.baseline)?, shown(&measurement.sidestep)?])
     };
-    let [base_busy, busy] = both("share of the period with the device busy", 2)?;
-    let [base_retries, retries] = both("self-continuations of senders", 0)?;
-    let [_, held] = both("loaded threads held while a unit was idle", 0)?;
+    let [base_busy, busy] = both(BUSY_SHARE, 2)?;
+    let [base_retries, retries] = both(SENDER_RETRIES, 0)?;
+    let [_, held] = both(machine::HELD_CYCLES, 0)?;
     let calls = measurement.baseline.value?;
     Some(format!(
         "at {} devices are busy {base_busy} of the period with (1, 1) and {busy} with (3, 3). The one unit of (1, 1) \
@@ -266,11 +270,10 @@ fn side(
     {
         best = traced;
     }
-    let senders = best.self_continuations.get("sender_thread").copied().unwrap_or(0);
     let busy = Number::ratio(complete * round_trip, devices * period);
     let side = Side::new(complete)
         .counter("clocks", best.clocks, "cycles")
-        .count("share of the period with the device busy", busy)
-        .count("self-continuations of senders", senders);
+        .count(BUSY_SHARE, busy)
+        .count(SENDER_RETRIES, best.sender_retries);
     Ok(machine::explain(side, &best.counters).traced(best.timeline))
 }

@@ -31,8 +31,10 @@ pub struct Run {
     pub clocks: u64,
     /// What the chip counted.
     pub counters: Counters,
-    /// Self-continuations by the thread that issued them.
-    pub self_continuations: BTreeMap<String, u64>,
+    /// Self-continuations of the threads that make the calls.
+    pub sender_retries: u64,
+    /// Self-continuations of all other threads.
+    pub kernel_retries: u64,
     /// What happened when, if asked for.
     pub timeline: Timeline,
 }
@@ -86,7 +88,10 @@ impl Workload {
         let mut chip = Chip::new(&self.chip, &image, devices).map_err(failed)?;
         let start = image.symbol("clock_start").map_err(failed)?;
         let end = image.symbol("clock_end").map_err(failed)?;
-        let word = |chip: &Chip, address| u64::from(chip.memory().word(address).unwrap_or(0));
+        let word = |chip: &Chip, address| {
+            let word = chip.memory().word(address).map(u64::from);
+            word.ok_or_else(|| failed(format!("the guest has no word at {address:#x}")))
+        };
         let mut threads: BTreeMap<u32, u64> = BTreeMap::new();
         let mut tracer = trace.then(|| Tracer::new(&image, self.chip.units as u64));
         loop {
@@ -101,7 +106,7 @@ impl Workload {
                     tracer.observe(observation);
                 }
             });
-            let (started, ended) = (word(&chip, start), word(&chip, end));
+            let (started, ended) = (word(&chip, start)?, word(&chip, end)?);
             let late = limit.is_some_and(|limit| started != 0 && chip.now() > started + limit);
             match stop {
                 Stop::CycleLimit if late => return Ok(None),
@@ -112,10 +117,12 @@ impl Workload {
                     if limit.is_some_and(|limit| clocks > limit) {
                         return Ok(None);
                     }
+                    let (sender_retries, kernel_retries) = by_sender(&image, &threads)?;
                     return Ok(Some(Run {
                         clocks,
                         counters: chip.counters(),
-                        self_continuations: by_name(&image, &threads),
+                        sender_retries,
+                        kernel_retries,
                         timeline: tracer.map(Tracer::finish).unwrap_or_default(),
                     }));
                 }
@@ -131,19 +138,20 @@ impl Workload {
     }
 }
 
-/// Sums counts at instruction addresses by the thread whose text they lie in.
-fn by_name(image: &Image, addresses: &BTreeMap<u32, u64>) -> BTreeMap<String, u64> {
-    let mut names = BTreeMap::new();
+/// The thread that makes a call, in the guest's source.
+const SENDER: &str = "sender_thread";
+
+/// Sums counts at instruction addresses: those in the text of the senders' thread, and the others.
+fn by_sender(image: &Image, addresses: &BTreeMap<u32, u64>) -> Result<(u64, u64), PointError> {
+    let sender = image.symbol(SENDER).map_err(failed)?;
+    let (mut senders, mut others) = (0, 0);
     for (address, count) in addresses {
-        let text = image
+        let mut threads = image
             .symbols
             .iter()
             .filter(|(start, name)| start <= address && name.ends_with("_thread"));
-        let name = text
-            .map(|(_, name)| name.as_str())
-            .next_back()
-            .unwrap_or("unknown");
-        *names.entry(name.to_owned()).or_default() += count;
+        let is_sender = threads.next_back().is_some_and(|(start, _)| *start == sender);
+        *(if is_sender { &mut senders } else { &mut others }) += count;
     }
-    names
+    Ok((senders, others))
 }

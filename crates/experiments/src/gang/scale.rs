@@ -11,7 +11,7 @@ use sidestep_lab::{
     Point, PointError, Side,
 };
 
-use super::scenario::{KIND_NAMES, Setup, both, gain_and_utilisation, inputs, side};
+use super::scenario::{KIND_NAMES, SHARES, Setup, both, gain_and_utilisation, inputs, side};
 
 /// Larger hosts and machines of mixed sizes.
 pub struct Scale;
@@ -173,9 +173,6 @@ fn over_draws(draws: Vec<[Side; 2]>) -> Measurement {
     Measurement::new(mean(full), ours)
 }
 
-/// Counters of which the mean says something.
-const MEANS: &[&str] = &["utilisation", "spinning", "kept idle", "idle", "switching"];
-
 fn mean(sides: Vec<Side>) -> Side {
     let count = sides.len() as u64;
     let over_all = |numbers: Vec<Number>| {
@@ -189,12 +186,10 @@ fn mean(sides: Vec<Side>) -> Side {
         Some(mean) => Side::new(mean),
         None => Side::absent(),
     };
-    for name in MEANS {
-        let named = sides
-            .iter()
-            .filter_map(|side| side.counters.iter().find(|counter| counter.name == *name));
-        if let Some(mean) = over_all(named.map(|counter| counter.value).collect()) {
-            all = all.counter(*name, mean, "%");
+    for name in SHARES {
+        let shares: Option<Vec<Number>> = sides.iter().map(|side| Some(side.find(name)?.value)).collect();
+        if let Some(mean) = shares.and_then(over_all) {
+            all = all.counter(name, mean, "%");
         }
     }
     match sides.into_iter().next() {

@@ -344,6 +344,15 @@ pub fn both(
     Ok([baseline, simulate(scenario, &sidestep)])
 }
 
+/// Counters of [`side`]: parts of the cores' time, which make it up.
+pub const UTILISATION: &str = "utilisation";
+const SPINNING: &str = "spinning";
+const KEPT_IDLE: &str = "kept idle";
+const IDLE: &str = "idle";
+const SWITCHING: &str = "switching";
+/// All of them.
+pub const SHARES: [&str; 5] = [UTILISATION, SPINNING, KEPT_IDLE, IDLE, SWITCHING];
+
 /// One side of a point: the execution time, and where the cores' time went.
 pub fn side(scenario: &Scenario, outcome: &Outcome, context: &Context<'_>) -> Side {
     let host = outcome.host();
@@ -358,11 +367,11 @@ pub fn side(scenario: &Scenario, outcome: &Outcome, context: &Context<'_>) -> Si
         None => Side::absent(),
     };
     side = side
-        .counter("utilisation", share(host.working_ns), "%")
-        .counter("spinning", share(host.spinning_ns), "%")
-        .counter("kept idle", share(host.kept_idle_ns), "%")
-        .counter("idle", share(host.idle_ns), "%")
-        .counter("switching", share(host.overhead_ns), "%")
+        .counter(UTILISATION, share(host.working_ns), "%")
+        .counter(SPINNING, share(host.spinning_ns), "%")
+        .counter(KEPT_IDLE, share(host.kept_idle_ns), "%")
+        .counter(IDLE, share(host.idle_ns), "%")
+        .counter(SWITCHING, share(host.overhead_ns), "%")
         .count("switches", outcome.switches)
         .counter(
             "longest wait",
@@ -395,7 +404,7 @@ pub fn gain_and_utilisation(
     across: fn() -> Axis,
     split_by: &'static [&'static str],
 ) -> Vec<Figure> {
-    let utilisation = Measure::Counter("utilisation");
+    let utilisation = Measure::Counter(UTILISATION);
     vec![
         draw(gain, across(), Measure::Ratio, "times faster", "").split_by(split_by),
         draw("Utilisation", across(), utilisation, "of the cores' time", "%").split_by(split_by),

@@ -364,14 +364,15 @@ struct Count {
 }
 
 impl Program<'_> {
-    fn count(&self) -> Count {
-        Count {
+    fn count(&self) -> Result<Count, PointError> {
+        let gone = || PointError::Failed("the program that is watched has ended".to_owned());
+        Ok(Count {
             steps: self.progress.steps(),
-            ran_ns: process::ran_ns(self.process).unwrap_or(0),
-            in_kernel_ns: process::in_kernel_ns(self.process).unwrap_or(0),
-            watcher_ns: process::ran_ns(0).unwrap_or(0),
+            ran_ns: process::ran_ns(self.process).ok_or_else(gone)?,
+            in_kernel_ns: process::in_kernel_ns(self.process).ok_or_else(gone)?,
+            watcher_ns: process::ran_ns(0).expect("this process runs"),
             at: Instant::now(),
-        }
+        })
     }
 
     /// Lets it run, watched or not.
@@ -381,7 +382,7 @@ impl Program<'_> {
         mut watcher: Option<&mut Watcher>,
         context: &Context<'_>,
     ) -> Result<Step, PointError> {
-        let before = self.count();
+        let before = self.count()?;
         while before.at.elapsed() < length {
             std::thread::sleep(Duration::from_millis(50));
             if let Some(watcher) = &mut watcher {
@@ -391,7 +392,7 @@ impl Program<'_> {
                 return Err(PointError::Cancelled);
             }
         }
-        let now = self.count();
+        let now = self.count()?;
         let steps = Number::from(now.steps - before.steps);
         let a_step =
             |now: u64, before: u64| Number::from(now.saturating_sub(before)).over(steps).map(rounded);

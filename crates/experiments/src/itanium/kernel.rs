@@ -185,7 +185,7 @@ impl Run {
                         console: output.text(),
                         dumps: dumps.take(),
                         retired: outcome.retired,
-                        time: machine.cpus.iter().map(|cpu| cpu.time()).max().unwrap_or(0),
+                        time: machine.cpus.iter().map(|cpu| cpu.ticks()).max().unwrap_or(0),
                     });
                 }
                 End::Exit(code) => {
@@ -303,7 +303,7 @@ fn read<M: Meter>(mark: Mark, machine: &Machine, meters: &[M]) -> Reading {
         label: mark.label,
         instructions: instructions(machine),
         events,
-        time: machine.cpus[mark.processor].time(),
+        time: machine.cpus[mark.processor].ticks(),
         counters: meters.iter().filter_map(Meter::counters).reduce(|mut sum, part| {
             sum += part;
             sum

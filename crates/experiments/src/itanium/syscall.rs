@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sidestep_itanium2::parameters::Cost;
 use sidestep_lab::{
     About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
     Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
@@ -131,7 +132,7 @@ impl Experiment for SystemCalls {
         }
     }
 
-    fn findings(&self, _: &Inputs, rows: &[Row]) -> Vec<Finding> {
+    fn findings(&self, inputs: &Inputs, rows: &[Row]) -> Vec<Finding> {
         let least = rows
             .iter()
             .filter(|row| row.point.value("call").text() == "gettimeofday")
@@ -145,10 +146,11 @@ impl Experiment for SystemCalls {
             source: "Itanium 5.2.1".to_owned(),
             ours: format!("a factor of {}", least.to_decimal(2)),
             verdict: if holds { Verdict::Holds } else { Verdict::Differs },
-            because:
-                "both ways read the interval time counter, 36 cycles; by break the interruption, rfi and the \
-                      switch of the register stack come on top"
-                    .to_owned(),
+            because: format!(
+                "both ways read the interval time counter, {} cycles; by break the interruption, rfi and the switch of \
+                 the register stack come on top",
+                timed::processor(inputs).cost(Cost::FromTimer)
+            ),
         }]
     }
 

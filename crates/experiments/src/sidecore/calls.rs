@@ -8,7 +8,7 @@ use sidestep_lab::{
     Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
 };
 
-use super::setup::{self, Setup};
+use super::setup::{self, FAULT_CYCLES, FAULTS, MEDIAN_CYCLES, Setup, UPDATES};
 
 /// Latency of a null call, processor identification, page table updates.
 pub struct Calls;
@@ -98,12 +98,11 @@ impl Experiment for Calls {
         let Some(measurement) = fault.and_then(Row::measurement) else {
             return Vec::new();
         };
-        let counter = |side: &Side, name: &str| side.find(name).map_or(Number::ZERO, |counter| counter.value);
-        let exits = |side: &Side| {
-            counter(side, "page faults reflected an operation")
-                + counter(side, "page table updates by exit an operation")
+        let exits = |side: &Side| Some(side.find(FAULTS)?.value + side.find(UPDATES)?.value);
+        let (Some(baseline), Some(sidestep)) = (exits(&measurement.baseline), exits(&measurement.sidestep))
+        else {
+            return Vec::new();
         };
-        let (baseline, sidestep) = (exits(&measurement.baseline), exits(&measurement.sidestep));
         let near = |ours: Number, stated: i128| (ours - Number::from(stated)).abs() <= Number::decimal("0.1");
         let verdict = match near(baseline, 2) && near(sidestep, 1) {
             true => Verdict::Holds,
@@ -143,8 +142,8 @@ impl Experiment for Calls {
 /// the two its 41 % is of; `map` alone is held against it as well.
 fn with_fault(measurement: &Measurement) -> Option<Finding> {
     let whole = |side: &Side| {
-        let fault = side.find("exit for a page fault")?.value;
-        Some(fault + side.find("request latency, median")?.value)
+        let fault = side.find(FAULT_CYCLES)?.value;
+        Some(fault + side.find(MEDIAN_CYCLES)?.value)
     };
     let (baseline, sidestep) = (whole(&measurement.baseline)?, whole(&measurement.sidestep)?);
     let lower = (baseline - sidestep).over(baseline)? * Number::from(100);

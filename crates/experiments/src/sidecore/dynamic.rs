@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
+use sidestep_hypervisor::virtual_machine::Method;
 use sidestep_lab::{
     About, Axis, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature, Point,
     PointError, Side,
@@ -86,16 +88,16 @@ impl Experiment for Dynamic {
             let sum = |of: fn(&sidestep_hypervisor::host::CoreReport) -> u64| {
                 run.report.cores.iter().map(of).sum::<u64>()
             };
-            let served = |method: &str| -> u64 {
+            let served = |method: Method| -> u64 {
                 let requests = run.report.machines.iter().flat_map(|machine| &machine.requests);
                 requests
                     .filter(|request| request.method == method)
                     .map(|request| request.count)
                     .sum()
             };
-            Ok(Side::new(run.report.time)
-                .count("requests by exit", served("exit"))
-                .count("requests by sidecall", served("sidecall"))
+            Ok(Side::new(run.report.time.since(Cycle::START))
+                .count("requests by exit", served(Method::Exit))
+                .count("requests by sidecall", served(Method::Sidecall))
                 .counter("guests executing", sum(|core| core.guest), "cycles")
                 .counter("in the monitor for guests", sum(|core| core.monitor), "cycles")
                 .counter("guests polling for answers", sum(|core| core.polling), "cycles")

@@ -3,18 +3,29 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::{Cost, HostCosts};
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
 use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
 use sidestep_hypervisor::host::{Host, HostConfig, HostEnd, Report};
-use sidestep_hypervisor::virtual_machine::{CoreModel, VirtualMachine, VirtualMachineConfig, Virtualization};
+use sidestep_hypervisor::sidecall::request::Kind;
+use sidestep_hypervisor::virtual_machine::{
+    CoreModel, ExitReason, Method, VirtualMachine, VirtualMachineConfig, Virtualization,
+};
 use sidestep_itanium2::Parameters;
 use sidestep_lab::{Context, Input, Inputs, Number, PointError, Side, Timeline};
 use sidestep_runner::host::{ModelledCores, Occupancy};
 
+/// Counters of [`Run::side`] that findings look at: the exits of a fault and of the update that it asks for, and how
+/// long each takes.
+pub const FAULTS: &str = "page faults reflected an operation";
+pub const UPDATES: &str = "page table updates by exit an operation";
+pub const FAULT_CYCLES: &str = "exit for a page fault";
+pub const MEDIAN_CYCLES: &str = "request latency, median";
+
 /// A run that takes longer does not end.
-const CYCLES_MAX: u64 = 1 << 40;
+const END: Cycle = Cycle(1 << 40);
 
 /// The inputs that describe host and guest, the same for every experiment.
 pub fn inputs() -> Vec<Input> {
@@ -147,7 +158,7 @@ impl Setup {
             costs: Arc::clone(&self.costs),
             sidecores: self.sidecores,
             polling: Polling {
-                spin: 20_000,
+                spin_cycles: 20_000,
                 saves_energy: self.saves_energy,
             },
             scheduling: Scheduling {
@@ -156,7 +167,7 @@ impl Setup {
             },
             core_model: self.core_model.clone(),
             services: Executor::VirtualTime,
-            host_threads: self.host_threads,
+            threads: self.host_threads,
             trace: context.trace,
         };
         let mut host = Host::new(config, machines).map_err(|error| failed(error.to_string()))?;
@@ -165,7 +176,7 @@ impl Setup {
             let until = host.time() + 10_000_000;
             match host.run(until).map_err(|error| failed(error.to_string()))? {
                 HostEnd::Ended => break,
-                HostEnd::Time if host.time() < CYCLES_MAX => {}
+                HostEnd::Time if host.time() < END => {}
                 end => {
                     return Err(failed(format!(
                         "the guests do not end: {end:?} at cycle {}",
@@ -223,12 +234,9 @@ impl Run {
     pub fn side(self) -> Result<Side, PointError> {
         let (cycles, count) = self.measured(0)?;
         let machine = &self.report.machines[0];
-        let faults = machine
-            .exits
-            .iter()
-            .find(|exit| exit.reason == "page fault reflected");
+        let faults = machine.exits_for(ExitReason::PageFault);
         let updates = (machine.requests.iter())
-            .filter(|request| request.kind == "map" && request.method == "exit")
+            .filter(|request| request.kind == Some(Kind::Map) && request.method == Method::Exit)
             .map(|request| request.count)
             .sum();
         let each = |number: u64| Number::ratio(number, count.max(1));
@@ -237,14 +245,11 @@ impl Run {
         let looking: u64 = self.report.cores.iter().map(|core| core.looking).sum();
         let mut side = Side::new(Number::ratio(cycles, count.max(1)))
             .count("exits an operation", each(total))
-            .count(
-                "page faults reflected an operation",
-                each(faults.map_or(0, |exit| exit.count)),
-            )
-            .count("page table updates by exit an operation", each(updates))
+            .count(FAULTS, each(faults.count))
+            .count(UPDATES, each(updates))
             .counter(
-                "exit for a page fault",
-                faults.map_or(Number::ZERO, |exit| Number::ratio(exit.cycles, exit.count)),
+                FAULT_CYCLES,
+                Number::ratio(faults.cycles, faults.count.max(1)),
                 "cycles",
             )
             .count("requests", requests)
@@ -253,7 +258,7 @@ impl Run {
         if let Some(most) = machine.requests.iter().max_by_key(|request| request.count) {
             side = side
                 .counter("request latency, least", most.least, "cycles")
-                .counter("request latency, median", most.median, "cycles")
+                .counter(MEDIAN_CYCLES, most.median, "cycles")
                 .counter("request latency, 99 %", most.percentile_99, "cycles")
                 .counter("request latency, most", most.most, "cycles");
         }

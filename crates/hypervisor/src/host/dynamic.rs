@@ -18,11 +18,11 @@ pub struct Load {
     /// The same since the start.
     pub requests_total: u64,
     /// Cycles that sidecores served.
-    pub serving: u64,
-    /// What an exit costs, and what a sidecall costs its guest beside the service.
-    pub round_trip: u64,
-    /// The latter.
-    pub sidecall: u64,
+    pub serving_cycles: u64,
+    /// What an exit costs.
+    pub round_trip_cycles: u64,
+    /// What a sidecall costs its guest beside the service.
+    pub sidecall_cycles: u64,
 }
 
 /// How many cores are sidecores.
@@ -67,7 +67,7 @@ impl SidecorePolicy {
         if load.cycles == 0 {
             return now;
         }
-        let saved = load.requests * load.round_trip.saturating_sub(load.sidecall);
+        let saved = load.requests * load.round_trip_cycles.saturating_sub(load.sidecall_cycles);
         let needed = |spare: bool| {
             if spare {
                 load.cycles / SPARE_PART
@@ -81,7 +81,7 @@ impl SidecorePolicy {
             0 => 0,
             _ if saved < needed(spare_with(now)) / 2 => now - 1,
             _ => {
-                let busy = load.serving * 1000 / (load.cycles * now as u64).max(1);
+                let busy = load.serving_cycles * 1000 / (load.cycles * now as u64).max(1);
                 let more = busy > BUSY_PER_MILLE && now < most && spare_with(now + 1);
                 if more { now + 1 } else { now }
             }
@@ -101,8 +101,8 @@ mod tests {
             cores: 4,
             runnable,
             requests,
-            round_trip: 1000,
-            sidecall: 200,
+            round_trip_cycles: 1000,
+            sidecall_cycles: 200,
             ..Load::default()
         }
     }
@@ -124,7 +124,7 @@ mod tests {
         );
         assert_eq!(POLICY.decide(&load(1, 2), 1, 4), 0);
         let busy = Load {
-            serving: 90_000,
+            serving_cycles: 90_000,
             ..load(90, 2)
         };
         assert_eq!(POLICY.decide(&busy, 1, 4), 2);

@@ -9,8 +9,8 @@
 //!
 //! Determinism. A virtual machine depends on its own state and on answers and packets that carry their times; requests
 //! are handed to sidecores in the order of (time, virtual machine, processor, slot), and none before every earlier one
-//! is known. So it does not matter in which order, or on how many host threads, virtual machines were advanced: all
-//! results are the same bytes, which tests compare.
+//! is known. So it does not matter in which order, or on how many threads of this program, virtual machines were
+//! advanced: all results are the same bytes, which tests compare.
 
 pub mod dynamic;
 mod pool;
@@ -24,11 +24,14 @@ use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
 use crate::costs::{Cost, HostCosts};
-use crate::host::sidecores::{Executor, Machines, Polling, Sidecores, SidecoresError, locked};
-use crate::virtual_machine::{Activity, Core, CoreModel, CycleAccount, Method, Pending, VirtualMachine};
+use crate::cycle::Cycle;
+use crate::host::sidecores::{CoreTime, Executor, Machines, Polling, Sidecores, SidecoresError, locked};
+use crate::virtual_machine::{
+    Activity, Core, CoreModel, CycleAccount, Method, Pending, VirtualMachine, VirtualProcessor,
+};
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
-pub use report::{CoreReport, Report, RequestReport, Span, VirtualMachineReport};
+pub use report::{CoreReport, Report, RequestReport, Span, VirtualMachineReport, kind_name};
 use schedule::{Scheduler, Scheduling};
 
 /// A host and how it is run.
@@ -48,8 +51,8 @@ pub struct HostConfig {
     pub scheduling: Scheduling,
     /// What the cores are, if guest instructions are not to take what the table says.
     pub core_model: Option<Arc<dyn CoreModel>>,
-    /// How many host threads advance virtual machines; changes nothing but the time it takes.
-    pub host_threads: usize,
+    /// How many threads of this program advance virtual machines; changes nothing but the time it takes.
+    pub threads: usize,
     /// Whether to record who was on which core.
     pub trace: bool,
 }
@@ -102,8 +105,8 @@ struct CoreAccount {
     serving: u64,
     looking: u64,
     asleep: u64,
-    /// Epochs as a sidecore.
-    served_epochs: u64,
+    /// As a sidecore, whatever it did.
+    sidecore: u64,
 }
 
 /// Virtual machines on a host.
@@ -114,12 +117,12 @@ pub struct Host {
     scheduler: Scheduler,
     /// The cores that are modelled, while no virtual processor has them.
     cores: Vec<Option<Box<dyn Core>>>,
-    time: u64,
+    time: Cycle,
     /// How many cores serve in this epoch.
     serving: usize,
     accounts: Vec<CoreAccount>,
     /// Requests that were made and not handed over, in order.
-    queue: BTreeMap<(u64, usize, usize, usize), Pending>,
+    queue: BTreeMap<(Cycle, usize, usize, usize), Pending>,
     load: Load,
     spans: Vec<Span>,
     pool: Pool,
@@ -129,11 +132,19 @@ pub struct Host {
 
 /// An epoch under way.
 struct Epoch {
-    end: u64,
+    end: Cycle,
     /// Up to when all answers are known.
-    floor: u64,
+    floor: Cycle,
     /// What virtual machines and sidecores had done when it began.
-    before: Vec<(CoreAccount, Vec<CycleAccount>)>,
+    before: Spent,
+}
+
+/// What cycles were spent on so far.
+struct Spent {
+    /// By each processor of each virtual machine.
+    processors: Vec<Vec<CycleAccount>>,
+    /// By each sidecore.
+    sidecores: Vec<CoreTime>,
 }
 
 impl Host {
@@ -177,12 +188,12 @@ impl Host {
         let mut host = Host {
             cores: (0..config.cores).map(|_| modelled()).collect(),
             accounts: vec![CoreAccount::default(); config.cores],
-            pool: Pool::new(config.host_threads, &machines, &config.costs),
+            pool: Pool::new(config.threads, &machines, &config.costs),
             config,
             machines,
             sidecores,
             scheduler,
-            time: 0,
+            time: Cycle::START,
             serving,
             queue: BTreeMap::new(),
             load: Load::default(),
@@ -203,8 +214,8 @@ impl Host {
         self.config.cores
     }
 
-    /// The time, in cycles.
-    pub fn time(&self) -> u64 {
+    /// The time.
+    pub fn time(&self) -> Cycle {
         self.time
     }
 
@@ -229,16 +240,16 @@ impl Host {
 
     /// The length of an epoch in cycles: what a packet takes, because that is how soon one virtual machine can affect
     /// another; and not so long that decisions come late.
-    fn epoch(&self) -> u64 {
-        const EPOCH_MAX: u64 = 100_000;
-        self.config.costs.cycles(Cost::Network).clamp(1, EPOCH_MAX)
+    fn epoch_cycles(&self) -> u64 {
+        const EPOCH_CYCLES_MAX: u64 = 100_000;
+        self.config.costs.cycles(Cost::Network).clamp(1, EPOCH_CYCLES_MAX)
     }
 
     /// Goes on until every virtual machine has ended, nothing can happen any more, or `until` is reached.
     ///
     /// # Errors
     /// If a service never ends: a defect.
-    pub fn run(&mut self, until: u64) -> Result<HostEnd, HostError> {
+    pub fn run(&mut self, until: Cycle) -> Result<HostEnd, HostError> {
         while self.time < until {
             if self
                 .machines
@@ -252,7 +263,7 @@ impl Host {
             }
             let epoch = match self.interrupted.take() {
                 Some(epoch) => epoch,
-                None => self.begin_epoch((self.time + self.epoch()).min(until)),
+                None => self.begin_epoch((self.time + self.epoch_cycles()).min(until)),
             };
             if !self.run_epoch(epoch)? {
                 return Ok(HostEnd::Halted);
@@ -279,7 +290,7 @@ impl Host {
         self.queue.is_empty() && self.sidecores.is_idle() && self.machines.iter().all(asleep)
     }
 
-    fn begin_epoch(&mut self, end: u64) -> Epoch {
+    fn begin_epoch(&mut self, end: Cycle) -> Epoch {
         Epoch {
             end,
             floor: self.time,
@@ -313,7 +324,7 @@ impl Host {
             {
                 floor = self.reach(end, floor);
                 self.hand_over(floor);
-                self.sidecores.run_until(floor - 1)?;
+                self.sidecores.run_before(floor)?;
             }
             if floor >= end {
                 // Who is left waits for an answer that comes in a later epoch.
@@ -322,15 +333,15 @@ impl Host {
         }
         // What was asked in this epoch and waits for nobody is served in it as well.
         self.hand_over(end);
-        self.sidecores.run_until(end - 1)?;
+        self.sidecores.run_before(end)?;
         self.exchange_packets();
         self.account(end, &before);
         self.time = end;
         Ok(true)
     }
 
-    /// Gives cores to virtual processors and says which cores serve.
-    fn decide(&mut self, end: u64) -> Vec<(CoreAccount, Vec<CycleAccount>)> {
+    /// Gives cores to virtual processors and says which cores serve. What was spent until then.
+    fn decide(&mut self, end: Cycle) -> Spent {
         let wanted = self
             .config
             .sidecores
@@ -357,33 +368,26 @@ impl Host {
                 core,
                 name: task,
                 start: self.time,
-                duration: end - self.time,
+                cycles: end - self.time,
             }));
         }
-        let cycles = |machine: &Arc<Mutex<VirtualMachine>>| {
+        self.spent()
+    }
+
+    fn spent(&self) -> Spent {
+        let of_processors = |machine: &Arc<Mutex<VirtualMachine>>| {
             let machine = locked(machine);
             machine
                 .processors()
                 .iter()
-                .map(|processor| processor.cycles())
+                .map(VirtualProcessor::cycles)
                 .collect()
         };
-        let served = |core: usize| {
-            let time = (core < self.config.sidecores.most()).then(|| self.sidecores.core_time(core));
-            time.unwrap_or_default()
-        };
-        let sidecores = (0..self.config.sidecores.most()).map(|core| CoreAccount {
-            serving: served(core).busy,
-            asleep: served(core).asleep,
-            ..CoreAccount::default()
-        });
-        let mut before: Vec<(CoreAccount, Vec<CycleAccount>)> = self
-            .machines
-            .iter()
-            .map(|machine| (CoreAccount::default(), cycles(machine)))
-            .collect();
-        before.extend(sidecores.map(|account| (account, Vec::new())));
-        before
+        let sidecores = 0..self.config.sidecores.most();
+        Spent {
+            processors: self.machines.iter().map(of_processors).collect(),
+            sidecores: sidecores.map(|core| self.sidecores.core_time(core)).collect(),
+        }
     }
 
     /// Takes the cores that are modelled from the virtual processors that had them.
@@ -427,12 +431,12 @@ impl Host {
 
     /// How far sidecores can work: no request may still be made before, neither by a guest that executes nor by one
     /// that gets an answer, which it sees a transfer later at the earliest.
-    fn reach(&self, end: u64, floor: u64) -> u64 {
+    fn reach(&self, end: Cycle, floor: Cycle) -> Cycle {
         let transfer = self.config.costs.cycles(Cost::Transfer).max(1);
         let asked = self
             .queue
             .first_key_value()
-            .map(|((time, ..), _)| time + transfer);
+            .map(|((time, ..), _)| *time + transfer);
         let next = self.sidecores.next_event().into_iter().chain(asked).min();
         let answered = next.map(|next| next + transfer);
         let horizons = self
@@ -454,7 +458,7 @@ impl Host {
     }
 
     /// Hands the requests made before `reach` to their sidecores, in order.
-    fn hand_over(&mut self, reach: u64) {
+    fn hand_over(&mut self, reach: Cycle) {
         while let Some(entry) = self.queue.first_entry() {
             let (time, machine, ..) = *entry.key();
             if time >= reach {
@@ -490,19 +494,19 @@ impl Host {
     }
 
     /// Notes what cores did in the epoch that ends at `end`, and the load that the next decision looks at.
-    fn account(&mut self, end: u64, before: &[(CoreAccount, Vec<CycleAccount>)]) {
+    fn account(&mut self, end: Cycle, before: &Spent) {
         let length = end - self.time;
         let mut load = Load {
             cycles: length,
             cores: self.config.cores,
-            round_trip: self.config.costs.round_trip(),
-            sidecall: 2 * self.config.costs.cycles(Cost::Transfer),
+            round_trip_cycles: self.config.costs.round_trip(),
+            sidecall_cycles: 2 * self.config.costs.cycles(Cost::Transfer),
             ..Load::default()
         };
         for (index, machine) in self.machines.iter().enumerate() {
             let machine = locked(machine);
             for (number, processor) in machine.processors().iter().enumerate() {
-                let spent = difference(processor.cycles(), before[index].1[number]);
+                let spent = difference(processor.cycles(), before.processors[index][number]);
                 if let Some(core) = self.scheduler.core_of(index, number) {
                     self.accounts[core].cycles = sum(self.accounts[core].cycles, spent);
                 }
@@ -515,15 +519,15 @@ impl Host {
         load.requests = load.requests_total - self.load.requests_total;
         let first = self.config.cores - self.serving;
         for core in 0..self.config.sidecores.most() {
-            let was = before[self.machines.len() + core].0;
+            let was = before.sidecores[core];
             let now = self.sidecores.core_time(core);
-            let (busy, asleep) = (now.busy - was.serving, now.asleep - was.asleep);
-            load.serving += busy;
+            let (busy, asleep) = (now.busy - was.busy, now.asleep - was.asleep);
+            load.serving_cycles += busy;
             if core < self.serving {
                 let account = &mut self.accounts[first + core];
                 account.serving += busy;
                 account.asleep += asleep;
-                account.served_epochs += length;
+                account.sidecore += length;
             } else {
                 self.accounts[self.config.cores - 1 - core].serving += busy;
             }

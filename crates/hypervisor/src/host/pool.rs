@@ -1,4 +1,4 @@
-//! Host threads that advance virtual machines side by side.
+//! Threads of this program that advance virtual machines side by side.
 //!
 //! Each thread has every `n`th virtual machine. A round begins when the caller hands out its limits and ends when every
 //! thread has said that it is done; virtual machines share nothing meanwhile, so the division changes no result.
@@ -8,12 +8,19 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use crate::costs::HostCosts;
+use crate::cycle::Cycle;
 use crate::host::sidecores::{Machines, locked};
 
 /// The limits of a round.
-type Round = (u64, u64);
+#[derive(Clone, Copy)]
+struct Round {
+    /// How far virtual machines go on.
+    until: Cycle,
+    /// Up to when all answers are known.
+    floor: Cycle,
+}
 
-/// The host threads of a host.
+/// The threads of a host.
 pub(super) struct Pool {
     machines: Machines,
     costs: Arc<HostCosts>,
@@ -36,8 +43,8 @@ impl Pool {
                 let (rounds, orders) = channel::<Round>();
                 let (says, done) = channel();
                 let thread = std::thread::spawn(move || {
-                    for (until, floor) in orders {
-                        advance(&mine, &costs, until, floor);
+                    for round in orders {
+                        advance(&mine, &costs, round);
                         if says.send(()).is_err() {
                             return;
                         }
@@ -63,23 +70,22 @@ impl Pool {
     ///
     /// # Panics
     /// If a helper has panicked.
-    pub fn advance(&self, until: u64, floor: u64) {
+    pub fn advance(&self, until: Cycle, floor: Cycle) {
+        let round = Round { until, floor };
         for helper in &self.helpers {
             let rounds = helper.rounds.as_ref().expect("the pool is in use");
-            rounds
-                .send((until, floor))
-                .expect("a helper lives as long as the pool");
+            rounds.send(round).expect("a helper lives as long as the pool");
         }
-        advance(&self.machines, &self.costs, until, floor);
+        advance(&self.machines, &self.costs, round);
         for helper in &self.helpers {
             helper.done.recv().expect("a helper has finished its round");
         }
     }
 }
 
-fn advance(machines: &Machines, costs: &HostCosts, until: u64, floor: u64) {
+fn advance(machines: &Machines, costs: &HostCosts, round: Round) {
     for machine in machines {
-        locked(machine).advance(costs, until, floor);
+        locked(machine).advance(costs, round.until, round.floor);
     }
 }
 

@@ -2,12 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Host;
+use crate::cycle::Cycle;
 use crate::host::sidecores::{Worker, locked};
 use crate::sidecall::request::Kind;
-use crate::virtual_machine::{DeviceKind, ExitCounts, Latencies, Server, VirtualMachine};
+use crate::virtual_machine::{
+    DeviceKind, ExitCount, ExitCounts, ExitReason, Latencies, Method, Server, VirtualMachine,
+};
 
 /// Who was on which core, and what devices did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -16,10 +19,10 @@ pub struct Span {
     pub core: usize,
     /// The virtual machine and its processor, or the service.
     pub name: String,
-    /// From when on, in cycles.
-    pub start: u64,
+    /// From when on.
+    pub start: Cycle,
     /// For how long.
-    pub duration: u64,
+    pub cycles: u64,
 }
 
 /// What one core did, in cycles.
@@ -46,10 +49,11 @@ pub struct CoreReport {
 /// Requests of one kind that were served one way, with latencies in cycles as the guest sees them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestReport {
-    /// The kind.
-    pub kind: &'static str,
-    /// `exit` or `sidecall`.
-    pub method: &'static str,
+    /// The kind; `None`: of requests of which there is no such kind.
+    #[serde(serialize_with = "name_of_kind")]
+    pub kind: Option<Kind>,
+    /// The way.
+    pub method: Method,
     /// How many.
     pub count: u64,
     /// The sum of their latencies.
@@ -68,13 +72,22 @@ pub struct RequestReport {
     pub most: u64,
 }
 
+/// A kind of request in reports.
+pub fn kind_name(kind: Option<Kind>) -> &'static str {
+    kind.map_or("unknown kind", Kind::name)
+}
+
+fn name_of_kind<S: Serializer>(kind: &Option<Kind>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind_name(*kind))
+}
+
 impl RequestReport {
     fn of((kind, server, latencies): (Option<Kind>, Server, &Latencies)) -> RequestReport {
         RequestReport {
-            kind: kind.map_or("unknown kind", Kind::name),
+            kind,
             method: match server {
-                Server::OwnCore => "exit",
-                Server::Sidecore => "sidecall",
+                Server::OwnCore => Method::Exit,
+                Server::Sidecore => Method::Sidecall,
             },
             count: latencies.count(),
             cycles: latencies.sum(),
@@ -102,7 +115,7 @@ pub struct VirtualMachineReport {
     /// Cycles of its processors: executing, in the monitor, polling, idle.
     pub cycles: [u64; 4],
     /// Exits by reason.
-    pub exits: Vec<crate::virtual_machine::ExitCount>,
+    pub exits: Vec<ExitCount>,
     /// Intercepts without an exit.
     pub accelerated: u64,
     /// Purges of other processors' TLBs.
@@ -112,6 +125,16 @@ pub struct VirtualMachineReport {
 }
 
 impl VirtualMachineReport {
+    /// Exits for one reason: none, if the report has no line for it.
+    pub fn exits_for(&self, reason: ExitReason) -> ExitCount {
+        let line = self.exits.iter().find(|exit| exit.reason == reason);
+        line.copied().unwrap_or(ExitCount {
+            reason,
+            count: 0,
+            cycles: 0,
+        })
+    }
+
     fn of(machine: &VirtualMachine) -> VirtualMachineReport {
         let exits: ExitCounts = machine.exits();
         let mut cycles = [0; 4];
@@ -143,8 +166,8 @@ impl VirtualMachineReport {
 pub struct Report {
     /// The table of costs.
     pub host: String,
-    /// Cycles since the start.
-    pub time: u64,
+    /// How far it has come.
+    pub time: Cycle,
     /// The same in nanoseconds.
     pub time_ns: u64,
     /// Each core.
@@ -159,9 +182,7 @@ impl Host {
         let costs = &self.config.costs;
         let cores = (self.accounts.iter().enumerate()).map(|(core, account)| {
             let busy = account.cycles.guest + account.cycles.monitor + account.cycles.polling;
-            let looking = account
-                .served_epochs
-                .saturating_sub(account.serving + account.asleep);
+            let looking = account.sidecore.saturating_sub(account.serving + account.asleep);
             let used = busy + account.serving + looking + account.asleep;
             CoreReport {
                 core,
@@ -171,13 +192,13 @@ impl Host {
                 serving: account.serving,
                 looking,
                 asleep: account.asleep,
-                idle: self.time.saturating_sub(used),
+                idle: self.time.since(Cycle::START).saturating_sub(used),
             }
         });
         Report {
             host: costs.name.clone(),
             time: self.time,
-            time_ns: costs.nanoseconds(self.time),
+            time_ns: costs.nanoseconds(self.time.since(Cycle::START)),
             cores: cores.collect(),
             machines: self
                 .machines
@@ -205,8 +226,8 @@ impl Host {
         for span in &self.spans {
             let before = open[span.core].map(|at| &mut spans[at]);
             match before {
-                Some(before) if before.name == span.name && before.start + before.duration == span.start => {
-                    before.duration += span.duration;
+                Some(before) if before.name == span.name && before.start + before.cycles == span.start => {
+                    before.cycles += span.cycles;
                 }
                 _ => {
                     open[span.core] = Some(spans.len());
@@ -224,11 +245,11 @@ impl Host {
             },
             name: format!(
                 "{} for {}",
-                service.kind.map_or("unknown kind", |kind| kind.name()),
+                kind_name(service.kind),
                 locked(&self.machines[service.machine]).name()
             ),
             start: service.start,
-            duration: service.cycles,
+            cycles: service.cycles,
         }));
         spans
     }

@@ -7,6 +7,7 @@ use sidestep_gang::topology::Placement;
 use sidestep_gang::{CoreId, CoscheduledSets, ProgramId, TaskId, Topology};
 
 use crate::costs::{Cost, HostCosts};
+use crate::cycle::Cycle;
 use crate::host::sidecores::{Machines, locked};
 
 /// A policy by name.
@@ -78,12 +79,12 @@ impl Scheduler {
     /// Gives `cores` cores to virtual processors from `time` on. Who has which.
     pub fn assign(
         &mut self,
-        time: u64,
+        time: Cycle,
         cores: usize,
         machines: &Machines,
         costs: &HostCosts,
     ) -> Vec<(usize, String)> {
-        let now_ns = costs.nanoseconds(time);
+        let now_ns = costs.nanoseconds(time.since(Cycle::START));
         let home = |task: usize| CoreId::new(task % cores);
         for (machine, first) in machines.iter().zip(&self.first) {
             let machine = locked(machine);
@@ -125,8 +126,8 @@ impl Scheduler {
             for number in 0..machine.processors().len() {
                 let core = self.cores[first + number];
                 let is_new = core.is_some_and(|core| self.last[core] != Some(first + number));
-                let delay = if is_new { costs.cycles(Cost::Switch) } else { 0 };
-                machine.schedule(number, core.is_some(), time, delay);
+                let switch_cycles = if is_new { costs.cycles(Cost::Switch) } else { 0 };
+                machine.schedule(number, core.is_some(), time, switch_cycles);
                 if let Some(core) = core {
                     self.last[core] = Some(first + number);
                 }

@@ -15,7 +15,7 @@
 //! machine's device, and once it is the first, `done` comes as much later as the device works. A queue that is full
 //! refuses it.
 //!
-//! A sidecore polls its pages in turn. When it has found nothing for [`Polling::spin`] cycles it waits without
+//! A sidecore polls its pages in turn. When it has found nothing for [`Polling::spin_cycles`] it waits without
 //! executing (monitored wait) where [`Polling::saves_energy`], and then takes longer to notice the next request.
 
 use std::collections::VecDeque;
@@ -29,14 +29,15 @@ use sidestep_zerowait::{Attributes, Graph, GraphError, Mode, Port, Reason, Repor
 use thiserror::Error;
 
 use crate::costs::{Cost, HostCosts};
-use crate::sidecall::request::{Answer, Kind, Refusal};
+use crate::cycle::Cycle;
+use crate::sidecall::request::{Answer, DeviceRequest, Kind, Refusal, Request};
 use crate::virtual_machine::{DeviceKind, Pending, Progress, QUEUE_MAX, Server, VirtualMachine};
 
 /// How sidecores look for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Polling {
-    /// Cycles without a request after which a core waits instead of polling on.
-    pub spin: u64,
+    /// How long without a request after which a core waits instead of polling on.
+    pub spin_cycles: u64,
     /// Whether it does.
     pub saves_energy: bool,
 }
@@ -128,7 +129,7 @@ pub struct Service {
     /// What it asked for; `None` for an unknown kind.
     pub kind: Option<Kind>,
     /// When the service began.
-    pub start: u64,
+    pub start: Cycle,
     /// Cycles that it took.
     pub cycles: u64,
 }
@@ -137,16 +138,20 @@ pub struct Service {
 struct Ticket {
     machine: usize,
     pending: Pending,
-    /// What it asks for; `None` for an unknown kind.
-    kind: Option<Kind>,
     /// The cycle that it has come to.
-    time: u64,
+    time: Cycle,
 }
 
 impl Ticket {
-    /// The device that is to serve it.
-    fn device(&self) -> Option<DeviceKind> {
-        self.kind.and_then(DeviceKind::of)
+    /// What it asks of a device, which is all that devices are given.
+    ///
+    /// # Panics
+    /// If it asks the monitor.
+    fn device_request(&self) -> DeviceRequest {
+        match self.pending.request {
+            Request::Device(request) => request,
+            request => panic!("{request:?} is for no device"),
+        }
     }
 }
 
@@ -154,9 +159,18 @@ impl Ticket {
 struct Core {
     time: CoreTime,
     /// Since when it has had nothing to do.
-    idle_since: u64,
+    idle_since: Cycle,
     /// How many pages it polls.
     pages: u64,
+}
+
+/// The executor's time at a host's: in virtual time they are the same.
+fn executor_time(time: Cycle) -> Time {
+    Time(time.0)
+}
+
+fn host_time(time: Time) -> Cycle {
+    Cycle(time.0)
 }
 
 type SharedBoard = Arc<Mutex<Board>>;
@@ -253,7 +267,7 @@ impl Sidecores {
     }
 
     /// Says how many request pages a sidecore polls from `time` on; without any it is none.
-    pub fn set_pages(&mut self, core: usize, pages: usize, time: u64) {
+    pub fn set_pages(&mut self, core: usize, pages: usize, time: Cycle) {
         let core = &mut board(&self.board).cores[core];
         if core.pages == 0 {
             core.idle_since = core.idle_since.max(time);
@@ -268,7 +282,6 @@ impl Sidecores {
         let ticket = Ticket {
             machine,
             pending,
-            kind: Kind::from_number(pending.request.kind),
             time: seen,
         };
         let mut shared = board(&self.board);
@@ -283,13 +296,13 @@ impl Sidecores {
             }
         };
         drop(shared);
-        let port = match (pending.server, ticket.device()) {
-            (Server::OwnCore, Some(device)) => self.devices[device as usize],
+        let port = match (pending.server, pending.request) {
+            (Server::OwnCore, Request::Device(request)) => self.devices[DeviceKind::of(&request) as usize],
             _ => self.looks[core],
         };
         match &mut self.running {
             Running::VirtualTime(executor) => {
-                let sent = executor.send_at(port, Time(seen), number as u64);
+                let sent = executor.send_at(port, executor_time(seen), number as u64);
                 assert!(
                     sent.is_ok(),
                     "slots bound the requests under way below the executor's capacity"
@@ -304,13 +317,16 @@ impl Sidecores {
         }
     }
 
-    /// Lets the sidecores work: in virtual time up to and including `time`, on pinned cores until all is answered.
+    /// Lets the sidecores do what they do before `time` in virtual time, and on pinned cores until all is answered.
     ///
     /// # Errors
     /// If time stands still there, or no answer comes, which is a defect of a service.
-    pub fn run_until(&mut self, time: u64) -> Result<(), SidecoresError> {
+    pub fn run_before(&mut self, time: Cycle) -> Result<(), SidecoresError> {
         match &mut self.running {
-            Running::VirtualTime(executor) => Ok(executor.run_until(Time(time)).map(|_| ())?),
+            Running::VirtualTime(executor) => {
+                // Up to a time and including it.
+                Ok(executor.run_until(Time(time.0 - 1)).map(|_| ())?)
+            }
             Running::PinnedCores(_) => {
                 let shared = board(&self.board);
                 let answered = Arc::clone(&shared.answered);
@@ -325,9 +341,9 @@ impl Sidecores {
     }
 
     /// When the sidecores do something next by themselves. A guest can see an answer no earlier than a transfer later.
-    pub fn next_event(&self) -> Option<u64> {
+    pub fn next_event(&self) -> Option<Cycle> {
         match &self.running {
-            Running::VirtualTime(executor) => executor.next_event().map(|time| time.0),
+            Running::VirtualTime(executor) => executor.next_event().map(host_time),
             // Whatever was asked has been answered.
             Running::PinnedCores(_) => None,
         }
@@ -386,7 +402,7 @@ impl CoreProgram {
             }
             let serves = Arc::clone(&program);
             graph.define(*service, move |cx, ticket| {
-                let now = cx.now().0;
+                let now = host_time(cx.now());
                 let served = serves.serve(ticket as usize, now, &mut |cycles| cx.spend(cycles));
                 if let Some(device) = served {
                     let now = cx.continue_after(submit[device as usize], 0, ticket);
@@ -400,27 +416,29 @@ impl CoreProgram {
         let edges: Vec<_> = services.iter().map(|(edge, _)| *edge).collect();
         let port = graph.port(look);
         graph.define(look, move |cx, ticket| {
-            let place = program.look(ticket as usize, cx.now().0, &mut |cycles| cx.spend(cycles));
+            let place = program.look(ticket as usize, host_time(cx.now()), &mut |cycles| {
+                cx.spend(cycles)
+            });
             cx.continue_to(edges[place], ticket);
         });
         Ok(port)
     }
 
     /// Notices a request. Which service it is for.
-    fn look(&self, number: usize, now: u64, spend: &mut dyn FnMut(u64)) -> usize {
+    fn look(&self, number: usize, now: Cycle, spend: &mut dyn FnMut(u64)) -> usize {
         let mut shared = board(&self.board);
         let ticket = *shared.ticket(number);
         let now = shared.begins(now, &ticket, shared.cores[self.core].idle_since);
         let core = &mut shared.cores[self.core];
-        let idle = now.saturating_sub(core.idle_since);
-        let mut delay = if self.polling.saves_energy && idle > self.polling.spin {
-            core.time.asleep += idle - self.polling.spin;
+        let idle = now.since(core.idle_since);
+        let mut delay = if self.polling.saves_energy && idle > self.polling.spin_cycles {
+            core.time.asleep += idle - self.polling.spin_cycles;
             self.costs.cycles(Cost::Wake)
         } else if idle > 0 {
             // The turn of its page comes when the loop gets there.
             let poll = self.costs.cycles(Cost::Poll);
             let round = (poll * core.pages.max(1)).max(1);
-            (ticket.machine as u64 * poll).wrapping_sub(now) % round
+            (ticket.machine as u64 * poll).wrapping_sub(now.0) % round
         } else {
             0
         };
@@ -429,11 +447,12 @@ impl CoreProgram {
         core.idle_since = now + delay;
         shared.ticket(number).time = now + delay;
         spend(delay);
-        ticket.kind.map_or(Kind::ALL.len(), |kind| kind as usize)
+        let kind = ticket.pending.request.kind();
+        kind.map_or(Kind::ALL.len(), |kind| kind as usize)
     }
 
     /// Serves a request and answers it, or says which device it goes to.
-    fn serve(&self, number: usize, now: u64, spend: &mut dyn FnMut(u64)) -> Option<DeviceKind> {
+    fn serve(&self, number: usize, now: Cycle, spend: &mut dyn FnMut(u64)) -> Option<DeviceKind> {
         let mut shared = board(&self.board);
         let ticket = *shared.ticket(number);
         let now = shared.begins(now, &ticket, shared.cores[self.core].idle_since);
@@ -445,7 +464,7 @@ impl CoreProgram {
         let served = locked(&self.machines[ticket.machine]).serve(
             &self.costs,
             processor,
-            &request,
+            request,
             Server::Sidecore,
             now,
         );
@@ -454,7 +473,7 @@ impl CoreProgram {
             services.push(Service {
                 worker: Worker::Core(self.core),
                 machine: ticket.machine,
-                kind: served.kind,
+                kind: request.kind(),
                 start: now,
                 cycles: served.cycles,
             });
@@ -470,7 +489,7 @@ impl CoreProgram {
                 shared.complete(&self.machines, &self.costs, number, answer, now + served.cycles);
                 None
             }
-            Progress::Submitted(device) => Some(device),
+            Progress::Submitted(request) => Some(DeviceKind::of(&request)),
         }
     }
 }
@@ -499,14 +518,15 @@ impl DeviceProgram {
             const ROOM: &str = "a device works on one request at a time";
             let queues = Arc::clone(&program);
             graph.define(thread, move |cx, ticket| {
-                if let Some(cycles) = queues.queue(device, ticket as usize, cx.now().0) {
+                if let Some(cycles) = queues.queue(device, ticket as usize, host_time(cx.now())) {
                     let later = cx.continue_after(begun, cycles, ticket);
                     assert!(later.is_ok(), "{ROOM}");
                 }
             });
             let finishes = Arc::clone(&program);
             graph.define(done, move |cx, ticket| {
-                if let Some((ticket, cycles)) = finishes.finish(device, ticket as usize, cx.now().0) {
+                if let Some((ticket, cycles)) = finishes.finish(device, ticket as usize, host_time(cx.now()))
+                {
                     let later = cx.continue_after(next, cycles, ticket as u64);
                     assert!(later.is_ok(), "{ROOM}");
                 }
@@ -516,10 +536,10 @@ impl DeviceProgram {
     }
 
     /// A request joins its device's queue, or is refused if that is full. How long the device works if it begins now.
-    fn queue(&self, device: DeviceKind, number: usize, now: u64) -> Option<u64> {
+    fn queue(&self, device: DeviceKind, number: usize, now: Cycle) -> Option<u64> {
         let mut shared = board(&self.board);
         let ticket = *shared.ticket(number);
-        let now = shared.begins(now, &ticket, 0);
+        let now = shared.begins(now, &ticket, Cycle::START);
         let queue = &mut shared.queues[ticket.machine][device as usize];
         if queue.len() >= QUEUE_MAX {
             shared.complete(&self.machines, &self.costs, number, Err(Refusal::Full), now);
@@ -530,14 +550,13 @@ impl DeviceProgram {
     }
 
     /// A device is done with a request; which one it begins then, and how long it works on it.
-    fn finish(&self, device: DeviceKind, number: usize, now: u64) -> Option<(usize, u64)> {
+    fn finish(&self, device: DeviceKind, number: usize, now: Cycle) -> Option<(usize, u64)> {
         let mut shared = board(&self.board);
         let ticket = *shared.ticket(number);
-        let now = shared.begins(now, &ticket, 0);
-        let request = &ticket.pending.request;
-        let kind = ticket.kind.expect("a device has requests of its kinds alone");
-        let answer =
-            locked(&self.machines[ticket.machine]).transfer(&self.costs, kind, &request.arguments, now);
+        let now = shared.begins(now, &ticket, Cycle::START);
+        let mut machine = locked(&self.machines[ticket.machine]);
+        let answer = machine.transfer(&self.costs, &ticket.device_request(), now);
+        drop(machine);
         let queue = &mut shared.queues[ticket.machine][device as usize];
         let first = queue.pop_front();
         assert_eq!(first, Some(number), "a device works on the first of its queue");
@@ -547,20 +566,17 @@ impl DeviceProgram {
     }
 
     /// A device begins a request: how long it works. What it refuses takes it no time.
-    fn begin(&self, shared: &mut Board, device: DeviceKind, number: usize, now: u64) -> u64 {
+    fn begin(&self, shared: &mut Board, device: DeviceKind, number: usize, now: Cycle) -> u64 {
         let ticket = *shared.ticket(number);
-        let kind = ticket.kind.expect("a device has requests of its kinds alone");
-        let arguments = &ticket.pending.request.arguments;
+        let request = ticket.device_request();
         let machine = locked(&self.machines[ticket.machine]);
-        let cycles = machine
-            .device_cycles(&self.costs, kind, arguments, now)
-            .unwrap_or(0);
+        let cycles = machine.device_cycles(&self.costs, &request, now).unwrap_or(0);
         shared.ticket(number).time = now + cycles;
         if let Some(services) = &mut shared.services {
             services.push(Service {
                 worker: Worker::Device(device),
                 machine: ticket.machine,
-                kind: Some(kind),
+                kind: Some(request.kind()),
                 start: now,
                 cycles,
             });
@@ -584,7 +600,7 @@ impl Board {
     /// The cycle at which a stage of a request begins: in virtual time the executor's. Pinned cores have a clock of
     /// their own, which says nothing of the modelled host: there it is the one that the request has come to, unless
     /// whoever works on it is free only later.
-    fn begins(&self, executor_now: u64, ticket: &Ticket, free: u64) -> u64 {
+    fn begins(&self, executor_now: Cycle, ticket: &Ticket, free: Cycle) -> Cycle {
         match self.executor {
             Executor::VirtualTime => executor_now,
             Executor::PinnedCores => ticket.time.max(free),
@@ -592,11 +608,18 @@ impl Board {
     }
 
     /// Answers: the guest sees it when the line has come over.
-    fn complete(&mut self, machines: &Machines, costs: &HostCosts, number: usize, answer: Answer, now: u64) {
+    fn complete(
+        &mut self,
+        machines: &Machines,
+        costs: &HostCosts,
+        number: usize,
+        answer: Answer,
+        now: Cycle,
+    ) {
         let ticket = self.tickets[number].take().expect("a ticket is completed once");
         self.free.push(number);
         let seen = now + costs.cycles(Cost::Transfer);
-        locked(&machines[ticket.machine]).answer(costs, &ticket.pending, ticket.kind, answer, seen);
+        locked(&machines[ticket.machine]).answer(costs, &ticket.pending, answer, seen);
         self.answered.notify_all();
     }
 }

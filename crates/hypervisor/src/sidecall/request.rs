@@ -19,6 +19,10 @@
 //!
 //! Kinds 7 to 10 are served by a device: several may be under way, each device serves its own in order, up to 2048
 //! sectors or a packet of 64 kB at a time, and refuses what its queue has no room for.
+//!
+//! Numbers become a [`Request`] once, where they come in ([`Request::read`]); whoever serves it knows what it asks for.
+
+use sidestep_ia64::{PhysicalAddress, VirtualAddress};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)+) => {
@@ -68,22 +72,176 @@ kinds! {
 
 impl Kind {
     /// The kind of a number that a guest wrote.
-    pub fn from_number(number: u64) -> Option<Kind> {
+    fn from_number(number: u64) -> Option<Kind> {
         usize::try_from(number)
             .ok()
             .and_then(|number| Kind::ALL.get(number).copied())
     }
 }
 
-/// A request as it was read from a slot or from registers, not checked yet.
+/// A request, with its arguments as the guest wrote them: whoever serves it checks those.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The kind's number.
-    pub kind: u64,
-    /// The arguments.
-    pub arguments: [u64; 3],
-    /// The vector of the interrupt at completion; 0: none.
-    pub vector: u64,
+pub enum Request {
+    /// Nothing.
+    Null,
+    /// Processor identification.
+    Identification {
+        /// The register.
+        index: u64,
+    },
+    /// Creation or change of a page table entry.
+    Map {
+        /// An address of the page.
+        address: VirtualAddress,
+        /// The entry.
+        entry: u64,
+        /// Its ITIR; 0: the region's.
+        itir: u64,
+    },
+    /// Removal of page table entries.
+    Unmap {
+        /// The first address.
+        address: VirtualAddress,
+        /// How many bytes: 2 to this power.
+        size_log2: u64,
+    },
+    /// An interrupt after a delay.
+    Timer {
+        /// The delay.
+        delay_cycles: u64,
+        /// The interrupt's vector.
+        vector: u64,
+    },
+    /// An interrupt to a processor of the same virtual machine.
+    Interrupt {
+        /// The processor.
+        target: u64,
+        /// The interrupt's vector.
+        vector: u64,
+    },
+    /// Console output.
+    Console {
+        /// Where the text is.
+        address: PhysicalAddress,
+        /// Its bytes.
+        size: u64,
+    },
+    /// What a device serves.
+    Device(DeviceRequest),
+    /// Of a kind that there is none of.
+    Unknown,
+}
+
+/// A request that a device serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceRequest {
+    /// Reading from the block device.
+    ReadBlock(Transfer),
+    /// Writing to the block device.
+    WriteBlock(Transfer),
+    /// Sending a packet.
+    Send {
+        /// The virtual machine that it goes to.
+        to: u64,
+        /// Where the packet is.
+        address: PhysicalAddress,
+        /// Its bytes.
+        size: u64,
+    },
+    /// Receiving a packet.
+    Receive {
+        /// Where it is to go.
+        address: PhysicalAddress,
+        /// The most bytes that it may have.
+        size_max: u64,
+    },
+}
+
+/// Sectors of the block device, and their place in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// The first sector.
+    pub sector: u64,
+    /// How many there are.
+    pub sectors: u64,
+    /// Where the first is in memory.
+    pub address: PhysicalAddress,
+}
+
+impl Request {
+    /// The request that a guest made by the number of a kind and three arguments.
+    pub fn read(kind: u64, arguments: [u64; 3]) -> Request {
+        let [first, second, third] = arguments;
+        let transfer = Transfer {
+            sector: first,
+            address: PhysicalAddress(second),
+            sectors: third,
+        };
+        match Kind::from_number(kind) {
+            None => Request::Unknown,
+            Some(Kind::Null) => Request::Null,
+            Some(Kind::Identification) => Request::Identification { index: first },
+            Some(Kind::Map) => Request::Map {
+                address: VirtualAddress(first),
+                entry: second,
+                itir: third,
+            },
+            Some(Kind::Unmap) => Request::Unmap {
+                address: VirtualAddress(first),
+                size_log2: second,
+            },
+            Some(Kind::Timer) => Request::Timer {
+                delay_cycles: first,
+                vector: second,
+            },
+            Some(Kind::Interrupt) => Request::Interrupt {
+                target: first,
+                vector: second,
+            },
+            Some(Kind::Console) => Request::Console {
+                address: PhysicalAddress(first),
+                size: second,
+            },
+            Some(Kind::ReadBlock) => Request::Device(DeviceRequest::ReadBlock(transfer)),
+            Some(Kind::WriteBlock) => Request::Device(DeviceRequest::WriteBlock(transfer)),
+            Some(Kind::Send) => Request::Device(DeviceRequest::Send {
+                to: first,
+                address: PhysicalAddress(second),
+                size: third,
+            }),
+            Some(Kind::Receive) => Request::Device(DeviceRequest::Receive {
+                address: PhysicalAddress(first),
+                size_max: second,
+            }),
+        }
+    }
+
+    /// Its kind, if there is such a kind.
+    pub fn kind(&self) -> Option<Kind> {
+        Some(match self {
+            Request::Null => Kind::Null,
+            Request::Identification { .. } => Kind::Identification,
+            Request::Map { .. } => Kind::Map,
+            Request::Unmap { .. } => Kind::Unmap,
+            Request::Timer { .. } => Kind::Timer,
+            Request::Interrupt { .. } => Kind::Interrupt,
+            Request::Console { .. } => Kind::Console,
+            Request::Device(request) => request.kind(),
+            Request::Unknown => return None,
+        })
+    }
+}
+
+impl DeviceRequest {
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            DeviceRequest::ReadBlock(_) => Kind::ReadBlock,
+            DeviceRequest::WriteBlock(_) => Kind::WriteBlock,
+            DeviceRequest::Send { .. } => Kind::Send,
+            DeviceRequest::Receive { .. } => Kind::Receive,
+        }
+    }
 }
 
 /// Why a request was refused; the number is the result in the slot.
@@ -121,5 +279,13 @@ mod tests {
         }
         assert_eq!(Kind::from_number(Kind::ALL.len() as u64), None);
         assert_eq!(Kind::from_number(u64::MAX), None);
+    }
+
+    #[test]
+    fn a_request_is_of_the_kind_that_it_was_made_by() {
+        for (number, kind) in Kind::ALL.iter().enumerate() {
+            assert_eq!(Request::read(number as u64, [1, 2, 3]).kind(), Some(*kind));
+        }
+        assert_eq!(Request::read(u64::MAX, [0; 3]), Request::Unknown);
     }
 }

@@ -1,16 +1,17 @@
 //! How a virtual machine goes on: which of its processors runs how far, and where it must wait for an answer.
 
+use super::VirtualMachine;
 use super::handle::Needed;
 use super::processor::{Activity, VirtualProcessor};
-use super::state::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
+use crate::cycle::Cycle;
 
-/// How far processors of one virtual machine run apart, in cycles.
-const SLICE: u64 = 2_000;
+/// How far processors of one virtual machine run apart.
+const SLICE_CYCLES: u64 = 2_000;
 
 impl VirtualMachine {
     /// The earliest time at which it may make its next request: `None` if it cannot before something is answered.
-    pub fn horizon(&self, until: u64) -> Option<u64> {
+    pub fn horizon(&self, until: Cycle) -> Option<Cycle> {
         let scheduled =
             (0..self.processors.len()).filter(|index| self.scheduled[*index] && self.exit_code.is_none());
         scheduled
@@ -26,7 +27,7 @@ impl VirtualMachine {
     }
 
     /// Whether a processor that has a core can go on towards `until`, all answers before `floor` being known.
-    pub fn can_advance(&self, until: u64, floor: u64) -> bool {
+    pub fn can_advance(&self, until: Cycle, floor: Cycle) -> bool {
         let bound = self.bound(until, floor);
         let mut scheduled = (0..self.processors.len()).filter(|index| self.scheduled[*index]);
         self.exit_code.is_none()
@@ -34,11 +35,11 @@ impl VirtualMachine {
     }
 
     /// How far processors may go on, because others wait for answers: not much further than those.
-    fn bound(&self, until: u64, floor: u64) -> u64 {
+    fn bound(&self, until: Cycle, floor: Cycle) -> Cycle {
         let scheduled = (0..self.processors.len()).filter(|index| self.scheduled[*index]);
         scheduled
             .filter(|index| self.processors[*index].clock() < until && self.is_blocked(*index))
-            .map(|index| self.processors[index].clock().max(floor) + SLICE)
+            .map(|index| self.processors[index].clock().max(floor) + SLICE_CYCLES)
             .min()
             .unwrap_or(until)
             .min(until)
@@ -79,7 +80,7 @@ impl VirtualMachine {
 
     /// Lets its processors go on up to `until`, or to where they cannot without an answer. All answers before `floor`
     /// are known.
-    pub fn advance(&mut self, costs: &HostCosts, until: u64, floor: u64) {
+    pub fn advance(&mut self, costs: &HostCosts, until: Cycle, floor: Cycle) {
         if let Some((index, until)) = self.interrupted.take() {
             self.run_processor(costs, index, until);
         }
@@ -95,13 +96,13 @@ impl VirtualMachine {
             };
             let apart = ready
                 .get(1)
-                .map_or(bound, |second| self.processors[*second].clock() + SLICE);
+                .map_or(bound, |second| self.processors[*second].clock() + SLICE_CYCLES);
             self.run_processor(costs, first, bound.min(apart));
         }
     }
 
     /// Lets time pass up to `until` for processors that cannot go on without an answer.
-    pub fn pass(&mut self, until: u64) {
+    pub fn pass(&mut self, until: Cycle) {
         for index in 0..self.processors.len() {
             if self.scheduled[index] && self.is_blocked(index) {
                 match self.processors[index].activity {
@@ -113,7 +114,7 @@ impl VirtualMachine {
     }
 
     /// Lets one processor go on up to `until`, or to where it cannot without an answer.
-    fn run_processor(&mut self, costs: &HostCosts, index: usize, until: u64) {
+    fn run_processor(&mut self, costs: &HostCosts, index: usize, until: Cycle) {
         while self.exit_code.is_none() && !self.is_halted() && self.processors[index].clock() < until {
             self.collect(costs, index);
             if self.processors[index].clock() >= until {
@@ -148,7 +149,7 @@ impl VirtualMachine {
     }
 
     /// Executes guest instructions up to an exit, and handles it.
-    fn execute(&mut self, costs: &HostCosts, index: usize, until: u64) {
+    fn execute(&mut self, costs: &HostCosts, index: usize, until: Cycle) {
         let processor = &mut self.processors[index];
         processor.inject();
         let needed = if processor.is_split() {
@@ -188,10 +189,10 @@ impl VirtualMachine {
         }
         let time = self.processors[index].clock() + costs.cycles(Cost::Interrupt);
         for (offset, data) in messages {
-            let (id, vector) = ((offset >> 12 & 0xff) as usize, data as u8);
+            let (target, vector) = ((offset >> 12 & 0xff) as usize, data as u8);
             let is_fixed = data >> 8 & 7 <= 1;
-            if id < self.processors.len() && is_fixed && vector >= 16 {
-                self.interrupt(id, vector, time);
+            if target < self.processors.len() && is_fixed && vector >= 16 {
+                self.interrupt(target, vector, time);
             }
         }
         for purge in purges {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use sidestep_ia64::PhysicalAddress;
 use sidestep_machine::machine::hypercall::{FAILED, FUNCTION_REGISTER, function};
 
+use super::VirtualMachine;
 use super::configuration::Method;
 use super::exit::ExitReason;
 use super::processor::Activity;
-use super::requests::{EXIT_SLOT, request_at};
+use super::requests::{EXIT_SLOT, Posted, posted_at};
 use super::service::{Progress, Served, Server};
-use super::state::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
+use crate::cycle::Cycle;
 use crate::sidecall::request::Request;
 use crate::sidecall::{call, page};
 
@@ -22,11 +23,7 @@ impl VirtualMachine {
         let number = registers.value(FUNCTION_REGISTER);
         let [first, second, third, fourth] = [8, 9, 10, 11].map(|register| registers.value(register));
         if number == call::REQUEST {
-            let request = Request {
-                kind: first,
-                arguments: [second, third, fourth],
-                vector: 0,
-            };
+            let request = Request::read(first, [second, third, fourth]);
             return self.request_by_exit(costs, index, request);
         }
         if number == call::SUBMIT {
@@ -56,20 +53,20 @@ impl VirtualMachine {
                 self.processors[index].activity = Activity::Waiting;
                 0
             }
-            function::PUT_BYTES => self.put_bytes(first, second),
+            function::PUT_BYTES => self.put_bytes(PhysicalAddress(first), second),
             function::IDENTIFY => {
                 let count = self.processors.len() as u64;
                 self.processors[index].processor_mut().general.set(9, count);
                 index as u64
             }
-            function::PARAMETERS => self.copy_parameters(first, second),
+            function::PARAMETERS => self.copy_parameters(PhysicalAddress(first), second),
             function::STOP => {
                 self.processors[index].activity = Activity::Stopped;
                 0
             }
-            function::START => self.start(index, first, second, third),
-            function::TIME => self.processors[index].clock() * 1000 / costs.clock_mhz,
-            call::REGISTER => self.register_page(index, first),
+            function::START => self.start(index, first, PhysicalAddress(second), third),
+            function::TIME => costs.nanoseconds(self.processors[index].clock().since(Cycle::START)),
+            call::REGISTER => self.register_page(index, PhysicalAddress(first)),
             _ => FAILED,
         };
         let waits = number == function::WAIT_FOR_INTERRUPT || number == function::STOP;
@@ -83,14 +80,18 @@ impl VirtualMachine {
     /// A request whose answer goes into registers. For a device the processor waits in the monitor.
     fn request_by_exit(&mut self, costs: &HostCosts, index: usize, request: Request) {
         let asked = self.processors[index].clock();
-        let served = self.serve_exit(costs, index, &request);
+        let served = self.serve_exit(costs, index, request);
         if let Progress::Answered(answer) = served.progress {
             let cycles = self.processors[index].clock() - asked;
-            self.note_request(served.kind, Server::OwnCore, cycles);
+            self.note_request(request.kind(), Server::OwnCore, cycles);
             return self.processors[index].take_answer(answer);
         }
         self.processors[index].activity = Activity::Asking;
-        self.take_by_exit(costs, index, EXIT_SLOT, (request, served), asked);
+        let posted = Posted {
+            request,
+            completion: None,
+        };
+        self.take_by_exit(costs, index, EXIT_SLOT, (posted, served), asked);
     }
 
     /// A request that the guest has written into a slot and hands over by exit: false if there is no such slot, or
@@ -107,17 +108,17 @@ impl VirtualMachine {
         }
         let start = address + page::slot_offset(slot);
         let memory = Arc::clone(&self.shared);
-        let request = request_at(&memory.memory, start);
-        let status = PhysicalAddress(start + page::slot::STATUS);
+        let posted = posted_at(&memory.memory, start);
+        let status = start + page::slot::STATUS;
         let marked = (memory.memory).write_value(status, page::status::REQUESTED);
         marked.expect("a registered page is memory");
-        let served = self.serve_exit(costs, index, &request);
-        self.take_by_exit(costs, index, slot, (request, served), asked);
+        let served = self.serve_exit(costs, index, posted.request);
+        self.take_by_exit(costs, index, slot, (posted, served), asked);
         true
     }
 
     /// Serves a request on the processor's own core.
-    fn serve_exit(&mut self, costs: &HostCosts, index: usize, request: &Request) -> Served {
+    fn serve_exit(&mut self, costs: &HostCosts, index: usize, request: Request) -> Served {
         let time = self.processors[index].clock();
         let served = self.serve(costs, index, request, Server::OwnCore, time);
         let cycles = costs.round_trip() + costs.cycles(Cost::Emulate) + served.cycles;
@@ -125,42 +126,31 @@ impl VirtualMachine {
         served
     }
 
-    fn put_bytes(&mut self, address: u64, size: u64) -> u64 {
+    fn put_bytes(&mut self, address: PhysicalAddress, size: u64) -> u64 {
         const SIZE_MAX: u64 = 1 << 20;
         if size > SIZE_MAX {
             return FAILED;
         }
         let mut bytes = vec![0; size as usize];
-        if self
-            .shared
-            .memory
-            .read(PhysicalAddress(address), &mut bytes)
-            .is_err()
-        {
+        if self.shared.memory.read(address, &mut bytes).is_err() {
             return FAILED;
         }
         self.print(&bytes);
         0
     }
 
-    fn copy_parameters(&mut self, address: u64, size: u64) -> u64 {
+    fn copy_parameters(&mut self, address: PhysicalAddress, size: u64) -> u64 {
         let mut bytes = self.parameters.clone().into_bytes();
         let length = bytes.len() as u64;
         bytes.push(0);
         let fits = bytes.len() as u64 <= size;
-        if fits
-            && self
-                .shared
-                .memory
-                .write(PhysicalAddress(address), &bytes)
-                .is_err()
-        {
+        if fits && self.shared.memory.write(address, &bytes).is_err() {
             return FAILED;
         }
         length
     }
 
-    fn start(&mut self, from: usize, target: u64, entry: u64, argument: u64) -> u64 {
+    fn start(&mut self, from: usize, target: u64, entry: PhysicalAddress, argument: u64) -> u64 {
         let time = self.processors[from].clock();
         let count = self.processors.len();
         let Some(target) = usize::try_from(target)
@@ -173,9 +163,9 @@ impl VirtualMachine {
         0
     }
 
-    fn register_page(&mut self, index: usize, address: u64) -> u64 {
+    fn register_page(&mut self, index: usize, address: PhysicalAddress) -> u64 {
         let memory = &self.shared.memory;
-        if !address.is_multiple_of(page::SIZE) || !memory.holds(PhysicalAddress(address), page::SIZE) {
+        if !address.0.is_multiple_of(page::SIZE) || !memory.holds(address, page::SIZE) {
             return FAILED;
         }
         let mode = u64::from(self.method == Method::Sidecall);
@@ -185,9 +175,9 @@ impl VirtualMachine {
             (page::MODE_OFFSET, mode),
             (page::SLOTS_OFFSET, page::SLOTS as u64),
         ];
-        let cleared = memory.clear(PhysicalAddress(address), page::SIZE);
+        let cleared = memory.clear(address, page::SIZE);
         let written = fields.into_iter().fold(cleared, |written, (offset, value)| {
-            written.and(memory.write_value(PhysicalAddress(address + offset), value))
+            written.and(memory.write_value(address + offset, value))
         });
         if written.is_err() {
             return FAILED;

@@ -26,16 +26,16 @@ pub(super) const PIECE_LOG2: u32 = 14;
 
 /// The bundles of a guest in which instructions are replaced, by guest-physical address, as they were.
 #[derive(Default)]
-pub(super) struct Replaced(Mutex<BTreeMap<u64, Bundle>>);
+pub(super) struct Replaced(Mutex<BTreeMap<PhysicalAddress, Bundle>>);
 
 impl Replaced {
     /// Replaces what must be in the `1 << size_log2` bytes from a guest-physical address on. Whether anything is
     /// replaced there.
-    pub fn scan(&self, memory: &GuestMemory, start: u64, size_log2: u32) -> bool {
+    pub fn scan(&self, memory: &GuestMemory, start: PhysicalAddress, size_log2: u32) -> bool {
         let mut originals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let end = start + (1 << size_log2);
-        for address in (start..end).step_by(16) {
-            let Ok(bits) = memory.read_value::<[u8; 16]>(PhysicalAddress(address)) else {
+        for address in (start.0..end.0).step_by(16).map(PhysicalAddress) {
+            let Ok(bits) = memory.read_value::<[u8; 16]>(address) else {
                 break;
             };
             let bundle = Bundle::from_bytes(bits);
@@ -47,9 +47,7 @@ impl Replaced {
             }
             originals.remove(&address);
             if let Some(replacement) = replaced(bundle)
-                && memory
-                    .write(PhysicalAddress(address), &replacement.to_bytes())
-                    .is_ok()
+                && memory.write(address, &replacement.to_bytes()).is_ok()
             {
                 originals.insert(address, bundle);
             }
@@ -58,15 +56,15 @@ impl Replaced {
     }
 
     /// Whether something in a range is replaced.
-    pub fn concerns(&self, start: u64, size_log2: u32) -> bool {
+    pub fn concerns(&self, start: PhysicalAddress, size_log2: u32) -> bool {
         let originals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         originals.range(start..start + (1 << size_log2)).next().is_some()
     }
 
     /// The bundle that was at a guest-physical address.
-    pub fn original(&self, address: u64) -> Option<Bundle> {
+    pub fn original(&self, address: PhysicalAddress) -> Option<Bundle> {
         let originals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        originals.get(&(address & !15)).copied()
+        originals.get(&address.aligned_down(4)).copied()
     }
 }
 

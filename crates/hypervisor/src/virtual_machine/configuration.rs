@@ -15,13 +15,23 @@ pub enum Virtualization {
 }
 
 /// How guests make requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// By leaving the guest.
     Exit,
     /// Through memory, to a sidecore.
     Sidecall,
+}
+
+impl Method {
+    /// The method in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Exit => "exit",
+            Method::Sidecall => "sidecall",
+        }
+    }
 }
 
 /// How other cores' TLBs are purged.

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 use sidestep_ia64::{Driver, PhysicalAddress};
 
-use super::memory;
+use super::machine_address::MachineAddress;
 
 /// Makes the cores of a host.
 pub trait CoreModel: Debug + Send + Sync {
@@ -23,7 +23,7 @@ pub trait Core: Driver + Send {
     fn enter(&mut self, owner: usize);
 
     /// The monitor reads or writes the cache lines of `bytes` from an address of machine memory on.
-    fn touch(&mut self, address: PhysicalAddress, bytes: u64, writes: bool);
+    fn touch(&mut self, address: MachineAddress, bytes: u64, writes: bool);
 }
 
 /// The monitor's own record of a virtual processor: what every exit saves and every entry restores. 32 static general
@@ -45,19 +45,18 @@ impl Touched {
 
     /// An exit and the entry behind it.
     pub(super) fn transition(&self, core: &mut dyn Core) {
-        let record = memory::record_address(self.owner, self.processor);
-        core.touch(PhysicalAddress(record), RECORD_BYTES, true);
+        let record = MachineAddress::of_record(self.owner, self.processor);
+        core.touch(record, RECORD_BYTES, true);
     }
 
     /// The entry of the shadow table at an offset.
     pub(super) fn shadow_entry(&self, core: &mut dyn Core, offset: u64) {
-        let table = memory::table_address(self.owner, self.processor);
-        core.touch(PhysicalAddress(table + offset), ENTRY_BYTES, true);
+        let table = MachineAddress::of_table(self.owner, self.processor);
+        core.touch(table.offset_by(offset), ENTRY_BYTES, true);
     }
 
     /// Guest-physical memory that the monitor works on.
-    pub(super) fn guest(&self, core: &mut dyn Core, address: u64, bytes: u64, writes: bool) {
-        let machine = memory::machine_address(self.owner, address);
-        core.touch(PhysicalAddress(machine), bytes, writes);
+    pub(super) fn guest(&self, core: &mut dyn Core, address: PhysicalAddress, bytes: u64, writes: bool) {
+        core.touch(MachineAddress::of_guest(self.owner, address), bytes, writes);
     }
 }

@@ -6,10 +6,11 @@
 
 use sidestep_ia64::PhysicalAddress;
 
+use super::VirtualMachine;
 use super::service::{CACHE_LINE, Packet, SECTOR, TRANSFER_MAX};
-use super::state::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
-use crate::sidecall::request::{Answer, Kind, Refusal};
+use crate::cycle::Cycle;
+use crate::sidecall::request::{Answer, DeviceRequest, Refusal, Transfer};
 
 /// How many requests a device has at most, the one in work included; further ones are refused as
 /// [`Full`](Refusal::Full).
@@ -34,18 +35,11 @@ impl DeviceKind {
     /// Every device that a virtual machine has.
     pub const ALL: [DeviceKind; 2] = [DeviceKind::Block, DeviceKind::Network];
 
-    /// The device that serves a kind of request; `None`: the monitor does.
-    pub fn of(kind: Kind) -> Option<DeviceKind> {
-        match kind {
-            Kind::ReadBlock | Kind::WriteBlock => Some(DeviceKind::Block),
-            Kind::Send | Kind::Receive => Some(DeviceKind::Network),
-            Kind::Null
-            | Kind::Identification
-            | Kind::Map
-            | Kind::Unmap
-            | Kind::Timer
-            | Kind::Interrupt
-            | Kind::Console => None,
+    /// The device that serves a request.
+    pub fn of(request: &DeviceRequest) -> DeviceKind {
+        match request {
+            DeviceRequest::ReadBlock(_) | DeviceRequest::WriteBlock(_) => DeviceKind::Block,
+            DeviceRequest::Send { .. } | DeviceRequest::Receive { .. } => DeviceKind::Network,
         }
     }
 
@@ -66,60 +60,55 @@ impl VirtualMachine {
     pub fn device_cycles(
         &self,
         costs: &HostCosts,
-        kind: Kind,
-        arguments: &[u64; 3],
-        time: u64,
+        request: &DeviceRequest,
+        time: Cycle,
     ) -> Result<u64, Refusal> {
-        let [_, address, size] = *arguments;
         let lines = |bytes: u64| bytes.div_ceil(CACHE_LINE) * costs.cycles(Cost::CacheLine);
-        match kind {
-            Kind::ReadBlock | Kind::WriteBlock => {
-                let range = self.sectors(arguments)?;
-                let bytes = range.len() as u64;
-                if !self.shared.memory.holds(PhysicalAddress(address), bytes) {
+        match request {
+            DeviceRequest::ReadBlock(transfer) | DeviceRequest::WriteBlock(transfer) => {
+                let bytes = self.range(transfer)?.len() as u64;
+                if !self.shared.memory.holds(transfer.address, bytes) {
                     return Err(Refusal::BadAddress);
                 }
                 Ok(costs.cycles(Cost::BlockDevice) + lines(bytes))
             }
-            Kind::Send if size > PACKET_MAX => Err(Refusal::BadArgument),
-            Kind::Send => Ok(lines(size)),
-            Kind::Receive => Ok(self
+            DeviceRequest::Send { size, .. } if *size > PACKET_MAX => Err(Refusal::BadArgument),
+            DeviceRequest::Send { size, .. } => Ok(lines(*size)),
+            DeviceRequest::Receive { .. } => Ok(self
                 .arrived(time)
                 .map_or(0, |packet| lines(packet.bytes.len() as u64))),
-            _ => Ok(0),
         }
     }
 
     /// Does what a device does for a request; it is done at `time`.
-    pub fn transfer(&mut self, costs: &HostCosts, kind: Kind, arguments: &[u64; 3], time: u64) -> Answer {
-        let [first, second, third] = *arguments;
-        match kind {
-            Kind::ReadBlock => {
-                let range = self.sectors(arguments)?;
-                let written = self
-                    .shared
-                    .memory
-                    .write(PhysicalAddress(second), &self.disk[range]);
+    pub fn transfer(&mut self, costs: &HostCosts, request: &DeviceRequest, time: Cycle) -> Answer {
+        match *request {
+            DeviceRequest::ReadBlock(transfer) => {
+                let range = self.range(&transfer)?;
+                let written = self.shared.memory.write(transfer.address, &self.disk[range]);
                 written.map(|()| 0).map_err(|_| Refusal::BadAddress)
             }
-            Kind::WriteBlock => {
-                let range = self.sectors(arguments)?;
-                let read = (self.shared.memory).read(PhysicalAddress(second), &mut self.disk[range]);
+            DeviceRequest::WriteBlock(transfer) => {
+                let range = self.range(&transfer)?;
+                let read = (self.shared.memory).read(transfer.address, &mut self.disk[range]);
                 read.map(|()| 0).map_err(|_| Refusal::BadAddress)
             }
-            Kind::Send => self.send(first, second, third, time + costs.cycles(Cost::Network)),
-            Kind::Receive => self.receive(first, second, time),
-            _ => Err(Refusal::UnknownKind),
+            DeviceRequest::Send { to, address, size } => {
+                self.send(to, address, size, time + costs.cycles(Cost::Network))
+            }
+            DeviceRequest::Receive { address, size_max } => self.receive(address, size_max, time),
         }
     }
 
     /// The bytes of the disk that a request names.
-    fn sectors(&self, &[sector, _, sectors]: &[u64; 3]) -> Result<std::ops::Range<usize>, Refusal> {
-        let size = sectors
+    fn range(&self, transfer: &Transfer) -> Result<std::ops::Range<usize>, Refusal> {
+        let size = (transfer.sectors)
             .checked_mul(SECTOR)
             .filter(|size| *size <= TRANSFER_MAX)
             .ok_or(Refusal::BadArgument)?;
-        let start = sector.checked_mul(SECTOR).ok_or(Refusal::BadArgument)?;
+        let start = (transfer.sector)
+            .checked_mul(SECTOR)
+            .ok_or(Refusal::BadArgument)?;
         let end = start.checked_add(size).ok_or(Refusal::BadArgument)?;
         if end > self.disk.len() as u64 {
             return Err(Refusal::BadArgument);
@@ -127,13 +116,13 @@ impl VirtualMachine {
         Ok(start as usize..end as usize)
     }
 
-    fn send(&mut self, to: u64, address: u64, size: u64, arrival: u64) -> Answer {
+    fn send(&mut self, to: u64, address: PhysicalAddress, size: u64, arrival: Cycle) -> Answer {
         let waiting = self.sent.iter().filter(|packet| packet.to == to).count();
         if waiting >= PACKETS_MAX || self.sent.len() >= SENT_MAX {
             return Err(Refusal::Full);
         }
         let mut bytes = vec![0; size.min(PACKET_MAX) as usize];
-        let read = self.shared.memory.read(PhysicalAddress(address), &mut bytes);
+        let read = self.shared.memory.read(address, &mut bytes);
         read.map_err(|_| Refusal::BadAddress)?;
         self.sent.push(Packet {
             to,
@@ -144,17 +133,17 @@ impl VirtualMachine {
     }
 
     /// The next packet, if it has arrived by `time`.
-    fn arrived(&self, time: u64) -> Option<&Packet> {
+    fn arrived(&self, time: Cycle) -> Option<&Packet> {
         self.received.front().filter(|packet| packet.time <= time)
     }
 
-    fn receive(&mut self, address: u64, most: u64, time: u64) -> Answer {
+    fn receive(&mut self, address: PhysicalAddress, size_max: u64, time: Cycle) -> Answer {
         let packet = self.arrived(time).ok_or(Refusal::Empty)?;
         let size = packet.bytes.len() as u64;
-        if size > most {
+        if size > size_max {
             return Err(Refusal::BadArgument);
         }
-        let written = (self.shared.memory).write(PhysicalAddress(address), &packet.bytes);
+        let written = (self.shared.memory).write(address, &packet.bytes);
         written.map_err(|_| Refusal::BadAddress)?;
         self.received.pop_front();
         Ok(size)

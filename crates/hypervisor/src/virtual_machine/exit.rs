@@ -1,6 +1,6 @@
 //! Why guests were left, how often, and what it cost.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use sidestep_ia64::encoding::Operation;
 
 macro_rules! reasons {
@@ -63,6 +63,12 @@ reasons! {
     Interpreted = "interpreted instruction";
     /// The host's own interrupt: a timer, another core.
     HostInterrupt = "host interrupt";
+}
+
+impl Serialize for ExitReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 impl ExitReason {
@@ -274,7 +280,7 @@ impl ExitCounts {
         let all = ExitReason::ALL.iter();
         all.filter(|reason| self.count(**reason) > 0)
             .map(|reason| ExitCount {
-                reason: reason.name(),
+                reason: *reason,
                 count: self.count(*reason),
                 cycles: self.cycles(*reason),
             })
@@ -293,10 +299,10 @@ impl std::ops::AddAssign<&ExitCounts> for ExitCounts {
 }
 
 /// One reason's line of a report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ExitCount {
     /// The reason.
-    pub reason: &'static str,
+    pub reason: ExitReason,
     /// How often.
     pub count: u64,
     /// The cycles it took, handling included.

@@ -8,16 +8,18 @@
 
 use sidestep_ia64::encoding::{Bundle, Instruction, Operation, PurgeScope};
 use sidestep_ia64::fault::isr;
+use sidestep_ia64::memory::GlobalPurge;
+use sidestep_ia64::mmu::vhpt::RegionRegister;
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Access, Exit, Fault, FaultKind, HostPage, Reference, TranslationSide};
+use sidestep_ia64::{Access, Exit, Fault, FaultKind, HostPage, Reference, TranslationSide, VirtualAddress};
 use sidestep_machine::machine::hypercall;
 
 use super::compression;
 use super::configuration::Virtualization;
 use super::exit::ExitReason;
 use super::memory::Shared;
-use super::processor::{RunOutcome, VirtualProcessor};
+use super::processor::{Filled, RunOutcome, VirtualProcessor};
 use crate::costs::{Cost, HostCosts};
 
 /// How many instructions are interpreted before the monitor looks up.
@@ -204,7 +206,7 @@ impl VirtualProcessor {
     }
 
     /// The range that an instruction purges, if it is `ptc.l`.
-    fn local_purge_of(&self, instruction: &Instruction) -> Option<(u64, u32)> {
+    fn local_purge_of(&self, instruction: &Instruction) -> Option<(VirtualAddress, u32)> {
         let is_local = instruction.operation
             == Operation::PurgeTranslationCache {
                 scope: PurgeScope::Local,
@@ -212,7 +214,7 @@ impl VirtualProcessor {
         let value = |register| self.processor.general.value(register);
         is_local.then(|| {
             let size_log2 = value(instruction.r2()) >> 2 & 63;
-            (value(instruction.r3()), size_log2 as u32)
+            (VirtualAddress(value(instruction.r3())), size_log2 as u32)
         })
     }
 
@@ -233,9 +235,9 @@ impl VirtualProcessor {
 
     /// A `break` that may stand for a replaced instruction: then that one is executed.
     fn replaced(&mut self, shared: &Shared, costs: &HostCosts, fault: Fault) {
-        let (ip, _) = self.processor.instruction_pointer();
+        let ip = VirtualAddress(self.processor.instruction_pointer().0);
         let place = match self.processor.resolve_reference(ip, Access::Execute) {
-            Ok(Reference::Physical(physical)) => Some(physical.0),
+            Ok(Reference::Physical(physical)) => Some(physical),
             Ok(Reference::Translated(entry)) => Some(entry.physical_address(ip)),
             Err(_) => None,
         };
@@ -243,10 +245,10 @@ impl VirtualProcessor {
             return self.reflect(costs, fault, ExitReason::Reflected);
         };
         let mut copy = OriginalPage([0; PAGE_SIZE]);
-        let offset = ip as usize % PAGE_SIZE;
+        let offset = ip.0 as usize % PAGE_SIZE;
         copy.0[offset..offset + 16].copy_from_slice(&original.to_bytes());
         let page = HostPage {
-            start: sidestep_ia64::VirtualAddress(ip & !(PAGE_SIZE as u64 - 1)),
+            start: ip.aligned_down(PAGE_SIZE.ilog2()),
             size_log2: PAGE_SIZE.ilog2(),
             host: copy.0.as_mut_ptr(),
             readable: true,
@@ -261,17 +263,17 @@ impl VirtualProcessor {
 
     /// What the guest has inserted replaces what the shadow has of that page.
     fn shadow_insertion(&mut self) {
-        let address = self.processor.system.control[usize::from(control::IFA)];
+        let address = VirtualAddress(self.processor.system.control[usize::from(control::IFA)]);
         let size_log2 = (self.processor.system.control[usize::from(control::ITIR)] >> 2 & 63) as u32;
         self.purge_range(address, size_log2.clamp(12, 61));
     }
 
     /// Removes a range of the guest's current region from the shadow.
-    pub(super) fn purge_range(&mut self, address: u64, size_log2: u32) {
-        let region = self.processor.system.region[(address >> 61) as usize];
-        self.purge_shadow(sidestep_ia64::memory::GlobalPurge {
+    pub(super) fn purge_range(&mut self, address: VirtualAddress, size_log2: u32) {
+        let region = self.processor.system.region[address.region()];
+        self.purge_shadow(GlobalPurge {
             address,
-            region: sidestep_ia64::mmu::vhpt::RegionRegister(region).identifier(),
+            region: RegionRegister(region).identifier(),
             size_log2,
             advanced_loads: true,
         });
@@ -315,10 +317,10 @@ impl VirtualProcessor {
         costs: &HostCosts,
         fault: &Fault,
         page: Option<HostPage>,
-        filled_before: Option<super::processor::Filled>,
+        filled_before: Option<Filled>,
     ) -> Needed {
         let access = access_of(fault.isr);
-        let address = fault.address.0;
+        let address = fault.address;
         if fault.isr & (isr::NON_ACCESS | isr::SPECULATIVE) != 0
             && let Some(page) = page
         {
@@ -336,7 +338,7 @@ impl VirtualProcessor {
                 self.reflect(costs, own, ExitReason::PageFault);
                 return Needed::Nothing;
             }
-            Ok(Reference::Physical(physical)) => (physical.0, None),
+            Ok(Reference::Physical(physical)) => (physical, None),
             Ok(Reference::Translated(entry)) => (entry.physical_address(address), Some(entry)),
         };
         let side = match access {
@@ -363,14 +365,7 @@ impl VirtualProcessor {
                 self.charge(ExitReason::ShadowFill, costs.round_trip() + work);
                 Needed::Nothing
             }
-            None if access == Access::Execute
-                || shared
-                    .memory
-                    .region(sidestep_ia64::PhysicalAddress(reference))
-                    .is_some() =>
-            {
-                Needed::Failure
-            }
+            None if access == Access::Execute || shared.memory.region(reference).is_some() => Needed::Failure,
             None => match page {
                 Some(page) => self.interpret_one(costs, page, ExitReason::Device),
                 // The register stack in a device: the machine has no meaning for it.

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use crate::cycle::Cycle;
 use crate::sidecall::page;
 use crate::sidecall::request::Answer;
 
@@ -31,14 +32,14 @@ pub(super) enum Arrival {
 #[derive(Default)]
 pub(super) struct Mailbox {
     /// Ordered by time; what came first comes first.
-    arrivals: VecDeque<(u64, Arrival)>,
+    arrivals: VecDeque<(Cycle, Arrival)>,
     /// Counts the request pages that it had.
     pub generation: u64,
 }
 
 impl Mailbox {
     /// Adds what can be seen from `time` on.
-    pub fn add(&mut self, time: u64, arrival: Arrival) {
+    pub fn add(&mut self, time: Cycle, arrival: Arrival) {
         let is_merged = self.arrivals.len() >= MERGED_FROM
             && matches!(arrival, Arrival::Interrupt { .. })
             && self.arrivals.iter().any(|(_, waiting)| *waiting == arrival);
@@ -50,12 +51,12 @@ impl Mailbox {
     }
 
     /// When the next can be seen.
-    pub fn next(&self) -> Option<u64> {
+    pub fn next(&self) -> Option<Cycle> {
         self.arrivals.front().map(|(time, _)| *time)
     }
 
     /// Takes the next, if it can be seen at `now`.
-    pub fn take(&mut self, now: u64) -> Option<Arrival> {
+    pub fn take(&mut self, now: Cycle) -> Option<Arrival> {
         self.next().filter(|time| *time <= now)?;
         self.arrivals.pop_front().map(|(_, arrival)| arrival)
     }
@@ -79,26 +80,26 @@ mod tests {
     fn arrivals_come_in_the_order_of_their_times_and_not_before() {
         let mut mailbox = Mailbox::default();
         for (time, vector) in [(30, 1), (10, 2), (20, 3), (10, 4)] {
-            mailbox.add(time, Arrival::Interrupt { vector });
+            mailbox.add(Cycle(time), Arrival::Interrupt { vector });
         }
-        assert_eq!(mailbox.take(9), None);
+        assert_eq!(mailbox.take(Cycle(9)), None);
         let mut taken = Vec::new();
-        while let Some(Arrival::Interrupt { vector }) = mailbox.take(25) {
+        while let Some(Arrival::Interrupt { vector }) = mailbox.take(Cycle(25)) {
             taken.push(vector);
         }
         assert_eq!(taken, [2, 4, 3]);
-        assert_eq!(mailbox.next(), Some(30));
+        assert_eq!(mailbox.next(), Some(Cycle(30)));
     }
 
     #[test]
     fn a_flood_of_interrupts_that_nobody_takes_stays_bounded_and_loses_no_vector() {
         let mut mailbox = Mailbox::default();
         for time in 0..100_000 {
-            mailbox.add(time, Arrival::Interrupt { vector: time as u8 });
+            mailbox.add(Cycle(time), Arrival::Interrupt { vector: time as u8 });
         }
         assert!(mailbox.arrivals.len() <= 2 * MERGED_FROM);
         let mut seen = [false; 256];
-        while let Some(Arrival::Interrupt { vector }) = mailbox.take(u64::MAX) {
+        while let Some(Arrival::Interrupt { vector }) = mailbox.take(Cycle::NEVER) {
             seen[usize::from(vector)] = true;
         }
         assert!(seen.iter().all(|seen| *seen));

@@ -1,16 +1,4 @@
 //! The physical memory that a guest believes in, and the machine's memory behind it.
-//!
-//! A guest-physical address is translated to a machine address by adding the machine address where the virtual
-//! machine's memory begins; machine memory of others has other addresses and is in no shadow. Three kinds of machine
-//! address belong to a virtual machine:
-//!
-//! ```text
-//!   bits 49..40   its number + 1
-//!   bit  39       0: its memory, at the guest-physical address in the bits below
-//!                 1: the monitor's: bit 38 clear, the shadow table of the virtual processor in bits 37..24;
-//!                                   bit 38 set, of the virtual processor in 37..16: below bit 15 the window on its
-//!                                   request page, above it the monitor's record of it
-//! ```
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,35 +10,8 @@ use sidestep_machine::machine::platform::Platform;
 use sidestep_machine::memory::{GuestMemory, INTERRUPT_BLOCK, INTERRUPT_BLOCK_SIZE};
 
 use super::compression::Replaced;
+use super::machine_address::{GUEST_MEMORY_MAX, MachineAddress};
 use crate::sidecall::page;
-
-/// Guest-physical addresses below this can be memory.
-pub(super) const GUEST_MEMORY_MAX: u64 = 1 << 39;
-const MONITOR: u64 = 1 << 39;
-const WINDOW: u64 = 1 << 38;
-const OWNER_SHIFT: u32 = 40;
-
-/// The machine address of guest-physical memory.
-pub(super) fn machine_address(owner: usize, guest: u64) -> u64 {
-    (owner as u64 + 1) << OWNER_SHIFT | guest
-}
-
-/// The machine address of a virtual processor's shadow table.
-pub(super) fn table_address(owner: usize, processor: usize) -> u64 {
-    machine_address(owner, MONITOR | (processor as u64) << 24)
-}
-
-/// The machine address of the window on a virtual processor's request page.
-pub(super) fn window_address(owner: usize, processor: usize) -> u64 {
-    machine_address(owner, MONITOR | WINDOW | (processor as u64) << 16)
-}
-
-/// The machine address of the monitor's record of a virtual processor, which guests have no translation for.
-pub(super) fn record_address(owner: usize, processor: usize) -> u64 {
-    const RECORD: u64 = 1 << 15;
-    const { assert!(page::SIZE <= RECORD) };
-    window_address(owner, processor) + RECORD
-}
 
 /// What a virtual machine's processors leave for the monitor while they execute.
 #[derive(Default)]
@@ -124,7 +85,7 @@ unsafe impl PhysicalMemory for GuestView {
 }
 
 fn interrupt_offset(address: PhysicalAddress) -> Option<u64> {
-    let offset = address.0.checked_sub(INTERRUPT_BLOCK.0)?;
+    let offset = address.offset_from(INTERRUPT_BLOCK)?;
     (offset < INTERRUPT_BLOCK_SIZE).then_some(offset)
 }
 
@@ -158,12 +119,13 @@ impl RequestPage {
     }
 
     /// The guest-physical address of the page, if the guest has registered one.
-    pub fn address(&self) -> Option<u64> {
-        Some(self.address.load(Ordering::Relaxed)).filter(|address| *address != u64::MAX)
+    pub fn address(&self) -> Option<PhysicalAddress> {
+        let address = self.address.load(Ordering::Relaxed);
+        (address != u64::MAX).then_some(PhysicalAddress(address))
     }
 
-    pub fn set_address(&self, address: u64) {
-        self.address.store(address, Ordering::Relaxed);
+    pub fn set_address(&self, address: PhysicalAddress) {
+        self.address.store(address.0, Ordering::Relaxed);
     }
 
     /// Notes that a slot's request is being served, or no longer.
@@ -219,11 +181,10 @@ pub(super) struct MachineView {
 }
 
 impl MachineView {
-    /// The guest-physical address behind an address of the window on the request page.
-    fn behind_window(&self, address: PhysicalAddress, size: u64) -> Option<(u64, u64)> {
-        let offset = address
-            .0
-            .checked_sub(window_address(self.owner, self.processor))?;
+    /// The offset in the window on the request page, and the guest-physical address behind that.
+    fn behind_window(&self, address: PhysicalAddress, size: u64) -> Option<(u64, PhysicalAddress)> {
+        let window = MachineAddress::of_window(self.owner, self.processor);
+        let offset = MachineAddress::from_hardware(address).offset_from(window)?;
         (offset + size <= page::SIZE).then_some(())?;
         Some((offset, self.requests.address()? + offset))
     }
@@ -232,23 +193,24 @@ impl MachineView {
 // SAFETY: the regions are those of `GuestMemory`s that the view keeps mapped as long as it lives.
 unsafe impl PhysicalMemory for MachineView {
     fn region(&self, address: PhysicalAddress) -> Option<MemoryRegion> {
-        let moved = |region: MemoryRegion, base: u64| MemoryRegion {
-            start: PhysicalAddress(region.start.0 + base),
+        let address = MachineAddress::from_hardware(address);
+        let moved = |region: MemoryRegion, base: MachineAddress| MemoryRegion {
+            start: base.offset_by(region.start.0).on_hardware(),
             ..region
         };
-        let table = table_address(self.owner, self.processor);
-        if let Some(offset) = address.0.checked_sub(table)
+        let table = MachineAddress::of_table(self.owner, self.processor);
+        if let Some(offset) = address.offset_from(table)
             && let Some(region) = self.table.region(PhysicalAddress(offset))
         {
             return Some(moved(region, table));
         }
-        let base = machine_address(self.owner, 0);
-        let guest = address
-            .0
-            .checked_sub(base)
-            .filter(|guest| *guest < GUEST_MEMORY_MAX)?;
-        let region = self.shared.memory.region(PhysicalAddress(guest))?;
-        Some(moved(region, base))
+        let memory = MachineAddress::of_memory(self.owner);
+        let guest = PhysicalAddress(address.offset_from(memory)?);
+        if guest >= GUEST_MEMORY_MAX {
+            return None;
+        }
+        let region = self.shared.memory.region(guest)?;
+        Some(moved(region, memory))
     }
 
     fn instructions_changed(&self) {
@@ -260,7 +222,7 @@ unsafe impl PhysicalMemory for MachineView {
         self.requests.loaded(offset);
         let mut bytes = [0; 8];
         let some = &mut bytes[..size as usize];
-        self.shared.memory.read(PhysicalAddress(guest), some).ok()?;
+        self.shared.memory.read(guest, some).ok()?;
         Some(u64::from_le_bytes(bytes))
     }
 
@@ -269,10 +231,7 @@ unsafe impl PhysicalMemory for MachineView {
             return false;
         };
         let bytes = value.to_le_bytes();
-        let written = self
-            .shared
-            .memory
-            .write(PhysicalAddress(guest), &bytes[..size as usize]);
+        let written = self.shared.memory.write(guest, &bytes[..size as usize]);
         self.requests.stored(offset, size, value);
         written.is_ok()
     }

@@ -5,22 +5,27 @@
 //! one function decides what happens (`handle`), and the costs of the host's table are charged to its
 //! clock.
 //!
+//! Everything that a virtual machine does depends on its own state and on what arrives with a time: requests leave
+//! with the time at which they were made ([`take_pending`](VirtualMachine::take_pending)), answers come with the time
+//! from which they can be seen ([`answer`](VirtualMachine::answer)). So virtual machines can be advanced side by side.
+//!
 //! ```text
 //!   configuration     what a virtual machine is made of
-//!   virtual_machine   memory, virtual processors, console, disk, packets
-//!     advance         which of its processors runs how far; interrupts between them, purges
-//!     requests        requests through memory and their answers
-//!     mailbox         what arrives at a processor, and when
-//!     latency         how long requests took
-//!     processor       one virtual processor: entering the guest, leaving it, its clock and its counts
-//!       handle        from an exit to what is done about it
-//!       call          what guests ask for with `break`: the calls of every machine, and requests
-//!       service       what requests do, by exit and by sidecall alike
-//!       device        the block device and the network interface
-//!     whole         firmware and devices, where the virtual machine is a whole machine to a kernel
-//!     shadow          the monitor's translations: a long-format VHPT that the hardware walks
-//!     memory          the physical memory that a guest believes in, and the machine's
-//!     compression     guests without PSR.vm: levels moved down, unprivileged instructions replaced
+//!   advance           which of its processors runs how far; interrupts between them, purges
+//!   requests          requests through memory and their answers
+//!   mailbox           what arrives at a processor, and when
+//!   latency           how long requests took
+//!   processor         one virtual processor: entering the guest, leaving it, its clock and its counts
+//!     handle          from an exit to what is done about it
+//!     call            what guests ask for with `break`: the calls of every machine, and requests
+//!     service         what requests do, by exit and by sidecall alike
+//!     device          the block device and the network interface
+//!     core            the core under it, where that is modelled
+//!   whole             firmware and devices, where the virtual machine is a whole machine to a kernel
+//!   shadow            the monitor's translations: a long-format VHPT that the hardware walks
+//!   memory            the physical memory that a guest believes in, and the machine's
+//!   machine_address   where in the machine's memory that is
+//!   compression       guests without PSR.vm: levels moved down, unprivileged instructions replaced
 //! ```
 //!
 //! Limits. A virtual processor has a TLB of its own, as if region identifiers were tagged with it; guests see 23 bits
@@ -36,22 +41,362 @@ mod device;
 mod exit;
 mod handle;
 mod latency;
+mod machine_address;
 mod mailbox;
 mod memory;
 mod processor;
 mod requests;
 mod service;
 mod shadow;
-mod state;
 mod whole;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sidestep_ia64::interrupts::Interrupts;
+use sidestep_ia64::{PhysicalAddress, Processor};
+use sidestep_machine::image;
+use sidestep_machine::memory::{GuestMemory, MemoryRange};
+
+use crate::cycle::Cycle;
+use crate::sidecall::page;
+use crate::sidecall::request::Kind;
+use configuration::{MEMORY_MAX, PROCESSORS_MAX};
+use mailbox::{Arrival, Mailbox};
+use memory::Shared;
 
 pub use configuration::{Method, PurgeMethod, VirtualMachineConfig, VirtualMachineError, Virtualization};
 pub use core::{Core, CoreModel};
 pub use device::{DeviceKind, PACKET_MAX, QUEUE_MAX};
 pub use exit::{ExitCount, ExitCounts, ExitReason};
 pub use latency::{Latencies, RequestLatencies};
+pub use machine_address::MachineAddress;
 pub use processor::{Activity, CycleAccount, VirtualProcessor};
 pub use requests::Pending;
 pub use service::{Packet, Progress, SECTOR, Served, Server};
-pub use state::VirtualMachine;
 pub use whole::{SerialLine, WholeMachine};
+
+/// Console output that is kept.
+const CONSOLE_MAX: usize = 1 << 24;
+
+/// A virtual machine.
+pub struct VirtualMachine {
+    name: String,
+    index: usize,
+    shared: Arc<Shared>,
+    processors: Vec<VirtualProcessor>,
+    mailboxes: Vec<Mailbox>,
+    interrupts: Vec<Arc<Interrupts>>,
+    scheduled: Vec<bool>,
+    method: Method,
+    purge_method: PurgeMethod,
+    parameters: String,
+    disk: Vec<u8>,
+    sent: Vec<Packet>,
+    received: VecDeque<Packet>,
+    exit_code: Option<u64>,
+    remote_purges: u64,
+    console: Vec<u8>,
+    failure: Option<String>,
+    pending: Vec<Pending>,
+    /// The processor that a debugger has halted, and how far it was to go.
+    interrupted: Option<(usize, Cycle)>,
+    latencies: RequestLatencies,
+    /// What is around its processors, if it is a whole machine.
+    whole: Option<WholeMachine>,
+}
+
+impl VirtualMachine {
+    /// The `index`th virtual machine of a host, with an ELF image in its memory at whose entry processor 0 starts.
+    pub fn new(
+        index: usize,
+        config: VirtualMachineConfig,
+        image: &[u8],
+    ) -> Result<VirtualMachine, VirtualMachineError> {
+        let name = config.name.clone();
+        let mut machine = VirtualMachine::empty(index, config)?;
+        let loaded = image::load(&machine.shared.memory, image)
+            .map_err(|source| VirtualMachineError::Image { name, source })?;
+        machine.start_processor(0, loaded.entry, 0, Cycle::START);
+        Ok(machine)
+    }
+
+    /// A virtual machine whose memory is all zero and whose processors are stopped.
+    pub fn empty(index: usize, config: VirtualMachineConfig) -> Result<VirtualMachine, VirtualMachineError> {
+        let (processors, memory) = (config.processors, config.memory);
+        let name = config.name.clone();
+        if !(1..=PROCESSORS_MAX).contains(&processors) {
+            return Err(VirtualMachineError::Processors { name, processors });
+        }
+        if memory > MEMORY_MAX {
+            return Err(VirtualMachineError::TooMuchMemory { name, memory });
+        }
+        let memory = GuestMemory::new(&[MemoryRange::ram(0, memory)]).map_err(|source| {
+            VirtualMachineError::Memory {
+                name: name.clone(),
+                source,
+            }
+        })?;
+        Ok(VirtualMachine::around(index, config, Arc::new(memory), None))
+    }
+
+    /// A virtual machine that is a whole machine: `prepare` gives each processor the state in which firmware leaves it.
+    ///
+    /// # Errors
+    /// A number of processors that is not the platform's, or out of range.
+    pub fn whole(
+        index: usize,
+        config: VirtualMachineConfig,
+        whole: WholeMachine,
+        prepare: impl Fn(&mut Processor, usize),
+    ) -> Result<VirtualMachine, VirtualMachineError> {
+        let processors = config.processors;
+        if !(1..=PROCESSORS_MAX).contains(&processors) || processors != whole.platform.processors() {
+            let name = config.name;
+            return Err(VirtualMachineError::Processors { name, processors });
+        }
+        let memory = Arc::clone(&whole.platform.memory);
+        let mut machine = VirtualMachine::around(index, config, memory, Some(whole));
+        for (number, processor) in machine.processors.iter_mut().enumerate() {
+            prepare(processor.processor_mut(), number);
+            processor.activity = Activity::Running;
+        }
+        Ok(machine)
+    }
+
+    /// Processors around a memory.
+    fn around(
+        index: usize,
+        config: VirtualMachineConfig,
+        memory: Arc<GuestMemory>,
+        whole: Option<WholeMachine>,
+    ) -> VirtualMachine {
+        let VirtualMachineConfig {
+            name,
+            processors,
+            virtualization,
+            method,
+            purge,
+            parameters,
+            disk,
+            ..
+        } = config;
+        let platform = whole.as_ref().map(|whole| Arc::clone(&whole.platform));
+        let shared = Arc::new(Shared::new(memory, platform));
+        let created: Vec<VirtualProcessor> = (0..processors)
+            .map(|processor| VirtualProcessor::new((index, processor), &shared, virtualization))
+            .collect();
+        let interrupts = (created.iter())
+            .map(|processor| {
+                processor
+                    .processor()
+                    .interrupts()
+                    .expect("a virtual processor is in system mode")
+            })
+            .collect();
+        let machine = VirtualMachine {
+            name,
+            index,
+            shared,
+            mailboxes: created.iter().map(|_| Mailbox::default()).collect(),
+            scheduled: vec![true; processors],
+            processors: created,
+            interrupts,
+            method,
+            purge_method: purge,
+            parameters,
+            disk,
+            sent: Vec::new(),
+            received: VecDeque::new(),
+            exit_code: None,
+            remote_purges: 0,
+            console: Vec::new(),
+            failure: None,
+            pending: Vec::new(),
+            interrupted: None,
+            latencies: RequestLatencies::new(),
+            whole,
+        };
+        if let Some(whole) = &machine.whole {
+            whole::connect(&whole.platform, &machine);
+        }
+        machine
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its number on the host.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Its memory.
+    pub fn memory(&self) -> &GuestMemory {
+        &self.shared.memory
+    }
+
+    /// The same, for whoever keeps it.
+    pub fn shared_memory(&self) -> Arc<GuestMemory> {
+        Arc::clone(&self.shared.memory)
+    }
+
+    /// Its virtual processors.
+    pub fn processors(&self) -> &[VirtualProcessor] {
+        &self.processors
+    }
+
+    /// The same, to give them cores.
+    pub(crate) fn processors_mut(&mut self) -> &mut [VirtualProcessor] {
+        &mut self.processors
+    }
+
+    /// One of its virtual processors, to change it.
+    pub fn processor_mut(&mut self, index: usize) -> &mut VirtualProcessor {
+        &mut self.processors[index]
+    }
+
+    /// What it has printed.
+    pub fn console(&self) -> &[u8] {
+        &self.console
+    }
+
+    /// Takes what it has printed since the last time.
+    pub fn take_console(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.console)
+    }
+
+    /// Its exit code, once it has ended.
+    pub fn exit_code(&self) -> Option<u64> {
+        self.exit_code
+    }
+
+    /// Why it ended without asking to.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// The latencies of its requests.
+    pub fn latencies(&self) -> &RequestLatencies {
+        &self.latencies
+    }
+
+    /// How often other cores' TLBs were purged.
+    pub fn remote_purges(&self) -> u64 {
+        self.remote_purges
+    }
+
+    /// The exits of all its processors.
+    pub fn exits(&self) -> ExitCounts {
+        let mut sum = ExitCounts::default();
+        for processor in &self.processors {
+            sum += processor.exits();
+        }
+        sum
+    }
+
+    /// Guest instructions of all its processors.
+    pub fn instructions(&self) -> u64 {
+        self.processors.iter().map(VirtualProcessor::instructions).sum()
+    }
+
+    /// How requests are made now.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Switches how requests are made: the guest sees it in its request pages. Requests under way are served as they
+    /// were made.
+    pub fn set_method(&mut self, method: Method) {
+        self.method = method;
+        let mode = u64::from(method == Method::Sidecall);
+        for processor in &self.processors {
+            if let Some(address) = processor.requests.address() {
+                let memory = &self.shared.memory;
+                let written = memory.write_value(address + page::MODE_OFFSET, mode);
+                written.expect("a registered page is memory");
+            }
+        }
+    }
+
+    fn print(&mut self, bytes: &[u8]) {
+        let room = CONSOLE_MAX.saturating_sub(self.console.len());
+        self.console.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// Makes a processor run at a guest-physical address.
+    pub fn start_processor(&mut self, index: usize, entry: PhysicalAddress, argument: u64, time: Cycle) {
+        if self.processors[index].activity == Activity::Asking {
+            // Whoever asked is no more.
+            self.forget_requests(index);
+        }
+        let processor = &mut self.processors[index];
+        processor.wait_until(time);
+        processor.activity = Activity::Running;
+        let registers = processor.processor_mut();
+        registers.status = 0;
+        registers.set_instruction_pointer(entry.0, 0);
+        registers.general.set(8, argument);
+    }
+
+    /// Says whether a processor has a core from `time` on; the monitor takes so many cycles to put it there.
+    pub fn schedule(&mut self, index: usize, scheduled: bool, time: Cycle, switch_cycles: u64) {
+        self.scheduled[index] = scheduled;
+        if self.exit_code.is_some() {
+            // What has ended is not idle.
+            return;
+        }
+        self.processors[index].wait_until(time);
+        if scheduled {
+            self.processors[index].charge_more(switch_cycles);
+        }
+    }
+
+    /// Whether a processor could use a core now.
+    pub fn wants_core(&self, index: usize) -> bool {
+        let processor = &self.processors[index];
+        match processor.activity {
+            Activity::Running | Activity::Polling => true,
+            _ if self.awaits_devices() && index == 0 => true,
+            Activity::Asking => !self.mailboxes[index].is_empty(),
+            Activity::Waiting => {
+                processor.processor().has_deliverable_interrupt()
+                    || processor.processor().ticks_to_timer().is_some()
+                    || !self.mailboxes[index].is_empty()
+            }
+            Activity::Stopped => false,
+        }
+    }
+
+    /// Whether a processor that has a core has not reached `until`.
+    pub fn is_behind(&self, until: Cycle) -> bool {
+        let mut scheduled = (0..self.processors.len()).filter(|index| self.scheduled[*index]);
+        self.exit_code.is_none() && scheduled.any(|index| self.processors[index].clock() < until)
+    }
+
+    /// How many requests it has made that were served.
+    pub fn requests(&self) -> u64 {
+        self.latencies.count()
+    }
+
+    /// Has a timer's interrupt come at `time`; false if too many wait already.
+    fn set_timer(&mut self, index: usize, time: Cycle, vector: u8) -> bool {
+        let mailbox = &mut self.mailboxes[index];
+        let has_room = mailbox.has_room_for_timer();
+        if has_room {
+            mailbox.add(time, Arrival::Interrupt { vector });
+        }
+        has_room
+    }
+
+    /// Sends an interrupt that arrives at `time`.
+    fn interrupt(&mut self, target: usize, vector: u8, time: Cycle) {
+        self.mailboxes[target].add(time, Arrival::Interrupt { vector });
+    }
+
+    fn note_request(&mut self, kind: Option<Kind>, server: Server, cycles: u64) {
+        self.latencies.note(kind, server, cycles);
+    }
+}

@@ -14,16 +14,20 @@ use sidestep_ia64::mmu::vhpt::RegionRegister;
 use sidestep_ia64::registers::application::{ITC, RSC};
 use sidestep_ia64::registers::status::{psr, rsc};
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Exit, PhysicalAddress, PhysicalMemory, Processor, SystemState, TranslationSide};
+use sidestep_ia64::{
+    Exit, PhysicalAddress, PhysicalMemory, Processor, SystemState, TranslationSide, VirtualAddress,
+};
 use sidestep_machine::debug::guard::Guard;
 
 use super::compression;
 use super::configuration::Virtualization;
 use super::core::{Core, Touched};
 use super::exit::{ExitCounts, ExitReason};
-use super::memory::{self, GUEST_MEMORY_MAX, GuestView, MachineView, RequestPage, Shared};
+use super::machine_address::{GUEST_MEMORY_MAX, MachineAddress};
+use super::memory::{GuestView, MachineView, RequestPage, Shared};
 use super::shadow::{self, ShadowTable};
 use crate::costs::HostCosts;
+use crate::cycle::Cycle;
 use crate::sidecall::page;
 
 /// The region identifier of a guest that addresses physically; guests have those with bit 23 clear.
@@ -96,7 +100,7 @@ pub struct VirtualProcessor {
     pub(super) shadow: ShadowTable,
     pub(super) requests: Arc<RequestPage>,
     attention: Arc<AtomicBool>,
-    pub(super) clock: u64,
+    pub(super) clock: Cycle,
     pub(super) activity: Activity,
     /// The guest's level, where the real one does not tell it.
     pub(super) level: u8,
@@ -144,7 +148,7 @@ impl VirtualProcessor {
             shadow,
             requests,
             attention,
-            clock: 0,
+            clock: Cycle::START,
             activity: Activity::Stopped,
             level: 0,
             exits: ExitCounts::default(),
@@ -171,8 +175,8 @@ impl VirtualProcessor {
         self.index
     }
 
-    /// Its clock, in host cycles since the host was started.
-    pub fn clock(&self) -> u64 {
+    /// Its clock.
+    pub fn clock(&self) -> Cycle {
         self.clock
     }
 
@@ -230,7 +234,7 @@ impl VirtualProcessor {
     }
 
     /// The monitor touches the entry of the shadow table for an address on its core.
-    pub(super) fn touch_shadow(&mut self, address: u64) {
+    pub(super) fn touch_shadow(&mut self, address: VirtualAddress) {
         let offset = ShadowTable::offset(address, self.shadow_region(address));
         self.touch(|touched, core| touched.shadow_entry(core, offset));
     }
@@ -289,24 +293,23 @@ impl VirtualProcessor {
     }
 
     /// Lets time pass in idleness up to `until`, or up to the guest's timer.
-    pub(super) fn idle(&mut self, until: u64) {
-        let left = until.saturating_sub(self.clock);
-        let timer = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
-        let passed = left.min(timer);
+    pub(super) fn idle(&mut self, until: Cycle) {
+        let timer_ticks = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
+        let passed = until.since(self.clock).min(timer_ticks);
         self.cycles.idle += passed;
         self.advance(passed);
     }
 
     /// Polls for an answer up to `time`.
-    pub(super) fn poll_until(&mut self, time: u64) {
-        let waited = time.saturating_sub(self.clock);
+    pub(super) fn poll_until(&mut self, time: Cycle) {
+        let waited = time.since(self.clock);
         self.cycles.polling += waited;
         self.advance(waited);
     }
 
     /// Does nothing up to `time`, whatever the guest's timer says.
-    pub(super) fn wait_until(&mut self, time: u64) {
-        let waited = time.saturating_sub(self.clock);
+    pub(super) fn wait_until(&mut self, time: Cycle) {
+        let waited = time.since(self.clock);
         self.cycles.idle += waited;
         self.advance(waited);
     }
@@ -321,11 +324,11 @@ impl VirtualProcessor {
     }
 
     /// The region register under which an address is shadowed.
-    fn shadow_region(&self, address: u64) -> RegionRegister {
+    fn shadow_region(&self, address: VirtualAddress) -> RegionRegister {
         if self.is_physical() {
             return RegionRegister(u64::from(PHYSICAL_REGION) << 8 | u64::from(PHYSICAL_PAGE_LOG2) << 2 | 1);
         }
-        let guest = RegionRegister(self.processor.system.region[(address >> 61) as usize]);
+        let guest = RegionRegister(self.processor.system.region[address.region()]);
         let size_log2 = if guest.is_valid() {
             guest.size_log2()
         } else {
@@ -350,7 +353,7 @@ impl VirtualProcessor {
         let mut changed = (self.real.status ^ status) & REFERENCE_BITS != 0;
         let mut resized = false;
         for region in 0..8 {
-            let wanted = self.shadow_region((region as u64) << 61).0;
+            let wanted = self.shadow_region(VirtualAddress((region as u64) << 61)).0;
             let register = &mut self.real.system.region[region];
             if *register != wanted {
                 let same = RegionRegister(*register).identifier() == RegionRegister(wanted).identifier();
@@ -396,12 +399,13 @@ impl VirtualProcessor {
     /// instruction comes the page that it was fetched from.
     pub(super) fn run(&mut self, costs: &HostCosts, cycles: u64) -> RunOutcome {
         self.prepare();
-        let timer = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
+        let timer_ticks = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
+        // A modelled core's limit is in cycles, and without one an instruction is a tick.
         let most = match &self.core {
             Some(_) => cycles,
             None => costs.instructions_in(cycles),
         };
-        let limit = most.clamp(1, timer.max(1));
+        let limit = most.clamp(1, timer_ticks.max(1));
         self.attention.store(false, Ordering::Relaxed);
         let stack_level = self.stack_level();
         self.set_stack_level(compression::real_level(stack_level));
@@ -425,9 +429,9 @@ impl VirtualProcessor {
         match (&self.guard, &mut self.core) {
             (None, Some(core)) => {
                 let elapsed = core.elapsed(retired);
-                self.spent(elapsed, retired, timer);
+                self.spent(elapsed, retired, timer_ticks);
             }
-            _ => self.executed(costs, retired, timer),
+            _ => self.executed(costs, retired, timer_ticks),
         }
         match page {
             Some(Err(fault)) => RunOutcome {
@@ -470,21 +474,21 @@ impl VirtualProcessor {
     }
 
     /// Accounts for guest instructions that take what the table says, a tick of each having been counted already.
-    pub(super) fn executed(&mut self, costs: &HostCosts, retired: u64, timer: u64) {
+    pub(super) fn executed(&mut self, costs: &HostCosts, retired: u64, timer_ticks: u64) {
         let cycles = costs.instructions(self.instructions + retired) - costs.instructions(self.instructions);
         let offset = self.processor.application(ITC);
         let drift = cycles.wrapping_sub(retired);
         self.processor.set_application(ITC, offset.wrapping_add(drift));
-        self.spent(cycles, retired, timer);
+        self.spent(cycles, retired, timer_ticks);
     }
 
     /// Accounts for the cycles that guest instructions took, which the interval time counter shows; its timer was due
-    /// in `timer` of them.
-    fn spent(&mut self, cycles: u64, retired: u64, timer: u64) {
+    /// in `timer_ticks` of them.
+    fn spent(&mut self, cycles: u64, retired: u64, timer_ticks: u64) {
         self.instructions += retired;
         self.clock += cycles;
         self.cycles.guest += cycles;
-        if cycles >= timer {
+        if cycles >= timer_ticks {
             self.request_timer();
         }
     }
@@ -505,13 +509,14 @@ impl VirtualProcessor {
     pub(super) fn fill(
         &mut self,
         shared: &Shared,
-        address: u64,
+        address: VirtualAddress,
         side: TranslationSide,
         guest: Option<&TranslationEntry>,
     ) -> Option<u64> {
         let region = self.shadow_region(address);
-        let physical = guest.map_or(address << 1 >> 1, |entry| entry.physical_address(address));
-        let holder = shared.memory.region(PhysicalAddress(physical))?;
+        let untranslated = PhysicalAddress(address.0 << 1 >> 1);
+        let physical = guest.map_or(untranslated, |entry| entry.physical_address(address));
+        let holder = shared.memory.region(physical)?;
         if physical >= GUEST_MEMORY_MAX {
             return None;
         }
@@ -520,14 +525,14 @@ impl VirtualProcessor {
             .map_or(PHYSICAL_PAGE_LOG2, |entry| entry.size_log2)
             .min(region.size_log2());
         let fits = |size_log2: u32| {
-            let first = physical & !((1 << size_log2) - 1);
-            let has_window = requested.is_some_and(|page| page >> size_log2 == physical >> size_log2);
+            let first = physical.aligned_down(size_log2);
+            let has_window = requested.is_some_and(|page| page.aligned_down(size_log2) == first);
             // Code is scanned piece by piece, and what lies beside replaced code is not to exit at every store.
             let is_apart = self.virtualization == Virtualization::Hardware
                 || size_log2 <= compression::PIECE_LOG2
                 || side == TranslationSide::Data && !shared.replaced.concerns(first, size_log2);
-            first >= holder.start.0
-                && first + (1 << size_log2) <= holder.start.0 + holder.size
+            first >= holder.start
+                && first + (1 << size_log2) <= holder.start + holder.size
                 && (size_log2 == 12 || !has_window)
                 && is_apart
         };
@@ -536,18 +541,18 @@ impl VirtualProcessor {
             .into_iter()
             .rev()
             .find(|size| *size <= most && fits(*size))?;
-        let mask = (1u64 << size_log2) - 1;
-        let first = physical & !mask;
+        let first = physical.aligned_down(size_log2);
         let is_window = requested == Some(first) && size_log2 == 12;
+        let machine = if is_window {
+            MachineAddress::of_window(self.owner, self.index)
+        } else {
+            MachineAddress::of_guest(self.owner, first)
+        };
         let entry = TranslationEntry {
-            page: address & !mask,
+            page: address.aligned_down(size_log2),
             region: region.identifier(),
             size_log2,
-            physical: if is_window {
-                memory::window_address(self.owner, self.index)
-            } else {
-                memory::machine_address(self.owner, first)
-            },
+            physical: machine.on_hardware(),
             ..guest.copied().unwrap_or(PHYSICAL_PAGE)
         };
         let entry = match self.virtualization {
@@ -600,15 +605,15 @@ impl VirtualProcessor {
     }
 
     /// The guest has put its request page at a guest-physical address, or moved it.
-    pub(super) fn set_request_page(&mut self, address: u64) {
-        assert!(address.is_multiple_of(page::SIZE), "the call has checked it");
+    pub(super) fn set_request_page(&mut self, address: PhysicalAddress) {
+        assert!(address.0.is_multiple_of(page::SIZE), "the call has checked it");
         self.requests.set_address(address);
         self.clear_shadow();
     }
 }
 
 /// An instruction and the address for which the shadow was filled.
-pub(super) type Filled = ((u64, u8), u64);
+pub(super) type Filled = ((u64, u8), VirtualAddress);
 
 /// How a run ended.
 pub(super) struct RunOutcome {
@@ -618,4 +623,5 @@ pub(super) struct RunOutcome {
 }
 
 /// What physical addressing permits: everything.
-const PHYSICAL_PAGE: TranslationEntry = TranslationEntry::permissive(0, 0, PHYSICAL_PAGE_LOG2, 0);
+const PHYSICAL_PAGE: TranslationEntry =
+    TranslationEntry::permissive(VirtualAddress(0), PhysicalAddress(0), PHYSICAL_PAGE_LOG2, 0);

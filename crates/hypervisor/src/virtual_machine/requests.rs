@@ -4,22 +4,31 @@
 use sidestep_ia64::PhysicalAddress;
 use sidestep_machine::memory::GuestMemory;
 
+use super::VirtualMachine;
 use super::configuration::Method;
 use super::exit::ExitReason;
 use super::mailbox::Arrival;
 use super::processor::{Activity, VirtualProcessor};
-use super::service::{Progress, Served, Server};
-use super::state::VirtualMachine;
+use super::service::{Progress, Served, Server, interrupt_vector};
 use crate::costs::{Cost, HostCosts};
+use crate::cycle::Cycle;
 use crate::sidecall::page;
-use crate::sidecall::request::{Answer, Kind, Refusal, Request};
+use crate::sidecall::request::{Answer, Refusal, Request};
 
 /// In place of a slot: a request by exit, whose answer goes into registers.
 pub(super) const EXIT_SLOT: usize = page::SLOTS;
 
 /// A guest that looks at the status of a request again within so many instructions does nothing but poll it: time may
 /// go on to the next arrival. One that looks now and then has other things to do.
-const POLLING_LOOP_MAX: u64 = 32;
+const POLLING_LOOP_INSTRUCTIONS_MAX: u64 = 32;
+
+/// A request and what its guest wants of its completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Posted {
+    pub request: Request,
+    /// The vector to interrupt with when it is done.
+    pub completion: Option<u8>,
+}
 
 /// A request that no sidecore and no device has seen yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +38,15 @@ pub struct Pending {
     /// The slot of its page; one more than there are for a request by exit.
     pub slot: usize,
     /// From when on it can be seen: the status was stored, or the exit for a device is over.
-    pub time: u64,
+    pub time: Cycle,
     /// Who has it first: a sidecore, or the device that the processor's own core has handed it to.
     pub server: Server,
     /// What is asked for.
     pub request: Request,
+    /// The vector to interrupt with when it is answered.
+    completion: Option<u8>,
     /// When the guest asked.
-    asked: u64,
+    asked: Cycle,
     generation: u64,
 }
 
@@ -46,19 +57,13 @@ impl VirtualMachine {
     }
 
     /// Answers a request; the guest can see it from `time` on.
-    pub fn answer(
-        &mut self,
-        costs: &HostCosts,
-        pending: &Pending,
-        kind: Option<Kind>,
-        answer: Answer,
-        time: u64,
-    ) {
-        self.note_request(kind, pending.server, time.saturating_sub(pending.asked));
+    pub fn answer(&mut self, costs: &HostCosts, pending: &Pending, answer: Answer, time: Cycle) {
+        let latency = time.since(pending.asked);
+        self.note_request(pending.request.kind(), pending.server, latency);
         let Pending {
             processor,
             slot,
-            request,
+            completion,
             generation,
             ..
         } = *pending;
@@ -68,14 +73,12 @@ impl VirtualMachine {
             generation,
         };
         self.mailboxes[processor].add(time, arrival);
-        self.announce(costs, processor, &request, time);
+        self.announce(costs, processor, completion, time);
     }
 
     /// Interrupts the processor that made a request which is answered at `time`, if it wants that.
-    fn announce(&mut self, costs: &HostCosts, index: usize, request: &Request, time: u64) {
-        if let Ok(vector) = u8::try_from(request.vector)
-            && vector >= 16
-        {
+    fn announce(&mut self, costs: &HostCosts, index: usize, completion: Option<u8>, time: Cycle) {
+        if let Some(vector) = completion {
             self.interrupt(index, vector, time + costs.cycles(Cost::Interrupt));
         }
     }
@@ -102,7 +105,8 @@ impl VirtualMachine {
         };
         let time = processor.clock();
         for slot in (0..page::SLOTS).filter(|slot| rung >> slot & 1 != 0) {
-            let request = request_at(&self.shared.memory, address + page::slot_offset(slot));
+            let Posted { request, completion } =
+                posted_at(&self.shared.memory, address + page::slot_offset(slot));
             let generation = self.mailboxes[index].generation;
             processor.requests.set_served(slot, true);
             if self.method == Method::Exit {
@@ -119,6 +123,7 @@ impl VirtualMachine {
                     time,
                     server: Server::Sidecore,
                     request,
+                    completion,
                     asked: time,
                     generation,
                 });
@@ -127,7 +132,7 @@ impl VirtualMachine {
         if polled & processor.requests.served() != 0 && processor.activity == Activity::Running {
             let instructions = processor.instructions();
             let (before, at) = std::mem::replace(&mut processor.polled_last, (polled, instructions));
-            if before == polled && instructions - at <= POLLING_LOOP_MAX {
+            if before == polled && instructions - at <= POLLING_LOOP_INSTRUCTIONS_MAX {
                 processor.activity = Activity::Polling;
             }
         }
@@ -140,22 +145,22 @@ impl VirtualMachine {
         costs: &HostCosts,
         index: usize,
         slot: usize,
-        (request, served): (Request, Served),
-        asked: u64,
+        (Posted { request, completion }, served): (Posted, Served),
+        asked: Cycle,
     ) {
         let time = self.processors[index].clock();
         let generation = self.mailboxes[index].generation;
         self.processors[index].requests.set_served(slot, true);
         match served.progress {
             Progress::Answered(answer) => {
-                self.note_request(served.kind, Server::OwnCore, time - asked);
+                self.note_request(request.kind(), Server::OwnCore, time - asked);
                 let arrival = Arrival::Answer {
                     slot,
                     answer,
                     generation,
                 };
                 self.mailboxes[index].add(time, arrival);
-                self.announce(costs, index, &request, time);
+                self.announce(costs, index, completion, time);
             }
             Progress::Submitted(_) => self.pending.push(Pending {
                 processor: index,
@@ -163,6 +168,7 @@ impl VirtualMachine {
                 time,
                 server: Server::OwnCore,
                 request,
+                completion,
                 asked,
                 generation,
             }),
@@ -194,8 +200,8 @@ impl VirtualMachine {
                         let start = address + page::slot_offset(slot);
                         let memory = &self.shared.memory;
                         let written = memory
-                            .write_value(PhysicalAddress(start + page::slot::RESULT), result)
-                            .and(memory.write_value(PhysicalAddress(start + page::slot::STATUS), status));
+                            .write_value(start + page::slot::RESULT, result)
+                            .and(memory.write_value(start + page::slot::STATUS, status));
                         written.expect("a registered page is memory");
                     }
                     if processor.activity == Activity::Polling {
@@ -226,15 +232,15 @@ fn as_words(answer: Answer) -> (u64, u64) {
 }
 
 /// The request that a guest has left in the slot at an address.
-pub(super) fn request_at(memory: &GuestMemory, slot: u64) -> Request {
+pub(super) fn posted_at(memory: &GuestMemory, slot: PhysicalAddress) -> Posted {
     let word = |offset: u64| {
         memory
-            .read_value::<u64>(PhysicalAddress(slot + offset))
-            .unwrap_or(0)
+            .read_value::<u64>(slot + offset)
+            .expect("a registered page is memory")
     };
-    Request {
-        kind: word(page::slot::KIND),
-        arguments: [0, 8, 16].map(|offset| word(page::slot::ARGUMENTS + offset)),
-        vector: word(page::slot::VECTOR),
+    let arguments = [0, 8, 16].map(|offset| word(page::slot::ARGUMENTS + offset));
+    Posted {
+        request: Request::read(word(page::slot::KIND), arguments),
+        completion: interrupt_vector(word(page::slot::VECTOR)),
     }
 }

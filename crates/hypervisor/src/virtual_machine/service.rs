@@ -4,14 +4,14 @@
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Access, PhysicalAddress, Reference, TranslationSide};
+use sidestep_ia64::{Access, PhysicalAddress, Reference, TranslationSide, VirtualAddress};
 
+use super::VirtualMachine;
 use super::configuration::PurgeMethod;
-use super::device::DeviceKind;
 use super::exit::ExitReason;
-use super::state::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
-use crate::sidecall::request::{Answer, Kind, Refusal, Request};
+use crate::cycle::Cycle;
+use crate::sidecall::request::{Answer, DeviceRequest, Refusal, Request};
 
 /// Bytes of a sector.
 pub const SECTOR: u64 = 512;
@@ -19,6 +19,9 @@ pub const SECTOR: u64 = 512;
 pub(super) const CACHE_LINE: u64 = 128;
 /// The largest transfer of one request, in bytes.
 pub(super) const TRANSFER_MAX: u64 = 1 << 20;
+
+/// What [`Work::entry_of`] has looked at.
+const ENTRY: &str = "an entry of a table is in memory";
 
 /// Who serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub struct Packet {
     /// Its contents.
     pub bytes: Vec<u8>,
     /// When it arrives.
-    pub time: u64,
+    pub time: Cycle,
 }
 
 /// What became of a request.
@@ -46,7 +49,7 @@ pub enum Progress {
     /// It is answered.
     Answered(Answer),
     /// It is a device's to serve and to answer.
-    Submitted(DeviceKind),
+    Submitted(DeviceRequest),
 }
 
 /// What serving a request came to.
@@ -54,8 +57,6 @@ pub enum Progress {
 pub struct Served {
     /// What became of it.
     pub progress: Progress,
-    /// The kind, if there is such a kind.
-    pub kind: Option<Kind>,
     /// Cycles of the core that served.
     pub cycles: u64,
 }
@@ -66,19 +67,12 @@ impl VirtualMachine {
         &mut self,
         costs: &HostCosts,
         index: usize,
-        request: &Request,
+        request: Request,
         server: Server,
-        time: u64,
+        time: Cycle,
     ) -> Served {
-        let Some(kind) = Kind::from_number(request.kind) else {
-            return Served {
-                progress: Progress::Answered(Err(Refusal::UnknownKind)),
-                kind: None,
-                cycles: costs.cycles(Cost::Emulate),
-            };
-        };
         // A line of the guest's is in its core's cache, unless that core serves itself.
-        let line = match server {
+        let line_cycles = match server {
             Server::OwnCore => costs.cycles(Cost::CacheLine),
             Server::Sidecore => costs.cycles(Cost::Transfer),
         };
@@ -88,23 +82,12 @@ impl VirtualMachine {
             index,
             server,
             time,
-            line,
+            line_cycles,
             cycles: 0,
         };
-        let progress = match DeviceKind::of(kind) {
-            None => Progress::Answered(work.serve(kind, &request.arguments)),
-            Some(device) => {
-                work.cycles += costs.cycles(Cost::Emulate);
-                let checked = (work.machine).device_cycles(costs, kind, &request.arguments, time);
-                checked.map_or_else(
-                    |refusal| Progress::Answered(Err(refusal)),
-                    |_| Progress::Submitted(device),
-                )
-            }
-        };
+        let progress = work.serve(request);
         Served {
             progress,
-            kind: Some(kind),
             cycles: work.cycles,
         }
     }
@@ -116,26 +99,33 @@ struct Work<'a> {
     costs: &'a HostCosts,
     index: usize,
     server: Server,
-    time: u64,
-    line: u64,
+    time: Cycle,
+    line_cycles: u64,
     cycles: u64,
 }
 
 impl Work<'_> {
-    fn serve(&mut self, kind: Kind, arguments: &[u64; 3]) -> Answer {
-        let [first, second, third] = *arguments;
-        match kind {
-            Kind::Null => Ok(0),
-            Kind::Identification => self.identification(first),
-            Kind::Map => self.map(first, second, third),
-            Kind::Unmap => self.unmap(first, second),
-            Kind::Timer => self.timer(first, second),
-            Kind::Interrupt => self.interrupt(first, second),
-            Kind::Console => self.console(first, second),
-            Kind::ReadBlock | Kind::WriteBlock | Kind::Send | Kind::Receive => {
-                unreachable!("devices serve these")
+    fn serve(&mut self, request: Request) -> Progress {
+        Progress::Answered(match request {
+            Request::Null => Ok(0),
+            Request::Identification { index } => self.identification(index),
+            Request::Map { address, entry, itir } => self.map(address, entry, itir),
+            Request::Unmap { address, size_log2 } => self.unmap(address, size_log2),
+            Request::Timer { delay_cycles, vector } => self.timer(delay_cycles, vector),
+            Request::Interrupt { target, vector } => self.interrupt(target, vector),
+            Request::Console { address, size } => self.console(address, size),
+            Request::Device(request) => {
+                self.cycles += self.costs.cycles(Cost::Emulate);
+                match self.machine.device_cycles(self.costs, &request, self.time) {
+                    Ok(_) => return Progress::Submitted(request),
+                    Err(refusal) => Err(refusal),
+                }
             }
-        }
+            Request::Unknown => {
+                self.cycles += self.costs.cycles(Cost::Emulate);
+                Err(Refusal::UnknownKind)
+            }
+        })
     }
 
     fn identification(&mut self, index: u64) -> Answer {
@@ -150,18 +140,18 @@ impl Work<'_> {
     /// Where the guest's own table has the entry of an address.
     fn entry_of(
         &mut self,
-        address: u64,
+        address: VirtualAddress,
     ) -> Result<(PhysicalAddress, PageTableAddress, RegionRegister), Refusal> {
         let processor = self.machine.processors[self.index].processor_mut();
         let table = PageTableAddress(processor.system.control[usize::from(control::PTA)]);
-        let region = RegionRegister(processor.system.region[(address >> 61) as usize]);
+        let region = RegionRegister(processor.system.region[address.region()]);
         if !table.is_valid() || !region.is_valid() {
             return Err(Refusal::NoTable);
         }
         let at = hash(address, region, table);
         let physical = match processor.resolve_reference(at, Access::Write) {
             Ok(Reference::Physical(physical)) => physical,
-            Ok(Reference::Translated(entry)) => PhysicalAddress(entry.physical_address(at)),
+            Ok(Reference::Translated(entry)) => entry.physical_address(at),
             Err(_) => return Err(Refusal::NoTable),
         };
         let size = if table.is_long() { 32 } else { 8 };
@@ -172,7 +162,7 @@ impl Work<'_> {
     }
 
     /// Creates or changes an entry of the guest's table and of the shadow.
-    fn map(&mut self, address: u64, entry: u64, itir: u64) -> Answer {
+    fn map(&mut self, address: VirtualAddress, entry: u64, itir: u64) -> Answer {
         self.cycles += self.costs.cycles(Cost::Emulate);
         let (place, table, region) = self.entry_of(address)?;
         let itir = if itir == 0 { region.default_itir() } else { itir };
@@ -181,21 +171,17 @@ impl Work<'_> {
                 .map_err(|_| Refusal::BadArgument)?;
         let memory = std::sync::Arc::clone(&self.machine.shared);
         let memory = &memory.memory;
-        let read = |offset: u64| {
-            memory
-                .read_value::<u64>(PhysicalAddress(place.0 + offset))
-                .unwrap_or(0)
-        };
+        let read = |offset: u64| memory.read_value::<u64>(place + offset).expect(ENTRY);
         let names_page = !table.is_long() || read(16) == tag(address, region);
         let was_valid = names_page && read(0) & 1 != 0;
-        let write = |offset: u64, value: u64| memory.write_value(PhysicalAddress(place.0 + offset), value);
+        let write = |offset: u64, value: u64| memory.write_value(place + offset, value);
         let mut written = write(0, entry);
         if table.is_long() {
             written = written.and(write(8, itir)).and(write(16, tag(address, region)));
         }
         written.map_err(|_| Refusal::NoTable)?;
         // The guest's entry and the shadow's.
-        self.cycles += 2 * self.line;
+        self.cycles += 2 * self.line_cycles;
         self.touch(place, if table.is_long() { 32 } else { 8 }, true);
         if self.server == Server::OwnCore {
             self.machine.processors[self.index].touch_shadow(address);
@@ -222,18 +208,17 @@ impl Work<'_> {
     }
 
     /// Removes the entries of a range from the guest's table and from all shadows.
-    fn unmap(&mut self, address: u64, size_log2: u64) -> Answer {
+    fn unmap(&mut self, address: VirtualAddress, size_log2: u64) -> Answer {
         self.cycles += self.costs.cycles(Cost::Emulate);
         let size_log2 = u32::try_from(size_log2).map_err(|_| Refusal::BadArgument)?;
-        let region = RegionRegister(
-            self.machine.processors[self.index].processor().system.region[(address >> 61) as usize],
-        );
+        let processor = self.machine.processors[self.index].processor();
+        let region = RegionRegister(processor.system.region[address.region()]);
         const RANGE_LOG2_MAX: u32 = 30;
         if !region.is_valid() || !(12..=RANGE_LOG2_MAX).contains(&size_log2) {
             return Err(Refusal::BadArgument);
         }
         let page_log2 = region.size_log2();
-        let first = address & !((1u64 << size_log2.max(page_log2)) - 1);
+        let first = address.aligned_down(size_log2.max(page_log2));
         let pages = 1u64 << size_log2.saturating_sub(page_log2);
         let mut removed = 0;
         let mut line_before = None;
@@ -241,23 +226,19 @@ impl Work<'_> {
             let page = first + (page << page_log2);
             let (place, table, region) = self.entry_of(page)?;
             let memory = &self.machine.shared.memory;
-            let word = |offset: u64| {
-                memory
-                    .read_value::<u64>(PhysicalAddress(place.0 + offset))
-                    .unwrap_or(0)
-            };
+            let word = |offset: u64| memory.read_value::<u64>(place + offset).expect(ENTRY);
             let names_page = !table.is_long() || word(16) == tag(page, region);
             if names_page && word(0) != 0 {
                 removed += 1;
                 // The shadow's entry.
-                self.cycles += self.line;
+                self.cycles += self.line_cycles;
                 if self.server == Server::OwnCore {
                     self.machine.processors[self.index].touch_shadow(page);
                 }
                 let cleared = memory.write_value(place, 0_u64);
                 const INVALID_TAG: u64 = 1 << 63;
                 let cleared = if table.is_long() {
-                    cleared.and(memory.write_value(PhysicalAddress(place.0 + 16), INVALID_TAG))
+                    cleared.and(memory.write_value(place + 16, INVALID_TAG))
                 } else {
                     cleared
                 };
@@ -266,7 +247,7 @@ impl Work<'_> {
             // Entries that share a line come over together.
             let line = place.0 / CACHE_LINE;
             if line_before != Some(line) {
-                self.cycles += self.line;
+                self.cycles += self.line_cycles;
                 self.touch(place, CACHE_LINE, true);
                 line_before = Some(line);
             }
@@ -284,7 +265,7 @@ impl Work<'_> {
     fn touch(&mut self, address: PhysicalAddress, bytes: u64, writes: bool) {
         if self.server == Server::OwnCore {
             let processor = &mut self.machine.processors[self.index];
-            processor.touch(|touched, core| touched.guest(core, address.0, bytes, writes));
+            processor.touch(|touched, core| touched.guest(core, address, bytes, writes));
         }
     }
 
@@ -300,14 +281,17 @@ impl Work<'_> {
         self.cycles += self.machine.purge_others(self.costs, own);
     }
 
-    fn timer(&mut self, delay: u64, vector: u64) -> Answer {
+    fn timer(&mut self, delay_cycles: u64, vector: u64) -> Answer {
         self.cycles += self.costs.cycles(Cost::Emulate);
-        let vector = vector_of(vector)?;
-        const DELAY_MAX: u64 = 1 << 50;
-        if delay > DELAY_MAX {
+        let vector = interrupt_vector(vector).ok_or(Refusal::BadArgument)?;
+        const DELAY_CYCLES_MAX: u64 = 1 << 50;
+        if delay_cycles > DELAY_CYCLES_MAX {
             return Err(Refusal::BadArgument);
         }
-        if !self.machine.set_timer(self.index, self.time + delay, vector) {
+        if !self
+            .machine
+            .set_timer(self.index, self.time + delay_cycles, vector)
+        {
             return Err(Refusal::Full);
         }
         Ok(0)
@@ -315,7 +299,7 @@ impl Work<'_> {
 
     fn interrupt(&mut self, target: u64, vector: u64) -> Answer {
         self.cycles += self.costs.cycles(Cost::Emulate);
-        let vector = vector_of(vector)?;
+        let vector = interrupt_vector(vector).ok_or(Refusal::BadArgument)?;
         let target = usize::try_from(target).map_err(|_| Refusal::BadArgument)?;
         if target >= self.machine.processors.len() {
             return Err(Refusal::BadArgument);
@@ -325,36 +309,30 @@ impl Work<'_> {
         Ok(0)
     }
 
-    fn console(&mut self, address: u64, size: u64) -> Answer {
+    fn console(&mut self, address: PhysicalAddress, size: u64) -> Answer {
         let bytes = self.read(address, size)?;
         self.machine.print(&bytes);
         Ok(size)
     }
 
     /// Guest memory that a request names.
-    fn read(&mut self, address: u64, size: u64) -> Result<Vec<u8>, Refusal> {
+    fn read(&mut self, address: PhysicalAddress, size: u64) -> Result<Vec<u8>, Refusal> {
         self.cycles += self.costs.cycles(Cost::Emulate);
         if size > TRANSFER_MAX {
             return Err(Refusal::BadArgument);
         }
         let mut bytes = vec![0; size as usize];
-        let read = self
-            .machine
-            .shared
-            .memory
-            .read(PhysicalAddress(address), &mut bytes);
+        let read = self.machine.shared.memory.read(address, &mut bytes);
         read.map_err(|_| Refusal::BadAddress)?;
-        self.cycles += size.div_ceil(CACHE_LINE) * self.line;
-        self.touch(PhysicalAddress(address), size, false);
+        self.cycles += size.div_ceil(CACHE_LINE) * self.line_cycles;
+        self.touch(address, size, false);
         Ok(bytes)
     }
 }
 
-fn vector_of(vector: u64) -> Result<u8, Refusal> {
-    u8::try_from(vector)
-        .ok()
-        .filter(|vector| *vector >= 16)
-        .ok_or(Refusal::BadArgument)
+/// The vector that a guest names, if it is one of an external interrupt.
+pub(super) fn interrupt_vector(vector: u64) -> Option<u8> {
+    u8::try_from(vector).ok().filter(|vector| *vector >= 16)
 }
 
 impl VirtualMachine {

@@ -6,19 +6,19 @@
 
 use std::sync::Arc;
 
-use sidestep_ia64::PhysicalAddress;
 use sidestep_ia64::mmu::entry::{MemoryAttribute, TranslationEntry};
 use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
+use sidestep_ia64::{PhysicalAddress, VirtualAddress};
 use sidestep_machine::memory::{GuestMemory, MemoryRange};
 
-use super::memory::table_address;
+use super::machine_address::MachineAddress;
 
 /// The table's size: 2 to this power; 8192 entries, which cover 128 MB of 16 kB pages.
 const SIZE_LOG2: u32 = 18;
 /// Where the table stands in the part of region 7 that belongs to the monitor.
-pub(super) const ADDRESS: u64 = 7 << 61 | 1 << 60;
+const ADDRESS: VirtualAddress = VirtualAddress(7 << 61 | 1 << 60);
 /// The page table address register of every shadow: long format, walker on.
-pub(super) const PAGE_TABLE_ADDRESS: u64 = ADDRESS | (SIZE_LOG2 as u64) << 2 | 1 << 8 | 1;
+pub(super) const PAGE_TABLE_ADDRESS: u64 = ADDRESS.0 | (SIZE_LOG2 as u64) << 2 | 1 << 8 | 1;
 /// The tag of an entry that maps nothing.
 const INVALID: u64 = 1 << 63;
 /// More pages than this are purged by a look at every entry.
@@ -28,7 +28,7 @@ const ENTRY_SIZE: u64 = 32;
 /// One virtual processor's shadow table.
 pub(super) struct ShadowTable {
     memory: Arc<GuestMemory>,
-    /// Nothing was entered since it was cleared: a guest that purges in a loop is not to cost the host a walk each
+    /// Nothing was entered since it was cleared: a guest that purges in a loop is not to cost this program a walk each
     /// time.
     is_empty: bool,
 }
@@ -54,7 +54,7 @@ impl ShadowTable {
             page: ADDRESS,
             region,
             size_log2: SIZE_LOG2,
-            physical: table_address(owner, processor),
+            physical: MachineAddress::of_table(owner, processor).on_hardware(),
             key: 0,
             present: true,
             attribute: MemoryAttribute::WriteBack,
@@ -66,8 +66,10 @@ impl ShadowTable {
         }
     }
 
-    pub fn offset(address: u64, region: RegionRegister) -> u64 {
-        hash(address, region, PageTableAddress(PAGE_TABLE_ADDRESS)) - ADDRESS
+    /// Where the entry for an address is in the table.
+    pub fn offset(address: VirtualAddress, region: RegionRegister) -> u64 {
+        let entry = hash(address, region, PageTableAddress(PAGE_TABLE_ADDRESS));
+        entry.offset_from(ADDRESS).expect("entries lie in the table")
     }
 
     /// Enters a page of the region's preferred size.
@@ -77,18 +79,18 @@ impl ShadowTable {
             page_table_entry(entry),
             u64::from(entry.key) << 8 | u64::from(entry.size_log2) << 2,
             tag(entry.page, region),
-            entry.page,
+            entry.page.0,
         ];
         self.write(ShadowTable::offset(entry.page, region), words);
     }
 
     /// Whether the table has an entry for the page of an address.
-    fn holds(&self, address: u64, region: RegionRegister) -> bool {
+    fn holds(&self, address: VirtualAddress, region: RegionRegister) -> bool {
         self.word(ShadowTable::offset(address, region) + 16) == tag(address, region)
     }
 
     /// Removes what overlaps `1 << size_log2` bytes around an address.
-    pub fn purge(&self, address: u64, region: RegionRegister, size_log2: u32) {
+    pub fn purge(&self, address: VirtualAddress, region: RegionRegister, size_log2: u32) {
         if self.is_empty {
             return;
         }
@@ -97,24 +99,25 @@ impl ShadowTable {
         if pages > PROBES_MAX {
             return self.purge_every(region.identifier(), address, size_log2);
         }
-        let first = address & !((1u64 << size_log2.max(page_log2)) - 1);
+        let first = address.aligned_down(size_log2.max(page_log2));
         for page in 0..pages {
-            let page = first.wrapping_add(page << page_log2);
+            let page = first + (page << page_log2);
             if self.holds(page, region) {
                 self.invalidate(ShadowTable::offset(page, region));
             }
         }
     }
 
-    fn purge_every(&self, identifier: u32, address: u64, size_log2: u32) {
+    fn purge_every(&self, identifier: u32, address: VirtualAddress, size_log2: u32) {
         for offset in (0..1 << SIZE_LOG2).step_by(ENTRY_SIZE as usize) {
             let [_, itir, found, page] = [0, 8, 16, 24].map(|word| self.word(offset + word));
             let page_log2 = (itir >> 2 & 63) as u32;
             if found & INVALID != 0 || page_log2 == 0 {
                 continue;
             }
-            let owner = ((found ^ page << 3 >> 3 >> page_log2) >> 39) as u32 & 0xff_ffff;
-            let apart = (page ^ address) << 3 >> 3 >> size_log2.max(page_log2);
+            let page = VirtualAddress(page);
+            let owner = ((found ^ page.offset() >> page_log2) >> 39) as u32 & 0xff_ffff;
+            let apart = (page.offset() ^ address.offset()) >> size_log2.max(page_log2);
             if owner == identifier && apart == 0 {
                 self.invalidate(offset);
             }
@@ -163,7 +166,7 @@ fn page_table_entry(entry: &TranslationEntry) -> u64 {
         | u64::from(entry.dirty) << 6
         | u64::from(entry.level) << 7
         | u64::from(entry.rights) << 9
-        | entry.physical
+        | entry.physical.0
         | u64::from(entry.deferral) << 52
 }
 
@@ -172,12 +175,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn entry(page: u64, region: RegionRegister) -> TranslationEntry {
+    fn entry(page: VirtualAddress, region: RegionRegister) -> TranslationEntry {
         TranslationEntry {
             page,
             size_log2: region.size_log2(),
             region: region.identifier(),
-            physical: 0x40_0000,
+            physical: PhysicalAddress(0x40_0000),
             ..ShadowTable::pinned(0, 0, 0)
         }
     }
@@ -185,10 +188,10 @@ mod tests {
     #[test]
     fn a_page_table_entry_reads_back() {
         let entry = TranslationEntry {
-            page: 0x4000,
+            page: VirtualAddress(0x4000),
             region: 1,
             size_log2: 14,
-            physical: 0x7000_0000,
+            physical: PhysicalAddress(0x7000_0000),
             key: 5,
             present: true,
             attribute: MemoryAttribute::UncacheableExported,
@@ -198,7 +201,12 @@ mod tests {
             rights: 6,
             deferral: true,
         };
-        let read = TranslationEntry::new(0x4000, 1, page_table_entry(&entry), 5 << 8 | 14 << 2);
+        let read = TranslationEntry::new(
+            VirtualAddress(0x4000),
+            1,
+            page_table_entry(&entry),
+            5 << 8 | 14 << 2,
+        );
         assert_eq!(read, Ok(entry));
     }
 
@@ -212,14 +220,16 @@ mod tests {
         ) {
             let mut table = ShadowTable::new();
             let register = |identifier: u64| RegionRegister(identifier << 8 | 14 << 2 | 1);
+            let page = |number: u64| VirtualAddress(number << 14);
             for (number, identifier) in &numbers {
-                table.insert(register(*identifier), &entry(number << 14, register(*identifier)));
+                table.insert(register(*identifier), &entry(page(*number), register(*identifier)));
             }
-            let held: Vec<bool> = numbers.iter().map(|(number, id)| table.holds(number << 14, register(*id))).collect();
-            table.purge(victim << 14, register(identifier), size_log2);
+            let holds = |table: &ShadowTable, number: &u64, id: &u64| table.holds(page(*number), register(*id));
+            let held: Vec<bool> = numbers.iter().map(|(number, id)| holds(&table, number, id)).collect();
+            table.purge(page(victim), register(identifier), size_log2);
             for ((number, id), before) in numbers.iter().zip(held) {
                 let covered = *id == identifier && (number << 14) >> size_log2 == (victim << 14) >> size_log2;
-                prop_assert_eq!(table.holds(number << 14, register(*id)), before && !covered);
+                prop_assert_eq!(holds(&table, number, id), before && !covered);
             }
         }
     }

@@ -15,10 +15,11 @@ use sidestep_machine::machine::hypercall::{Call, Console, FAILED, HypercallHandl
 use sidestep_machine::machine::interrupt_block::LocalIdentifier;
 use sidestep_machine::machine::platform::Platform;
 
+use super::VirtualMachine;
 use super::exit::ExitReason;
 use super::processor::Activity;
-use super::state::VirtualMachine;
 use crate::costs::{Cost, HostCosts};
+use crate::cycle::Cycle;
 
 /// The exit code of a virtual machine whose kernel panicked, or wants to start again.
 const FAILURE: u64 = 255;
@@ -97,12 +98,12 @@ impl VirtualMachine {
 
     /// Has devices do what is due by the clock of processor `index`, and that processor what devices and others want
     /// of it. When they have something to do next.
-    pub(super) fn attend(&mut self, index: usize) -> Option<u64> {
+    pub(super) fn attend(&mut self, index: usize) -> Option<Cycle> {
         let platform = Arc::clone(&self.whole.as_ref()?.platform);
         let processor = &mut self.processors[index];
-        let clock = processor.clock();
-        platform.timeline.set_now(clock);
-        platform.timeline.perform_until(clock);
+        let ticks = ticks_at(processor.clock());
+        platform.timeline.set_now(ticks);
+        platform.timeline.perform_until(ticks);
         if platform.take_stale(index) {
             processor.forget_instructions();
         }
@@ -113,7 +114,7 @@ impl VirtualMachine {
         let identifier = processor.processor().system.control[usize::from(control::LID)];
         let identifier = LocalIdentifier::from_register(identifier);
         platform.interrupts.identify(index, identifier);
-        platform.timeline.next()
+        platform.timeline.next().map(Cycle)
     }
 
     /// Whether a device may still wake its processors.
@@ -158,7 +159,7 @@ impl VirtualMachine {
             ExitReason::Hypercall,
             costs.round_trip() + costs.cycles(Cost::Emulate),
         );
-        platform.timeline.set_now(virtual_processor.clock());
+        platform.timeline.set_now(ticks_at(virtual_processor.clock()));
         let mut call = Call {
             index,
             processor: virtual_processor.processor_mut(),
@@ -187,6 +188,11 @@ impl VirtualMachine {
             self.processors[index].forget_instructions();
         }
     }
+}
+
+/// The platform's time at a host's: a tick is a cycle.
+fn ticks_at(time: Cycle) -> u64 {
+    time.0
 }
 
 /// Has a running processor come back to the monitor when an interrupt is requested.

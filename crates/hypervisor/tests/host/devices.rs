@@ -3,6 +3,7 @@
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::sidecores::locked;
 use sidestep_hypervisor::host::{Report, Span};
+use sidestep_hypervisor::sidecall::request::Kind;
 use sidestep_hypervisor::virtual_machine::{Method, QUEUE_MAX, SECTOR, VirtualMachineConfig};
 
 use crate::fixture::{Setup, console, guest, measured};
@@ -34,7 +35,11 @@ fn checksummed_sectors_go_through_the_device_either_way_one_request_after_the_ot
     for sidecores in [0, 1] {
         let (report, spans, moved, pushed_back) = outcome(sidecores, "blocks 2 8", 50);
         assert_eq!((moved, pushed_back), (100, 0));
-        let way = if sidecores == 0 { "exit" } else { "sidecall" };
+        let way = if sidecores == 0 {
+            Method::Exit
+        } else {
+            Method::Sidecall
+        };
         assert!(
             report.machines[0]
                 .requests
@@ -49,11 +54,11 @@ fn checksummed_sectors_go_through_the_device_either_way_one_request_after_the_ot
         assert!(work.len() > 50, "{spans:?}");
         work.sort_by_key(|span| span.start);
         for pair in work.windows(2) {
-            assert!(pair[0].start + pair[0].duration <= pair[1].start, "{pair:?}");
+            assert!(pair[0].start + pair[0].cycles <= pair[1].start, "{pair:?}");
         }
         // Several at once: whoever waits for seven others waits seven times as long.
         let written = (report.machines[0].requests.iter())
-            .find(|requests| requests.kind == "write block")
+            .find(|requests| requests.kind == Some(Kind::WriteBlock))
             .expect("sectors were written");
         assert!(written.median > 5 * written.least, "{written:?}");
     }

@@ -3,7 +3,8 @@
 use sidestep_hypervisor::host::Host;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::sidecores::{Executor, locked};
-use sidestep_hypervisor::virtual_machine::VirtualMachineConfig;
+use sidestep_hypervisor::sidecall::request::Kind;
+use sidestep_hypervisor::virtual_machine::{Method, VirtualMachineConfig};
 
 use crate::fixture::{Setup, console, guest};
 
@@ -20,7 +21,7 @@ const WORK: &[&str] = &[
 ];
 
 /// What guests got to see but for how long it took: exit code, what was measured how often, and requests.
-fn seen(host: &Host, index: usize) -> (Option<u64>, Vec<String>, Vec<(String, u64)>) {
+fn seen(host: &Host, index: usize) -> (Option<u64>, Vec<String>, Vec<((Option<Kind>, Method), u64)>) {
     let machine = &host.report().machines[index];
     let lines = console(host, index);
     let measured = lines.lines().map(|line| {
@@ -32,7 +33,7 @@ fn seen(host: &Host, index: usize) -> (Option<u64>, Vec<String>, Vec<(String, u6
         }
     });
     let requests = machine.requests.iter();
-    let requests = requests.map(|request| (format!("{} by {}", request.kind, request.method), request.count));
+    let requests = requests.map(|request| ((request.kind, request.method), request.count));
     (machine.exit_code, measured.collect(), requests.collect())
 }
 

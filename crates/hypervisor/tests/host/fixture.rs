@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::{Cost, HostCosts};
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
@@ -67,7 +68,7 @@ impl Setup {
             costs: Arc::clone(&costs),
             sidecores: self.sidecores,
             polling: Polling {
-                spin: 20_000,
+                spin_cycles: 20_000,
                 saves_energy: true,
             },
             scheduling: Scheduling {
@@ -76,7 +77,7 @@ impl Setup {
             },
             core_model: None,
             services: self.services,
-            host_threads: self.host_threads,
+            threads: self.host_threads,
             trace: self.trace,
         };
         (Host::new(config, machines).expect("a good host"), costs)
@@ -85,7 +86,7 @@ impl Setup {
     /// Runs to the end of every virtual machine.
     pub fn run(&self, machines: Vec<VirtualMachineConfig>) -> (Host, Report) {
         let (mut host, _) = self.build(machines);
-        let end = host.run(1_000_000_000).expect("services end");
+        let end = host.run(Cycle(1_000_000_000)).expect("services end");
         let report = host.report();
         let consoles: Vec<String> = (0..host.machines().len())
             .map(|index| console(&host, index))

@@ -4,6 +4,7 @@
 //! cycle. A sidecore is shared: there the victim may have to wait, but gets the same answers.
 
 use proptest::prelude::*;
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::sidecores::locked;
 use sidestep_hypervisor::host::{HostEnd, VirtualMachineReport};
@@ -34,7 +35,7 @@ fn results(
         let until = host.time() + 200_000;
         let end = host.run(until).expect("services end");
         assert!(
-            end == HostEnd::Time && until < 1_000_000_000
+            end == HostEnd::Time && until < Cycle(1_000_000_000)
                 || locked(&host.machines()[0]).exit_code().is_some(),
             "the victim does not end"
         );

@@ -1,5 +1,6 @@
 //! Our own kernel in a virtual machine: its checks pass as on a bare machine.
 
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::host::HostEnd;
 use sidestep_hypervisor::virtual_machine::{VirtualMachine, VirtualMachineConfig, Virtualization};
 
@@ -20,7 +21,7 @@ fn run(image: &str, processors: usize, virtualization: Virtualization, parameter
         ..Setup::default()
     };
     let (mut host, _) = setup.host_of(vec![machine]);
-    let end = host.run(200_000_000).expect("services end");
+    let end = host.run(Cycle(200_000_000)).expect("services end");
     let said = console(&host, 0);
     assert_eq!(end, HostEnd::Ended, "{said} {:#?}", host.report().machines);
     said

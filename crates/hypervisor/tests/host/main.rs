@@ -10,6 +10,7 @@ mod kernel;
 mod scale;
 
 use fixture::{Setup, guest, measured};
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::host::HostEnd;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::sidecores::{Executor, locked};
@@ -54,7 +55,7 @@ fn the_same_image_works_by_exit_and_by_sidecall() {
                 let by_sidecall = machine
                     .requests
                     .iter()
-                    .any(|requests| requests.method == "sidecall");
+                    .any(|requests| requests.method == Method::Sidecall);
                 assert_eq!(by_sidecall, sidecores > 0, "{work}");
             }
         }
@@ -212,13 +213,13 @@ fn the_way_of_requests_can_change_while_the_guest_runs() {
         "{}",
         fixture::console(&host, 0)
     );
-    let methods: Vec<&str> = report.machines[0]
+    let methods: Vec<Method> = report.machines[0]
         .requests
         .iter()
         .map(|requests| requests.method)
         .collect();
     assert!(
-        methods.contains(&"exit") && methods.contains(&"sidecall"),
+        methods.contains(&Method::Exit) && methods.contains(&Method::Sidecall),
         "{methods:?}"
     );
     assert_eq!(
@@ -239,5 +240,5 @@ fn a_host_where_nothing_can_happen_says_so() {
     let setup = Setup::default();
     let (mut host, _) = setup.build(vec![config]);
     // It polls for a packet that never comes: that is not nothing.
-    assert_eq!(host.run(3_000_000).expect("services end"), HostEnd::Time);
+    assert_eq!(host.run(Cycle(3_000_000)).expect("services end"), HostEnd::Time);
 }

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::{Cost, HostCosts};
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
@@ -68,7 +69,7 @@ pub fn guest(index: usize, bytes: &[u8]) -> VirtualMachine {
             .expect("memory for data");
     }
     for index in 0..machine.processors().len() {
-        machine.start_processor(index, ROM, 0, 0);
+        machine.start_processor(index, PhysicalAddress(ROM), 0, Cycle::START);
         let processor = machine.processor_mut(index).processor_mut();
         random_guest::fill_registers(processor, &mut source);
         random_guest::fill_system_registers(processor, &mut source);
@@ -154,7 +155,7 @@ pub fn script_is_harmless(bytes: &[u8]) {
         while locked(&host.machines()[0]).exit_code().is_none() {
             let until = host.time() + 1_000_000;
             host.run(until).expect("services end");
-            assert!(until < 4_000_000_000, "the victim does not end");
+            assert!(until < Cycle(4_000_000_000), "the victim does not end");
         }
         host.report().machines[0].clone()
     };
@@ -176,7 +177,7 @@ pub fn script_is_harmless(bytes: &[u8]) {
 /// What becomes of the virtual machine alone on a host with a sidecore: the report and what it printed.
 pub fn outcome(bytes: &[u8]) -> (Report, Vec<u8>) {
     let mut host = host_of(2, SidecorePolicy::Dynamic { most: 1 }, vec![guest(0, bytes)]);
-    host.run(500_000).expect("services end");
+    host.run(Cycle(500_000)).expect("services end");
     let console = locked(&host.machines()[0]).console().to_vec();
     (host.report(), console)
 }
@@ -190,7 +191,7 @@ fn host_of(cores: usize, sidecores: SidecorePolicy, machines: Vec<VirtualMachine
         costs: Arc::new(costs.expect("a preset")),
         sidecores,
         polling: Polling {
-            spin: 1000,
+            spin_cycles: 1000,
             saves_energy: true,
         },
         scheduling: Scheduling {
@@ -199,7 +200,7 @@ fn host_of(cores: usize, sidecores: SidecorePolicy, machines: Vec<VirtualMachine
         },
         core_model: None,
         services: Executor::VirtualTime,
-        host_threads: 1,
+        threads: 1,
         trace: true,
     };
     Host::new(config, machines).expect("a good host")

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::address::PhysicalAddress;
+use crate::address::{PhysicalAddress, VirtualAddress};
 
 /// A stretch of physical memory that host memory backs.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ pub unsafe trait PhysicalMemory: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GlobalPurge {
     /// A virtual address in the purged range.
-    pub address: u64,
+    pub address: VirtualAddress,
     /// The region identifier.
     pub region: u32,
     /// The range's size: 2 to this power.

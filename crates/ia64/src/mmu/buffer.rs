@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::entry::TranslationEntry;
+use crate::address::VirtualAddress;
 
 /// Number of translation registers, as on the Itanium 2.
 pub const REGISTERS: usize = 64;
@@ -28,8 +29,8 @@ struct Hints([u8; HINTS]);
 const HINTS: usize = 256;
 
 impl Hints {
-    fn index(address: u64) -> usize {
-        (address >> 12 ^ address >> 53) as usize % HINTS
+    fn index(address: VirtualAddress) -> usize {
+        (address.0 >> 12 ^ address.0 >> 53) as usize % HINTS
     }
 }
 
@@ -49,12 +50,12 @@ impl Eq for Hints {}
 
 impl TranslationBuffer {
     /// The translation of `address` in region `region`.
-    pub fn find(&self, address: u64, region: u32) -> Option<&TranslationEntry> {
+    pub fn find(&self, address: VirtualAddress, region: u32) -> Option<&TranslationEntry> {
         self.entries().find(|entry| entry.matches(address, region))
     }
 
     /// As [`find`](Self::find), and finds it faster the next time.
-    pub(crate) fn look_up(&mut self, address: u64, region: u32) -> Option<&TranslationEntry> {
+    pub(crate) fn look_up(&mut self, address: VirtualAddress, region: u32) -> Option<&TranslationEntry> {
         let hint = &mut self.hints.0[Hints::index(address)];
         let place = |index: usize| match index.checked_sub(REGISTERS) {
             None => self.registers.get(index),
@@ -108,7 +109,7 @@ impl TranslationBuffer {
     /// Purges every cache entry that overlaps the page, each by way of `removed`.
     pub fn purge_cache(
         &mut self,
-        address: u64,
+        address: VirtualAddress,
         region: u32,
         size_log2: u32,
         removed: impl FnMut(&TranslationEntry),
@@ -117,7 +118,7 @@ impl TranslationBuffer {
     }
 
     /// Purges every translation register and cache entry that overlaps the page.
-    pub fn purge_all(&mut self, address: u64, region: u32, size_log2: u32) {
+    pub fn purge_all(&mut self, address: VirtualAddress, region: u32, size_log2: u32) {
         purge(&mut self.registers, address, region, size_log2, |_| {});
         self.purge_cache(address, region, size_log2, |_| {});
     }
@@ -151,7 +152,7 @@ impl Default for TranslationBuffer {
 
 fn purge(
     entries: &mut [Option<TranslationEntry>],
-    address: u64,
+    address: VirtualAddress,
     region: u32,
     size_log2: u32,
     mut removed: impl FnMut(&TranslationEntry),
@@ -171,8 +172,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn address(number: u64) -> VirtualAddress {
+        VirtualAddress(number << 12)
+    }
+
     fn page(number: u64) -> TranslationEntry {
-        TranslationEntry::new(number << 12, 1, 0x61, 12 << 2).expect("a valid insertion")
+        TranslationEntry::new(address(number), 1, 0x61, 12 << 2).expect("a valid insertion")
     }
 
     proptest! {
@@ -183,7 +188,7 @@ mod tests {
             let mut buffer = TranslationBuffer::default();
             let mut removed = 0;
             for (number, kind, register, size_log2) in steps {
-                let address = number << 12;
+                let address = address(number);
                 let entry = TranslationEntry::new(address, 1, 0x61, u64::from(size_log2) << 2);
                 match (kind, entry) {
                     (0, Ok(entry)) => buffer.insert(entry, |_| removed += 1),
@@ -191,8 +196,9 @@ mod tests {
                     _ => buffer.purge_all(address, 1, size_log2),
                 }
                 for number in 0..40 {
-                    let found = buffer.find(number << 12, 1).copied();
-                    prop_assert_eq!(buffer.look_up(number << 12, 1).copied(), found);
+                    let address = VirtualAddress(number << 12);
+                    let found = buffer.find(address, 1).copied();
+                    prop_assert_eq!(buffer.look_up(address, 1).copied(), found);
                 }
             }
         }
@@ -205,13 +211,13 @@ mod tests {
         for number in 0..=CACHE_ENTRIES as u64 {
             buffer.insert(page(number), |_| {});
         }
-        assert!(buffer.find(0, 1).is_none());
-        assert!(buffer.find(1 << 12, 1).is_some());
-        assert!(buffer.find(1000 << 12, 1).is_some());
-        buffer.purge_cache(1000 << 12, 1, 12, |_| {});
-        assert!(buffer.find(1000 << 12, 1).is_some());
-        buffer.purge_all(1000 << 12, 1, 12);
-        assert!(buffer.find(1000 << 12, 1).is_none());
+        assert!(buffer.find(address(0), 1).is_none());
+        assert!(buffer.find(address(1), 1).is_some());
+        assert!(buffer.find(address(1000), 1).is_some());
+        buffer.purge_cache(address(1000), 1, 12, |_| {});
+        assert!(buffer.find(address(1000), 1).is_some());
+        buffer.purge_all(address(1000), 1, 12);
+        assert!(buffer.find(address(1000), 1).is_none());
         assert!(!buffer.set_register(REGISTERS, page(0)));
     }
 }

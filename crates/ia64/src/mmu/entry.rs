@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::address::{PhysicalAddress, VirtualAddress};
 use crate::fault::Access;
 
 /// The page sizes that can be inserted, as powers of two: 4 kB to 4 GB (Itanium 2, manual volume 2, table 4-4).
@@ -54,13 +55,13 @@ impl MemoryAttribute {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranslationEntry {
     /// First virtual address of the page, with the region number in the top bits.
-    pub page: u64,
+    pub page: VirtualAddress,
     /// Region identifier.
     pub region: u32,
     /// Page size: 2 to this power.
     pub size_log2: u32,
     /// First physical address of the page.
-    pub physical: u64,
+    pub physical: PhysicalAddress,
     /// Protection key.
     pub key: u32,
     /// Whether the page is present; if not, only page, region and size mean something.
@@ -86,7 +87,12 @@ pub struct ReservedValue;
 impl TranslationEntry {
     /// A page of `1 << size_log2` bytes at virtual address `page` that permits everything at every level: read, write,
     /// execute, cached.
-    pub const fn permissive(page: u64, physical: u64, size_log2: u32, region: u32) -> TranslationEntry {
+    pub const fn permissive(
+        page: VirtualAddress,
+        physical: PhysicalAddress,
+        size_log2: u32,
+        region: u32,
+    ) -> TranslationEntry {
         TranslationEntry {
             page,
             region,
@@ -105,7 +111,12 @@ impl TranslationEntry {
 
     /// Reads the two words of an insertion (manual volume 2, figures 4-5 and 4-6): `pte` as in the register of
     /// `itc` and `itr` and in the VHPT, `itir` with page size and key.
-    pub fn new(address: u64, region: u32, pte: u64, itir: u64) -> Result<TranslationEntry, ReservedValue> {
+    pub fn new(
+        address: VirtualAddress,
+        region: u32,
+        pte: u64,
+        itir: u64,
+    ) -> Result<TranslationEntry, ReservedValue> {
         let size_log2 = (itir >> 2 & 63) as u32;
         if !PAGE_SIZES_LOG2.contains(&size_log2) || itir & 3 != 0 || itir >> 32 != 0 {
             return Err(ReservedValue);
@@ -116,12 +127,12 @@ impl TranslationEntry {
         if present && (attribute.is_none() || pte & RESERVED != 0) {
             return Err(ReservedValue);
         }
-        let offset_mask = (1 << size_log2) - 1;
+        let physical = PhysicalAddress(pte & (1 << PHYSICAL_ADDRESS_BITS) - 1 & !0xfff);
         Ok(TranslationEntry {
-            page: address & !offset_mask,
+            page: address.aligned_down(size_log2),
             region,
             size_log2,
-            physical: pte & (1 << PHYSICAL_ADDRESS_BITS) - 1 & !0xfff & !offset_mask,
+            physical: physical.aligned_down(size_log2),
             key: (itir >> 8) as u32 & 0xff_ffff,
             present,
             attribute: attribute.unwrap_or(MemoryAttribute::WriteBack),
@@ -141,7 +152,7 @@ impl TranslationEntry {
             | u64::from(self.dirty) << 6
             | u64::from(self.level) << 7
             | u64::from(self.rights) << 9
-            | self.physical
+            | self.physical.0
             | u64::from(self.deferral) << 52;
         (pte, u64::from(self.size_log2) << 2 | u64::from(self.key) << 8)
     }
@@ -149,10 +160,9 @@ impl TranslationEntry {
     /// Whether an insertion could have made the entry: every field within its width, both pages aligned.
     pub(crate) fn is_valid(&self) -> bool {
         PAGE_SIZES_LOG2.contains(&self.size_log2) && {
-            let offset_mask = (1 << self.size_log2) - 1;
-            self.page & offset_mask == 0
-                && self.physical & offset_mask == 0
-                && self.physical >> PHYSICAL_ADDRESS_BITS == 0
+            self.page == self.page.aligned_down(self.size_log2)
+                && self.physical == self.physical.aligned_down(self.size_log2)
+                && self.physical.0 >> PHYSICAL_ADDRESS_BITS == 0
                 && self.region >> 24 == 0
                 && self.key >> 24 == 0
                 && self.level < 4
@@ -162,20 +172,20 @@ impl TranslationEntry {
 
     /// Whether the translation maps `address` of region `region`.
     #[inline]
-    pub fn matches(&self, address: u64, region: u32) -> bool {
-        address >> self.size_log2 == self.page >> self.size_log2 && self.region == region
+    pub fn matches(&self, address: VirtualAddress, region: u32) -> bool {
+        address.0 >> self.size_log2 == self.page.0 >> self.size_log2 && self.region == region
     }
 
     /// Whether the translation maps a byte of the `1 << size_log2` bytes around `address`. Purges do not
     /// look at the region number of the virtual address, only at the region identifier.
-    pub fn overlaps(&self, address: u64, region: u32, size_log2: u32) -> bool {
+    pub fn overlaps(&self, address: VirtualAddress, region: u32, size_log2: u32) -> bool {
         let shift = self.size_log2.max(size_log2);
-        (address ^ self.page) << 3 >> 3 >> shift == 0 && self.region == region
+        (address.offset() ^ self.page.offset()) >> shift == 0 && self.region == region
     }
 
     /// The physical address behind a virtual one.
-    pub fn physical_address(&self, address: u64) -> u64 {
-        self.physical | address & (1 << self.size_log2) - 1
+    pub fn physical_address(&self, address: VirtualAddress) -> PhysicalAddress {
+        PhysicalAddress(self.physical.0 | address.0 & (1 << self.size_log2) - 1)
     }
 
     /// Whether the access rights let privilege level `level` do `access` (manual volume 2, table 4-2).
@@ -220,8 +230,13 @@ mod tests {
     use super::*;
 
     fn entry(rights: u64, level: u64) -> TranslationEntry {
-        TranslationEntry::new(0x4000, 1, 0x8000 | rights << 9 | level << 7 | 0x61, 14 << 2)
-            .expect("a valid insertion")
+        TranslationEntry::new(
+            VirtualAddress(0x4000),
+            1,
+            0x8000 | rights << 9 | level << 7 | 0x61,
+            14 << 2,
+        )
+        .expect("a valid insertion")
     }
 
     #[test]
@@ -241,27 +256,31 @@ mod tests {
 
     #[test]
     fn insertions_refuse_reserved_values() {
-        assert_eq!(TranslationEntry::new(0, 0, 0x61, 15 << 2), Err(ReservedValue));
         assert_eq!(
-            TranslationEntry::new(0, 0, 0x61 | 1 << 2, 14 << 2),
+            TranslationEntry::new(VirtualAddress(0), 0, 0x61, 15 << 2),
             Err(ReservedValue)
         );
         assert_eq!(
-            TranslationEntry::new(0, 0, 0x61 | 1 << 50, 14 << 2),
+            TranslationEntry::new(VirtualAddress(0), 0, 0x61 | 1 << 2, 14 << 2),
+            Err(ReservedValue)
+        );
+        assert_eq!(
+            TranslationEntry::new(VirtualAddress(0), 0, 0x61 | 1 << 50, 14 << 2),
             Err(ReservedValue)
         );
         assert!(
-            TranslationEntry::new(0, 0, 1 << 50, 14 << 2).is_ok(),
+            TranslationEntry::new(VirtualAddress(0), 0, 1 << 50, 14 << 2).is_ok(),
             "a page that is not present is software's"
         );
     }
 
     #[test]
     fn a_purge_of_a_small_page_hits_the_large_one_around_it_in_any_region() {
-        let large = TranslationEntry::new(5 << 61 | 0x40_0000, 7, 0x61, 22 << 2).expect("a valid insertion");
-        assert!(large.overlaps(0x7f_f000, 7, 12));
-        assert!(!large.overlaps(0x80_0000, 7, 12));
-        assert!(!large.overlaps(0x7f_f000, 8, 12));
-        assert!(large.overlaps(0, 7, 28));
+        let address = VirtualAddress(5 << 61 | 0x40_0000);
+        let large = TranslationEntry::new(address, 7, 0x61, 22 << 2).expect("a valid insertion");
+        assert!(large.overlaps(VirtualAddress(0x7f_f000), 7, 12));
+        assert!(!large.overlaps(VirtualAddress(0x80_0000), 7, 12));
+        assert!(!large.overlaps(VirtualAddress(0x7f_f000), 8, 12));
+        assert!(large.overlaps(VirtualAddress(0), 7, 28));
     }
 }

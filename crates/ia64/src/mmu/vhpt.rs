@@ -8,6 +8,8 @@
 //!   long:   +0  translation   +8  page size and key (as ITIR)   +16  tag (bit 63: invalid)   +24  for software
 //! ```
 
+use crate::address::VirtualAddress;
+
 /// Fields of the page table address register (PTA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageTableAddress(pub u64);
@@ -72,8 +74,8 @@ impl RegionRegister {
 const OFFSET_MASK: u64 = (1 << 61) - 1;
 
 /// `thash`: the address of the entry for a virtual address.
-pub fn hash(address: u64, region: RegionRegister, table: PageTableAddress) -> u64 {
-    let page = (address & OFFSET_MASK) >> region.size_log2();
+pub fn hash(address: VirtualAddress, region: RegionRegister, table: PageTableAddress) -> VirtualAddress {
+    let page = address.offset() >> region.size_log2();
     let (offset, number) = if table.is_long() {
         // The hash itself is the implementation's choice; software learns it from this instruction only.
         (
@@ -81,17 +83,17 @@ pub fn hash(address: u64, region: RegionRegister, table: PageTableAddress) -> u6
             table.0 & !OFFSET_MASK,
         )
     } else {
-        (page << 3, address & !OFFSET_MASK)
+        (page << 3, address.0 & !OFFSET_MASK)
     };
     let base = table.0 & OFFSET_MASK & !0x7fff;
     let mask = (1u64 << table.size_log2().min(61)) - 1;
-    number | base & !mask | offset & mask & OFFSET_MASK
+    VirtualAddress(number | base & !mask | offset & mask & OFFSET_MASK)
 }
 
 /// `ttag`: what the tag of a long-format entry must be for a virtual address. Together with the place that
 /// [`hash`] chose it names the page and the region.
-pub fn tag(address: u64, region: RegionRegister) -> u64 {
-    let page = (address & OFFSET_MASK) >> region.size_log2();
+pub fn tag(address: VirtualAddress, region: RegionRegister) -> u64 {
+    let page = address.offset() >> region.size_log2();
     (page ^ u64::from(region.identifier()) << 39) & (u64::MAX >> 1)
 }
 
@@ -106,9 +108,10 @@ mod tests {
     fn the_short_table_is_linear_within_each_region() {
         let table = PageTableAddress(0x1fff_ffff_fff0_0000 & !0xffff | TABLE_64K);
         let region = RegionRegister(14 << 2 | 7 << 8);
-        let first = hash(2 << 61, region, table);
-        assert_eq!(hash(2 << 61 | 5 << 14, region, table), first + 40);
-        assert_eq!(first >> 61, 2);
+        let first = hash(VirtualAddress(2 << 61), region, table);
+        let sixth = hash(VirtualAddress(2 << 61 | 5 << 14), region, table);
+        assert_eq!(sixth, first + 40);
+        assert_eq!(first.region(), 2);
     }
 
     proptest! {
@@ -116,7 +119,7 @@ mod tests {
         fn entries_lie_in_the_table(address: u64, identifier in 0u64..1 << 24, long: bool) {
             let base = 5u64 << 61 | 0x10_0000;
             let table = PageTableAddress(base | TABLE_64K | u64::from(long) << 8);
-            let entry = hash(address, RegionRegister(identifier << 8 | 14 << 2), table);
+            let entry = hash(VirtualAddress(address), RegionRegister(identifier << 8 | 14 << 2), table).0;
             prop_assert_eq!(entry & OFFSET_MASK & !0xffff, 0x10_0000);
             prop_assert_eq!(entry % if long { 32 } else { 8 }, 0);
         }
@@ -128,6 +131,7 @@ mod tests {
             let table = PageTableAddress(TABLE_64K | 1 << 8);
             let name = |address: u64, identifier: u64| {
                 let region = RegionRegister(identifier << 8 | 14 << 2);
+                let address = VirtualAddress(address);
                 (hash(address, region, table), tag(address, region))
             };
             let same = (first & OFFSET_MASK) >> 14 == (second & OFFSET_MASK) >> 14 && one == other;

@@ -215,7 +215,11 @@ impl Processor {
         let place = self.place(address, access)?;
         self.check_data_breakpoints(address, size, access)?;
         if !address.is_multiple_of(size) {
-            return Err(self.raise(Fault::reference(FaultKind::UnalignedReference, access, address)));
+            return Err(self.raise(Fault::reference(
+                FaultKind::UnalignedReference,
+                access,
+                VirtualAddress(address),
+            )));
         }
         match place {
             Place::Host(host) => Ok(host),
@@ -267,7 +271,11 @@ impl Processor {
 
     /// The fault of a reference that no memory or device takes.
     fn unanswered(&mut self, address: u64, access: Access) -> Raised {
-        self.raise(Fault::reference(FaultKind::UnsupportedReference, access, address))
+        self.raise(Fault::reference(
+            FaultKind::UnsupportedReference,
+            access,
+            VirtualAddress(address),
+        ))
     }
 
     /// Enters a page into the software TLB, unless accesses to it must stay slow.
@@ -291,7 +299,7 @@ impl Processor {
             Ok(Translated::Device(_)) => Err(self.raise(Fault::reference(
                 FaultKind::UnsupportedReference,
                 Access::Execute,
-                address,
+                VirtualAddress(address),
             ))),
             Err(fault) => Err(self.raise(fault)),
         }
@@ -370,7 +378,11 @@ impl Processor {
         let place = self.place(address, access)?;
         self.check_data_breakpoints(address, size, access)?;
         if !address.is_multiple_of(alignment) && self.status & psr::AC != 0 {
-            return Err(self.raise(Fault::reference(FaultKind::UnalignedReference, access, address)));
+            return Err(self.raise(Fault::reference(
+                FaultKind::UnalignedReference,
+                access,
+                VirtualAddress(address),
+            )));
         }
         Ok(place)
     }

@@ -5,6 +5,7 @@
 //!
 //! A data reference matches if one of its bytes does. That lets a debugger watch a small object in a large access.
 
+use crate::address::VirtualAddress;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::processor::{Processor, Raised};
 use crate::registers::status::psr;
@@ -77,7 +78,11 @@ impl Processor {
             return Ok(());
         }
         if self.is_data_breakpoint(address, size, access) {
-            return Err(self.raise(Fault::reference(FaultKind::Debug, access, address)));
+            return Err(self.raise(Fault::reference(
+                FaultKind::Debug,
+                access,
+                VirtualAddress(address),
+            )));
         }
         Ok(())
     }

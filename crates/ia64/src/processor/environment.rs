@@ -96,8 +96,9 @@ impl Environment {
 impl Processor {
     /// Finds what is behind a guest address for an access.
     pub(crate) fn locate(&mut self, address: u64, access: Access) -> Result<Translated, Fault> {
+        let address = VirtualAddress(address);
         match &self.environment {
-            Environment::Program(space) => match space.resolve(VirtualAddress(address), access) {
+            Environment::Program(space) => match space.resolve(address, access) {
                 Ok(page) => Ok(Translated::Memory(page)),
                 Err(refusal) => Err(refused(refusal, access, address)),
             },
@@ -125,8 +126,8 @@ impl Processor {
     /// Notes what the page of the instruction pointer means for its instructions.
     pub(crate) fn note_code_page(&mut self) -> CodeProperties {
         let translated = self.status & psr::IT != 0;
-        let region = self.region_register(self.ip).identifier();
-        let ip = self.ip;
+        let ip = VirtualAddress(self.ip);
+        let region = self.region_register(ip).identifier();
         let Environment::System(system) = &mut self.environment else {
             return CodeProperties::default();
         };
@@ -254,16 +255,16 @@ impl Processor {
         let regions = &self.system.region;
         change(mmu, &mut |side, entry| {
             if side == TranslationSide::Instruction {
-                *stale_code_regions |= 1 << VirtualAddress(entry.page).region();
+                *stale_code_regions |= 1 << entry.page.region();
                 *pending |= pending::CODE_CONTEXT;
                 return;
             }
             // An entry of another region identifier was not in use.
-            let region = RegionRegister(regions[VirtualAddress(entry.page).region()]);
+            let region = RegionRegister(regions[entry.page.region()]);
             if region.identifier() == entry.region {
-                translations.forget(entry.page, entry.size_log2);
+                translations.forget(entry.page.0, entry.size_log2);
                 for parked in parked.iter_mut().flatten() {
-                    parked.forget(entry.page, entry.size_log2);
+                    parked.forget(entry.page.0, entry.size_log2);
                 }
             }
         });
@@ -291,7 +292,7 @@ impl Processor {
 }
 
 /// The fault for an address space's refusal.
-fn refused(refusal: Refusal, access: Access, address: u64) -> Fault {
+fn refused(refusal: Refusal, access: Access, address: VirtualAddress) -> Fault {
     let kind = match (refusal, access) {
         (Refusal::NotPresent, _) => FaultKind::PageNotPresent,
         (Refusal::AccessRights, Access::Execute) => FaultKind::InstructionAccessRights,
@@ -299,7 +300,7 @@ fn refused(refusal: Refusal, access: Access, address: u64) -> Fault {
         (Refusal::Unimplemented, _) => {
             let mut fault = Fault::reserved_register_field();
             fault.isr |= access.isr();
-            fault.address = VirtualAddress(address);
+            fault.address = address;
             return fault;
         }
     };
@@ -308,5 +309,5 @@ fn refused(refusal: Refusal, access: Access, address: u64) -> Fault {
 
 /// A page that may not be executed, for the fault of a fetch.
 pub(crate) fn not_executable(page: &HostPage, address: u64) -> Option<Fault> {
-    (!page.executable).then(|| refused(Refusal::AccessRights, Access::Execute, address))
+    (!page.executable).then(|| refused(Refusal::AccessRights, Access::Execute, VirtualAddress(address)))
 }

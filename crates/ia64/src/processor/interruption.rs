@@ -80,21 +80,21 @@ impl Processor {
 
     /// IFA, ITIR, IHA and IIM.
     fn collect_reference(&mut self, fault: &Fault) {
-        let address = fault.address.0;
+        let address = fault.address;
         let region = self.region_register(address);
         if fault.kind.has_address() {
-            self.system.control[usize::from(control::IFA)] = address;
+            self.system.control[usize::from(control::IFA)] = address.0;
             self.system.control[usize::from(control::ITIR)] = region.default_itir();
         }
         let table = PageTableAddress(self.system.control[usize::from(control::PTA)]);
         match fault.kind {
             FaultKind::VhptTranslation => {
                 let entry = hash(address, region, table);
-                self.system.control[usize::from(control::IHA)] = entry;
+                self.system.control[usize::from(control::IHA)] = entry.0;
                 self.system.control[usize::from(control::ITIR)] = self.region_register(entry).default_itir();
             }
             FaultKind::InstructionTlb | FaultKind::DataTlb => {
-                self.system.control[usize::from(control::IHA)] = hash(address, region, table);
+                self.system.control[usize::from(control::IHA)] = hash(address, region, table).0;
             }
             FaultKind::Break | FaultKind::Speculation => {
                 self.system.control[usize::from(control::IIM)] = fault.immediate;

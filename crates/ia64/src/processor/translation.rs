@@ -32,8 +32,8 @@ pub(crate) struct Purpose {
 
 /// Whether a virtual address belongs to the monitor alone: with PSR.vm set one bit less is implemented (manual volume
 /// 2, section 11.7), so that the bits above it must equal the highest one left.
-fn is_reserved_for_monitor(address: u64) -> bool {
-    (address >> 60 ^ address >> 59) & 1 != 0
+fn is_reserved_for_monitor(address: VirtualAddress) -> bool {
+    (address.0 >> 60 ^ address.0 >> 59) & 1 != 0
 }
 
 /// The largest stretch that the software TLB is given at once; memory regions are multiples of it.
@@ -66,7 +66,7 @@ impl Processor {
     /// Translates a reference and checks that it may be made.
     pub(crate) fn translate(
         &mut self,
-        address: u64,
+        address: VirtualAddress,
         access: Access,
         purpose: Purpose,
     ) -> Result<Translated, Fault> {
@@ -79,16 +79,20 @@ impl Processor {
     }
 
     /// The region register of a virtual address.
-    pub(crate) fn region_register(&self, address: u64) -> RegionRegister {
-        RegionRegister(self.system.region[VirtualAddress(address).region()])
+    pub(crate) fn region_register(&self, address: VirtualAddress) -> RegionRegister {
+        RegionRegister(self.system.region[address.region()])
     }
 
     /// The translation of a virtual address from registers, cache or VHPT, whatever it permits.
-    pub(crate) fn translation(&mut self, address: u64, access: Access) -> Result<TranslationEntry, Fault> {
+    pub(crate) fn translation(
+        &mut self,
+        address: VirtualAddress,
+        access: Access,
+    ) -> Result<TranslationEntry, Fault> {
         if self.status & psr::VM != 0 && is_reserved_for_monitor(address) {
             let mut fault = Fault::reserved_register_field();
             fault.isr |= access.isr();
-            fault.address = VirtualAddress(address);
+            fault.address = address;
             return Err(fault);
         }
         let region = self.region_register(address);
@@ -148,7 +152,7 @@ impl Processor {
     }
 
     /// Reads the VHPT as the hardware walker does: without faults of its own, through the data translations.
-    fn walk(&mut self, address: u64, region: RegionRegister, table: PageTableAddress) -> Walk {
+    fn walk(&mut self, address: VirtualAddress, region: RegionRegister, table: PageTableAddress) -> Walk {
         let at = hash(address, region, table);
         let holder = self.region_register(at);
         let Some(page) = self.mmu_mut().data.look_up(at, holder.identifier()).copied() else {
@@ -181,9 +185,9 @@ impl Processor {
     }
 
     /// A doubleword of physical memory, in the byte order of DCR.be.
-    fn read_physical(&self, address: u64) -> Option<u64> {
-        let region = self.physical_memory().region(PhysicalAddress(address))?;
-        let offset = address.checked_sub(region.start.0)?;
+    fn read_physical(&self, address: PhysicalAddress) -> Option<u64> {
+        let region = self.physical_memory().region(address)?;
+        let offset = address.offset_from(region.start)?;
         let host = region.host.wrapping_add(offset as usize);
         // SAFETY: the region holds the address, regions are multiples of 64 kB, and entries are aligned.
         let word = unsafe { <u64 as crate::memory::Value>::load(host) };
@@ -195,7 +199,7 @@ impl Processor {
     pub(crate) fn check_entry(
         &self,
         entry: &TranslationEntry,
-        address: u64,
+        address: VirtualAddress,
         access: Access,
         level: u8,
     ) -> Result<(), Fault> {
@@ -206,7 +210,7 @@ impl Processor {
     fn check_entry_but(
         &self,
         entry: &TranslationEntry,
-        address: u64,
+        address: VirtualAddress,
         access: Access,
         level: u8,
         deferred: impl Fn(FaultKind) -> bool,
@@ -249,7 +253,7 @@ impl Processor {
     }
 
     /// Checks a page's protection key where PSR.pk asks for it (manual volume 2, section 4.1.3).
-    fn check_key(&self, key: u32, access: Access, address: u64) -> Result<(), Fault> {
+    fn check_key(&self, key: u32, access: Access, address: VirtualAddress) -> Result<(), Fault> {
         const VALID: u64 = 1;
         const WRITE_DISABLE: u64 = 1 << 1;
         const READ_DISABLE: u64 = 1 << 2;
@@ -282,26 +286,26 @@ impl Processor {
     /// The memory or device behind a reference that may be made, with what else the same page permits.
     fn physical(
         &mut self,
-        address: u64,
+        address: VirtualAddress,
         access: Access,
         entry: Option<&TranslationEntry>,
     ) -> Result<Translated, Fault> {
         let physical = match entry {
             Some(entry) => entry.physical_address(address),
-            None => address & !UNCACHEABLE,
+            None => PhysicalAddress(address.0 & !UNCACHEABLE),
         };
-        if physical >> PHYSICAL_ADDRESS_BITS != 0 {
+        if physical.0 >> PHYSICAL_ADDRESS_BITS != 0 {
             let mut fault = Fault::reserved_register_field();
             fault.isr |= access.isr();
-            fault.address = VirtualAddress(address);
+            fault.address = address;
             return Err(fault);
         }
         let size_log2 = entry.map_or(STRETCH_LOG2, |entry| entry.size_log2.min(STRETCH_LOG2));
-        let Some(region) = self.physical_memory().region(PhysicalAddress(physical)) else {
-            return Ok(Translated::Device(PhysicalAddress(physical)));
+        let Some(region) = self.physical_memory().region(physical) else {
+            return Ok(Translated::Device(physical));
         };
         if access.writes() && !region.writable {
-            return Ok(Translated::Device(PhysicalAddress(physical)));
+            return Ok(Translated::Device(physical));
         }
         Ok(Translated::Memory(
             self.stretch(address, physical, size_log2, &region, access, entry),
@@ -311,24 +315,23 @@ impl Processor {
     /// The stretch of `1 << size_log2` bytes around an address, with the rights that its page gives now.
     fn stretch(
         &self,
-        address: u64,
-        physical: u64,
+        address: VirtualAddress,
+        physical: PhysicalAddress,
         size_log2: u32,
         region: &MemoryRegion,
         access: Access,
         entry: Option<&TranslationEntry>,
     ) -> HostPage {
-        let mask = (1u64 << size_log2) - 1;
         let level = self.purpose(access).level;
         let allows = |access: Access| {
             entry.is_none_or(|entry| self.check_entry(entry, address, access, level).is_ok())
         };
         HostPage {
-            start: VirtualAddress(address & !mask),
+            start: address.aligned_down(size_log2),
             size_log2,
             host: region
                 .host
-                .wrapping_add(((physical & !mask) - region.start.0) as usize),
+                .wrapping_add((physical.aligned_down(size_log2).0 - region.start.0) as usize),
             readable: allows(Access::Read),
             writable: region.writable && allows(Access::Write),
             executable: allows(Access::Execute),
@@ -370,7 +373,7 @@ impl Processor {
         if !is_of_page {
             return None;
         }
-        let address = deferred.address.0;
+        let address = deferred.address;
         let region = self.region_register(address).identifier();
         let entry = self.mmu()?.data.find(address, region)?;
         let level = self.privilege_level();
@@ -380,7 +383,7 @@ impl Processor {
         }
         let is_watched = self.status & (psr::DB | psr::DD) == psr::DB
             && !self.defers(FaultKind::Debug)
-            && self.is_data_breakpoint(address, size, Access::Read);
+            && self.is_data_breakpoint(address.0, size, Access::Read);
         is_watched.then(|| Fault::reference(FaultKind::Debug, Access::Read, address))
     }
 

@@ -14,7 +14,7 @@
 //! Rules. The states are exchanged for as long as an operation takes and then exchanged back; bits of PSR that guests
 //! change without help of the monitor are the monitor's to carry over.
 
-use crate::address::PhysicalAddress;
+use crate::address::{PhysicalAddress, VirtualAddress};
 use crate::fault::{Access, Fault};
 use crate::interrupts::Interrupts;
 use crate::memory::HostPage;
@@ -134,11 +134,11 @@ impl Processor {
 
     /// Where a reference ends under the processor's current system state, or the fault that it meets; the fault of the
     /// highest priority, with everything that its handler is to find.
-    pub fn resolve_reference(&mut self, address: u64, access: Access) -> Result<Reference, Fault> {
+    pub fn resolve_reference(&mut self, address: VirtualAddress, access: Access) -> Result<Reference, Fault> {
         let purpose = self.purpose(access);
         if !purpose.translated {
             // Bit 63 of a physical address chooses the memory attribute.
-            return Ok(Reference::Physical(PhysicalAddress(address << 1 >> 1)));
+            return Ok(Reference::Physical(PhysicalAddress(address.0 << 1 >> 1)));
         }
         let entry = self.translation(address, access)?;
         self.check_entry(&entry, address, access, purpose.level)?;

@@ -16,6 +16,7 @@ use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{
     Exit, MemoryRegion, PhysicalAddress, PhysicalMemory, Processor, ProcessorState, TranslationSide,
+    VirtualAddress,
 };
 
 /// Size of the memory at physical address zero.
@@ -391,7 +392,8 @@ pub fn fill_system_registers(processor: &mut Processor, source: &mut Source) {
         };
         let size_log2 = 12 + source.below(21);
         let key = source.below(16) << 8;
-        if let Ok(entry) = TranslationEntry::new(address, region, entry, size_log2 << 2 | key) {
+        if let Ok(entry) = TranslationEntry::new(VirtualAddress(address), region, entry, size_log2 << 2 | key)
+        {
             let side = if source.one_in(2) {
                 TranslationSide::Data
             } else {

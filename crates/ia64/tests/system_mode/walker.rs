@@ -1,9 +1,9 @@
 //! The VHPT and its walker, in both formats.
 
-use sidestep_ia64::FaultKind;
 use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
+use sidestep_ia64::{FaultKind, VirtualAddress};
 
 use crate::harness::*;
 
@@ -14,7 +14,7 @@ fn the_walker_fills_from_the_short_table() {
     machine.set_control(control::PTA, table.0);
     machine.processor.system.region[1] |= 1;
     let region = RegionRegister(machine.processor.system.region[1]);
-    let entry = hash(REGION_1 | 0x4008, region, table);
+    let entry = hash(VirtualAddress(REGION_1 | 0x4008), region, table).0;
     // The walker reads the table through the data translations: without one it faults.
     assert_eq!(machine.run(&[LOAD]), Some(FaultKind::VhptTranslation.vector()));
     assert_eq!(machine.control(control::IHA), entry);
@@ -42,8 +42,8 @@ fn the_long_table_needs_a_matching_tag_and_brings_page_size_and_key() {
     machine.processor.system.region[1] |= 1;
     machine.processor.system.region[0] = 14 << 2;
     let region = RegionRegister(machine.processor.system.region[1]);
-    let address = REGION_1 | 0x4008;
-    let entry = hash(address, region, table);
+    let address = VirtualAddress(REGION_1 | 0x4008);
+    let entry = hash(address, region, table).0;
     machine.insert("itr.d", 0, TABLE, pte(TABLE, RWX, 0), 16);
     machine.write_words(
         entry,
@@ -76,9 +76,9 @@ fn long_format(words: [u64; 2], tag_bits: u64) -> (Machine, u64) {
     machine.processor.system.region[1] |= 1;
     machine.processor.system.region[0] = 14 << 2;
     let region = RegionRegister(machine.processor.system.region[1]);
-    let entry = hash(REGION_1 | 0x4008, region, table);
+    let entry = hash(VirtualAddress(REGION_1 | 0x4008), region, table).0;
     machine.insert("itr.d", 0, TABLE, pte(TABLE, RWX, 0), 16);
-    let tag = tag(REGION_1 | 0x4008, region) ^ tag_bits;
+    let tag = tag(VirtualAddress(REGION_1 | 0x4008), region) ^ tag_bits;
     machine.write_words(entry, &[words[0], words[1], tag, 0]);
     machine.write_words(DATA + 8, &[4711]);
     (machine, entry)
@@ -236,14 +236,14 @@ fn the_walker_serves_fetches_under_collection_only() {
         machine.processor.system.region[1] = 14 << 2 | 7 << 8 | 1;
         machine.insert("itr.d", 0, TABLE, pte(TABLE, RWX, 0), 16);
         let (target, region) = (
-            REGION_1 | 0x4000,
+            VirtualAddress(REGION_1 | 0x4000),
             RegionRegister(machine.processor.system.region[1]),
         );
-        let entry = hash(target, region, table);
+        let entry = hash(target, region, table).0;
         machine.write_words(entry, &[pte(DATA, 3, 0), 14 << 2, tag(target, region), 0]);
         machine.write_code(DATA, &[("break.m", 0, &[HYPERCALL as i64])]);
         machine.processor.status |= psr::DT | if collects { psr::IC } else { 0 };
-        machine.processor.branch[6] = target;
+        machine.processor.branch[6] = target.0;
         assert_eq!(machine.run(&[("br.cond B4", 0, &[6])]), expected);
     }
 }

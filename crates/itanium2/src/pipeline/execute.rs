@@ -67,7 +67,7 @@ impl Pipeline {
 
     #[inline]
     pub(super) fn note_load(&mut self, load: &Loaded) {
-        let is_kept = self.monitor.load(load);
+        let is_kept = self.performance_monitor.load(load);
         self.values[Event::DataEarEvents as usize] += u64::from(is_kept);
         if let Some(sampler) = &mut self.sampler {
             sampler.load(load);
@@ -102,7 +102,9 @@ impl Pipeline {
         self.values[Event::ReplacedGeneral as usize] += replaced_general;
         self.values[Event::ReplacedFloat as usize] += replaced_float;
         if has_failed {
-            let is_kept = self.monitor.failed_check(dynamic.place.ip, dynamic.place.slot);
+            let is_kept = self
+                .performance_monitor
+                .failed_check(dynamic.place.ip, dynamic.place.slot);
             self.values[Event::DataEarEvents as usize] += u64::from(is_kept);
             if let Some(sampler) = &mut self.sampler {
                 sampler.failed_check();
@@ -337,7 +339,7 @@ impl Pipeline {
         let (path, target) = Event::of_branch(branched.kind, branched.wrong_path, branched.taken.is_some());
         self.values[path as usize] += 1;
         self.values[target as usize] += u64::from(branched.wrong_target);
-        let is_kept = self.monitor.branch(&branched);
+        let is_kept = self.performance_monitor.branch(&branched);
         self.values[Event::BranchEvents as usize] += u64::from(is_kept);
         if let Some(sampler) = &mut self.sampler {
             sampler.branch(&branched);

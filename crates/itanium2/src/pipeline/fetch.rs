@@ -99,7 +99,7 @@ impl Pipeline {
     }
 
     pub(super) fn note_fetch(&mut self, fetch: &Fetched) {
-        let is_kept = self.monitor.fetched(fetch);
+        let is_kept = self.performance_monitor.fetched(fetch);
         self.values[Event::InstructionEarEvents as usize] += u64::from(is_kept);
         if let Some(sampler) = &mut self.sampler {
             sampler.fetched(fetch);

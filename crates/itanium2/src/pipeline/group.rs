@@ -208,9 +208,9 @@ impl Pipeline {
         if self.is_recorded {
             self.record_group(bubbles);
         }
-        if self.monitor.has_threshold() {
+        if self.performance_monitor.has_threshold() {
             let (now, before) = (&self.values, &self.values_before);
-            self.monitor.cycle(|event| match event {
+            self.performance_monitor.cycle(|event| match event {
                 Event::CpuCycles => 1,
                 event => event.parts().of(now) - event.parts().of(before),
             });

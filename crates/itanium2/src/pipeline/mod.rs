@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use sidestep_ia64::encoding::{DecodedSlot, Instruction};
 use sidestep_ia64::execution::{
-    Dynamic, Event as Told, Interruption, MonitorRegisters, Observer, Permission, Place, State,
+    Dynamic, Event as Told, Interruption, Observer, PerformanceRegisters, Permission, Place, State,
     Translation as PhysicalAddresses,
 };
 use sidestep_ia64::fault::{FaultKind, isr};
@@ -82,12 +82,12 @@ pub struct Pipeline {
     privilege_level: u8,
     /// Whether the registers' names have to be read from the processor.
     is_attached: bool,
-    monitor: PerformanceMonitor,
+    performance_monitor: PerformanceMonitor,
     /// Where the last reference to data found its translation, if not in the first level.
     translated_by: Option<TranslatedBy>,
     /// The values when the last group had issued, for counters with a threshold.
     values_before: [u64; Event::COUNT],
-    /// Whether an instruction may have programmed the monitor.
+    /// Whether an instruction may have programmed the performance monitor.
     is_configured_anew: bool,
     /// Whether the interval time counter follows the model's cycles, and by how much they were ahead of the
     /// instructions when it was brought up to date last.
@@ -131,7 +131,7 @@ impl Pipeline {
             branch_registers: [0; 8],
             privilege_level: 0,
             is_attached: false,
-            monitor: PerformanceMonitor::default(),
+            performance_monitor: PerformanceMonitor::default(),
             translated_by: None,
             values_before: [0; Event::COUNT],
             is_configured_anew: true,
@@ -393,8 +393,8 @@ impl Observer for Pipeline {
         }
         let flags = known.flags;
         let Place { ip, slot } = dynamic.place;
-        if self.monitor.is_restricted() {
-            self.monitor
+        if self.performance_monitor.is_restricted() {
+            self.performance_monitor
                 .begin(&self.seen, known.opcode, dynamic, &self.values);
         }
         self.take_bundle(dynamic.memory, ip);
@@ -415,13 +415,13 @@ impl Observer for Pipeline {
         } else if flags.contains(Flags::BRANCH) {
             self.branch(known, dynamic);
         }
-        if self.monitor.is_restricted() {
-            self.monitor.end(&self.values);
+        if self.performance_monitor.is_restricted() {
+            self.performance_monitor.end(&self.values);
         }
         if self.is_configured_anew || flags.intersects(Flags::PRIVILEGE | Flags::STATUS) {
             self.is_configured_anew = false;
             let now = self.counters_ahead();
-            self.monitor.update(&self.seen, &now);
+            self.performance_monitor.update(&self.seen, &now);
             self.values_before = self.values;
         }
         if self.sampler.is_some() {
@@ -444,7 +444,7 @@ impl Observer for Pipeline {
             Told::Frame(frame) => self.seen.frame = frame,
             Told::AdvancedLoads(events) => self.seen.advanced_loads = events,
             Told::Walk { insertions } => self.seen.walker_insertions = insertions,
-            Told::Monitor(registers) => self.seen.monitor = *registers,
+            Told::PerformanceMonitor(registers) => self.seen.performance = *registers,
             Told::Interrupted(interruption) => self.interrupted(interruption),
         }
     }
@@ -455,17 +455,17 @@ impl Observer for Pipeline {
         place: Place,
         executed: bool,
         memory: &dyn PhysicalAddresses,
-        registers: &mut MonitorRegisters,
+        registers: &mut PerformanceRegisters,
     ) {
         // The instruction itself waits before it reads.
         self.take_bundle(memory, place.ip);
         self.wait_for_operands(known, executed);
         self.wait(Stall::SystemQueue, self.system_queue.free_at(true));
         let now = self.counters_ahead();
-        self.seen.monitor = *registers;
-        self.monitor.update(&self.seen, &now);
-        self.monitor.store(registers);
-        self.seen.monitor = *registers;
+        self.seen.performance = *registers;
+        self.performance_monitor.update(&self.seen, &now);
+        self.performance_monitor.store(registers);
+        self.seen.performance = *registers;
         self.is_configured_anew = true;
     }
 
@@ -483,27 +483,27 @@ impl Observer for Pipeline {
 
     #[inline]
     fn interrupt(&mut self) -> Option<u8> {
-        if !self.monitor.interrupts() {
+        if !self.performance_monitor.interrupts() {
             return None;
         }
         let now = self.counters_ahead();
-        self.monitor.look_for_overflow(&self.seen, &now)
+        self.performance_monitor.look_for_overflow(&self.seen, &now)
     }
 }
 
 impl Pipeline {
     /// The processor has taken an interruption.
     fn interrupted(&mut self, interruption: &Interruption) {
-        if self.monitor.is_keeping() || self.sampler.is_some() {
+        if self.performance_monitor.is_keeping() || self.sampler.is_some() {
             self.note_served_miss(interruption);
         }
         let fault = &interruption.fault;
         let is_data = fault.isr & (isr::READ | isr::WRITE) != 0;
         let is_debug = fault.kind == FaultKind::Debug && is_data;
         self.values[Event::DebugFaults as usize] += u64::from(is_debug);
-        if self.monitor.is_counting() {
+        if self.performance_monitor.is_counting() {
             let now = self.counters_ahead();
-            self.monitor.update(&self.seen, &now);
+            self.performance_monitor.update(&self.seen, &now);
         }
         self.interrupt_pipeline();
         self.is_attached = false;

@@ -1,4 +1,4 @@
-//! What the performance monitor keeps of single events: the event address registers and the branch trace buffer.
+//! What the performance monitoring unit keeps of single events: the event address registers and the branch trace buffer.
 //!
 //! ```text
 //!   PMC10  instruction EAR:  0..3 privilege levels   4 privileged   5..12 unit mask   13 caches, not TLBs
@@ -14,13 +14,13 @@
 //!
 //! The fields are those of libpfm's definitions for Itanium 2; that bit 1 of a mask of PMC12 wants what is taken or
 //! predicted rightly, and bit 0 the rest, is assumed, as is its coding of kinds. What the unit masks select:
-//! [`event_address`](super::event_address). A register keeps the last event until the monitor is frozen. Each one kept
+//! [`event_address`](super::event_address). A register keeps the last event until the unit is frozen. Each one kept
 //! counts as DATA_EAR_EVENTS, L1I_EAR_EVENTS or BRANCH_EVENT. A miss that software serves is kept when it interrupts,
 //! with a latency of 0; of a failed check of the ALAT there is the instruction alone.
 //!
 //! Limits: PMC12's selection of the predictor's bits is not there.
 
-use sidestep_ia64::execution::MonitorRegisters;
+use sidestep_ia64::execution::PerformanceRegisters;
 
 use super::event_address::{Branched, DataEvents, FetchEvents, Fetched, Loaded};
 
@@ -41,9 +41,9 @@ mod register {
 /// Entries of the branch trace buffer.
 const BRANCHES: usize = 8;
 
-/// The registers that keep events.
+/// The event address registers, and the branch trace buffer beside them.
 #[derive(Default)]
-pub struct Captures {
+pub struct EventAddressRegisters {
     data: Option<DataEvents>,
     fetches: Option<FetchEvents>,
     /// The configuration of the branch trace buffer while it traces.
@@ -56,10 +56,10 @@ pub struct Captures {
     branches_kept: Vec<(u64, u64)>,
 }
 
-impl Captures {
+impl EventAddressRegisters {
     /// Looks at the configuration anew; `is_enabled` says whether control bits with `privileged` as the bit for
     /// privileged monitors hold in the processor's state.
-    pub fn configure(&mut self, registers: &MonitorRegisters, is_enabled: impl Fn(u64, u32) -> bool) {
+    pub fn configure(&mut self, registers: &PerformanceRegisters, is_enabled: impl Fn(u64, u32) -> bool) {
         let configuration = |index: usize, privileged: u32| {
             let control = registers.configuration[index];
             (control & 0xf != 0 && is_enabled(control, privileged)).then_some(control)
@@ -156,7 +156,7 @@ impl Captures {
     }
 
     /// Puts what was kept into the data registers.
-    pub fn store(&mut self, registers: &mut MonitorRegisters) {
+    pub fn store(&mut self, registers: &mut PerformanceRegisters) {
         let data = &mut registers.data;
         if let Some([address, latency, instruction]) = self.data_kept.take() {
             data[register::DATA_ADDRESS] = address;
@@ -190,9 +190,9 @@ mod tests {
 
     #[test]
     fn loads_are_kept_with_address_latency_and_instruction() {
-        let mut captures = Captures {
+        let mut registers = EventAddressRegisters {
             data: Some(DataEvents::Latency(16)),
-            ..Captures::default()
+            ..EventAddressRegisters::default()
         };
         let load = Loaded {
             ip: 0x1030,
@@ -201,21 +201,21 @@ mod tests {
             latency: 16,
             translated: None,
         };
-        assert!(captures.load(&load));
-        assert_eq!(captures.data_kept, Some([0x58, 16, 0x1020 | 0xc | 2]));
-        captures.data = Some(DataEvents::Translation(4));
+        assert!(registers.load(&load));
+        assert_eq!(registers.data_kept, Some([0x58, 16, 0x1020 | 0xc | 2]));
+        registers.data = Some(DataEvents::Translation(4));
         let walked = Loaded {
             latency: 9000,
             translated: Some(TranslatedBy::Walker),
             ..load
         };
-        assert!(captures.load(&walked));
+        assert!(registers.load(&walked));
         let status = 0x1fff | 1 << 13 | 2 << 14;
-        assert_eq!(captures.data_kept, Some([0x58, status, 0x1020 | 0xc | 2]));
-        assert!(!captures.failed_check(0x1000, 0));
-        captures.data = Some(DataEvents::Alat);
-        assert!(captures.failed_check(0x1000, 1) && !captures.load(&walked));
-        assert_eq!(captures.data_kept, Some([0, 0, 0x1009]));
+        assert_eq!(registers.data_kept, Some([0x58, status, 0x1020 | 0xc | 2]));
+        assert!(!registers.failed_check(0x1000, 0));
+        registers.data = Some(DataEvents::Alat);
+        assert!(registers.failed_check(0x1000, 1) && !registers.load(&walked));
+        assert_eq!(registers.data_kept, Some([0, 0, 0x1009]));
     }
 
     #[test]
@@ -225,15 +225,15 @@ mod tests {
             latency: 5000,
             translated: Some(TranslatedBy::Walker),
         };
-        let mut captures = Captures {
+        let mut registers = EventAddressRegisters {
             fetches: Some(FetchEvents::Latency(4)),
-            ..Captures::default()
+            ..EventAddressRegisters::default()
         };
-        assert!(captures.fetched(&fetch));
-        assert_eq!(captures.fetch_kept, Some([0x1041, 0xfff | 1 << 12]));
-        captures.fetches = Some(FetchEvents::Translation(2));
-        assert!(captures.fetched(&fetch));
-        assert_eq!(captures.fetch_kept, Some([0x1042, 0xfff | 1 << 12]));
+        assert!(registers.fetched(&fetch));
+        assert_eq!(registers.fetch_kept, Some([0x1041, 0xfff | 1 << 12]));
+        registers.fetches = Some(FetchEvents::Translation(2));
+        assert!(registers.fetched(&fetch));
+        assert_eq!(registers.fetch_kept, Some([0x1042, 0xfff | 1 << 12]));
     }
 
     #[test]
@@ -252,12 +252,12 @@ mod tests {
             ..branch
         };
         let kept = |control: u64, branch: &Branched| {
-            let mut captures = Captures {
+            let mut registers = EventAddressRegisters {
                 branches: Some(control),
-                ..Captures::default()
+                ..EventAddressRegisters::default()
             };
-            captures.branch(branch);
-            captures.branches_kept
+            registers.branch(branch);
+            registers.branches_kept
         };
         let all = 0x3f << 8;
         assert_eq!(kept(all, &branch), [(0x2000 | 2 << 2 | 1, 1), (0x3000, 0)]);

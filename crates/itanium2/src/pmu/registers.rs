@@ -9,20 +9,20 @@
 //!
 //! (Itanium 2 Processor Reference Manual, chapter 10.) A counter has 47 bits and one of overflow; reads extend the
 //! sign. With a threshold a counter counts the cycles in which more than so many events happen. A counter that
-//! overflows with its overflow interrupt on freezes the monitor and requests the interrupt of CR.PMV; that is looked
+//! overflows with its overflow interrupt on freezes the unit and requests the interrupt of CR.PMV; that is looked
 //! for in front of each run of instructions without a branch, which is as late as the interrupt may be. Events
 //! without a counter of the model do not count. What is kept of single events:
 //! [`event_address_registers`](super::event_address_registers); what restricts counting and keeping:
 //! [`tagging`](super::tagging).
 
 use sidestep_ia64::encoding::Unit;
-use sidestep_ia64::execution::{Dynamic, MonitorRegisters, State};
+use sidestep_ia64::execution::{Dynamic, PerformanceRegisters, State};
 use sidestep_ia64::registers::status::psr;
 
 use super::counters::Counters;
 use super::event::Event;
 use super::event_address::{Branched, Fetched, Loaded};
-use super::event_address_registers::Captures;
+use super::event_address_registers::EventAddressRegisters;
 use super::tagging::{Tagging, Tags};
 use super::unit_masks::Parts;
 
@@ -59,7 +59,7 @@ pub struct PerformanceMonitor {
     seen: Counters,
     /// Whether an overflow has frozen the counters and PMC0 does not say so yet.
     is_frozen: bool,
-    captures: Captures,
+    event_addresses: EventAddressRegisters,
     tagging: Tagging,
     /// Whether anything keeps events from counting.
     is_restricted: bool,
@@ -80,7 +80,7 @@ impl PerformanceMonitor {
     /// Whether single events are kept.
     #[inline]
     pub fn is_keeping(&self) -> bool {
-        self.captures.is_on()
+        self.event_addresses.is_on()
     }
 
     /// Whether opcodes or addresses decide what counts: [`PerformanceMonitor::begin`] and [`PerformanceMonitor::end`]
@@ -128,24 +128,24 @@ impl PerformanceMonitor {
     /// A load was executed, or a reference interrupted; whether the data event address register keeps it.
     #[inline]
     pub fn load(&mut self, load: &Loaded) -> bool {
-        self.keeps(Event::DataEarEvents) && self.captures.load(load)
+        self.keeps(Event::DataEarEvents) && self.event_addresses.load(load)
     }
 
     /// A check of an advanced load has failed; whether the data event address register keeps it.
     pub fn failed_check(&mut self, ip: u64, slot: u8) -> bool {
-        self.keeps(Event::DataEarEvents) && self.captures.failed_check(ip, slot)
+        self.keeps(Event::DataEarEvents) && self.event_addresses.failed_check(ip, slot)
     }
 
     /// A line was fetched, or a fetch interrupted; whether the instruction event address register keeps it.
     #[inline]
     pub fn fetched(&mut self, fetch: &Fetched) -> bool {
-        self.keeps(Event::InstructionEarEvents) && self.captures.fetched(fetch)
+        self.keeps(Event::InstructionEarEvents) && self.event_addresses.fetched(fetch)
     }
 
     /// A branch has retired; whether the branch trace buffer keeps it.
     #[inline]
     pub fn branch(&mut self, branch: &Branched) -> bool {
-        self.keeps(Event::BranchEvents) && self.captures.branch(branch)
+        self.keeps(Event::BranchEvents) && self.event_addresses.branch(branch)
     }
 
     /// Whether an overflow of a counter interrupts.
@@ -183,12 +183,13 @@ impl PerformanceMonitor {
             false => std::array::from_fn(|index| counted(state, FIRST + index)),
         };
         let is_frozen = self.is_frozen;
-        self.captures.configure(&state.monitor, |control, privileged| {
-            !is_frozen && is_enabled(state, control, privileged)
-        });
+        self.event_addresses
+            .configure(&state.performance, |control, privileged| {
+                !is_frozen && is_enabled(state, control, privileged)
+            });
         self.is_restricted = false;
         if self.is_counting() {
-            self.tagging = Tagging::of(&state.monitor);
+            self.tagging = Tagging::of(&state.performance);
             self.is_restricted = self.tagging.restricts();
         }
     }
@@ -205,26 +206,26 @@ impl PerformanceMonitor {
         }
     }
 
-    /// Looks whether a counter has overflowed that interrupts: the monitor then freezes. Answers the vector of the
+    /// Looks whether a counter has overflowed that interrupts: the unit then freezes. Answers the vector of the
     /// interrupt to request, unless it is masked.
     pub fn look_for_overflow(&mut self, state: &State, now: &Counters) -> Option<u8> {
         self.update(state, now);
         let overflows = (0..COUNT).any(|index| {
             self.counting[index].is_some_and(|counting| counting.interrupts)
-                && count(&state.monitor, FIRST + index) + self.pending[index] >> BITS != 0
+                && count(&state.performance, FIRST + index) + self.pending[index] >> BITS != 0
         });
         if !overflows {
             return None;
         }
         self.is_frozen = true;
         self.counting = [None; COUNT];
-        self.captures.configure(&state.monitor, |_, _| false);
-        let vector = state.monitor.vector;
+        self.event_addresses.configure(&state.performance, |_, _| false);
+        let vector = state.performance.vector;
         (vector & MASKED == 0).then_some(vector as u8)
     }
 
     /// Puts what was counted into the data registers, and a freeze into PMC0.
-    pub fn store(&mut self, registers: &mut MonitorRegisters) {
+    pub fn store(&mut self, registers: &mut PerformanceRegisters) {
         for index in 0..COUNT {
             let pending = std::mem::take(&mut self.pending[index]);
             if pending == 0 {
@@ -238,7 +239,7 @@ impl PerformanceMonitor {
                 registers.configuration[0] |= 1 << (FIRST + index);
             }
         }
-        self.captures.store(registers);
+        self.event_addresses.store(registers);
         if std::mem::take(&mut self.is_frozen) {
             registers.configuration[0] |= FREEZE;
         }
@@ -246,7 +247,7 @@ impl PerformanceMonitor {
 }
 
 /// A counter's register without the overflow bit.
-fn count(registers: &MonitorRegisters, counter: usize) -> u64 {
+fn count(registers: &PerformanceRegisters, counter: usize) -> u64 {
     registers.data[counter] & ((1 << BITS) - 1)
 }
 
@@ -264,12 +265,14 @@ fn is_enabled(state: &State, control: u64, privileged: u32) -> bool {
         psr::UP
     };
     let level = u32::from(state.privilege_level());
-    state.monitor.configuration[0] & FREEZE == 0 && state.status & enable != 0 && control >> level & 1 != 0
+    state.performance.configuration[0] & FREEZE == 0
+        && state.status & enable != 0
+        && control >> level & 1 != 0
 }
 
 /// What a counter counts in the processor's present state.
 fn counted(state: &State, counter: usize) -> Option<Counting> {
-    let configuration = &state.monitor.configuration;
+    let configuration = &state.performance.configuration;
     let control = configuration[counter];
     let counts = is_enabled(state, control, 6);
     let code = (control >> 8 & 0xff) as u32 | ((control >> 16 & 0xf) as u32) << 16;

@@ -21,7 +21,7 @@
 //! privilege levels of the instruction breakpoint registers and without those of the data breakpoint registers.
 
 use sidestep_ia64::encoding::Unit;
-use sidestep_ia64::execution::MonitorRegisters;
+use sidestep_ia64::execution::PerformanceRegisters;
 
 use super::event::{Event, Qualifier};
 
@@ -179,7 +179,7 @@ struct DataRule {
 
 impl Tagging {
     /// Reads the configuration.
-    pub fn of(registers: &MonitorRegisters) -> Tagging {
+    pub fn of(registers: &PerformanceRegisters) -> Tagging {
         let pmc = |index: usize| registers.configuration[index];
         let code_pair = |index: usize| Pair::of(&registers.instruction_breakpoint, index);
         let has_range = |channel: usize| pmc(8) & 1 == 0 && pmc(14) >> CODE_SHIFTS[channel] & 1 == 0;
@@ -274,8 +274,8 @@ mod tests {
     const ADD: u64 = 0x8 << 37 | 10 << 20 | 9 << 13 | 8 << 6;
     const IP: u64 = 0xe000_0000_0001_2340;
 
-    fn at_power_up() -> MonitorRegisters {
-        MonitorRegisters::of(&SystemRegisters::new())
+    fn at_power_up() -> PerformanceRegisters {
+        PerformanceRegisters::of(&SystemRegisters::new())
     }
 
     fn opcode() -> (u64, Unit) {
@@ -287,11 +287,11 @@ mod tests {
         (instruction.slot, instruction.unit)
     }
 
-    fn tags(system: &MonitorRegisters, reference: Option<u64>) -> Tags {
+    fn tags(system: &PerformanceRegisters, reference: Option<u64>) -> Tags {
         Tagging::of(system).tags(IP, opcode(), 0, reference)
     }
 
-    fn channels(system: &MonitorRegisters) -> u8 {
+    fn channels(system: &PerformanceRegisters) -> u8 {
         tags(system, None).channels
     }
 

@@ -11,7 +11,7 @@ use sidestep_ia64::register_stack::{above, below, registers_between};
 use sidestep_ia64::registers::application;
 use sidestep_ia64::registers::frame::{FrameMarker, previous_function_state};
 use sidestep_ia64::registers::status::{psr, rsc};
-use sidestep_ia64::{Access, Fault, FaultKind};
+use sidestep_ia64::{Access, Fault, FaultKind, VirtualAddress};
 
 use super::faults::FaultSignal;
 use crate::host::signals::{self as host_signals, RawInformation, set_of};
@@ -376,7 +376,8 @@ struct Moved {
 impl Moved {
     /// Stores them where they belong, below the interrupted context's BSP; answers the RNAT that goes with it.
     fn put_back(&self, memory: &Memory, last_collection: u64, context: &SignalContext) -> Result<u64, Fault> {
-        let fault = |address| {
+        let fault = |address: u64| {
+            let address = VirtualAddress(address);
             move |_| Fault::reference(FaultKind::PageNotPresent, Access::RegisterStackWrite, address)
         };
         let slot = |address: u64| address >> 3 & COLLECTION_SLOT;

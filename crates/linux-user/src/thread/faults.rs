@@ -225,7 +225,7 @@ fn break_signal(immediate: u64, place: u64) -> FaultSignal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sidestep_ia64::Access;
+    use sidestep_ia64::{Access, VirtualAddress};
 
     const PLACE: u64 = 0x4000_0000_0000_1232;
 
@@ -263,7 +263,11 @@ mod tests {
 
     #[test]
     fn a_refused_page_gives_its_address_and_the_interruption_status() {
-        let fault = Fault::reference(FaultKind::PageNotPresent, Access::Write, 0x1234_5678);
+        let fault = Fault::reference(
+            FaultKind::PageNotPresent,
+            Access::Write,
+            VirtualAddress(0x1234_5678),
+        );
         let signal = of(fault, PageState::Unmapped);
         assert_eq!(
             (signal.signal, signal.code, signal.address),

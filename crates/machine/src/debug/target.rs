@@ -24,8 +24,8 @@ use gdbstub::target::ext::breakpoints::{
 use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, MonitorCmdOps};
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{Target, TargetError, TargetResult};
-use sidestep_ia64::Processor;
 use sidestep_ia64::registers::system::control;
+use sidestep_ia64::{Processor, VirtualAddress};
 
 use super::guard::{Guard, Hit, Mode, Points, Watch, Watchpoint};
 use super::registers::{COUNT, INSTRUCTION_POINTER, Register, STATUS};
@@ -287,7 +287,7 @@ impl<D: Debuggee> MultiThreadBase for Session<'_, D> {
 
     fn read_addrs(&mut self, start: u64, data: &mut [u8], tid: Tid) -> TargetResult<usize, Self> {
         match self.with(tid, |processor, memory| {
-            virtual_memory::read(processor, memory, start, data)
+            virtual_memory::read(processor, memory, VirtualAddress(start), data)
         })? {
             0 if !data.is_empty() => Err(TargetError::NonFatal),
             count => Ok(count),
@@ -296,7 +296,7 @@ impl<D: Debuggee> MultiThreadBase for Session<'_, D> {
 
     fn write_addrs(&mut self, start: u64, data: &[u8], tid: Tid) -> TargetResult<(), Self> {
         let written = self.with(tid, |processor, memory| {
-            virtual_memory::write(processor, memory, start, data)
+            virtual_memory::write(processor, memory, VirtualAddress(start), data)
         })?;
         for index in 0..self.debuggee.processors() {
             // What was written may have been code, or the subject of an advanced load.

@@ -159,7 +159,7 @@ impl Observer for Trace {
             | Event::Branch { .. }
             | Event::Frame(_)
             | Event::AdvancedLoads(_)
-            | Event::Monitor(_) => {}
+            | Event::PerformanceMonitor(_) => {}
         }
     }
 }

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{PhysicalAddress, Processor};
+use sidestep_ia64::{PhysicalAddress, Processor, VirtualAddress};
 
 use crate::machine::hypercall::{Call, HypercallHandler, Reaction};
 use crate::memory::{GuestMemory, MemoryError};
@@ -146,7 +146,12 @@ fn return_stacked(call: &mut Call<'_>, results: [u64; 4]) -> Reaction {
 
 /// Writes to memory as the caller addresses it.
 fn write(call: &mut Call<'_>, address: u64, bytes: &[u8]) -> bool {
-    virtual_memory::write(call.processor, &call.platform.memory, address, bytes)
+    virtual_memory::write(
+        call.processor,
+        &call.platform.memory,
+        VirtualAddress(address),
+        bytes,
+    )
 }
 
 fn pal_procedure(call: &mut Call<'_>) -> Reaction {

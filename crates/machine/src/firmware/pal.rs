@@ -251,7 +251,7 @@ pub fn translation_register(entry: Option<&TranslationEntry>) -> ([u64; 4], u64)
         Some(entry) => {
             let (pte, itir) = entry.words();
             let region = u64::from(entry.region) << 8;
-            ([pte, itir, entry.page | IS_VALID, region], ALL_FIELDS)
+            ([pte, itir, entry.page.0 | IS_VALID, region], ALL_FIELDS)
         }
     }
 }
@@ -294,6 +294,8 @@ fn performance(buffer: u64) -> Work {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use sidestep_ia64::VirtualAddress;
 
     use super::*;
 
@@ -432,7 +434,8 @@ mod tests {
     #[test]
     fn translation_registers_are_described_as_they_were_inserted() {
         let (pte, itir) = (0x0010_0000_0400_0661, 26 << 2 | 5 << 8);
-        let entry = TranslationEntry::new(0xa000_0001_0000_1234, 7, pte, itir).expect("good words");
+        let entry =
+            TranslationEntry::new(VirtualAddress(0xa000_0001_0000_1234), 7, pte, itir).expect("good words");
         let page = 0xa000_0001_0000_0000;
         assert_eq!(
             translation_register(Some(&entry)),

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use sidestep_ia64::PhysicalAddress;
+use sidestep_ia64::{PhysicalAddress, VirtualAddress};
 
 use super::efi::{self, service};
 use super::gate::{self, Entry};
@@ -18,7 +18,8 @@ use crate::virtual_memory;
 /// A value of memory as the caller addresses it.
 fn read<const SIZE: usize>(call: &Call<'_>, address: u64) -> Option<[u8; SIZE]> {
     let mut bytes = [0; SIZE];
-    let size = virtual_memory::read(call.processor, &call.platform.memory, address, &mut bytes);
+    let (processor, memory) = (&*call.processor, &call.platform.memory);
+    let size = virtual_memory::read(processor, memory, VirtualAddress(address), &mut bytes);
     (size == SIZE).then_some(bytes)
 }
 
@@ -155,7 +156,8 @@ impl Firmware {
     /// Name, vendor, attributes, size, contents.
     fn set_variable(&self, call: &mut Call<'_>) -> Option<u64> {
         let key = key(call, stacked(call, 0), stacked(call, 1))?;
-        let (attributes, size, address) = (stacked(call, 2), stacked(call, 3), stacked(call, 4));
+        let (attributes, size) = (stacked(call, 2), stacked(call, 3));
+        let address = VirtualAddress(stacked(call, 4));
         if size > variables::BYTES_MAX as u64 {
             return Some(efi::OUT_OF_RESOURCES);
         }
@@ -171,7 +173,7 @@ impl Firmware {
             stacked(call, 0),
             stacked(call, 1),
             stacked(call, 2),
-            stacked(call, 3),
+            VirtualAddress(stacked(call, 3)),
         );
         const DESCRIPTORS_MAX: u64 = 4096;
         if version != u64::from(efi::DESCRIPTOR_VERSION)
@@ -183,12 +185,8 @@ impl Firmware {
         let memory = Arc::clone(&call.platform.memory);
         let mut ranges = Vec::new();
         for index in 0..size / step {
-            let at = virtual_memory::translate(call.processor, &memory, map.wrapping_add(index * step));
-            let word = |offset: u64| {
-                memory
-                    .read_value::<u64>(PhysicalAddress(at.0.wrapping_add(offset)))
-                    .ok()
-            };
+            let at = virtual_memory::translate(call.processor, &memory, map + index * step);
+            let word = |offset: u64| memory.read_value::<u64>(at + offset).ok();
             let (start, virtual_start, pages) = (word(8)?, word(16)?, word(24)?);
             let attributes = word(32)?;
             if attributes & efi::attribute::RUNTIME != 0 {

@@ -67,7 +67,7 @@ impl HostThreads {
     /// If there is not one driver for each processor.
     pub fn run_driven<D: Driver + Send>(&self, machine: &mut Machine, drivers: &mut [D]) -> Outcome {
         assert_eq!(machine.cpus.len(), drivers.len(), "a driver for each processor");
-        let now = machine.cpus.iter().map(|cpu| cpu.time).max().unwrap_or(0);
+        let now = machine.cpus.iter().map(|cpu| cpu.ticks).max().unwrap_or(0);
         machine.platform.timeline.follow_host(now);
         machine.round_end = None;
         let Machine {
@@ -113,8 +113,8 @@ impl Run<'_> {
         while !self.is_over() {
             let seen = self.platform.wakeups.count();
             let now = self.platform.timeline.now();
-            if cpu.time < now {
-                pass(cpu, now - cpu.time);
+            if cpu.ticks < now {
+                pass(cpu, now - cpu.ticks);
             }
             let is_awake = cpu.activity == Activity::Running
                 || self.platform.has_start(index)
@@ -124,8 +124,8 @@ impl Run<'_> {
                 continue;
             }
             let before = cpu.processor.instructions_retired();
-            let until = cpu.time.saturating_add(self.options.slice_ticks);
-            let end = run_until(self.platform, self.handlers, (index, cpu, driver), until);
+            let until_tick = cpu.ticks.saturating_add(self.options.slice_ticks);
+            let end = run_until(self.platform, self.handlers, (index, cpu, driver), until_tick);
             self.account(cpu.processor.instructions_retired() - before, end);
         }
     }

@@ -63,13 +63,13 @@ pub struct Cpu {
     /// What it does.
     pub activity: Activity,
     /// How far its part of the machine's time has come.
-    pub(crate) time: u64,
+    pub(crate) ticks: u64,
 }
 
 impl Cpu {
     /// How far its part of the machine's time has come: ticks, in which it executed or waited.
-    pub fn time(&self) -> u64 {
-        self.time
+    pub fn ticks(&self) -> u64 {
+        self.ticks
     }
 }
 
@@ -99,8 +99,8 @@ pub struct Outcome {
     pub end: End,
     /// Instructions retired by each processor since the machine was built.
     pub retired: Vec<u64>,
-    /// Machine time.
-    pub time: u64,
+    /// How far the machine's time has come.
+    pub ticks: u64,
 }
 
 impl Outcome {
@@ -286,7 +286,7 @@ impl MachineBuilder {
                 Cpu {
                     processor,
                     activity,
-                    time: 0,
+                    ticks: 0,
                 }
             })
             .collect();
@@ -353,7 +353,7 @@ impl Machine {
                 .iter()
                 .map(|cpu| cpu.processor.instructions_retired())
                 .collect(),
-            time: self.cpus.iter().map(|cpu| cpu.time).max().unwrap_or(0),
+            ticks: self.cpus.iter().map(|cpu| cpu.ticks).max().unwrap_or(0),
         }
     }
 }

@@ -110,10 +110,11 @@ impl PurgeBoard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sidestep_ia64::VirtualAddress;
 
     fn purge(address: u64) -> GlobalPurge {
         GlobalPurge {
-            address,
+            address: VirtualAddress(address),
             region: 7,
             size_log2: 14,
             advanced_loads: false,

@@ -10,34 +10,34 @@ use super::interrupt_block::LocalIdentifier;
 use super::platform::Platform;
 use super::{Activity, Cpu, End};
 
-/// Lets a processor's time go on to `until`: it executes, or waits as long as no interrupt is pending. Comes back
+/// Lets a processor's time go on to a tick: it executes, or waits as long as no interrupt is pending. Comes back
 /// early with the machine's end, or with nothing when a stop was requested.
 pub(super) fn run_until<D: Driver>(
     platform: &Platform,
     handlers: &[Box<dyn HypercallHandler>],
     (index, cpu, driver): (usize, &mut Cpu, &mut D),
-    until: u64,
+    until_tick: u64,
 ) -> Option<End> {
-    while cpu.time < until {
+    while cpu.ticks < until_tick {
         if let Some(work) = platform.take_start(index) {
             work(&mut cpu.processor);
             cpu.activity = Activity::Running;
         }
-        let remaining = until - cpu.time;
+        let ticks_left = until_tick - cpu.ticks;
         match cpu.activity {
-            Activity::Stopped => pass(cpu, remaining),
+            Activity::Stopped => pass(cpu, ticks_left),
             Activity::Waiting if cpu.processor.has_deliverable_interrupt() => {
                 cpu.activity = Activity::Running;
             }
             Activity::Waiting => {
                 let timer = cpu.processor.ticks_to_timer().unwrap_or(u64::MAX);
-                pass(cpu, remaining.min(timer));
+                pass(cpu, ticks_left.min(timer));
             }
             Activity::Running => {
                 if platform.is_stop_requested() {
                     return None;
                 }
-                if let Some(end) = execute(platform, handlers, (index, cpu, driver), remaining) {
+                if let Some(end) = execute(platform, handlers, (index, cpu, driver), ticks_left) {
                     return Some(end);
                 }
             }
@@ -49,15 +49,15 @@ pub(super) fn run_until<D: Driver>(
 /// Lets time pass without instructions.
 pub(super) fn pass(cpu: &mut Cpu, ticks: u64) {
     cpu.processor.advance_clock(ticks);
-    cpu.time = cpu.time.saturating_add(ticks);
+    cpu.ticks = cpu.ticks.saturating_add(ticks);
 }
 
-/// Executes at most `limit` instructions, up to what needs the machine.
+/// Executes for at most so many ticks, up to what needs the machine.
 fn execute<D: Driver>(
     platform: &Platform,
     handlers: &[Box<dyn HypercallHandler>],
     (index, cpu, driver): (usize, &mut Cpu, &mut D),
-    limit: u64,
+    ticks_max: u64,
 ) -> Option<End> {
     let attention = cpu.processor.attention();
     attention.store(false, Ordering::Release);
@@ -69,10 +69,10 @@ fn execute<D: Driver>(
     }
     // Whoever asked for a stop after the flag was cleared has set it again.
     let before = cpu.processor.instructions_retired();
-    let exit = driver.run(&mut cpu.processor, limit);
+    let exit = driver.run(&mut cpu.processor, ticks_max);
     let retired = cpu.processor.instructions_retired() - before;
     platform.purges.leave(index);
-    cpu.time = cpu.time.saturating_add(driver.elapsed(retired));
+    cpu.ticks = cpu.ticks.saturating_add(driver.elapsed(retired));
     let identifier = cpu.processor.system.control[usize::from(control::LID)];
     platform
         .interrupts
@@ -82,7 +82,7 @@ fn execute<D: Driver>(
         Exit::Attention => None,
         // A guest that cannot even fetch its handlers lets time pass all the same.
         Exit::Limit => {
-            pass(cpu, limit - retired);
+            pass(cpu, ticks_max - retired);
             None
         }
         Exit::Fault(fault) => hypercall(platform, handlers, (index, cpu), fault),

@@ -30,7 +30,9 @@ pub enum Phase {
 /// What was scheduled, as machines are saved with it: the same place on another agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
-    time: u64,
+    /// Saved machines call it so.
+    #[serde(rename = "time")]
+    tick: u64,
     sequence: u64,
 }
 
@@ -62,7 +64,7 @@ impl Timeline {
         }
     }
 
-    /// The time: of the host's clock if that leads, else as of the beginning of the current time slice.
+    /// The tick: of the host's clock if that leads, else as of the beginning of the current time slice.
     pub fn now(&self) -> u64 {
         match *self.origin.read().unwrap_or_else(PoisonError::into_inner) {
             Some(origin) => u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX),
@@ -70,15 +72,15 @@ impl Timeline {
         }
     }
 
-    /// Has `work` done at `time`, or at once if that has passed; it is told the time it was due.
-    pub fn schedule(&self, time: u64, phase: Phase, work: impl FnOnce(u64) + Send + 'static) -> Ticket {
+    /// Has `work` done at `tick`, or at once if that has passed; it is told the tick at which it was due.
+    pub fn schedule(&self, tick: u64, phase: Phase, work: impl FnOnce(u64) + Send + 'static) -> Ticket {
         let mut agenda = self.agenda();
         let sequence = agenda.sequence;
         agenda.sequence += 1;
-        agenda.work.insert((time, phase, sequence), Box::new(work));
+        agenda.work.insert((tick, phase, sequence), Box::new(work));
         drop(agenda);
         self.wakeups.wake();
-        Ticket { time, sequence }
+        Ticket { tick, sequence }
     }
 
     /// When work that was due at `due` and is done every `ticks` is due again; turns that were missed are not made up
@@ -89,7 +91,7 @@ impl Timeline {
 
     /// Has `work` done when and in the order that `ticket` says, in a machine that is restored.
     pub(crate) fn reschedule(&self, ticket: Ticket, phase: Phase, work: impl FnOnce(u64) + Send + 'static) {
-        let place = (ticket.time, phase, ticket.sequence);
+        let place = (ticket.tick, phase, ticket.sequence);
         self.agenda().work.insert(place, Box::new(work));
     }
 
@@ -114,16 +116,16 @@ impl Timeline {
         drop(work);
     }
 
-    /// When something is to happen next.
+    /// The tick at which something is to happen next.
     pub fn next(&self) -> Option<u64> {
-        self.agenda().work.keys().next().map(|&(time, ..)| time)
+        self.agenda().work.keys().next().map(|&(tick, ..)| tick)
     }
 
-    /// Does all that is due at `time`, including what that work schedules for then.
-    pub fn perform_until(&self, time: u64) {
+    /// Does all that is due at `tick`, including what that work schedules for then.
+    pub fn perform_until(&self, tick: u64) {
         loop {
             let mut agenda = self.agenda();
-            let is_due = |&(due, ..): &(u64, Phase, u64)| due <= time;
+            let is_due = |&(due, ..): &(u64, Phase, u64)| due <= tick;
             if !agenda.work.keys().next().is_some_and(is_due) {
                 return;
             }
@@ -136,11 +138,11 @@ impl Timeline {
     }
 
     /// Sets virtual time.
-    pub fn set_now(&self, time: u64) {
-        self.now.store(time, Ordering::Relaxed);
+    pub fn set_now(&self, tick: u64) {
+        self.now.store(tick, Ordering::Relaxed);
     }
 
-    /// Lets the host's clock lead from now on, going on from machine time `now`.
+    /// Lets the host's clock lead from now on, going on from tick `now`: one is a nanosecond.
     pub(crate) fn follow_host(&self, now: u64) {
         let host = Instant::now();
         let origin = host.checked_sub(Duration::from_nanos(now)).unwrap_or(host);

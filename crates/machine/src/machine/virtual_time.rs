@@ -81,12 +81,12 @@ impl VirtualTime {
                 ..
             } = machine;
             for (index, (cpu, driver)) in cpus.iter_mut().zip(drivers.iter_mut()).enumerate() {
-                while cpu.time < round_end {
+                while cpu.ticks < round_end {
                     // Time also passes without instructions, so this may take more than one step.
                     let left = limit - executed_before;
-                    let until = round_end.min(cpu.time.saturating_add(left));
+                    let until_tick = round_end.min(cpu.ticks.saturating_add(left));
                     let before = cpu.processor.instructions_retired();
-                    if let Some(end) = run_until(platform, handlers, (index, cpu, driver), until) {
+                    if let Some(end) = run_until(platform, handlers, (index, cpu, driver), until_tick) {
                         return end;
                     }
                     executed_before += cpu.processor.instructions_retired() - before;
@@ -105,7 +105,7 @@ impl VirtualTime {
     /// Does the work that is due and says when the next round ends; `None` if nothing will happen by itself, after
     /// having waited for input if that may come.
     fn begin_round(&self, machine: &Machine) -> Option<u64> {
-        let now = machine.cpus.iter().map(|cpu| cpu.time).min().unwrap_or(0);
+        let now = machine.cpus.iter().map(|cpu| cpu.ticks).min().unwrap_or(0);
         let seen = machine.platform.wakeups.count();
         machine.platform.timeline.set_now(now);
         machine.platform.timeline.perform_until(now);
@@ -137,7 +137,7 @@ impl VirtualTime {
             .filter(|cpu| cpu.activity == Activity::Waiting)
             .filter_map(|cpu| {
                 let ticks = cpu.processor.ticks_to_timer()?;
-                Some(cpu.time.saturating_add(ticks))
+                Some(cpu.ticks.saturating_add(ticks))
             });
         timers.chain(work).min().map(|time| time.max(next))
     }

@@ -61,7 +61,7 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
 fn execute(machine: &mut Machine) {
     const TICKS: u64 = 3000;
     machine.round_end = None;
-    let now = machine.cpus.iter().map(|cpu| cpu.time).min().unwrap_or(0);
+    let now = machine.cpus.iter().map(|cpu| cpu.ticks).min().unwrap_or(0);
     let platform = std::sync::Arc::downgrade(machine.platform());
     let timeline = &machine.platform().timeline;
     timeline.schedule(now + TICKS, Phase::Interrupt, move |_| {

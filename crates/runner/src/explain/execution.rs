@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use sidestep_ia64::encoding::{DecodedSlot, Instruction};
-use sidestep_ia64::execution::{Dynamic, Event, MonitorRegisters, Observer, Permission, Place, Translation};
+use sidestep_ia64::execution::{
+    Dynamic, Event, Observer, PerformanceRegisters, Permission, Place, Translation,
+};
 use sidestep_ia64::mmu::entry::TranslationEntry;
 use sidestep_ia64::registers::application::{BSPSTORE, RSC};
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::registers::status::psr;
-use sidestep_ia64::{Exit, Fault, FaultKind, PhysicalAddress, Processor, TranslationSide};
+use sidestep_ia64::{Exit, Fault, FaultKind, PhysicalAddress, Processor, TranslationSide, VirtualAddress};
 use sidestep_itanium2::{Group, Parameters, Pipeline};
 use sidestep_machine::{GuestMemory, Machine, MachineBuilder, MemoryRange};
 
@@ -154,7 +156,7 @@ impl Observer for Watch {
         place: Place,
         executed: bool,
         memory: &dyn Translation,
-        registers: &mut MonitorRegisters,
+        registers: &mut PerformanceRegisters,
     ) {
         self.pipeline
             .counters_used(known, place, executed, memory, registers);
@@ -282,7 +284,8 @@ impl Ground<'_> {
         }
         let processor = self.processor();
         let region = (processor.system.region[(page >> 61) as usize] >> 8) as u32 & 0xff_ffff;
-        let entry = TranslationEntry::permissive(page, physical, PAGE_LOG2, region);
+        let entry =
+            TranslationEntry::permissive(VirtualAddress(page), PhysicalAddress(physical), PAGE_LOG2, region);
         processor.insert_translation(side, entry);
         true
     }

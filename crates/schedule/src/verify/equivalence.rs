@@ -19,7 +19,7 @@ use sidestep_ia64::registers::application::{
 };
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::registers::status::psr;
-use sidestep_ia64::{Exit, FaultKind, PhysicalAddress, Processor, TranslationSide};
+use sidestep_ia64::{Exit, FaultKind, PhysicalAddress, Processor, TranslationSide, VirtualAddress};
 
 use crate::block::{Block, Item};
 use crate::bundle::{Content, Placed};
@@ -460,10 +460,10 @@ impl Ground {
         }
         let region = (self.processor.system.region[(page >> 61) as usize] >> 8) as u32 & 0xff_ffff;
         let entry = TranslationEntry {
-            page,
+            page: VirtualAddress(page),
             region,
             size_log2: PAGE_LOG2,
-            physical,
+            physical: PhysicalAddress(physical),
             key: 0,
             present: true,
             attribute: MemoryAttribute::WriteBack,

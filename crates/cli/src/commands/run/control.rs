@@ -10,11 +10,11 @@ use sidestep_machine::machine::platform::Platform;
 pub enum Request {
     /// The command to end.
     Quit,
-    /// To be in the monitor.
-    EnterMonitor,
+    /// To be at the prompt.
+    EnterPrompt,
     /// To be at the console again.
-    LeaveMonitor,
-    /// A line of the monitor.
+    LeavePrompt,
+    /// A line typed at the prompt.
     Command(String),
 }
 

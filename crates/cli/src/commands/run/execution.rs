@@ -30,7 +30,7 @@ use super::super::{LIMIT_REACHED, Outcome};
 use super::console::stdio::show;
 use super::control::{Request, Requests};
 use super::exit_code;
-use super::monitor::{self, After};
+use super::prompt::{self, After};
 
 /// The exit code of a machine whose guest's kernel has panicked, as of programs with an error inside.
 const PANICKED: u8 = 70;
@@ -207,7 +207,7 @@ impl Options {
             };
             let panic = platform.ending.panic();
             let panicked_at = match end {
-                End::Panic => monitor::of_panic(&ready.prepared.machine, &symbols, ready.image),
+                End::Panic => prompt::of_panic(&ready.prepared.machine, &symbols, ready.image),
                 _ => String::new(),
             };
             let Ready {
@@ -355,23 +355,23 @@ fn attend(
 fn carry_out(prepared: &mut Prepared, request: &Request, symbols: &Names, image: &[u8]) -> After {
     match request {
         Request::Quit => After::Quit,
-        Request::EnterMonitor => {
-            show(format!("\r\n{}", monitor::PROMPT).as_bytes());
+        Request::EnterPrompt => {
+            show(format!("\r\n{}", prompt::PROMPT).as_bytes());
             After::Nothing
         }
-        Request::LeaveMonitor => {
+        Request::LeavePrompt => {
             show(b"\r\n");
             After::Nothing
         }
         Request::Command(line) => {
-            let mut context = monitor::Context {
+            let mut context = prompt::Context {
                 machine: &mut prepared.machine,
                 parts: prepared.parts.as_ref(),
                 symbols,
                 image,
             };
-            let (text, after) = monitor::command(&mut context, line);
-            show(format!("{text}{}", monitor::PROMPT).as_bytes());
+            let (text, after) = prompt::command(&mut context, line);
+            show(format!("{text}{}", prompt::PROMPT).as_bytes());
             after
         }
     }

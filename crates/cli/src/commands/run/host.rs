@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::debug::DebuggedHost;
 use sidestep_hypervisor::description::Description;
 use sidestep_hypervisor::host::sidecores::locked;
-use sidestep_hypervisor::host::{Host, HostEnd, Report};
+use sidestep_hypervisor::host::{Host, HostEnd, Report, kind_name};
 use sidestep_hypervisor::virtual_machine::CoreModel;
 use sidestep_itanium2::{Counters, Event};
 use sidestep_lab::Timeline;
@@ -54,7 +55,7 @@ enum Format {
 /// How many cycles of the host a run may take, where nothing is said.
 const HOST_CYCLES_MAX: u64 = 1 << 42;
 /// Cycles between two looks at consoles and signals.
-const STRETCH: u64 = 5_000_000;
+const STRETCH_CYCLES: u64 = 5_000_000;
 
 impl Options {
     /// The first of these options that was given.
@@ -65,8 +66,9 @@ impl Options {
         ])
     }
 
-    fn host_cycles(&self) -> u64 {
-        self.max_host_cycles.unwrap_or(HOST_CYCLES_MAX)
+    /// When the host is stopped.
+    fn end(&self) -> Cycle {
+        Cycle(self.max_host_cycles.unwrap_or(HOST_CYCLES_MAX))
     }
 
     /// Builds the host that the text of `path` describes, and runs it until its virtual machines have ended.
@@ -163,7 +165,7 @@ impl Options {
         let end = loop {
             keyboard.pass_on(host);
             let began = (Instant::now(), host.time());
-            let until = (host.time() + STRETCH).min(self.host_cycles());
+            let until = (host.time() + STRETCH_CYCLES).min(self.end());
             let end = host.run(until)?;
             bar.suspend(|| consoles.flush(host, end != HostEnd::Time))?;
             let running = host
@@ -172,7 +174,7 @@ impl Options {
                 .filter(|machine| locked(machine).exit_code().is_none());
             bar.set_message(format!(
                 "{} us: {} of {} virtual machines run, {} sidecores",
-                host.time() / costs.clock_mhz,
+                host.time().since(Cycle::START) / costs.clock_mhz,
                 running.count(),
                 host.machines().len(),
                 host.serving()
@@ -186,7 +188,7 @@ impl Options {
             if stop.load(Ordering::Relaxed) {
                 break None;
             }
-            if end != HostEnd::Time || host.time() >= self.host_cycles() {
+            if end != HostEnd::Time || host.time() >= self.end() {
                 break Some(end);
             }
         };
@@ -204,7 +206,7 @@ impl Options {
     ) -> Result<Option<HostEnd>, Box<dyn std::error::Error>> {
         let connection = debugger_at(address)?;
         let mut broken = None;
-        let mut debugged = DebuggedHost::new(host, self.host_cycles(), |host| {
+        let mut debugged = DebuggedHost::new(host, self.end(), |host| {
             if let Err(error) = consoles.flush(host, false) {
                 broken.get_or_insert(error);
             }
@@ -337,7 +339,8 @@ fn text_of(report: &Report) -> String {
         report.time,
         report.time_ns / 1000
     );
-    let percent = |part: u64| format!("{:.1} %", part as f64 * 100.0 / report.time.max(1) as f64);
+    let passed = report.time.since(Cycle::START).max(1);
+    let percent = |part: u64| format!("{:.1} %", part as f64 * 100.0 / passed as f64);
     text.push_str("\ncore      guest  monitor  polling  serving  looking   asleep     idle\n");
     for core in &report.cores {
         let parts = [
@@ -366,14 +369,16 @@ fn text_of(report: &Report) -> String {
         for exit in &machine.exits {
             text.push_str(&format!(
                 "  exit      {:<32} {:>10}   {:>14} cycles\n",
-                exit.reason, exit.count, exit.cycles
+                exit.reason.name(),
+                exit.count,
+                exit.cycles
             ));
         }
         for request in &machine.requests {
             text.push_str(&format!(
                 "  {:<9} {:<32} {:>10}   least {}, median {}, 90 % {}, 99 % {}, 99.9 % {}, most {} cycles\n",
-                request.method,
-                request.kind,
+                request.method.name(),
+                kind_name(request.kind),
                 request.count,
                 request.least,
                 request.median,

@@ -53,7 +53,7 @@ pub struct Options {
     /// A virtio console, and where that is.
     #[arg(long, value_name = "stdio|pty|tcp:PORT")]
     virtio_console: Option<Place>,
-    /// Go on with a machine that the monitor's `save` has put into this file.
+    /// Go on with a machine that `save` at the prompt has put into this file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "image"])]
     pub restore: Option<PathBuf>,
     /// Go on with a saved machine although its disks were written to since.

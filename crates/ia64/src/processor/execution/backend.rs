@@ -242,7 +242,7 @@ impl Processor {
             observer.event(&Event::AdvancedLoads(self.advanced_load_events()));
         }
         if effects.contains(Effects::WRITES_MONITOR) {
-            observer.event(&Event::Monitor(&self.observed_monitor()));
+            observer.event(&Event::PerformanceMonitor(&self.observed_performance()));
         }
     }
 

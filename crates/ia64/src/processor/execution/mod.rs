@@ -30,8 +30,8 @@ pub(crate) use code_page::CodeProperties;
 pub use driver::{Driver, Observed, Untimed};
 pub use kind::Detail;
 pub use observer::{
-    Dynamic, Event, Frame, Interruption, MONITOR_REGISTERS, MonitorRegisters, Observer, Permission, Place,
-    Registers, State, Translation, Untranslated,
+    Dynamic, Event, Frame, Interruption, Observer, PERFORMANCE_REGISTERS, PerformanceRegisters, Permission,
+    Place, Registers, State, Translation, Untranslated,
 };
 pub use operation::{Execute, Flow, MicroOperation, Step};
 pub use run::Exit;

@@ -10,6 +10,7 @@
 use std::ops::Range;
 
 use super::kind::Detail;
+use crate::address::VirtualAddress;
 use crate::alat;
 use crate::encoding::{DecodedSlot, Instruction};
 use crate::fault::Fault;
@@ -61,7 +62,7 @@ pub trait Observer {
         place: Place,
         executed: bool,
         memory: &dyn Translation,
-        registers: &mut MonitorRegisters,
+        registers: &mut PerformanceRegisters,
     ) {
         let _ = (known, place, executed, memory, registers);
     }
@@ -149,9 +150,10 @@ impl Translation for Processor {
             // Bit 63 of a physical address chooses the memory attribute.
             return address & (u64::MAX >> 1);
         }
-        let region = self.region_register(address).identifier();
-        let entry = buffer.find(address, region);
-        entry.map_or(address, |entry| entry.physical_address(address))
+        let virtual_address = VirtualAddress(address);
+        let region = self.region_register(virtual_address).identifier();
+        let entry = buffer.find(virtual_address, region);
+        entry.map_or(address, |entry| entry.physical_address(virtual_address).0)
     }
 }
 
@@ -197,7 +199,7 @@ pub enum Event<'a> {
         insertions: u64,
     },
     /// A register that decides what is monitored was written.
-    Monitor(&'a MonitorRegisters),
+    PerformanceMonitor(&'a PerformanceRegisters),
     /// The processor has taken an interruption in system mode: it is at the handler.
     Interrupted(&'a Interruption),
 }
@@ -219,8 +221,8 @@ pub struct State {
     pub advanced_loads: alat::Events,
     /// Translations that the VHPT walker has inserted so far.
     pub walker_insertions: u64,
-    /// The performance monitor.
-    pub monitor: MonitorRegisters,
+    /// The registers of the performance monitor.
+    pub performance: PerformanceRegisters,
 }
 
 impl State {
@@ -239,7 +241,7 @@ impl State {
             frame: Frame::of(processor),
             advanced_loads: processor.advanced_load_events(),
             walker_insertions: walker_insertions(processor),
-            monitor: MonitorRegisters::of(&processor.system),
+            performance: PerformanceRegisters::of(&processor.system),
         }
     }
 }
@@ -291,15 +293,15 @@ pub struct Interruption {
 }
 
 /// Performance monitor registers that an observer may look at.
-pub const MONITOR_REGISTERS: usize = 32;
+pub const PERFORMANCE_REGISTERS: usize = 32;
 
 /// The registers that decide what is monitored, and those that hold what was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MonitorRegisters {
+pub struct PerformanceRegisters {
     /// PMC0 and on.
-    pub configuration: [u64; MONITOR_REGISTERS],
+    pub configuration: [u64; PERFORMANCE_REGISTERS],
     /// PMD0 and on.
-    pub data: [u64; MONITOR_REGISTERS],
+    pub data: [u64; PERFORMANCE_REGISTERS],
     /// IBR0 to IBR7.
     pub instruction_breakpoint: [u64; 8],
     /// DBR0 to DBR7.
@@ -308,11 +310,11 @@ pub struct MonitorRegisters {
     pub vector: u64,
 }
 
-impl MonitorRegisters {
+impl PerformanceRegisters {
     /// Those of a processor.
-    pub fn of(system: &SystemRegisters) -> MonitorRegisters {
+    pub fn of(system: &SystemRegisters) -> PerformanceRegisters {
         let first = |registers: &[u64; 256]| std::array::from_fn(|index| registers[index]);
-        MonitorRegisters {
+        PerformanceRegisters {
             configuration: first(&system.performance_configuration),
             data: first(&system.performance_data),
             instruction_breakpoint: system.instruction_breakpoint,
@@ -323,8 +325,8 @@ impl MonitorRegisters {
 
     /// Puts back what an observer may change: configuration and data.
     fn put(&self, system: &mut SystemRegisters) {
-        system.performance_configuration[..MONITOR_REGISTERS].copy_from_slice(&self.configuration);
-        system.performance_data[..MONITOR_REGISTERS].copy_from_slice(&self.data);
+        system.performance_configuration[..PERFORMANCE_REGISTERS].copy_from_slice(&self.configuration);
+        system.performance_data[..PERFORMANCE_REGISTERS].copy_from_slice(&self.data);
     }
 }
 
@@ -389,8 +391,8 @@ impl Processor {
         Frame::of(self)
     }
 
-    pub(super) fn observed_monitor(&self) -> MonitorRegisters {
-        MonitorRegisters::of(&self.system)
+    pub(super) fn observed_performance(&self) -> PerformanceRegisters {
+        PerformanceRegisters::of(&self.system)
     }
 }
 
@@ -460,7 +462,7 @@ impl<'o, O: Observer> Watch<'o, O> {
         place: Place,
         executed: bool,
     ) {
-        let mut registers = MonitorRegisters::of(&processor.system);
+        let mut registers = PerformanceRegisters::of(&processor.system);
         self.observer
             .counters_used(known, place, executed, processor, &mut registers);
         registers.put(&mut processor.system);

@@ -1,5 +1,6 @@
 //! The execution loop.
 
+use crate::address::VirtualAddress;
 use crate::fault::isr::trap;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::HostPage;
@@ -330,7 +331,11 @@ impl Processor {
     fn step(&mut self, execute: impl FnOnce(&mut Processor) -> Result<(), Raised>) -> Result<(), Raised> {
         let place = (self.ip, self.slot);
         if self.status & (psr::DB | psr::ID) == psr::DB && self.is_instruction_breakpoint(place.0) {
-            return Err(self.raise(Fault::reference(FaultKind::Debug, Access::Execute, place.0)));
+            return Err(self.raise(Fault::reference(
+                FaultKind::Debug,
+                Access::Execute,
+                VirtualAddress(place.0),
+            )));
         }
         let before = self.status;
         let executed = execute(self);

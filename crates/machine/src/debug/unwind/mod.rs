@@ -14,10 +14,10 @@ pub mod descriptor;
 pub mod state;
 pub mod table;
 
-use sidestep_ia64::Processor;
 use sidestep_ia64::register_stack::{above, below};
 use sidestep_ia64::registers::application;
 use sidestep_ia64::registers::frame::FrameMarker;
+use sidestep_ia64::{Processor, VirtualAddress};
 
 use crate::memory::GuestMemory;
 use descriptor::Place;
@@ -242,7 +242,8 @@ impl Walker<'_> {
 
     fn word(&self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
-        let read = crate::virtual_memory::read(self.processor, self.memory, address, &mut bytes);
+        let read =
+            crate::virtual_memory::read(self.processor, self.memory, VirtualAddress(address), &mut bytes);
         (read == 8).then(|| u64::from_le_bytes(bytes))
     }
 }

@@ -1,21 +1,21 @@
-//! Keys for the command among those for the guest, as QEMU has them: Ctrl-a, and then `x` to quit, `c` for the monitor
+//! Keys for the command among those for the guest, as QEMU has them: Ctrl-a, and then `x` to quit, `c` for the prompt
 //! and back, Ctrl-a for itself, `h` for help.
 
 const ESCAPE: u8 = 0x01;
 
 /// What is shown for Ctrl-a h.
-pub const HELP: &str = "\r\nCtrl-a h  this help\r\nCtrl-a x  quit\r\nCtrl-a c  the monitor, and back to the console\r\n\
+pub const HELP: &str = "\r\nCtrl-a h  this help\r\nCtrl-a x  quit\r\nCtrl-a c  the prompt, and back to the console\r\n\
                         Ctrl-a Ctrl-a  sends Ctrl-a\r\n";
 
 /// What a key means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// It is for the guest, or for the monitor.
+    /// It is for the guest, or for a line at the prompt.
     Byte(u8),
     /// Quit.
     Quit,
-    /// Change between console and monitor.
-    Monitor,
+    /// Change between console and prompt.
+    Prompt,
     /// Show the keys.
     Help,
 }
@@ -36,7 +36,7 @@ impl Keys {
         match byte {
             ESCAPE => Some(Key::Byte(ESCAPE)),
             b'x' => Some(Key::Quit),
-            b'c' => Some(Key::Monitor),
+            b'c' => Some(Key::Prompt),
             b'h' | b'?' => Some(Key::Help),
             _ => None,
         }
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(taken(b"\x01"), []);
         assert_eq!(
             taken(b"cc"),
-            [Key::Monitor, Key::Byte(b'c')],
+            [Key::Prompt, Key::Byte(b'c')],
             "the next one is for the guest again"
         );
         assert_eq!(taken(b"\x01\x01c"), [Key::Byte(1), Key::Byte(b'c')]);

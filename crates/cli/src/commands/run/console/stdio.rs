@@ -54,7 +54,7 @@ impl Input {
     }
 }
 
-/// Divides what is typed among the guest, the monitor and the command.
+/// Divides what is typed among the guest, the prompt and the command.
 fn divide(guest: &Sender<u8>, requests: &Requests, echoes: bool) {
     let mut keys = Keys::default();
     let mut line: Option<Vec<u8>> = None;
@@ -63,12 +63,12 @@ fn divide(guest: &Sender<u8>, requests: &Requests, echoes: bool) {
             None => {}
             Some(Key::Quit) => requests.send(Request::Quit),
             Some(Key::Help) => show(HELP.as_bytes()),
-            Some(Key::Monitor) => {
+            Some(Key::Prompt) => {
                 line = if line.is_some() { None } else { Some(Vec::new()) };
                 requests.send(if line.is_some() {
-                    Request::EnterMonitor
+                    Request::EnterPrompt
                 } else {
-                    Request::LeaveMonitor
+                    Request::LeavePrompt
                 });
             }
             Some(Key::Byte(byte)) => match &mut line {
@@ -80,7 +80,7 @@ fn divide(guest: &Sender<u8>, requests: &Requests, echoes: bool) {
     }
 }
 
-/// One key of a line for the monitor.
+/// One key of a line at the prompt.
 fn edit(line: &mut Vec<u8>, byte: u8, requests: &Requests, echoes: bool) {
     const BACKSPACE: u8 = 0x08;
     const DELETE: u8 = 0x7f;

@@ -78,7 +78,7 @@ pub(super) fn from_region(processor: &mut Processor, operation: &MicroOperation)
     let address = source(processor, operation.r3, 0)?;
     processor
         .general
-        .set(operation.r1, processor.region_register(address).0);
+        .set(operation.r1, processor.region_register(VirtualAddress(address)).0);
     Ok(Flow::Next)
 }
 
@@ -135,7 +135,7 @@ fn inserted(processor: &mut Processor, operation: &MicroOperation) -> Result<Tra
         return Err(processor.raise(Fault::illegal_operation()));
     }
     let pte = source(processor, operation.r2, 0)?;
-    let address = processor.system.control[usize::from(control::IFA)];
+    let address = VirtualAddress(processor.system.control[usize::from(control::IFA)]);
     let itir = processor.system.control[usize::from(control::ITIR)];
     let region = processor.region_register(address).identifier();
     TranslationEntry::new(address, region, pte, itir)
@@ -174,7 +174,7 @@ fn insert_register<const INSTRUCTION: bool>(processor: &mut Processor, operation
 /// The page that a purge names: address in r3, size in bits 7 to 2 of r2.
 fn purged(processor: &mut Processor, operation: &MicroOperation) -> Result<GlobalPurge, Raised> {
     require_privilege(processor)?;
-    let address = source(processor, operation.r3, 0)?;
+    let address = VirtualAddress(source(processor, operation.r3, 0)?);
     let size_log2 = (source(processor, operation.r2, 0)? >> 2 & 63) as u32;
     if !(12..=61).contains(&size_log2) {
         return Err(processor.raise(Fault::reserved_register_field()));
@@ -251,7 +251,7 @@ fn probe<const WRITE: bool, const REGISTER: bool>(
     };
     let level = (level & 3).max(u64::from(processor.privilege_level())) as u8;
     let access = if WRITE { Access::Write } else { Access::Read };
-    let allowed = match processor.probe(address, access, level) {
+    let allowed = match processor.probe(VirtualAddress(address), access, level) {
         Ok(()) => true,
         Err(fault) if is_refusal(fault.kind) => false,
         Err(fault) => {
@@ -289,7 +289,7 @@ fn probe_fault<const READ: bool, const WRITE: bool>(
         (false, _) => Access::Write,
         (true, false) => Access::Read,
     };
-    let probed = processor.probe(address, access, level);
+    let probed = processor.probe(VirtualAddress(address), access, level);
     let watched = probed.and_then(|()| {
         let checked = processor.check_data_breakpoints(address, 1, access);
         processor.outcome(checked)
@@ -307,7 +307,9 @@ pub(in crate::processor::semantics) fn translation_hash(
     processor: &mut Processor,
     operation: &MicroOperation,
 ) -> Step {
-    page_table(processor, operation, hash)
+    page_table(processor, operation, |address, region, table| {
+        hash(address, region, table).0
+    })
 }
 
 pub(in crate::processor::semantics) fn translation_tag(
@@ -321,12 +323,12 @@ pub(in crate::processor::semantics) fn translation_tag(
 fn page_table(
     processor: &mut Processor,
     operation: &MicroOperation,
-    function: fn(u64, RegionRegister, PageTableAddress) -> u64,
+    function: fn(VirtualAddress, RegionRegister, PageTableAddress) -> u64,
 ) -> Step {
     if processor.status & psr::VM != 0 {
         return Err(processor.raise(Fault::new(FaultKind::Virtualization, 0)));
     }
-    let address = processor.general.value(operation.r3);
+    let address = VirtualAddress(processor.general.value(operation.r3));
     let nat = processor.general.nat(operation.r3);
     let table = PageTableAddress(processor.system.control[usize::from(control::PTA)]);
     let result = function(address, processor.region_register(address), table);
@@ -340,7 +342,7 @@ pub(in crate::processor::semantics) fn translate_to_physical(
 ) -> Step {
     require_privilege(processor)?;
     let non_access = isr::NON_ACCESS | ISR_CODE_TRANSLATE;
-    let address = source(processor, operation.r3, non_access)?;
+    let address = VirtualAddress(source(processor, operation.r3, non_access)?);
     processor.system_mmu()?;
     let entry = processor.translation(address, Access::Read);
     let present = entry.and_then(|entry| {
@@ -353,7 +355,7 @@ pub(in crate::processor::semantics) fn translate_to_physical(
     match present {
         Ok(entry) => processor
             .general
-            .set(operation.r1, entry.physical_address(address)),
+            .set(operation.r1, entry.physical_address(address).0),
         Err(fault) => {
             let isr = fault.isr & !Access::Read.isr() | non_access;
             return Err(processor.raise(Fault { isr, ..fault }));
@@ -368,7 +370,7 @@ pub(in crate::processor::semantics) fn translation_access_key(
     operation: &MicroOperation,
 ) -> Step {
     require_privilege(processor)?;
-    let address = source(processor, operation.r3, isr::NON_ACCESS | ISR_CODE_KEY)?;
+    let address = VirtualAddress(source(processor, operation.r3, isr::NON_ACCESS | ISR_CODE_KEY)?);
     processor.system_mmu()?;
     const NO_KEY: u64 = 1;
     let key = match processor.translation(address, Access::Read) {
@@ -381,9 +383,9 @@ pub(in crate::processor::semantics) fn translation_access_key(
 
 impl Processor {
     /// Whether an access at `level` would be permitted; the fault that it would meet otherwise.
-    fn probe(&mut self, address: u64, access: Access, level: u8) -> Result<(), Fault> {
+    fn probe(&mut self, address: VirtualAddress, access: Access, level: u8) -> Result<(), Fault> {
         if self.environment.system().is_none() {
-            return self.locate(address, access).map(|_| ());
+            return self.locate(address.0, access).map(|_| ());
         }
         let translated = self.status & psr::DT != 0;
         self.translate(address, access, Purpose { translated, level })

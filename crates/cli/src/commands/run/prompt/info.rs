@@ -158,7 +158,7 @@ fn buffer_lines(text: &mut String, buffer: &TranslationBuffer) {
         let bit = |set: bool, letter: char| if set { letter } else { '-' };
         let _ = writeln!(
             text,
-            "{:#018x} {:>6x} {:>8} {:#018x} {:>6x}  {:>5} {:>6} {}{}{}  {:?}",
+            "{} {:>6x} {:>8} {} {:>6x}  {:>5} {:>6} {}{}{}  {:?}",
             entry.page,
             entry.region,
             size(1 << entry.size_log2),

@@ -1,4 +1,4 @@
-//! The monitor: what can be asked of a machine, and done to it, while it runs.
+//! The prompt: what can be asked of a machine, and done to it, while it runs.
 //!
 //! Every command is carried out between two instructions: the machine stops for it, and goes on unless `stop` says
 //! otherwise. [`info`] has the reports, [`backtrace`] who called whom.
@@ -34,7 +34,7 @@ pub enum After {
     Quit,
 }
 
-/// What the monitor knows.
+/// What commands know.
 pub struct Context<'a> {
     /// The machine, which stands still.
     pub machine: &'a mut Machine,
