@@ -10,7 +10,8 @@
 //! - [`host`]: the host kernel, and all assembly.
 //! - [`files`]: files by name; [`inheritance`]: what an executed program finds of them.
 //! - [`engine`]: what runs the processors, if it is not they themselves.
-//! - [`strace`], [`trace`], [`crash`], [`statistics`]: what a user can be told about a run.
+//! - [`strace`], [`trace`], [`crash`], [`statistics`]: what a user can be told about a run; [`symbols`]: the names of its
+//!   code.
 //!
 //! Signal dispositions, the working folder and process numbers are the host process's own, so one host process
 //! runs one guest process; the parts below [`thread`] have no such bound.
@@ -30,6 +31,7 @@ pub mod process;
 pub mod signal;
 pub mod statistics;
 pub mod strace;
+pub mod symbols;
 pub mod syscalls;
 pub mod thread;
 pub mod trace;

@@ -18,6 +18,7 @@ use crate::signal::context::AlternateStack;
 use crate::signal::deliver::{Interrupted, Killed};
 use crate::signal::faults::{FaultSignal, PageState, signal_of};
 use crate::statistics::Statistics;
+use crate::symbols::CodeNames;
 use crate::syscalls::{self, Arguments, SystemCallResult, Unfinished};
 use crate::trace::Trace;
 use crate::world::{Generation, Member};
@@ -166,7 +167,7 @@ impl Thread {
         }
         match exit {
             Exit::Limit => Ok(()),
-            Exit::Halted => unreachable!("no driver halts a program"),
+            Exit::Halted => self.halted(),
             Exit::Attention => self.deliver(None),
             Exit::Fault(fault) if is_system_call(&fault) => self.system_call(),
             Exit::Fault(fault) => self.fault(fault),
@@ -290,6 +291,17 @@ impl Thread {
         self.kill_or_handle(signal, Some(fault))
     }
 
+    /// What runs the processor has halted it.
+    fn halted(&mut self) -> Result<(), Ended> {
+        let names = CodeNames::of(&self.process.memory);
+        let engine = self.process.options.engine.as_ref();
+        let world = &self.process.memory.world;
+        match engine.is_some_and(|engine| world.stopped(|| engine.ends(&names))) {
+            true => Err(Ended::Process(Ending::Halted)),
+            false => Ok(()),
+        }
+    }
+
     /// Executes one instruction as if PSR.ac were off, as the kernel emulates a misaligned access.
     fn without_alignment_check(&mut self) -> Result<(), Ended> {
         self.processor.status &= !psr::AC;
@@ -297,7 +309,7 @@ impl Thread {
         self.processor.status |= psr::AC;
         match exit {
             Exit::Limit => Ok(()),
-            Exit::Halted => unreachable!("no driver halts a program"),
+            Exit::Halted => self.halted(),
             Exit::Attention => self.deliver(None),
             Exit::Fault(fault) => {
                 let (address, slot) = self.processor.instruction_pointer();

@@ -4,7 +4,7 @@ use crate::execution::backend::{Backend, Interpreter, Running};
 use crate::execution::block::{Block, BlockCache, Blocks, Forget};
 use crate::execution::code_page::{CodePage, CodePages};
 use crate::execution::kind::Detail;
-use crate::execution::observer::{Observer, Permission, Place, Watch};
+use crate::execution::observer::{Observer, Permission, Place, Registers, Watch};
 use crate::fault::isr::trap;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::HostPage;
@@ -192,6 +192,7 @@ impl Processor {
                 return Exit::Limit;
             }
             let mut permission = Permission::Block;
+            let mut is_followed = false;
             if O::DETAIL == Detail::Everything {
                 if let (Some(vector), Some(interrupts)) = (watch.observer.interrupt(), &interrupts) {
                     interrupts.request(vector);
@@ -202,12 +203,17 @@ impl Processor {
                 if permission == Permission::Halt {
                     return Exit::Halted;
                 }
+                let last = block.known.last().and_then(|known| known.of_observer.as_ref());
+                is_followed = watch
+                    .observer
+                    .follows(Place { ip, slot }, last, Registers::new(self));
             }
             let executed = if is_whole && permission == Permission::Block {
                 let running = Running {
                     processor: self,
                     known: &block.known,
                     watch,
+                    is_followed,
                 };
                 backend.enter(&block.code, running)
             } else {
@@ -215,7 +221,7 @@ impl Processor {
                     Permission::Instruction => 1,
                     Permission::Block | Permission::Halt => u16::try_from(remaining).unwrap_or(u16::MAX),
                 };
-                self.execute_narrow(code.page(), most, watch)
+                self.execute_narrow(code.page(), most, watch, is_followed)
             };
             if let Err(Raised) = executed {
                 return Exit::Fault(self.take_fault());
@@ -227,7 +233,7 @@ impl Processor {
     pub(crate) fn execute_one(&mut self, page: &HostPage) -> Result<(), Fault> {
         let mut nobody = ();
         let mut watch = Watch::new(&mut nobody, self);
-        let executed = self.execute_narrow(page, 1, &mut watch);
+        let executed = self.execute_narrow(page, 1, &mut watch, false);
         self.outcome(executed)
     }
 
@@ -238,6 +244,7 @@ impl Processor {
         page: &HostPage,
         most: u16,
         watch: &mut Watch<'_, O>,
+        is_followed: bool,
     ) -> Result<(), Raised> {
         let place = (self.ip, self.slot);
         let frame = Some(self.frame.size);
@@ -249,6 +256,7 @@ impl Processor {
                 processor,
                 known: &narrow.known,
                 watch,
+                is_followed,
             };
             Interpreter.enter(&narrow.code, running)
         };

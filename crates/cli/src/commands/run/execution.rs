@@ -22,11 +22,14 @@ use sidestep_machine::machine::platform::Platform;
 use sidestep_machine::machine::{HostThreads, VirtualTime};
 use sidestep_machine::{End, Machine};
 use sidestep_runner::annotate::Code;
+use sidestep_runner::groups;
 use sidestep_runner::machine::Timed;
 use sidestep_runner::program::{self, Sum};
+use sidestep_schedule::sanitizer::{Findings, Sanitizer};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::super::check::{Check, VIOLATED, Wanted};
 use super::super::perf::parse_processor;
 use super::super::{LIMIT_REACHED, Outcome};
 use super::console::stdio::show;
@@ -56,19 +59,21 @@ pub struct Options {
     /// Write a line for every instruction (`insn`), change of translations (`mmu`) or `interruption`, to the standard
     /// error or a file; several kinds are separated by commas. Of a host with virtual machines: a timeline of its cores
     /// that Perfetto opens, to a file whose name ends in `.json`.
-    #[arg(long, value_name = "KIND[,KIND][=FILE]|FILE.json", value_parser = parse_trace, conflicts_with = "gdb")]
+    #[arg(long, value_name = "KIND[,KIND][=FILE]|FILE.json", value_parser = parse_trace, conflicts_with_all = ["gdb", "check_groups"])]
     trace: Option<TraceRequest>,
     /// Wait for gdb at a port of this host (`:1234`), an address or a socket (`unix:PATH`), and run in virtual time
     /// under its control.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "check_groups")]
     gdb: Option<Address>,
     /// Run in virtual time on the model of a processor, whose cycles are then the machine's time, and print cycles and
     /// stalls at the end: itanium2, itanium2-900, -1000, -1500.
-    #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "gdb"])]
+    #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "gdb", "check_groups"])]
     timing: Option<Parameters>,
     /// With --timing: print cycles by function of the image, and the slowest function's bundles with theirs.
     #[arg(long, requires = "timing")]
     profile: bool,
+    #[command(flatten)]
+    check: Check,
     /// Name addresses in traces by this ELF file or `System.map` [default: the image].
     #[arg(long, value_name = "FILE")]
     symbols: Option<PathBuf>,
@@ -154,6 +159,7 @@ impl Options {
             ("--max-instructions", self.max_instructions.is_some()),
             ("--symbols", self.symbols.is_some()),
             ("--profile", self.profile),
+            ("--check-groups", self.check.is_given()),
             ("--trace KIND", self.trace.is_some() && self.timeline().is_none()),
         ])
     }
@@ -166,6 +172,7 @@ impl Options {
             ("--trace", self.trace.is_some()),
             ("--gdb", self.gdb.is_some()),
             ("--timing", self.timing.is_some()),
+            ("--check-groups", self.check.is_given()),
             ("--symbols", self.symbols.is_some()),
         ])
     }
@@ -254,9 +261,10 @@ impl Options {
                     .map_err(|error| format!("the trace cannot be written: {error}"))?;
                 end
             }
-            _ => match &self.timing {
-                Some(parameters) => self.run_timed(ready, parameters, symbols, watcher),
-                None => {
+            _ => match (&self.timing, self.check.wanted()?) {
+                (Some(parameters), _) => self.run_timed(ready, parameters, symbols, watcher),
+                (None, Some(check)) => self.run_watched(ready, &check, symbols, watcher),
+                (None, None) => {
                     let mut drivers = vec![Untimed; ready.machine.cpus.len()];
                     self.attend(ready, &mut drivers, symbols, watcher)
                 }
@@ -287,6 +295,38 @@ impl Options {
         let profiled = self.profile.then(|| (&sum.profile, code()));
         eprint!("{}", program::text_of(parameters, &sum.counters, profiled));
         end
+    }
+
+    /// Runs with a sanitizer for each processor, and prints what they have found.
+    fn run_watched(
+        &self,
+        ready: &mut Ready<'_>,
+        check: &Wanted,
+        symbols: &Symbols,
+        watcher: &Watcher,
+    ) -> End {
+        let sanitizer = || Observed(Sanitizer::new(check.ends));
+        let mut drivers: Vec<_> = ready.machine.cpus.iter().map(|_| sanitizer()).collect();
+        let name = |address| {
+            let found = symbols.find(address);
+            found.map(|(name, distance)| (name.to_owned(), distance))
+        };
+        loop {
+            let end = self.attend(ready, &mut drivers, symbols, watcher);
+            let mut findings = Findings::default();
+            for Observed(sanitizer) in &mut drivers {
+                sanitizer.go_on();
+                findings.merge(sanitizer.findings());
+            }
+            let is_over = match end {
+                End::Halted(_) => groups::is_violated(&findings, &check.suppressions, &name),
+                _ => true,
+            };
+            if is_over {
+                eprint!("{}", groups::text(&findings, &check.suppressions, &name));
+                return end;
+            }
+        }
     }
 
     /// Executes to the machine's end, with a look at what is requested whenever it stops for that.
@@ -428,7 +468,8 @@ impl Options {
                 "{name}: every processor waits or is stopped, and no timer or device will wake one"
             )
             .into()),
-            End::Stopped | End::Halted(_) => {
+            End::Halted(_) => Ok(ExitCode::from(VIOLATED)),
+            End::Stopped => {
                 let code = signal.map_or(1, |signal| SIGNALLED + signal);
                 Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
             }
