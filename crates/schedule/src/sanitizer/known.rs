@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sidestep_ia64::encoding::{BranchKind, DecodedSlot, Instruction, Operation, Unit};
+use sidestep_ia64::execution::Registers;
+use sidestep_ia64::registers::application::{EC, LC};
 
 use super::dependency::{self, Run};
 use crate::predicates::{Predicates, Version};
@@ -18,8 +21,11 @@ pub struct Known {
     pub(super) stop: bool,
     /// The place in its group that it should have and has not.
     pub(super) misplaced: Option<Position>,
-    /// Which of the instructions before it in its group it may depend on: the nearest in the lowest bit.
-    pub(super) suspects: u64,
+    /// Which of the instructions before it in its group it may depend on with its predicate off, and which with it on:
+    /// the nearest in the lowest bit.
+    pub(super) suspects: [u64; 2],
+    /// What is known of its group as a whole.
+    pub(super) marks: Arc<Marks>,
     /// What the block does up to here.
     pub(super) block: BlockFacts,
 }
@@ -81,7 +87,9 @@ pub(super) struct BlockFacts {
     /// Whether its instructions have to be looked at whenever it runs.
     pub is_wanted: bool,
     /// Whether its last group goes on behind it.
-    pub is_open: bool,
+    pub tail: Tail,
+    /// Whether it writes AR.LC or AR.EC before its end.
+    counts: bool,
     /// Registers that it may read before it has written them.
     pub reads: u128,
     /// Registers that it may write.
@@ -94,6 +102,44 @@ pub(super) struct BlockFacts {
     pub renames: bool,
     /// Whether it returns, and from which frame.
     pub returns: Returns,
+}
+
+/// What is known of a group of a block.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    /// Whether anything in it has to be looked at whenever it runs.
+    pub is_watched: AtomicBool,
+    /// Whether it goes on behind the block with nothing that could depend on it, whatever the values are.
+    pub is_harmless: AtomicBool,
+}
+
+/// What becomes of a block's last group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// It ends with the block.
+    #[default]
+    Closed,
+    /// It may go on behind the block.
+    Open,
+    /// It may go on behind the block, with registers under other names.
+    Renamed,
+    /// It goes on if the counted loop branch at its end, whose counts the block does not change, is not taken.
+    Counted(BranchKind),
+}
+
+impl Tail {
+    /// Whether the group may go on behind the block, which is about to be entered.
+    pub fn goes_on(self, registers: Registers<'_>) -> bool {
+        let count = |register| registers.application(register);
+        match self {
+            Tail::Closed => false,
+            Tail::Open | Tail::Renamed => true,
+            Tail::Counted(BranchKind::CountedLoop) => count(LC) == 0,
+            Tail::Counted(BranchKind::CountedTop) => count(LC) == 0 && count(EC) <= 1,
+            Tail::Counted(BranchKind::CountedExit) => count(LC) != 0 || count(EC) > 1,
+            Tail::Counted(BranchKind::Conditional | BranchKind::WhileExit | BranchKind::WhileTop) => true,
+        }
+    }
 }
 
 /// The frame that a block returns from.
@@ -116,6 +162,7 @@ struct Group {
     length: usize,
     /// Whether registers were renamed in it.
     is_renamed: bool,
+    marks: Arc<Marks>,
 }
 
 /// Decodes blocks.
@@ -144,11 +191,15 @@ impl Decoder {
         let misplaced = misplaced(instruction, slot, self.group.length == 0);
         let qualifier = self.predicates.version(facts.on.qualifier);
         let suspects = match facts.is_nothing {
-            true => 0,
+            true => [0; 2],
             false => self.suspects(&facts, qualifier),
         };
-        self.block.is_wanted |= suspects != 0 || misplaced.is_some() || facts.is_wanted;
-        self.follow_registers(&facts);
+        let is_outside = self.follow_registers(&facts);
+        if suspects != [0; 2] || misplaced.is_some() || facts.is_wanted || is_outside {
+            self.block.is_wanted = true;
+            self.group.marks.is_watched.store(true, Ordering::Relaxed);
+        }
+        let marks = Arc::clone(&self.group.marks);
         if !facts.is_nothing {
             self.predicates.pass(instruction, &facts.on);
             self.group.members.push((Arc::clone(&facts), qualifier));
@@ -158,13 +209,33 @@ impl Decoder {
         if slot.stop || leaves(instruction) {
             self.group = Group::default();
         }
-        self.block.is_open = !self.group.members.is_empty();
+        self.block.tail = self.tail(instruction);
+        self.block.counts |= facts.on.writes.application & (1 << LC | 1 << EC) != 0;
         Known {
             facts,
             stop: slot.stop,
             misplaced,
             suspects,
+            marks,
             block: self.block,
+        }
+    }
+
+    /// What becomes of the group if the block ends behind an instruction.
+    fn tail(&self, instruction: &Instruction) -> Tail {
+        use BranchKind::{CountedExit, CountedLoop, CountedTop};
+        let is_counted = !self.block.counts;
+        match instruction.operation {
+            _ if self.group.members.is_empty() => Tail::Closed,
+            Operation::Branch {
+                kind: kind @ (CountedLoop | CountedTop | CountedExit),
+                ..
+            } if is_counted => Tail::Counted(kind),
+            Operation::Branch {
+                kind: CountedLoop, ..
+            } => Tail::Open,
+            _ if self.group.is_renamed => Tail::Renamed,
+            _ => Tail::Open,
         }
     }
 
@@ -182,31 +253,27 @@ impl Decoder {
     }
 
     /// Which members of the group an instruction may depend on.
-    fn suspects(&self, later: &Facts, qualifier: Version) -> u64 {
+    fn suspects(&self, later: &Facts, qualifier: Version) -> [u64; 2] {
         if self.group.is_renamed {
-            return u64::MAX;
+            return [u64::MAX; 2];
         }
-        let mut suspects = 0;
+        let mut suspects = [0; 2];
         for (distance, (earlier, version)) in self.group.members.iter().rev().enumerate() {
             let are_apart = self.predicates.are_exclusive(*version, qualifier)
                 && !writes_always(&earlier.instruction)
                 && !writes_always(&later.instruction);
-            let may = |first, second| {
-                dependency::find(earlier, &Run::unknown(first), later, &Run::unknown(second)).is_some()
-            };
-            let is_suspect = may(true, true)
-                || may(true, false)
-                || earlier.writes_off && (may(false, true) || may(false, false));
-            if is_suspect && !are_apart {
-                // What is too far away to be named is looked at whenever something is.
-                suspects |= 1 << distance.min(63);
+            for (executed, suspects) in [false, true].into_iter().zip(&mut suspects) {
+                if !are_apart && may_depend(earlier, later, executed) {
+                    // What is further away shares the last bit.
+                    *suspects |= 1 << distance.min(63);
+                }
             }
         }
         suspects
     }
 
-    /// Follows which stacked registers are read and written.
-    fn follow_registers(&mut self, facts: &Facts) {
+    /// Follows which stacked registers are read and written; answers whether it reads one outside the frame.
+    fn follow_registers(&mut self, facts: &Facts) -> bool {
         let block = &mut self.block;
         if facts.is_alloc() {
             block.size = Some(facts.instruction.sof());
@@ -214,7 +281,7 @@ impl Decoder {
         }
         let (reads, writes) = (facts.on.reads.general >> 32, facts.on.writes.general >> 32);
         match block.size {
-            Some(size) => block.is_wanted |= reads >> size.min(96) != 0,
+            Some(_) => {}
             None if !block.renames => {
                 block.reads |= reads & !block.defined;
                 block.writes |= writes;
@@ -232,11 +299,19 @@ impl Decoder {
             };
         }
         block.renames |= facts.renames;
+        block.size.is_some_and(|size| reads >> size.min(96) != 0)
     }
 }
 
+/// Whether an instruction whose predicate is off or on may depend on an earlier one, whatever the values are.
+pub(super) fn may_depend(earlier: &Facts, later: &Facts, executed: bool) -> bool {
+    let second = Run::unknown(executed);
+    let may = |first| dependency::find(earlier, &Run::unknown(first), later, &second).is_some();
+    may(true) || earlier.writes_off && may(false)
+}
+
 /// Whether nothing follows the instruction in its group, whatever its predicate is.
-fn leaves(instruction: &Instruction) -> bool {
+pub(super) fn leaves(instruction: &Instruction) -> bool {
     use Operation as O;
     match instruction.operation {
         O::ReturnFromInterruption => true,

@@ -21,13 +21,14 @@ mod stacked;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use sidestep_ia64::encoding::{DecodedSlot, Instruction};
+use sidestep_ia64::encoding::{BranchKind, DecodedSlot, Instruction};
 use sidestep_ia64::execution::{Dynamic, Event, Observer, Permission, Place, Registers};
 
 use crate::sequencing::{Names, Parts, Position, position};
 use dependency::Run;
-use known::{Decoder, Facts};
+use known::{Decoder, Facts, Marks, Tail, leaves, may_depend};
 use serialization::Unserialized;
 use stacked::Stacked;
 
@@ -48,6 +49,10 @@ pub struct Sanitizer {
     number: u64,
     /// Where it goes on, if nothing interferes.
     next: Place,
+    /// Whether every instruction of the block is looked at, and not those of watched groups alone.
+    looks: bool,
+    /// The group that goes on behind the block before, while nothing in it may depend on what is in that block.
+    carrying: Option<Arc<Marks>>,
     names: Names,
     unserialized: Unserialized,
     stacked: Stacked,
@@ -83,6 +88,8 @@ impl Sanitizer {
             carried: 0,
             number: 0,
             next: Place::default(),
+            looks: false,
+            carrying: None,
             names: Names::default(),
             unserialized: Unserialized::default(),
             stacked: Stacked::default(),
@@ -111,9 +118,17 @@ impl Sanitizer {
 
     /// Looks at the instruction against those before it in its group.
     fn check_group(&mut self, known: &Known, member: &Member) {
+        let suspects = known.suspects[usize::from(member.run.executed)];
         for (index, earlier) in self.group.iter().enumerate() {
             let distance = self.group.len() - 1 - index;
-            let is_suspect = index < self.carried || known.suspects >> distance.min(63) & 1 != 0;
+            let is_carried = index < self.carried;
+            if is_carried
+                && [false, true].map(|executed| may_depend(&earlier.facts, &member.facts, executed))
+                    != [false; 2]
+            {
+                self.carrying = None;
+            }
+            let is_suspect = is_carried || suspects >> distance.min(63) & 1 != 0;
             if !is_suspect || !earlier.run.executed && !earlier.facts.writes_off {
                 continue;
             }
@@ -135,6 +150,7 @@ impl Sanitizer {
             false => known.misplaced,
         };
         if let Some(position) = misplaced {
+            self.carrying = None;
             let first = match position {
                 Position::First => self.group.last().map(Member::located),
                 Position::Last => None,
@@ -151,6 +167,9 @@ impl Observer for Sanitizer {
 
     fn begins_block(&mut self) {
         self.decoder.begin();
+        // A part of a block, decoded for this once, when the block has been entered: what its groups suspect is of
+        // the part.
+        self.looks = true;
     }
 
     fn decode(&mut self, instruction: &Instruction, slot: &DecodedSlot) -> Known {
@@ -164,6 +183,12 @@ impl Observer for Sanitizer {
         let before = self.names;
         if facts.renames {
             self.names = Names::new(registers.frame(), registers.depth());
+        }
+        if !self.looks && !known.marks.is_watched.load(Ordering::Relaxed) {
+            if facts.renames {
+                self.stacked.rename(registers);
+            }
+            return;
         }
         if !facts.is_nothing {
             let names = match facts.is_alloc() {
@@ -185,6 +210,11 @@ impl Observer for Sanitizer {
         }
         self.length += 1;
         if known.stop || dynamic.taken.is_some() {
+            // Nothing of the group is behind, whatever the values are.
+            let is_whole = known.stop || leaves(&facts.instruction);
+            if let (true, Some(carrying)) = (is_whole && self.carried > 0, self.carrying.take()) {
+                carrying.is_harmless.store(true, Ordering::Relaxed);
+            }
             self.end_group();
         } else {
             self.next = following(dynamic.place, facts.instruction.is_long());
@@ -221,17 +251,20 @@ impl Observer for Sanitizer {
             self.end_group();
         }
         self.carried = self.group.len();
-        let Some(Known { block, .. }) = last else {
+        let Some(Known { block, marks, .. }) = last else {
             self.end_group();
             self.stacked.clear();
             return false;
         };
         let reads_undefined = self.stacked.enter(block, registers);
-        let follows = block.is_wanted
-            || block.is_open
-            || reads_undefined
-            || self.length > 0
-            || self.unserialized.concerns_ordinary();
+        let goes_on = block.tail.goes_on(registers) && !marks.is_harmless.load(Ordering::Relaxed);
+        self.looks = reads_undefined || self.length > 0 || self.unserialized.concerns_ordinary() || goes_on;
+        if self.length == 0 {
+            // What a loop branch renames is not to be judged by its numbers.
+            let is_plain = matches!(block.tail, Tail::Open | Tail::Counted(BranchKind::CountedLoop));
+            self.carrying = (goes_on && is_plain).then(|| Arc::clone(marks));
+        }
+        let follows = self.looks || block.is_wanted;
         if follows {
             self.names = Names::new(registers.frame(), registers.depth());
         } else {

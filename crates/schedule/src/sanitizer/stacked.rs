@@ -83,7 +83,8 @@ impl Stacked {
         }
     }
 
-    fn rename(&mut self, registers: Registers<'_>) {
+    /// The frame has changed.
+    pub fn rename(&mut self, registers: Registers<'_>) {
         self.size = registers.frame().size;
         self.undefined = 0;
     }
