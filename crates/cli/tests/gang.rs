@@ -317,7 +317,7 @@ fn pages_fault_again() -> bool {
 }
 
 /// How many seconds a watch may take to see what is shared; on an idle host it takes a few.
-const PATIENCE: &str = "120";
+const PATIENCE: &str = "40";
 
 /// The most pages that a pair which shares nothing may seem to share, for each hundred of a pair that does.
 const STRAY_PERCENT: u64 = 25;
@@ -329,7 +329,9 @@ fn known_sharing_is_found() {
     }
     let _host = host();
     let folder = Folder::new("watch");
-    for (pattern, threads) in [("pairs", 4), ("ring", 8), ("all", 3), ("nobody", 2)] {
+    // The kernel makes pages fault some four times and then hardly ever: enough for pairs, not for sharing in which a
+    // thread faults before each of several others. Those are tried where a VMM makes its own pages fault.
+    for (pattern, threads) in [("pairs", 4), ("nobody", 2)] {
         find(pattern, threads, &folder);
     }
     assert!(folder.is_empty());
@@ -342,6 +344,7 @@ fn find(pattern: &str, threads: usize, folder: &Folder) {
         "watch",
         "--state",
         folder.text(),
+        "--steady",
         "--interval",
         "0.5",
         "--seconds",

@@ -310,9 +310,18 @@ fn a_listing_that_is_not_run_shows_references_behind_a_region_register() {
 
 #[test]
 fn a_machine_on_the_model_says_the_same_and_what_it_took() {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kernel.toml");
-    let example = example.to_str().expect("a UTF-8 path");
+    let (_folder, description) = scratch("machine.toml");
+    let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/kernel-2");
+    let text_of_machine = format!(
+        "machine = {{ processors = 2, quantum = 200, parameters = 'memory=112 program=context 2 0 10' }}
+         image.file = '{}'
+         memory = [{{ start = 0, size = '112M' }}]",
+        image.display()
+    );
+    std::fs::write(&description, text_of_machine).expect("the description can be written");
+    let example = description.to_str().expect("a UTF-8 path");
     let plain = sidestep(&["run", "--deterministic", example]);
+    assert!(text(&plain.stdout).contains("context"), "{}", text(&plain.stderr));
     let timed = sidestep(&["run", "--timing", "itanium2", "--profile", example]);
     assert_eq!(text(&timed.stdout), text(&plain.stdout));
     assert_eq!(timed.status.code(), plain.status.code());

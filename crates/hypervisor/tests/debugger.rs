@@ -5,7 +5,7 @@ mod gdb;
 
 use std::sync::Arc;
 
-use gdb::{between, disturb};
+use gdb::{Symbols, between, disturb};
 use sidestep_hypervisor::HostCosts;
 use sidestep_hypervisor::debug::DebuggedHost;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
@@ -15,7 +15,6 @@ use sidestep_hypervisor::host::{Host, HostConfig};
 use sidestep_hypervisor::virtual_machine::{VirtualMachine, VirtualMachineConfig};
 use sidestep_machine::End;
 use sidestep_machine::debug::server::Finish;
-use sidestep_machine::debug::symbols::Symbols;
 
 /// A host of two virtual machines, the second of two processors.
 fn host() -> (Host, Symbols) {
@@ -47,7 +46,7 @@ fn host() -> (Host, Symbols) {
     };
     let machines = machines.map(|(index, what)| machine(index, what)).collect();
     let host = Host::new(config, machines).expect("a good host");
-    (host, Symbols::of_image(&image))
+    (host, Symbols(image))
 }
 
 #[test]

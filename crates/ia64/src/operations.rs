@@ -10,7 +10,7 @@
 //! | memory | the access at the address in r3: kind, bytes, base update | `encoding::access` | `encoding::access` |
 //! | effects | ends its block, serialises, uses counters, changes the frame, ... | `encoding::effects` | `encoding::effects` |
 //! | implicit | registers read and written without being named (manual, volume 3, section 5.3) | `encoding::dependencies` | `encoding::dependencies` |
-//! | handler | the interpreter's function, by [`call`](crate::semantics) or inlined into its loop | `semantics` | `semantics` |
+//! | handler | the interpreter's function, by [`call`](crate::processor::semantics) or inlined into its loop | `semantics` | `semantics` |
 //!
 //! Expressions of a row may use its completers and the whole `instruction`. Operands are not here but with the
 //! encodings, of which an operation has several: [`Form`](crate::encoding::Form).

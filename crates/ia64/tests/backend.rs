@@ -4,14 +4,14 @@ mod machine;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machine::{CODE, Line, Machine};
-use sidestep_ia64::Exit;
-use sidestep_ia64::Raised;
+use machine::{CODE, DATA, Line, Machine};
 use sidestep_ia64::encoding::{DecodedSlot, Instruction, Opcode};
 use sidestep_ia64::execution::{
     Backend, Context, DecodedBlock, Dynamic, Interpreter, MicroOperation, Observer, Running,
 };
+use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::LC;
+use sidestep_ia64::{Exit, Processor, Raised};
 
 /// Counts how often each block is entered, and has the interpreter execute it.
 #[derive(Default)]
@@ -135,5 +135,63 @@ fn instructions_that_change_are_forgotten_in_every_kind() {
         };
         assert_eq!(machine.processor.instruction_pointer(), (CODE + 16, 0));
         assert_eq!(machine.processor.general.value(8), 7);
+    }
+}
+
+/// What lies so many bytes from a place.
+///
+/// # Safety
+/// A value of the type lies there.
+unsafe fn read<T>(place: *const u8, offset: usize) -> T {
+    // SAFETY: as the caller says.
+    unsafe { place.add(offset).cast::<T>().read() }
+}
+
+#[test]
+fn a_processor_lies_in_memory_as_the_layout_says() {
+    const LINES: &[Line] = &[
+        ("alloc", 0, &[3, 64, 5, 5, 0]),
+        ("addl", 0, &[4, DATA as i64, 0]),
+        ("ld8 M1", 0, &[33, 4]),
+        ("st8 M4", 0, &[4, 33]),
+    ];
+    let mut machine = Machine::new();
+    machine.data()[..8].copy_from_slice(&0x1234_5678_9abc_def0_u64.to_le_bytes());
+    machine.run(LINES).expect("nothing faults");
+    let processor = &mut machine.processor;
+    processor.general.set_with_nat(100, 7, true);
+    processor.branch[6] = DATA;
+    let (ip, slot) = processor.instruction_pointer();
+    let place = std::ptr::from_ref::<Processor>(processor).cast::<u8>();
+    // SAFETY: the offsets are within the processor, and of the types that the layout states; nobody writes meanwhile.
+    unsafe {
+        assert_eq!(read::<u64>(place, layout::IP), ip);
+        assert_eq!(read::<u8>(place, layout::SLOT), slot);
+        assert_eq!(
+            read::<u64>(place, layout::RETIRED),
+            processor.instructions_retired()
+        );
+        assert_eq!(read::<u64>(place, layout::PREDICATES), processor.predicates);
+        assert_eq!(read::<u64>(place, layout::STATUS), processor.status);
+        assert_eq!(read::<u32>(place, layout::FRAME_SIZE), 5);
+        assert_eq!(read::<[u64; 8]>(place, layout::BRANCH), processor.branch);
+        assert_eq!(
+            read::<u64>(place, layout::GENERAL + 33 * 8),
+            0x1234_5678_9abc_def0
+        );
+        assert_eq!(read::<u128>(place, layout::GENERAL_NATS), 1 << 100);
+        assert_eq!(
+            read::<u64>(place, layout::APPLICATION + usize::from(LC) * 8),
+            processor.application(LC)
+        );
+        // f1 is one: its significand has the integer bit alone.
+        assert_eq!(read::<u64>(place, layout::FLOATING + 16), 1 << 63);
+        let translations = read::<*const u8>(place, layout::TRANSLATIONS);
+        let granule = (DATA >> layout::TRANSLATION_GRANULE_LOG2) as usize % layout::TRANSLATIONS_COUNT;
+        let entry = translations.add(granule * layout::TRANSLATION_SIZE);
+        assert_eq!(read::<u64>(entry, layout::TRANSLATION_READ), DATA);
+        assert_eq!(read::<u64>(entry, layout::TRANSLATION_WRITE), DATA);
+        let host = DATA.wrapping_add(read::<u64>(entry, layout::TRANSLATION_DELTA));
+        assert_eq!(host, machine.data().as_ptr() as u64);
     }
 }

@@ -44,6 +44,21 @@ pub enum EventKind {
 }
 
 impl Timeline {
+    /// Tracks and what took a time on them: the index of the track, a name, the start and the duration.
+    pub fn of_spans(
+        tracks: Vec<String>,
+        spans: impl IntoIterator<Item = (usize, String, u64, u64)>,
+    ) -> Timeline {
+        let mut timeline = Timeline {
+            tracks,
+            events: Vec::new(),
+        };
+        for (track, name, start_ns, duration_ns) in spans {
+            timeline.span(track, name, start_ns, duration_ns);
+        }
+        timeline
+    }
+
     /// Adds a track and returns its index.
     pub fn track(&mut self, name: impl Into<String>) -> usize {
         self.tracks.push(name.into());

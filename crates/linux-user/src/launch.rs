@@ -18,6 +18,7 @@ use crate::elf::stack::{self, Arguments};
 use crate::files::namespace::Namespace;
 use crate::files::reserved::Reserved;
 use crate::files::{Files, host_path_of};
+use crate::host::limit_of;
 use crate::host::signals::Before;
 use crate::host::{self, Errno, How};
 use crate::inheritance;
@@ -25,9 +26,8 @@ use crate::memory::mapping::Mapping;
 use crate::memory::{Memory, NAT_PAGE, mapping::Protection};
 use crate::process::{Ending, Options, Process, Program, STATUS_FAILED};
 use crate::signal::actions::Actions;
-use crate::signal::deliver::FPSR_DEFAULT;
-use crate::syscalls::system::limit_of;
 use crate::thread::Thread;
+use crate::thread::delivery::FPSR_DEFAULT;
 
 /// A program to run, and how.
 #[derive(Clone, Debug, Default)]

@@ -4,25 +4,23 @@
 //! its kernel is passed on to the host's, translated where the two differ.
 //!
 //! - [`launch`]: from a command line to the first instruction; [`elf`]: reading and mapping programs.
-//! - [`memory`]: guest memory; [`gate`]: the page the kernel gives every process.
-//! - [`thread`] and [`process`]: who runs, and what is shared; [`world`]: stopping all threads.
-//! - [`syscalls`]: the table of system calls and what they do; [`signal`]: signals and faults.
+//! - [`memory`]: guest memory, with the [`gate`] page that the kernel gives every process; [`files`]: files by name.
+//! - [`process`]: what its threads share; [`signal`]: what it does with signals; [`world`]: stopping all threads.
+//! - [`thread`]: who runs, and what is written as methods of a thread: [`syscalls`], the table of system calls and what
+//!   they do; delivery of signals and faults; [`crash`] and [`strace`], what a user is told of them.
 //! - [`host`]: the host kernel, and all assembly.
-//! - [`files`]: files by name; [`inheritance`]: what an executed program finds of them.
-//! - [`engine`]: what runs the processors, if it is not they themselves.
-//! - [`strace`], [`trace`], [`crash`], [`statistics`]: what a user can be told about a run; [`symbols`]: the names of its
-//!   code.
+//! - [`inheritance`]: what an executed program finds; [`engine`]: what runs the processors, if it is not they
+//!   themselves.
+//! - [`trace`], [`statistics`]: what a user can be told about a run; [`symbols`]: the names of its code.
 //!
 //! Signal dispositions, the working folder and process numbers are the host process's own, so one host process
 //! runs one guest process; the parts below [`thread`] have no such bound.
 //!
 #![doc = include_str!("../README.md")]
 
-pub mod crash;
 pub mod elf;
 pub mod engine;
 pub mod files;
-pub mod gate;
 pub mod host;
 pub mod inheritance;
 pub mod launch;
@@ -30,12 +28,12 @@ pub mod memory;
 pub mod process;
 pub mod signal;
 pub mod statistics;
-pub mod strace;
 pub mod symbols;
-pub mod syscalls;
 pub mod thread;
 pub mod trace;
 pub mod world;
 
 pub use launch::{Launch, LaunchError, run};
+pub use memory::gate;
 pub use process::{Ending, Options};
+pub use thread::{crash, strace, syscalls};

@@ -6,11 +6,10 @@ mod guest;
 use std::io::Write;
 use std::thread;
 
-use gdb::{BSP, CFM, Debugger, F6, R32, between, disturb};
+use gdb::{BSP, CFM, Debugger, F6, R32, Symbols, between, disturb};
 use guest::Guest;
 use sidestep_machine::End;
 use sidestep_machine::debug::server::Finish;
-use sidestep_machine::debug::symbols::Symbols;
 use sidestep_machine::debug::target::Debugged;
 use sidestep_machine::machine::VirtualTime;
 
@@ -21,13 +20,13 @@ fn debug(
     session: impl FnOnce(&mut Debugger, &Symbols) + Send,
 ) -> Finish {
     let Guest {
-        mut machine, symbols, ..
+        mut machine, image, ..
     } = Guest::new(processors, parameters);
     let mut debugged = Debugged {
         machine: &mut machine,
         executor: VirtualTime::default(),
     };
-    between(&mut debugged, |debugger| session(debugger, &symbols))
+    between(&mut debugged, |debugger| session(debugger, &Symbols(image)))
 }
 
 #[test]
@@ -155,13 +154,13 @@ fn debugging_does_not_change_what_a_machine_does() {
     let mut undisturbed = Guest::new(2, "purge 50").machine;
     let expected = VirtualTime::default().run(&mut undisturbed);
     let Guest {
-        mut machine, symbols, ..
+        mut machine, image, ..
     } = Guest::new(2, "purge 50");
     let mut debugged = Debugged {
         machine: &mut machine,
         executor: VirtualTime::default(),
     };
-    let finish = between(&mut debugged, |debugger| disturb(debugger, &symbols));
+    let finish = between(&mut debugged, |debugger| disturb(debugger, &Symbols(image)));
     assert_eq!(finish, Finish::Ended(End::Exit(0)));
     let limit = VirtualTime {
         instructions_max: 0,

@@ -5,6 +5,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use sidestep_hypervisor::costs::HostCosts;
+use sidestep_hypervisor::host::Host;
 use sidestep_hypervisor::virtual_machine::{Core, CoreModel};
 use sidestep_ia64::{Driver, Exit, PhysicalAddress, Processor};
 use sidestep_itanium2::{Counters, Parameters, Pipeline};
@@ -96,5 +98,32 @@ impl Core for ModelledCore {
 
     fn touch(&mut self, address: PhysicalAddress, bytes: u64, writes: bool) {
         self.pipeline.lock().touch(address, bytes, writes);
+    }
+}
+
+/// Who was on which core when, and what devices did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    /// The names of cores, and of devices behind them.
+    pub tracks: Vec<String>,
+    /// The index of a track, who was there, from when on and for how long, in nanoseconds.
+    pub spans: Vec<(usize, String, u64, u64)>,
+}
+
+impl Occupancy {
+    /// What a host has recorded; empty unless it was told to.
+    pub fn of(host: &Host, costs: &HostCosts) -> Occupancy {
+        let spans = host.spans();
+        let tracks = spans.iter().map(|span| span.core + 1).max().unwrap_or(0);
+        let cores = (0..host.cores()).map(|core| format!("core {core}"));
+        let spans = spans.iter().map(|span| {
+            let start = costs.nanoseconds(span.start);
+            let end = costs.nanoseconds(span.start + span.duration);
+            (span.core, span.name.clone(), start, end - start)
+        });
+        Occupancy {
+            tracks: cores.chain(host.devices()).take(tracks).collect(),
+            spans: spans.collect(),
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! What a listing needs of an ELF file: its executable sections and its symbols.
 
+use std::ops::Range;
+
 use object::elf::{
     EM_IA_64, ET_REL, FileHeader64, PF_X, SHF_EXECINSTR, SHN_ABS, SHN_COMMON, SHN_UNDEF, SHT_NOBITS,
     SHT_RELA, STB_GLOBAL, STB_LOCAL, STT_COMMON, STT_FILE, STT_FUNC, STT_OBJECT, STT_SECTION,
@@ -93,6 +95,8 @@ pub struct Image<'data> {
     pub relocatable: bool,
     /// Whether it is an object file, for a linker to read.
     pub is_object: bool,
+    /// The addresses that it takes when it is loaded, each with the one behind it, which may have a name too.
+    pub extents: Vec<Range<u64>>,
     /// What is loaded: addresses and bytes, none of what the file lacks.
     pub segments: Vec<(u64, &'data [u8])>,
 }
@@ -172,6 +176,7 @@ impl<'data> Image<'data> {
             undefined,
             relocatable,
             is_object: header.e_type(endian) == ET_REL,
+            extents: extents(header, endian, data)?,
             segments: loaded(header, endian, data)?,
         })
     }
@@ -181,6 +186,18 @@ impl<'data> Image<'data> {
         let found = self.symbols.iter().find(|symbol| symbol.is_named(name));
         found.map(|symbol| symbol.address)
     }
+}
+
+/// The addresses of what is loaded of a file.
+fn extents(header: &Header, endian: Endianness, data: &[u8]) -> Result<Vec<Range<u64>>, ImageError> {
+    let segments = header.program_headers(endian, data)?.iter();
+    let loaded = segments.filter(|segment| segment.p_type(endian) == object::elf::PT_LOAD);
+    Ok(loaded
+        .map(|segment| {
+            let start = segment.p_vaddr(endian);
+            start..start.saturating_add(segment.p_memsz(endian)).saturating_add(1)
+        })
+        .collect())
 }
 
 /// What is loaded of a file: addresses and bytes.

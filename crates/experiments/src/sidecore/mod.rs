@@ -10,8 +10,6 @@ mod lmbench;
 mod setup;
 mod unmap;
 
-pub use setup::timeline;
-
 use sidestep_lab::Experiment;
 
 /// The experiments of this area.

@@ -11,7 +11,7 @@ use sidestep_hypervisor::host::{Host, HostConfig, HostEnd, Report};
 use sidestep_hypervisor::virtual_machine::{CoreModel, VirtualMachine, VirtualMachineConfig, Virtualization};
 use sidestep_itanium2::Parameters;
 use sidestep_lab::{Context, Input, Inputs, Number, PointError, Side, Timeline};
-use sidestep_runner::host::ModelledCores;
+use sidestep_runner::host::{ModelledCores, Occupancy};
 
 /// A run that takes longer does not end.
 const CYCLES_MAX: u64 = 1 << 40;
@@ -187,7 +187,8 @@ impl Setup {
                 )));
             }
         }
-        let timeline = timeline(&host, &self.costs);
+        let Occupancy { tracks, spans } = Occupancy::of(&host, &self.costs);
+        let timeline = Timeline::of_spans(tracks, spans);
         Ok(Run {
             host,
             report,
@@ -258,27 +259,4 @@ impl Run {
         }
         Ok(side)
     }
-}
-
-/// Who was on which core when, and what devices did; empty unless it was recorded.
-pub fn timeline(host: &Host, costs: &HostCosts) -> Timeline {
-    let mut timeline = Timeline::default();
-    let spans = host.spans();
-    let tracks = spans.iter().map(|span| span.core + 1).max().unwrap_or(0);
-    let devices = host.devices();
-    let cores = host.cores();
-    for core in 0..cores.min(tracks) {
-        timeline.track(format!("core {core}"));
-    }
-    for device in devices.iter().take(tracks.saturating_sub(cores)) {
-        timeline.track(device);
-    }
-    for span in spans {
-        let (start, end) = (
-            costs.nanoseconds(span.start),
-            costs.nanoseconds(span.start + span.duration),
-        );
-        timeline.span(span.core, span.name, start, end - start);
-    }
-    timeline
 }

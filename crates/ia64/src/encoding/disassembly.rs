@@ -15,6 +15,12 @@ use super::operand::Operand;
 pub trait Symbols {
     /// Writes what stands for the address: digits, and a symbol where there is one.
     fn write(&self, address: u64, out: &mut dyn fmt::Write) -> fmt::Result;
+
+    /// A symbol with the distance from it; empty where nothing names the address.
+    fn describe(&self, address: u64) -> String {
+        let _ = address;
+        String::new()
+    }
 }
 
 /// No symbols: an address is `0x` and its hexadecimal digits.

@@ -1,15 +1,15 @@
 //! How the processor reaches guest memory.
 //!
 //! The environment describes guest memory as an [`AddressSpace`], which finds the host page behind a
-//! guest page. The processor keeps what it was told in a software TLB (`tlb`) and reads and writes
-//! through host pointers (`access`).
+//! guest page. The processor keeps what it was told in a software TLB (`tlb`) and reads and writes through host
+//! pointers, a [`Value`] at a time.
 
-mod access;
 pub mod physical;
 pub(crate) mod tlb;
+mod value;
 
-pub use access::Value;
 pub use physical::{GlobalPurge, MemoryRegion, PhysicalMemory};
+pub use value::Value;
 
 use crate::address::VirtualAddress;
 use crate::fault::Access;

@@ -5,6 +5,8 @@
 //! level is larger and knows whole pages, so that a program that touches much memory does not ask the address
 //! space again and again.
 
+use std::mem::offset_of;
+
 use super::{GRANULE_LOG2, HostPage};
 use crate::address::VirtualAddress;
 use crate::fault::Access;
@@ -28,7 +30,7 @@ const REGIONS: usize = 8;
 const SMALL_RANGE_LOG2: u32 = 16;
 
 #[derive(Clone, Copy)]
-#[repr(align(32))]
+#[repr(C, align(32))]
 struct Entry {
     read: u64,
     write: u64,
@@ -58,6 +60,7 @@ struct KnownPage {
 }
 
 /// Recently used data pages: the granules used last, and behind them whole pages.
+#[repr(C)]
 pub(crate) struct TranslationCache {
     entries: [Entry; ENTRIES],
     /// Which entries hold something, one bit each: forgetting costs no more than was remembered.
@@ -68,6 +71,17 @@ pub(crate) struct TranslationCache {
 }
 
 impl TranslationCache {
+    /// How many entries the first level has; it stands at the table's start.
+    pub(crate) const ENTRIES: usize = ENTRIES;
+    /// The size of one, in bytes.
+    pub(crate) const ENTRY_SIZE: usize = size_of::<Entry>();
+    /// Where an entry has what it compares loads with, in bytes from its start.
+    pub(crate) const READ: usize = offset_of!(Entry, read);
+    /// Where it has what it compares stores with.
+    pub(crate) const WRITE: usize = offset_of!(Entry, write);
+    /// Where it has the way from guest to host addresses.
+    pub(crate) const DELTA: usize = offset_of!(Entry, delta);
+
     pub(crate) fn new() -> TranslationCache {
         TranslationCache {
             entries: [Entry::EMPTY; ENTRIES],

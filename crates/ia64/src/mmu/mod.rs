@@ -2,15 +2,12 @@
 //! keys and access rights.
 //!
 //! Manual volume 2, chapter 4. [`entry`] is what a translation says and whom it lets in; [`buffer`] the
-//! translation registers and cache of one side (instruction or data); [`vhpt`] the two page table formats;
-//! [`translate`](self) puts them together for a reference of the processor.
+//! translation registers and cache of one side (instruction or data); [`vhpt`] the two page table formats. The
+//! [processor](crate::Processor) puts them together for a reference.
 
 pub mod buffer;
 pub mod entry;
-mod translate;
 pub mod vhpt;
-
-pub(crate) use translate::{Purpose, Translated};
 
 use buffer::TranslationBuffer;
 use serde::{Deserialize, Serialize};

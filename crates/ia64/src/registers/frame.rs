@@ -13,6 +13,7 @@ pub const ROTATING_PREDICATES: u32 = 48;
 
 /// The current frame marker: sizes of the frame and the three rename bases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(C)]
 pub struct FrameMarker {
     /// Size of the frame, in registers (0 to 96).
     pub size: u32,

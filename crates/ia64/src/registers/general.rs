@@ -9,15 +9,21 @@ use serde::{Deserialize, Serialize};
 
 /// 128 general registers and their NaT bits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(C)]
 pub struct GeneralRegisters {
     /// By register number; twice as many as there are, so that any byte is a valid index.
     #[serde(with = "serde_big_array::BigArray")]
     values: [u64; 256],
-    #[serde(with = "crate::snapshot::two_words")]
+    #[serde(with = "crate::registers::two_words")]
     nats: u128,
 }
 
 impl GeneralRegisters {
+    /// Where the values start, in bytes from its own start.
+    pub(crate) const VALUES: usize = std::mem::offset_of!(GeneralRegisters, values);
+    /// Where the NaT bits start.
+    pub(crate) const NATS: usize = std::mem::offset_of!(GeneralRegisters, nats);
+
     /// All registers zero, no NaT.
     pub fn new() -> GeneralRegisters {
         GeneralRegisters {

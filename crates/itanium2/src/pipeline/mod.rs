@@ -46,6 +46,8 @@ const START: u64 = 1000;
 /// A model of one processor's pipeline.
 pub struct Pipeline {
     parameters: Parameters,
+    /// Tells pipelines of other parameters apart, for whom instructions are read otherwise.
+    version: u64,
     /// The cycle in which the last group issued.
     cycle: u64,
     groups: u64,
@@ -100,6 +102,8 @@ pub struct Pipeline {
 impl Pipeline {
     /// A pipeline with cold caches.
     pub fn new(parameters: Parameters) -> Pipeline {
+        let mut hasher = DefaultHasher::new();
+        parameters.hash(&mut hasher);
         let queue_entries = parameters.cost(Cost::SystemQueueEntries) as usize;
         let interval = parameters.cost(Cost::TimerInterval);
         Pipeline {
@@ -136,6 +140,7 @@ impl Pipeline {
             timeline: None,
             sampler: None,
             is_recorded: false,
+            version: hasher.finish(),
             parameters,
         }
     }
@@ -374,9 +379,7 @@ impl Observer for Pipeline {
     type Static = StaticInstruction;
 
     fn version(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.parameters.hash(&mut hasher);
-        hasher.finish()
+        self.version
     }
 
     fn decode(&mut self, instruction: &Instruction, slot: &DecodedSlot) -> StaticInstruction {

@@ -5,9 +5,9 @@
 //! calling convention owns a scratch area there.
 
 use super::load::Loaded;
-use crate::gate;
 use crate::host::Errno;
 use crate::memory::Memory;
+use crate::memory::gate;
 use crate::memory::window::PAGE;
 
 /// Auxiliary vector entries that `libc` does not name on x86-64.

@@ -6,9 +6,8 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::namespace::{Found, Last, Namespace, components};
-use super::{HostPath, host_path_of, link_of, proc, reserved};
+use super::{Files, HostPath, host_path_of, link_of, links, reserved};
 use crate::host::{self, Errno, How};
-use crate::thread::Thread;
 
 /// `AT_FDCWD` as an argument.
 pub const CURRENT_FOLDER: u64 = libc::AT_FDCWD as u64;
@@ -42,16 +41,16 @@ impl Located {
 }
 
 /// Finds what the host is to be told in the place of a path that starts at a folder's descriptor.
-pub fn locate(thread: &Thread, folder: u64, path: &[u8], last: Last) -> Result<Located, Errno> {
+pub fn locate(files: &Files, folder: u64, path: &[u8], last: Last) -> Result<Located, Errno> {
     if path.first() != Some(&b'/') && reserved::is_reserved(folder) {
         return Err(Errno(libc::EBADF));
     }
-    let Some(namespace) = thread.process.files.namespace() else {
+    let Some(namespace) = files.namespace() else {
         let names_program = last == Last::Follow
             && path.rsplit(|byte| *byte == b'/').next() == Some(b"exe")
-            && host_canonical(folder, path).is_ok_and(|path| proc::own_entry(&path) == Some(b"exe"));
+            && host_canonical(folder, path).is_ok_and(|path| links::own_entry(&path) == Some(b"exe"));
         return if names_program {
-            Ok(Located::object(HostPath::plain(program_link(thread))?))
+            Ok(Located::object(HostPath::plain(program_link(files))?))
         } else {
             Located::plain(folder, path)
         };
@@ -60,8 +59,8 @@ pub fn locate(thread: &Thread, folder: u64, path: &[u8], last: Last) -> Result<L
         return Located::plain(folder, path);
     }
     match find(&namespace, folder, path, last)? {
-        Found::Object { path, .. } if proc::own_entry(&path) == Some(b"exe") => {
-            Ok(Located::object(HostPath::plain(program_link(thread))?))
+        Found::Object { path, .. } if links::own_entry(&path) == Some(b"exe") => {
+            Ok(Located::object(HostPath::plain(program_link(files))?))
         }
         // The end of a path that must not be followed: a folder can be named so that there is nothing to follow.
         Found::Object { object, .. } if last == Last::Keep && is_folder(&object) => Ok(Located {
@@ -82,8 +81,8 @@ fn is_folder(object: &OwnedFd) -> bool {
 }
 
 /// The host's name of the program that runs.
-pub fn program_link(thread: &Thread) -> Vec<u8> {
-    link_of(thread.process.files.program.as_raw_fd()).into_bytes()
+pub fn program_link(files: &Files) -> Vec<u8> {
+    link_of(files.program.as_raw_fd()).into_bytes()
 }
 
 /// Resolves a path in a program's own tree.
@@ -169,7 +168,7 @@ pub fn host_canonical(folder: u64, path: &[u8]) -> Result<Vec<u8>, Errno> {
         let canonical = host_path_of(object.as_raw_fd())?;
         let is_link = host::file_status(object.as_raw_fd())?.st_mode & libc::S_IFMT == libc::S_IFLNK;
         let parts: Vec<Vec<u8>> = components(&canonical).map(<[u8]>::to_vec).collect();
-        if !is_link || proc::leads_past_names(&parts).is_some() {
+        if !is_link || links::leads_past_names(&parts).is_some() {
             return Ok(canonical);
         }
         let target = host::read_link(object.as_raw_fd(), b"")?;

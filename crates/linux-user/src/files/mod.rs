@@ -3,11 +3,11 @@
 //! - [`locate`]: what the host is told in the place of a path.
 //! - [`namespace`]: the tree of a program that was given a root folder; every path is resolved in it.
 //! - [`reserved`]: descriptors that are the emulator's own, which the guest cannot close.
-//! - [`proc`]: entries of `/proc` that must tell about the guest, not about the emulator.
+//! - [`links`]: links of `/proc` that lead past all names.
 
+pub mod links;
 pub mod locate;
 pub mod namespace;
-pub mod proc;
 pub mod reserved;
 
 use std::ffi::CString;

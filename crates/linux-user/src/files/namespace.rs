@@ -203,7 +203,7 @@ impl Namespace {
                     if links > MOST_LINKS {
                         return Err(Errno(libc::ELOOP));
                     }
-                    match super::proc::leads_past_names(&here) {
+                    match super::links::leads_past_names(&here) {
                         None => {
                             let target = host::read_link(object.as_raw_fd(), b"")?;
                             here.pop();

@@ -23,7 +23,7 @@ pub struct Reserved(OwnedFd);
 impl Reserved {
     /// Moves a descriptor out of the guest's way.
     pub fn new(descriptor: &impl AsRawFd) -> Result<Reserved, Errno> {
-        let limit = crate::syscalls::system::limit_of(libc::RLIMIT_NOFILE).map_or(1024, |[soft, _]| soft);
+        let limit = host::limit_of(libc::RLIMIT_NOFILE).map_or(1024, |[soft, _]| soft);
         let lowest = FIRST.min(limit.saturating_sub(ROOM));
         let arguments = [
             descriptor.as_raw_fd() as u64,

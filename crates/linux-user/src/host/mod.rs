@@ -326,3 +326,14 @@ mod tests {
         assert_eq!(closed, Err(Errno(libc::EBADF)));
     }
 }
+
+/// The soft and hard limit of a resource.
+pub fn limit_of(resource: u32) -> Result<[u64; 2], Errno> {
+    let mut limit = [0u64; 2];
+    // SAFETY: the kernel writes two 64-bit numbers.
+    if unsafe { libc::getrlimit(resource, (&raw mut limit).cast()) } != 0 {
+        Err(Errno::last())
+    } else {
+        Ok(limit)
+    }
+}

@@ -1,8 +1,9 @@
 //! Guest memory: host reservation, guest mappings, and access from system calls.
 //!
-//! [`window`] turns guest addresses into host addresses, [`mapping`] records what the guest mapped, [`changes`]
-//! is `mmap` and its relatives, [`access`] copies between guest memory and structures. This file ties them
-//! together and answers the processor's question "what is at this address?".
+//! [`window`] turns guest addresses into host addresses, [`mapping`] records what the guest mapped, [`changes`] is
+//! `mmap` and its relatives, [`access`] copies between guest memory and structures, [`gate`] is the page that the
+//! kernel gives every process. This file ties them together and answers the processor's question "what is at this
+//! address?".
 //!
 //! Rules: every change of the mappings holds the write lock and keeps the host's mappings equal in extent and
 //! protection (execution aside); changes that take something away also stop the world, because processors
@@ -12,6 +13,7 @@
 pub mod access;
 pub mod changes;
 mod gaps;
+pub mod gate;
 mod limits;
 pub mod mapping;
 mod space;
@@ -21,9 +23,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::gate::Gate;
 use crate::host::{self, Errno};
 use crate::world::World;
+use gate::Gate;
 use mapping::{Backing, Growth, Mapping, Mappings, Protection};
 use window::{PAGE, Windows, page_floor};
 

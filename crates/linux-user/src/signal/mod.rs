@@ -1,7 +1,5 @@
-//! Signals of the guest: what it does with them ([`actions`]), how faults become signals ([`faults`]), the frame
-//! a handler finds ([`context`]), and delivery ([`deliver`]).
+//! Signals of the guest: what it does with them ([`actions`]), and the frame that a handler finds ([`context`]). How
+//! they reach it is written with the [thread](crate::thread).
 
 pub mod actions;
 pub mod context;
-pub mod deliver;
-pub mod faults;

@@ -1,6 +1,5 @@
 //! Looking into a machine while it runs: traces, and a stub for gdb and other debuggers.
 //!
-//! - [`symbols`]: the names of an image's addresses.
 //! - [`trace`]: a line for each instruction, change of translations or interruption.
 //! - [`guard`]: breakpoints, watchpoints and steps as an observer that halts before an instruction.
 //! - [`registers`]: registers as gdb numbers them; memory is that of [`virtual_memory`](crate::virtual_memory).
@@ -14,7 +13,6 @@ pub mod guard;
 
 pub mod registers;
 pub mod server;
-pub mod symbols;
 pub mod target;
 pub mod trace;
 pub mod unwind;

@@ -13,11 +13,9 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sidestep_ia64::encoding::{DecodedSlot, Instruction, Operation, PurgeScope, Side};
+use sidestep_ia64::encoding::{DecodedSlot, Instruction, Operation, PurgeScope, Side, Symbols};
 use sidestep_ia64::execution::{Dynamic, Event, Interruption, Observer, Registers, TracedInstruction};
 use sidestep_ia64::registers::system::control;
-
-use super::symbols::Symbols;
 
 /// What is traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +36,7 @@ pub type Sink = Arc<Mutex<Box<dyn Write + Send>>>;
 pub struct Trace {
     kinds: Kinds,
     index: usize,
-    symbols: Arc<Symbols>,
+    symbols: Arc<dyn Symbols + Send + Sync>,
     sink: Sink,
     /// Translations that the walker has inserted so far, and how many of them were told.
     insertions: u64,
@@ -47,7 +45,7 @@ pub struct Trace {
 
 impl Trace {
     /// A trace of processor `index`.
-    pub fn new(kinds: Kinds, index: usize, symbols: Arc<Symbols>, sink: Sink) -> Trace {
+    pub fn new(kinds: Kinds, index: usize, symbols: Arc<dyn Symbols + Send + Sync>, sink: Sink) -> Trace {
         Trace {
             kinds,
             index,

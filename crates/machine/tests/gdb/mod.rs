@@ -6,8 +6,8 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::thread;
 
+use object::{Object, ObjectSymbol};
 use sidestep_machine::debug::server::{Finish, serve};
-use sidestep_machine::debug::symbols::Symbols;
 use sidestep_machine::debug::target::Debuggee;
 
 /// gdb's numbers.
@@ -17,6 +17,17 @@ pub const PSR: usize = 332;
 pub const CFM: usize = 333;
 pub const BSP: usize = 334 + 17;
 pub const F6: usize = 128 + 6;
+
+/// The symbols of an image.
+pub struct Symbols(pub Vec<u8>);
+
+impl Symbols {
+    /// The address of a name.
+    pub fn address(&self, name: &str) -> Option<u64> {
+        let image = object::File::parse(&*self.0).expect("an ELF file");
+        image.symbol_by_name(name).map(|symbol| symbol.address())
+    }
+}
 
 /// The other end of the stub's connection.
 pub struct Debugger(pub UnixStream);

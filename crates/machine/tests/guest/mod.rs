@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use sidestep_machine::Machine;
-use sidestep_machine::debug::symbols::Symbols;
 use sidestep_machine::description::{self, bare::Description};
 
 /// What a machine prints.
@@ -36,7 +35,7 @@ impl Write for Printed {
 pub struct Guest {
     pub machine: Machine,
     pub printed: Printed,
-    pub symbols: Symbols,
+    pub image: Vec<u8>,
 }
 
 impl Guest {
@@ -61,7 +60,7 @@ impl Guest {
         Guest {
             machine: built.machine,
             printed,
-            symbols: Symbols::of_image(&built.image),
+            image: built.image,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use sidestep_machine::description::bare::Description;
+use sidestep_runner::machine::execution::Prepared;
 
 use super::super::Outcome;
 use super::console::stdio::Terminal;
@@ -19,14 +20,16 @@ pub fn run(path: &Path, text: &str, options: &Options) -> Outcome {
         .map_err(|error| format!("{name}: {error}"))?;
     options.run(Ready {
         name: &name,
-        machine: built.machine,
+        prepared: Prepared {
+            machine: built.machine,
+            parts: None,
+            clock: description.machine.clock,
+            quantum_ticks: description.machine.quantum,
+            expects_input: false,
+            paces_idle: false,
+        },
         image: &built.image,
-        clock: description.machine.clock,
-        quantum_ticks: description.machine.quantum,
-        expects_input: false,
-        parts: None,
         requests: None,
         rebuild: None,
-        paces_idle: false,
     })
 }

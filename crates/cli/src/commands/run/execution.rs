@@ -5,31 +5,28 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
+use std::time::Duration;
 
 use clap::Args;
-use sidestep_ia64::execution::{Driver, Observed, Untimed};
 use sidestep_itanium2::Parameters;
-use sidestep_machine::debug::server::{Address, Connection, Finish, Listener, serve};
-use sidestep_machine::debug::symbols::Symbols;
-use sidestep_machine::debug::target::Debugged;
-use sidestep_machine::debug::trace::{Kinds, Sink, Trace};
-use sidestep_machine::description::bare::Clock;
+use sidestep_machine::debug::server::{Address, Connection, Listener};
+use sidestep_machine::debug::trace::{Kinds, Sink};
 use sidestep_machine::description::kernel::Parts;
 use sidestep_machine::machine::platform::Platform;
-use sidestep_machine::machine::{HostThreads, VirtualTime};
 use sidestep_machine::{End, Machine};
 use sidestep_runner::annotate::Code;
+use sidestep_runner::causes::with_causes;
 use sidestep_runner::groups;
-use sidestep_runner::machine::Timed;
-use sidestep_runner::program::{self, Sum};
-use sidestep_schedule::sanitizer::{Findings, Sanitizer};
+use sidestep_runner::machine::execution::{Execution, Prepared, Way};
+use sidestep_runner::program;
+use sidestep_runner::symbols::names::Names;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::super::check::{Check, VIOLATED, Wanted};
+use super::super::check::{Check, VIOLATED};
 use super::super::perf::parse_processor;
 use super::super::{LIMIT_REACHED, Outcome};
 use super::console::stdio::show;
@@ -41,6 +38,8 @@ use super::monitor::{self, After};
 const PANICKED: u8 = 70;
 /// The exit code after a signal: this and the signal's number, as of shells.
 const SIGNALLED: i32 = 128;
+/// How often somebody who waits for requests looks for signals.
+const LOOK_AT_SIGNALS: Duration = Duration::from_millis(50);
 
 /// How an IA-64 machine is executed.
 #[derive(Args)]
@@ -124,24 +123,14 @@ pub type Rebuild<'a> = Box<dyn Fn() -> Result<(Machine, Parts), String> + 'a>;
 pub struct Ready<'a> {
     /// What errors call it.
     pub name: &'a str,
-    /// The machine.
-    pub machine: Machine,
+    /// The machine and its time.
+    pub prepared: Prepared,
     /// The image whose symbols name addresses.
     pub image: &'a [u8],
-    /// What its time follows.
-    pub clock: Clock,
-    /// The longest time slice.
-    pub quantum_ticks: u64,
-    /// Whether input from outside may wake it.
-    pub expects_input: bool,
-    /// The devices of a whole machine.
-    pub parts: Option<Parts>,
     /// What somebody at its terminal asks for, if there is one.
     pub requests: Option<(Requests, Receiver<Request>)>,
     /// How to make it again when its guest resets it, once it is gone; without, a reset is its end.
     pub rebuild: Option<Rebuild<'a>>,
-    /// Whether virtual time goes by no faster than the host's while the machine waits.
-    pub paces_idle: bool,
 }
 
 impl Options {
@@ -201,31 +190,57 @@ impl Options {
             );
         }
         let symbols = self.symbols(ready.image)?;
-        let mut sink = None;
+        let mut way = None;
         let watcher = stop_on_signals()?;
         loop {
-            watcher.watch(&ready.machine);
+            let platform = Arc::clone(ready.prepared.machine.platform());
+            watcher.watch(&platform);
             // Whoever sees the trace's file may rely on signals being caught.
-            if let (None, Some(request)) = (&sink, &self.trace) {
-                sink = Some(request.sink()?);
-            }
+            let execution = Execution {
+                way: match &way {
+                    Some(way) => Way::clone(way),
+                    None => way.insert(self.way(&symbols)?).clone(),
+                },
+                instructions_max: self.max_instructions,
+                in_virtual_time: self.in_virtual_time(),
+            };
             if let Some((requests, _)) = &ready.requests {
-                requests.connect(ready.machine.platform());
+                requests.connect(&platform);
             }
-            let end = self.run_once(&mut ready, &symbols, sink.as_ref(), &watcher)?;
-            let panic = ready.machine.platform().ending.panic();
+            let end = match &self.gdb {
+                Some(address) => execution.debug(&mut ready.prepared, debugger_at(address)?)?,
+                None => self.run_once(&execution, &mut ready, &symbols, &watcher)?,
+            };
+            let panic = platform.ending.panic();
             let panicked_at = match end {
-                End::Panic => monitor::of_panic(&ready.machine, &symbols, ready.image),
+                End::Panic => monitor::of_panic(&ready.prepared.machine, &symbols, ready.image),
                 _ => String::new(),
             };
+            let Ready {
+                prepared, rebuild, ..
+            } = ready;
+            let Prepared {
+                machine,
+                parts,
+                clock,
+                quantum_ticks,
+                expects_input,
+                paces_idle,
+            } = prepared;
             // Files are closed before they are opened again.
-            drop((ready.machine, ready.parts));
-            match (end, ready.rebuild) {
+            drop((machine, parts, platform));
+            match (end, rebuild) {
                 (End::Reset, Some(rebuild)) if self.gdb.is_none() && !self.no_reboot => {
                     let (machine, parts) = rebuild().map_err(|error| format!("{}: {error}", ready.name))?;
                     ready = Ready {
-                        machine,
-                        parts: Some(parts),
+                        prepared: Prepared {
+                            machine,
+                            parts: Some(parts),
+                            clock,
+                            quantum_ticks,
+                            expects_input,
+                            paces_idle,
+                        },
                         rebuild: Some(rebuild),
                         ..ready
                     };
@@ -240,214 +255,62 @@ impl Options {
         }
     }
 
-    /// Runs a machine up to its end or its reset.
-    fn run_once(
-        &self,
-        ready: &mut Ready<'_>,
-        symbols: &Arc<Symbols>,
-        sink: Option<&Sink>,
-        watcher: &Watcher,
-    ) -> Result<End, Box<dyn Error>> {
-        Ok(match (&self.gdb, &self.trace, sink) {
-            (Some(address), ..) => self.debug(ready, address)?,
-            (None, Some(request), Some(sink)) => {
-                let trace = |index| Trace::new(request.kinds, index, Arc::clone(symbols), Arc::clone(sink));
-                let mut drivers: Vec<_> = (0..ready.machine.cpus.len())
-                    .map(|index| Observed(trace(index)))
-                    .collect();
-                let end = self.attend(ready, &mut drivers, symbols, watcher);
-                let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
-                sink.flush()
-                    .map_err(|error| format!("the trace cannot be written: {error}"))?;
-                end
-            }
-            _ => match (&self.timing, self.check.wanted()?) {
-                (Some(parameters), _) => self.run_timed(ready, parameters, symbols, watcher),
-                (None, Some(check)) => self.run_watched(ready, &check, symbols, watcher),
-                (None, None) => {
-                    let mut drivers = vec![Untimed; ready.machine.cpus.len()];
-                    self.attend(ready, &mut drivers, symbols, watcher)
-                }
+    /// What drives the processors.
+    fn way(&self, symbols: &Arc<Names>) -> Result<Way, Box<dyn Error>> {
+        Ok(match (&self.trace, &self.timing) {
+            (Some(request), _) => Way::Traced {
+                kinds: request.kinds,
+                names: Arc::clone(symbols),
+                sink: request.sink()?,
+            },
+            (None, Some(parameters)) => Way::Timed {
+                parameters: parameters.clone(),
+                keeps_profile: self.profile,
+            },
+            (None, None) => match self.check.wanted()? {
+                Some(check) => Way::Watched {
+                    ends: check.ends,
+                    suppressions: check.suppressions,
+                    names: Arc::clone(symbols),
+                },
+                None => Way::Plain,
             },
         })
     }
 
-    /// Runs on a model of each processor, and prints what they counted.
-    fn run_timed(
+    /// Runs a machine up to its end or its reset, with a look at what is requested whenever it stops for that, and
+    /// prints what models have counted.
+    fn run_once(
         &self,
+        execution: &Execution,
         ready: &mut Ready<'_>,
-        parameters: &Parameters,
-        symbols: &Symbols,
+        symbols: &Names,
         watcher: &Watcher,
-    ) -> End {
-        let mut drivers = Timed::each(parameters, ready.machine.cpus.len());
-        if self.profile {
-            drivers
-                .iter_mut()
-                .for_each(|driver| driver.pipeline_mut().enable_profile());
-        }
-        let end = self.attend(ready, &mut drivers, symbols, watcher);
-        let mut sum = Sum::default();
-        drivers
-            .iter_mut()
-            .for_each(|driver| sum.add(driver.pipeline_mut()));
-        let code = || Ok(Code::new(ready.name, ready.image.to_vec()));
-        let profiled = self.profile.then(|| (&sum.profile, code()));
-        eprint!("{}", program::text_of(parameters, &sum.counters, profiled));
-        end
-    }
-
-    /// Runs with a sanitizer for each processor, and prints what they have found.
-    fn run_watched(
-        &self,
-        ready: &mut Ready<'_>,
-        check: &Wanted,
-        symbols: &Symbols,
-        watcher: &Watcher,
-    ) -> End {
-        let sanitizer = || Observed(Sanitizer::new(check.ends));
-        let mut drivers: Vec<_> = ready.machine.cpus.iter().map(|_| sanitizer()).collect();
-        let name = |address| {
-            let found = symbols.find(address);
-            found.map(|(name, distance)| (name.to_owned(), distance))
+    ) -> Result<End, Box<dyn Error>> {
+        let (image, requests) = (ready.image, ready.requests.as_ref().map(|(_, requests)| requests));
+        let mut look = |prepared: &mut Prepared, stopped: Option<End>| match requests {
+            _ if stopped.is_some() && watcher.has_signal() => stopped,
+            None => stopped,
+            Some(requests) => attend(prepared, requests, (symbols, image), watcher),
         };
-        loop {
-            let end = self.attend(ready, &mut drivers, symbols, watcher);
-            let mut findings = Findings::default();
-            for Observed(sanitizer) in &mut drivers {
-                sanitizer.go_on();
-                findings.merge(sanitizer.findings());
-            }
-            let is_over = match end {
-                End::Halted(_) => groups::is_violated(&findings, &check.suppressions, &name),
-                _ => true,
-            };
-            if is_over {
-                eprint!("{}", groups::text(&findings, &check.suppressions, &name));
-                return end;
-            }
+        let finished = execution.run(&mut ready.prepared, &mut look);
+        let finished = finished.map_err(|error| with_causes(&error))?;
+        if let (Some(sum), Some(parameters)) = (&finished.sum, &self.timing) {
+            let code = || Ok(Code::new(ready.name, ready.image.to_vec()));
+            let profiled = self.profile.then(|| (&sum.profile, code()));
+            eprint!("{}", program::text_of(parameters, &sum.counters, profiled));
         }
-    }
-
-    /// Executes to the machine's end, with a look at what is requested whenever it stops for that.
-    fn attend<D: Driver + Send>(
-        &self,
-        ready: &mut Ready<'_>,
-        drivers: &mut [D],
-        symbols: &Symbols,
-        watcher: &Watcher,
-    ) -> End {
-        let mut is_paused = false;
-        loop {
-            if let Some((_, requests)) = &ready.requests {
-                // A machine that stands still has nothing to do but to wait for the next request.
-                let first = if is_paused { requests.recv().ok() } else { None };
-                let waiting: Vec<Request> = first.into_iter().chain(requests.try_iter()).collect();
-                for request in waiting {
-                    match self.carry_out(ready, &request, symbols) {
-                        After::Nothing => {}
-                        After::Stop => is_paused = true,
-                        After::Continue => is_paused = false,
-                        After::Reset => return End::Reset,
-                        After::Quit => return End::Exit(0),
-                    }
-                }
-            }
-            if is_paused {
-                continue;
-            }
-            let end = self.execute(ready, drivers);
-            if end != End::Stopped || ready.requests.is_none() || watcher.has_signal() {
-                return end;
-            }
+        if let (Some(findings), Way::Watched { suppressions, .. }) = (&finished.findings, &execution.way) {
+            eprint!("{}", groups::text(findings, suppressions, &symbols.naming()));
         }
+        Ok(finished.end)
     }
 
-    fn carry_out(&self, ready: &mut Ready<'_>, request: &Request, symbols: &Symbols) -> After {
-        match request {
-            Request::Quit => After::Quit,
-            Request::EnterMonitor => {
-                show(format!("\r\n{}", monitor::PROMPT).as_bytes());
-                After::Nothing
-            }
-            Request::LeaveMonitor => {
-                show(b"\r\n");
-                After::Nothing
-            }
-            Request::Command(line) => {
-                let mut context = monitor::Context {
-                    machine: &mut ready.machine,
-                    parts: ready.parts.as_ref(),
-                    symbols,
-                    image: ready.image,
-                };
-                let (text, after) = monitor::command(&mut context, line);
-                show(format!("{text}{}", monitor::PROMPT).as_bytes());
-                after
-            }
-        }
-    }
-
-    fn execute<D: Driver + Send>(&self, ready: &mut Ready<'_>, drivers: &mut [D]) -> End {
-        let instructions_max = self.instructions_left(ready);
-        let outcome = if ready.clock == Clock::Host && !self.in_virtual_time() {
-            let threads = HostThreads {
-                slice_ticks: ready.quantum_ticks,
-                instructions_max,
-                expects_input: ready.expects_input,
-            };
-            threads.run_driven(&mut ready.machine, drivers)
-        } else {
-            self.virtual_time(ready).run_driven(&mut ready.machine, drivers)
-        };
-        outcome.end
-    }
-
-    /// How many instructions the limit leaves.
-    fn instructions_left(&self, ready: &Ready<'_>) -> u64 {
-        let cpus = ready.machine.cpus.iter();
-        let executed: u64 = cpus.map(|cpu| cpu.processor.instructions_retired()).sum();
-        self.max_instructions
-            .map_or(u64::MAX, |most| most.saturating_sub(executed))
-    }
-
-    fn virtual_time(&self, ready: &Ready<'_>) -> VirtualTime {
-        VirtualTime {
-            quantum_ticks: ready.quantum_ticks,
-            instructions_max: self.instructions_left(ready),
-            expects_input: ready.expects_input,
-            paces_idle: ready.paces_idle,
-        }
-    }
-
-    /// Lets a debugger control the machine; goes on without it if it leaves.
-    fn debug(&self, ready: &mut Ready<'_>, address: &Address) -> Result<End, Box<dyn Error>> {
-        let connection = debugger_at(address)?;
-        let executor = self.virtual_time(ready);
-        let mut debugged = Debugged {
-            machine: &mut ready.machine,
-            executor,
-        };
-        Ok(match serve(connection, &mut debugged)? {
-            Finish::Ended(end) => end,
-            Finish::Killed => End::Stopped,
-            Finish::Detached => executor.run(&mut ready.machine).end,
-        })
-    }
-
-    fn symbols(&self, image: &[u8]) -> Result<Arc<Symbols>, Box<dyn Error>> {
-        let Some(path) = &self.symbols else {
-            return Ok(Arc::new(Symbols::of_image(image)));
-        };
-        let name = path.display();
-        let bytes = sidestep_files::read(path, sidestep_files::IMAGE_BYTES_MAX)
-            .map_err(|error| format!("{name}: cannot be read: {error}"))?;
-        if bytes.starts_with(b"\x7fELF") {
-            return Ok(Arc::new(Symbols::of_image(&bytes)));
-        }
-        let symbols = Symbols::of_map(&String::from_utf8_lossy(&bytes))
-            .map_err(|line| format!("{name}:{line}: must be an address, a type and a name"))?;
-        Ok(Arc::new(symbols))
+    fn symbols(&self, image: &[u8]) -> Result<Arc<Names>, Box<dyn Error>> {
+        Ok(Arc::new(match &self.symbols {
+            Some(file) => Names::read(file).map_err(|error| with_causes(&error))?,
+            None => Names::of_image(image),
+        }))
     }
 
     fn report(&self, name: &str, end: End, signal: Option<i32>, panic: Option<String>) -> Outcome {
@@ -473,6 +336,60 @@ impl Options {
                 let code = signal.map_or(1, |signal| SIGNALLED + signal);
                 Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
             }
+        }
+    }
+}
+
+/// Does what is requested of a machine that stands still, until it is to go on; or else why it ends.
+fn attend(
+    prepared: &mut Prepared,
+    requests: &Receiver<Request>,
+    (symbols, image): (&Names, &[u8]),
+    watcher: &Watcher,
+) -> Option<End> {
+    let mut is_paused = false;
+    loop {
+        // A machine that stands still has nothing to do but to wait for the next request, or for a signal.
+        let request = match is_paused {
+            true => requests.recv_timeout(LOOK_AT_SIGNALS),
+            false => requests.try_recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match request {
+            Ok(request) => match carry_out(prepared, &request, symbols, image) {
+                After::Nothing => {}
+                After::Stop => is_paused = true,
+                After::Continue => is_paused = false,
+                After::Reset => return Some(End::Reset),
+                After::Quit => return Some(End::Exit(0)),
+            },
+            Err(_) if watcher.has_signal() => return Some(End::Stopped),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
+fn carry_out(prepared: &mut Prepared, request: &Request, symbols: &Names, image: &[u8]) -> After {
+    match request {
+        Request::Quit => After::Quit,
+        Request::EnterMonitor => {
+            show(format!("\r\n{}", monitor::PROMPT).as_bytes());
+            After::Nothing
+        }
+        Request::LeaveMonitor => {
+            show(b"\r\n");
+            After::Nothing
+        }
+        Request::Command(line) => {
+            let mut context = monitor::Context {
+                machine: &mut prepared.machine,
+                parts: prepared.parts.as_ref(),
+                symbols,
+                image,
+            };
+            let (text, after) = monitor::command(&mut context, line);
+            show(format!("{text}{}", monitor::PROMPT).as_bytes());
+            after
         }
     }
 }
@@ -535,10 +452,10 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Watcher {
     /// From now on signals stop this machine; one that has come already does so at once.
-    fn watch(&self, machine: &Machine) {
-        *lock(&self.platform) = Arc::downgrade(machine.platform());
+    fn watch(&self, platform: &Arc<Platform>) {
+        *lock(&self.platform) = Arc::downgrade(platform);
         if self.has_signal() {
-            machine.platform().request_stop();
+            platform.request_stop();
         }
     }
 

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use sidestep_experiments::sidecore::timeline;
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::debug::DebuggedHost;
 use sidestep_hypervisor::description::Description;
@@ -17,10 +16,11 @@ use sidestep_hypervisor::host::sidecores::locked;
 use sidestep_hypervisor::host::{Host, HostEnd, Report};
 use sidestep_hypervisor::virtual_machine::CoreModel;
 use sidestep_itanium2::{Counters, Event};
+use sidestep_lab::Timeline;
 use sidestep_lab::report::trace::render_timeline;
 use sidestep_machine::debug::server::{Address, Finish, serve};
 use sidestep_machine::machine::hypercall::Console;
-use sidestep_runner::host::ModelledCores;
+use sidestep_runner::host::{ModelledCores, Occupancy};
 use sidestep_runner::program;
 
 use super::super::{INTERRUPTED, LIMIT_REACHED, Outcome, print, stop_flag};
@@ -118,7 +118,9 @@ impl Options {
             Format::Json => print(serde_json::to_string_pretty(&report)?.as_bytes())?,
         }
         if let Some(file) = traced {
-            sidestep_files::write(file, render_timeline(&name, &timeline(&host, &costs)).as_bytes())?;
+            let Occupancy { tracks, spans } = Occupancy::of(&host, &costs);
+            let timeline = render_timeline(&name, &Timeline::of_spans(tracks, spans));
+            sidestep_files::write(file, timeline.as_bytes())?;
         }
         for machine in &report.machines {
             if let Some(failure) = &machine.failure {

@@ -11,6 +11,7 @@ use sidestep_machine::description::devices::{DiskTable, NetworkTable, VirtioTran
 use sidestep_machine::description::kernel::{Built, Consoles, Description, KernelTable, MachineTable};
 use sidestep_machine::machine::hypercall::{Console, SharedConsole};
 use sidestep_machine::snapshot::{self, ChangedDisks};
+use sidestep_runner::machine::execution::Prepared;
 
 use super::super::Outcome;
 use super::console::Place;
@@ -218,13 +219,15 @@ fn execute(
     let somebody_may_type = places.serial.is_live() || places.virtio.is_some();
     execution.run(Ready {
         name,
-        machine: built.machine,
+        prepared: Prepared {
+            machine: built.machine,
+            clock: description.machine.clock,
+            quantum_ticks: description.machine.quantum,
+            expects_input: false,
+            paces_idle: !description.network.is_empty() || somebody_may_type,
+            parts: Some(built.parts),
+        },
         image: &built.image,
-        clock: description.machine.clock,
-        quantum_ticks: description.machine.quantum,
-        expects_input: false,
-        paces_idle: !description.network.is_empty() || somebody_may_type,
-        parts: Some(built.parts),
         rebuild: Some(Box::new(move || {
             let built = again.build_with(consoles.open());
             built

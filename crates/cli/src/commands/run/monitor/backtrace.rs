@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use sidestep_machine::Machine;
-use sidestep_machine::debug::symbols::Symbols;
 use sidestep_machine::debug::unwind::table::UnwindTable;
 use sidestep_machine::debug::unwind::{Frame, Reached, backtrace};
+use sidestep_runner::symbols::names::Names;
 
 use super::Context;
 
@@ -30,7 +30,7 @@ pub fn report(context: &Context<'_>, cpu: &str) -> String {
 }
 
 /// The frames of the processor whose kernel has panicked; nothing if none of them is known to be in `panic`.
-pub fn of_panic(machine: &Machine, symbols: &Symbols, image: &[u8]) -> String {
+pub fn of_panic(machine: &Machine, symbols: &Names, image: &[u8]) -> String {
     let table = UnwindTable::of_image(image);
     let panics = |frame: &Frame| symbols.find(frame.place()).is_some_and(|(name, _)| name == PANIC);
     (0..machine.cpus.len())
@@ -44,7 +44,7 @@ fn frames(machine: &Machine, index: usize, table: &UnwindTable) -> Vec<Frame> {
 }
 
 /// A line a frame; addresses beyond the image, as firmware's, have no name.
-fn lines(frames: &[Frame], symbols: &Symbols, table: &UnwindTable) -> String {
+fn lines(frames: &[Frame], symbols: &Names, table: &UnwindTable) -> String {
     let mut text = String::new();
     for (number, frame) in frames.iter().enumerate() {
         let symbol = table

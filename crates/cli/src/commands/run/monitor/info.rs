@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
+use sidestep_ia64::encoding;
 use sidestep_ia64::mmu::buffer::TranslationBuffer;
 use sidestep_ia64::registers::system::control;
 use sidestep_machine::debug::registers::Register;
@@ -90,7 +91,7 @@ fn cpus(context: &Context<'_>) -> String {
 }
 
 fn described(context: &Context<'_>, bundle: u64, slot: u8) -> String {
-    let name = context.symbols.describe(bundle);
+    let name = encoding::Symbols::describe(context.symbols, bundle);
     format!("{}slot {slot}", if name.is_empty() { name } else { name + ", " })
 }
 
@@ -237,9 +238,9 @@ fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sidestep_machine::debug::symbols::Symbols;
     use sidestep_machine::memory::{GuestMemory, MemoryRange};
     use sidestep_machine::{Machine, MachineBuilder};
+    use sidestep_runner::symbols::names::Names;
 
     use super::super::{After, Context, command};
 
@@ -251,7 +252,7 @@ mod tests {
     #[test]
     fn reports_say_how_the_machine_is() {
         let mut machine = machine();
-        let symbols = Symbols::default();
+        let symbols = Names::default();
         let mut context = Context {
             machine: &mut machine,
             parts: None,

@@ -12,9 +12,9 @@ use std::path::Path;
 
 use sidestep_lab::suggest::nearest;
 use sidestep_machine::Machine;
-use sidestep_machine::debug::symbols::Symbols;
 use sidestep_machine::description::kernel::Parts;
 use sidestep_machine::snapshot;
+use sidestep_runner::symbols::names::Names;
 
 /// What is shown when a line is expected.
 pub const PROMPT: &str = "(sidestep) ";
@@ -41,7 +41,7 @@ pub struct Context<'a> {
     /// Its devices, if it is a whole machine.
     pub parts: Option<&'a Parts>,
     /// Names of its code.
-    pub symbols: &'a Symbols,
+    pub symbols: &'a Names,
     /// The image that it runs, for its unwind tables.
     pub image: &'a [u8],
 }

@@ -1,0 +1,284 @@
+//! Back ends: what turns decoded blocks into something that can be executed.
+//!
+//! The [`Interpreter`] is the reference. Whatever another back end makes of a block must leave every register, every
+//! byte of memory, the number of retired instructions and every fault as the interpreter does.
+
+use crate::encoding::DecodedSlot;
+use crate::encoding::Effects;
+use crate::processor::execution::block::Known;
+use crate::processor::execution::kind::Detail;
+use crate::processor::execution::observer::{Dynamic, Event, Observer, Place, Registers, Watch};
+use crate::processor::execution::operation::{Flow, MicroOperation};
+use crate::processor::semantics;
+use crate::processor::{Processor, Raised};
+
+/// An instruction of a decoded block.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockInstruction {
+    /// The slot, with the instruction or why there is none.
+    pub decoded: DecodedSlot,
+    /// Where it stands: bundles from the block's first one.
+    pub bundle: u16,
+    /// How many instructions of the block have retired once this one has.
+    pub retired: u16,
+    /// Whether it writes a general register outside the frame: an illegal operation.
+    pub is_outside_frame: bool,
+}
+
+/// Bundles decoded together: what a back end translates. It holds no absolute guest address.
+#[derive(Clone, Debug)]
+pub struct DecodedBlock {
+    /// The instructions, in order.
+    pub instructions: Vec<BlockInstruction>,
+    /// Where execution goes on behind the block, as bundle from its first one and slot.
+    pub next: (u16, u8),
+    /// How many instructions retire when it is executed to its end, those that were decoded away included.
+    pub retired: u16,
+}
+
+/// Turns blocks into code of its own, and executes that.
+///
+/// Invalidation needs nothing of it: code is dropped with its block, by the one way in which blocks are forgotten
+/// (overwritten instructions, see [`Processor::forget_instructions`], and everything that reports there).
+pub trait Backend {
+    /// A translated block. It may change itself while others hold it: a count of executions, a link to another block.
+    type Code: Send + Sync + 'static;
+
+    /// Translates a block. A back end to which a block is not worth its trouble (yet) keeps what the [`Interpreter`]
+    /// makes of it in its code and executes that.
+    fn translate(&mut self, block: &DecodedBlock, context: &Context) -> Self::Code;
+
+    /// Executes a translated block whose first instruction stands at the instruction pointer, to its end or to a taken
+    /// branch.
+    ///
+    /// # Errors
+    /// An instruction has raised a fault: the instruction pointer is at it, and it has changed nothing.
+    fn enter<O: Observer>(&mut self, code: &Self::Code, running: Running<'_, '_, O>) -> Result<(), Raised>;
+}
+
+/// What holds for a block when it is translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// What the block holds.
+    pub detail: Detail,
+    /// The frame that it runs in, where that is known.
+    pub frame_size: Option<u32>,
+}
+
+/// The processor that a block is executed on, and who watches it.
+pub struct Running<'a, 'o, O: Observer> {
+    pub(crate) processor: &'a mut Processor,
+    pub(crate) known: &'a [Known<O::Static>],
+    pub(crate) watch: &'a mut Watch<'o, O>,
+    /// Whether the observer follows the block.
+    pub(crate) is_followed: bool,
+}
+
+impl<O: Observer> Running<'_, '_, O> {
+    /// The processor; [`layout`](crate::processor::layout) says where its state lies.
+    pub fn processor(&mut self) -> &mut Processor {
+        self.processor
+    }
+}
+
+/// Executes operations one after the other: the reference.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Interpreter;
+
+impl Backend for Interpreter {
+    type Code = Box<[MicroOperation]>;
+
+    fn translate(&mut self, block: &DecodedBlock, _: &Context) -> Box<[MicroOperation]> {
+        let lowered = block.instructions.iter().map(|instruction| {
+            let slot = instruction.decoded.slot;
+            let mut operation = match instruction.decoded.instruction {
+                Ok(decoded) if instruction.is_outside_frame => semantics::illegal(decoded.predicate()),
+                Ok(decoded) => semantics::lower(&decoded, slot, u64::from(instruction.bundle) * 16),
+                Err(illegal) => semantics::illegal(illegal.predicate()),
+            };
+            operation.retired = instruction.retired;
+            operation.place = instruction.bundle << 2 | u16::from(slot);
+            operation
+        });
+        let leave = semantics::leave_to(block.next, block.retired);
+        lowered.chain([leave]).collect()
+    }
+
+    #[inline(always)]
+    fn enter<O: Observer>(
+        &mut self,
+        code: &Box<[MicroOperation]>,
+        running: Running<'_, '_, O>,
+    ) -> Result<(), Raised> {
+        let Running {
+            processor,
+            known,
+            watch,
+            is_followed,
+        } = running;
+        match O::DETAIL {
+            Detail::Everything if is_followed => processor.execute_observed(code, known, watch),
+            Detail::Everything | Detail::Effects => processor.execute(code),
+        }
+    }
+}
+
+impl Processor {
+    /// Executes a block to its end or to a taken branch.
+    #[inline(always)]
+    fn execute(&mut self, operations: &[MicroOperation]) -> Result<(), Raised> {
+        self.block_start = self.ip;
+        for operation in operations {
+            if self.predicates >> (operation.predicate & 63) & 1 == 0 {
+                continue;
+            }
+            match semantics::execute(self, operation) {
+                Ok(Flow::Next) => {}
+                Ok(Flow::Branch) => {
+                    self.arrive(operation);
+                    return Ok(());
+                }
+                Err(Raised) => {
+                    self.stop_at(operation);
+                    return Err(Raised);
+                }
+            }
+        }
+        unreachable!("the last operation of a block leaves it")
+    }
+
+    /// As [`Processor::execute`], telling of every instruction.
+    fn execute_observed<O: Observer>(
+        &mut self,
+        operations: &[MicroOperation],
+        known: &[Known<O::Static>],
+        watch: &mut Watch<'_, O>,
+    ) -> Result<(), Raised> {
+        self.block_start = self.ip;
+        let (leave, operations) = operations.split_last().expect("an operation leaves the block");
+        for (operation, known) in operations.iter().zip(known) {
+            let place = Place {
+                ip: self.bundle_address(operation),
+                slot: operation.slot(),
+            };
+            let executed = self.predicate(known.predicate);
+            if let (true, Some(of)) = (known.effects.contains(Effects::USES_COUNTERS), &known.of_observer) {
+                watch.counters_used(self, of, place, executed);
+            }
+            let reference = match known.base {
+                Some(base) if executed => Some(self.general.value(base)),
+                _ => None,
+            };
+            let flow = if self.predicate(operation.predicate) {
+                (operation.execute)(self, operation)
+            } else {
+                Ok(Flow::Next)
+            };
+            let completed = match flow {
+                Ok(_) => true,
+                Err(Raised) => self.raised.is_some_and(|fault| fault.kind.is_trap()),
+            };
+            if let (true, Some(of)) = (completed, &known.of_observer) {
+                watch.walks(self);
+                if known.effects.intersects(TOLD) {
+                    self.tell_effects(known.effects, executed, operation, watch);
+                }
+                let dynamic = Dynamic {
+                    place,
+                    executed,
+                    reference,
+                    taken: (flow == Ok(Flow::Branch)).then_some(self.target),
+                    memory: self,
+                };
+                watch.observer.retired(of, &dynamic);
+                if O::INSPECTS {
+                    watch.observer.inspect(of, &dynamic, Registers::new(self));
+                }
+            }
+            match flow {
+                Ok(Flow::Next) => {}
+                Ok(Flow::Branch) => {
+                    self.arrive(operation);
+                    return Ok(());
+                }
+                Err(Raised) => {
+                    self.stop_at(operation);
+                    return Err(Raised);
+                }
+            }
+        }
+        (leave.execute)(self, leave)?;
+        self.arrive(leave);
+        Ok(())
+    }
+
+    /// Tells an observer what an instruction has changed. Loop branches rename registers under a false predicate, too.
+    #[cold]
+    fn tell_effects<O: Observer>(
+        &self,
+        effects: Effects,
+        executed: bool,
+        operation: &MicroOperation,
+        watch: &mut Watch<'_, O>,
+    ) {
+        let observer = &mut *watch.observer;
+        if effects.contains(Effects::CHANGES_FRAME) {
+            observer.event(&Event::Frame(self.observed_frame()));
+        }
+        if !executed {
+            return;
+        }
+        if effects.contains(Effects::CHANGES_STATUS) {
+            observer.event(&Event::Status(self.status));
+        }
+        if effects.contains(Effects::WRITES_REGION) {
+            let index = (self.general.value(operation.r3) >> 61) as usize;
+            let value = self.system.region[index];
+            observer.event(&Event::Region { index, value });
+        }
+        if effects.contains(Effects::WRITES_BRANCH) {
+            let index = usize::from(operation.r1 & 7);
+            let value = self.branch[index];
+            observer.event(&Event::Branch { index, value });
+        }
+        if effects.contains(Effects::ADVANCED) {
+            observer.event(&Event::AdvancedLoads(self.advanced_load_events()));
+        }
+        if effects.contains(Effects::WRITES_MONITOR) {
+            observer.event(&Event::Monitor(&self.observed_monitor()));
+        }
+    }
+
+    /// Moves on to the target of a branch that `operation` took.
+    #[inline(always)]
+    fn arrive(&mut self, operation: &MicroOperation) {
+        self.retired += u64::from(operation.retired);
+        self.completed = self.bundle_address(operation);
+        self.ip = self.target & !15;
+        self.slot = (self.target & 3) as u8;
+    }
+
+    /// Leaves the instruction pointer where a handler of the fault that `operation` raised expects it.
+    #[cold]
+    fn stop_at(&mut self, operation: &MicroOperation) {
+        self.ip = self.bundle_address(operation);
+        self.slot = operation.slot();
+        if self.ip != self.block_start {
+            self.completed = self.ip.wrapping_sub(16);
+        }
+        self.retired += u64::from(operation.retired) - 1;
+        if self.raised.is_some_and(|fault| fault.kind.is_trap()) {
+            self.trapped = (self.ip, self.slot);
+            self.retired += 1;
+            self.skip_instruction();
+        }
+    }
+}
+
+/// Effects that observers are told of.
+const TOLD: Effects = Effects::CHANGES_FRAME
+    .union(Effects::CHANGES_STATUS)
+    .union(Effects::WRITES_REGION)
+    .union(Effects::WRITES_BRANCH)
+    .union(Effects::ADVANCED)
+    .union(Effects::WRITES_MONITOR);

@@ -1,0 +1,349 @@
+//! Blocks: runs of bundles decoded together, and the cache that finds them again.
+//!
+//! A block begins where execution entered it and ends behind an instruction that always leaves it, at the
+//! end of its host page, or at [`BUNDLES_MAX`]. A conditional branch does not end a block: when it is not
+//! taken, execution goes on inside. `nop`s are decoded away, but counted.
+//!
+//! Blocks are found by the *host* address of their first bundle, so that they survive changes of the
+//! translation that leads to them. They hold no absolute guest address.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::encoding::{Bundle, DecodedSlot, Effects, Illegal, Operation};
+use crate::memory::{HostPage, Value};
+use crate::processor::execution::backend::{Backend, BlockInstruction, Context, DecodedBlock};
+use crate::processor::execution::code_page::CodePages;
+use crate::processor::execution::kind::{Detail, Kind};
+use crate::processor::execution::observer::Observer;
+use crate::processor::semantics;
+
+/// Bundles in a block at most; bounds the distance between two looks at the attention flag.
+const BUNDLES_MAX: u16 = 64;
+/// Entries of the direct-mapped front of the blocks.
+const FRONT: usize = 4096;
+/// Instructions that were overwritten are forgotten by host pages of this size.
+pub(crate) const HOST_PAGE_LOG2: u32 = 12;
+/// Blocks of a kind kept before they are emptied.
+const BLOCKS_MAX: usize = 1 << 16;
+/// Kinds of blocks kept beside each other.
+const KINDS_MAX: usize = 4;
+
+/// The bundles from one entry point on, translated by a back end, with what an observer knows of them.
+pub(crate) struct Block<C, S> {
+    /// What the back end made of it.
+    pub code: C,
+    /// What is known of each instruction; empty unless an observer wants it.
+    pub known: Box<[Known<S>]>,
+    /// Instructions in the block, `nop`s included.
+    pub instructions: u32,
+    /// The highest general register that the block may write before it changes its frame.
+    pub highest_target: u8,
+    /// The size in bytes of the bundles that its instructions stand in.
+    pub size: u64,
+}
+
+/// What is known of an instruction before it runs.
+pub(crate) struct Known<S> {
+    /// What the observer keeps; `None` for an illegal operation, which never retires.
+    pub of_observer: Option<S>,
+    /// What it does beyond its operands.
+    pub effects: Effects,
+    /// Its qualifying predicate.
+    pub predicate: u8,
+    /// The register with the address of its memory reference, if it makes one.
+    pub base: Option<u8>,
+}
+
+impl<S> Known<S> {
+    fn new<O: Observer<Static = S>>(slot: &DecodedSlot, observer: &mut O) -> Known<S> {
+        match &slot.instruction {
+            Ok(instruction) => Known {
+                effects: instruction.effects(),
+                predicate: instruction.predicate(),
+                base: instruction.operation.memory_access().map(|_| instruction.r3()),
+                of_observer: Some(observer.decode(instruction, slot)),
+            },
+            Err(_) => Known {
+                of_observer: None,
+                effects: Effects::empty(),
+                predicate: 0,
+                base: None,
+            },
+        }
+    }
+}
+
+/// A place of the front: the key of a block, and the block.
+type Place<C, S> = Option<(u64, Arc<Block<C, S>>)>;
+
+/// The blocks of one kind.
+pub(crate) struct Blocks<C, S> {
+    kind: Kind,
+    front: Vec<Place<C, S>>,
+    blocks: HashMap<u64, Arc<Block<C, S>>>,
+    /// The keys of the blocks that begin on a host page, by its number.
+    by_page: HashMap<u64, Vec<u64>>,
+}
+
+/// Blocks that can be forgotten: the one way of invalidation.
+pub(crate) trait Forget: Send {
+    /// Forgets every block.
+    fn flush(&mut self);
+
+    /// Forgets the blocks that may hold an instruction of the host page with the number `page`.
+    fn forget(&mut self, page: u64);
+}
+
+/// Blocks of any kind, kept while another kind runs.
+trait Kept: Forget {
+    fn kind(&self) -> Kind;
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+impl<C: Send + Sync + 'static, S: Send + Sync + 'static> Kept for Blocks<C, S> {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+impl<C: Send + Sync, S: Send + Sync> Forget for Blocks<C, S> {
+    fn flush(&mut self) {
+        self.front.clear();
+        self.blocks.clear();
+        self.by_page.clear();
+    }
+
+    fn forget(&mut self, page: u64) {
+        const {
+            assert!(
+                BUNDLES_MAX as u64 * 16 <= 1 << HOST_PAGE_LOG2,
+                "a block ends on the next page"
+            )
+        };
+        for page in [page - 1, page] {
+            for key in self.by_page.remove(&page).into_iter().flatten() {
+                self.blocks.remove(&key);
+                if let Some(place) = self.front.get_mut(front_index(key)) {
+                    place.take_if(|(at, _)| *at == key);
+                }
+            }
+        }
+    }
+}
+
+impl<C, S> Blocks<C, S> {
+    fn new(kind: Kind) -> Blocks<C, S> {
+        Blocks {
+            kind,
+            front: Vec::new(),
+            blocks: HashMap::new(),
+            by_page: HashMap::new(),
+        }
+    }
+
+    /// The block whose first instruction stands at the host address and slot that `key` combines.
+    #[inline(always)]
+    pub(crate) fn find(&self, key: u64) -> Option<&Arc<Block<C, S>>> {
+        match self.front.get(front_index(key)) {
+            Some(Some((at, block))) if *at == key => Some(block),
+            _ => None,
+        }
+    }
+}
+
+impl<C: Send + Sync, S: Send + Sync> Blocks<C, S> {
+    /// Finds a block behind the front, or makes it from `page`.
+    #[cold]
+    pub(crate) fn find_or_decode<B: Backend<Code = C>, O: Observer<Static = S>>(
+        &mut self,
+        key: u64,
+        place: (u64, u8),
+        page: &HostPage,
+        backend: &mut B,
+        observer: &mut O,
+    ) -> Arc<Block<C, S>> {
+        if self.blocks.len() >= BLOCKS_MAX {
+            self.flush();
+        }
+        let by_page = &mut self.by_page;
+        let block = self.blocks.entry(key).or_insert_with(|| {
+            by_page.entry(key >> HOST_PAGE_LOG2).or_default().push(key);
+            Arc::new(Block::new(place, page, None, u16::MAX, backend, observer))
+        });
+        if self.front.is_empty() {
+            self.front.resize_with(FRONT, || None);
+        }
+        self.front[front_index(key)] = Some((key, Arc::clone(block)));
+        Arc::clone(block)
+    }
+}
+
+#[inline(always)]
+fn front_index(key: u64) -> usize {
+    ((key >> 4) ^ (key & 3) << 10) as usize % FRONT
+}
+
+impl<C, S> Block<C, S> {
+    /// Makes a block of `instructions_max` instructions at most. Where the frame is known, writes above its
+    /// `frame_size` registers are illegal operations; otherwise `highest_target` says what the block needs.
+    pub(crate) fn new<B: Backend<Code = C>, O: Observer<Static = S>>(
+        place: (u64, u8),
+        page: &HostPage,
+        frame_size: Option<u32>,
+        instructions_max: u16,
+        backend: &mut B,
+        observer: &mut O,
+    ) -> Block<C, S> {
+        let context = Context {
+            detail: O::DETAIL,
+            frame_size,
+        };
+        let (decoded, highest_target) = decode(place, page, &context, instructions_max);
+        let known = match context.detail {
+            Detail::Effects => Box::default(),
+            Detail::Everything => {
+                observer.begins_block();
+                let instructions = decoded.instructions.iter();
+                instructions
+                    .map(|instruction| Known::new(&instruction.decoded, observer))
+                    .collect()
+            }
+        };
+        let (bundle, slot) = decoded.next;
+        Block {
+            code: backend.translate(&decoded, &context),
+            known,
+            instructions: u32::from(decoded.retired),
+            highest_target,
+            size: u64::from(bundle) * 16 + if slot > 0 { 16 } else { 0 },
+        }
+    }
+}
+
+/// The decoded blocks of one processor.
+#[derive(Default)]
+pub struct BlockCache {
+    /// Those of each kind; the kind that runs is not among them.
+    kinds: Vec<Box<dyn Kept>>,
+    /// The pages that blocks were entered on.
+    pub(crate) pages: CodePages,
+}
+
+impl BlockCache {
+    /// Takes out the blocks that a back end and an observer need; they are given back by [`BlockCache::put`].
+    pub(crate) fn take<B: Backend, O: Observer>(&mut self, observer: &O) -> Box<Blocks<B::Code, O::Static>> {
+        let kind = Kind::of::<B, O>(observer);
+        let found = self.kinds.iter().position(|kept| kept.kind() == kind);
+        let kept = found.map(|index| self.kinds.remove(index));
+        let kept = kept.and_then(|kept| kept.into_any().downcast().ok());
+        kept.unwrap_or_else(|| Box::new(Blocks::new(kind)))
+    }
+
+    /// Keeps the blocks of a run for the next one of their kind.
+    pub(crate) fn put<C: Send + Sync + 'static, S: Send + Sync + 'static>(
+        &mut self,
+        blocks: Box<Blocks<C, S>>,
+    ) {
+        if self.kinds.len() == KINDS_MAX {
+            self.kinds.remove(0);
+        }
+        self.kinds.push(blocks);
+    }
+}
+
+impl Forget for BlockCache {
+    fn flush(&mut self) {
+        for kept in &mut self.kinds {
+            kept.flush();
+        }
+    }
+
+    fn forget(&mut self, page: u64) {
+        for kept in &mut self.kinds {
+            kept.forget(page);
+        }
+    }
+}
+
+/// Decodes from a place on, `instructions_max` instructions at most; with the highest general register that is written
+/// in a frame that is not known.
+fn decode(
+    (ip, slot): (u64, u8),
+    page: &HostPage,
+    context: &Context,
+    instructions_max: u16,
+) -> (DecodedBlock, u8) {
+    let end = page.start.0.wrapping_add(1 << page.size_log2);
+    let mut frame_size = context.frame_size;
+    let mut block = DecodedBlock {
+        instructions: Vec::new(),
+        next: (0, slot),
+        retired: 0,
+    };
+    let mut highest_target = 0;
+    let mut bundle_index = 0;
+    'bundles: while bundle_index < BUNDLES_MAX && ip.wrapping_add(u64::from(bundle_index) * 16) != end {
+        let bundle = read_bundle(page, ip.wrapping_add(u64::from(bundle_index) * 16));
+        let last_slot = if bundle.template().is_long() { 1 } else { 2 };
+        for decoded in bundle.decode() {
+            if bundle_index == 0 && decoded.slot < slot {
+                continue;
+            }
+            if block.retired == instructions_max {
+                break 'bundles;
+            }
+            block.retired += 1;
+            block.next = if decoded.slot == last_slot {
+                (bundle_index + 1, 0)
+            } else {
+                (bundle_index, decoded.slot + 1)
+            };
+            let mut is_outside_frame = false;
+            let ends = match &decoded.instruction {
+                Ok(instruction) => {
+                    if instruction.operation == Operation::Nop && context.detail == Detail::Effects {
+                        continue;
+                    }
+                    if instruction.operation == Operation::Allocate {
+                        frame_size = Some(u32::from(instruction.sof()));
+                    }
+                    let target = semantics::highest_general_target(instruction);
+                    match frame_size {
+                        Some(size) => is_outside_frame = u32::from(target) > 31 + size,
+                        None => highest_target = highest_target.max(target),
+                    }
+                    !is_outside_frame && instruction.effects().contains(Effects::ENDS_BLOCK)
+                }
+                Err(Illegal::EncodingIfPredicate(_)) => false,
+                Err(Illegal::Encoding | Illegal::Template) => true,
+            };
+            block.instructions.push(BlockInstruction {
+                decoded,
+                bundle: bundle_index,
+                retired: block.retired,
+                is_outside_frame,
+            });
+            if ends {
+                break 'bundles;
+            }
+        }
+        bundle_index += 1;
+    }
+    (block, highest_target)
+}
+
+fn read_bundle(page: &HostPage, address: u64) -> Bundle {
+    let host = page
+        .host
+        .wrapping_add(address.wrapping_sub(page.start.0) as usize);
+    // SAFETY: the address space returned the page as readable, and `address` is a multiple of 16 inside it.
+    let (low, high) = unsafe { (u64::load(host), u64::load(host.wrapping_add(8))) };
+    Bundle::from_bits(u128::from(low) | u128::from(high) << 64)
+}

@@ -1,0 +1,111 @@
+//! Where a processor's hot state lies in memory, for back ends that emit code for the host.
+//!
+//! All numbers are bytes from the start of a [`Processor`], unless they say otherwise. What nearly every instruction
+//! touches comes first, so that an x86-64 instruction reaches it by a displacement of one byte. Registers of the
+//! current frame stand by their numbers ([`GENERAL`]); floating-point registers and predicates stand unrotated and as
+//! the rotation shows them, respectively.
+//!
+//! A back end may write [`IP`], [`SLOT`], [`RETIRED`], [`PREDICATES`], [`BRANCH`] and the values of [`GENERAL`] itself.
+//! What else it changes, it changes through the processor's functions, which know what depends on it.
+
+use std::mem::offset_of;
+
+use crate::memory::tlb::TranslationCache;
+use crate::processor::Processor;
+use crate::registers::frame::FrameMarker;
+use crate::registers::general::GeneralRegisters;
+
+/// The table's rows: a name, where it lies, and what is there.
+macro_rules! offsets {
+    ($($(#[$meta:meta])* $name:ident = $offset:expr;)*) => {
+        $($(#[$meta])* pub const $name: usize = $offset;)*
+
+        #[cfg(test)]
+        const TABLE: &[(&str, usize)] = &[$((stringify!($name), $name)),*];
+    };
+}
+
+offsets! {
+    /// The address of the bundle where execution goes on: 64 bits.
+    IP = offset_of!(Processor, ip);
+    /// Instructions retired: 64 bits.
+    RETIRED = offset_of!(Processor, retired);
+    /// The predicate registers, p0 the lowest bit, which is one: 64 bits.
+    PREDICATES = offset_of!(Processor, predicates);
+    /// The processor status register: 64 bits.
+    STATUS = offset_of!(Processor, status);
+    /// The address of the first bundle of the block that runs: 64 bits.
+    BLOCK_START = offset_of!(Processor, block_start);
+    /// Where the branch that was just taken goes: 64 bits.
+    TARGET = offset_of!(Processor, target);
+    /// What is to be done before the next block, zero for nothing: 32 bits.
+    PENDING = offset_of!(Processor, pending);
+    /// The slot within the bundle where execution goes on: 8 bits.
+    SLOT = offset_of!(Processor, slot);
+    /// The address of the table of translations ([`TRANSLATION_READ`] and what follows): 64 bits.
+    TRANSLATIONS = offset_of!(Processor, translations);
+    /// The size of the current frame, in registers: 32 bits.
+    FRAME_SIZE = offset_of!(Processor, frame) + offset_of!(FrameMarker, size);
+    /// The rename base of the floating-point registers: 32 bits.
+    FRAME_RENAME_FLOATING = offset_of!(Processor, frame) + offset_of!(FrameMarker, rename_floating);
+    /// b0 to b7: 64 bits each.
+    BRANCH = offset_of!(Processor, branch);
+    /// r0 to r127 of the current frame: 64 bits each.
+    GENERAL = offset_of!(Processor, general) + GeneralRegisters::VALUES;
+    /// The NaT bits of r0 to r127, r0 the lowest bit: 128 bits.
+    GENERAL_NATS = offset_of!(Processor, general) + GeneralRegisters::NATS;
+    /// f0 to f127 before rotation, as spill images: 128 bits each.
+    FLOATING = offset_of!(Processor, floating);
+    /// ar0 to ar127, but for RSC, BSP, BSPSTORE and RNAT: 64 bits each.
+    APPLICATION = offset_of!(Processor, application);
+}
+
+/// How many entries the table of translations has: the granule of an address, modulo this, chooses one.
+pub const TRANSLATIONS_COUNT: usize = TranslationCache::ENTRIES;
+/// The size of an entry, in bytes.
+pub const TRANSLATION_SIZE: usize = TranslationCache::ENTRY_SIZE;
+/// The size of the granule that an entry translates, as a power of two.
+pub const TRANSLATION_GRANULE_LOG2: u32 = crate::memory::GRANULE_LOG2;
+/// Within an entry: the granule's address if it may be read, compared with the address of the access with its bits
+/// between alignment and granule masked out: 64 bits.
+pub const TRANSLATION_READ: usize = TranslationCache::READ;
+/// Within an entry: the same for writing.
+pub const TRANSLATION_WRITE: usize = TranslationCache::WRITE;
+/// Within an entry: host address minus guest address, 64 bits.
+pub const TRANSLATION_DELTA: usize = TranslationCache::DELTA;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_what_it_was() {
+        // Code that back ends have stored depends on these numbers.
+        let expected = [
+            ("IP", 0),
+            ("RETIRED", 8),
+            ("PREDICATES", 16),
+            ("STATUS", 24),
+            ("BLOCK_START", 32),
+            ("TARGET", 40),
+            ("PENDING", 48),
+            ("SLOT", 52),
+            ("TRANSLATIONS", 56),
+            ("FRAME_SIZE", 64),
+            ("FRAME_RENAME_FLOATING", 80),
+            ("BRANCH", 88),
+            ("GENERAL", 160),
+            ("GENERAL_NATS", 2208),
+            ("FLOATING", 2224),
+            ("APPLICATION", 4272),
+        ];
+        assert_eq!(TABLE, expected);
+        let entry = (
+            TRANSLATION_READ,
+            TRANSLATION_WRITE,
+            TRANSLATION_DELTA,
+            TRANSLATION_SIZE,
+        );
+        assert_eq!(entry, (0, 8, 16, 32));
+    }
+}

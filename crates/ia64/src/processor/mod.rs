@@ -1,0 +1,397 @@
+//! One IA-64 processor: its registers and its view of memory, and all that is written as methods of the whole.
+//!
+//! A [`Processor`] owns all architectural state and nothing else: no globals, no threads. It executes with
+//! [`Processor::run`] (in [`execution`](crate::processor::execution)) until something happens that the environment must
+//! handle, an [`Exit`](crate::processor::execution::Exit). Several processors share memory by sharing an
+//! [`AddressSpace`].
+
+mod access;
+mod breakpoints;
+mod debugging;
+mod environment;
+pub mod execution;
+mod interruption;
+pub mod layout;
+pub mod register_stack;
+mod semantics;
+mod snapshot;
+mod translation;
+mod virtualization;
+
+pub use execution::{Driver, Exit};
+pub use semantics::IDENTIFICATION;
+pub use snapshot::{InvalidState, ProcessorState};
+pub use virtualization::{Reference, SystemState, TranslationSide};
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::alat::AdvancedLoads;
+use crate::fault::Fault;
+use crate::float::{ControlTable, FloatRegister};
+use crate::interrupts::Interrupts;
+use crate::memory::AddressSpace;
+use crate::memory::physical::SharedPhysicalMemory;
+use crate::memory::tlb::TranslationCache;
+use crate::mmu::Mmu;
+use crate::processor::environment::{Environment, SystemMode};
+use crate::processor::execution::{BlockCache, Forget};
+use crate::processor::register_stack::RegisterStack;
+use crate::registers::application::{self, Presence};
+use crate::registers::frame::FrameMarker;
+use crate::registers::general::GeneralRegisters;
+use crate::registers::status::psr;
+use crate::registers::system::SystemRegisters;
+
+/// A fault was raised: the details wait in the processor, the instruction has changed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raised;
+
+/// The architectural state of one processor, and the memory it runs on.
+///
+/// What every instruction or block touches comes first, in a fixed order, so that a back end that emits code for the
+/// host finds it: see [`layout`](crate::processor::layout).
+#[repr(C)]
+pub struct Processor {
+    /// Address of the bundle where execution goes on.
+    pub(crate) ip: u64,
+    /// Instructions retired so far.
+    pub(crate) retired: u64,
+    /// Predicate registers as instructions of the current rotation see them; bit 0 is always one.
+    pub predicates: u64,
+    /// The processor status register.
+    pub status: u64,
+    /// While a block runs: the address of its first bundle.
+    pub(crate) block_start: u64,
+    /// Where the branch that was just taken goes.
+    pub(crate) target: u64,
+    /// What must be done before the next block; bits of [`pending`].
+    pub(crate) pending: u32,
+    /// Slot within the bundle where execution goes on.
+    pub(crate) slot: u8,
+    /// Regions whose instruction addresses may be translated otherwise than before, one bit each.
+    pub(crate) stale_code_regions: u8,
+    pub(crate) translations: Box<TranslationCache>,
+    /// The current frame marker.
+    pub frame: FrameMarker,
+    /// Branch registers.
+    pub branch: [u64; 8],
+    /// General registers of the current frame, with NaT bits.
+    pub general: GeneralRegisters,
+    /// f0 to f127 before rotation.
+    pub(crate) floating: [FloatRegister; 128],
+    /// Application registers by number, but for those of the register stack engine.
+    pub(crate) application: [u64; 128],
+    /// The FPSR's controls, decoded.
+    pub(crate) float_controls: ControlTable,
+    pub(crate) register_stack: RegisterStack,
+    pub(crate) advanced_loads: AdvancedLoads,
+    /// Control, region, protection key, debug and performance-monitor registers.
+    pub system: Box<SystemRegisters>,
+    pub(crate) environment: Environment,
+    pub(crate) blocks: BlockCache,
+    /// The fault that the last `Raised` stands for.
+    pub(crate) raised: Option<Fault>,
+    /// The interruption that was taken last, until an observer is told.
+    pub(crate) interruption: Option<Fault>,
+    /// Bundle and slot of the last instruction that trapped.
+    pub(crate) trapped: (u64, u8),
+    /// The last bundle of the block that was left last.
+    pub(crate) completed: u64,
+    /// Host pages whose instructions this processor has changed, by number.
+    pub(crate) changed_code: Vec<u64>,
+    attention: Arc<AtomicBool>,
+}
+
+/// Work that an instruction leaves for the execution loop.
+pub(crate) mod pending {
+    /// Instructions may have been overwritten: decoded blocks are stale.
+    pub const CODE_CHANGED: u32 = 1 << 0;
+    /// The current frame lacks registers that a fault kept from being filled.
+    pub const FRAME_INCOMPLETE: u32 = 1 << 1;
+    /// The translation of instruction addresses may have changed.
+    pub const CODE_PAGE: u32 = 1 << 2;
+    /// The interval timer was set anew.
+    pub const TIMER: u32 = 1 << 3;
+    /// A branch has gone to a less privileged level.
+    pub const DEMOTED: u32 = 1 << 4;
+    /// Instructions are fetched under other rules than before.
+    pub const CODE_CONTEXT: u32 = 1 << 5;
+}
+
+impl Processor {
+    /// A processor that runs a program without a kernel, on an environment that knows virtual memory; at
+    /// address zero, with an empty register frame.
+    pub fn new(space: Arc<dyn AddressSpace>) -> Processor {
+        Processor::with_environment(Environment::Program(space))
+    }
+
+    /// A processor in system mode as after reset: physical addressing, privilege level 0, at address zero.
+    pub fn new_system(memory: SharedPhysicalMemory) -> Processor {
+        Processor::with_environment(Environment::System(Box::new(SystemMode::new(memory))))
+    }
+
+    fn with_environment(environment: Environment) -> Processor {
+        let mut floating = [FloatRegister::ZERO; 128];
+        floating[1] = FloatRegister::ONE;
+        let mut application = [0; 128];
+        application[usize::from(application::FPSR)] = FPSR_RESET;
+        Processor {
+            general: GeneralRegisters::new(),
+            predicates: 1,
+            branch: [0; 8],
+            frame: FrameMarker::default(),
+            status: 0,
+            system: Box::default(),
+            application,
+            floating,
+            float_controls: ControlTable::new(FPSR_RESET),
+            register_stack: RegisterStack::new(),
+            advanced_loads: AdvancedLoads::default(),
+            translations: Box::default(),
+            environment,
+            blocks: BlockCache::default(),
+            ip: 0,
+            slot: 0,
+            block_start: 0,
+            target: 0,
+            raised: None,
+            interruption: None,
+            retired: 0,
+            trapped: (0, 0),
+            completed: 0,
+            pending: 0,
+            stale_code_regions: 0,
+            changed_code: Vec::new(),
+            attention: Arc::default(),
+        }
+    }
+
+    /// A processor with the same architectural state on another memory; it starts with cold translations.
+    pub fn duplicate(&self, space: Arc<dyn AddressSpace>) -> Processor {
+        Processor {
+            general: self.general.clone(),
+            system: self.system.clone(),
+            register_stack: self.register_stack.clone(),
+            advanced_loads: AdvancedLoads::default(),
+            translations: Box::default(),
+            environment: Environment::Program(space),
+            blocks: BlockCache::default(),
+            raised: None,
+            interruption: None,
+            retired: 0,
+            changed_code: Vec::new(),
+            attention: Arc::default(),
+            ..*self
+        }
+    }
+
+    /// The address of the bundle and the slot where execution goes on.
+    pub fn instruction_pointer(&self) -> (u64, u8) {
+        (self.ip, self.slot)
+    }
+
+    /// Sets where execution goes on.
+    pub fn set_instruction_pointer(&mut self, ip: u64, slot: u8) {
+        self.ip = ip & !15;
+        self.slot = slot.min(2);
+    }
+
+    /// Steps over the instruction at the instruction pointer, which an environment has handled.
+    pub fn skip_instruction(&mut self) {
+        if self.slot >= 2 {
+            self.ip = self.ip.wrapping_add(16);
+            self.slot = 0;
+        } else {
+            self.slot += 1;
+        }
+    }
+
+    /// Bundle and slot of the instruction that raised the last trap; a trap leaves the instruction pointer
+    /// behind it.
+    pub fn trapped_instruction(&self) -> (u64, u8) {
+        self.trapped
+    }
+
+    /// Instructions retired so far, predicated-off ones and `nop`s included.
+    pub fn instructions_retired(&self) -> u64 {
+        self.retired
+    }
+
+    /// The floating-point register `register` as the current rotation names it.
+    #[inline(always)]
+    pub fn floating(&self, register: u8) -> FloatRegister {
+        self.floating[self.floating_index(register)]
+    }
+
+    /// Writes a floating-point register and notes the write in PSR.mfl or PSR.mfh; f0 and f1 are constants.
+    #[inline(always)]
+    pub fn set_floating(&mut self, register: u8, value: FloatRegister) {
+        let index = self.floating_index(register);
+        assert!(index > 1, "f0 and f1 are constants");
+        self.floating[index] = value;
+        self.status |= if index < 32 { psr::MFL } else { psr::MFH };
+    }
+
+    /// The number of a floating-point register without rotation.
+    #[inline(always)]
+    pub(crate) fn floating_index(&self, register: u8) -> usize {
+        let register = usize::from(register & 127);
+        if register < 32 {
+            return register;
+        }
+        let rotated = register + self.frame.rename_floating as usize;
+        if rotated < 128 { rotated } else { rotated - 96 }
+    }
+
+    /// The predicate register `register`.
+    #[inline(always)]
+    pub fn predicate(&self, register: u8) -> bool {
+        self.predicates >> (register & 63) & 1 != 0
+    }
+
+    /// Writes a predicate register; p0 stays one.
+    #[inline(always)]
+    pub fn set_predicate(&mut self, register: u8, value: bool) {
+        let register = register & 63;
+        self.predicates = (self.predicates & !(1 << register) | u64::from(value) << register) | 1;
+    }
+
+    /// An application register, as the program reads it; reserved ones read as zero.
+    pub fn application(&self, register: u8) -> u64 {
+        match register {
+            application::RSC => self.register_stack.configuration(),
+            application::BSP => self.register_stack.backing_store_pointer(),
+            application::BSPSTORE => self.register_stack.store_pointer(),
+            application::RNAT => self.register_stack.collection(),
+            _ => self.application[usize::from(register & 127)],
+        }
+    }
+
+    /// Writes an application register without the checks of a guest's move; BSP and reserved ones ignore it.
+    pub fn set_application(&mut self, register: u8, value: u64) {
+        match register {
+            application::RSC => self.register_stack.set_configuration(value),
+            application::BSPSTORE => self.register_stack.set_store_pointer(value),
+            application::RNAT => self.register_stack.set_collection(value),
+            application::BSP => {}
+            application::EC => self.application[usize::from(register)] = value & 0x3f,
+            _ if application::presence(register) == Presence::Present => {
+                self.application[usize::from(register)] = value;
+            }
+            _ => {}
+        }
+    }
+
+    /// The register stack engine.
+    pub fn register_stack(&self) -> &RegisterStack {
+        &self.register_stack
+    }
+
+    /// The register stack engine, for an environment that switches stacks.
+    pub fn register_stack_mut(&mut self) -> &mut RegisterStack {
+        &mut self.register_stack
+    }
+
+    /// Forgets every advanced load, as an environment must when it has written guest memory itself.
+    pub fn forget_advanced_loads(&mut self) {
+        self.advanced_loads.clear();
+    }
+
+    /// What has happened to advanced loads, for whoever counts it.
+    pub fn advanced_load_events(&self) -> crate::alat::Events {
+        self.advanced_loads.events()
+    }
+
+    /// The current privilege level, 0 (most privileged) to 3.
+    #[inline(always)]
+    pub fn privilege_level(&self) -> u8 {
+        (self.status >> psr::CPL_SHIFT & 3) as u8
+    }
+
+    /// Sets the current privilege level.
+    pub fn set_privilege_level(&mut self, level: u8) {
+        self.change_status(self.status & !psr::CPL | u64::from(level & 3) << psr::CPL_SHIFT);
+    }
+
+    /// Resumes in the frame `marker`, all of whose registers were pushed by [`Processor::cover_frame`], as
+    /// `rfi` does. Fails when the backing store cannot be read; the frame is then incomplete.
+    pub fn resume_frame(&mut self, marker: FrameMarker) -> Result<(), Fault> {
+        let filled = self.return_frame(marker, marker.size);
+        self.outcome(filled)
+    }
+
+    /// Stores every dirty register of the callers to the backing store.
+    pub fn flush_stack(&mut self) -> Result<(), Fault> {
+        let flushed = self.flush_register_stack();
+        self.outcome(flushed)
+    }
+
+    /// Forgets all translations and decoded instructions; needed after guest memory was unmapped, replaced or
+    /// protected.
+    pub fn flush_translations(&mut self) {
+        self.translations.flush();
+        self.blocks.flush();
+        self.pending |= pending::CODE_PAGE;
+    }
+
+    /// Forgets all decoded instructions; needed after another processor or a device has changed some.
+    pub fn forget_instructions(&mut self) {
+        self.pending |= pending::CODE_CHANGED;
+    }
+
+    /// Forgets all translations but keeps decoded instructions: enough after a change that left the memory
+    /// behind every executable page as it was.
+    pub fn flush_data_translations(&mut self) {
+        self.translations.flush();
+    }
+
+    /// A flag that makes [`Processor::run`] return at the next block boundary once it is set. It may be set
+    /// by other threads and by signal handlers; `run` leaves it set.
+    pub fn attention(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.attention)
+    }
+
+    /// The external interrupts of a processor in system mode, for devices and other processors to request.
+    pub fn interrupts(&self) -> Option<Arc<Interrupts>> {
+        self.environment
+            .system()
+            .map(|system| Arc::clone(&system.interrupts))
+    }
+
+    /// The translations of a processor in system mode.
+    pub fn mmu(&self) -> Option<&Mmu> {
+        self.environment.system().map(|system| &system.mmu)
+    }
+
+    #[inline(always)]
+    pub(crate) fn wants_attention(&self) -> bool {
+        self.attention.load(Ordering::Relaxed)
+    }
+
+    /// Notes a fault; the returned token travels up to the engine.
+    #[cold]
+    pub(crate) fn raise(&mut self, fault: Fault) -> Raised {
+        self.raised = Some(fault);
+        Raised
+    }
+
+    /// Turns a `Raised` into the fault it stands for.
+    pub(crate) fn outcome<T>(&mut self, result: Result<T, Raised>) -> Result<T, Fault> {
+        result.map_err(|Raised| self.take_fault())
+    }
+
+    /// The fault that the last `Raised` stands for.
+    pub(crate) fn take_fault(&mut self) -> Fault {
+        self.raised.take().expect("a fault was raised")
+    }
+}
+
+/// A processor can move to the host thread that is to run it.
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<Processor>();
+};
+
+/// FPSR after reset: all traps disabled, double-extended precision, round to nearest.
+const FPSR_RESET: u64 = 0x0009_804c_0270_033f;
