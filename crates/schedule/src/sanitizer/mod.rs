@@ -210,10 +210,12 @@ impl Observer for Sanitizer {
         }
         self.length += 1;
         if known.stop || dynamic.taken.is_some() {
-            // Nothing of the group is behind, whatever the values are.
-            let is_whole = known.stop || leaves(&facts.instruction);
-            if let (true, Some(carrying)) = (is_whole && self.carried > 0, self.carrying.take()) {
-                carrying.is_harmless.store(true, Ordering::Relaxed);
+            if self.carried > 0
+                && let Some(carrying) = self.carrying.take()
+            {
+                // Nothing of the group is behind, whatever the values are.
+                let is_whole = known.stop || leaves(&facts.instruction);
+                carrying.is_harmless.store(is_whole, Ordering::Relaxed);
             }
             self.end_group();
         } else {

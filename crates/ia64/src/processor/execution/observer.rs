@@ -87,8 +87,8 @@ pub trait Observer {
         Permission::Block
     }
 
-    /// Whether it has to be told of what is executed next: asked before each block that it permits. A block that it does
-    /// not follow is executed as if nobody watched, which is quicker. `last` is what it keeps of the block's last
+    /// Whether it has to be told of what is executed next: asked before each block that it permits. A block that it
+    /// does not follow is executed as if nobody watched, which is quicker. `last` is what it keeps of the block's last
     /// instruction, which was decoded when it had seen all of them; `None` for an illegal operation.
     #[inline]
     fn follows(&mut self, place: Place, last: Option<&Self::Static>, registers: Registers<'_>) -> bool {
