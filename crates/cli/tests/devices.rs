@@ -334,6 +334,28 @@ fn the_monitor_resets_the_machine_even_one_that_stands_still() {
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
 
+#[test]
+fn a_signal_ends_a_machine_that_stands_still() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let Some(mut command) = boot(folder.path(), &[], "echo ready; sleep 100000000") else {
+        return;
+    };
+    let (mut child, mut input) = typing(&mut command);
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut printed = String::new();
+    while !printed.contains("ready") {
+        assert!(output.read_line(&mut printed).expect("text") > 0, "{printed}");
+    }
+    // The answer to what follows it says that the machine has stopped.
+    input.write_all(b"\x01cstop\ninfo mem\n").expect("it reads");
+    while !printed.contains("1G  RAM") {
+        assert!(output.read_line(&mut printed).expect("text") > 0, "{printed}");
+    }
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it is alive");
+    assert_eq!(child.wait().expect("it ends").code(), Some(128 + 15));
+}
+
 /// What stands behind the prompt of the monitor's last command and the line that leaves it.
 const LEFT: &str = "(sidestep) \r\n";
 
