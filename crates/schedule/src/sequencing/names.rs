@@ -79,7 +79,7 @@ impl Effects {
 
 /// A set whose first `width` members each became the one `distance` further on, the last ones the first.
 fn rotated(set: u128, width: u32, distance: u32) -> u128 {
-    if width == 0 || distance % width == 0 {
+    if width == 0 || distance.is_multiple_of(width) {
         return set;
     }
     let distance = distance % width;
