@@ -70,7 +70,7 @@ impl CodeNames {
                     bias: *bias,
                     functions: OnceCell::new(),
                 },
-                Backing::Role(role) => Named::Role(*role),
+                Backing::Role(role) => Named::Role(role),
                 Backing::Anonymous | Backing::SharedSegment(_) => return None,
             };
             let addresses = addresses.clone();
