@@ -36,6 +36,7 @@ pub struct Prepared {
 
 /// What drives the processors.
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each run")]
 pub enum Way {
     /// Nothing looks at them.
     Plain,
