@@ -5,6 +5,8 @@ use std::fmt::Debug;
 
 use sidestep_ia64::Driver;
 
+use crate::symbols::CodeNames;
+
 /// Runs the threads of a process, and tells at its end what came of it. What a program does must not depend on it.
 pub trait Engine: Debug + Send + Sync {
     /// What runs another thread.
@@ -14,6 +16,14 @@ pub trait Engine: Debug + Send + Sync {
     fn forget(&self);
 
     /// The text to print when the process ends, while no thread runs; an error where what was wanted of the run could
-    /// not be kept, which makes the run fail.
-    fn report(&self) -> Result<String, String>;
+    /// not be kept, which makes the run fail. `names` are those of the
+    /// code.
+    fn report(&self, names: &CodeNames) -> Result<String, String>;
+
+    /// A driver has halted its thread: whether the process ends for it. Otherwise the thread goes on. No thread runs
+    /// meanwhile.
+    fn ends(&self, names: &CodeNames) -> bool {
+        let _ = names;
+        true
+    }
 }

@@ -11,7 +11,7 @@
 //! - [`host`]: the host kernel, and all assembly.
 //! - [`inheritance`]: what an executed program finds; [`engine`]: what runs the processors, if it is not they
 //!   themselves.
-//! - [`trace`], [`statistics`]: what a user can be told about a run.
+//! - [`trace`], [`statistics`]: what a user can be told about a run; [`symbols`]: the names of its code.
 //!
 //! Signal dispositions, the working folder and process numbers are the host process's own, so one host process
 //! runs one guest process; the parts below [`thread`] have no such bound.
@@ -28,6 +28,7 @@ pub mod memory;
 pub mod process;
 pub mod signal;
 pub mod statistics;
+pub mod symbols;
 pub mod thread;
 pub mod trace;
 pub mod world;

@@ -14,6 +14,7 @@ use crate::host::signals::Inbox;
 use crate::memory::Memory;
 use crate::signal::actions::Actions;
 use crate::statistics::{Report, Statistics};
+use crate::symbols::CodeNames;
 
 /// How a program is run; the same for every program it executes in turn.
 #[derive(Clone, Debug, Default)]
@@ -67,10 +68,14 @@ pub enum Ending {
     Killed(i32),
     /// The bound on instructions was reached.
     Limit,
+    /// What runs its processors has halted it.
+    Halted,
     /// The emulator could not do what it was asked for beside running the program, and said so.
     Failed,
 }
 
+/// The exit status when what runs the processors has halted the program.
+pub const STATUS_HALTED: i32 = 123;
 /// The exit status when the bound on instructions was reached: that of `timeout`.
 pub const STATUS_LIMIT: i32 = 124;
 /// The exit status when the emulator itself failed.
@@ -83,6 +88,7 @@ impl Ending {
             Ending::Exited(status) => host::exit_group(status),
             Ending::Killed(signal) => host::signals::die_by(signal),
             Ending::Limit => host::exit_group(STATUS_LIMIT),
+            Ending::Halted => host::exit_group(STATUS_HALTED),
             Ending::Failed => host::exit_group(STATUS_FAILED),
         }
     }
@@ -269,7 +275,10 @@ impl Process {
     /// Prints what is wanted of the run; answers whether that could be done.
     pub fn report(&self) -> bool {
         let engine = self.options.engine.as_ref();
-        let told = engine.map(|engine| self.memory.world.stopped(|| engine.report()));
+        let told = engine.map(|engine| {
+            let names = CodeNames::of(&self.memory);
+            self.memory.world.stopped(|| engine.report(&names))
+        });
         if let Some(Ok(text) | Err(text)) = &told {
             host::print_error(text);
         }

@@ -12,13 +12,13 @@ use sidestep_hypervisor::virtual_machine::{Core, CoreModel, MachineAddress};
 use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_itanium2::{Counters, Parameters, Pipeline};
 
-use crate::shared::SharedPipeline;
+use crate::shared::Shared;
 
 /// Makes cores, and knows afterwards what they counted.
 #[derive(Debug)]
 pub struct ModelledCores {
     parameters: Parameters,
-    pipelines: Mutex<Vec<SharedPipeline>>,
+    pipelines: Mutex<Vec<Shared<Pipeline>>>,
 }
 
 impl ModelledCores {
@@ -30,7 +30,7 @@ impl ModelledCores {
         }
     }
 
-    fn pipelines(&self) -> MutexGuard<'_, Vec<SharedPipeline>> {
+    fn pipelines(&self) -> MutexGuard<'_, Vec<Shared<Pipeline>>> {
         self.pipelines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -53,7 +53,7 @@ impl CoreModel for ModelledCores {
     fn core(&self) -> Box<dyn Core> {
         let mut pipeline = Pipeline::new(self.parameters.clone());
         pipeline.drive_clock();
-        let shared = SharedPipeline::new(pipeline);
+        let shared = Shared::new(pipeline);
         self.pipelines().push(shared.clone());
         Box::new(ModelledCore {
             pipeline: shared,
@@ -64,7 +64,7 @@ impl CoreModel for ModelledCores {
 
 /// One core.
 struct ModelledCore {
-    pipeline: SharedPipeline,
+    pipeline: Shared<Pipeline>,
     /// The model's cycles when somebody was told last.
     told: u64,
 }

@@ -4,6 +4,7 @@
 //!   processor; [`host`]: a host whose cores have them.
 //! - [`image`] and [`symbols`]: the code of an ELF file and the names in it.
 //! - [`recording`]: what a run leaves in a file; [`annotate`] and [`samples`]: that by function, bundle and sample.
+//! - [`groups`]: programs and machines whose instruction groups are watched.
 //! - [`explain`]: a piece of code by itself. [`causes`]: errors in one line.
 //!
 #![doc = include_str!("../README.md")]
@@ -11,6 +12,7 @@
 pub mod annotate;
 pub mod causes;
 pub mod explain;
+pub mod groups;
 pub mod host;
 pub mod image;
 pub mod machine;

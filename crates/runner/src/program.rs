@@ -4,14 +4,15 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use sidestep_ia64::{Driver, Exit, Processor};
+use sidestep_ia64::Driver;
 use sidestep_itanium2::pmu::sampling::Sampled;
 use sidestep_itanium2::{Counters, Pace, Parameters, Pipeline, Profile, Sampler, Selection};
 use sidestep_linux_user::engine::Engine;
+use sidestep_linux_user::symbols::CodeNames;
 
 use crate::annotate::{AnnotateError, Code, ProfiledCycles};
 use crate::causes::with_causes;
-use crate::shared::SharedPipeline;
+use crate::shared::Shared;
 
 /// What is told at the end of a run.
 pub trait Report: std::fmt::Debug + Send + Sync {
@@ -36,13 +37,7 @@ pub struct Model<R> {
     parameters: Parameters,
     kept: Kept,
     report: R,
-    pipelines: Mutex<Vec<SharedPipeline>>,
-}
-
-impl Driver for SharedPipeline {
-    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
-        processor.run_observed(limit, &mut *self.lock())
-    }
+    pipelines: Mutex<Vec<Shared<Pipeline>>>,
 }
 
 impl<R: Report> Model<R> {
@@ -56,7 +51,7 @@ impl<R: Report> Model<R> {
         }
     }
 
-    fn pipelines(&self) -> MutexGuard<'_, Vec<SharedPipeline>> {
+    fn pipelines(&self) -> MutexGuard<'_, Vec<Shared<Pipeline>>> {
         self.pipelines
             .lock()
             .expect("no thread panics while it adds a pipeline")
@@ -71,7 +66,7 @@ impl<R: Report> Engine for Model<R> {
             Kept::Profile => pipeline.enable_profile(),
             Kept::Samples(wanted) => pipeline.enable_samples(Sampler::new(wanted.iter().copied())),
         }
-        let shared = SharedPipeline::new(pipeline);
+        let shared = Shared::new(pipeline);
         self.pipelines().push(shared.clone());
         Box::new(shared)
     }
@@ -80,7 +75,7 @@ impl<R: Report> Engine for Model<R> {
         self.pipelines().clear();
     }
 
-    fn report(&self) -> Result<String, String> {
+    fn report(&self, _: &CodeNames) -> Result<String, String> {
         let mut sum = Sum::default();
         for pipeline in self.pipelines().iter() {
             sum.add(&mut pipeline.lock());

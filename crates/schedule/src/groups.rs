@@ -9,8 +9,8 @@ use std::fmt;
 
 use sidestep_ia64::encoding::{Bundle, Instruction, Operation};
 
-use crate::predicates::{Predicates, Version, writes_always};
-use crate::sequencing::{Effects, Parts, State};
+use crate::predicates::{Predicates, Version};
+use crate::sequencing::{Conflict, Effects, Parts, State, writes_always};
 
 /// A dependency inside a group.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct Violation {
 }
 
 /// Kinds of dependencies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// The later one reads what the earlier one writes.
     ReadAfterWrite,
@@ -43,6 +43,17 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The kind of a conflict on some parts of it: the flow first, which is the gravest.
+    pub(crate) fn of(conflict: &Conflict, on: Parts) -> Kind {
+        if !on.and(conflict.flow).is_empty() {
+            Kind::ReadAfterWrite
+        } else if !on.and(conflict.output).is_empty() {
+            Kind::WriteAfterWrite
+        } else {
+            Kind::WriteAfterRead
+        }
+    }
+
     /// The table of the manual that forbids it.
     pub fn rule(self) -> &'static str {
         match self {
@@ -69,7 +80,7 @@ pub struct Checker {
 }
 
 /// State of which one instruction touches a part that its operands do not tell: rows of register files, bits of UNAT.
-const INDEXED: State = State::REGION
+pub(crate) const INDEXED: State = State::REGION
     .union(State::PROTECTION_KEY)
     .union(State::DATA_BREAKPOINT)
     .union(State::INSTRUCTION_BREAKPOINT)
@@ -124,17 +135,12 @@ impl Checker {
             if are_apart || !conflict.is_parted_by_stop() {
                 continue;
             }
-            let kind = match conflict.grouped {
-                on if !on.and(conflict.flow).is_empty() => Kind::ReadAfterWrite,
-                on if !on.and(conflict.output).is_empty() => Kind::WriteAfterWrite,
-                _ => Kind::WriteAfterRead,
-            };
             found(Violation {
                 first: earlier.place,
                 first_instruction: earlier.instruction,
                 second: place,
                 second_instruction: instruction,
-                kind,
+                kind: Kind::of(&conflict, conflict.grouped),
                 on: conflict.grouped,
                 is_possible: is_possible(earlier, &effects, qualifier, conflict.grouped),
             });

@@ -1,9 +1,10 @@
 //! Instruction scheduling for Itanium 2: the fewest cycles for a piece of code, by the model of the pipeline.
 //!
 //! - [`sequencing`]: what instructions depend on each other by, and what may share an instruction group.
-//! - [`predicates`]: which of them are never on together; [`groups`]: groups that the architecture leaves undefined.
+//! - [`predicates`]: which of them are never on together; [`groups`]: groups that the architecture leaves undefined, in
+//!   code; [`sanitizer`]: the same in a run, and what else it leaves undefined.
 //! - [`block`]: straight code as instructions to place; [`graph`]: which order and which distances they keep.
-//! - [`assembly`]: sources in GNU syntax, read and written.
+//! - [`assembly`]: sources in GNU syntax, read and written; [`tools`]: binutils and the C preprocessor.
 //! - [`bundle`]: templates and slots for what issues in one cycle.
 //! - [`capacity`]: what issues in one cycle at most; [`bound`]: how few cycles are possible at all.
 //! - [`list`]: the fast scheduler; [`exact`]: the one that proves that there is none shorter.
@@ -23,7 +24,9 @@ pub mod groups;
 pub mod list;
 pub mod optimize;
 pub mod predicates;
+pub mod sanitizer;
 pub mod sequencing;
+pub mod tools;
 pub mod verify;
 
 pub use block::{Block, Item, Refusal};

@@ -3,9 +3,9 @@
 //! A compare that writes two predicates turns at most one of them on; one of the unconditional type does so only if
 //! its own predicate is on. Each write of a predicate makes a new version of it.
 
-use sidestep_ia64::encoding::{Instruction, Operation, PredicateUpdate};
+use sidestep_ia64::encoding::Instruction;
 
-use crate::sequencing::Effects;
+use crate::sequencing::{Effects, complements};
 
 /// A version of a predicate: its register, and how often it was written before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,33 +108,5 @@ impl Predicates {
             next += 1;
         }
         all
-    }
-}
-
-/// Whether the instruction writes a predicate and its complement, and then whether also when its own is off.
-fn complements(instruction: &Instruction) -> Option<bool> {
-    match instruction.operation {
-        Operation::Compare { update, .. }
-        | Operation::TestBit { update, .. }
-        | Operation::TestNat { update, .. } => match update {
-            PredicateUpdate::Normal => Some(false),
-            PredicateUpdate::Unconditional => Some(true),
-            PredicateUpdate::And | PredicateUpdate::Or | PredicateUpdate::OrAndComplement => None,
-        },
-        Operation::FloatCompare { unconditional, .. } | Operation::FloatClass { unconditional, .. } => {
-            Some(unconditional)
-        }
-        _ => None,
-    }
-}
-
-/// Whether the instruction writes something although its predicate is off.
-pub fn writes_always(instruction: &Instruction) -> bool {
-    match instruction.operation {
-        Operation::FloatReciprocalApproximation { .. }
-        | Operation::FloatReciprocalSquareRootApproximation { .. }
-        | Operation::ParallelFloatReciprocalApproximation { .. }
-        | Operation::ParallelFloatReciprocalSquareRootApproximation { .. } => true,
-        _ => complements(instruction) == Some(true),
     }
 }

@@ -1,8 +1,10 @@
 //! `sidestep exec`: runs a Linux/ia64 program.
 //!
 //! The program's standard streams, arguments, environment, exit status and fatal signals are the command's own.
-//! Failures of the command itself end with status 127 (no such program), 126 (it cannot be run) or 125.
+//! Failures of the command itself end with status 127 (no such program), 126 (it cannot be run) or 125; what is ended by
+//! an option ends with 124 or 123.
 
+use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -13,12 +15,15 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use sidestep_itanium2::Parameters;
 use sidestep_linux_user::engine::Engine;
+use sidestep_linux_user::process::STATUS_FAILED;
 use sidestep_linux_user::{Launch, Options, inheritance};
 use sidestep_runner::annotate::Code;
 use sidestep_runner::causes::with_causes;
+use sidestep_runner::groups::Watched;
 use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
 use super::Outcome;
+use super::check::Check;
 use super::perf::parse_processor;
 
 /// Where the trace goes unless a file is named.
@@ -58,12 +63,15 @@ pub struct Exec {
     max_instructions: Option<u64>,
 
     /// Write a line for every retired instruction: `insn`, or `insn=FILE` (default: standard error)
-    #[arg(long, value_name = "insn[=FILE]", value_parser = parse_trace)]
+    #[arg(long, value_name = "insn[=FILE]", value_parser = parse_trace, conflicts_with = "check_groups")]
     trace: Option<PathBuf>,
 
     /// Run on the model of a processor, and print cycles and stalls at the end: itanium2, itanium2-900, -1000, -1500
-    #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with = "trace")]
+    #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "check_groups"])]
     timing: Option<Parameters>,
+
+    #[command(flatten)]
+    check: Check,
 
     /// With --timing: print cycles by function, and the slowest function's bundles with theirs
     #[arg(long, requires = "timing")]
@@ -136,6 +144,13 @@ impl Report for TimingReport {
 impl Exec {
     /// Runs the program; comes back only if it could not be started.
     pub fn run(mut self) -> Outcome {
+        let options = match self.options() {
+            Ok(options) => options,
+            Err(error) => {
+                eprintln!("sidestep: {}", with_causes(error.as_ref()));
+                return Ok(ExitCode::from(STATUS_FAILED as u8));
+            }
+        };
         let name = self
             .argv0
             .clone()
@@ -145,7 +160,7 @@ impl Exec {
             program: self.program.clone(),
             arguments: arguments.map(OsString::into_vec).collect(),
             environment: self.environment(),
-            options: self.options(),
+            options,
             pipe_ignored: self.ignore_sigpipe,
             inherited: std::mem::take(&mut self.descriptor),
             limits: std::mem::take(&mut self.guest_limit),
@@ -174,23 +189,28 @@ impl Exec {
         variables.into_iter().map(joined).collect()
     }
 
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> Result<Options, Box<dyn Error>> {
+        Ok(Options {
             sysroot: self.sysroot.clone(),
             allowed: self.allow.clone(),
             emulator: None,
             strace: self.strace,
             statistics: self.stats,
             instructions_max: self.max_instructions,
-            engine: self.engine(),
+            engine: self.engine()?,
             trace: self.trace.clone(),
             reenter: self.reentry(),
-        }
+        })
     }
 
-    /// The model to run on.
-    fn engine(&self) -> Option<Arc<dyn Engine>> {
-        let parameters = self.timing.clone()?;
+    /// What runs the program: a model, or what watches it.
+    fn engine(&self) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
+        if let Some(check) = self.check.wanted()? {
+            return Ok(Some(Arc::new(Watched::new(check.ends, check.suppressions))));
+        }
+        let Some(parameters) = self.timing.clone() else {
+            return Ok(None);
+        };
         let report = TimingReport {
             profiled: self.profile.then(|| self.program.clone()),
         };
@@ -199,7 +219,7 @@ impl Exec {
         } else {
             Kept::Counters
         };
-        Some(Arc::new(Model::new(parameters, kept, report)))
+        Ok(Some(Arc::new(Model::new(parameters, kept, report))))
     }
 
     /// The command that runs another program in the same way; its environment is the program's own affair.
@@ -238,6 +258,7 @@ impl Exec {
                 .collect()
         };
         option("--trace", self.trace.as_ref().map(trace));
+        command.extend(self.check.arguments());
         command.into_iter().map(OsString::into_vec).collect()
     }
 }

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod calibrate;
+mod check;
 mod compare;
 mod disasm;
 mod exec;

@@ -10,7 +10,8 @@ use std::time::Duration;
 use clap::Args;
 use sidestep_itanium2::Parameters;
 use sidestep_schedule::Options;
-use sidestep_schedule::assembly::{FunctionReport, preprocess, rewrite};
+use sidestep_schedule::assembly::{FunctionReport, rewrite};
+use sidestep_schedule::tools::preprocess;
 
 use super::Outcome;
 use super::perf::parse_processor;

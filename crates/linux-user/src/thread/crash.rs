@@ -2,14 +2,11 @@
 
 use std::fmt::Write;
 
-use object::read::elf::ElfFile64;
-use object::{LittleEndian, Object, ObjectSymbol, SymbolKind};
 use sidestep_ia64::encoding::{Bundle, NoSymbols};
 use sidestep_ia64::registers::application;
 use sidestep_ia64::{Fault, FaultKind};
 
-use crate::memory::mapping::Backing;
-use crate::process::Process;
+use crate::symbols::CodeNames;
 use crate::thread::Thread;
 use crate::thread::faults::FaultSignal;
 use crate::thread::strace::names;
@@ -36,13 +33,18 @@ fn write_report(text: &mut String, thread: &Thread, fault: &Fault, signal: &Faul
         "sidestep: {program}: {fault} in thread {}, killed by {name} (code {})",
         thread.identifier, signal.code
     )?;
-    let place = describe_address(&thread.process, ip).map_or_else(String::new, |place| format!(" {place}"));
+    let symbols = CodeNames::of(&thread.process.memory);
+    let describe = |address| {
+        symbols
+            .find(address)
+            .map_or_else(String::new, |place| format!(" {place}"))
+    };
+    let place = describe(ip);
     writeln!(text, "  ip {ip:#018x} slot {slot}{place}")?;
     match fault.kind {
         FaultKind::Break => writeln!(text, "  immediate {:#x}", fault.immediate)?,
         _ if fault.address.0 != 0 || signal.signal == libc::SIGSEGV => {
-            let place = describe_address(&thread.process, fault.address.0);
-            let place = place.map_or_else(String::new, |place| format!(" {place}"));
+            let place = describe(fault.address.0);
             writeln!(text, "  address {:#018x}{place}", fault.address.0)?;
         }
         _ => {}
@@ -128,40 +130,4 @@ fn write_registers(text: &mut String, thread: &Thread) -> std::fmt::Result {
         )?;
     }
     Ok(())
-}
-
-/// `function+0x20 (/path/of/file)`, as far as it is known.
-fn describe_address(process: &Process, address: u64) -> Option<String> {
-    let (path, file_address) = {
-        let mappings = process.memory.mappings();
-        let (_, mapping) = mappings.at(address)?;
-        match &mapping.backing {
-            Backing::File { path, bias, .. } => (path.clone(), address.wrapping_add(*bias)),
-            Backing::Role(role) => return Some(format!("({role})")),
-            Backing::Anonymous | Backing::SharedSegment(_) => return None,
-        }
-    };
-    let contents = std::fs::read(&*path).ok()?;
-    let symbol = symbol_at(&contents, file_address);
-    Some(symbol.map_or_else(|| format!("({path})"), |symbol| format!("{symbol} ({path})")))
-}
-
-/// The function that holds a file offset.
-fn symbol_at(contents: &[u8], file_offset: u64) -> Option<String> {
-    use object::read::elf::ProgramHeader;
-    let file = ElfFile64::<LittleEndian>::parse(contents).ok()?;
-    let endian = LittleEndian;
-    let address = file.elf_program_headers().iter().find_map(|segment| {
-        let distance = file_offset.checked_sub(segment.p_offset(endian))?;
-        let holds = segment.p_type(endian) == object::elf::PT_LOAD && distance < segment.p_filesz(endian);
-        holds.then(|| segment.p_vaddr(endian) + distance)
-    })?;
-    let symbols = file.symbols().chain(file.dynamic_symbols());
-    let functions = symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.address() <= address);
-    let nearest = functions.max_by_key(|symbol| symbol.address())?;
-    Some(format!(
-        "{}+{:#x}",
-        nearest.name().ok()?,
-        address - nearest.address()
-    ))
 }

@@ -24,6 +24,7 @@ use crate::memory::{Denial, NAT_PAGE, Need};
 use crate::process::{Ending, Peer, Process};
 use crate::signal::context::AlternateStack;
 use crate::statistics::Statistics;
+use crate::symbols::CodeNames;
 use crate::trace::Trace;
 use crate::world::{Generation, Member};
 use delivery::{Interrupted, Killed};
@@ -174,7 +175,7 @@ impl Thread {
         }
         match exit {
             Exit::Limit => Ok(()),
-            Exit::Halted => unreachable!("no driver halts a program"),
+            Exit::Halted => self.halted(),
             Exit::Attention => self.deliver(None),
             Exit::Fault(fault) if is_system_call(&fault) => self.system_call(),
             Exit::Fault(fault) => self.fault(fault),
@@ -298,6 +299,17 @@ impl Thread {
         self.kill_or_handle(signal, Some(fault))
     }
 
+    /// What runs the processor has halted it.
+    fn halted(&mut self) -> Result<(), Ended> {
+        let names = CodeNames::of(&self.process.memory);
+        let engine = self.process.options.engine.as_ref();
+        let world = &self.process.memory.world;
+        match engine.is_some_and(|engine| world.stopped(|| engine.ends(&names))) {
+            true => Err(Ended::Process(Ending::Halted)),
+            false => Ok(()),
+        }
+    }
+
     /// Executes one instruction as if PSR.ac were off, as the kernel emulates a misaligned access.
     fn without_alignment_check(&mut self) -> Result<(), Ended> {
         self.processor.status &= !psr::AC;
@@ -305,7 +317,7 @@ impl Thread {
         self.processor.status |= psr::AC;
         match exit {
             Exit::Limit => Ok(()),
-            Exit::Halted => unreachable!("no driver halts a program"),
+            Exit::Halted => self.halted(),
             Exit::Attention => self.deliver(None),
             Exit::Fault(fault) => {
                 let (address, slot) = self.processor.instruction_pointer();

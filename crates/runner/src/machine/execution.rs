@@ -11,8 +11,10 @@ use sidestep_machine::description::bare::Clock;
 use sidestep_machine::description::kernel::Parts;
 use sidestep_machine::machine::{HostThreads, VirtualTime};
 use sidestep_machine::{End, Machine};
+use sidestep_schedule::sanitizer::{Findings, Sanitizer};
 
 use super::Timed;
+use crate::groups::{Suppressions, is_violated};
 use crate::program::Sum;
 use crate::symbols::names::Names;
 
@@ -34,6 +36,7 @@ pub struct Prepared {
 
 /// What drives the processors.
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each run")]
 pub enum Way {
     /// Nothing looks at them.
     Plain,
@@ -52,6 +55,15 @@ pub enum Way {
         parameters: Parameters,
         /// Whether the cycles of each bundle are kept.
         keeps_profile: bool,
+    },
+    /// A sanitizer of each.
+    Watched {
+        /// Whether the first finding that is not suppressed ends the run.
+        ends: bool,
+        /// What is no reason to end it.
+        suppressions: Arc<Suppressions>,
+        /// What addresses are called.
+        names: Arc<Names>,
     },
 }
 
@@ -72,6 +84,8 @@ pub struct Finished {
     pub end: End,
     /// What the models have counted.
     pub sum: Option<Sum>,
+    /// What the sanitizers have found, the suppressed as well.
+    pub findings: Option<Findings>,
 }
 
 /// Looks at a machine before it starts and whenever it was stopped: why it is to end, or that it is to go on.
@@ -89,7 +103,7 @@ impl Execution {
     /// A trace could not be written.
     pub fn run(&self, prepared: &mut Prepared, look: &mut Look<'_>) -> Result<Finished, TraceLost> {
         let processors = prepared.machine.cpus.len();
-        let mut sum = None;
+        let (mut sum, mut findings) = (None, None);
         let end = match &self.way {
             Way::Plain => self.attend(prepared, &mut vec![Untimed; processors], look),
             Way::Traced { kinds, names, sink } => {
@@ -115,8 +129,28 @@ impl Execution {
                     .for_each(|driver| counted.add(driver.pipeline_mut()));
                 end
             }
+            Way::Watched {
+                ends,
+                suppressions,
+                names,
+            } => {
+                let mut drivers: Vec<_> = (0..processors).map(|_| Observed(Sanitizer::new(*ends))).collect();
+                loop {
+                    let end = self.attend(prepared, &mut drivers, look);
+                    let mut found = Findings::default();
+                    for Observed(sanitizer) in &mut drivers {
+                        sanitizer.go_on();
+                        found.merge(sanitizer.findings());
+                    }
+                    let is_halted = matches!(end, End::Halted(_));
+                    if !is_halted || is_violated(&found, suppressions, &names.naming()) {
+                        findings = Some(found);
+                        break end;
+                    }
+                }
+            }
         };
-        Ok(Finished { end, sum })
+        Ok(Finished { end, sum, findings })
     }
 
     /// Lets a debugger control the machine, in virtual time; goes on without it if it leaves.

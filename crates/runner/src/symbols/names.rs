@@ -109,6 +109,14 @@ impl Names {
         let (start, name) = self.names.range(..=address).next_back()?;
         Some((name, address - start))
     }
+
+    /// The names as a function of addresses.
+    pub fn naming(&self) -> impl Fn(u64) -> Option<(String, u64)> + '_ {
+        move |address| {
+            let found = self.find(address);
+            found.map(|(name, distance)| (name.to_owned(), distance))
+        }
+    }
 }
 
 impl encoding::Symbols for Names {

@@ -8,46 +8,22 @@ mod function;
 mod macros;
 mod rewrite;
 mod source;
-mod tools;
 
 use std::path::Path;
 
 pub use function::{Function, Piece, Text};
 pub use rewrite::{BlockReport, FunctionReport, Rewritten, rewrite};
 pub use source::{Line, Source, Statement};
-pub use tools::{assemble, preprocess};
 
 use crate::block::Refusal;
+use crate::tools::ToolError;
 
 /// Why a source cannot be scheduled.
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblyError {
-    /// A file that cannot be read or written.
-    #[error("{path}: cannot be read")]
-    Read {
-        /// The file.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A tool that is not there.
-    #[error("{tool} is needed for {path}, and cannot be run (Debian: binutils-ia64-linux-gnu, cpp)")]
-    NoTool {
-        /// The tool.
-        tool: &'static str,
-        /// The file.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// What a tool says is wrong.
-    #[error("{path}: {message}")]
-    Tool {
-        /// The file.
-        path: String,
-        /// The tool's errors.
-        message: String,
-    },
+    /// What a tool says.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
     /// An object file that says something impossible.
     #[error("{path}: the assembler's object file is damaged")]
     Object {

@@ -6,10 +6,11 @@ use sidestep_ia64::encoding::{Bundle, Instruction, Operation};
 
 use super::function::{code, slots, write};
 use super::macros::expand;
-use super::{AssemblyError, Function, Piece, Source, Unfaithful, assemble};
+use super::{AssemblyError, Function, Piece, Source, Unfaithful};
 use crate::bundle::Content;
 use crate::groups::Checker;
 use crate::optimize::{Options, Outcome, optimize};
+use crate::tools::assemble;
 use crate::verify;
 use crate::verify::equivalence::{Compared, compare};
 

@@ -6,8 +6,8 @@ use sidestep_ia64::registers::status::psr;
 use sidestep_itanium2::flags::Flags;
 
 use crate::block::{Block, Item};
-use crate::predicates::{Predicates, Version, writes_always};
-use crate::sequencing::State;
+use crate::predicates::{Predicates, Version};
+use crate::sequencing::{State, writes_always};
 
 /// What is known of the items together: values of predicates and addresses.
 pub(super) struct Facts<'a> {

@@ -2,7 +2,7 @@
 
 use sidestep_ia64::encoding::*;
 
-use super::{Kind, Memory};
+use super::{Effects, Kind, Memory, State};
 
 /// What decides about the dependencies of an instruction that need no stop.
 pub(super) fn kind(instruction: &Instruction) -> Kind {
@@ -16,6 +16,12 @@ pub(super) fn kind(instruction: &Instruction) -> Kind {
         O::Call { .. } => Kind::Branch,
         O::Break | O::Nop | O::Hint if instruction.unit_class() == UnitClass::B => Kind::Branch,
         O::Allocate => Kind::Allocate,
+        O::PurgeTranslationCache {
+            scope: PurgeScope::Global | PurgeScope::GlobalAlat,
+        } => Kind::GlobalPurge,
+        O::PurgeTranslationCache { .. }
+        | O::PurgeTranslationCacheEntry
+        | O::PurgeTranslationRegister { .. } => Kind::Purge,
         O::MoveToBranch => Kind::MoveToBranch,
         _ if matches!(
             load_kind(instruction),
@@ -135,5 +141,56 @@ pub(super) fn load_kind(instruction: &Instruction) -> Option<LoadKind> {
         | Operation::LoadFloat { kind, .. }
         | Operation::LoadFloatPair { kind, .. } => Some(kind),
         _ => None,
+    }
+}
+
+/// Whether the instruction writes a predicate and its complement, and then whether also when its own is off.
+pub fn complements(instruction: &Instruction) -> Option<bool> {
+    match instruction.operation {
+        Operation::Compare { update, .. }
+        | Operation::TestBit { update, .. }
+        | Operation::TestNat { update, .. } => match update {
+            PredicateUpdate::Normal => Some(false),
+            PredicateUpdate::Unconditional => Some(true),
+            PredicateUpdate::And | PredicateUpdate::Or | PredicateUpdate::OrAndComplement => None,
+        },
+        Operation::FloatCompare { unconditional, .. } | Operation::FloatClass { unconditional, .. } => {
+            Some(unconditional)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the instruction writes something although its predicate is off.
+pub fn writes_always(instruction: &Instruction) -> bool {
+    match instruction.operation {
+        Operation::FloatReciprocalApproximation { .. }
+        | Operation::FloatReciprocalSquareRootApproximation { .. }
+        | Operation::ParallelFloatReciprocalApproximation { .. }
+        | Operation::ParallelFloatReciprocalSquareRootApproximation { .. } => true,
+        _ => complements(instruction) == Some(true),
+    }
+}
+
+impl Effects {
+    /// The effects of the instruction when its qualifying predicate is off: it reads that, and a few write although it
+    /// is; loop branches go by it and do their work in any case.
+    pub fn when_off(&self, instruction: &Instruction) -> Effects {
+        if instruction.predicate() == 0 || self.kind == Kind::Rotate {
+            return *self;
+        }
+        let mut off = Effects {
+            qualifier: self.qualifier,
+            kind: self.kind,
+            ..Effects::default()
+        };
+        off.reads.predicate = 1 << self.qualifier;
+        if writes_always(instruction) {
+            off.writes.predicate = self.writes.predicate;
+        }
+        if (off.reads.predicate | off.writes.predicate) >> 16 != 0 {
+            off.reads.state = State::FRAME;
+        }
+        off
     }
 }

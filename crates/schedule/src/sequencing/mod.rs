@@ -8,14 +8,20 @@
 //! whoever follows a running program renames them first.
 
 mod kinds;
+mod names;
 mod parts;
+mod position;
+pub mod serialization;
 
 use sidestep_ia64::encoding::*;
 use sidestep_ia64::registers::application::{BSP, BSPSTORE, FPSR, ITC, PFS, RNAT, RSC};
 use sidestep_ia64::registers::status::psr;
-use sidestep_ia64::registers::system::control::{DCR, EOI, IIP, IVR, PTA};
+use sidestep_ia64::registers::system::control::{DCR, EOI, IHA, IPSR, IVR, PTA, TPR};
 
+pub use kinds::{complements, writes_always};
+pub use names::Names;
 pub use parts::{Parts, State};
+pub use position::{Position, misplaced, position};
 
 use kinds::{is_advanced, is_speculative, is_transfer, kind, memory};
 
@@ -51,6 +57,10 @@ pub struct Effects {
     pub serializes: Option<Side>,
     /// What of its writes takes effect behind serialisation alone: a stop is neither enough nor needed.
     pub pending: Parts,
+    /// What of its writes only some readers see before serialisation.
+    pub deferred: Parts,
+    /// What it sees of such writes before serialisation, behind a stop.
+    pub at_once: Parts,
     /// Predicates whose values it needs only as its qualifying predicate.
     pub qualifier: u8,
     kind: Kind,
@@ -77,6 +87,10 @@ enum Kind {
     CheckLoad,
     /// Compares that set one target and clear the other, which may share a group with their like alone.
     Complement,
+    /// Purges of translations, which may share a group with each other.
+    Purge,
+    /// Purges on all processors, which may not share a group with their like.
+    GlobalPurge,
 }
 
 /// What two instructions, one before the other, depend on each other by.
@@ -137,6 +151,8 @@ impl Effects {
         effects.add_float(instruction);
         effects.add_system(instruction);
         effects.add_pending(instruction);
+        effects.add_deferred(instruction);
+        effects.add_at_once(instruction);
         // What is constant depends on nothing.
         for parts in [&mut effects.reads, &mut effects.writes] {
             parts.general &= !1;
@@ -172,7 +188,7 @@ impl Effects {
         let parted = self.parted(later, flow, output, anti);
         let grouped = match later.serializes {
             Some(_) => parted,
-            None => parted.without(self.pending.without(output)),
+            None => parted.without(self.pending.without(later.at_once).without(output)),
         };
         Conflict {
             flow,
@@ -205,6 +221,11 @@ impl Effects {
                 flow.general &= !self.loaded;
             }
             (Kind::Allocate, _) => flow.state -= State::FRAME | State::STACK,
+            (Kind::Purge, Kind::Purge | Kind::GlobalPurge) | (Kind::GlobalPurge, Kind::Purge) => {
+                let translations = State::DATA_TRANSLATION | State::INSTRUCTION_TRANSLATION;
+                flow.state -= translations;
+                output.state -= translations;
+            }
             _ => {}
         }
         let mut parted = flow.or(output);
@@ -364,6 +385,9 @@ impl Effects {
             }
             O::Call { .. } | O::Return | O::Cover => {
                 self.reads.status |= psr::CPL;
+                if matches!(instruction.operation, O::Cover) {
+                    self.reads.status |= psr::IC;
+                }
                 self.reads.application |= 1 << RSC;
                 self.writes.application |= 1 << BSP;
                 // Only where the register stack spills or fills.
@@ -406,12 +430,16 @@ impl Effects {
                 _ => {}
             },
             O::MoveToControl | O::MoveFromControl => {
-                self.reads.status |= psr::CPL | psr::IC;
+                self.reads.status |= psr::CPL;
+                if (IPSR..=IHA).contains(&instruction.cr3()) {
+                    self.reads.status |= psr::IC;
+                }
                 if matches!(instruction.cr3(), IVR | EOI) {
                     self.writes.state |= State::IN_SERVICE;
                 }
-                if instruction.cr3() == IIP {
-                    self.reads.status |= psr::IC;
+                if instruction.cr3() == IVR {
+                    self.reads.state |= State::IN_SERVICE;
+                    self.reads.control |= 1 << TPR;
                 }
             }
             O::MoveFromIndirect { file } => {

@@ -90,6 +90,18 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Nothing.
+    pub const NONE: Parts = Parts {
+        general: 0,
+        float: 0,
+        predicate: 0,
+        branch: 0,
+        application: 0,
+        control: 0,
+        status: 0,
+        state: State::empty(),
+    };
+
     /// What is in both sets.
     pub fn and(self, other: Parts) -> Parts {
         Parts {
@@ -134,7 +146,7 @@ impl Parts {
 
     /// Whether nothing is in it.
     pub fn is_empty(self) -> bool {
-        self == Parts::default()
+        self == Parts::NONE
     }
 
     /// Adds a resource; of PSR, and of FPSR, all of it.

@@ -16,7 +16,7 @@ mod table;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output};
+use std::process::{Command, ExitCode};
 
 use clap::Args;
 use sidestep_ia64::encoding::NoSymbols;
@@ -26,18 +26,13 @@ use sidestep_runner::explain::execution::{self, Effect, Ending, Ran, Start};
 use sidestep_runner::explain::{bundle_at, time};
 use sidestep_runner::image::{Image, ImageError, Section, Symbol};
 use sidestep_runner::symbols::SymbolTable;
+use sidestep_schedule::tools::{self, LINKER, ToolError};
 
 use super::Outcome;
 use super::perf::parse_processor;
 use start::Setting;
 use table::Line;
 
-/// The assembler for source files.
-const ASSEMBLER: &str = "ia64-linux-gnu-as";
-/// The linker for object files that are run.
-const LINKER: &str = "ia64-linux-gnu-ld";
-/// The C preprocessor for `.S` files.
-const PREPROCESSOR: &str = "cpp";
 /// Where the linker puts code and data, away from small numbers that code may take for addresses.
 const LINKED: &str = "0x4000000";
 
@@ -84,18 +79,8 @@ enum ExplainError {
     Read { path: String, source: std::io::Error },
     #[error("{path}")]
     Image { path: String, source: ImageError },
-    #[error(
-        "{ASSEMBLER} is needed to assemble {path}, and cannot be run (Debian: binutils-ia64-linux-gnu); or give an object file"
-    )]
-    NoAssembler { path: String, source: std::io::Error },
-    #[error("{tool} is needed for {path}, and cannot be run")]
-    NoTool {
-        tool: &'static str,
-        path: String,
-        source: std::io::Error,
-    },
-    #[error("{path}: does not assemble:\n{message}")]
-    Assemble { path: String, message: String },
+    #[error(transparent)]
+    Tool(#[from] ToolError),
     #[error(
         "{path}: refers to {}, which it does not define; say where with --define {}=ADDRESS (`return`, if it is not to \
          be reached)",
@@ -103,8 +88,6 @@ enum ExplainError {
         names[0]
     )]
     Undefined { path: String, names: Vec<String> },
-    #[error("{path}: does not link:\n{message}")]
-    Link { path: String, message: String },
     #[error("--{option} {setting}: {message}")]
     Setting {
         option: &'static str,
@@ -186,69 +169,11 @@ impl Explain {
             .file()
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("s"));
-        let read = |file: &Path| {
-            sidestep_files::read(file, sidestep_files::IMAGE_BYTES_MAX).map_err(|source| ExplainError::Read {
-                path: file.display().to_string(),
-                source,
-            })
-        };
         if !is_source {
-            return read(self.file());
+            return sidestep_files::read(self.file(), sidestep_files::IMAGE_BYTES_MAX)
+                .map_err(|source| ExplainError::Read { path, source });
         }
-        let source = read(self.file())?;
-        let folder = tempfile::tempdir().map_err(|source| ExplainError::Read {
-            path: std::env::temp_dir().display().to_string(),
-            source,
-        })?;
-        let (assembly, object) = (folder.path().join("source.s"), folder.path().join("object.o"));
-        let is_preprocessed = self.file().extension().is_some_and(|extension| extension == "S");
-        let assembly = match is_preprocessed && needs_preprocessor(&source) {
-            false => self.file(),
-            true => {
-                let mut command = Command::new(PREPROCESSOR);
-                command.args([
-                    "-undef",
-                    "-x",
-                    "assembler-with-cpp",
-                    "-D__ASSEMBLER__",
-                    "-D__ia64__",
-                ]);
-                let output = self.tool(PREPROCESSOR, command.arg(self.file()).arg(&assembly))?;
-                if !output.status.success() {
-                    return Err(ExplainError::Assemble {
-                        path,
-                        message: message(&output),
-                    });
-                }
-                &assembly
-            }
-        };
-        let mut command = Command::new(ASSEMBLER);
-        let output = command
-            .arg("-x")
-            .arg("-o")
-            .arg(&object)
-            .arg(assembly)
-            .output()
-            .map_err(|source| ExplainError::NoAssembler {
-                path: path.clone(),
-                source,
-            })?;
-        if !output.status.success() {
-            return Err(ExplainError::Assemble {
-                path,
-                message: message(&output),
-            });
-        }
-        read(&object)
-    }
-
-    fn tool(&self, tool: &'static str, command: &mut Command) -> Result<Output, ExplainError> {
-        command.output().map_err(|source| ExplainError::NoTool {
-            tool,
-            path: self.file().display().to_string(),
-            source,
-        })
+        Ok(tools::assemble(&tools::preprocess(self.file())?, self.file())?)
     }
 
     /// A program as it is; an object file linked.
@@ -290,13 +215,7 @@ impl Explain {
             LINKED,
             "-o",
         ]);
-        let output = self.tool(LINKER, command.arg(&program).arg(&object))?;
-        if !output.status.success() {
-            return Err(ExplainError::Link {
-                path,
-                message: message(&output),
-            });
-        }
+        tools::run(LINKER, command.arg(&program).arg(&object), self.file())?;
         std::fs::read(&program).map_err(failed)
     }
 
@@ -397,27 +316,6 @@ impl Explain {
         }
         line
     }
-}
-
-/// Whether a source uses the C preprocessor: comments of C, directives.
-fn needs_preprocessor(source: &[u8]) -> bool {
-    String::from_utf8_lossy(source)
-        .lines()
-        .any(|line| line.trim_start().starts_with('#') || line.contains("/*"))
-}
-
-/// What a tool failed for: its errors, each with file and line, without the warnings around them.
-fn message(output: &Output) -> String {
-    let text = String::from_utf8_lossy(&output.stderr);
-    let is_error = |line: &&str| {
-        let line = line.to_ascii_lowercase();
-        line.contains(": error: ") || line.contains(": fatal error: ")
-    };
-    let errors: Vec<&str> = text.lines().filter(is_error).collect();
-    if errors.is_empty() {
-        return text.trim_end().to_owned();
-    }
-    errors.join("\n")
 }
 
 fn wrong(option: &'static str, setting: &Setting, message: String) -> ExplainError {

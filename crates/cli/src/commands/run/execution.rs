@@ -19,12 +19,14 @@ use sidestep_machine::machine::platform::Platform;
 use sidestep_machine::{End, Machine};
 use sidestep_runner::annotate::Code;
 use sidestep_runner::causes::with_causes;
+use sidestep_runner::groups;
 use sidestep_runner::machine::execution::{Execution, Prepared, Way};
 use sidestep_runner::program;
 use sidestep_runner::symbols::names::Names;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::super::check::{Check, VIOLATED};
 use super::super::perf::parse_processor;
 use super::super::{LIMIT_REACHED, Outcome};
 use super::console::stdio::show;
@@ -56,19 +58,21 @@ pub struct Options {
     /// Write a line for every instruction (`insn`), change of translations (`mmu`) or `interruption`, to the standard
     /// error or a file; several kinds are separated by commas. Of a host with virtual machines: a timeline of its cores
     /// that Perfetto opens, to a file whose name ends in `.json`.
-    #[arg(long, value_name = "KIND[,KIND][=FILE]|FILE.json", value_parser = parse_trace, conflicts_with = "gdb")]
+    #[arg(long, value_name = "KIND[,KIND][=FILE]|FILE.json", value_parser = parse_trace, conflicts_with_all = ["gdb", "check_groups"])]
     trace: Option<TraceRequest>,
     /// Wait for gdb at a port of this host (`:1234`), an address or a socket (`unix:PATH`), and run in virtual time
     /// under its control.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "check_groups")]
     gdb: Option<Address>,
     /// Run in virtual time on the model of a processor, whose cycles are then the machine's time, and print cycles and
     /// stalls at the end: itanium2, itanium2-900, -1000, -1500.
-    #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "gdb"])]
+    #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "gdb", "check_groups"])]
     timing: Option<Parameters>,
     /// With --timing: print cycles by function of the image, and the slowest function's bundles with theirs.
     #[arg(long, requires = "timing")]
     profile: bool,
+    #[command(flatten)]
+    check: Check,
     /// Name addresses in traces by this ELF file or `System.map` [default: the image].
     #[arg(long, value_name = "FILE")]
     symbols: Option<PathBuf>,
@@ -144,6 +148,7 @@ impl Options {
             ("--max-instructions", self.max_instructions.is_some()),
             ("--symbols", self.symbols.is_some()),
             ("--profile", self.profile),
+            ("--check-groups", self.check.is_given()),
             ("--trace KIND", self.trace.is_some() && self.timeline().is_none()),
         ])
     }
@@ -156,6 +161,7 @@ impl Options {
             ("--trace", self.trace.is_some()),
             ("--gdb", self.gdb.is_some()),
             ("--timing", self.timing.is_some()),
+            ("--check-groups", self.check.is_given()),
             ("--symbols", self.symbols.is_some()),
         ])
     }
@@ -261,7 +267,14 @@ impl Options {
                 parameters: parameters.clone(),
                 keeps_profile: self.profile,
             },
-            (None, None) => Way::Plain,
+            (None, None) => match self.check.wanted()? {
+                Some(check) => Way::Watched {
+                    ends: check.ends,
+                    suppressions: check.suppressions,
+                    names: Arc::clone(symbols),
+                },
+                None => Way::Plain,
+            },
         })
     }
 
@@ -286,6 +299,9 @@ impl Options {
             let code = || Ok(Code::new(ready.name, ready.image.to_vec()));
             let profiled = self.profile.then(|| (&sum.profile, code()));
             eprint!("{}", program::text_of(parameters, &sum.counters, profiled));
+        }
+        if let (Some(findings), Way::Watched { suppressions, .. }) = (&finished.findings, &execution.way) {
+            eprint!("{}", groups::text(findings, suppressions, &symbols.naming()));
         }
         Ok(finished.end)
     }
@@ -315,7 +331,8 @@ impl Options {
                 "{name}: every processor waits or is stopped, and no timer or device will wake one"
             )
             .into()),
-            End::Stopped | End::Halted(_) => {
+            End::Halted(_) => Ok(ExitCode::from(VIOLATED)),
+            End::Stopped => {
                 let code = signal.map_or(1, |signal| SIGNALLED + signal);
                 Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
             }

@@ -70,6 +70,8 @@ pub struct Running<'a, 'o, O: Observer> {
     pub(crate) processor: &'a mut Processor,
     pub(crate) known: &'a [Known<O::Static>],
     pub(crate) watch: &'a mut Watch<'o, O>,
+    /// Whether the observer follows the block.
+    pub(crate) is_followed: bool,
 }
 
 impl<O: Observer> Running<'_, '_, O> {
@@ -112,10 +114,11 @@ impl Backend for Interpreter {
             processor,
             known,
             watch,
+            is_followed,
         } = running;
         match O::DETAIL {
-            Detail::Effects => processor.execute(code),
-            Detail::Everything => processor.execute_observed(code, known, watch),
+            Detail::Everything if is_followed => processor.execute_observed(code, known, watch),
+            Detail::Everything | Detail::Effects => processor.execute(code),
         }
     }
 }

@@ -209,6 +209,7 @@ impl<C, S> Block<C, S> {
         let known = match context.detail {
             Detail::Effects => Box::default(),
             Detail::Everything => {
+                observer.begins_block();
                 let instructions = decoded.instructions.iter();
                 instructions
                     .map(|instruction| Known::new(&instruction.decoded, observer))

@@ -37,6 +37,9 @@ pub trait Observer {
         0
     }
 
+    /// Called before the instructions of another block are decoded.
+    fn begins_block(&mut self) {}
+
     /// Called when an instruction is decoded, before it is ever executed.
     fn decode(&mut self, instruction: &Instruction, slot: &DecodedSlot) -> Self::Static;
 
@@ -83,6 +86,15 @@ pub trait Observer {
     fn permits(&mut self, place: Place, block: Range<u64>) -> Permission {
         let _ = (place, block);
         Permission::Block
+    }
+
+    /// Whether it has to be told of what is executed next: asked before each block that it permits. A block that it
+    /// does not follow is executed as if nobody watched, which is quicker. `last` is what it keeps of the block's last
+    /// instruction, which was decoded when it had seen all of them; `None` for an illegal operation.
+    #[inline]
+    fn follows(&mut self, place: Place, last: Option<&Self::Static>, registers: Registers<'_>) -> bool {
+        let _ = (place, last, registers);
+        true
     }
 }
 
@@ -357,6 +369,11 @@ impl<'a> Registers<'a> {
     /// The branch registers.
     pub fn branch(&self) -> [u64; 8] {
         self.0.branch
+    }
+
+    /// How many registers of the register stack lie below the current frame; names a stacked register across calls.
+    pub fn depth(&self) -> u64 {
+        self.0.register_stack().depth()
     }
 
     /// The current frame marker.

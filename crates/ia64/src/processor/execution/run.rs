@@ -8,7 +8,7 @@ use crate::processor::execution::backend::{Backend, Interpreter, Running};
 use crate::processor::execution::block::{Block, BlockCache, Blocks, Forget};
 use crate::processor::execution::code_page::{CodePage, CodePages};
 use crate::processor::execution::kind::Detail;
-use crate::processor::execution::observer::{Observer, Permission, Place, Watch};
+use crate::processor::execution::observer::{Observer, Permission, Place, Registers, Watch};
 use crate::processor::{Processor, Raised, pending};
 use crate::registers::application::ITC;
 use crate::registers::status::psr;
@@ -193,6 +193,7 @@ impl Processor {
                 return Exit::Limit;
             }
             let mut permission = Permission::Block;
+            let mut is_followed = false;
             if O::DETAIL == Detail::Everything {
                 if let (Some(vector), Some(interrupts)) = (watch.observer.interrupt(), &interrupts) {
                     interrupts.request(vector);
@@ -203,12 +204,17 @@ impl Processor {
                 if permission == Permission::Halt {
                     return Exit::Halted;
                 }
+                let last = block.known.last().and_then(|known| known.of_observer.as_ref());
+                is_followed = watch
+                    .observer
+                    .follows(Place { ip, slot }, last, Registers::new(self));
             }
             let executed = if is_whole && permission == Permission::Block {
                 let running = Running {
                     processor: self,
                     known: &block.known,
                     watch,
+                    is_followed,
                 };
                 backend.enter(&block.code, running)
             } else {
@@ -216,7 +222,7 @@ impl Processor {
                     Permission::Instruction => 1,
                     Permission::Block | Permission::Halt => u16::try_from(remaining).unwrap_or(u16::MAX),
                 };
-                self.execute_narrow(code.page(), most, watch)
+                self.execute_narrow(code.page(), most, watch, is_followed)
             };
             if let Err(Raised) = executed {
                 return Exit::Fault(self.take_fault());
@@ -228,7 +234,7 @@ impl Processor {
     pub(crate) fn execute_one(&mut self, page: &HostPage) -> Result<(), Fault> {
         let mut nobody = ();
         let mut watch = Watch::new(&mut nobody, self);
-        let executed = self.execute_narrow(page, 1, &mut watch);
+        let executed = self.execute_narrow(page, 1, &mut watch, false);
         self.outcome(executed)
     }
 
@@ -239,6 +245,7 @@ impl Processor {
         page: &HostPage,
         most: u16,
         watch: &mut Watch<'_, O>,
+        is_followed: bool,
     ) -> Result<(), Raised> {
         let place = (self.ip, self.slot);
         let frame = Some(self.frame.size);
@@ -250,6 +257,7 @@ impl Processor {
                 processor,
                 known: &narrow.known,
                 watch,
+                is_followed,
             };
             Interpreter.enter(&narrow.code, running)
         };
