@@ -38,28 +38,28 @@ struct CounterUse {
 
 /// An event that holds what it tells of.
 enum Happened {
-    Resumed(State),
+    Resumed(Box<State>),
     Status(u64),
     Region { index: usize, value: u64 },
     Branch { index: usize, value: u64 },
     Frame(Frame),
     AdvancedLoads(alat::Events),
     Walk { insertions: u64 },
-    PerformanceMonitor(PerformanceRegisters),
+    PerformanceMonitor(Box<PerformanceRegisters>),
     Interrupted(Interruption),
 }
 
 impl Happened {
     fn of(event: &Event<'_>) -> Happened {
         match *event {
-            Event::Resumed(state) => Happened::Resumed(state.clone()),
+            Event::Resumed(state) => Happened::Resumed(Box::new(state.clone())),
             Event::Status(status) => Happened::Status(status),
             Event::Region { index, value } => Happened::Region { index, value },
             Event::Branch { index, value } => Happened::Branch { index, value },
             Event::Frame(frame) => Happened::Frame(frame),
             Event::AdvancedLoads(events) => Happened::AdvancedLoads(events),
             Event::Walk { insertions } => Happened::Walk { insertions },
-            Event::PerformanceMonitor(registers) => Happened::PerformanceMonitor(*registers),
+            Event::PerformanceMonitor(registers) => Happened::PerformanceMonitor(Box::new(*registers)),
             Event::Interrupted(interruption) => Happened::Interrupted(*interruption),
         }
     }
@@ -90,7 +90,7 @@ impl Happened {
 /// Whatever an observer is told.
 enum Step {
     Retired(Retired),
-    CounterUse(CounterUse),
+    CounterUse(Box<CounterUse>),
     Happened(Happened),
     Clock,
 }
@@ -180,13 +180,13 @@ impl Observer for Recorder {
         let before = *registers;
         self.pipeline
             .counters_used(known, place, executed, &noting, registers);
-        self.steps.push(Step::CounterUse(CounterUse {
+        self.steps.push(Step::CounterUse(Box::new(CounterUse {
             decoded: *decoded,
             place,
             executed,
             registers: before,
             answers: noting.answers.into_inner(),
-        }));
+        })));
     }
 
     fn clock(&mut self) -> Option<u64> {

@@ -1,8 +1,8 @@
 //! `sidestep exec`: runs a Linux/ia64 program.
 //!
 //! The program's standard streams, arguments, environment, exit status and fatal signals are the command's own.
-//! Failures of the command itself end with status 127 (no such program), 126 (it cannot be run) or 125; what is ended by
-//! an option ends with 124 or 123.
+//! Failures of the command itself end with status 127 (no such program), 126 (it cannot be run) or 125; what is ended
+//! by an option ends with 124 or 123.
 
 use std::error::Error;
 use std::ffi::{OsStr, OsString};

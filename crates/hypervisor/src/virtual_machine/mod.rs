@@ -1,6 +1,6 @@
 //! The virtual-machine monitor: virtual machines of IA-64 virtual processors on one modelled host.
 //!
-//! A virtual processor executes on a [`Processor`](sidestep_ia64::Processor) in the monitor's system state and has its
+//! A virtual processor executes on a [`Processor`] in the monitor's system state and has its
 //! own system state in a [`SystemState`](sidestep_ia64::SystemState). Whatever ends its run is an [exit](ExitReason);
 //! one function decides what happens (`handle`), and the costs of the host's table are charged to its
 //! clock.

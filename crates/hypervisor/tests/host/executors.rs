@@ -20,8 +20,11 @@ const WORK: &[&str] = &[
     "timer 2",
 ];
 
+/// How often requests of a kind were served, and by which way.
+type Served = Vec<((Option<Kind>, Method), u64)>;
+
 /// What guests got to see but for how long it took: exit code, what was measured how often, and requests.
-fn seen(host: &Host, index: usize) -> (Option<u64>, Vec<String>, Vec<((Option<Kind>, Method), u64)>) {
+fn seen(host: &Host, index: usize) -> (Option<u64>, Vec<String>, Served) {
     let machine = &host.report().machines[index];
     let lines = console(host, index);
     let measured = lines.lines().map(|line| {

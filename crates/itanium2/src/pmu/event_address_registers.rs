@@ -1,4 +1,5 @@
-//! What the performance monitoring unit keeps of single events: the event address registers and the branch trace buffer.
+//! What the performance monitoring unit keeps of single events: the event address registers and the branch trace
+//! buffer.
 //!
 //! ```text
 //!   PMC10  instruction EAR:  0..3 privilege levels   4 privileged   5..12 unit mask   13 caches, not TLBs

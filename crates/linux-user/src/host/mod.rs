@@ -294,6 +294,17 @@ pub fn write_all(descriptor: i32, bytes: &[u8]) {
     }
 }
 
+/// The soft and hard limit of a resource.
+pub fn limit_of(resource: u32) -> Result<[u64; 2], Errno> {
+    let mut limit = [0u64; 2];
+    // SAFETY: the kernel writes two 64-bit numbers.
+    if unsafe { libc::getrlimit(resource, (&raw mut limit).cast()) } != 0 {
+        Err(Errno::last())
+    } else {
+        Ok(limit)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -324,16 +335,5 @@ mod tests {
         // SAFETY: close(-1) touches no memory.
         let closed = unsafe { call(libc::SYS_close, [u64::MAX, 0, 0, 0, 0, 0]) };
         assert_eq!(closed, Err(Errno(libc::EBADF)));
-    }
-}
-
-/// The soft and hard limit of a resource.
-pub fn limit_of(resource: u32) -> Result<[u64; 2], Errno> {
-    let mut limit = [0u64; 2];
-    // SAFETY: the kernel writes two 64-bit numbers.
-    if unsafe { libc::getrlimit(resource, (&raw mut limit).cast()) } != 0 {
-        Err(Errno::last())
-    } else {
-        Ok(limit)
     }
 }

@@ -36,7 +36,6 @@ pub struct Prepared {
 
 /// What drives the processors.
 #[derive(Clone)]
-#[expect(clippy::large_enum_variant, reason = "there is one for each run")]
 pub enum Way {
     /// Nothing looks at them.
     Plain,
@@ -52,7 +51,7 @@ pub enum Way {
     /// A pipeline model of each, whose cycles are the machine's time.
     Timed {
         /// The modelled processor.
-        parameters: Parameters,
+        parameters: Arc<Parameters>,
         /// Whether the cycles of each bundle are kept.
         keeps_profile: bool,
     },

@@ -237,7 +237,7 @@ impl Observer for Sanitizer {
             | Event::Frame(_)
             | Event::AdvancedLoads(_)
             | Event::Walk { .. }
-            | Event::Monitor(_) => {}
+            | Event::PerformanceMonitor(_) => {}
         }
     }
 

@@ -264,7 +264,7 @@ impl Options {
                 sink: request.sink()?,
             },
             (None, Some(parameters)) => Way::Timed {
-                parameters: parameters.clone(),
+                parameters: Arc::new(parameters.clone()),
                 keeps_profile: self.profile,
             },
             (None, None) => match self.check.wanted()? {
