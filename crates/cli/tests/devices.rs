@@ -291,10 +291,7 @@ fn the_prompt_tells_how_the_machine_is_and_quits() {
     };
     let (mut child, mut input) = typing(&mut command);
     let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
-    let mut printed = String::new();
-    while !printed.contains("ready") {
-        assert!(output.read_line(&mut printed).expect("text") > 0, "{printed}");
-    }
+    read_to(&mut output, "ready");
     input
         .write_all(
             b"\x01cinfo cpus\ninfo registers\ninfo tlb\ninfo devices\ninfo mem\nstop\ninfo cpu\ncont\nquit\n",
@@ -325,10 +322,7 @@ fn the_prompt_resets_the_machine_even_one_that_stands_still() {
     let (mut child, mut input) = typing(&mut command);
     let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
     for keys in [&b"\x01cstop\nreset\n\x01c"[..], b"\x01cquit\n"] {
-        let mut printed = String::new();
-        while !printed.contains("ready") {
-            assert!(output.read_line(&mut printed).expect("text") > 0, "{printed}");
-        }
+        read_to(&mut output, "ready");
         input.write_all(keys).expect("it reads");
     }
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
@@ -342,15 +336,10 @@ fn a_signal_ends_a_machine_that_stands_still() {
     };
     let (mut child, mut input) = typing(&mut command);
     let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
-    let mut printed = String::new();
-    while !printed.contains("ready") {
-        assert!(output.read_line(&mut printed).expect("text") > 0, "{printed}");
-    }
+    read_to(&mut output, "ready");
     // The answer to what follows it says that the machine has stopped.
     input.write_all(b"\x01cstop\ninfo mem\n").expect("it reads");
-    while !printed.contains("1G  RAM") {
-        assert!(output.read_line(&mut printed).expect("text") > 0, "{printed}");
-    }
+    read_to(&mut output, "1G  RAM");
     let process = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it is alive");
     assert_eq!(child.wait().expect("it ends").code(), Some(128 + 15));

@@ -82,16 +82,22 @@ pub fn successful(output: &Output) -> String {
     printed
 }
 
-/// Reads what a machine prints up to `mark`.
+/// Reads what a machine prints up to the line with `mark`; nobody reads on.
 pub fn wait_for(child: &mut Child, mark: &str) -> String {
     let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let printed = read_to(&mut output, mark);
+    // The pipe stays open.
+    thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    printed
+}
+
+/// Reads on, up to the line with `mark`.
+pub fn read_to(output: &mut impl BufRead, mark: &str) -> String {
     let mut printed = Vec::new();
     while !text(&printed).contains(mark) {
         let size = output.read_until(b'\n', &mut printed).expect("output");
         assert!(size > 0, "`{mark}` did not come: {}", text(&printed));
     }
-    // Nobody reads on, but the pipe stays open.
-    thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
     text(&printed)
 }
 

@@ -35,7 +35,6 @@ pub struct Prepared {
 }
 
 /// What drives the processors.
-#[derive(Clone)]
 pub enum Way {
     /// Nothing looks at them.
     Plain,
@@ -67,7 +66,6 @@ pub enum Way {
 }
 
 /// How a machine is executed.
-#[derive(Clone)]
 pub struct Execution {
     /// What drives its processors.
     pub way: Way,

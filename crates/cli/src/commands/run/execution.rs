@@ -190,20 +190,16 @@ impl Options {
             );
         }
         let symbols = self.symbols(ready.image)?;
-        let mut way = None;
+        // Whoever sees the trace's file may rely on signals being caught.
         let watcher = stop_on_signals()?;
+        let execution = Execution {
+            way: self.way(&symbols)?,
+            instructions_max: self.max_instructions,
+            in_virtual_time: self.in_virtual_time(),
+        };
         loop {
             let platform = Arc::clone(ready.prepared.machine.platform());
             watcher.watch(&platform);
-            // Whoever sees the trace's file may rely on signals being caught.
-            let execution = Execution {
-                way: match &way {
-                    Some(way) => Way::clone(way),
-                    None => way.insert(self.way(&symbols)?).clone(),
-                },
-                instructions_max: self.max_instructions,
-                in_virtual_time: self.in_virtual_time(),
-            };
             if let Some((requests, _)) = &ready.requests {
                 requests.connect(&platform);
             }
@@ -216,30 +212,16 @@ impl Options {
                 End::Panic => prompt::of_panic(&ready.prepared.machine, &symbols, ready.image),
                 _ => String::new(),
             };
-            let Ready {
-                prepared, rebuild, ..
-            } = ready;
-            let Prepared {
-                machine,
-                parts,
-                clock,
-                quantum_ticks,
-                expects_input,
-                paces_idle,
-            } = prepared;
             // Files are closed before they are opened again.
-            drop((machine, parts, platform));
-            match (end, rebuild) {
+            drop((ready.prepared.machine, ready.prepared.parts, platform));
+            match (end, ready.rebuild) {
                 (End::Reset, Some(rebuild)) if self.gdb.is_none() && !self.no_reboot => {
                     let (machine, parts) = rebuild().map_err(|error| format!("{}: {error}", ready.name))?;
                     ready = Ready {
                         prepared: Prepared {
                             machine,
                             parts: Some(parts),
-                            clock,
-                            quantum_ticks,
-                            expects_input,
-                            paces_idle,
+                            ..ready.prepared
                         },
                         rebuild: Some(rebuild),
                         ..ready
