@@ -10,7 +10,7 @@ use std::fmt;
 use sidestep_ia64::encoding::{Bundle, Instruction, Operation};
 
 use crate::predicates::{Predicates, Version};
-use crate::sequencing::{Conflict, Effects, Parts, State, writes_always};
+use crate::sequencing::{Conflict, Effects, Parts, State};
 
 /// A dependency inside a group.
 #[derive(Clone, Debug)]
@@ -129,8 +129,8 @@ impl Checker {
         let qualifier = self.predicates.version(effects.qualifier);
         for earlier in &self.group {
             let are_apart = self.predicates.are_exclusive(earlier.qualifier, qualifier)
-                && !writes_always(&earlier.instruction)
-                && !writes_always(&instruction);
+                && !earlier.effects.writes_when_off
+                && !effects.writes_when_off;
             let conflict = earlier.effects.conflict(&effects);
             if are_apart || !conflict.is_parted_by_stop() {
                 continue;

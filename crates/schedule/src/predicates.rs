@@ -5,7 +5,7 @@
 
 use sidestep_ia64::encoding::Instruction;
 
-use crate::sequencing::{Effects, complements};
+use crate::sequencing::Effects;
 
 /// A version of a predicate: its register, and how often it was written before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,9 +70,10 @@ impl Predicates {
         for register in (1..64).filter(|register| written >> register & 1 != 0) {
             self.versions[register] += 1;
         }
-        let Some(unconditional) = complements(instruction) else {
+        if !effects.complements {
             return;
-        };
+        }
+        let unconditional = effects.writes_when_off;
         let (first, second) = (instruction.p1(), instruction.p2());
         if (unconditional || qualifier.register == 0) && first != 0 && second != 0 {
             self.exclusive.push((self.version(first), self.version(second)));

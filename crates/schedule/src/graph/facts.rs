@@ -3,11 +3,10 @@
 
 use sidestep_ia64::encoding::{BaseUpdate, Operation};
 use sidestep_ia64::registers::status::psr;
-use sidestep_itanium2::flags::Flags;
 
 use crate::block::{Block, Item};
 use crate::predicates::{Predicates, Version};
-use crate::sequencing::{State, writes_always};
+use crate::sequencing::State;
 
 /// What is known of the items together: values of predicates and addresses.
 pub(super) struct Facts<'a> {
@@ -71,8 +70,8 @@ impl<'a> Facts<'a> {
         if self
             .predicates
             .are_exclusive(self.qualifiers[from], self.qualifiers[to])
-            && !writes_always(&first.instruction)
-            && !writes_always(&second.instruction)
+            && !first.effects.writes_when_off
+            && !second.effects.writes_when_off
         {
             return None;
         }
@@ -157,12 +156,12 @@ fn addresses(items: &[Item]) -> Vec<Option<Reference>> {
     for item in items {
         let instruction = &item.instruction;
         let base = usize::from(instruction.r3());
-        let memory = item.effects.memory;
-        let refers = (memory.reads || memory.writes) && item.flags().intersects(Flags::LOAD | Flags::STORE);
-        references.push(refers.then(|| Reference {
+        let access = instruction.operation.memory_access();
+        let access = access.filter(|access| access.reads() || access.writes());
+        references.push(access.map(|access| Reference {
             root: values[base].0,
             offset: values[base].1,
-            size: size(&instruction.operation),
+            size: access.bytes.into(),
         }));
         let updated = match (instruction.operation, instruction.base_update()) {
             (_, BaseUpdate::Immediate) => {
@@ -197,24 +196,4 @@ fn addresses(items: &[Item]) -> Vec<Option<Reference>> {
         }
     }
     references
-}
-
-/// Bytes that an operation refers to, at most.
-fn size(operation: &Operation) -> u32 {
-    use sidestep_ia64::encoding::FloatFormat;
-    let float = |format: &FloatFormat| match format {
-        FloatFormat::Single => 4,
-        FloatFormat::Double | FloatFormat::Significand => 8,
-        FloatFormat::Extended | FloatFormat::Register => 16,
-    };
-    match operation {
-        Operation::Load { size, .. }
-        | Operation::Store { size, .. }
-        | Operation::Exchange { size }
-        | Operation::CompareExchange { size, .. }
-        | Operation::FetchAdd { size, .. } => size.bytes(),
-        Operation::LoadFloat { format, .. } | Operation::StoreFloat { format, .. } => float(format),
-        Operation::LoadFloatPair { format, .. } => 2 * float(format),
-        _ => 16,
-    }
 }

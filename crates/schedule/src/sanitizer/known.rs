@@ -10,7 +10,7 @@ use sidestep_ia64::registers::application::{EC, LC};
 
 use super::dependency::{self, Run};
 use crate::predicates::{Predicates, Version};
-use crate::sequencing::{Effects, Parts, Position, misplaced, writes_always};
+use crate::sequencing::{Effects, Parts, Position, misplaced};
 
 /// What is kept of an instruction with its block.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Facts {
     fn new(instruction: &Instruction) -> Facts {
         use Operation as O;
         let on = Effects::of(instruction);
-        let off = on.when_off(instruction);
+        let off = on.when_off();
         Facts {
             instruction: *instruction,
             writes_off: !off.all_writes().is_empty(),
@@ -188,7 +188,7 @@ impl Decoder {
     /// The next instruction of the block.
     pub fn decode(&mut self, instruction: &Instruction, slot: &DecodedSlot) -> Known {
         let facts = self.facts(instruction);
-        let misplaced = misplaced(instruction, slot, self.group.length == 0);
+        let misplaced = misplaced(&facts.on, slot, self.group.length == 0);
         let qualifier = self.predicates.version(facts.on.qualifier);
         let suspects = match facts.is_nothing {
             true => [0; 2],
@@ -260,8 +260,8 @@ impl Decoder {
         let mut suspects = [0; 2];
         for (distance, (earlier, version)) in self.group.members.iter().rev().enumerate() {
             let are_apart = self.predicates.are_exclusive(*version, qualifier)
-                && !writes_always(&earlier.instruction)
-                && !writes_always(&later.instruction);
+                && !earlier.on.writes_when_off
+                && !later.on.writes_when_off;
             for (executed, suspects) in [false, true].into_iter().zip(&mut suspects) {
                 if !are_apart && may_depend(earlier, later, executed) {
                     // What is further away shares the last bit.

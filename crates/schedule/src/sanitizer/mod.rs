@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 use sidestep_ia64::encoding::{BranchKind, DecodedSlot, Instruction};
 use sidestep_ia64::execution::{Dynamic, Event, Observer, Permission, Place, Registers};
 
-use crate::sequencing::{Names, Parts, Position, position};
+use crate::sequencing::{Names, Parts, Position};
 use dependency::Run;
 use known::{Decoder, Facts, Marks, Tail, leaves, may_depend};
 use serialization::Unserialized;
@@ -142,9 +142,8 @@ impl Sanitizer {
 
     /// Looks at where the instruction stands.
     fn check_position(&mut self, known: &Known, member: &Member) {
-        let is_behind = self.length > 0
-            && position(&member.facts.instruction) == Some(Position::First)
-            && known.misplaced.is_none();
+        let is_behind =
+            self.length > 0 && member.facts.on.position == Some(Position::First) && known.misplaced.is_none();
         let misplaced = match is_behind {
             true => Some(Position::First),
             false => known.misplaced,

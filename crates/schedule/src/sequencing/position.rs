@@ -1,8 +1,11 @@
 //! Instructions that have a place of their own in a group.
 
-use sidestep_ia64::encoding::{DecodedSlot, Instruction, Operation, PurgeScope};
+use sidestep_ia64::encoding::DecodedSlot;
 
-/// Where in its group an instruction has to stand; elsewhere the architecture leaves undefined what it does.
+use super::Effects;
+
+/// Where in its group an instruction has to stand; elsewhere the architecture leaves undefined what it does (manual,
+/// volume 3, section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Position {
     /// First, in slot 0 or behind a stop there.
@@ -11,26 +14,9 @@ pub enum Position {
     Last,
 }
 
-/// Where an instruction has to stand, as its description says (manual, volume 3, section 2.2).
-pub fn position(instruction: &Instruction) -> Option<Position> {
-    use Operation as O;
-    match instruction.operation {
-        O::Allocate | O::FlushRegisterStack | O::LoadRegisterStack => Some(Position::First),
-        O::Cover
-        | O::ClearRegisterRename { .. }
-        | O::ReturnFromInterruption
-        | O::BankSwitch { .. }
-        | O::InsertTranslationCache { .. }
-        | O::PurgeTranslationCache {
-            scope: PurgeScope::Global | PurgeScope::GlobalAlat,
-        } => Some(Position::Last),
-        _ => None,
-    }
-}
-
 /// Which place an instruction should have and has not; `is_first` says whether its group begins with it.
-pub fn misplaced(instruction: &Instruction, slot: &DecodedSlot, is_first: bool) -> Option<Position> {
-    let position = position(instruction)?;
+pub fn misplaced(effects: &Effects, slot: &DecodedSlot, is_first: bool) -> Option<Position> {
+    let position = effects.position?;
     let is_in_place = match position {
         Position::First => is_first && (slot.slot == 0 || slot.slot == 1 && slot.template.stop_after(0)),
         Position::Last => slot.stop,
