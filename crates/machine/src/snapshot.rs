@@ -230,8 +230,7 @@ fn header(machine: &Machine, parts: &Parts) -> io::Result<Header> {
 }
 
 fn write(output: &mut impl Write, header: &Header, memory: &GuestMemory) -> io::Result<()> {
-    let mut state = Vec::new();
-    ciborium::into_writer(header, &mut state).map_err(io::Error::other)?;
+    let state = minicbor_serde::to_vec(header).map_err(io::Error::other)?;
     output.write_all(&MAGIC)?;
     output.write_all(&VERSION.to_le_bytes())?;
     output.write_all(&(state.len() as u64).to_le_bytes())?;
@@ -306,7 +305,7 @@ pub fn open(file: &Path) -> Result<Saved, SnapshotError> {
     input
         .read_exact(&mut state)
         .map_err(|_| damaged("it is cut short"))?;
-    let header = ciborium::from_reader(&state[..]).map_err(|_| damaged("its state makes no sense"))?;
+    let header = minicbor_serde::from_slice(&state).map_err(|_| damaged("its state makes no sense"))?;
     Ok(Saved {
         file: file.to_owned(),
         header,
