@@ -240,7 +240,7 @@ fn write(output: &mut impl Write, header: &Header, memory: &GuestMemory) -> io::
         memory
             .read(PhysicalAddress(address), &mut page)
             .expect("every page of a range is memory");
-        if page.iter().any(|&byte| byte != 0) {
+        if page != [0; PAGE] {
             output.write_all(&address.to_le_bytes())?;
             output.write_all(&page)?;
         }

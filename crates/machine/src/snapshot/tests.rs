@@ -1,9 +1,11 @@
 //! Files that are saved machines, and files that only look like it.
 
 use std::fs;
+use std::sync::LazyLock;
 
 use ciborium::Value;
 use proptest::prelude::*;
+use tempfile::TempDir;
 
 use super::*;
 use crate::description::Size;
@@ -161,6 +163,16 @@ fn a_file_that_is_cut_short_anywhere_is_refused() {
     }
 }
 
+/// A saved machine with each transport, and the folder that it is in with its disk.
+static SAVED: LazyLock<[(TempDir, Vec<u8>); 2]> = LazyLock::new(|| {
+    [VirtioTransport::Mmio, VirtioTransport::Pci].map(|transport| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = saved(folder.path(), transport);
+        let bytes = fs::read(file).expect("it was saved");
+        (folder, bytes)
+    })
+});
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
@@ -169,11 +181,9 @@ proptest! {
         edits in prop::collection::vec((any::<prop::sample::Index>(), hostile_number()), 1..6),
         pci: bool,
     ) {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let transport = if pci { VirtioTransport::Pci } else { VirtioTransport::Mmio };
-        let file = saved(folder.path(), transport);
-        let bytes = fs::read(&file).expect("it was saved");
-        let (mut state, rest) = state(&bytes);
+        let (folder, bytes) = &SAVED[usize::from(pci)];
+        let file = folder.path().join("changed");
+        let (mut state, rest) = state(bytes);
         let mut found = Vec::new();
         leaves(&mut state, &mut found);
         for (place, number) in edits {
@@ -183,7 +193,7 @@ proptest! {
                 _ => Value::Integer(number.into()),
             };
         }
-        fs::write(&file, with_state(&bytes, &state, rest)).expect("the folder is writable");
+        fs::write(&file, with_state(bytes, &state, rest)).expect("the folder is writable");
         if let Ok(mut built) = restored(&file) {
             execute(&mut built.machine);
             let second = folder.path().join("second");
