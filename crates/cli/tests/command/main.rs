@@ -1,0 +1,19 @@
+//! The command as its users run it.
+
+mod book;
+mod boot;
+mod calibrate;
+mod compare;
+mod devices;
+mod disasm;
+mod exec;
+mod fuce;
+mod groups;
+mod guests;
+mod host;
+mod inputs;
+mod linux;
+mod machine;
+mod schedule;
+mod timing;
+mod virtual_linux;

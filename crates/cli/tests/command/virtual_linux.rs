@@ -1,0 +1,143 @@
+//! Linux in virtual machines on one host: the same console as on a machine, with intercepts and with ring compression,
+//! on two processors, beside others, and the same bytes each time.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::linux::{boot, files, successful, text, typing};
+
+/// A virtual machine with the kernel that tests have, and these further keys.
+fn virtual_machine(line: &str, keys: &str) -> Option<String> {
+    let (kernel, initramfs) = files()?;
+    Some(format!(
+        "[[vm]]\nkernel = '{}'\ninitrd = '{}'\nappend = '''console=ttyS0 panic=-1 quiet -- sh -c \"{line}\"'''\n{keys}\n",
+        kernel.display(),
+        initramfs.display()
+    ))
+}
+
+/// Runs a host with these virtual machines.
+fn run(folder: &Path, host: &str, machines: &[String], arguments: &[&str]) -> Output {
+    let description = format!("[host]\n{host}\n{}", machines.concat());
+    fs::write(folder.join("host.toml"), description).expect("the folder is writable");
+    Command::new(env!("CARGO_BIN_EXE_sidestep"))
+        .args(["run", "host.toml"])
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("sidestep starts")
+}
+
+#[test]
+fn the_console_is_that_of_a_machine() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let line = "uname; ls /bin; /bin/sieve; /bin/contend-mutex; sum /bin/sort; cat /proc/mounts; echo done; poweroff";
+    let Some(mut machine) = boot(folder.path(), &["--memory", "256M"], line) else {
+        return;
+    };
+    let machine = successful(&machine.output().expect("sidestep starts"));
+    assert!(
+        machine.contains("\ndone\r\n") || machine.contains("\ndone\n"),
+        "{machine}"
+    );
+    let without_times = |printed: &str| -> Vec<String> {
+        (printed.lines())
+            .filter(|line| !line.starts_with("init: up after"))
+            .map(str::to_owned)
+            .collect()
+    };
+    for keys in ["", "virtualization = 'ring-compression'"] {
+        let machines: Vec<_> = virtual_machine(line, keys).into_iter().collect();
+        let printed = successful(&run(folder.path(), "", &machines, &[]));
+        assert_eq!(without_times(&printed), without_times(&machine), "{keys}");
+    }
+}
+
+#[test]
+fn several_kernels_share_a_host_and_repeat_byte_for_byte() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let line = "cat /proc/cpuinfo; poweroff";
+    let disk = folder.path().join("disk");
+    fs::write(&disk, "from the host\n".repeat(512)).expect("the folder is writable");
+    let Some(pair) = virtual_machine(line, "name = 'pair'\nprocessors = 2") else {
+        return;
+    };
+    let reads = virtual_machine("cat /dev/vda; poweroff", "name = 'reads'\ndisk = 'disk'");
+    let machines = [pair, reads.expect("a kernel is there")];
+    let all = |threads: &str| {
+        let host = format!("cores = 2\nhost-threads = {threads}");
+        let output = run(folder.path(), &host, &machines, &["--format", "json"]);
+        let printed = successful(&output);
+        for expected in ["pair: processor  : 1", "reads: from the host"] {
+            assert!(printed.contains(expected), "`{expected}` in {printed}");
+        }
+        printed
+    };
+    assert_eq!(all("1"), all("2"));
+}
+
+#[test]
+fn what_is_typed_is_run_and_a_file_types_the_same_each_time() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let Some((kernel, initramfs)) = files() else {
+        return;
+    };
+    let machine = |key: &str| {
+        format!(
+            "[[vm]]\nkernel = '{}'\ninitrd = '{}'\nappend = 'console=ttyS0 quiet'\n{key}\n",
+            kernel.display(),
+            initramfs.display()
+        )
+    };
+    let keys = b"uname\npoweroff\n";
+    fs::write(folder.path().join("keys"), keys).expect("the folder is writable");
+    let by_file = || run(folder.path(), "", &[machine("input = 'keys'")], &[]);
+    let output = by_file();
+    assert!(
+        successful(&output).contains("# Linux (none)"),
+        "{}",
+        text(&output.stdout)
+    );
+    assert_eq!(output, by_file());
+
+    fs::write(
+        folder.path().join("typed.toml"),
+        format!("[host]\n{}", machine("")),
+    )
+    .expect("writable");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sidestep"));
+    command.args(["run", "typed.toml"]).current_dir(folder.path());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (child, mut input) = typing(&mut command);
+    input.write_all(keys).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(
+        successful(&output).contains("# Linux (none)"),
+        "{}",
+        text(&output.stdout)
+    );
+}
+
+#[test]
+fn a_panic_and_a_reset_end_a_virtual_machine_and_say_so() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (line, expected) in [
+        ("sh -c reboot", "its kernel has reset the machine"),
+        ("cat /nothing", "its kernel panicked: Attempted to kill init!"),
+    ] {
+        let Some(machine) = virtual_machine("LINE", "name = 'a'") else {
+            return;
+        };
+        let machine = machine.replace("sh -c \"LINE\"", line);
+        let output = run(folder.path(), "", &[machine], &[]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(255), "{said}");
+        assert!(
+            said.contains(&format!("virtual machine `a`: {expected}")),
+            "{said}"
+        );
+    }
+}

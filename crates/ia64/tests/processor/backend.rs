@@ -1,0 +1,195 @@
+//! Back ends and kinds of blocks: what executes a block, and what is kept of it, changes nothing.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::machine::{CODE, DATA, Line, Machine};
+use sidestep_ia64::encoding::{DecodedSlot, Instruction, Opcode};
+use sidestep_ia64::execution::{
+    Backend, Context, DecodedBlock, Dynamic, Interpreter, MicroOperation, Observer, Running,
+};
+use sidestep_ia64::layout;
+use sidestep_ia64::registers::application::LC;
+use sidestep_ia64::{Exit, Processor, Raised};
+
+/// Counts how often each block is entered, and has the interpreter execute it.
+#[derive(Default)]
+struct Counting {
+    translated: u64,
+    entered: u64,
+}
+
+struct Counted {
+    operations: Box<[MicroOperation]>,
+    entered: AtomicU64,
+}
+
+impl Backend for Counting {
+    type Code = Counted;
+
+    fn translate(&mut self, block: &DecodedBlock, context: &Context) -> Counted {
+        self.translated += 1;
+        Counted {
+            operations: Interpreter.translate(block, context),
+            entered: AtomicU64::new(0),
+        }
+    }
+
+    fn enter<O: Observer>(&mut self, code: &Counted, running: Running<'_, '_, O>) -> Result<(), Raised> {
+        self.entered += 1;
+        code.entered.fetch_add(1, Ordering::Relaxed);
+        Interpreter.enter(&code.operations, running)
+    }
+}
+
+/// A loop of a hundred turns.
+const LOOP: &[Line] = &[
+    ("mov.i I27", 0, &[65, 99]),
+    ("adds", 0, &[8, 1, 8]),
+    ("br.cloop", 0, &[-16]),
+];
+
+fn end() -> u64 {
+    CODE + LOOP.len() as u64 * 16
+}
+
+#[test]
+fn another_back_end_executes_what_the_interpreter_does() {
+    let (mut plain, mut other) = (Machine::new(), Machine::new());
+    plain.run(LOOP).expect("nothing faults");
+    other.load(LOOP);
+    let mut backend = Counting::default();
+    let exit = other.processor.run_with(u64::MAX, &mut backend, &mut ());
+    assert!(matches!(exit, Exit::Fault(_)));
+    assert_eq!(other.processor.instruction_pointer(), (end(), 0));
+    for processor in [&plain.processor, &other.processor] {
+        assert_eq!(processor.general.value(8), 100);
+        assert_eq!(processor.application(LC), 0);
+    }
+    let retired = |machine: &Machine| machine.processor.instructions_retired();
+    assert_eq!(retired(&plain), retired(&other));
+    assert!(backend.translated <= 4, "{}", backend.translated);
+    assert!(backend.entered >= 100, "{}", backend.entered);
+}
+
+/// Counts what is decoded for it and what retires.
+#[derive(Default)]
+struct Watching {
+    decoded: u64,
+    retired: Vec<Opcode>,
+}
+
+impl Observer for Watching {
+    type Static = Opcode;
+
+    fn decode(&mut self, instruction: &Instruction, _: &DecodedSlot) -> Opcode {
+        self.decoded += 1;
+        instruction.operation.opcode()
+    }
+
+    fn retired(&mut self, known: &Opcode, _: &Dynamic<'_>) {
+        self.retired.push(*known);
+    }
+}
+
+#[test]
+fn blocks_of_both_kinds_are_kept_when_runs_are_watched_in_turns() {
+    let mut machine = Machine::new();
+    machine.load(LOOP);
+    let mut watching = Watching::default();
+    for _ in 0..3 {
+        machine.processor.set_instruction_pointer(CODE, 0);
+        machine.processor.run(u64::MAX);
+        machine.processor.set_instruction_pointer(CODE, 0);
+        machine.processor.run_observed(u64::MAX, &mut watching);
+        // What a debugger does: one instruction by itself.
+        machine.processor.set_instruction_pointer(CODE, 0);
+        machine.processor.run(1);
+    }
+    let (decoded, retired) = (watching.decoded, watching.retired.len());
+    assert_eq!(retired, 3 * (3 + 100 * 6), "all three slots of every bundle");
+    assert!(decoded < 30, "{decoded} decoded");
+    let adds = watching
+        .retired
+        .iter()
+        .filter(|opcode| **opcode == Opcode::AddImmediate);
+    assert_eq!(adds.count(), 300);
+}
+
+#[test]
+fn instructions_that_change_are_forgotten_in_every_kind() {
+    let mut machine = Machine::new();
+    machine.load(LOOP);
+    let mut watching = Watching::default();
+    machine.processor.run(u64::MAX);
+    machine.processor.set_instruction_pointer(CODE, 0);
+    machine.processor.run_observed(u64::MAX, &mut watching);
+    machine.load(&[("adds", 0, &[8, 7, 0])]);
+    machine.processor.forget_instructions();
+    for watched in [false, true] {
+        machine.processor.set_instruction_pointer(CODE, 0);
+        match watched {
+            false => machine.processor.run(u64::MAX),
+            true => machine.processor.run_observed(u64::MAX, &mut watching),
+        };
+        assert_eq!(machine.processor.instruction_pointer(), (CODE + 16, 0));
+        assert_eq!(machine.processor.general.value(8), 7);
+    }
+}
+
+/// What lies so many bytes from a place.
+///
+/// # Safety
+/// A value of the type lies there.
+unsafe fn read<T>(place: *const u8, offset: usize) -> T {
+    // SAFETY: as the caller says.
+    unsafe { place.add(offset).cast::<T>().read() }
+}
+
+#[test]
+fn a_processor_lies_in_memory_as_the_layout_says() {
+    const LINES: &[Line] = &[
+        ("alloc", 0, &[3, 64, 5, 5, 0]),
+        ("addl", 0, &[4, DATA as i64, 0]),
+        ("ld8 M1", 0, &[33, 4]),
+        ("st8 M4", 0, &[4, 33]),
+    ];
+    let mut machine = Machine::new();
+    machine.data()[..8].copy_from_slice(&0x1234_5678_9abc_def0_u64.to_le_bytes());
+    machine.run(LINES).expect("nothing faults");
+    let processor = &mut machine.processor;
+    processor.general.set_with_nat(100, 7, true);
+    processor.branch[6] = DATA;
+    let (ip, slot) = processor.instruction_pointer();
+    let place = std::ptr::from_ref::<Processor>(processor).cast::<u8>();
+    // SAFETY: the offsets are within the processor, and of the types that the layout states; nobody writes meanwhile.
+    unsafe {
+        assert_eq!(read::<u64>(place, layout::IP), ip);
+        assert_eq!(read::<u8>(place, layout::SLOT), slot);
+        assert_eq!(
+            read::<u64>(place, layout::RETIRED),
+            processor.instructions_retired()
+        );
+        assert_eq!(read::<u64>(place, layout::PREDICATES), processor.predicates);
+        assert_eq!(read::<u64>(place, layout::STATUS), processor.status);
+        assert_eq!(read::<u32>(place, layout::FRAME_SIZE), 5);
+        assert_eq!(read::<[u64; 8]>(place, layout::BRANCH), processor.branch);
+        assert_eq!(
+            read::<u64>(place, layout::GENERAL + 33 * 8),
+            0x1234_5678_9abc_def0
+        );
+        assert_eq!(read::<u128>(place, layout::GENERAL_NATS), 1 << 100);
+        assert_eq!(
+            read::<u64>(place, layout::APPLICATION + usize::from(LC) * 8),
+            processor.application(LC)
+        );
+        // f1 is one: its significand has the integer bit alone.
+        assert_eq!(read::<u64>(place, layout::FLOATING + 16), 1 << 63);
+        let translations = read::<*const u8>(place, layout::TRANSLATIONS);
+        let granule = (DATA >> layout::TRANSLATION_GRANULE_LOG2) as usize % layout::TRANSLATIONS_COUNT;
+        let entry = translations.add(granule * layout::TRANSLATION_SIZE);
+        assert_eq!(read::<u64>(entry, layout::TRANSLATION_READ), DATA);
+        assert_eq!(read::<u64>(entry, layout::TRANSLATION_WRITE), DATA);
+        let host = DATA.wrapping_add(read::<u64>(entry, layout::TRANSLATION_DELTA));
+        assert_eq!(host, machine.data().as_ptr() as u64);
+    }
+}
