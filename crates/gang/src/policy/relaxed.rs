@@ -7,6 +7,8 @@
 //!
 //! **Bound.** A decision ends before a running task can exceed the skew, so with an exact driver no task's progress is
 //! ever more than `skew_max_ns` above that of a runnable sibling.
+//! **Time goes on.** A task that would be stopped within an eighth of the skew is not started: tasks at the bound would
+//! take turns by single nanoseconds.
 //! **No starvation.** The task furthest behind in a program may always run, and of the tasks that may run those that
 //! waited longest do.
 
@@ -44,10 +46,12 @@ impl Policy for Relaxed {
             let view = &moment.tasks[task.index()];
             view.progress_ns.saturating_sub(slowest_ns[view.program.index()])
         };
+        let runs_at_least_ns = (self.skew_max_ns / 8).max(1);
         let slot = moment.now_ns / self.slot_ns;
         let mut eligible: Vec<TaskId> = (0..moment.tasks.len())
             .map(TaskId::new)
-            .filter(|&task| moment.tasks[task.index()].runnable && lead_ns(task) < self.skew_max_ns)
+            .filter(|&task| moment.tasks[task.index()].runnable)
+            .filter(|&task| lead_ns(task).saturating_add(runs_at_least_ns) <= self.skew_max_ns)
             .collect();
         eligible.sort_by_cached_key(|task| {
             (

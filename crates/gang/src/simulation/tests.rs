@@ -323,6 +323,7 @@ proptest! {
         let relaxed = Relaxed { slot_ns: 6 * MS, skew_max_ns, placement: Placement::FirstFit };
         let outcome = simulate(&scenario, &Schedule::Relaxed(relaxed));
         prop_assert!(outcome.skew_max_ns <= skew_max_ns, "{} > {skew_max_ns}", outcome.skew_max_ns);
+        prop_assert!(outcome.decisions < 100_000, "{} decisions", outcome.decisions);
     }
 
     /// Waiting in the simulator is bounded as the policies state it, blocking and waking included.
