@@ -169,6 +169,7 @@ impl Setup {
             services: Executor::VirtualTime,
             threads: self.host_threads,
             trace: context.trace,
+            nic: None,
         };
         let mut host = Host::new(config, machines).map_err(|error| failed(error.to_string()))?;
         loop {

@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex};
 use serde::{Serialize, Serializer};
 
 use super::Host;
+use super::card::{Card, CardCounts};
 use crate::cycle::Cycle;
 use crate::host::sidecores::{Worker, locked};
+use crate::nic::Delivery;
+use crate::nic::vif::VifCounts;
 use crate::sidecall::request::Kind;
 use crate::virtual_machine::{
-    DeviceKind, ExitCount, ExitCounts, ExitReason, Latencies, Method, Server, VirtualMachine,
+    DeviceKind, ExitCount, ExitCounts, ExitReason, InterruptCounts, Latencies, Method, Server, VirtualMachine,
 };
 
 /// Who was on which core, and what devices did.
@@ -161,6 +164,29 @@ impl VirtualMachineReport {
     }
 }
 
+/// What became of one virtual interface, and what its card's interrupts did to its virtual machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct InterfaceReport {
+    /// Frames and signals.
+    #[serde(flatten)]
+    pub counts: VifCounts,
+    /// Interrupts for others, and signals in vain.
+    #[serde(flatten)]
+    pub interrupts: InterruptCounts,
+}
+
+/// What a card did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NicReport {
+    /// How guests learn of packets.
+    pub delivery: Delivery,
+    /// What is no single interface's.
+    #[serde(flatten)]
+    pub counts: CardCounts,
+    /// Each interface, as virtual machines are numbered.
+    pub interfaces: Vec<InterfaceReport>,
+}
+
 /// What happened on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -174,6 +200,9 @@ pub struct Report {
     pub cores: Vec<CoreReport>,
     /// Each virtual machine.
     pub machines: Vec<VirtualMachineReport>,
+    /// The card, if the host has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nic: Option<NicReport>,
 }
 
 impl Host {
@@ -204,6 +233,22 @@ impl Host {
                 .machines
                 .iter()
                 .map(|machine| VirtualMachineReport::of(&locked(machine)))
+                .collect(),
+            nic: self.sidecores.card().map(|card| self.nic_report(card)),
+        }
+    }
+
+    fn nic_report(&self, card: &Card) -> NicReport {
+        let (counts, interfaces) = card.counts();
+        let interfaces = interfaces.into_iter().zip(&self.machines);
+        NicReport {
+            delivery: card.delivery(),
+            counts,
+            interfaces: interfaces
+                .map(|(counts, machine)| InterfaceReport {
+                    counts,
+                    interrupts: locked(machine).interrupt_counts(),
+                })
                 .collect(),
         }
     }

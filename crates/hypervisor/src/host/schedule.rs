@@ -76,6 +76,18 @@ impl Scheduler {
         self.cores[self.first[machine] + processor]
     }
 
+    /// The virtual processor that has a core in this epoch: its virtual machine and its number there.
+    pub fn task_on(&self, core: usize) -> Option<(usize, usize)> {
+        let task = self.cores.iter().position(|of_task| *of_task == Some(core))?;
+        let machine = self.first.partition_point(|first| *first <= task) - 1;
+        Some((machine, task - self.first[machine]))
+    }
+
+    /// Whether one of `cores` cores has no virtual processor in this epoch.
+    pub fn has_free_core(&self, cores: usize) -> bool {
+        self.cores.iter().flatten().count() < cores
+    }
+
     /// Gives `cores` cores to virtual processors from `time` on. Who has which.
     pub fn assign(
         &mut self,

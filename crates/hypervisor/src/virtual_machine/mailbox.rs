@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::interface::Signal;
 use crate::cycle::Cycle;
 use crate::sidecall::page;
 use crate::sidecall::request::Answer;
@@ -26,6 +27,19 @@ pub(super) enum Arrival {
     },
     /// An interrupt.
     Interrupt { vector: u8 },
+    /// A signal of the card's, for which an interrupt is requested.
+    Signal { vector: u8, signal: Signal },
+}
+
+/// Whom an interrupt of the card is for that takes cycles of a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owed {
+    /// That is not known yet: more is owed at once.
+    Begun,
+    /// The guest that has the core.
+    ForItself,
+    /// Others.
+    ForOthers,
 }
 
 /// What arrives at one virtual processor, and what it has asked for.
@@ -33,6 +47,8 @@ pub(super) enum Arrival {
 pub(super) struct Mailbox {
     /// Ordered by time; what came first comes first.
     arrivals: VecDeque<(Cycle, Arrival)>,
+    /// From when on so many cycles of the core are owed for interrupts.
+    owed: VecDeque<(Cycle, u64, Owed)>,
     /// Counts the request pages that it had.
     pub generation: u64,
 }
@@ -48,6 +64,44 @@ impl Mailbox {
         }
         let place = self.arrivals.partition_point(|(earlier, _)| *earlier <= time);
         self.arrivals.insert(place, (time, arrival));
+    }
+
+    /// Adds a signal of the card's. One that nobody has seen yet is one with it: the bit in the interrupt register that
+    /// it asks for is one.
+    pub fn add_signal(&mut self, time: Cycle, vector: u8, signal: Signal) {
+        let waiting = self.arrivals.iter_mut().find_map(|(_, arrival)| match arrival {
+            Arrival::Signal {
+                vector: other,
+                signal,
+            } if *other == vector => Some(signal),
+            _ => None,
+        });
+        match waiting {
+            Some(waiting) => waiting.is_redundant &= signal.is_redundant,
+            None => self.add(time, Arrival::Signal { vector, signal }),
+        }
+    }
+
+    /// Owes so many cycles of the core from `time` on.
+    pub fn owe(&mut self, time: Cycle, cycles: u64, why: Owed) {
+        let place = self.owed.partition_point(|(earlier, ..)| *earlier <= time);
+        self.owed.insert(place, (time, cycles, why));
+    }
+
+    /// When cycles are owed next.
+    pub fn next_owed(&self) -> Option<Cycle> {
+        self.owed.front().map(|(time, ..)| *time)
+    }
+
+    /// Takes the next cycles that are owed at `now`.
+    pub fn take_due(&mut self, now: Cycle) -> Option<(u64, Owed)> {
+        self.next_owed().filter(|time| *time <= now)?;
+        self.owed.pop_front().map(|(_, cycles, why)| (cycles, why))
+    }
+
+    /// Takes all that is owed, whenever.
+    pub fn take_owed(&mut self) -> Vec<(Cycle, u64, Owed)> {
+        std::mem::take(&mut self.owed).into()
     }
 
     /// When the next can be seen.

@@ -202,6 +202,7 @@ fn host_of(cores: usize, sidecores: SidecorePolicy, machines: Vec<VirtualMachine
         services: Executor::VirtualTime,
         threads: 1,
         trace: true,
+        nic: None,
     };
     Host::new(config, machines).expect("a good host")
 }
