@@ -3,12 +3,14 @@
 // The machine's parameters are a list of words: what to do, and numbers. What a guest measures it logs in memory, whose
 // address it prints as `log ADDRESS`: a count, and as many cycles of the interval time counter. It goes on for ever.
 //
-//   probe H I P           the client of psapp: 64 bytes to interface I of host H, the next P rounds of computing after
-//                         the echo has come; logs each round trip
+//   probe H I P T         the client of psapp, from cycle T on: 64 bytes to interface I of host H, the next P rounds of
+//                         computing after the echo has come; logs each round trip
 //   echo                  the server of psapp: sends what comes back to its sender
 //   sink W                takes what comes, W rounds of computing for each frame; logs how old each is then, by the
 //                         time that the sender has put into it; asks for an interrupt when it has nothing to do
 //   sink-interrupted W    the same, and asks for an interrupt for each frame
+//   take N W              takes N frames, W rounds of computing for each, and ends; each frame must be younger than the one
+//                         before by the number or the time that its sender has put into it
 //   compute W             W rounds of computing at a time; logs what each time takes
 //   talk H I N            sends N frames to interface I of host H as quickly as it can, and takes what comes
 //   garbage S             rings, counts and registrations made from seed S
@@ -17,7 +19,7 @@
 typedef unsigned long word;
 
 enum { EXIT = 0, WAIT_FOR_INTERRUPT = 3, PUT_BYTES = 4, PARAMETERS = 6, REGISTER_INTERFACE = 0x43 };
-enum { PROCESSORS_MAX = 8, PAGE = 1 << 14, PAGES = 1 << 12, VECTOR = 0x51, ENTRIES_MAX = 256, FRAME = 2048, LOG_MAX = 1 << 15 };
+enum { PROCESSORS_MAX = 8, PAGE = 1 << 14, PAGES = 1 << 12, VECTOR = 0x51, TIMER_VECTOR = 0x52, ENTRIES_MAX = 256, FRAME = 2048, LOG_MAX = 1 << 15 };
 enum { DONE = 1, PROBE = 64, HEADER = 14, STAMP = 16 };
 
 struct descriptor {
@@ -252,6 +254,16 @@ static void head(unsigned char *frame, word host, word interface)
 	frame[13] = 0xb5;
 }
 
+static void sleep_until(word time)
+{
+	asm volatile("mov cr.itm = %0;; mov cr.itv = %1;; srlz.d" ::"r"(time), "r"((word)TIMER_VECTOR) : "memory");
+	while (now() < time) {
+		hypercall(WAIT_FOR_INTERRUPT, 0, 0, 0);
+		listen();
+	}
+	asm volatile("mov cr.itv = %0;; srlz.d" ::"r"(1ul << 16) : "memory");	// masked
+}
+
 static _Noreturn void probe(word host, word interface, word pause)
 {
 	for (word number = 0;; number++) {
@@ -302,6 +314,25 @@ static _Noreturn void sink(word work, int interrupted)
 		asm volatile("rsm psr.i;; srlz.d" ::: "memory");
 		note(now() - stamp);
 	}
+}
+
+static _Noreturn void take_some(word count, word work)
+{
+	word length, before = 0;
+	for (word number = 0; number < count; number++) {
+		wait();
+		word stamp = *(word *)(take(&length) + STAMP);
+		give_back();
+		if (number && stamp <= before)
+			fail("a frame came twice, or too late");
+		before = stamp;
+		compute(work);
+	}
+	print("taken ");
+	print_number(count);
+	print("\n");
+	for (;;)
+		hypercall(EXIT, 0, 0, 0);
 }
 
 static _Noreturn void steadily(word work)
@@ -393,12 +424,16 @@ void main(word me, word processors)
 		;
 	open();
 	if (is(what, "probe")) {
-		word host = next_number(), interface = next_number();
-		probe(host, interface, next_number());
+		word host = next_number(), interface = next_number(), pause = next_number();
+		sleep_until(next_number());
+		probe(host, interface, pause);
 	} else if (is(what, "echo")) {
 		echo();
 	} else if (is(what, "sink") || is(what, "sink-interrupted")) {
 		sink(next_number(), is(what, "sink-interrupted"));
+	} else if (is(what, "take")) {
+		word count = next_number();
+		take_some(count, next_number());
 	} else if (is(what, "compute")) {
 		steadily(next_number());
 	} else if (is(what, "talk")) {

@@ -124,18 +124,29 @@ struct State {
     is_noticed: Vec<bool>,
     /// What goes out over the wire, and when it is ready to.
     outgoing: VecDeque<(Cycle, Frame)>,
-    /// The core of each interface's virtual processor, and who has the core that gets interrupts.
-    homes: Vec<Option<usize>>,
-    interrupted: Option<(usize, usize)>,
-    /// Cycles of that core while nobody had it.
-    unowned: u64,
-    /// Whether a guest without a core was signalled since the last look.
+    /// Where each interface's virtual processor is, and who has which core.
+    homes: Vec<Home>,
+    holders: Vec<Option<(usize, usize)>>,
+    /// What was owed to each core while nobody had it.
+    unowned: Vec<u64>,
+    /// Whether a guest without a core has use for one.
     has_woken: bool,
     /// The frame that each interface has got last.
     last: Vec<u64>,
+    /// Frames in receive rings, while steps are recorded: each with its place among all that the ring has got.
+    unread: Vec<VecDeque<(u64, u64)>>,
     numbers: u64,
     counts: CardCounts,
     steps: Option<Vec<Step>>,
+}
+
+/// Where the virtual processor of an interface is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Home {
+    /// The core that it has, or had last: who wakes it does it there.
+    pub core: usize,
+    /// Whether it has that core.
+    pub has_core: bool,
 }
 
 /// How quickly an interface's frames follow each other.
@@ -236,11 +247,12 @@ impl Card {
             is_asserted: false,
             is_noticed: vec![false; interfaces],
             outgoing: VecDeque::new(),
-            homes: vec![None; interfaces],
-            interrupted: None,
-            unowned: 0,
+            homes: vec![Home::default(); interfaces],
+            holders: Vec::new(),
+            unowned: Vec::new(),
             has_woken: false,
             last: vec![0; interfaces],
+            unread: vec![VecDeque::new(); interfaces],
             numbers: 0,
             counts: CardCounts::default(),
             steps: trace.then(Vec::new),
@@ -311,9 +323,25 @@ impl Card {
         self.config.delivery
     }
 
-    /// The core that gets interrupts.
-    pub(super) fn interrupt_core(&self) -> usize {
-        self.config.interrupt_core
+    /// What steps are done by beside cores, in the order in which tracks name them behind those of devices.
+    pub(super) fn tracks(&self) -> Vec<String> {
+        let engines = (0..self.config.engines).map(|engine| format!("engine {engine} of the card"));
+        let handler = format!("the card's interrupt on core {}", self.config.interrupt_core);
+        let interfaces = self
+            .machines
+            .iter()
+            .map(|machine| format!("interface of {}", locked(machine).name()));
+        engines.chain([handler]).chain(interfaces).collect()
+    }
+
+    /// The place of a step in those tracks, or the sidecore that did it.
+    pub(super) fn track(&self, place: Place) -> Result<usize, usize> {
+        match place {
+            Place::Engine(engine) => Ok(engine),
+            Place::Core(_) => Ok(self.config.engines),
+            Place::Machine(machine) => Ok(self.config.engines + 1 + machine),
+            Place::Sidecore(sidecore) => Err(sidecore),
+        }
     }
 
     /// How many receive rings a sidecore polls.
@@ -324,27 +352,34 @@ impl Card {
         (sidecore..self.machines.len()).step_by(self.sidecores).count()
     }
 
-    /// Says which core each interface's virtual processor has from now on, and who has the core that gets interrupts.
-    pub(super) fn place(&self, homes: Vec<Option<usize>>, interrupted: Option<(usize, usize)>) {
+    /// Says where each interface's virtual processor is from now on, and who has which core.
+    /// `waits`: some virtual processor that could use a core has none.
+    pub(super) fn place(&self, homes: Vec<Home>, holders: Vec<Option<(usize, usize)>>, waits: bool) {
         let mut state = self.state();
         state.homes = homes;
-        state.interrupted = interrupted;
-        state.has_woken = false;
+        state.unowned.resize(holders.len(), 0);
+        state.holders = holders;
+        state.has_woken = waits;
     }
 
-    /// Whether a guest without a core was signalled since cores were given out.
+    /// Whether a guest without a core has use for one.
     pub(super) fn has_woken(&self) -> bool {
         self.state().has_woken
     }
 
-    /// Cycles for interrupts on a core that nobody has.
-    pub(super) fn add_unowned(&self, cycles: u64) {
-        self.state().unowned += cycles;
+    /// Takes what was owed to each core while nobody had it.
+    pub(super) fn take_unowned(&self) -> Vec<u64> {
+        let mut state = self.state();
+        let cores = state.unowned.len();
+        std::mem::replace(&mut state.unowned, vec![0; cores])
     }
 
-    /// Takes them.
-    pub(super) fn take_unowned(&self) -> u64 {
-        std::mem::take(&mut self.state().unowned)
+    /// Has whoever has a core now owe it what others have left.
+    pub(super) fn owe(&self, core: usize, owed: Vec<(Cycle, u64, Owed)>) {
+        let mut state = self.state();
+        for (time, cycles, why) in owed {
+            self.preempt(&mut state, core, time, cycles, why);
+        }
     }
 
     /// Takes what goes out over the wire, and when it is ready to.
@@ -481,6 +516,8 @@ impl Card {
         };
         let mut state = self.state();
         let index = interface as usize;
+        let stored = Cycle(host_time(cx.now()).0.saturating_sub(self.times.notice));
+        state.read(index, store, self.config.ring_entries, stored);
         let (followed, dropped) = state.vifs[index].note(store);
         dropped.into_iter().for_each(|ticket| drop(state.take(ticket)));
         match followed {
@@ -635,6 +672,9 @@ impl Card {
         if buffer.is_some() {
             state.vifs[interface].filled();
             state.last[interface] = frame.number;
+            if state.steps.is_some() {
+                state.unread[interface].push_back((number, frame.number));
+            }
         }
         state.step(
             frame.number,
@@ -679,19 +719,25 @@ impl Card {
     /// The card names the interface's vector to the host.
     fn message(&self, state: &mut State, interface: usize, now: Cycle) {
         let arrival = now + self.costs.cycles(Cost::DeviceInterrupt);
-        if state.homes[interface].is_some() {
+        let Home { core, has_core } = state.homes[interface];
+        if has_core {
             let reach = match self.config.delivery {
                 Delivery::Posted => Reach::Posted,
                 _ => Reach::Interrupt,
             };
             return self.signal(state, interface, arrival, reach);
         }
-        // Without a core the guest has none to interrupt: the monitor gets to know it where interrupts go otherwise.
-        let before = self.costs.cycles(Cost::Exit) + self.costs.cycles(Cost::Dispatch) + self.signal_cycles();
-        let handling = before + self.costs.cycles(Cost::Entry);
+        // No guest is there to take it: the monitor on the core that it had last does.
+        let found = [Cost::Exit, Cost::Dispatch]
+            .map(|cost| self.costs.cycles(cost))
+            .iter()
+            .sum::<u64>();
+        let marked = found + self.signal_cycles();
+        let handling = marked + self.costs.cycles(Cost::Entry);
         state.counts.interrupts += 1;
-        self.preempt(state, arrival, handling, Owed::ForOthers);
-        self.signal(state, interface, arrival + before, Reach::Interrupt);
+        state.counts.handling_cycles += handling;
+        self.preempt(state, core, arrival, handling, Owed::ForOthers);
+        self.signal(state, interface, arrival + marked, Reach::Upcall);
     }
 
     /// Finding a guest and its processor by interface, and marking a signal there.
@@ -701,7 +747,7 @@ impl Card {
 
     /// Signals a guest, which sees it from `time` on.
     fn signal(&self, state: &mut State, interface: usize, time: Cycle, reach: Reach) {
-        let has_core = state.homes[interface].is_some();
+        let has_core = state.homes[interface].has_core;
         let is_redundant = state.vifs[interface].signalled(has_core);
         state.has_woken |= !has_core;
         if !is_redundant {
@@ -711,14 +757,17 @@ impl Card {
         locked(&self.machines[interface]).signal(time, Signal { reach, is_redundant });
     }
 
-    /// Whoever has the core that gets interrupts owes it the monitor's work there.
-    fn preempt(&self, state: &mut State, time: Cycle, cycles: u64, why: Owed) {
-        state.counts.handling_cycles += cycles;
-        match state.interrupted {
+    /// Whoever has a core owes it the monitor's work there.
+    fn preempt(&self, state: &mut State, core: usize, time: Cycle, cycles: u64, why: Owed) {
+        match state.holders.get(core).copied().flatten() {
             Some((machine, processor)) => {
                 locked(&self.machines[machine]).preempt(processor, time, cycles, why);
             }
-            None => state.unowned += cycles,
+            None => {
+                if let Some(unowned) = state.unowned.get_mut(core) {
+                    *unowned += cycles;
+                }
+            }
         }
     }
 
@@ -732,7 +781,15 @@ impl Card {
     fn interrupted(&self, cx: &mut Context<'_>, read: Edge<u64>) {
         let core_time = host_time(cx.now()) + self.costs.cycles(Cost::DeviceInterrupt);
         let cycles = self.read_cycles();
-        self.preempt(&mut self.state(), core_time, cycles, Owed::Begun);
+        let mut state = self.state();
+        state.counts.handling_cycles += cycles;
+        self.preempt(
+            &mut state,
+            self.config.interrupt_core,
+            core_time,
+            cycles,
+            Owed::Begun,
+        );
         cx.spend(cycles);
         cx.continue_to(read, 0);
     }
@@ -751,14 +808,15 @@ impl Card {
         let back = self.costs.cycles(Cost::Entry);
         // The core is interrupted as much later as the way takes.
         let core_time = host_time(cx.now()) + self.costs.cycles(Cost::DeviceInterrupt);
-        let is_own = state
-            .interrupted
-            .is_some_and(|(machine, _)| named.contains(&machine));
+        let here = self.config.interrupt_core;
+        let holder = state.holders.get(here).copied().flatten();
+        let is_own = holder.is_some_and(|(machine, _)| named.contains(&machine));
         let why = if is_own { Owed::ForItself } else { Owed::ForOthers };
-        self.preempt(&mut state, core_time, signals + back, why);
+        state.counts.handling_cycles += signals + back;
+        self.preempt(&mut state, here, core_time, signals + back, why);
         if let Some(frame) = named.first().map(|interface| state.last[*interface]) {
             let begun = Cycle(core_time.0.saturating_sub(self.read_cycles()));
-            let place = Place::Core(self.config.interrupt_core);
+            let place = Place::Core(here);
             state.step(
                 frame,
                 place,
@@ -770,12 +828,10 @@ impl Card {
         let mut marked = core_time;
         for interface in named {
             marked += self.signal_cycles();
-            let (time, reach) = match state.homes[interface] {
-                Some(core) if core == self.config.interrupt_core => {
-                    (core_time + signals + back, Reach::Upcall)
-                }
-                Some(_) => (marked + self.costs.cycles(Cost::Interrupt), Reach::Interrupt),
-                None => (marked, Reach::Interrupt),
+            let (time, reach) = if state.homes[interface].core == here {
+                (core_time + signals + back, Reach::Upcall)
+            } else {
+                (marked + self.costs.cycles(Cost::Interrupt), Reach::Interrupt)
             };
             self.signal(&mut state, interface, time, reach);
         }
@@ -873,6 +929,22 @@ impl State {
     fn take(&mut self, ticket: usize) -> Frame {
         self.free.push(ticket);
         self.frames[ticket].take().expect("a frame is taken once")
+    }
+
+    /// The guest gives buffers back: it has read what was in them.
+    fn read(&mut self, interface: usize, store: Store, entries: u64, time: Cycle) {
+        match store {
+            Store::Registered(_) => self.unread[interface].clear(),
+            Store::Posted(count) => {
+                while let Some((number, frame)) = self.unread[interface].front().copied()
+                    && number.saturating_add(entries) < count
+                {
+                    self.unread[interface].pop_front();
+                    self.step(frame, Place::Machine(interface), "read", time, time);
+                }
+            }
+            Store::Sent(_) | Store::Wanted(_) => {}
+        }
     }
 
     fn step(&mut self, frame: u64, place: Place, name: &'static str, start: Cycle, end: Cycle) {

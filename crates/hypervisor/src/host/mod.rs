@@ -37,7 +37,7 @@ use crate::nic::{NicConfig, NicError};
 use crate::virtual_machine::{
     Activity, Core, CoreModel, CycleAccount, Method, Owed, Pending, VirtualMachine, VirtualProcessor,
 };
-use card::Card;
+use card::{Card, Home};
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
 pub use report::{
@@ -468,33 +468,35 @@ impl Host {
         self.spent()
     }
 
-    /// Takes from whoever had the core that gets interrupts what it owes it.
-    fn take_owed(&self) -> Vec<(Cycle, u64, Owed)> {
-        let core = self.sidecores.card().map(Card::interrupt_core);
-        let holder = core.and_then(|core| self.scheduler.task_on(core));
-        holder.map_or_else(Vec::new, |(machine, processor)| {
-            locked(&self.machines[machine]).take_owed(processor)
-        })
+    /// Takes from whoever has a core what it owes it for interrupts of the card.
+    fn take_owed(&self) -> Vec<(usize, Vec<(Cycle, u64, Owed)>)> {
+        if self.sidecores.card().is_none() {
+            return Vec::new();
+        }
+        let holders = self.scheduler.holders(self.config.cores);
+        let owed = holders.into_iter().enumerate().filter_map(|(core, holder)| {
+            let (machine, processor) = holder?;
+            Some((core, locked(&self.machines[machine]).take_owed(processor)))
+        });
+        owed.collect()
     }
 
-    /// Tells the card who has which core; what was owed to the core that gets interrupts goes with it.
-    fn place_card(&mut self, owed: Vec<(Cycle, u64, Owed)>) {
+    /// Tells the card who has which core; what was owed to a core goes with it.
+    fn place_card(&mut self, owed: Vec<(usize, Vec<(Cycle, u64, Owed)>)>) {
         let Some(card) = self.sidecores.card() else {
             return;
         };
-        let holder = self.scheduler.task_on(card.interrupt_core());
         let homes = (self.machines.iter().enumerate()).map(|(index, machine)| {
-            let processor = locked(machine).interface_processor()?;
-            self.scheduler.core_of(index, processor)
-        });
-        card.place(homes.collect(), holder);
-        for (time, cycles, why) in owed {
-            match holder {
-                Some((machine, processor)) => {
-                    locked(&self.machines[machine]).preempt(processor, time, cycles, why);
-                }
-                None => card.add_unowned(cycles),
+            let processor = locked(machine).interface_processor().unwrap_or(0);
+            Home {
+                core: self.scheduler.last_core_of(index, processor).unwrap_or(0),
+                has_core: self.scheduler.core_of(index, processor).is_some(),
             }
+        });
+        let holders = self.scheduler.holders(self.config.cores);
+        card.place(homes.collect(), holders, self.scheduler.keeps_waiting());
+        for (core, owed) in owed {
+            card.owe(core, owed);
         }
     }
 
@@ -666,7 +668,9 @@ impl Host {
             load.requests_total += machine.requests();
         }
         if let Some(card) = self.sidecores.card() {
-            self.accounts[card.interrupt_core()].cycles.monitor += card.take_unowned();
+            for (account, cycles) in self.accounts.iter_mut().zip(card.take_unowned()) {
+                account.cycles.monitor += cycles;
+            }
         }
         load.requests = load.requests_total - self.load.requests_total;
         let first = self.config.cores - self.serving;

@@ -253,14 +253,40 @@ impl Host {
         }
     }
 
-    /// The devices of virtual machines by name, in the order in which [spans](Host::spans) number them behind the
-    /// cores.
+    /// The devices of virtual machines by name, and what the card consists of, in the order in which
+    /// [spans](Host::spans) number them behind the cores.
     pub fn devices(&self) -> Vec<String> {
         let named = |machine: &Arc<Mutex<VirtualMachine>>| {
             let owner = locked(machine).name().to_owned();
             DeviceKind::ALL.map(|device| format!("{} of {owner}", device.name()))
         };
-        self.machines.iter().flat_map(named).collect()
+        let card = self.sidecores.card().map_or_else(Vec::new, Card::tracks);
+        self.machines.iter().flat_map(named).chain(card).collect()
+    }
+
+    /// What became of each frame: the number that tells it from others, and a span for each step, in the order in which
+    /// they began; empty unless recording was asked for.
+    pub fn steps(&self) -> Vec<(u64, Span)> {
+        let Some(card) = self.sidecores.card() else {
+            return Vec::new();
+        };
+        let first = self.config.cores + self.machines.len() * DeviceKind::ALL.len();
+        let steps = card.steps().into_iter().map(|step| {
+            let core = match card.track(step.place) {
+                Ok(track) => first + track,
+                Err(sidecore) => self.config.cores - 1 - sidecore,
+            };
+            let span = Span {
+                core,
+                name: step.name.to_owned(),
+                start: step.start,
+                cycles: step.cycles,
+            };
+            (step.frame, span)
+        });
+        let mut steps: Vec<_> = steps.collect();
+        steps.sort_by_key(|(frame, span)| (span.start, *frame));
+        steps
     }
 
     /// Who was on which core, which services ran, and what devices did; empty unless recording was asked for.

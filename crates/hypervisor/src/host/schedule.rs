@@ -76,11 +76,28 @@ impl Scheduler {
         self.cores[self.first[machine] + processor]
     }
 
-    /// The virtual processor that has a core in this epoch: its virtual machine and its number there.
-    pub fn task_on(&self, core: usize) -> Option<(usize, usize)> {
-        let task = self.cores.iter().position(|of_task| *of_task == Some(core))?;
-        let machine = self.first.partition_point(|first| *first <= task) - 1;
-        Some((machine, task - self.first[machine]))
+    /// The core that a virtual processor has, or had last.
+    pub fn last_core_of(&self, machine: usize, processor: usize) -> Option<usize> {
+        let core = self.tasks[self.first[machine] + processor].core;
+        core.map(CoreId::index)
+    }
+
+    /// The virtual processor that has each of so many cores in this epoch: its virtual machine and its number there.
+    pub fn holders(&self, cores: usize) -> Vec<Option<(usize, usize)>> {
+        let mut holders = vec![None; cores];
+        for (task, core) in self.cores.iter().enumerate() {
+            if let Some(core) = *core {
+                let machine = self.first.partition_point(|first| *first <= task) - 1;
+                holders[core] = Some((machine, task - self.first[machine]));
+            }
+        }
+        holders
+    }
+
+    /// Whether a virtual processor that could use a core has none in this epoch.
+    pub fn keeps_waiting(&self) -> bool {
+        let mut tasks = self.tasks.iter().zip(&self.cores);
+        tasks.any(|(task, core)| task.runnable && core.is_none())
     }
 
     /// Whether one of `cores` cores has no virtual processor in this epoch.

@@ -120,8 +120,10 @@ impl Options {
             Format::Json => print(serde_json::to_string_pretty(&report)?.as_bytes())?,
         }
         if let Some(file) = traced {
-            let Occupancy { tracks, spans } = Occupancy::of(&host, &costs);
-            let timeline = render_timeline(&name, &Timeline::of_spans(tracks, spans));
+            let Occupancy { tracks, spans, steps } = Occupancy::of(&host, &costs);
+            let mut timeline = Timeline::of_spans(tracks, spans);
+            timeline.flows(steps);
+            let timeline = render_timeline(&name, &timeline);
             sidestep_files::write(file, timeline.as_bytes())?;
         }
         for machine in &report.machines {
