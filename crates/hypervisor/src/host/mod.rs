@@ -23,6 +23,7 @@ mod pool;
 mod report;
 pub mod schedule;
 pub mod sidecores;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -32,12 +33,11 @@ use thiserror::Error;
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
 use crate::host::sidecores::{CoreTime, Executor, Machines, Polling, Sidecores, SidecoresError, locked};
-use crate::nic::frame::Frame;
 use crate::nic::{NicConfig, NicError};
 use crate::virtual_machine::{
-    Activity, Core, CoreModel, CycleAccount, Method, Owed, Pending, VirtualMachine, VirtualProcessor,
+    Activity, Core, CoreModel, CycleAccount, Method, Pending, VirtualMachine, VirtualProcessor,
 };
-use card::{Card, Home};
+use card::Card;
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
 pub use report::{
@@ -335,35 +335,6 @@ impl Host {
         }
     }
 
-    /// Up to where virtual machines may go on before the card and the sidecores have come after: what those do is
-    /// seen some cycles later, and what a guest stores for them is noticed some cycles later than that.
-    fn window_end(&self, end: Cycle, floor: Cycle) -> Cycle {
-        let Some(card) = self.sidecores.card() else {
-            return end;
-        };
-        let (seen, noticed) = card.notice();
-        let event = self
-            .sidecores
-            .next_event()
-            .map(|event| event.max(floor).saturating_add(seen));
-        let activities = self
-            .machines
-            .iter()
-            .filter_map(|machine| locked(machine).next_activity());
-        let store = activities
-            .min()
-            .map(|time| time.max(floor).saturating_add(noticed + seen));
-        let asked = self
-            .queue
-            .first_key_value()
-            .map(|((time, ..), _)| time.max(&floor).saturating_add(seen));
-        [event, store, asked]
-            .into_iter()
-            .flatten()
-            .fold(end, Cycle::min)
-            .max(floor + 1)
-    }
-
     /// Goes on to the end of an epoch; false if a debugger has interrupted it.
     fn run_epoch(&mut self, mut epoch: Epoch) -> Result<bool, HostError> {
         loop {
@@ -376,6 +347,7 @@ impl Host {
             }
             if window >= epoch.end || self.has_better_use() {
                 self.exchange_packets();
+                self.lose_frames();
                 self.account(window, &epoch.before);
                 // Spans were begun for the whole epoch.
                 let begun = self
@@ -424,13 +396,6 @@ impl Host {
         Ok(true)
     }
 
-    /// Whether a virtual processor has got a signal and no core, while another one has a core and no use for it.
-    fn has_better_use(&self) -> bool {
-        let has_woken = self.sidecores.card().is_some_and(Card::has_woken);
-        has_woken && self.machines.iter().any(|machine| locked(machine).wastes_core())
-            || has_woken && self.scheduler.has_free_core(self.config.cores - self.serving)
-    }
-
     /// Gives cores to virtual processors and says which cores serve. What was spent until then.
     fn decide(&mut self, end: Cycle) -> Spent {
         let wanted = self
@@ -451,12 +416,12 @@ impl Host {
         }
         let guests = self.config.cores - self.serving;
         self.collect_cores();
-        let owed = self.take_owed();
+        let debts = self.take_debts();
         let changes = self
             .scheduler
             .assign(self.time, guests, &self.machines, &self.config.costs);
         self.hand_out_cores();
-        self.place_card(owed);
+        self.place_card(debts);
         if self.config.trace {
             self.spans.extend(changes.into_iter().map(|(core, task)| Span {
                 core,
@@ -466,38 +431,6 @@ impl Host {
             }));
         }
         self.spent()
-    }
-
-    /// Takes from whoever has a core what it owes it for interrupts of the card.
-    fn take_owed(&self) -> Vec<(usize, Vec<(Cycle, u64, Owed)>)> {
-        if self.sidecores.card().is_none() {
-            return Vec::new();
-        }
-        let holders = self.scheduler.holders(self.config.cores);
-        let owed = holders.into_iter().enumerate().filter_map(|(core, holder)| {
-            let (machine, processor) = holder?;
-            Some((core, locked(&self.machines[machine]).take_owed(processor)))
-        });
-        owed.collect()
-    }
-
-    /// Tells the card who has which core; what was owed to a core goes with it.
-    fn place_card(&mut self, owed: Vec<(usize, Vec<(Cycle, u64, Owed)>)>) {
-        let Some(card) = self.sidecores.card() else {
-            return;
-        };
-        let homes = (self.machines.iter().enumerate()).map(|(index, machine)| {
-            let processor = locked(machine).interface_processor().unwrap_or(0);
-            Home {
-                core: self.scheduler.last_core_of(index, processor).unwrap_or(0),
-                has_core: self.scheduler.core_of(index, processor).is_some(),
-            }
-        });
-        let holders = self.scheduler.holders(self.config.cores);
-        card.place(homes.collect(), holders, self.scheduler.keeps_waiting());
-        for (core, owed) in owed {
-            card.owe(core, owed);
-        }
     }
 
     fn spent(&self) -> Spent {
@@ -588,24 +521,6 @@ impl Host {
         for (time, index, store) in stores {
             self.sidecores.tell_card(index, time, store);
         }
-    }
-
-    /// Has frames come from elsewhere from now on: it never ends because nothing can happen.
-    pub fn link(&mut self) {
-        self.is_linked = true;
-    }
-
-    /// Has a frame come over the wire at a time that has not passed; it goes nowhere without a card.
-    pub fn receive(&mut self, time: Cycle, frame: Frame) {
-        self.sidecores.receive(time, frame);
-    }
-
-    /// Takes what the card has put on the wire, and when, in order.
-    pub fn take_frames(&mut self) -> Vec<(Cycle, Frame)> {
-        let card = self.sidecores.card();
-        let mut frames: Vec<_> = card.map_or_else(Vec::new, |card| card.take_outgoing().into());
-        frames.sort_by_key(|(time, frame)| (*time, frame.number));
-        frames
     }
 
     /// Hands the requests made before `reach` to their sidecores, in order.

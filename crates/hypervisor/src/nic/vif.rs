@@ -23,8 +23,6 @@ pub struct VifCounts {
     pub signals: u64,
     /// Those that came with no frame since the one before: another interface has the same bit.
     pub redundant: u64,
-    /// Those that found the guest without a core.
-    pub without_core: u64,
 }
 
 /// What follows from a store of the guest.
@@ -212,11 +210,10 @@ impl Vif {
     }
 
     /// Its guest is told; whether that is redundant.
-    pub fn signalled(&mut self, has_core: bool) -> bool {
+    pub fn signalled(&mut self) -> bool {
         let is_redundant = !std::mem::take(&mut self.has_news);
         self.counts.signals += 1;
         self.counts.redundant += u64::from(is_redundant);
-        self.counts.without_core += u64::from(!has_core);
         is_redundant
     }
 }
@@ -295,7 +292,7 @@ mod tests {
         fill(&mut vif);
         assert!(vif.wants_signal());
         vif.disarm();
-        assert!(!vif.signalled(true));
+        assert!(!vif.signalled());
         fill(&mut vif);
         assert!(!vif.wants_signal());
         assert_eq!(
@@ -303,11 +300,8 @@ mod tests {
             Followed::Wanting,
             "one has come meanwhile"
         );
-        assert!(!vif.signalled(true) && vif.signalled(false));
-        assert_eq!(
-            (vif.counts.signals, vif.counts.redundant, vif.counts.without_core),
-            (3, 1, 1)
-        );
+        assert!(!vif.signalled() && vif.signalled());
+        assert_eq!((vif.counts.signals, vif.counts.redundant), (3, 1));
     }
 
     #[test]

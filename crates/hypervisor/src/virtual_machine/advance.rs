@@ -156,7 +156,7 @@ impl VirtualMachine {
             }
             let due = self.attend(index);
             let mailbox = &self.mailboxes[index];
-            let next = [mailbox.next(), mailbox.next_owed(), self.next_write(index), due];
+            let next = [mailbox.next(), mailbox.next_debt(), self.next_write(index), due];
             let next = next.into_iter().flatten().min();
             let target = next.map_or(until, |next| {
                 next.clamp(self.processors[index].clock() + 1, until)

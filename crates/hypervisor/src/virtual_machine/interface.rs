@@ -11,7 +11,7 @@ use sidestep_ia64::PhysicalAddress;
 
 use super::VirtualMachine;
 use super::exit::ExitReason;
-use super::mailbox::Owed;
+use super::mailbox::{Debt, Whom};
 use super::processor::Activity;
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
@@ -23,9 +23,9 @@ use crate::nic::ring::{self, Ring, Status, Store, field};
 pub enum Reach {
     /// The monitor is on its core already, for the card's interrupt, and goes on into the guest.
     Upcall,
-    /// Its core is interrupted: an exit.
+    /// Its core is interrupted: an exit, or as much of the monitor's time if it waits.
     Interrupt,
-    /// It is posted into the guest.
+    /// It is posted into the guest; if that waits its core is interrupted.
     Posted,
 }
 
@@ -73,7 +73,9 @@ pub struct InterruptCounts {
     pub preempted_cycles: u64,
     /// The longest of them.
     pub preempted_most: u64,
-    /// Signals without a frame that found it asleep: it ran in vain.
+    /// Signals that found it waiting.
+    pub woken: u64,
+    /// Those without a frame: it ran in vain.
     pub woken_in_vain: u64,
 }
 
@@ -248,14 +250,14 @@ impl VirtualMachine {
         }
     }
 
-    /// Has the processor that has a core owe it so many cycles from `time` on.
-    pub(crate) fn preempt(&mut self, index: usize, time: Cycle, cycles: u64, why: Owed) {
-        self.mailboxes[index].owe(time, cycles, why);
+    /// Has the processor that has a core owe it something.
+    pub(crate) fn owe(&mut self, index: usize, debt: Debt) {
+        self.mailboxes[index].owe(debt);
     }
 
     /// What a processor owes its core and has not come to yet.
-    pub(crate) fn take_owed(&mut self, index: usize) -> Vec<(Cycle, u64, Owed)> {
-        self.mailboxes[index].take_owed()
+    pub(crate) fn take_debts(&mut self, index: usize) -> Vec<Debt> {
+        self.mailboxes[index].take_debts()
     }
 
     /// What interrupts of the card did to it.
@@ -304,20 +306,22 @@ impl VirtualMachine {
 
     /// A processor pays what it owes its core by its clock.
     pub(super) fn pay(&mut self, index: usize) {
-        while let Some((cycles, why)) = self.mailboxes[index].take_due(self.processors[index].clock()) {
+        while let Some(Debt { cycles, whom, .. }) =
+            self.mailboxes[index].take_due(self.processors[index].clock())
+        {
             let processor = &mut self.processors[index];
             if !matches!(processor.activity, Activity::Running | Activity::Polling) {
                 processor.charge_more(cycles);
                 continue;
             }
             let begun = std::mem::take(&mut self.begun);
-            match why {
-                Owed::Begun => {
+            match whom {
+                Whom::Unknown => {
                     self.begun = cycles;
                     processor.charge_more(cycles);
                 }
-                Owed::ForItself => processor.charge(ExitReason::HostInterrupt, cycles),
-                Owed::ForOthers => {
+                Whom::Itself => processor.charge(ExitReason::HostInterrupt, cycles),
+                Whom::Others => {
                     processor.charge(ExitReason::HostInterrupt, cycles);
                     let counts = &mut self.interrupt_counts;
                     counts.preemptions += 1;
@@ -342,6 +346,11 @@ impl VirtualMachine {
                 processor.activity = Activity::Running;
             }
             Activity::Waiting => {
+                if signal.reach != Reach::Upcall {
+                    // Its core is in the monitor, and yet interrupted.
+                    processor.charge_more(costs.round_trip());
+                }
+                self.interrupt_counts.woken += 1;
                 self.interrupt_counts.woken_in_vain += u64::from(signal.is_redundant);
             }
             Activity::Asking | Activity::Stopped => {}

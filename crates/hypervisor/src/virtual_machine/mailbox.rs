@@ -31,15 +31,26 @@ pub(super) enum Arrival {
     Signal { vector: u8, signal: Signal },
 }
 
-/// Whom an interrupt of the card is for that takes cycles of a core.
+/// What a processor owes the core that it has, for an interrupt of the card that came there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owed {
-    /// That is not known yet: more is owed at once.
-    Begun,
+pub(crate) struct Debt {
+    /// From when on.
+    pub time: Cycle,
+    /// How many cycles.
+    pub cycles: u64,
+    /// Whom the interrupt is for.
+    pub whom: Whom,
+}
+
+/// Whom an interrupt of the card is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whom {
+    /// That is not known yet: the rest is owed next.
+    Unknown,
     /// The guest that has the core.
-    ForItself,
+    Itself,
     /// Others.
-    ForOthers,
+    Others,
 }
 
 /// What arrives at one virtual processor, and what it has asked for.
@@ -47,8 +58,8 @@ pub(crate) enum Owed {
 pub(super) struct Mailbox {
     /// Ordered by time; what came first comes first.
     arrivals: VecDeque<(Cycle, Arrival)>,
-    /// From when on so many cycles of the core are owed for interrupts.
-    owed: VecDeque<(Cycle, u64, Owed)>,
+    /// What is owed to the core for interrupts, ordered by time.
+    debts: VecDeque<Debt>,
     /// Counts the request pages that it had.
     pub generation: u64,
 }
@@ -82,26 +93,26 @@ impl Mailbox {
         }
     }
 
-    /// Owes so many cycles of the core from `time` on.
-    pub fn owe(&mut self, time: Cycle, cycles: u64, why: Owed) {
-        let place = self.owed.partition_point(|(earlier, ..)| *earlier <= time);
-        self.owed.insert(place, (time, cycles, why));
+    /// Owes something to the core.
+    pub fn owe(&mut self, debt: Debt) {
+        let place = self.debts.partition_point(|earlier| earlier.time <= debt.time);
+        self.debts.insert(place, debt);
     }
 
-    /// When cycles are owed next.
-    pub fn next_owed(&self) -> Option<Cycle> {
-        self.owed.front().map(|(time, ..)| *time)
+    /// When something is owed next.
+    pub fn next_debt(&self) -> Option<Cycle> {
+        self.debts.front().map(|debt| debt.time)
     }
 
-    /// Takes the next cycles that are owed at `now`.
-    pub fn take_due(&mut self, now: Cycle) -> Option<(u64, Owed)> {
-        self.next_owed().filter(|time| *time <= now)?;
-        self.owed.pop_front().map(|(_, cycles, why)| (cycles, why))
+    /// Takes the next that is owed at `now`.
+    pub fn take_due(&mut self, now: Cycle) -> Option<Debt> {
+        self.next_debt().filter(|time| *time <= now)?;
+        self.debts.pop_front()
     }
 
     /// Takes all that is owed, whenever.
-    pub fn take_owed(&mut self) -> Vec<(Cycle, u64, Owed)> {
-        std::mem::take(&mut self.owed).into()
+    pub fn take_debts(&mut self) -> Vec<Debt> {
+        std::mem::take(&mut self.debts).into()
     }
 
     /// When the next can be seen.

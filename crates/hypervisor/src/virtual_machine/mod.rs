@@ -76,7 +76,7 @@ pub use interface::InterruptCounts;
 pub(crate) use interface::{Fetched, Reach, Signal, Written};
 pub use latency::{Latencies, RequestLatencies};
 pub use machine_address::MachineAddress;
-pub(crate) use mailbox::Owed;
+pub(crate) use mailbox::{Debt, Whom};
 pub use processor::{Activity, CycleAccount, VirtualProcessor};
 pub use requests::Pending;
 pub use service::{Packet, Progress, SECTOR, Served, Server};

@@ -165,7 +165,7 @@ fn neighbours_that_never_look_or_never_stop_sending_change_nothing_for_others() 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4, max_shrink_iters: 8, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3, max_shrink_iters: 8, ..ProptestConfig::default() })]
 
     #[test]
     fn rings_of_garbage_change_nothing_for_others(bytes in proptest::collection::vec(any::<u8>(), 8)) {

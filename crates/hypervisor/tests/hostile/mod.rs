@@ -219,7 +219,7 @@ pub fn networked_host(
 }
 
 /// Frames for the victim of [`beside`], and for its neighbour four at a time.
-const FRAMES: u64 = 40;
+const FRAMES: u64 = 12;
 
 /// What becomes of a guest that takes packets, beside a neighbour that has an interface, an engine and a core of its own
 /// but the card and the host in common with it.
@@ -244,14 +244,14 @@ pub fn beside(
             frame.bytes[16..24].copy_from_slice(&number.to_le_bytes());
             host.receive(Cycle(at), frame);
         };
-        let at = 200_000 + time * 20_000;
+        let at = 120_000 + time * 15_000;
         send(0, at);
         (0..4).for_each(|_| send(1, at + 1));
     }
     while locked(&host.machines()[0]).exit_code().is_none() {
-        let until = host.time() + 100_000;
+        let until = host.time() + 20_000;
         host.run(until).expect("services end");
-        assert!(until < Cycle(100_000_000), "the victim does not end");
+        assert!(until < Cycle(20_000_000), "the victim does not end");
     }
     let report = host.report();
     let console = locked(&host.machines()[0]).console().to_vec();
