@@ -1,7 +1,8 @@
 // A guest of the monitor with an interface of a self-virtualised card: a driver, and what is done with packets.
 //
 // The machine's parameters are a list of words: what to do, and numbers. What a guest measures it logs in memory, whose
-// address it prints as `log ADDRESS`: a count, and as many cycles of the interval time counter. It goes on for ever.
+// address it prints as `log ADDRESS`: a count, and as many cycles of the interval time counter. Where nothing else is said
+// it goes on for ever.
 //
 //   probe H I P T         the client of psapp, from cycle T on: 64 bytes to interface I of host H, the next P rounds of
 //                         computing after the echo has come; logs each round trip
@@ -12,7 +13,7 @@
 //   take N W              takes N frames, W rounds of computing for each, and ends; each frame must be younger than the one
 //                         before by the number or the time that its sender has put into it
 //   compute W             W rounds of computing at a time; logs what each time takes
-//   talk H I N            sends N frames to interface I of host H as quickly as it can, and takes what comes
+//   talk H I N            sends N frames to interface I of host H as quickly as it can, takes what comes, and ends
 //   garbage S             rings, counts and registrations made from seed S
 //   deaf                  posts buffers, asks for an interrupt, and never looks
 
@@ -358,12 +359,10 @@ static _Noreturn void talk(word host, word interface, word count)
 			log.count++;
 		}
 	}
-	for (;;) {
-		wait();
-		take(&length);
-		give_back();
-		log.count++;
-	}
+	while (__atomic_load_n(&area.transmitted, __ATOMIC_ACQUIRE) != sent)
+		asm volatile("hint @pause" ::: "memory");
+	for (;;)
+		hypercall(EXIT, 0, 0, 0);
 }
 
 static word random_word(word *state)

@@ -54,7 +54,9 @@ impl Scheduler {
                 tasks.push(TaskView {
                     program: ProgramId::new(machine),
                     runnable: true,
+                    signalled: false,
                     served_ns: 0,
+                    granted_ns: None,
                     progress_ns: 0,
                     core: None,
                     home: CoreId::new(tasks.len()),
@@ -121,11 +123,14 @@ impl Scheduler {
                 let task = &mut self.tasks[first + number];
                 let was_running = self.cores[first + number].is_some();
                 task.runnable = machine.exit_code().is_none() && machine.wants_core(number);
+                task.signalled = machine.is_signalled(number);
                 task.home = home(first + number);
                 let ran = processor.cycles();
                 task.progress_ns = costs.nanoseconds(ran.guest + ran.monitor + ran.polling);
                 if was_running {
                     task.served_ns = now_ns;
+                } else {
+                    task.granted_ns = None;
                 }
                 if self.names[first + number].is_empty() {
                     self.names[first + number] = format!("{} {number}", machine.name());
@@ -146,6 +151,10 @@ impl Scheduler {
             if let Some(task) = grant.running() {
                 let task = task.index();
                 self.cores[task] = Some(core);
+                if self.tasks[task].core != Some(CoreId::new(core)) {
+                    self.tasks[task].granted_ns = None;
+                }
+                self.tasks[task].granted_ns.get_or_insert(now_ns);
                 self.tasks[task].core = Some(CoreId::new(core));
                 given.push((core, self.names[task].clone()));
             }

@@ -53,6 +53,7 @@ impl VirtualMachine {
             function::GET_CHARACTER => FAILED,
             function::WAIT_FOR_INTERRUPT => {
                 self.processors[index].activity = Activity::Waiting;
+                self.rests(index);
                 0
             }
             function::PUT_BYTES => self.put_bytes(PhysicalAddress(first), second),

@@ -250,6 +250,20 @@ impl VirtualMachine {
         }
     }
 
+    /// A processor waits: what a signal has woken it for is done.
+    pub(super) fn rests(&mut self, index: usize) {
+        if self.interface_processor() == Some(index) {
+            self.is_woken = false;
+        }
+    }
+
+    /// Whether a processor has got a signal since it waited last.
+    pub fn is_signalled(&self, index: usize) -> bool {
+        let bound = self.interface.as_ref().and_then(|interface| interface.bound);
+        let is_its = bound.is_some_and(|bound| bound.processor == index);
+        is_its && (self.is_woken || self.mailboxes[index].has_signal())
+    }
+
     /// Has the processor that has a core owe it something.
     pub(crate) fn owe(&mut self, index: usize, debt: Debt) {
         self.mailboxes[index].owe(debt);
@@ -350,6 +364,7 @@ impl VirtualMachine {
                     // Its core is in the monitor, and yet interrupted.
                     processor.charge_more(costs.round_trip());
                 }
+                self.is_woken = true;
                 self.interrupt_counts.woken += 1;
                 self.interrupt_counts.woken_in_vain += u64::from(signal.is_redundant);
             }

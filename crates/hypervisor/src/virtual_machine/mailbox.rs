@@ -93,6 +93,12 @@ impl Mailbox {
         }
     }
 
+    /// Whether a signal of the card's is among what arrives.
+    pub fn has_signal(&self) -> bool {
+        let mut arrivals = self.arrivals.iter();
+        arrivals.any(|(_, arrival)| matches!(arrival, Arrival::Signal { .. }))
+    }
+
     /// Owes something to the core.
     pub fn owe(&mut self, debt: Debt) {
         let place = self.debts.partition_point(|earlier| earlier.time <= debt.time);

@@ -110,6 +110,8 @@ pub struct VirtualMachine {
     latencies: RequestLatencies,
     interface: Option<Interface>,
     interrupt_counts: InterruptCounts,
+    /// Whether the processor of the interface has got a signal since it waited last.
+    is_woken: bool,
     /// The first part of an interrupt of the card's of which the rest is owed next.
     begun: u64,
     /// What is around its processors, if it is a whole machine.
@@ -227,6 +229,7 @@ impl VirtualMachine {
             latencies: RequestLatencies::new(),
             interface: None,
             interrupt_counts: InterruptCounts::default(),
+            is_woken: false,
             begun: 0,
             whole,
         };
