@@ -96,8 +96,8 @@ impl Timeline {
         self.push(track, name, start_ns, EventKind::Instant);
     }
 
-    /// Adds steps, each a span of a flow: the flow, the track, a name, the start and the duration. Those of one flow are
-    /// in the order of their times.
+    /// Adds steps, each a span of a flow: the flow, the track, a name, the start and the duration. Those of one flow
+    /// are in the order of their times.
     pub fn flows(&mut self, steps: impl IntoIterator<Item = (u64, usize, String, u64, u64)>) {
         let mut places: BTreeMap<u64, Vec<(usize, u64)>> = BTreeMap::new();
         for (id, track, name, start_ns, duration_ns) in steps {

@@ -109,8 +109,8 @@ pub struct Occupancy {
     pub tracks: Vec<String>,
     /// The index of a track, who was there, from when on and for how long, in nanoseconds.
     pub spans: Vec<(usize, String, u64, u64)>,
-    /// For each step of a packet's way the packet, the index of a track, what is done, from when on and for how long, in
-    /// nanoseconds; in the order in which steps began.
+    /// For each step of a packet's way the packet, the index of a track, what is done, from when on and for how long,
+    /// in nanoseconds; in the order in which steps began.
     pub steps: Vec<(u64, usize, String, u64, u64)>,
 }
 

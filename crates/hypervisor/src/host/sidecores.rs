@@ -10,7 +10,7 @@
 //! and a core the cycle from which it is free. But who is served first is whoever comes first, so that times, unlike
 //! answers, may differ from run to run.
 //!
-//! The same program has the threads of the [devices](super::devices), and of the [card](super::card) if the host has
+//! The same program has the threads of the devices (`host/devices.rs`), and of the [card](super::card) if the host has
 //! one: its engines, the monitor's handler of its interrupt, and the sidecores' looks at its receive rings.
 //!
 //! A sidecore polls its pages in turn. When it has found nothing for [`Polling::spin_cycles`] it waits without

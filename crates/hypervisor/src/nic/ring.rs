@@ -21,13 +21,14 @@
 //! ```
 //!
 //! The four counts only grow; the descriptor of frame `n` is number `n % entries` of its ring. A guest writes a
-//! descriptor first and the count with release semantics; the card the same. The guest stores `wanted` when it is about
-//! to wait: one interrupt then comes as soon as `received` is more, and none before the next store. It looks at
-//! `received` once more after the store, as with any event index; an interrupt for a frame that it has seen is possible.
+//! descriptor first and the count with release semantics; the card the same. The guest stores `wanted` when it is
+//! about to wait: one interrupt then comes as soon as `received` is more, and none before the next store. It looks at
+//! `received` once more after the store, as with any event index; an interrupt for a frame that it has seen is
+//! possible.
 //!
 //! A frame is 14 to 1514 bytes, beginning with the addresses of receiver and sender. A descriptor that names memory
-//! which is not the guest's, or a length that cannot be, is refused: its frame is lost, its status says so. A count that
-//! leaves more descriptors open than there are is not believed: it is as if it had not been stored.
+//! which is not the guest's, or a length that cannot be, is refused: its frame is lost, its status says so. A count
+//! that leaves more descriptors open than there are is not believed: it is as if it had not been stored.
 
 /// Calls of the monitor that concern interfaces, beside [those for requests](crate::sidecall::call).
 pub mod call {
@@ -106,6 +107,9 @@ pub fn area(entries: u64) -> u64 {
     field::RINGS + 2 * DESCRIPTOR * entries
 }
 
+/// In place of a field: an area was registered.
+const REGISTERED: u64 = u64::MAX;
+
 /// What a guest has stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
@@ -120,6 +124,21 @@ pub enum Store {
 }
 
 impl Store {
+    /// As two words, for a thread of the card.
+    pub(crate) fn to_words(self) -> (u64, u64) {
+        match self {
+            Store::Registered(generation) => (REGISTERED, generation),
+            Store::Sent(count) => (field::SENT, count),
+            Store::Posted(count) => (field::POSTED, count),
+            Store::Wanted(count) => (field::WANTED, count),
+        }
+    }
+
+    /// What two words say.
+    pub(crate) fn from_words(what: u64, value: u64) -> Store {
+        Store::at(what, value).unwrap_or(Store::Registered(value))
+    }
+
     /// What a store of 8 bytes at an offset of the page says, if that is a field of the guest's.
     pub fn at(offset: u64, value: u64) -> Option<Store> {
         match offset {
@@ -156,6 +175,15 @@ mod tests {
 
     #[test]
     fn only_the_guests_own_fields_say_something() {
+        for store in [
+            Store::Registered(3),
+            Store::Sent(4),
+            Store::Posted(5),
+            Store::Wanted(6),
+        ] {
+            let (what, value) = store.to_words();
+            assert_eq!(Store::from_words(what, value), store);
+        }
         let said = (0..PAGE).step_by(8).filter_map(|offset| Store::at(offset, 7));
         assert_eq!(
             said.collect::<Vec<_>>(),

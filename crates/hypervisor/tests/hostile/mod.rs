@@ -1,6 +1,6 @@
-//! Virtual machines whose guests are garbage: random code at random levels, random registers, translations, page tables
-//! and request pages; [scripts](script) of random requests and calls; and rings of garbage. They may do anything but harm
-//! the host program or another virtual machine.
+//! Virtual machines whose guests are garbage: random code at random levels, random registers, translations, page
+//! tables and request pages; [scripts](script) of random requests and calls; and rings of garbage. They may do
+//! anything but harm the host program or another virtual machine.
 //!
 //! The fuzz targets `guests`, `requests` and `rings` and the tests of hosts share it.
 
@@ -221,8 +221,8 @@ pub fn networked_host(
 /// Frames for the victim of [`beside`], and for its neighbour four at a time.
 const FRAMES: u64 = 12;
 
-/// What becomes of a guest that takes packets, beside a neighbour that has an interface, an engine and a core of its own
-/// but the card and the host in common with it.
+/// What becomes of a guest that takes packets, beside a neighbour that has an interface, an engine and a core of its
+/// own but the card and the host in common with it.
 pub fn beside(
     delivery: Delivery,
     neighbour: Option<&str>,

@@ -363,8 +363,8 @@ fn text_of(report: &Report) -> String {
     if let Some(nic) = &report.nic {
         let counts = nic.counts;
         text.push_str(&format!(
-            "\ncard, delivery `{}`: {} interrupts handled in {} cycles, {} signals by sidecores in {} cycles, {} frames \
-             for nobody, {} for which engines had no room\n",
+            "\ncard, delivery `{}`: {} interrupts handled in {} cycles, {} signals by sidecores in {} cycles, \
+             {} frames for nobody, {} for which engines had no room\n",
             nic.delivery.name(),
             counts.interrupts,
             counts.handling_cycles,

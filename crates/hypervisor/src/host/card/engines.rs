@@ -24,12 +24,7 @@ impl Card {
         transmit: &[Edge<(u64, u64)>],
         fill: &[Edge<u64>],
     ) {
-        let store = match what {
-            0 => Store::Registered(value),
-            1 => Store::Sent(value),
-            2 => Store::Posted(value),
-            _ => Store::Wanted(value),
-        };
+        let store = Store::from_words(what, value);
         let mut state = self.state();
         let index = interface as usize;
         let stored = Cycle(host_time(cx.now()).0.saturating_sub(self.times.notice));

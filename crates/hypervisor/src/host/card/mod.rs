@@ -16,7 +16,7 @@
 //! An interface's engine is its number modulo the engines, its sidecore likewise. The handler's core stands for the
 //! monitor on the core that the interrupt is routed to: it does one thing after the other, and whoever has that core
 //! owes it the time. An event here is the card's or the sender's: what a guest, or a core, sees of it comes later by
-//! the way of the write or the signal. The host advances guests no further ahead than that ([`Card::notice`]).
+//! the way of the write or the signal. The host advances guests no further ahead than that (`Card::notice`).
 
 mod engines;
 mod program;
@@ -260,12 +260,7 @@ impl Card {
 
     /// What the thread `stores` is told of a store, and when.
     pub(super) fn told(&self, machine: usize, time: Cycle, store: Store) -> (Cycle, (u64, u64, u64)) {
-        let (what, value) = match store {
-            Store::Registered(value) => (0, value),
-            Store::Sent(value) => (1, value),
-            Store::Posted(value) => (2, value),
-            Store::Wanted(value) => (3, value),
-        };
+        let (what, value) = store.to_words();
         (time + self.times.notice, (machine as u64, what, value))
     }
 

@@ -1,4 +1,5 @@
-//! How guests are told of packets: by the card itself, by the monitor on the core that its interrupt goes to, by sidecores.
+//! How guests are told of packets: by the card itself, by the monitor on the core that its interrupt goes to, by
+//! sidecores.
 
 use sidestep_zerowait::{Context, Edge};
 
