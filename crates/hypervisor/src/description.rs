@@ -7,6 +7,9 @@
 //! sidecores = 1               # how many, or "dynamic"
 //! services = "virtual-time"   # or "pinned-cores": on cores of the machine that this program runs on
 //!
+//! [nic]                       # a card that gives each virtual machine a network interface
+//! delivery = "sidecore"       # how guests learn of packets
+//!
 //! [[vm]]
 //! name = "guest"
 //! image = "guest.elf"
