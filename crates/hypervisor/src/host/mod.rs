@@ -7,7 +7,7 @@
 //! answer; then the sidecores work up to the earliest time at which a new request could still be made, and their
 //! answers let virtual machines go on.
 //!
-//! A host with a [card](card) goes through an epoch in *windows*, which end before anything that the card or a signal
+//! A host with a [card] goes through an epoch in *windows*, which end before anything that the card or a signal
 //! does in one could be seen by a guest in it. An epoch then ends early when a virtual processor without a core has
 //! got a signal and a core has nothing to do.
 //!
