@@ -16,6 +16,8 @@ pub mod ia64 {
     pub const MESSAGES: &[u8] = include_bytes!("../ia64/bin/ipc");
     /// The guest of the monitor that makes every request, of `ia64/sidecore`.
     pub const REQUESTS: &[u8] = include_bytes!("../ia64/bin/sidecore-requests");
+    /// The guest of the monitor that sends and receives packets, of `ia64/sidecore`.
+    pub const PACKETS: &[u8] = include_bytes!("../ia64/bin/sidecore-packets");
     /// A bare machine's guest that programs the performance monitor, of `ia64/machine`.
     pub const PERFORMANCE_MONITOR: &[u8] = include_bytes!("../ia64/bin/machine-monitor");
 }

@@ -49,6 +49,7 @@ fn host(machines: usize, threads: usize, work: &str) -> Host {
         services: Executor::VirtualTime,
         threads,
         trace: false,
+        nic: None,
     };
     let mut host = Host::new(config, machines).expect("a good host");
     run(&mut host);

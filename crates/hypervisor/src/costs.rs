@@ -72,6 +72,12 @@ costs! {
     Broadcast = "broadcast", "purging a page from every TLB by broadcast";
     /// Replacing the virtual processor on a core by another.
     Switch = "switch", "changing the virtual processor of a core";
+    /// From a device's interrupt until a core takes it.
+    DeviceInterrupt = "device-interrupt", "an interrupt from a device to a core";
+    /// Reading a register of a device over the I/O bus.
+    RegisterRead = "register-read", "reading a register of a device";
+    /// Taking an interrupt that was posted, in the guest, without an exit.
+    Posted = "posted", "taking a posted interrupt without an exit";
     /// From a block request to its completion.
     BlockDevice = "block-device", "a request of the block device";
     /// From sending a packet to its arrival.
@@ -81,6 +87,7 @@ costs! {
 /// The presets: name on the command line and contents.
 pub const PRESETS: &[(&str, &str)] = &[
     ("pentium-d", include_str!("presets/pentium-d.toml")),
+    ("xeon", include_str!("presets/xeon.toml")),
     ("itanium2-vti", include_str!("presets/itanium2-vti.toml")),
     ("itanium2", include_str!("presets/itanium2.toml")),
 ];
@@ -214,36 +221,10 @@ impl HostCosts {
     }
 
     fn checked(self) -> Result<HostCosts, CostsError> {
-        for cost in Cost::ALL {
-            if !self.costs.contains_key(cost.key()) {
-                return Err(CostsError::Missing {
-                    key: cost.key(),
-                    description: cost.description(),
-                });
-            }
-        }
-        for (key, entry) in &self.costs {
-            if !Cost::ALL.iter().any(|cost| cost.key() == key) {
-                return Err(CostsError::Unknown {
-                    key: key.clone(),
-                    known: Cost::ALL
-                        .iter()
-                        .map(|cost| cost.key())
-                        .collect::<Vec<_>>()
-                        .join(", "),
-                });
-            }
-            if entry.source.trim().is_empty() {
-                return Err(CostsError::NoSource { key: key.clone() });
-            }
-            in_range(
-                &format!("costs.{key}"),
-                entry.cycles,
-                0,
-                CYCLES_MAX,
-                "0 to 2^40 cycles",
-            )?;
-        }
+        let known: Vec<_> = (Cost::ALL.iter())
+            .map(|cost| (cost.key(), cost.description()))
+            .collect();
+        check_entries(&self.costs, &known)?;
         in_range("clock-mhz", self.clock_mhz, 1, 1_000_000, "1 to 1000000")?;
         let milli = self.instruction_millicycles;
         in_range("instruction-millicycles", milli, 1, 1_000_000, "1 to 1000000")?;
@@ -320,7 +301,42 @@ impl HostCosts {
     }
 }
 
-fn in_range(key: &str, value: u64, least: u64, most: u64, range: &'static str) -> Result<(), CostsError> {
+/// Checks that a table has every cost of which key and description are known and no other, each with its source.
+pub(crate) fn check_entries(
+    costs: &BTreeMap<String, Entry>,
+    known: &[(&'static str, &'static str)],
+) -> Result<(), CostsError> {
+    if let Some((key, description)) = known.iter().find(|(key, _)| !costs.contains_key(*key)) {
+        return Err(CostsError::Missing { key, description });
+    }
+    for (key, entry) in costs {
+        if !known.iter().any(|(known, _)| known == key) {
+            return Err(CostsError::Unknown {
+                key: key.clone(),
+                known: known.iter().map(|(key, _)| *key).collect::<Vec<_>>().join(", "),
+            });
+        }
+        if entry.source.trim().is_empty() {
+            return Err(CostsError::NoSource { key: key.clone() });
+        }
+        in_range(
+            &format!("costs.{key}"),
+            entry.cycles,
+            0,
+            CYCLES_MAX,
+            "0 to 2^40 cycles",
+        )?;
+    }
+    Ok(())
+}
+
+pub(crate) fn in_range(
+    key: &str,
+    value: u64,
+    least: u64,
+    most: u64,
+    range: &'static str,
+) -> Result<(), CostsError> {
     if (least..=most).contains(&value) {
         return Ok(());
     }

@@ -7,6 +7,9 @@
 //! sidecores = 1               # how many, or "dynamic"
 //! services = "virtual-time"   # or "pinned-cores": on cores of the machine that this program runs on
 //!
+//! [nic]                       # a card that gives each virtual machine a network interface
+//! delivery = "sidecore"       # how guests learn of packets
+//!
 //! [[vm]]
 //! name = "guest"
 //! image = "guest.elf"
@@ -35,11 +38,13 @@ use sidestep_machine::description::kernel::{self, Consoles, KernelTable, Machine
 use sidestep_machine::image::ImageError;
 use thiserror::Error;
 
-use crate::costs::{CostsError, HostCosts, PRESETS};
+use crate::costs::{CostsError, HostCosts};
 use crate::host::dynamic::SidecorePolicy;
 use crate::host::schedule::{PolicyName, Scheduling};
 use crate::host::sidecores::{Executor, Polling};
 use crate::host::{Host, HostConfig, HostError};
+use crate::nic::costs::CardCosts;
+use crate::nic::{Delivery, NicConfig};
 use crate::virtual_machine::{
     CoreModel, Method, PurgeMethod, SerialLine, VirtualMachine, VirtualMachineConfig, VirtualMachineError,
     Virtualization, WholeMachine,
@@ -51,9 +56,65 @@ use crate::virtual_machine::{
 pub struct Description {
     /// The host itself.
     pub host: HostTable,
+    /// The card that gives each virtual machine a network interface.
+    pub nic: Option<NicTable>,
     /// Its virtual machines.
     #[serde(default)]
     pub vm: Vec<VirtualMachineTable>,
+}
+
+/// `[nic]`: a self-virtualised card. What is not given is as [`NicConfig::new`] has it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NicTable {
+    /// How guests learn of packets.
+    pub delivery: Delivery,
+    /// What the card's work costs: the name of a preset, or a file.
+    pub costs: Option<String>,
+    /// The number of the host in addresses.
+    pub host: Option<u16>,
+    /// Micro-engines.
+    pub engines: Option<usize>,
+    /// Descriptors of each ring.
+    pub ring_entries: Option<u64>,
+    /// Frames that the card holds for an interface whose receive ring is full.
+    pub card_frames: Option<usize>,
+    /// Frames that wait for an engine.
+    pub input_frames: Option<usize>,
+    /// Bits of the identifier register.
+    pub register_bits: Option<usize>,
+    /// The core that gets the master interrupt.
+    pub interrupt_core: Option<usize>,
+    /// The longest that a packet waits for others, in microseconds.
+    pub latency_bound_us: Option<u64>,
+    /// How many packets are not kept waiting for more.
+    pub batch: Option<u64>,
+}
+
+impl NicTable {
+    fn config(&self, folder: &Path) -> Result<NicConfig, BuildError> {
+        let default = NicConfig::new(self.delivery);
+        let costs = match &self.costs {
+            Some(name) => Arc::new(card_costs(folder, name)?),
+            None => default.costs,
+        };
+        let bound_ns = self
+            .latency_bound_us
+            .map(|bound_us| bound_us.saturating_mul(1000));
+        Ok(NicConfig {
+            delivery: self.delivery,
+            host: self.host.unwrap_or(default.host),
+            engines: self.engines.unwrap_or(default.engines),
+            ring_entries: self.ring_entries.unwrap_or(default.ring_entries),
+            card_frames: self.card_frames.unwrap_or(default.card_frames),
+            input_frames: self.input_frames.unwrap_or(default.input_frames),
+            register_bits: self.register_bits.unwrap_or(default.register_bits),
+            interrupt_core: self.interrupt_core.unwrap_or(default.interrupt_core),
+            latency_bound_ns: bound_ns.unwrap_or(default.latency_bound_ns),
+            batch: self.batch.unwrap_or(default.batch),
+            costs,
+        })
+    }
 }
 
 /// `[host]`.
@@ -302,6 +363,7 @@ impl Description {
             threads: table.host_threads,
             services: table.services,
             trace,
+            nic: self.nic.as_ref().map(|nic| nic.config(folder)).transpose()?,
         };
         Ok((Host::new(config, machines)?, costs))
     }
@@ -435,14 +497,27 @@ fn refuse(
 
 /// The table of a preset's name, or of a file.
 fn costs(folder: &Path, name: &str) -> Result<HostCosts, BuildError> {
-    let is_preset = PRESETS.iter().any(|(preset, _)| *preset == name);
-    let costs = if is_preset || !name.ends_with(".toml") {
-        HostCosts::preset(name)
-    } else {
+    table(folder, name, HostCosts::preset, HostCosts::parse)
+}
+
+/// The same for a card.
+fn card_costs(folder: &Path, name: &str) -> Result<CardCosts, BuildError> {
+    table(folder, name, CardCosts::preset, CardCosts::parse)
+}
+
+fn table<T>(
+    folder: &Path,
+    name: &str,
+    preset: fn(&str) -> Result<T, CostsError>,
+    parse: fn(&str) -> Result<T, CostsError>,
+) -> Result<T, BuildError> {
+    let costs = if name.ends_with(".toml") {
         let path = folder.join(name);
         let text = sidestep_files::read_text(&path, sidestep_files::TEXT_BYTES_MAX)
             .map_err(|error| unreadable(&path, error))?;
-        HostCosts::parse(&text)
+        parse(&text)
+    } else {
+        preset(name)
     };
     costs.map_err(|error| BuildError::Costs {
         name: name.to_owned(),

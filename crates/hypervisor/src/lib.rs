@@ -3,6 +3,8 @@
 //! - [`virtual_machine`]: IA-64 virtual processors in the monitor's hands: exits, shadow translation, devices.
 //! - [`sidecall`]: requests that a guest leaves in memory for a core that is already in the monitor.
 //! - [`host`]: several virtual machines on one host, and its cores, of which some serve sidecalls.
+//! - [`link`]: two hosts whose cards are joined.
+//! - [`nic`]: a card that shows every virtual machine a network interface of its own.
 //! - [`cycle`]: time on a host; [`costs`]: what transitions cost there; [`calibration`]: what they cost on this
 //!   machine.
 //! - [`description`]: hosts as TOML files; [`debug`]: a host under a debugger.
@@ -18,6 +20,8 @@ pub mod cycle;
 pub mod debug;
 pub mod description;
 pub mod host;
+pub mod link;
+pub mod nic;
 pub mod sidecall;
 pub mod virtual_machine;
 

@@ -43,6 +43,7 @@ fn host() -> (Host, Symbols) {
         services: Executor::VirtualTime,
         threads: 2,
         trace: true,
+        nic: None,
     };
     let machines = machines.map(|(index, what)| machine(index, what)).collect();
     let host = Host::new(config, machines).expect("a good host");

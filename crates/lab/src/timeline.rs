@@ -2,6 +2,8 @@
 //!
 //! Times are nanoseconds from the start of the point, in virtual time where the experiment is deterministic.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// What happened when.
@@ -36,11 +38,30 @@ pub enum EventKind {
     },
     /// Took no time.
     Instant,
+    /// Went on with what an earlier event of the same flow began: arrows join them. The event lies in a span of its
+    /// track that begins at the same time.
+    Flow {
+        /// What tells the flow from others.
+        id: u64,
+        /// Where in the flow it is.
+        stage: FlowStage,
+    },
     /// A counter (a queue's length) took a new value.
     Counter {
         /// The new value.
         value: i64,
     },
+}
+
+/// Where in a flow an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FlowStage {
+    /// The first.
+    Begin,
+    /// Between the first and the last.
+    Step,
+    /// The last.
+    End,
 }
 
 impl Timeline {
@@ -73,6 +94,28 @@ impl Timeline {
     /// Adds something that took no time.
     pub fn instant(&mut self, track: usize, name: impl Into<String>, start_ns: u64) {
         self.push(track, name, start_ns, EventKind::Instant);
+    }
+
+    /// Adds steps, each a span of a flow: the flow, the track, a name, the start and the duration. Those of one flow
+    /// are in the order of their times.
+    pub fn flows(&mut self, steps: impl IntoIterator<Item = (u64, usize, String, u64, u64)>) {
+        let mut places: BTreeMap<u64, Vec<(usize, u64)>> = BTreeMap::new();
+        for (id, track, name, start_ns, duration_ns) in steps {
+            self.span(track, name, start_ns, duration_ns);
+            places.entry(id).or_default().push((track, start_ns));
+        }
+        for (id, places) in places {
+            let last = places.len() - 1;
+            // One step alone leads nowhere.
+            for (at, (track, start_ns)) in places.into_iter().enumerate().filter(|_| last > 0) {
+                let stage = match at {
+                    0 => FlowStage::Begin,
+                    at if at == last => FlowStage::End,
+                    _ => FlowStage::Step,
+                };
+                self.push(track, "packet", start_ns, EventKind::Flow { id, stage });
+            }
+        }
     }
 
     /// Adds a counter's new value.

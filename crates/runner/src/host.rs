@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::HostCosts;
-use sidestep_hypervisor::host::Host;
+use sidestep_hypervisor::host::{Host, Span};
 use sidestep_hypervisor::virtual_machine::{Core, CoreModel, MachineAddress};
 use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_itanium2::{Counters, Parameters, Pipeline};
@@ -109,22 +109,32 @@ pub struct Occupancy {
     pub tracks: Vec<String>,
     /// The index of a track, who was there, from when on and for how long, in nanoseconds.
     pub spans: Vec<(usize, String, u64, u64)>,
+    /// For each step of a packet's way the packet, the index of a track, what is done, from when on and for how long,
+    /// in nanoseconds; in the order in which steps began.
+    pub steps: Vec<(u64, usize, String, u64, u64)>,
 }
 
 impl Occupancy {
     /// What a host has recorded; empty unless it was told to.
     pub fn of(host: &Host, costs: &HostCosts) -> Occupancy {
-        let spans = host.spans();
-        let tracks = spans.iter().map(|span| span.core + 1).max().unwrap_or(0);
+        let (spans, steps) = (host.spans(), host.steps());
+        let tracks = (spans.iter()).chain(steps.iter().map(|(_, span)| span));
+        let tracks = tracks.map(|span| span.core + 1).max().unwrap_or(0);
         let cores = (0..host.cores()).map(|core| format!("core {core}"));
-        let spans = spans.iter().map(|span| {
+        let in_nanoseconds = |span: &Span| {
             let start = costs.nanoseconds(span.start.since(Cycle::START));
             let end = costs.nanoseconds((span.start + span.cycles).since(Cycle::START));
             (span.core, span.name.clone(), start, end - start)
+        };
+        let spans = spans.iter().map(in_nanoseconds);
+        let steps = steps.iter().map(|(frame, span)| {
+            let (track, name, start, duration) = in_nanoseconds(span);
+            (*frame, track, name, start, duration)
         });
         Occupancy {
             tracks: cores.chain(host.devices()).take(tracks).collect(),
             spans: spans.collect(),
+            steps: steps.collect(),
         }
     }
 }

@@ -48,6 +48,7 @@ fn run(
         core_model: model.map(|model| Arc::clone(model) as Arc<dyn CoreModel>),
         threads,
         trace: false,
+        nic: None,
     };
     let mut host = Host::new(config, machines.collect()).expect("a good host");
     let end = host.run(Cycle(1_000_000_000)).expect("services end");

@@ -91,6 +91,83 @@ fn report_console_and_timeline_are_the_same_bytes_with_one_and_two_host_threads(
     );
 }
 
+#[test]
+fn a_timeline_shows_a_packet_from_ring_to_guest_as_a_flow() {
+    let example = include_str!("../../../examples/interfaces-host.toml");
+    let description = example.replace("../guests/ia64/bin", "IMAGES");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let arguments = ["--format", "json", "--trace", "packets.json"];
+    let output = run(folder.path(), &description, &arguments);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    let report: Value = serde_json::from_slice(
+        &output.stdout[output
+            .stdout
+            .iter()
+            .position(|byte| *byte == b'{')
+            .expect("a report")..],
+    )
+    .expect("a report is JSON");
+    let interfaces = report["nic"]["interfaces"].as_array().expect("interfaces");
+    assert!(
+        interfaces[0]["received"].as_u64() >= Some(20) && interfaces[1]["sent"] == 100,
+        "{report}"
+    );
+    let timeline = fs::read(folder.path().join("packets.json")).expect("a timeline");
+    let timeline: Value = serde_json::from_slice(&timeline).expect("a timeline is JSON");
+    let events = timeline["traceEvents"].as_array().expect("events");
+    // The first packet that the guest has read: each of its steps begins where a span of that name does.
+    let of = |phase: &str| {
+        events
+            .iter()
+            .filter(move |event| event["ph"] == phase)
+            .collect::<Vec<_>>()
+    };
+    let spans = of("X");
+    let name_at = |event: &Value| {
+        let span = spans
+            .iter()
+            .rev()
+            .find(|span| span["ts"] == event["ts"] && span["tid"] == event["tid"]);
+        span.and_then(|span| span["name"].as_str())
+            .expect("a flow is bound to a span")
+            .to_owned()
+    };
+    let first = of("s")[0];
+    let mut way = vec![name_at(first)];
+    way.extend(
+        of("t")
+            .into_iter()
+            .filter(|step| step["id"] == first["id"])
+            .map(name_at),
+    );
+    way.extend(
+        of("f")
+            .into_iter()
+            .filter(|step| step["id"] == first["id"])
+            .map(name_at),
+    );
+    assert_eq!(
+        way,
+        ["transmit", "arrive", "fill", "find and signal", "signal", "read"]
+    );
+}
+
+#[test]
+fn a_card_that_cannot_be_is_refused_by_name() {
+    let with = |nic: &str| {
+        let host = "[host]\ncores = 2\ncosts = 'xeon'\n";
+        let vm = "[[vm]]\nimage = 'IMAGES/sidecore-packets'\nparameters = 'echo'\n";
+        refused(&format!("{host}[nic]\n{nic}\n{vm}"), &[])
+    };
+    assert!(with("delivery = 'master'\nengines = 0").contains("`nic.engines` is 0: 1 to 16 is possible"));
+    assert!(with("delivery = 'sidecore'").contains("which needs a fixed number of sidecores"));
+    assert!(with("delivery = 'morse'").contains("host.toml:5:12"));
+    assert!(
+        with("delivery = 'vector'\ncosts = 'ixp'").contains("there is no preset `ixp`; there are ixp2400")
+    );
+}
+
 /// Checks events against Chrome's Trace Event Format, as Perfetto reads it: metadata that names every track, and
 /// complete events in microseconds, which on one track follow each other or lie within each other.
 fn are_trace_events(events: &[Value]) {

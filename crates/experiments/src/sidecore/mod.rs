@@ -1,17 +1,28 @@
 //! Sidecores: requests of virtual machines served by a core that is already in the monitor, against leaving the guest.
 //!
 //! Source: S. Kumar, H. Raj, K. Schwan, I. Ganev, "Re-architecting VMMs for Multicore Systems: The Sidecore Approach".
-//! All experiments run one guest (`guests/ia64/sidecore`) in IA-64 virtual machines on a modelled host; what
+//! All experiments run the guests of `guests/ia64/sidecore` in IA-64 virtual machines on modelled hosts; what
 //! transitions cost is one table, an input, of which no entry comes from the paper's results.
 
 mod calls;
 mod dynamic;
+mod interrupts;
+mod isolation;
 mod lmbench;
+mod network;
+mod receive;
 mod setup;
 mod unmap;
 
 use sidestep_lab::Experiment;
 
 /// The experiments of this area.
-pub const EXPERIMENTS: &[&dyn Experiment] =
-    &[&calls::Calls, &lmbench::Lmbench, &unmap::Unmap, &dynamic::Dynamic];
+pub const EXPERIMENTS: &[&dyn Experiment] = &[
+    &calls::Calls,
+    &lmbench::Lmbench,
+    &unmap::Unmap,
+    &dynamic::Dynamic,
+    &interrupts::Interrupts,
+    &receive::Receive,
+    &isolation::Isolation,
+];

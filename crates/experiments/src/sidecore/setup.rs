@@ -30,7 +30,7 @@ const END: Cycle = Cycle(1 << 40);
 /// The inputs that describe host and guest, the same for every experiment.
 pub fn inputs() -> Vec<Input> {
     vec![
-        Input::choice("host", &["pentium-d", "itanium2-vti", "itanium2"])
+        Input::choice("host", &["pentium-d", "xeon", "itanium2-vti", "itanium2"])
             .about("the table of what transitions cost")
             .source("Sidecore II: a 3.0 GHz dual-core x86-64 with VT; each entry's source is in the table"),
         Input::file("host-file")
@@ -169,6 +169,7 @@ impl Setup {
             services: Executor::VirtualTime,
             threads: self.host_threads,
             trace: context.trace,
+            nic: None,
         };
         let mut host = Host::new(config, machines).map_err(|error| failed(error.to_string()))?;
         loop {
@@ -198,7 +199,7 @@ impl Setup {
                 )));
             }
         }
-        let Occupancy { tracks, spans } = Occupancy::of(&host, &self.costs);
+        let Occupancy { tracks, spans, .. } = Occupancy::of(&host, &self.costs);
         let timeline = Timeline::of_spans(tracks, spans);
         Ok(Run {
             host,

@@ -556,7 +556,9 @@ fn view(thread: &Thread) -> TaskView {
     TaskView {
         program: ProgramId::new(thread.program),
         runnable: thread.is_alive && thread.is_runnable,
+        signalled: false,
         served_ns: thread.served_ns,
+        granted_ns: None,
         progress_ns: thread.progress_ns,
         core: thread.core,
         home: thread.core.unwrap_or(CoreId(0)),

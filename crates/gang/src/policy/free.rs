@@ -4,7 +4,12 @@
 //! slot in turn. The cores' slots begin at different times (core *c* of *n* is *c/n* of a slot late), since nothing
 //! aligns them on a real host. A core with an empty queue takes a waiting task from another.
 //!
-//! **No starvation.** A runnable task is next after at most as many slots as its home's queue is long.
+//! In every second slot tasks that got an interrupt since they blocked go before the others of their queue, the longest
+//! waiting first, and keep the core for a slot at the most while others of them wait: an interrupt for a task without a
+//! core is not to wait for all turns before it.
+//!
+//! **No starvation.** A runnable task is next after at most as many slots as its home's queue is long, twice as many
+//! while there are tasks with interrupts; and of those one after the other has a slot.
 
 use super::{Assignment, Grant, Moment, Policy, slot_end};
 use crate::identity::TaskId;
@@ -22,6 +27,32 @@ impl Free {
     }
 }
 
+impl Free {
+    /// Whose turn it is in a slot, as a place in a queue.
+    fn turn(&self, moment: &Moment<'_>, queue: &[TaskId], core: usize, slot: u64) -> usize {
+        let view = |place: &usize| &moment.tasks[queue[*place].index()];
+        let (signalled, others): (Vec<usize>, Vec<usize>) =
+            (0..queue.len()).partition(|place| view(place).signalled);
+        if signalled.is_empty() {
+            return (slot % queue.len() as u64) as usize;
+        }
+        if slot.is_multiple_of(2) && !others.is_empty() {
+            return others[(slot / 2 % others.len() as u64) as usize];
+        }
+        let keeps = |place: &usize| {
+            let view = view(place);
+            let is_here = view.core.is_some_and(|here| here.index() == core);
+            is_here
+                && view
+                    .granted_ns
+                    .is_some_and(|since| moment.now_ns < since + self.slot_ns)
+        };
+        let first = |place: &usize| (!keeps(place), view(place).served_ns, queue[*place]);
+        let place = signalled.into_iter().min_by_key(first);
+        place.expect("some task is signalled")
+    }
+}
+
 impl Policy for Free {
     fn assign(&self, moment: &Moment<'_>) -> Assignment {
         let cores = moment.topology.cores();
@@ -36,7 +67,7 @@ impl Policy for Free {
             let end_ns = slot_end(moment.now_ns, self.slot_ns, self.offset_ns(core, cores));
             until_ns = until_ns.min(end_ns);
             if !queue.is_empty() {
-                let turn = ((end_ns / self.slot_ns) % queue.len() as u64) as usize;
+                let turn = self.turn(moment, queue, core, end_ns / self.slot_ns);
                 grants[core] = Grant::Run(queue[turn]);
                 waiting.extend(
                     queue

@@ -31,8 +31,12 @@ pub struct TaskView {
     pub program: ProgramId,
     /// Whether it could run now; a spinning task can.
     pub runnable: bool,
+    /// Whether it has got an interrupt since it blocked last.
+    pub signalled: bool,
     /// When its last whole grant ended; zero before the first.
     pub served_ns: u64,
+    /// Since when it has its core; `None` if it has none.
+    pub granted_ns: Option<u64>,
     /// How far it is: time it ran, and for time it was blocked, as far as the furthest behind of its runnable siblings.
     pub progress_ns: u64,
     /// The core it ran on last.

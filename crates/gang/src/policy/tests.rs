@@ -13,7 +13,9 @@ fn view(program: u32, runnable: bool) -> TaskView {
     TaskView {
         program: ProgramId(program),
         runnable,
+        signalled: false,
         served_ns: 0,
+        granted_ns: None,
         progress_ns: 0,
         core: None,
         home: CoreId(0),
@@ -153,6 +155,35 @@ fn a_relaxed_leader_is_stopped_and_the_slowest_is_not() {
 }
 
 #[test]
+fn a_task_with_an_interrupt_goes_first_in_every_second_slot_and_leaves_the_others_theirs() {
+    let mut tasks = vec![view(0, true), view(1, true), view(2, true)];
+    tasks[2].signalled = true;
+    let topology = Topology::flat(1);
+    let free = Free { slot_ns: SLOT_NS };
+    let at = |tasks: &[TaskView], now_ns| {
+        let moment = Moment {
+            now_ns,
+            tasks,
+            topology: &topology,
+        };
+        free.assign(&moment).grants[0].running()
+    };
+    let turns: Vec<_> = (0..6).map(|slot| at(&tasks, slot * SLOT_NS)).collect();
+    let [first, second, third] = [0, 1, 2].map(|task| Some(TaskId(task)));
+    assert_eq!(turns, [third, second, third, first, third, second]);
+    // Of two the longest waiting is first, and keeps the core for a slot.
+    tasks[1].signalled = true;
+    tasks[2].served_ns = 50;
+    assert_eq!(at(&tasks, 100), second);
+    tasks[1].core = Some(CoreId(0));
+    tasks[1].served_ns = 200;
+    tasks[1].granted_ns = Some(100);
+    assert_eq!(at(&tasks, 200), second);
+    tasks[1].granted_ns = Some(0);
+    assert_eq!(at(&tasks, SLOT_NS * 2), third);
+}
+
+#[test]
 fn free_cores_change_at_different_times() {
     let tasks: Vec<TaskView> = (0..4)
         .map(|task| TaskView {
@@ -228,7 +259,9 @@ fn cases() -> impl Strategy<Value = Case> {
             move |(program, runnable, served_ns, progress_ns, core)| TaskView {
                 program: ProgramId(program),
                 runnable,
+                signalled: false,
                 served_ns,
+                granted_ns: None,
                 progress_ns,
                 core: Some(CoreId(core)),
                 home: CoreId(core),

@@ -83,7 +83,9 @@ impl<'a> Engine<'a> {
                 views.push(TaskView {
                     program: ProgramId::new(number),
                     runnable: false,
+                    signalled: false,
                     served_ns: 0,
+                    granted_ns: None,
                     progress_ns: 0,
                     core: None,
                     home: CoreId::new(vcpu % cores),

@@ -32,10 +32,12 @@ enum Source {
     Measured(Quantity),
     /// Half of an exit and entry that the kernel handles, less dispatch and emulation.
     HalfExit,
+    /// No program can measure it.
+    Unmeasurable,
 }
 
 fn source_of(cost: Cost) -> Source {
-    use Source::{HalfExit, Measured};
+    use Source::{HalfExit, Measured, Unmeasurable};
     match cost {
         Cost::Exit | Cost::Entry => HalfExit,
         Cost::Dispatch => Measured(Quantity::Branch),
@@ -50,6 +52,7 @@ fn source_of(cost: Cost) -> Source {
         // There is no hardware that does it: the kernel interrupts the other core.
         Cost::Broadcast => Measured(Quantity::RemotePurge),
         Cost::Switch => Measured(Quantity::ContextSwitch),
+        Cost::DeviceInterrupt | Cost::RegisterRead | Cost::Posted => Unmeasurable,
         Cost::BlockDevice => Measured(Quantity::Disk),
         Cost::Network => Measured(Quantity::Packet),
     }
@@ -75,6 +78,7 @@ impl Calibration {
             let measured = match source_of(cost) {
                 Source::Measured(quantity) => self.get(quantity).map(|time| (time, self.words(quantity, ""))),
                 Source::HalfExit => self.half_exit(),
+                Source::Unmeasurable => None,
             };
             match measured {
                 Some((time, source)) => (cost, cycles(time.median), source),

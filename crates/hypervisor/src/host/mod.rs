@@ -7,16 +7,23 @@
 //! answer; then the sidecores work up to the earliest time at which a new request could still be made, and their
 //! answers let virtual machines go on.
 //!
+//! A host with a [card] goes through an epoch in *windows*, which end before anything that the card or a signal
+//! does in one could be seen by a guest in it. An epoch then ends early when a virtual processor without a core has
+//! got a signal and a core has nothing to do.
+//!
 //! Determinism. A virtual machine depends on its own state and on answers and packets that carry their times; requests
 //! are handed to sidecores in the order of (time, virtual machine, processor, slot), and none before every earlier one
 //! is known. So it does not matter in which order, or on how many threads of this program, virtual machines were
 //! advanced: all results are the same bytes, which tests compare.
 
+pub mod card;
+mod devices;
 pub mod dynamic;
 mod pool;
 mod report;
 pub mod schedule;
 pub mod sidecores;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -26,12 +33,16 @@ use thiserror::Error;
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
 use crate::host::sidecores::{CoreTime, Executor, Machines, Polling, Sidecores, SidecoresError, locked};
+use crate::nic::{NicConfig, NicError};
 use crate::virtual_machine::{
     Activity, Core, CoreModel, CycleAccount, Method, Pending, VirtualMachine, VirtualProcessor,
 };
+use card::Card;
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
-pub use report::{CoreReport, Report, RequestReport, Span, VirtualMachineReport, kind_name};
+pub use report::{
+    CoreReport, InterfaceReport, NicReport, Report, RequestReport, Span, VirtualMachineReport, kind_name,
+};
 use schedule::{Scheduler, Scheduling};
 
 /// A host and how it is run.
@@ -55,6 +66,8 @@ pub struct HostConfig {
     pub threads: usize,
     /// Whether to record who was on which core.
     pub trace: bool,
+    /// The card that gives each virtual machine a network interface, if there is one.
+    pub nic: Option<NicConfig>,
 }
 
 /// The most cores of a host.
@@ -79,6 +92,9 @@ pub enum HostError {
     /// No virtual machine.
     #[error("the host has no virtual machine")]
     Empty,
+    /// The card.
+    #[error(transparent)]
+    Nic(#[from] NicError),
     /// The services' program.
     #[error(transparent)]
     Services(#[from] SidecoresError),
@@ -128,11 +144,15 @@ pub struct Host {
     pool: Pool,
     /// The epoch that a debugger has interrupted.
     interrupted: Option<Epoch>,
+    /// Whether frames may come from elsewhere.
+    is_linked: bool,
 }
 
 /// An epoch under way.
 struct Epoch {
     end: Cycle,
+    /// The end of its window under way, if that has begun.
+    window: Option<Cycle>,
     /// Up to when all answers are known.
     floor: Cycle,
     /// What virtual machines and sidecores had done when it began.
@@ -166,6 +186,17 @@ impl Host {
         if machines.is_empty() {
             return Err(HostError::Empty);
         }
+        if let Some(nic) = &config.nic {
+            let always = match config.sidecores {
+                SidecorePolicy::Fixed(count) => count,
+                SidecorePolicy::Dynamic { .. } => 0,
+            };
+            nic.check(config.cores - most, always)?;
+            Card::check_times(nic, &config.costs)?;
+            if config.services != Executor::VirtualTime {
+                return Err(NicError::NotVirtual.into());
+            }
+        }
         let processors: Vec<usize> = machines
             .iter()
             .map(|machine| machine.processors().len())
@@ -181,6 +212,7 @@ impl Host {
             config.polling,
             config.services,
             config.trace,
+            config.nic.as_ref(),
         )?;
         let scheduler = Scheduler::new(config.scheduling.clone(), &processors);
         let serving = config.sidecores.first();
@@ -199,6 +231,7 @@ impl Host {
             load: Load::default(),
             spans: Vec::new(),
             interrupted: None,
+            is_linked: false,
         };
         host.tell_guests();
         Ok(host)
@@ -283,6 +316,9 @@ impl Host {
     }
 
     fn is_dead(&self) -> bool {
+        if self.is_linked {
+            return false;
+        }
         let asleep = |machine: &Arc<Mutex<VirtualMachine>>| {
             let machine = locked(machine);
             machine.exit_code().is_some() || machine.is_asleep()
@@ -293,50 +329,70 @@ impl Host {
     fn begin_epoch(&mut self, end: Cycle) -> Epoch {
         Epoch {
             end,
+            window: None,
             floor: self.time,
             before: self.decide(end),
         }
     }
 
     /// Goes on to the end of an epoch; false if a debugger has interrupted it.
-    fn run_epoch(&mut self, epoch: Epoch) -> Result<bool, HostError> {
-        let Epoch {
-            end,
-            mut floor,
-            before,
-        } = epoch;
+    fn run_epoch(&mut self, mut epoch: Epoch) -> Result<bool, HostError> {
         loop {
-            self.pool.advance(end, floor);
+            let window = epoch.window.take();
+            let window = window.unwrap_or_else(|| self.window_end(epoch.end, epoch.floor));
+            if !self.run_window(window, &mut epoch.floor)? {
+                epoch.window = Some(window);
+                self.interrupted = Some(epoch);
+                return Ok(false);
+            }
+            if window >= epoch.end || self.has_better_use() {
+                self.exchange_packets();
+                self.lose_frames();
+                self.account(window, &epoch.before);
+                // Spans were begun for the whole epoch.
+                let begun = self
+                    .spans
+                    .iter_mut()
+                    .rev()
+                    .take_while(|span| span.start == self.time);
+                begun.for_each(|span| span.cycles = window - span.start);
+                self.time = window;
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Goes on to the end of a window; false if a debugger has interrupted it.
+    fn run_window(&mut self, end: Cycle, floor: &mut Cycle) -> Result<bool, HostError> {
+        loop {
+            self.pool.advance(end, *floor);
             self.collect();
             if self.machines.iter().any(|machine| locked(machine).is_halted()) {
-                self.interrupted = Some(Epoch { end, floor, before });
                 return Ok(false);
             }
             if !self.machines.iter().any(|machine| locked(machine).is_behind(end)) {
                 break;
             }
             // Sidecores work until a virtual machine can go on: with an answer, or because time has.
-            while floor < end
+            while *floor < end
                 && !self
                     .machines
                     .iter()
-                    .any(|machine| locked(machine).can_advance(end, floor))
+                    .any(|machine| locked(machine).can_advance(end, *floor))
             {
-                floor = self.reach(end, floor);
-                self.hand_over(floor);
-                self.sidecores.run_before(floor)?;
+                *floor = self.reach(end, *floor);
+                self.hand_over(*floor);
+                self.sidecores.run_before(*floor)?;
             }
-            if floor >= end {
-                // Who is left waits for an answer that comes in a later epoch.
+            if *floor >= end {
+                // Who is left waits for an answer that comes in a later window.
                 self.machines.iter().for_each(|machine| locked(machine).pass(end));
             }
         }
-        // What was asked in this epoch and waits for nobody is served in it as well.
+        // What was asked in this window and waits for nobody is served in it as well.
         self.hand_over(end);
         self.sidecores.run_before(end)?;
-        self.exchange_packets();
-        self.account(end, &before);
-        self.time = end;
+        *floor = end;
         Ok(true)
     }
 
@@ -355,14 +411,17 @@ impl Host {
                 .filter(|(index, _)| self.serving > 0 && index % self.serving == core)
                 .map(|(_, machine)| locked(machine).processors().len())
                 .sum();
-            self.sidecores.set_pages(core, pages, self.time);
+            let rings = self.sidecores.card().map_or(0, |card| card.rings(core));
+            self.sidecores.set_pages(core, pages + rings, self.time);
         }
         let guests = self.config.cores - self.serving;
         self.collect_cores();
+        let debts = self.take_debts();
         let changes = self
             .scheduler
             .assign(self.time, guests, &self.machines, &self.config.costs);
         self.hand_out_cores();
+        self.place_card(debts);
         if self.config.trace {
             self.spans.extend(changes.into_iter().map(|(core, task)| Span {
                 core,
@@ -447,13 +506,20 @@ impl Host {
         reach.clamp(floor + 1, end)
     }
 
-    /// Takes the requests that were made.
+    /// Takes the requests that were made, and what was stored for the card.
     fn collect(&mut self) {
+        let mut stores = Vec::new();
         for (index, machine) in self.machines.iter().enumerate() {
-            for pending in locked(machine).take_pending() {
+            let mut machine = locked(machine);
+            for pending in machine.take_pending() {
                 self.queue
                     .insert((pending.time, index, pending.processor, pending.slot), pending);
             }
+            stores.extend((machine.take_stores().into_iter()).map(|(time, store)| (time, index, store)));
+        }
+        stores.sort_by_key(|(time, index, _)| (*time, *index));
+        for (time, index, store) in stores {
+            self.sidecores.tell_card(index, time, store);
         }
     }
 
@@ -515,6 +581,11 @@ impl Host {
                 load.runnable += usize::from(wants);
             }
             load.requests_total += machine.requests();
+        }
+        if let Some(card) = self.sidecores.card() {
+            for (account, cycles) in self.accounts.iter_mut().zip(card.take_unowned()) {
+                account.cycles.monitor += cycles;
+            }
         }
         load.requests = load.requests_total - self.load.requests_total;
         let first = self.config.cores - self.serving;

@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex};
 use serde::{Serialize, Serializer};
 
 use super::Host;
+use super::card::{Card, CardCounts};
 use crate::cycle::Cycle;
 use crate::host::sidecores::{Worker, locked};
+use crate::nic::Delivery;
+use crate::nic::vif::VifCounts;
 use crate::sidecall::request::Kind;
 use crate::virtual_machine::{
-    DeviceKind, ExitCount, ExitCounts, ExitReason, Latencies, Method, Server, VirtualMachine,
+    DeviceKind, ExitCount, ExitCounts, ExitReason, InterruptCounts, Latencies, Method, Server, VirtualMachine,
 };
 
 /// Who was on which core, and what devices did.
@@ -161,6 +164,29 @@ impl VirtualMachineReport {
     }
 }
 
+/// What became of one virtual interface, and what its card's interrupts did to its virtual machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct InterfaceReport {
+    /// Frames and signals.
+    #[serde(flatten)]
+    pub counts: VifCounts,
+    /// Interrupts for others, and signals in vain.
+    #[serde(flatten)]
+    pub interrupts: InterruptCounts,
+}
+
+/// What a card did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NicReport {
+    /// How guests learn of packets.
+    pub delivery: Delivery,
+    /// What is no single interface's.
+    #[serde(flatten)]
+    pub counts: CardCounts,
+    /// Each interface, as virtual machines are numbered.
+    pub interfaces: Vec<InterfaceReport>,
+}
+
 /// What happened on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -174,6 +200,9 @@ pub struct Report {
     pub cores: Vec<CoreReport>,
     /// Each virtual machine.
     pub machines: Vec<VirtualMachineReport>,
+    /// The card, if the host has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nic: Option<NicReport>,
 }
 
 impl Host {
@@ -205,17 +234,59 @@ impl Host {
                 .iter()
                 .map(|machine| VirtualMachineReport::of(&locked(machine)))
                 .collect(),
+            nic: self.sidecores.card().map(|card| self.nic_report(card)),
         }
     }
 
-    /// The devices of virtual machines by name, in the order in which [spans](Host::spans) number them behind the
-    /// cores.
+    fn nic_report(&self, card: &Card) -> NicReport {
+        let (counts, interfaces) = card.counts();
+        let interfaces = interfaces.into_iter().zip(&self.machines);
+        NicReport {
+            delivery: card.delivery(),
+            counts,
+            interfaces: interfaces
+                .map(|(counts, machine)| InterfaceReport {
+                    counts,
+                    interrupts: locked(machine).interrupt_counts(),
+                })
+                .collect(),
+        }
+    }
+
+    /// The devices of virtual machines by name, and what the card consists of, in the order in which
+    /// [spans](Host::spans) number them behind the cores.
     pub fn devices(&self) -> Vec<String> {
         let named = |machine: &Arc<Mutex<VirtualMachine>>| {
             let owner = locked(machine).name().to_owned();
             DeviceKind::ALL.map(|device| format!("{} of {owner}", device.name()))
         };
-        self.machines.iter().flat_map(named).collect()
+        let card = self.sidecores.card().map_or_else(Vec::new, Card::tracks);
+        self.machines.iter().flat_map(named).chain(card).collect()
+    }
+
+    /// What became of each frame: the number that tells it from others, and a span for each step, in the order in which
+    /// they began; empty unless recording was asked for.
+    pub fn steps(&self) -> Vec<(u64, Span)> {
+        let Some(card) = self.sidecores.card() else {
+            return Vec::new();
+        };
+        let first = self.config.cores + self.machines.len() * DeviceKind::ALL.len();
+        let steps = card.steps().into_iter().map(|step| {
+            let core = match card.track(step.place) {
+                Ok(track) => first + track,
+                Err(sidecore) => self.config.cores - 1 - sidecore,
+            };
+            let span = Span {
+                core,
+                name: step.name.to_owned(),
+                start: step.start,
+                cycles: step.cycles,
+            };
+            (step.frame, span)
+        });
+        let mut steps: Vec<_> = steps.collect();
+        steps.sort_by_key(|(frame, span)| (span.start, *frame));
+        steps
     }
 
     /// Who was on which core, which services ran, and what devices did; empty unless recording was asked for.

@@ -54,7 +54,9 @@ impl Scheduler {
                 tasks.push(TaskView {
                     program: ProgramId::new(machine),
                     runnable: true,
+                    signalled: false,
                     served_ns: 0,
+                    granted_ns: None,
                     progress_ns: 0,
                     core: None,
                     home: CoreId::new(tasks.len()),
@@ -76,6 +78,35 @@ impl Scheduler {
         self.cores[self.first[machine] + processor]
     }
 
+    /// The core that a virtual processor has, or had last.
+    pub fn last_core_of(&self, machine: usize, processor: usize) -> Option<usize> {
+        let core = self.tasks[self.first[machine] + processor].core;
+        core.map(CoreId::index)
+    }
+
+    /// The virtual processor that has each of so many cores in this epoch: its virtual machine and its number there.
+    pub fn holders(&self, cores: usize) -> Vec<Option<(usize, usize)>> {
+        let mut holders = vec![None; cores];
+        for (task, core) in self.cores.iter().enumerate() {
+            if let Some(core) = *core {
+                let machine = self.first.partition_point(|first| *first <= task) - 1;
+                holders[core] = Some((machine, task - self.first[machine]));
+            }
+        }
+        holders
+    }
+
+    /// Whether a virtual processor that could use a core has none in this epoch.
+    pub fn keeps_waiting(&self) -> bool {
+        let mut tasks = self.tasks.iter().zip(&self.cores);
+        tasks.any(|(task, core)| task.runnable && core.is_none())
+    }
+
+    /// Whether one of `cores` cores has no virtual processor in this epoch.
+    pub fn has_free_core(&self, cores: usize) -> bool {
+        self.cores.iter().flatten().count() < cores
+    }
+
     /// Gives `cores` cores to virtual processors from `time` on. Who has which.
     pub fn assign(
         &mut self,
@@ -92,11 +123,14 @@ impl Scheduler {
                 let task = &mut self.tasks[first + number];
                 let was_running = self.cores[first + number].is_some();
                 task.runnable = machine.exit_code().is_none() && machine.wants_core(number);
+                task.signalled = machine.is_signalled(number);
                 task.home = home(first + number);
                 let ran = processor.cycles();
                 task.progress_ns = costs.nanoseconds(ran.guest + ran.monitor + ran.polling);
                 if was_running {
                     task.served_ns = now_ns;
+                } else {
+                    task.granted_ns = None;
                 }
                 if self.names[first + number].is_empty() {
                     self.names[first + number] = format!("{} {number}", machine.name());
@@ -117,6 +151,10 @@ impl Scheduler {
             if let Some(task) = grant.running() {
                 let task = task.index();
                 self.cores[task] = Some(core);
+                if self.tasks[task].core != Some(CoreId::new(core)) {
+                    self.tasks[task].granted_ns = None;
+                }
+                self.tasks[task].granted_ns.get_or_insert(now_ns);
                 self.tasks[task].core = Some(CoreId::new(core));
                 given.push((core, self.names[task].clone()));
             }

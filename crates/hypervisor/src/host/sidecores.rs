@@ -10,10 +10,8 @@
 //! and a core the cycle from which it is free. But who is served first is whoever comes first, so that times, unlike
 //! answers, may differ from run to run.
 //!
-//! Each kind of device has a thread on a core of its own, the devices', whose time nobody is charged for. A request
-//! starts it where a sidecore, or by exit the guest's core, has handed it over; it joins the queue of its virtual
-//! machine's device, and once it is the first, `done` comes as much later as the device works. A queue that is full
-//! refuses it.
+//! The same program has the threads of the devices (`host/devices.rs`), and of the [card](super::card) if the host has
+//! one: its engines, the monitor's handler of its interrupt, and the sidecores' looks at its receive rings.
 //!
 //! A sidecore polls its pages in turn. When it has found nothing for [`Polling::spin_cycles`] it waits without
 //! executing (monitored wait) where [`Polling::saves_energy`], and then takes longer to notice the next request.
@@ -25,13 +23,18 @@ use std::time::Duration;
 use serde::Deserialize;
 use sidestep_zerowait::cores::{self, Cores, StartError};
 use sidestep_zerowait::virtual_time::{Config, ConfigError, Stuck, VirtualTime};
-use sidestep_zerowait::{Attributes, Graph, GraphError, Mode, Port, Reason, Report, Thread, Time};
+use sidestep_zerowait::{Attributes, Graph, GraphError, Mode, Payload, Port, Reason, Report, Thread, Time};
 use thiserror::Error;
 
+use super::card::{Card, Ports};
+use super::devices::DeviceProgram;
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
-use crate::sidecall::request::{Answer, DeviceRequest, Kind, Refusal, Request};
-use crate::virtual_machine::{DeviceKind, Pending, Progress, QUEUE_MAX, Server, VirtualMachine};
+use crate::nic::NicConfig;
+use crate::nic::frame::Frame;
+use crate::nic::ring::Store;
+use crate::sidecall::request::{Answer, DeviceRequest, Kind, Request};
+use crate::virtual_machine::{DeviceKind, Pending, Progress, Server, VirtualMachine};
 
 /// How sidecores look for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +99,7 @@ pub fn locked(machine: &Mutex<VirtualMachine>) -> MutexGuard<'_, VirtualMachine>
 }
 
 /// What the threads share.
-struct Board {
+pub(super) struct Board {
     executor: Executor,
     /// Is told of every answer.
     answered: Arc<Condvar>,
@@ -105,9 +108,9 @@ struct Board {
     free: Vec<usize>,
     cores: Vec<Core>,
     /// The tickets of each device of each virtual machine, the one that it works on first.
-    queues: Vec<[VecDeque<usize>; DeviceKind::ALL.len()]>,
+    pub queues: Vec<[VecDeque<usize>; DeviceKind::ALL.len()]>,
     /// What was served when, if that is recorded.
-    services: Option<Vec<Service>>,
+    pub services: Option<Vec<Service>>,
 }
 
 /// Who served a request.
@@ -135,11 +138,11 @@ pub struct Service {
 }
 
 #[derive(Clone, Copy)]
-struct Ticket {
-    machine: usize,
+pub(super) struct Ticket {
+    pub machine: usize,
     pending: Pending,
     /// The cycle that it has come to.
-    time: Cycle,
+    pub time: Cycle,
 }
 
 impl Ticket {
@@ -147,7 +150,7 @@ impl Ticket {
     ///
     /// # Panics
     /// If it asks the monitor.
-    fn device_request(&self) -> DeviceRequest {
+    pub fn device_request(&self) -> DeviceRequest {
         match self.pending.request {
             Request::Device(request) => request,
             request => panic!("{request:?} is for no device"),
@@ -169,13 +172,13 @@ fn executor_time(time: Cycle) -> Time {
     Time(time.0)
 }
 
-fn host_time(time: Time) -> Cycle {
+pub(super) fn host_time(time: Time) -> Cycle {
     Cycle(time.0)
 }
 
-type SharedBoard = Arc<Mutex<Board>>;
+pub(super) type SharedBoard = Arc<Mutex<Board>>;
 
-fn board(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
+pub(super) fn board(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
     board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -192,6 +195,13 @@ pub struct Sidecores {
     devices: [Port<u64>; DeviceKind::ALL.len()],
     board: SharedBoard,
     costs: Arc<HostCosts>,
+    card: Option<Attached>,
+}
+
+/// A card and how its threads are reached from outside.
+struct Attached {
+    card: Arc<Card>,
+    ports: Ports,
 }
 
 impl Sidecores {
@@ -206,6 +216,7 @@ impl Sidecores {
         polling: Polling,
         executor: Executor,
         trace: bool,
+        nic: Option<&NicConfig>,
     ) -> Result<Sidecores, SidecoresError> {
         let count = count.max(1);
         let shared: SharedBoard = Arc::new(Mutex::new(Board {
@@ -236,11 +247,18 @@ impl Sidecores {
             looks.push(program.declare(&mut graph, &devices)?);
         }
         let devices = devices.map(|device| graph.port(device));
+        let card = nic.map(|nic| {
+            let card = Arc::new(Card::new(nic, machines, costs, polling, &shared, count, trace));
+            let ports = card.declare(&mut graph, count as u16)?;
+            Ok::<_, GraphError>(Attached { card, ports })
+        });
+        let card = card.transpose()?;
+        let cores = count as u16 + 1 + nic.map_or(0, Card::cores);
         let program = graph.build()?;
         let running = match executor {
             Executor::VirtualTime => {
                 let config = Config {
-                    cores: count as u16 + 1,
+                    cores,
                     ..Config::default()
                 };
                 Running::VirtualTime(VirtualTime::new(program, config)?)
@@ -263,7 +281,29 @@ impl Sidecores {
             devices,
             board: shared,
             costs: Arc::clone(costs),
+            card,
         })
+    }
+
+    /// The card, if the host has one.
+    pub(super) fn card(&self) -> Option<&Card> {
+        self.card.as_ref().map(|attached| &*attached.card)
+    }
+
+    /// Tells the card what a guest has stored, and when.
+    pub(super) fn tell_card(&mut self, machine: usize, time: Cycle, store: Store) {
+        if let Some(Attached { card, ports }) = &self.card {
+            let (time, words) = card.told(machine, time, store);
+            send(&mut self.running, ports.stores, time, words);
+        }
+    }
+
+    /// Has a frame come over the wire at a time.
+    pub(super) fn receive(&mut self, time: Cycle, frame: Frame) {
+        if let Some(Attached { card, ports }) = &self.card {
+            let ticket = card.ticket(frame);
+            send(&mut self.running, ports.wire, time, ticket as u64);
+        }
     }
 
     /// Says how many request pages a sidecore polls from `time` on; without any it is none.
@@ -357,9 +397,10 @@ impl Sidecores {
         }
     }
 
-    /// Whether requests are under way.
+    /// Whether neither requests nor the card's work are under way.
     pub fn is_idle(&self) -> bool {
-        board(&self.board).is_idle()
+        let card_is_idle = self.card.is_none() || self.next_event().is_none();
+        board(&self.board).is_idle() && card_is_idle
     }
 
     /// What a sidecore did so far.
@@ -370,6 +411,20 @@ impl Sidecores {
     /// What was served when; empty unless recording was asked for.
     pub fn services(&self) -> Vec<Service> {
         board(&self.board).services.clone().unwrap_or_default()
+    }
+}
+
+/// Starts a thread of the card, which is in virtual time.
+fn send<T: Payload>(running: &mut Running, port: Port<T>, time: Cycle, value: T) {
+    match running {
+        Running::VirtualTime(executor) => {
+            let sent = executor.send_at(port, executor_time(time), value);
+            assert!(
+                sent.is_ok(),
+                "stores and frames under way are bounded below the executor's capacity"
+            );
+        }
+        Running::PinnedCores(_) => unreachable!("a host with a card is in virtual time"),
     }
 }
 
@@ -429,22 +484,7 @@ impl CoreProgram {
         let mut shared = board(&self.board);
         let ticket = *shared.ticket(number);
         let now = shared.begins(now, &ticket, shared.cores[self.core].idle_since);
-        let core = &mut shared.cores[self.core];
-        let idle = now.since(core.idle_since);
-        let mut delay = if self.polling.saves_energy && idle > self.polling.spin_cycles {
-            core.time.asleep += idle - self.polling.spin_cycles;
-            self.costs.cycles(Cost::Wake)
-        } else if idle > 0 {
-            // The turn of its page comes when the loop gets there.
-            let poll = self.costs.cycles(Cost::Poll);
-            let round = (poll * core.pages.max(1)).max(1);
-            (ticket.machine as u64 * poll).wrapping_sub(now.0) % round
-        } else {
-            0
-        };
-        delay += self.costs.cycles(Cost::Poll);
-        core.time.busy += delay;
-        core.idle_since = now + delay;
+        let delay = shared.turn((self.core, ticket.machine), now, self.polling, &self.costs);
         shared.ticket(number).time = now + delay;
         spend(delay);
         let kind = ticket.pending.request.kind();
@@ -494,100 +534,9 @@ impl CoreProgram {
     }
 }
 
-/// The threads of all devices.
-struct DeviceProgram {
-    machines: Machines,
-    costs: Arc<HostCosts>,
-    board: SharedBoard,
-}
-
-impl DeviceProgram {
-    fn declare(
-        self,
-        graph: &mut Graph,
-        core: u16,
-    ) -> Result<[Thread<u64>; DeviceKind::ALL.len()], GraphError> {
-        let attributes = Attributes::new(Mode::Kernel).on_core(core);
-        let program = Arc::new(self);
-        let devices = DeviceKind::ALL.map(|device| graph.declare::<u64>(device.name(), attributes));
-        for device in DeviceKind::ALL {
-            let thread = devices[device as usize];
-            let done = graph.declare::<u64>(format!("{} done", device.name()), attributes);
-            let begun = graph.edge(thread, done)?;
-            let next = graph.edge(done, done)?;
-            const ROOM: &str = "a device works on one request at a time";
-            let queues = Arc::clone(&program);
-            graph.define(thread, move |cx, ticket| {
-                if let Some(cycles) = queues.queue(device, ticket as usize, host_time(cx.now())) {
-                    let later = cx.continue_after(begun, cycles, ticket);
-                    assert!(later.is_ok(), "{ROOM}");
-                }
-            });
-            let finishes = Arc::clone(&program);
-            graph.define(done, move |cx, ticket| {
-                if let Some((ticket, cycles)) = finishes.finish(device, ticket as usize, host_time(cx.now()))
-                {
-                    let later = cx.continue_after(next, cycles, ticket as u64);
-                    assert!(later.is_ok(), "{ROOM}");
-                }
-            });
-        }
-        Ok(devices)
-    }
-
-    /// A request joins its device's queue, or is refused if that is full. How long the device works if it begins now.
-    fn queue(&self, device: DeviceKind, number: usize, now: Cycle) -> Option<u64> {
-        let mut shared = board(&self.board);
-        let ticket = *shared.ticket(number);
-        let now = shared.begins(now, &ticket, Cycle::START);
-        let queue = &mut shared.queues[ticket.machine][device as usize];
-        if queue.len() >= QUEUE_MAX {
-            shared.complete(&self.machines, &self.costs, number, Err(Refusal::Full), now);
-            return None;
-        }
-        queue.push_back(number);
-        (queue.len() == 1).then(|| self.begin(&mut shared, device, number, now))
-    }
-
-    /// A device is done with a request; which one it begins then, and how long it works on it.
-    fn finish(&self, device: DeviceKind, number: usize, now: Cycle) -> Option<(usize, u64)> {
-        let mut shared = board(&self.board);
-        let ticket = *shared.ticket(number);
-        let now = shared.begins(now, &ticket, Cycle::START);
-        let mut machine = locked(&self.machines[ticket.machine]);
-        let answer = machine.transfer(&self.costs, &ticket.device_request(), now);
-        drop(machine);
-        let queue = &mut shared.queues[ticket.machine][device as usize];
-        let first = queue.pop_front();
-        assert_eq!(first, Some(number), "a device works on the first of its queue");
-        let next = queue.front().copied();
-        shared.complete(&self.machines, &self.costs, number, answer, now);
-        next.map(|next| (next, self.begin(&mut shared, device, next, now)))
-    }
-
-    /// A device begins a request: how long it works. What it refuses takes it no time.
-    fn begin(&self, shared: &mut Board, device: DeviceKind, number: usize, now: Cycle) -> u64 {
-        let ticket = *shared.ticket(number);
-        let request = ticket.device_request();
-        let machine = locked(&self.machines[ticket.machine]);
-        let cycles = machine.device_cycles(&self.costs, &request, now).unwrap_or(0);
-        shared.ticket(number).time = now + cycles;
-        if let Some(services) = &mut shared.services {
-            services.push(Service {
-                worker: Worker::Device(device),
-                machine: ticket.machine,
-                kind: Some(request.kind()),
-                start: now,
-                cycles,
-            });
-        }
-        cycles
-    }
-}
-
 impl Board {
     /// A request under way.
-    fn ticket(&mut self, number: usize) -> &mut Ticket {
+    pub fn ticket(&mut self, number: usize) -> &mut Ticket {
         self.tickets[number]
             .as_mut()
             .expect("a ticket is valid until it is completed")
@@ -600,15 +549,48 @@ impl Board {
     /// The cycle at which a stage of a request begins: in virtual time the executor's. Pinned cores have a clock of
     /// their own, which says nothing of the modelled host: there it is the one that the request has come to, unless
     /// whoever works on it is free only later.
-    fn begins(&self, executor_now: Cycle, ticket: &Ticket, free: Cycle) -> Cycle {
+    pub fn begins(&self, executor_now: Cycle, ticket: &Ticket, free: Cycle) -> Cycle {
         match self.executor {
             Executor::VirtualTime => executor_now,
             Executor::PinnedCores => ticket.time.max(free),
         }
     }
 
+    /// How long after `now` a core's polling loop comes to a place of its round, or the core out of its wait.
+    pub fn turn(
+        &mut self,
+        (core, place): (usize, usize),
+        now: Cycle,
+        polling: Polling,
+        costs: &HostCosts,
+    ) -> u64 {
+        let core = &mut self.cores[core];
+        let idle = now.since(core.idle_since);
+        let poll = costs.cycles(Cost::Poll);
+        let mut delay = if polling.saves_energy && idle > polling.spin_cycles {
+            core.time.asleep += idle - polling.spin_cycles;
+            costs.cycles(Cost::Wake)
+        } else if idle > 0 {
+            // The turn of its page comes when the loop gets there.
+            let round = (poll * core.pages.max(1)).max(1);
+            (place as u64 * poll).wrapping_sub(now.0) % round
+        } else {
+            0
+        };
+        delay += poll;
+        core.time.busy += delay;
+        core.idle_since = now + delay;
+        delay
+    }
+
+    /// A core works for so many cycles more, up to `now`.
+    pub fn works(&mut self, core: usize, cycles: u64, now: Cycle) {
+        self.cores[core].time.busy += cycles;
+        self.cores[core].idle_since = now;
+    }
+
     /// Answers: the guest sees it when the line has come over.
-    fn complete(
+    pub fn complete(
         &mut self,
         machines: &Machines,
         costs: &HostCosts,

@@ -56,6 +56,39 @@ impl VirtualMachine {
         }
     }
 
+    /// The earliest time at which a processor that has a core may do something by itself; `None` if none does before
+    /// something arrives.
+    pub fn next_activity(&self) -> Option<Cycle> {
+        if self.exit_code.is_some() {
+            return None;
+        }
+        let scheduled = (0..self.processors.len()).filter(|index| self.scheduled[*index]);
+        scheduled
+            .filter_map(|index| {
+                let processor = &self.processors[index];
+                match processor.activity {
+                    Activity::Running | Activity::Polling | Activity::Asking => Some(processor.clock()),
+                    Activity::Waiting if self.wakes_by_itself(index) => Some(processor.clock()),
+                    Activity::Waiting => self.mailboxes[index].next(),
+                    Activity::Stopped => None,
+                }
+            })
+            .min()
+    }
+
+    /// Whether a processor has a core and no use for it.
+    pub fn wastes_core(&self) -> bool {
+        let mut scheduled = (0..self.processors.len()).filter(|index| self.scheduled[*index]);
+        self.exit_code.is_some() && scheduled.clone().next().is_some()
+            || scheduled.any(|index| !self.wants_core(index))
+    }
+
+    /// Whether a processor that waits has an interrupt already, or a timer or a device that will bring one.
+    fn wakes_by_itself(&self, index: usize) -> bool {
+        let processor = self.processors[index].processor();
+        processor.has_deliverable_interrupt() || processor.ticks_to_timer().is_some() || self.awaits_devices()
+    }
+
     /// Whether a debugger has halted one of its processors.
     pub fn is_halted(&self) -> bool {
         self.processors.iter().any(VirtualProcessor::is_halted)
@@ -122,7 +155,9 @@ impl VirtualMachine {
                 break;
             }
             let due = self.attend(index);
-            let next = [self.mailboxes[index].next(), due].into_iter().flatten().min();
+            let mailbox = &self.mailboxes[index];
+            let next = [mailbox.next(), mailbox.next_debt(), self.next_write(index), due];
+            let next = next.into_iter().flatten().min();
             let target = next.map_or(until, |next| {
                 next.clamp(self.processors[index].clock() + 1, until)
             });
@@ -172,6 +207,7 @@ impl VirtualMachine {
         self.route(costs, index);
         self.settle();
         self.read_requests(index);
+        self.read_rings(index);
     }
 
     /// Does what the guest's processor asked of its platform: interrupts and purges.

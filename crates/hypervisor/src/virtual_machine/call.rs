@@ -13,6 +13,7 @@ use super::requests::{EXIT_SLOT, Posted, posted_at};
 use super::service::{Progress, Served, Server};
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
+use crate::nic::ring;
 use crate::sidecall::request::Request;
 use crate::sidecall::{call, page};
 
@@ -32,7 +33,8 @@ impl VirtualMachine {
             processor.general.set(8, if is_taken { 0 } else { FAILED });
             return processor.skip_instruction();
         }
-        if number != call::REGISTER && self.call_firmware(costs, index) {
+        let is_ours = number == call::REGISTER || number == ring::call::REGISTER;
+        if !is_ours && self.call_firmware(costs, index) {
             return;
         }
         self.processors[index].charge(
@@ -51,6 +53,7 @@ impl VirtualMachine {
             function::GET_CHARACTER => FAILED,
             function::WAIT_FOR_INTERRUPT => {
                 self.processors[index].activity = Activity::Waiting;
+                self.rests(index);
                 0
             }
             function::PUT_BYTES => self.put_bytes(PhysicalAddress(first), second),
@@ -67,6 +70,10 @@ impl VirtualMachine {
             function::START => self.start(index, first, PhysicalAddress(second), third),
             function::TIME => costs.nanoseconds(self.processors[index].clock().since(Cycle::START)),
             call::REGISTER => self.register_page(index, PhysicalAddress(first)),
+            ring::call::REGISTER => match self.register_interface(index, PhysicalAddress(first), second) {
+                true => 0,
+                false => FAILED,
+            },
             _ => FAILED,
         };
         let waits = number == function::WAIT_FOR_INTERRUPT || number == function::STOP;

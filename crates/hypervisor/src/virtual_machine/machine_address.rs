@@ -8,12 +8,14 @@
 //!   bits 49..40   its number + 1
 //!   bit  39       0: its memory, at the guest-physical address in the bits below
 //!                 1: the monitor's: bit 38 clear, the shadow table of the virtual processor in bits 37..24;
-//!                                   bit 38 set, of the virtual processor in 37..16: below bit 15 the window on its
-//!                                   request page, above it the monitor's record of it
+//!                                   bit 38 set, of the virtual processor in 37..16: with bits 15 and 14 clear the
+//!                                   window on its request page, with bit 14 that on the counts of its interface's
+//!                                   rings, with bit 15 the monitor's record of it
 //! ```
 
 use sidestep_ia64::PhysicalAddress;
 
+use crate::nic::ring;
 use crate::sidecall::page;
 
 /// Guest-physical addresses below this can be memory.
@@ -21,6 +23,7 @@ pub(super) const GUEST_MEMORY_MAX: PhysicalAddress = PhysicalAddress(1 << 39);
 const MONITOR: u64 = 1 << 39;
 const WINDOW: u64 = 1 << 38;
 const RECORD: u64 = 1 << 15;
+const RINGS: u64 = 1 << 14;
 const OWNER_SHIFT: u32 = 40;
 
 /// An address of the machine's memory.
@@ -46,6 +49,12 @@ impl MachineAddress {
     /// Where the window on a virtual processor's request page is.
     pub(super) fn of_window(owner: usize, processor: usize) -> MachineAddress {
         MachineAddress::of_memory(owner).with(MONITOR | WINDOW | (processor as u64) << 16)
+    }
+
+    /// Where the window on the counts of its interface's rings is.
+    pub(super) fn of_rings(owner: usize, processor: usize) -> MachineAddress {
+        const { assert!(page::SIZE <= RINGS && ring::PAGE <= RINGS) };
+        MachineAddress::of_window(owner, processor).with(RINGS)
     }
 
     /// Where the monitor's record of a virtual processor is, which guests have no translation for.

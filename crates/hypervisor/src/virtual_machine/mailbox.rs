@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::interface::Signal;
 use crate::cycle::Cycle;
 use crate::sidecall::page;
 use crate::sidecall::request::Answer;
@@ -26,6 +27,30 @@ pub(super) enum Arrival {
     },
     /// An interrupt.
     Interrupt { vector: u8 },
+    /// A signal of the card's, for which an interrupt is requested.
+    Signal { vector: u8, signal: Signal },
+}
+
+/// What a processor owes the core that it has, for an interrupt of the card that came there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Debt {
+    /// From when on.
+    pub time: Cycle,
+    /// How many cycles.
+    pub cycles: u64,
+    /// Whom the interrupt is for.
+    pub whom: Whom,
+}
+
+/// Whom an interrupt of the card is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whom {
+    /// That is not known yet: the rest is owed next.
+    Unknown,
+    /// The guest that has the core.
+    Itself,
+    /// Others.
+    Others,
 }
 
 /// What arrives at one virtual processor, and what it has asked for.
@@ -33,6 +58,8 @@ pub(super) enum Arrival {
 pub(super) struct Mailbox {
     /// Ordered by time; what came first comes first.
     arrivals: VecDeque<(Cycle, Arrival)>,
+    /// What is owed to the core for interrupts, ordered by time.
+    debts: VecDeque<Debt>,
     /// Counts the request pages that it had.
     pub generation: u64,
 }
@@ -48,6 +75,50 @@ impl Mailbox {
         }
         let place = self.arrivals.partition_point(|(earlier, _)| *earlier <= time);
         self.arrivals.insert(place, (time, arrival));
+    }
+
+    /// Adds a signal of the card's. One that nobody has seen yet is one with it: the bit in the interrupt register that
+    /// it asks for is one.
+    pub fn add_signal(&mut self, time: Cycle, vector: u8, signal: Signal) {
+        let waiting = self.arrivals.iter_mut().find_map(|(_, arrival)| match arrival {
+            Arrival::Signal {
+                vector: other,
+                signal,
+            } if *other == vector => Some(signal),
+            _ => None,
+        });
+        match waiting {
+            Some(waiting) => waiting.is_redundant &= signal.is_redundant,
+            None => self.add(time, Arrival::Signal { vector, signal }),
+        }
+    }
+
+    /// Whether a signal of the card's is among what arrives.
+    pub fn has_signal(&self) -> bool {
+        let mut arrivals = self.arrivals.iter();
+        arrivals.any(|(_, arrival)| matches!(arrival, Arrival::Signal { .. }))
+    }
+
+    /// Owes something to the core.
+    pub fn owe(&mut self, debt: Debt) {
+        let place = self.debts.partition_point(|earlier| earlier.time <= debt.time);
+        self.debts.insert(place, debt);
+    }
+
+    /// When something is owed next.
+    pub fn next_debt(&self) -> Option<Cycle> {
+        self.debts.front().map(|debt| debt.time)
+    }
+
+    /// Takes the next that is owed at `now`.
+    pub fn take_due(&mut self, now: Cycle) -> Option<Debt> {
+        self.next_debt().filter(|time| *time <= now)?;
+        self.debts.pop_front()
+    }
+
+    /// Takes all that is owed, whenever.
+    pub fn take_debts(&mut self) -> Vec<Debt> {
+        std::mem::take(&mut self.debts).into()
     }
 
     /// When the next can be seen.

@@ -11,6 +11,7 @@ use sidestep_machine::memory::{GuestMemory, INTERRUPT_BLOCK, INTERRUPT_BLOCK_SIZ
 
 use super::compression::Replaced;
 use super::machine_address::{GUEST_MEMORY_MAX, MachineAddress};
+use crate::nic::ring::Store;
 use crate::sidecall::page;
 
 /// What a virtual machine's processors leave for the monitor while they execute.
@@ -171,6 +172,58 @@ impl RequestPage {
     }
 }
 
+/// The page of a virtual processor's interface that its guest stores counts to, as the monitor sees it.
+///
+/// As with the request page, the window tells of stores at the time at which they are made; the card polls the page.
+pub(super) struct RingPage {
+    /// The guest-physical address of the page; all ones: none.
+    address: AtomicU64,
+    /// What was stored, in order.
+    stores: Mutex<Vec<Store>>,
+    /// Stops the processor at the next block.
+    attention: Arc<AtomicBool>,
+}
+
+impl RingPage {
+    pub fn new(attention: Arc<AtomicBool>) -> RingPage {
+        RingPage {
+            address: AtomicU64::new(u64::MAX),
+            stores: Mutex::default(),
+            attention,
+        }
+    }
+
+    /// The guest-physical address of the page, if the guest has registered one.
+    pub fn address(&self) -> Option<PhysicalAddress> {
+        let address = self.address.load(Ordering::Relaxed);
+        (address != u64::MAX).then_some(PhysicalAddress(address))
+    }
+
+    pub fn set_address(&self, address: Option<PhysicalAddress>) {
+        let address = address.map_or(u64::MAX, |address| address.0);
+        self.address.store(address, Ordering::Relaxed);
+    }
+
+    /// Takes what was stored since the last time.
+    pub fn take_stores(&self) -> Vec<Store> {
+        std::mem::take(&mut *self.stores.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn stored(&self, offset: u64, size: u64, value: u64) {
+        if let (8, Some(store)) = (size, Store::at(offset, value)) {
+            let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+            stores.push(store);
+            self.attention.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Which page a window is on.
+enum Window {
+    Requests,
+    Rings,
+}
+
 /// Machine memory, as far as a virtual processor's shadow can name it.
 pub(super) struct MachineView {
     pub owner: usize,
@@ -178,15 +231,25 @@ pub(super) struct MachineView {
     pub shared: Arc<Shared>,
     pub table: Arc<GuestMemory>,
     pub requests: Arc<RequestPage>,
+    pub rings: Arc<RingPage>,
 }
 
 impl MachineView {
-    /// The offset in the window on the request page, and the guest-physical address behind that.
-    fn behind_window(&self, address: PhysicalAddress, size: u64) -> Option<(u64, PhysicalAddress)> {
-        let window = MachineAddress::of_window(self.owner, self.processor);
-        let offset = MachineAddress::from_hardware(address).offset_from(window)?;
+    /// Which window an access goes to, at which offset, and the guest-physical address behind that.
+    fn behind_window(&self, address: PhysicalAddress, size: u64) -> Option<(Window, u64, PhysicalAddress)> {
+        let address = MachineAddress::from_hardware(address);
+        let rings = MachineAddress::of_rings(self.owner, self.processor);
+        let requests = MachineAddress::of_window(self.owner, self.processor);
+        let (window, offset, page) = match address.offset_from(rings) {
+            Some(offset) => (Window::Rings, offset, self.rings.address()),
+            None => (
+                Window::Requests,
+                address.offset_from(requests)?,
+                self.requests.address(),
+            ),
+        };
         (offset + size <= page::SIZE).then_some(())?;
-        Some((offset, self.requests.address()? + offset))
+        Some((window, offset, page? + offset))
     }
 }
 
@@ -218,8 +281,10 @@ unsafe impl PhysicalMemory for MachineView {
     }
 
     fn load_device(&self, address: PhysicalAddress, size: u64) -> Option<u64> {
-        let (offset, guest) = self.behind_window(address, size)?;
-        self.requests.loaded(offset);
+        let (window, offset, guest) = self.behind_window(address, size)?;
+        if let Window::Requests = window {
+            self.requests.loaded(offset);
+        }
         let mut bytes = [0; 8];
         let some = &mut bytes[..size as usize];
         self.shared.memory.read(guest, some).ok()?;
@@ -227,12 +292,15 @@ unsafe impl PhysicalMemory for MachineView {
     }
 
     fn store_device(&self, address: PhysicalAddress, size: u64, value: u64) -> bool {
-        let Some((offset, guest)) = self.behind_window(address, size) else {
+        let Some((window, offset, guest)) = self.behind_window(address, size) else {
             return false;
         };
         let bytes = value.to_le_bytes();
         let written = self.shared.memory.write(guest, &bytes[..size as usize]);
-        self.requests.stored(offset, size, value);
+        match window {
+            Window::Requests => self.requests.stored(offset, size, value),
+            Window::Rings => self.rings.stored(offset, size, value),
+        }
         written.is_ok()
     }
 }

@@ -20,6 +20,7 @@
 //!     call            what guests ask for with `break`: the calls of every machine, and requests
 //!     service         what requests do, by exit and by sidecall alike
 //!     device          the block device and the network interface
+//!     interface       its interface of a self-virtualised card, and the card's signals
 //!     core            the core under it, where that is modelled
 //!   whole             firmware and devices, where the virtual machine is a whole machine to a kernel
 //!   shadow            the monitor's translations: a long-format VHPT that the hardware walks
@@ -40,6 +41,7 @@ mod core;
 mod device;
 mod exit;
 mod handle;
+mod interface;
 mod latency;
 mod machine_address;
 mod mailbox;
@@ -62,6 +64,7 @@ use crate::cycle::Cycle;
 use crate::sidecall::page;
 use crate::sidecall::request::Kind;
 use configuration::{MEMORY_MAX, PROCESSORS_MAX};
+use interface::Interface;
 use mailbox::{Arrival, Mailbox};
 use memory::Shared;
 
@@ -69,8 +72,11 @@ pub use configuration::{Method, PurgeMethod, VirtualMachineConfig, VirtualMachin
 pub use core::{Core, CoreModel};
 pub use device::{DeviceKind, PACKET_MAX, QUEUE_MAX};
 pub use exit::{ExitCount, ExitCounts, ExitReason};
+pub use interface::InterruptCounts;
+pub(crate) use interface::{Fetched, Reach, Signal, Written};
 pub use latency::{Latencies, RequestLatencies};
 pub use machine_address::MachineAddress;
+pub(crate) use mailbox::{Debt, Whom};
 pub use processor::{Activity, CycleAccount, VirtualProcessor};
 pub use requests::Pending;
 pub use service::{Packet, Progress, SECTOR, Served, Server};
@@ -102,6 +108,12 @@ pub struct VirtualMachine {
     /// The processor that a debugger has halted, and how far it was to go.
     interrupted: Option<(usize, Cycle)>,
     latencies: RequestLatencies,
+    interface: Option<Interface>,
+    interrupt_counts: InterruptCounts,
+    /// Whether the processor of the interface has got a signal since it waited last.
+    is_woken: bool,
+    /// The first part of an interrupt of the card's of which the rest is owed next.
+    begun: u64,
     /// What is around its processors, if it is a whole machine.
     whole: Option<WholeMachine>,
 }
@@ -215,6 +227,10 @@ impl VirtualMachine {
             pending: Vec::new(),
             interrupted: None,
             latencies: RequestLatencies::new(),
+            interface: None,
+            interrupt_counts: InterruptCounts::default(),
+            is_woken: false,
+            begun: 0,
             whole,
         };
         if let Some(whole) = &machine.whole {

@@ -24,7 +24,7 @@ use super::configuration::Virtualization;
 use super::core::{Core, Touched};
 use super::exit::{ExitCounts, ExitReason};
 use super::machine_address::{GUEST_MEMORY_MAX, MachineAddress};
-use super::memory::{GuestView, MachineView, RequestPage, Shared};
+use super::memory::{GuestView, MachineView, RequestPage, RingPage, Shared};
 use super::shadow::{self, ShadowTable};
 use crate::costs::HostCosts;
 use crate::cycle::Cycle;
@@ -99,6 +99,7 @@ pub struct VirtualProcessor {
     real: SystemState,
     pub(super) shadow: ShadowTable,
     pub(super) requests: Arc<RequestPage>,
+    pub(super) rings: Arc<RingPage>,
     attention: Arc<AtomicBool>,
     pub(super) clock: Cycle,
     pub(super) activity: Activity,
@@ -131,12 +132,14 @@ impl VirtualProcessor {
         processor.system.control[usize::from(control::LID)] = (index as u64) << 24;
         let attention = processor.attention();
         let requests = Arc::new(RequestPage::new(Arc::clone(&attention)));
+        let rings = Arc::new(RingPage::new(Arc::clone(&attention)));
         let mut real = SystemState::new(Arc::new(MachineView {
             owner,
             processor: index,
             shared: Arc::clone(shared),
             table: shadow.memory(),
             requests: Arc::clone(&requests),
+            rings: Arc::clone(&rings),
         }));
         real.system.control[usize::from(control::PTA)] = shadow::PAGE_TABLE_ADDRESS;
         let mut created = VirtualProcessor {
@@ -147,6 +150,7 @@ impl VirtualProcessor {
             real,
             shadow,
             requests,
+            rings,
             attention,
             clock: Cycle::START,
             activity: Activity::Stopped,
@@ -520,13 +524,23 @@ impl VirtualProcessor {
         if physical >= GUEST_MEMORY_MAX {
             return None;
         }
-        let requested = self.requests.address();
+        let windows = [
+            (
+                self.requests.address(),
+                MachineAddress::of_window(self.owner, self.index),
+            ),
+            (
+                self.rings.address(),
+                MachineAddress::of_rings(self.owner, self.index),
+            ),
+        ];
         let most = guest
             .map_or(PHYSICAL_PAGE_LOG2, |entry| entry.size_log2)
             .min(region.size_log2());
         let fits = |size_log2: u32| {
             let first = physical.aligned_down(size_log2);
-            let has_window = requested.is_some_and(|page| page.aligned_down(size_log2) == first);
+            let has_window = (windows.iter())
+                .any(|(page, _)| page.is_some_and(|page| page.aligned_down(size_log2) == first));
             // Code is scanned piece by piece, and what lies beside replaced code is not to exit at every store.
             let is_apart = self.virtualization == Virtualization::Hardware
                 || size_log2 <= compression::PIECE_LOG2
@@ -542,11 +556,10 @@ impl VirtualProcessor {
             .rev()
             .find(|size| *size <= most && fits(*size))?;
         let first = physical.aligned_down(size_log2);
-        let is_window = requested == Some(first) && size_log2 == 12;
-        let machine = if is_window {
-            MachineAddress::of_window(self.owner, self.index)
-        } else {
-            MachineAddress::of_guest(self.owner, first)
+        let window = (windows.into_iter()).find(|(page, _)| *page == Some(first) && size_log2 == 12);
+        let machine = match window {
+            Some((_, window)) => window,
+            None => MachineAddress::of_guest(self.owner, first),
         };
         let entry = TranslationEntry {
             page: address.aligned_down(size_log2),
@@ -608,6 +621,12 @@ impl VirtualProcessor {
     pub(super) fn set_request_page(&mut self, address: PhysicalAddress) {
         assert!(address.0.is_multiple_of(page::SIZE), "the call has checked it");
         self.requests.set_address(address);
+        self.clear_shadow();
+    }
+
+    /// The guest has put the counts of its interface's rings at a guest-physical address, or has them no longer.
+    pub(super) fn set_ring_page(&mut self, address: Option<PhysicalAddress>) {
+        self.rings.set_address(address);
         self.clear_shadow();
     }
 }

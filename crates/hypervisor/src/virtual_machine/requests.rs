@@ -177,6 +177,8 @@ impl VirtualMachine {
 
     /// Lets a processor see what has arrived by its clock.
     pub(super) fn collect(&mut self, costs: &HostCosts, index: usize) {
+        self.pay(index);
+        self.collect_writes(index);
         while let Some(arrival) = self.mailboxes[index].take(self.processors[index].clock()) {
             let processor = &mut self.processors[index];
             match arrival {
@@ -187,6 +189,7 @@ impl VirtualMachine {
                         processor.activity = Activity::Running;
                     }
                 }
+                Arrival::Signal { vector, signal } => self.take_signal(costs, index, vector, signal),
                 Arrival::Answer { generation, .. } if generation != self.mailboxes[index].generation => {}
                 Arrival::Answer { slot, answer, .. } => {
                     processor.requests.set_served(slot, false);

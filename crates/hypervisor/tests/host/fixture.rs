@@ -79,6 +79,7 @@ impl Setup {
             services: self.services,
             threads: self.host_threads,
             trace: self.trace,
+            nic: None,
         };
         (Host::new(config, machines).expect("a good host"), costs)
     }

@@ -5,6 +5,7 @@ mod executors;
 mod fixture;
 #[path = "../hostile/mod.rs"]
 mod hostile;
+mod interfaces;
 mod isolation;
 mod kernel;
 mod scale;

@@ -1,8 +1,8 @@
-//! Virtual machines whose guests are garbage: random code at random levels, random registers, translations, page tables
-//! and request pages; and [scripts](script) of random requests and calls. They may do anything but harm the host
-//! program or another virtual machine.
+//! Virtual machines whose guests are garbage: random code at random levels, random registers, translations, page
+//! tables and request pages; [scripts](script) of random requests and calls; and rings of garbage. They may do
+//! anything but harm the host program or another virtual machine.
 //!
-//! The fuzz targets `guests` and `requests` and the tests of hosts share it.
+//! The fuzz targets `guests`, `requests` and `rings` and the tests of hosts share it.
 
 #![allow(dead_code, reason = "each user needs a part of it")]
 
@@ -13,7 +13,9 @@ use sidestep_hypervisor::costs::{Cost, HostCosts};
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
 use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
-use sidestep_hypervisor::host::{Host, HostConfig, Report};
+use sidestep_hypervisor::host::{Host, HostConfig, InterfaceReport, Report, VirtualMachineReport};
+use sidestep_hypervisor::nic::frame::{Address, Frame};
+use sidestep_hypervisor::nic::{Delivery, NicConfig};
 use sidestep_hypervisor::sidecall::call;
 use sidestep_hypervisor::virtual_machine::{SECTOR, VirtualMachine, VirtualMachineConfig, Virtualization};
 use sidestep_ia64::PhysicalAddress;
@@ -174,6 +176,108 @@ pub fn script_is_harmless(bytes: &[u8]) {
     assert_eq!(answers(Some(script(1, bytes))), answers(None));
 }
 
+/// A virtual machine with an interface of a card that does `work` with it.
+pub fn networked(index: usize, name: &str, work: &str) -> VirtualMachine {
+    let config = VirtualMachineConfig {
+        parameters: work.to_owned(),
+        ..VirtualMachineConfig::new(name)
+    };
+    VirtualMachine::new(index, config, sidestep_guests::ia64::PACKETS).expect("a good virtual machine")
+}
+
+/// Host `number` with so many cores for guests whose card signals in some way.
+pub fn networked_host(
+    number: u16,
+    cores: usize,
+    delivery: Delivery,
+    threads: usize,
+    machines: Vec<VirtualMachine>,
+) -> Host {
+    let sidecores = usize::from(delivery.needs_sidecore());
+    let config = HostConfig {
+        cores: cores + sidecores,
+        costs: Arc::new(HostCosts::preset("xeon").expect("a preset")),
+        sidecores: SidecorePolicy::Fixed(sidecores),
+        polling: Polling {
+            spin_cycles: 1000,
+            saves_energy: false,
+        },
+        scheduling: Scheduling {
+            policy: PolicyName::Free,
+            slot_ns: 50_000,
+        },
+        core_model: None,
+        services: Executor::VirtualTime,
+        threads,
+        trace: false,
+        nic: Some(NicConfig {
+            host: number,
+            ..NicConfig::new(delivery)
+        }),
+    };
+    Host::new(config, machines).expect("a good host")
+}
+
+/// Frames for the victim of [`beside`], and for its neighbour four at a time.
+const FRAMES: u64 = 12;
+
+/// What becomes of a guest that takes packets, beside a neighbour that has an interface, an engine and a core of its
+/// own but the card and the host in common with it.
+pub fn beside(
+    delivery: Delivery,
+    neighbour: Option<&str>,
+) -> (VirtualMachineReport, InterfaceReport, Vec<u8>) {
+    let victim = networked(0, "victim", &format!("take {FRAMES} 100"));
+    let neighbour = neighbour.map(|work| networked(1, "neighbour", work));
+    let machines = [Some(victim), neighbour].into_iter().flatten().collect();
+    let mut host = networked_host(0, 2, delivery, 1, machines);
+    host.link();
+    let from = Address {
+        host: 9,
+        interface: 0,
+    };
+    let mut number = 0;
+    for time in 0..FRAMES {
+        let mut send = |interface, at| {
+            number += 1;
+            let mut frame = Frame::between(from, Address { host: 0, interface }, 64, number);
+            frame.bytes[16..24].copy_from_slice(&number.to_le_bytes());
+            host.receive(Cycle(at), frame);
+        };
+        let at = 120_000 + time * 15_000;
+        send(0, at);
+        (0..4).for_each(|_| send(1, at + 1));
+    }
+    while locked(&host.machines()[0]).exit_code().is_none() {
+        let until = host.time() + 20_000;
+        host.run(until).expect("services end");
+        assert!(until < Cycle(20_000_000), "the victim does not end");
+    }
+    let report = host.report();
+    let console = locked(&host.machines()[0]).console().to_vec();
+    let nic = report.nic.expect("the host has a card");
+    (report.machines[0].clone(), nic.interfaces[0], console)
+}
+
+/// Whether a guest with an interface gets what it gets alone, whatever a neighbour does to its own rings: to the cycle
+/// where nobody but the card signals it, and all its packets in any case.
+pub fn rings_are_harmless(bytes: &[u8]) {
+    let mut source = Source::new(bytes);
+    let work = format!("garbage {}", source.next() >> 1);
+    for delivery in [Delivery::Vector, Delivery::Posted] {
+        assert_eq!(
+            beside(delivery, Some(&work)),
+            beside(delivery, None),
+            "{delivery:?} {work}"
+        );
+    }
+    for delivery in [Delivery::Master, Delivery::Sidecore, Delivery::Adaptive] {
+        let (report, interface, _) = beside(delivery, Some(&work));
+        assert_eq!(report.exit_code, Some(0), "{delivery:?} {work}");
+        assert_eq!((interface.counts.received, interface.counts.dropped), (FRAMES, 0));
+    }
+}
+
 /// What becomes of the virtual machine alone on a host with a sidecore: the report and what it printed.
 pub fn outcome(bytes: &[u8]) -> (Report, Vec<u8>) {
     let mut host = host_of(2, SidecorePolicy::Dynamic { most: 1 }, vec![guest(0, bytes)]);
@@ -202,6 +306,7 @@ fn host_of(cores: usize, sidecores: SidecorePolicy, machines: Vec<VirtualMachine
         services: Executor::VirtualTime,
         threads: 1,
         trace: true,
+        nic: None,
     };
     Host::new(config, machines).expect("a good host")
 }

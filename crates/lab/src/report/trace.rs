@@ -8,7 +8,7 @@ use std::fmt::Write;
 use serde_json::Value as Json;
 
 use crate::comparison::Comparison;
-use crate::timeline::{Event, EventKind, Timeline};
+use crate::timeline::{Event, EventKind, FlowStage, Timeline};
 
 /// Every timeline of some comparisons as one trace.
 pub fn render(comparisons: &[Comparison]) -> String {
@@ -86,7 +86,7 @@ fn side_events(events: &mut Vec<String>, process: usize, title: &str, timeline: 
     ordered.sort_by_key(|event| {
         let duration = match event.kind {
             EventKind::Span { duration_ns } => duration_ns,
-            EventKind::Instant | EventKind::Counter { .. } => 0,
+            EventKind::Instant | EventKind::Counter { .. } | EventKind::Flow { .. } => 0,
         };
         (event.start_ns, std::cmp::Reverse(duration))
     });
@@ -102,6 +102,18 @@ fn side_events(events: &mut Vec<String>, process: usize, title: &str, timeline: 
         match event.kind {
             EventKind::Span { duration_ns } => {
                 write!(text, ",\"ph\":\"X\",\"dur\":{}", microseconds(duration_ns))
+            }
+            EventKind::Flow { id, stage } => {
+                let phase = match stage {
+                    FlowStage::Begin => "s",
+                    FlowStage::Step => "t",
+                    FlowStage::End => "f",
+                };
+                // It binds to the span that encloses it.
+                write!(
+                    text,
+                    ",\"cat\":\"flow\",\"id\":{id},\"ph\":\"{phase}\",\"bp\":\"e\""
+                )
             }
             EventKind::Instant => write!(text, ",\"ph\":\"i\",\"s\":\"t\""),
             EventKind::Counter { value } => write!(text, ",\"ph\":\"C\",\"args\":{{\"value\":{value}}}"),

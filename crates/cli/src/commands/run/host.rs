@@ -120,8 +120,10 @@ impl Options {
             Format::Json => print(serde_json::to_string_pretty(&report)?.as_bytes())?,
         }
         if let Some(file) = traced {
-            let Occupancy { tracks, spans } = Occupancy::of(&host, &costs);
-            let timeline = render_timeline(&name, &Timeline::of_spans(tracks, spans));
+            let Occupancy { tracks, spans, steps } = Occupancy::of(&host, &costs);
+            let mut timeline = Timeline::of_spans(tracks, spans);
+            timeline.flows(steps);
+            let timeline = render_timeline(&name, &timeline);
             sidestep_files::write(file, timeline.as_bytes())?;
         }
         for machine in &report.machines {
@@ -358,7 +360,21 @@ fn text_of(report: &Report) -> String {
             .collect();
         text.push_str(&format!("{:>4}   {}\n", core.core, parts.join(" ")));
     }
-    for machine in &report.machines {
+    if let Some(nic) = &report.nic {
+        let counts = nic.counts;
+        text.push_str(&format!(
+            "\ncard, delivery `{}`: {} interrupts handled in {} cycles, {} signals by sidecores in {} cycles, \
+             {} frames for nobody, {} for which engines had no room\n",
+            nic.delivery.name(),
+            counts.interrupts,
+            counts.handling_cycles,
+            counts.sidecore_signals,
+            counts.sidecore_cycles,
+            counts.unknown,
+            counts.overrun
+        ));
+    }
+    for (index, machine) in report.machines.iter().enumerate() {
         let code = machine
             .exit_code
             .map_or("still running".to_owned(), |code| format!("exit code {code}"));
@@ -386,6 +402,21 @@ fn text_of(report: &Report) -> String {
                 request.percentile_99,
                 request.percentile_99_9,
                 request.most
+            ));
+        }
+        if let Some(interface) = report.nic.as_ref().and_then(|nic| nic.interfaces.get(index)) {
+            let (counts, interrupts) = (interface.counts, interface.interrupts);
+            text.push_str(&format!(
+                "  interface {} sent, {} received, {} dropped, {} refused; {} signals, {} redundant; preempted {} \
+                 times for others, {} cycles\n",
+                counts.sent,
+                counts.received,
+                counts.dropped,
+                counts.refused,
+                counts.signals,
+                counts.redundant,
+                interrupts.preemptions,
+                interrupts.preempted_cycles
             ));
         }
     }
