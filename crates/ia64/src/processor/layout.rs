@@ -5,11 +5,13 @@
 //! current frame stand by their numbers ([`GENERAL`]); floating-point registers and predicates stand unrotated and as
 //! the rotation shows them, respectively.
 //!
-//! A back end may write [`IP`], [`SLOT`], [`RETIRED`], [`PREDICATES`], [`BRANCH`] and the values of [`GENERAL`] itself.
+//! A back end may write [`IP`], [`SLOT`], [`BLOCK_START`], [`RETIRED`], [`COMPLETED`], [`PREDICATES`], [`BRANCH`],
+//! the values of [`GENERAL`] and, in [`APPLICATION`], CCV, UNAT, PFS, LC and EC with values that a guest may write.
 //! What else it changes, it changes through the processor's functions, which know what depends on it.
 
 use std::mem::offset_of;
 
+use crate::alat::AdvancedLoads;
 use crate::memory::tlb::TranslationCache;
 use crate::processor::Processor;
 use crate::registers::frame::FrameMarker;
@@ -46,8 +48,14 @@ offsets! {
     TRANSLATIONS = offset_of!(Processor, translations);
     /// The size of the current frame, in registers: 32 bits.
     FRAME_SIZE = offset_of!(Processor, frame) + offset_of!(FrameMarker, size);
+    /// The size of the rotating region of the current frame, in registers: 32 bits.
+    FRAME_ROTATING = offset_of!(Processor, frame) + offset_of!(FrameMarker, rotating);
+    /// The rename base of the general registers: 32 bits.
+    FRAME_RENAME_GENERAL = offset_of!(Processor, frame) + offset_of!(FrameMarker, rename_general);
     /// The rename base of the floating-point registers: 32 bits.
     FRAME_RENAME_FLOATING = offset_of!(Processor, frame) + offset_of!(FrameMarker, rename_floating);
+    /// The rename base of the predicates: 32 bits.
+    FRAME_RENAME_PREDICATE = offset_of!(Processor, frame) + offset_of!(FrameMarker, rename_predicate);
     /// b0 to b7: 64 bits each.
     BRANCH = offset_of!(Processor, branch);
     /// r0 to r127 of the current frame: 64 bits each.
@@ -58,6 +66,10 @@ offsets! {
     FLOATING = offset_of!(Processor, floating);
     /// ar0 to ar127, but for RSC, BSP, BSPSTORE and RNAT: 64 bits each.
     APPLICATION = offset_of!(Processor, application);
+    /// How many advanced loads are remembered: 64 bits.
+    ADVANCED_LOADS = offset_of!(Processor, advanced_loads) + AdvancedLoads::COUNT;
+    /// The address of the last bundle of the block that was left last: 64 bits.
+    COMPLETED = offset_of!(Processor, completed);
 }
 
 /// How many entries the table of translations has: the granule of an address, modulo this, chooses one.
@@ -92,7 +104,10 @@ mod tests {
             ("SLOT", 52),
             ("TRANSLATIONS", 56),
             ("FRAME_SIZE", 64),
+            ("FRAME_ROTATING", 72),
+            ("FRAME_RENAME_GENERAL", 76),
             ("FRAME_RENAME_FLOATING", 80),
+            ("FRAME_RENAME_PREDICATE", 84),
             ("BRANCH", 88),
             ("GENERAL", 160),
             ("GENERAL_NATS", 2208),

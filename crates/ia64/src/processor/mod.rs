@@ -365,6 +365,11 @@ impl Processor {
     }
 
     #[inline(always)]
+    pub(crate) fn attention_flag(&self) -> &AtomicBool {
+        &self.attention
+    }
+
+    #[inline(always)]
     pub(crate) fn wants_attention(&self) -> bool {
         self.attention.load(Ordering::Relaxed)
     }

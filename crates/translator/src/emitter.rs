@@ -1,0 +1,637 @@
+//! The emitter: what of the guest's state is in variables, and how emitted code meets the processor.
+//!
+//! A slot is *held* while its variable has its value, and *dirty* while memory does not have it yet. Memory is brought
+//! up to date wherever something else may look: before the interpreter's functions are called, and before the next
+//! block. Calls that are made rarely, such as those of a load whose page is not at hand, stand in cold blocks with the
+//! stores that they need.
+
+use std::collections::HashMap;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I16, I32, I64};
+use cranelift_codegen::ir::{AliasRegionData, Block, InstBuilder, MemFlagsData, SigRef, Type, Value};
+use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
+use sidestep_ia64::encoding::{BaseUpdate, Effects, Instruction};
+use sidestep_ia64::layout;
+
+use crate::region::{Region, branch_offset};
+use crate::slots::{Slot, Slots};
+
+/// What emitted code answers: that the next block follows at the instruction pointer.
+pub const NEXT_BLOCK: i64 = 0;
+/// That an instruction has raised a fault.
+pub const RAISED: i64 = 1;
+/// That the interpreter goes on within a block: this plus the node, shifted by [`OPERATION_BITS`], and the operation.
+pub const LEFT_OVER: i64 = 2;
+/// Bits for the number of an operation in a block.
+pub const OPERATION_BITS: u32 = 16;
+
+/// What the function that performs an operation answers: go on behind it.
+pub const PERFORMED: i64 = 0;
+/// It has raised a fault, which the processor knows.
+pub const PERFORMED_RAISED: i64 = 1;
+/// It has taken a branch, and the processor is at its target.
+pub const PERFORMED_BRANCH: i64 = 2;
+
+/// Values that hold for the whole function.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The processor's address.
+    pub processor: Value,
+    /// The guest's address of the root's first bundle.
+    pub base: Value,
+    /// How many instructions may have retired when the run ends.
+    pub end: Value,
+    /// The address of the table of translations.
+    pub translations: Value,
+    /// The addresses of the flags at which it stops.
+    pub flags: [Value; 2],
+    /// The function that performs an operation.
+    pub perform: Value,
+}
+
+/// What is known of the slots at a place of the emitted code.
+#[derive(Clone, Debug)]
+pub struct Known {
+    held: Slots,
+    dirty: Slots,
+    predicates: HashMap<u8, Value>,
+}
+
+/// What is emitted for one region.
+pub struct Emitter<'a, 'f> {
+    /// Where instructions go.
+    pub builder: FunctionBuilder<'f>,
+    region: &'a Region,
+    headers: Vec<Block>,
+    entry: Entry,
+    perform_signature: SigRef,
+    state: MemFlagsData,
+    guest: MemFlagsData,
+    variables: Vec<Option<Variable>>,
+    is_system: bool,
+    general_registers: [u64; 2],
+    node: usize,
+    index: usize,
+    /// Instructions that may still retire where the node begins.
+    left: Value,
+    held: Slots,
+    dirty: Slots,
+    /// Predicates whose value is at hand as a truth value.
+    known: HashMap<u8, Value>,
+    /// Whether something in the node may leave work for the processor before the next block.
+    is_pending: bool,
+    /// Whether the node ends in a way that no other node may follow directly.
+    leaves: bool,
+    /// Whether control has gone elsewhere for good.
+    is_gone: bool,
+}
+
+impl<'a, 'f> Emitter<'a, 'f> {
+    /// An emitter behind the function's entry.
+    pub fn new(
+        mut builder: FunctionBuilder<'f>,
+        region: &'a Region,
+        entry: Entry,
+        left: Value,
+        perform_signature: SigRef,
+        is_system: bool,
+    ) -> Emitter<'a, 'f> {
+        let regions = &mut builder.func.dfg.alias_regions;
+        let state = regions.insert(AliasRegionData {
+            user_id: 0,
+            description: "the processor".into(),
+        });
+        let guest = regions.insert(AliasRegionData {
+            user_id: 1,
+            description: "the guest's memory".into(),
+        });
+        let headers = region.nodes.iter().map(|_| builder.create_block()).collect();
+        Emitter {
+            builder,
+            region,
+            headers,
+            perform_signature,
+            state: MemFlagsData::trusted().with_alias_region(Some(state)),
+            guest: MemFlagsData::trusted().with_alias_region(Some(guest)),
+            variables: vec![None; Slot::COUNT],
+            is_system,
+            general_registers: region.general_registers(),
+            node: 0,
+            index: 0,
+            left,
+            entry,
+            held: Slots::NONE,
+            dirty: Slots::NONE,
+            known: HashMap::new(),
+            is_pending: false,
+            leaves: false,
+            is_gone: false,
+        }
+    }
+
+    /// What appends an instruction.
+    pub fn ins(&mut self) -> FuncInstBuilder<'_, 'f> {
+        self.builder.ins()
+    }
+
+    /// A constant.
+    pub fn constant(&mut self, value: i64) -> Value {
+        self.ins().iconst(I64, value)
+    }
+
+    /// Loads from the processor's state.
+    pub fn load_state(&mut self, kind: Type, offset: usize) -> Value {
+        let (flags, processor) = (self.state, self.entry.processor);
+        self.ins().load(kind, flags, processor, offset as i32)
+    }
+
+    /// Stores to the processor's state.
+    pub fn store_state(&mut self, value: Value, offset: usize) {
+        let (flags, processor) = (self.state, self.entry.processor);
+        self.ins().store(flags, value, processor, offset as i32);
+    }
+
+    /// Flags of accesses to the guest's memory.
+    pub fn guest_memory(&self) -> MemFlagsData {
+        self.guest
+    }
+
+    /// Flags of accesses to the processor's state.
+    pub fn state_memory(&self) -> MemFlagsData {
+        self.state
+    }
+
+    /// The address of the table of translations.
+    pub fn translations(&self) -> Value {
+        self.entry.translations
+    }
+
+    fn variable(&mut self, slot: Slot) -> Variable {
+        let place = &mut self.variables[slot.index()];
+        *place.get_or_insert_with(|| self.builder.declare_var(I64))
+    }
+
+    /// What is known of the slots here.
+    pub fn slots(&self) -> Known {
+        Known {
+            held: self.held,
+            dirty: self.dirty,
+            predicates: self.known.clone(),
+        }
+    }
+
+    /// Makes something else known of the slots, where control comes from elsewhere; answers what was.
+    pub fn restore_slots(&mut self, known: Known) -> Known {
+        Known {
+            held: std::mem::replace(&mut self.held, known.held),
+            dirty: std::mem::replace(&mut self.dirty, known.dirty),
+            predicates: std::mem::replace(&mut self.known, known.predicates),
+        }
+    }
+
+    /// The value of a slot.
+    pub fn get(&mut self, slot: Slot) -> Value {
+        if slot == Slot::general(0) {
+            return self.constant(0);
+        }
+        let variable = self.variable(slot);
+        if !self.held.contains(slot) {
+            let value = self.load_state(I64, slot.offset());
+            self.builder.def_var(variable, value);
+            self.held.insert(slot);
+        }
+        self.builder.use_var(variable)
+    }
+
+    /// Changes a slot.
+    pub fn set(&mut self, slot: Slot, value: Value) {
+        let variable = self.variable(slot);
+        self.builder.def_var(variable, value);
+        self.held.insert(slot);
+        self.dirty.insert(slot);
+        if slot == Slot::PREDICATES {
+            self.known.clear();
+        }
+    }
+
+    /// A general register.
+    pub fn general(&mut self, register: u8) -> Value {
+        self.get(Slot::general(register))
+    }
+
+    /// Whether a predicate is true: a value that is zero or not. `None` for one that always is.
+    pub fn predicate(&mut self, predicate: u8) -> Option<Value> {
+        if predicate == 0 {
+            return None;
+        }
+        if let Some(&known) = self.known.get(&predicate) {
+            return Some(known);
+        }
+        let word = self.get(Slot::PREDICATES);
+        let bit = self.constant(1i64 << predicate);
+        let bit = self.ins().band(word, bit);
+        Some(self.builder.ins().icmp_imm_u(IntCC::NotEqual, bit, 0))
+    }
+
+    /// Changes the word of predicates and says what some of them are now.
+    pub fn set_predicates(&mut self, word: Value, written: [(u8, Option<Value>); 2]) {
+        let known = std::mem::take(&mut self.known);
+        self.set(Slot::PREDICATES, word);
+        self.known = known;
+        for (predicate, value) in written {
+            match value {
+                Some(value) if predicate != 0 => self.known.insert(predicate, value),
+                _ => self.known.remove(&predicate),
+            };
+        }
+    }
+
+    /// Changes a slot where a predicate is true.
+    pub fn set_under(&mut self, predicate: u8, slot: Slot, value: Value) {
+        let value = match self.predicate(predicate) {
+            None => value,
+            Some(condition) => {
+                let old = self.get(slot);
+                self.ins().select(condition, value, old)
+            }
+        };
+        self.set(slot, value);
+    }
+
+    /// Emits something that happens only where a predicate is true and changes no slots but `targets`.
+    pub fn under(&mut self, predicate: u8, targets: Slots, body: impl FnOnce(&mut Self)) {
+        let Some(condition) = self.predicate(predicate) else {
+            return body(self);
+        };
+        for slot in targets.iter() {
+            self.get(slot);
+        }
+        let [then, join] = [(); 2].map(|()| self.builder.create_block());
+        self.ins().brif(condition, then, &[], join, &[]);
+        self.begin(then);
+        let (held, dirty, known) = (self.held, self.dirty, self.known.clone());
+        body(self);
+        self.ins().jump(join, &[]);
+        self.begin(join);
+        self.held = held;
+        self.dirty = dirty.union(targets);
+        self.known = known;
+    }
+
+    /// Goes on with a block to which nothing else will jump.
+    pub fn begin(&mut self, block: Block) {
+        self.builder.switch_to_block(block);
+        self.builder.seal_block(block);
+    }
+
+    /// Emits something in a block of its own that rarely runs; control does not come back from it.
+    pub fn aside(&mut self, condition: Value, body: impl FnOnce(&mut Self)) {
+        let [aside, rest] = [(); 2].map(|()| self.builder.create_block());
+        self.builder.set_cold_block(aside);
+        self.ins().brif(condition, aside, &[], rest, &[]);
+        self.begin(aside);
+        let (held, dirty) = (self.held, self.dirty);
+        body(self);
+        self.held = held;
+        self.dirty = dirty;
+        self.begin(rest);
+    }
+
+    /// Brings memory up to date.
+    fn flush(&mut self) {
+        for slot in self.dirty.iter() {
+            let variable = self.variable(slot);
+            let value = self.builder.use_var(variable);
+            self.store_state(value, slot.offset());
+        }
+        self.dirty = Slots::NONE;
+    }
+
+    /// The guest's address so many bytes behind the node's first bundle.
+    pub fn address(&mut self, offset: i64) -> Value {
+        let offset = self.region.offset(self.node).wrapping_add(offset);
+        let base = self.entry.base;
+        let offset = self.constant(offset);
+        self.ins().iadd(base, offset)
+    }
+
+    /// Notes where the block stands for the interpreter's functions.
+    fn note_block(&mut self) {
+        let start = self.address(0);
+        self.store_state(start, layout::BLOCK_START);
+        let (end, left) = (self.entry.end, self.left);
+        let retired = self.ins().isub(end, left);
+        self.store_state(retired, layout::RETIRED);
+    }
+
+    /// Calls the interpreter's function for the current operation.
+    fn call(&mut self) -> Value {
+        self.note_block();
+        let operation = &self.region.nodes[self.node].operations[self.index];
+        let operation = self.constant(std::ptr::from_ref(operation) as i64);
+        let (signature, perform, processor) =
+            (self.perform_signature, self.entry.perform, self.entry.processor);
+        let call = self
+            .ins()
+            .call_indirect(signature, perform, &[processor, operation]);
+        self.builder.inst_results(call)[0]
+    }
+
+    fn answer(&mut self, code: i64) {
+        let code = self.constant(code);
+        self.ins().return_(&[code]);
+    }
+
+    /// Leaves the rest of the block, from an operation on, to the interpreter.
+    fn leave_over(&mut self, index: usize) {
+        self.flush();
+        self.note_block();
+        self.answer(LEFT_OVER + ((self.node as i64) << OPERATION_BITS | index as i64));
+    }
+
+    /// Leaves to the interpreter from an operation on where one of the region's registers has its NaT bit set.
+    fn leave_if_nat(&mut self, index: usize) {
+        let masks = self.general_registers;
+        let mut found = None;
+        for (word, mask) in masks.into_iter().enumerate().filter(|&(_, mask)| mask != 0) {
+            let nats = self.load_state(I64, layout::GENERAL_NATS + word * 8);
+            let mask = self.constant(mask.cast_signed());
+            let nats = self.ins().band(nats, mask);
+            found = Some(match found {
+                None => nats,
+                Some(others) => self.ins().bor(others, nats),
+            });
+        }
+        if let Some(found) = found {
+            self.aside(found, |emitter| emitter.leave_over(index));
+        }
+    }
+
+    /// Refuses a region whose registers have NaT bits, before its root begins.
+    pub fn check_entry(&mut self) {
+        self.leave_if_nat(0);
+        self.move_on_to(0);
+    }
+
+    /// Holds what a node wants held, and jumps to it.
+    fn move_on_to(&mut self, node: usize) {
+        for slot in self.region.held[node].iter() {
+            self.get(slot);
+        }
+        let (header, left) = (self.headers[node], self.left);
+        self.ins().jump(header, &[left.into()]);
+    }
+
+    /// Goes on with the header of a node: looks whether the node may be executed.
+    pub fn begin_node(&mut self, node: usize) {
+        let header = self.headers[node];
+        self.builder.switch_to_block(header);
+        self.left = self.builder.append_block_param(header, I64);
+        self.node = node;
+        self.held = self.region.held[node];
+        self.dirty = Slots::NONE;
+        self.known.clear();
+        self.is_pending = false;
+        self.leaves = false;
+        self.is_gone = false;
+        let retired = i64::from(self.region.nodes[node].block.retired);
+        let left = self.left;
+        let is_short = self.ins().icmp_imm_u(IntCC::UnsignedLessThan, left, retired);
+        self.aside(is_short, |emitter| emitter.stop());
+        let highest_target = self.region.nodes[node].block.highest_target;
+        if highest_target > 31 {
+            let size = self.load_state(I32, layout::FRAME_SIZE);
+            let lowest = i64::from(highest_target) - 31;
+            let is_small = self.ins().icmp_imm_u(IntCC::UnsignedLessThan, size, lowest);
+            self.aside(is_small, |emitter| emitter.stop());
+        }
+    }
+
+    /// Goes on with another operation of the node.
+    pub fn begin_operation(&mut self, index: usize) {
+        self.index = index;
+    }
+
+    /// How many bytes the bundle of the current operation is behind the node's first one.
+    pub fn bundle_offset(&self) -> i64 {
+        let operation = &self.region.nodes[self.node].operations[self.index];
+        operation.bundle_offset().cast_signed()
+    }
+
+    /// Goes on behind the block, unless control is gone.
+    pub fn end_node(&mut self) {
+        let (bundle, slot) = self.region.nodes[self.node].block.next;
+        if !self.is_gone {
+            self.go_to(i64::from(bundle) * 16, slot);
+        }
+    }
+
+    /// Emits what happens where a branch is taken: control goes elsewhere in `body`, for good without a condition.
+    pub fn branch(&mut self, condition: Option<Value>, body: impl FnOnce(&mut Self)) {
+        let Some(condition) = condition else {
+            self.is_gone = true;
+            return body(self);
+        };
+        let [taken, rest] = [(); 2].map(|()| self.builder.create_block());
+        self.ins().brif(condition, taken, &[], rest, &[]);
+        self.begin(taken);
+        let (held, dirty, left) = (self.held, self.dirty, self.left);
+        body(self);
+        (self.held, self.dirty, self.left) = (held, dirty, left);
+        self.begin(rest);
+    }
+
+    /// Leaves where the node begins.
+    fn stop(&mut self) {
+        let node = &self.region.nodes[self.node];
+        let slot = (node.place & 3) as u8;
+        let target = self.address(0);
+        let left = self.left;
+        self.leave_for(target, slot, left);
+    }
+
+    /// Leaves for an address of the guest, at which so many instructions may still retire. Memory is up to date.
+    fn leave_for(&mut self, target: Value, slot: u8, left: Value) {
+        self.store_state(target, layout::IP);
+        let slot = self.ins().iconst(I8, i64::from(slot));
+        self.store_state(slot, layout::SLOT);
+        let end = self.entry.end;
+        let retired = self.ins().isub(end, left);
+        self.store_state(retired, layout::RETIRED);
+        self.answer(NEXT_BLOCK);
+    }
+
+    /// Notes that the block is complete with the current operation, and answers how many instructions are left.
+    fn complete_block(&mut self) -> Value {
+        let operation = &self.region.nodes[self.node].operations[self.index];
+        let (retired, offset) = (i64::from(operation.retired), operation.bundle_offset());
+        self.flush();
+        let last = self.address(offset.cast_signed());
+        self.store_state(last, layout::COMPLETED);
+        let left = self.left;
+        self.ins().iadd_imm_s(left, -retired)
+    }
+
+    /// Branches with the current operation to an address, aligned to bundles.
+    pub fn branch_to(&mut self, target: Value) {
+        let left = self.complete_block();
+        self.leave_for(target, 0, left);
+    }
+
+    /// Goes on with the current operation so many bytes behind the node's first bundle, at a slot.
+    pub fn go_to(&mut self, offset: i64, slot: u8) {
+        let left = self.complete_block();
+        let target = self.region.node_at(self.node, offset, slot);
+        let Some(next) = target.filter(|_| !self.leaves) else {
+            let target = self.address(offset);
+            return self.leave_for(target, slot, left);
+        };
+        self.go_on(next, left);
+    }
+
+    /// Goes on with a node, unless something wants the processor first.
+    fn go_on(&mut self, next: usize, left: Value) {
+        let mut wanted = Vec::new();
+        if self.is_system || next <= self.node {
+            // A program has no interrupts.
+            let count = if self.is_system { 2 } else { 1 };
+            for flag in self.entry.flags.into_iter().take(count) {
+                // Another thread sets it: no two looks may become one.
+                wanted.push(self.ins().atomic_load(I8, MemFlagsData::trusted(), flag));
+            }
+        }
+        if self.is_system || self.is_pending {
+            wanted.push(self.load_state(I32, layout::PENDING));
+        }
+        let node = self.node;
+        for condition in wanted {
+            self.aside(condition, |emitter| {
+                (emitter.node, emitter.left) = (next, left);
+                emitter.stop();
+                emitter.node = node;
+            });
+        }
+        self.left = left;
+        self.move_on_to(next);
+    }
+
+    /// Has the interpreter's function execute an instruction whose common case is handled in line: emitted in a block
+    /// that rarely runs, from which control comes back to `join` with the `targets` in their variables.
+    pub fn perform_aside(&mut self, instruction: &Instruction, targets: Slots, join: Block) {
+        let (held, dirty, known) = (self.held, self.dirty, self.known.clone());
+        self.flush();
+        let answer = self.call();
+        self.aside(answer, |emitter| emitter.answer(RAISED));
+        self.held = self.held.without(targets);
+        if instruction.general_target().is_some() {
+            let index = self.index + 1;
+            self.leave_if_nat(index);
+        }
+        for slot in targets.iter() {
+            self.get(slot);
+        }
+        self.ins().jump(join, &[]);
+        self.held = held.union(targets);
+        self.dirty = dirty;
+        self.known = known;
+    }
+
+    /// Has the interpreter's function execute the current operation.
+    pub fn perform(&mut self, instruction: Option<&Instruction>) {
+        let operation = &self.region.nodes[self.node].operations[self.index];
+        let (predicate, bundle) = (operation.predicate, operation.place >> 2);
+        let condition = self.predicate(predicate);
+        self.flush();
+        let changed = instruction.map_or(Slots::NONE, Slots::changed_by_performing);
+        let join = condition.map(|condition| {
+            let [then, join] = [(); 2].map(|()| self.builder.create_block());
+            self.ins().brif(condition, then, &[], join, &[]);
+            self.begin(then);
+            join
+        });
+        let held = self.held;
+        let answer = self.call();
+        self.held = held.without(changed);
+        self.known.clear();
+        let effects = instruction.map_or(Effects::empty(), Instruction::effects);
+        self.is_pending = true;
+        self.leaves |= effects.contains(Effects::CHANGES_STATUS);
+        let is_raised = self.ins().icmp_imm_u(IntCC::Equal, answer, PERFORMED_RAISED);
+        self.aside(is_raised, |emitter| emitter.answer(RAISED));
+        if let Some(instruction) = instruction {
+            if is_branch(instruction) {
+                let is_taken = self.ins().icmp_imm_u(IntCC::Equal, answer, PERFORMED_BRANCH);
+                self.branch(Some(is_taken), |emitter| emitter.arrived(instruction, bundle));
+            }
+            let writes_register = instruction.general_target().is_some()
+                || instruction.base_update() != BaseUpdate::None
+                || changed == Slots::ALL;
+            if writes_register {
+                let index = self.index + 1;
+                self.leave_if_nat(index);
+            }
+        }
+        if let Some(join) = join {
+            self.ins().jump(join, &[]);
+            self.begin(join);
+        }
+        self.held = held.without(changed);
+        self.dirty = Slots::NONE;
+        self.known.clear();
+    }
+
+    /// Goes on where the interpreter's function has branched to.
+    fn arrived(&mut self, instruction: &Instruction, bundle: u16) {
+        let offset = branch_offset(instruction, bundle);
+        let next = offset.and_then(|offset| self.region.node_at(self.node, offset, 0));
+        match next.filter(|_| !self.leaves) {
+            None => self.answer(NEXT_BLOCK),
+            Some(next) => {
+                let operation = &self.region.nodes[self.node].operations[self.index];
+                let retired = i64::from(operation.retired);
+                let left = self.left;
+                let left = self.ins().iadd_imm_s(left, -retired);
+                self.go_on(next, left);
+            }
+        }
+    }
+
+    /// Ends the function.
+    pub fn finish(mut self) -> FunctionBuilder<'f> {
+        self.builder.seal_all_blocks();
+        self.builder
+    }
+
+    /// Sign-extends or zero-extends the low bytes of a value.
+    pub fn extend(&mut self, value: Value, bytes: u32, is_signed: bool) -> Value {
+        let kind = match bytes {
+            1 => I8,
+            2 => I16,
+            4 => I32,
+            _ => return value,
+        };
+        let low = self.ins().ireduce(kind, value);
+        match is_signed {
+            true => self.ins().sextend(I64, low),
+            false => self.ins().uextend(I64, low),
+        }
+    }
+}
+
+/// Whether the interpreter's function for an instruction may take a branch.
+fn is_branch(instruction: &Instruction) -> bool {
+    use sidestep_ia64::encoding::Operation as O;
+    matches!(
+        instruction.operation,
+        O::Branch { .. }
+            | O::Call { .. }
+            | O::Return
+            | O::ReturnFromInterruption
+            | O::CheckSpeculative
+            | O::CheckSpeculativeFloat
+            | O::CheckAdvanced { .. }
+            | O::CheckAdvancedFloat { .. }
+            | O::FloatCheckFlags { .. }
+    )
+}
