@@ -13,6 +13,7 @@ use cranelift_codegen::ir::{AliasRegionData, Block, InstBuilder, MemFlagsData, S
 use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 use sidestep_ia64::encoding::{BaseUpdate, Effects, Instruction};
 use sidestep_ia64::layout;
+use sidestep_ia64::registers::status::psr;
 
 use crate::region::{Region, branch_offset};
 use crate::slots::{Slot, Slots};
@@ -68,6 +69,7 @@ pub struct Emitter<'a, 'f> {
     perform_signature: SigRef,
     state: MemFlagsData,
     guest: MemFlagsData,
+    floating: MemFlagsData,
     variables: Vec<Option<Variable>>,
     is_system: bool,
     general_registers: [u64; 2],
@@ -97,23 +99,24 @@ impl<'a, 'f> Emitter<'a, 'f> {
         perform_signature: SigRef,
         is_system: bool,
     ) -> Emitter<'a, 'f> {
-        let regions = &mut builder.func.dfg.alias_regions;
-        let state = regions.insert(AliasRegionData {
-            user_id: 0,
-            description: "the processor".into(),
-        });
-        let guest = regions.insert(AliasRegionData {
-            user_id: 1,
-            description: "the guest's memory".into(),
-        });
+        let mut memory = |user_id: u32, description: &str| {
+            let description = description.to_owned().into();
+            let data = AliasRegionData { user_id, description };
+            let region = builder.func.dfg.alias_regions.insert(data);
+            MemFlagsData::trusted().with_alias_region(Some(region))
+        };
+        let state = memory(0, "the processor");
+        let guest = memory(1, "the guest's memory");
+        let floating = memory(2, "floating-point registers");
         let headers = region.nodes.iter().map(|_| builder.create_block()).collect();
         Emitter {
             builder,
             region,
             headers,
             perform_signature,
-            state: MemFlagsData::trusted().with_alias_region(Some(state)),
-            guest: MemFlagsData::trusted().with_alias_region(Some(guest)),
+            state,
+            guest,
+            floating,
             variables: vec![None; Slot::COUNT],
             is_system,
             general_registers: region.general_registers(),
@@ -155,6 +158,16 @@ impl<'a, 'f> Emitter<'a, 'f> {
     /// Flags of accesses to the guest's memory.
     pub fn guest_memory(&self) -> MemFlagsData {
         self.guest
+    }
+
+    /// Flags of accesses to the floating-point registers.
+    pub fn floating_memory(&self) -> MemFlagsData {
+        self.floating
+    }
+
+    /// The processor's address.
+    pub fn processor(&self) -> Value {
+        self.entry.processor
     }
 
     /// Flags of accesses to the processor's state.
@@ -368,8 +381,12 @@ impl<'a, 'f> Emitter<'a, 'f> {
         }
     }
 
-    /// Refuses a region whose registers have NaT bits, before its root begins.
+    /// Refuses to begin where a register of the region has its NaT bit set, or floating-point registers are disabled.
     pub fn check_entry(&mut self) {
+        let status = self.load_state(I64, layout::STATUS);
+        let disabled = self.constant((psr::DFL | psr::DFH).cast_signed());
+        let disabled = self.ins().band(status, disabled);
+        self.aside(disabled, |emitter| emitter.leave_over(0));
         self.leave_if_nat(0);
         self.move_on_to(0);
     }
@@ -516,10 +533,25 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.move_on_to(next);
     }
 
-    /// Has the interpreter's function execute an instruction whose common case is handled in line: emitted in a block
-    /// that rarely runs, from which control comes back to `join` with the `targets` in their variables.
-    pub fn perform_aside(&mut self, instruction: &Instruction, targets: Slots, join: Block) {
-        let (held, dirty, known) = (self.held, self.dirty, self.known.clone());
+    /// Emits an instruction whose common case is in line: `common` where `rare` is zero, the interpreter's function,
+    /// in a block that rarely runs, where it is not. `common` may go there [`unless`](Emitter::unless) something is
+    /// zero, as long as it has changed nothing. Both change no slots but those that the instruction writes.
+    pub fn in_line(
+        &mut self,
+        instruction: &Instruction,
+        rare: Value,
+        common: impl FnOnce(&mut Self, Block),
+    ) {
+        let targets = Slots::written_by(instruction);
+        let [in_line, aside, join] = [(); 3].map(|()| self.builder.create_block());
+        self.builder.set_cold_block(aside);
+        self.ins().brif(rare, aside, &[], in_line, &[]);
+        self.begin(in_line);
+        let before = self.slots();
+        common(self, aside);
+        self.ins().jump(join, &[]);
+        let after = self.restore_slots(before);
+        self.begin(aside);
         self.flush();
         let answer = self.call();
         self.aside(answer, |emitter| emitter.answer(RAISED));
@@ -532,9 +564,15 @@ impl<'a, 'f> Emitter<'a, 'f> {
             self.get(slot);
         }
         self.ins().jump(join, &[]);
-        self.held = held.union(targets);
-        self.dirty = dirty;
-        self.known = known;
+        self.restore_slots(after);
+        self.begin(join);
+    }
+
+    /// Goes to the interpreter's function of [`Emitter::in_line`] where a value is not zero.
+    pub fn unless(&mut self, value: Value, aside: Block) {
+        let rest = self.builder.create_block();
+        self.ins().brif(value, aside, &[], rest, &[]);
+        self.begin(rest);
     }
 
     /// Has the interpreter's function execute the current operation.

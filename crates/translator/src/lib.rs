@@ -5,7 +5,9 @@ mod code_memory;
 mod compare;
 mod compiler;
 mod emitter;
+mod float;
 mod integer;
+mod lock_step;
 mod memory;
 mod moves;
 mod operations;
@@ -16,5 +18,6 @@ mod translator;
 mod unit;
 
 pub use compiler::CompilerError;
+pub use lock_step::LockStep;
 pub use statistics::Statistics;
 pub use translator::{Settings, Translator, TranslatorError};

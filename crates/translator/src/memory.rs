@@ -2,7 +2,7 @@
 //! interpreter's function where it has not.
 
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
-use cranelift_codegen::ir::{Block, InstBuilder, Type, Value};
+use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use sidestep_ia64::encoding::{BaseUpdate, Instruction, LoadKind, Size, StoreKind};
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::UNAT;
@@ -21,12 +21,12 @@ fn kind_of(size: Size) -> Type {
 }
 
 /// The slots that an access changes, memory aside.
-fn targets(instruction: &Instruction) -> Slots {
+pub fn targets(instruction: &Instruction) -> Slots {
     Slots::written_by(instruction)
 }
 
-/// What an access adds to its base register.
-fn increment(emitter: &mut Emitter, instruction: &Instruction, update: BaseUpdate) -> Option<Value> {
+/// What an access adds to its base register, if anything.
+pub fn increment(emitter: &mut Emitter, instruction: &Instruction, update: BaseUpdate) -> Option<Value> {
     match update {
         BaseUpdate::None => None,
         BaseUpdate::Register => Some(emitter.general(instruction.r2())),
@@ -34,7 +34,13 @@ fn increment(emitter: &mut Emitter, instruction: &Instruction, update: BaseUpdat
     }
 }
 
-fn update_base(emitter: &mut Emitter, instruction: &Instruction, address: Value, increment: Option<Value>) {
+/// Changes the base register of an access.
+pub fn update_base(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    address: Value,
+    increment: Option<Value>,
+) {
     if let Some(increment) = increment {
         let sum = emitter.ins().iadd(address, increment);
         emitter.set(Slot::general(instruction.r3()), sum);
@@ -43,7 +49,7 @@ fn update_base(emitter: &mut Emitter, instruction: &Instruction, address: Value,
 
 /// Finds the entry of the table of translations for an address. Answers what differs between the address, aligned and
 /// in its granule, and the one that the entry serves for the access, zero for nothing; and the host address.
-fn translate(emitter: &mut Emitter, address: Value, size: Size, tag: usize) -> (Value, Value) {
+pub fn translate(emitter: &mut Emitter, address: Value, bytes: u32, tag: usize) -> (Value, Value) {
     const GRANULE: u32 = layout::TRANSLATION_GRANULE_LOG2;
     const ENTRY_LOG2: u32 = layout::TRANSLATION_SIZE.trailing_zeros();
     const _: () = assert!(
@@ -56,7 +62,7 @@ fn translate(emitter: &mut Emitter, address: Value, size: Size, tag: usize) -> (
     let translations = emitter.translations();
     let entry = emitter.ins().iadd(translations, index);
     let served = emitter.ins().load(I64, flags, entry, tag as i32);
-    let looked_at = -1i64 << GRANULE | i64::from(size.bytes() - 1);
+    let looked_at = -1i64 << GRANULE | i64::from(bytes - 1);
     let looked_at = emitter.constant(looked_at);
     let wanted = emitter.ins().band(address, looked_at);
     let difference = emitter.ins().bxor(wanted, served);
@@ -66,54 +72,24 @@ fn translate(emitter: &mut Emitter, address: Value, size: Size, tag: usize) -> (
     (difference, emitter.ins().iadd(address, delta))
 }
 
-/// Emits an access: `common` in line where `rare` is zero, the interpreter's function where it is not. `common` may
-/// jump to the block that it is given, having changed nothing, where the interpreter has to act after all.
-fn access(
-    emitter: &mut Emitter,
-    instruction: &Instruction,
-    rare: Value,
-    common: impl FnOnce(&mut Emitter, Block),
-) {
-    let targets = targets(instruction);
-    let [in_line, aside, join] = [(); 3].map(|()| emitter.builder.create_block());
-    emitter.builder.set_cold_block(aside);
-    emitter.ins().brif(rare, aside, &[], in_line, &[]);
-    emitter.begin(in_line);
-    let before = emitter.slots();
-    common(emitter, aside);
-    emitter.ins().jump(join, &[]);
-    let after = emitter.restore_slots(before);
-    emitter.begin(aside);
-    emitter.perform_aside(instruction, targets, join);
-    emitter.restore_slots(after);
-    emitter.begin(join);
-}
-
-/// Goes to `aside` where a value is not zero.
-fn unless(emitter: &mut Emitter, value: Value, aside: Block) {
-    let rest = emitter.builder.create_block();
-    emitter.ins().brif(value, aside, &[], rest, &[]);
-    emitter.begin(rest);
-}
-
 /// Loads that write their register and nothing else, unless they do not hit.
 pub fn load(emitter: &mut Emitter, instruction: &Instruction, size: Size, kind: LoadKind, update: BaseUpdate) {
     let is_ordered = kind == LoadKind::Acquire;
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
         let increment = increment(emitter, instruction, update);
-        let (mut rare, host) = translate(emitter, address, size, layout::TRANSLATION_READ);
+        let (mut rare, host) = translate(emitter, address, size.bytes(), layout::TRANSLATION_READ);
         if is_ordered {
             // It may have to forget advanced loads.
             let advanced = emitter.load_state(I64, layout::ADVANCED_LOADS);
             rare = emitter.ins().bor(rare, advanced);
         }
-        access(emitter, instruction, rare, |emitter, aside| {
+        emitter.in_line(instruction, rare, |emitter, aside| {
             if kind == LoadKind::Fill {
                 let nat = nat_bit(emitter, address);
                 let nats = emitter.get(Slot::application(UNAT));
                 let nat = emitter.ins().band(nats, nat);
-                unless(emitter, nat, aside);
+                emitter.unless(nat, aside);
             }
             let (flags, kind) = (emitter.guest_memory(), kind_of(size));
             let value = match is_ordered {
@@ -144,11 +120,11 @@ pub fn store(emitter: &mut Emitter, instruction: &Instruction, size: Size, kind:
         let address = emitter.general(instruction.r3());
         let value = emitter.general(instruction.r2());
         let increment = increment(emitter, instruction, update);
-        let (difference, host) = translate(emitter, address, size, layout::TRANSLATION_WRITE);
+        let (difference, host) = translate(emitter, address, size.bytes(), layout::TRANSLATION_WRITE);
         // Where advanced loads are remembered, those of what is stored have to be forgotten.
         let advanced = emitter.load_state(I64, layout::ADVANCED_LOADS);
         let rare = emitter.ins().bor(difference, advanced);
-        access(emitter, instruction, rare, |emitter, _| {
+        emitter.in_line(instruction, rare, |emitter, _| {
             let value = match size {
                 Size::Eight => value,
                 _ => emitter.ins().ireduce(kind_of(size), value),

@@ -6,7 +6,7 @@
 use sidestep_ia64::encoding::{Instruction, LoadKind, Operation, Signedness};
 
 use crate::emitter::Emitter;
-use crate::{branch, compare, integer, memory, moves};
+use crate::{branch, compare, float, integer, memory, moves};
 
 /// Emits a legal instruction.
 pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
@@ -88,6 +88,13 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         O::LineFetch {
             fault: false, update, ..
         } => memory::prefetch(emitter, instruction, update),
+
+        // Floating-point registers.
+        O::SetFloat { form } => float::set(emitter, instruction, form),
+        O::GetFloat { form } => float::get(emitter, instruction, form),
+        O::FixedMultiplyAdd { part } => float::fixed_multiply_add(emitter, instruction, part),
+        O::LoadFloat { format, kind, update } => float::load(emitter, instruction, format, kind, update),
+        O::StoreFloat { format, update } => float::store(emitter, instruction, format, update),
 
         // Branches.
         O::Branch { kind, target } => branch::branch(emitter, instruction, kind, target),
@@ -178,15 +185,10 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         | O::VirtualMachineSwitch { .. }
         | O::BranchIa32
         // Floating point.
-        | O::SetFloat { .. }
-        | O::GetFloat { .. }
-        | O::LoadFloat { .. }
         | O::LoadFloatPair { .. }
-        | O::StoreFloat { .. }
         | O::CheckSpeculativeFloat
         | O::FloatMultiplyAdd { .. }
         | O::ParallelFloatMultiplyAdd { .. }
-        | O::FixedMultiplyAdd { .. }
         | O::FloatSelect
         | O::FloatCompare { .. }
         | O::FloatClass { .. }

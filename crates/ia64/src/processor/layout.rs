@@ -6,8 +6,9 @@
 //! the rotation shows them, respectively.
 //!
 //! A back end may write [`IP`], [`SLOT`], [`BLOCK_START`], [`RETIRED`], [`COMPLETED`], [`PREDICATES`], [`BRANCH`],
-//! the values of [`GENERAL`] and, in [`APPLICATION`], CCV, UNAT, PFS, LC and EC with values that a guest may write.
-//! What else it changes, it changes through the processor's functions, which know what depends on it.
+//! [`FLOATING`] but f0 and f1, the values of [`GENERAL`] but r0, in [`APPLICATION`] CCV, UNAT, PFS, LC and EC with
+//! values that a guest may write, and may set PSR.mfl and mfh in [`STATUS`]. What else it changes, it changes through
+//! the processor's functions, which know what depends on it.
 
 use std::mem::offset_of;
 
