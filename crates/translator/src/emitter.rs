@@ -11,7 +11,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{AliasRegionData, Block, InstBuilder, MemFlagsData, SigRef, Type, Value};
 use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
-use sidestep_ia64::encoding::{BaseUpdate, Effects, Instruction};
+use sidestep_ia64::encoding::{Effects, Instruction, LoadKind};
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::status::psr;
 
@@ -65,6 +65,10 @@ pub struct Emitter<'a, 'f> {
     pub builder: FunctionBuilder<'f>,
     region: &'a Region,
     headers: Vec<Block>,
+    /// For each node, where the function is left before it begins.
+    stops: Vec<Block>,
+    /// Where the function is left by a fault.
+    raised: Block,
     entry: Entry,
     perform_signature: SigRef,
     state: MemFlagsData,
@@ -109,10 +113,14 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let guest = memory(1, "the guest's memory");
         let floating = memory(2, "floating-point registers");
         let headers = region.nodes.iter().map(|_| builder.create_block()).collect();
+        let stops = region.nodes.iter().map(|_| builder.create_block()).collect();
+        let raised = builder.create_block();
         Emitter {
             builder,
             region,
             headers,
+            stops,
+            raised,
             perform_signature,
             state,
             guest,
@@ -415,13 +423,13 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let retired = i64::from(self.region.nodes[node].block.retired);
         let left = self.left;
         let is_short = self.ins().icmp_imm_u(IntCC::UnsignedLessThan, left, retired);
-        self.aside(is_short, |emitter| emitter.stop());
+        self.stop_if(is_short, node, left);
         let highest_target = self.region.nodes[node].block.highest_target;
         if highest_target > 31 {
             let size = self.load_state(I32, layout::FRAME_SIZE);
             let lowest = i64::from(highest_target) - 31;
             let is_small = self.ins().icmp_imm_u(IntCC::UnsignedLessThan, size, lowest);
-            self.aside(is_small, |emitter| emitter.stop());
+            self.stop_if(is_small, node, left);
         }
     }
 
@@ -459,13 +467,21 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.begin(rest);
     }
 
-    /// Leaves where the node begins.
-    fn stop(&mut self) {
-        let node = &self.region.nodes[self.node];
-        let slot = (node.place & 3) as u8;
-        let target = self.address(0);
-        let left = self.left;
-        self.leave_for(target, slot, left);
+    /// Leaves before a node, at which so many instructions may still retire, where a value is not zero. Memory is up
+    /// to date.
+    fn stop_if(&mut self, condition: Value, node: usize, left: Value) {
+        let rest = self.builder.create_block();
+        let stop = self.stops[node];
+        self.ins().brif(condition, stop, &[left.into()], rest, &[]);
+        self.begin(rest);
+    }
+
+    /// Goes to where the function is left by a fault, where a value is not zero.
+    fn raise_if(&mut self, condition: Value) {
+        let rest = self.builder.create_block();
+        let raised = self.raised;
+        self.ins().brif(condition, raised, &[], rest, &[]);
+        self.begin(rest);
     }
 
     /// Leaves for an address of the guest, at which so many instructions may still retire. Memory is up to date.
@@ -521,13 +537,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
         if self.is_system || self.is_pending {
             wanted.push(self.load_state(I32, layout::PENDING));
         }
-        let node = self.node;
         for condition in wanted {
-            self.aside(condition, |emitter| {
-                (emitter.node, emitter.left) = (next, left);
-                emitter.stop();
-                emitter.node = node;
-            });
+            self.stop_if(condition, next, left);
         }
         self.left = left;
         self.move_on_to(next);
@@ -554,9 +565,9 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.begin(aside);
         self.flush();
         let answer = self.call();
-        self.aside(answer, |emitter| emitter.answer(RAISED));
+        self.raise_if(answer);
         self.held = self.held.without(targets);
-        if instruction.general_target().is_some() {
+        if may_set_nat(instruction) {
             let index = self.index + 1;
             self.leave_if_nat(index);
         }
@@ -596,16 +607,13 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.is_pending = true;
         self.leaves |= effects.contains(Effects::CHANGES_STATUS);
         let is_raised = self.ins().icmp_imm_u(IntCC::Equal, answer, PERFORMED_RAISED);
-        self.aside(is_raised, |emitter| emitter.answer(RAISED));
+        self.raise_if(is_raised);
         if let Some(instruction) = instruction {
             if is_branch(instruction) {
                 let is_taken = self.ins().icmp_imm_u(IntCC::Equal, answer, PERFORMED_BRANCH);
                 self.branch(Some(is_taken), |emitter| emitter.arrived(instruction, bundle));
             }
-            let writes_register = instruction.general_target().is_some()
-                || instruction.base_update() != BaseUpdate::None
-                || changed == Slots::ALL;
-            if writes_register {
+            if may_set_nat(instruction) {
                 let index = self.index + 1;
                 self.leave_if_nat(index);
             }
@@ -637,6 +645,19 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// Ends the function.
     pub fn finish(mut self) -> FunctionBuilder<'f> {
+        for node in 0..self.region.nodes.len() {
+            let stop = self.stops[node];
+            self.builder.set_cold_block(stop);
+            self.begin(stop);
+            let left = self.builder.append_block_param(stop, I64);
+            self.node = node;
+            let target = self.address(0);
+            let slot = (self.region.nodes[node].place & 3) as u8;
+            self.leave_for(target, slot, left);
+        }
+        self.builder.set_cold_block(self.raised);
+        self.begin(self.raised);
+        self.answer(RAISED);
         self.builder.seal_all_blocks();
         self.builder
     }
@@ -654,6 +675,20 @@ impl<'a, 'f> Emitter<'a, 'f> {
             true => self.ins().sextend(I64, low),
             false => self.ins().uextend(I64, low),
         }
+    }
+}
+
+/// Whether the interpreter's function for an instruction may set NaT bits of general registers. No source is NaT.
+fn may_set_nat(instruction: &Instruction) -> bool {
+    use sidestep_ia64::encoding::Operation as O;
+    let effects = instruction.effects();
+    match instruction.operation {
+        O::Load { kind, .. } => matches!(
+            kind,
+            LoadKind::Speculative | LoadKind::SpeculativeAdvanced | LoadKind::Fill
+        ),
+        _ if effects.intersects(Effects::CHANGES_FRAME | Effects::CHANGES_STATUS) => true,
+        _ => instruction.general_target().is_some(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! A copy of the processor interprets each stretch first, on a copy of what it writes; then the processor itself
 //! executes it by the translator. Registers, hidden state, counts and every byte written are compared.
 //!
-//! Limits: programs only. What another thread or process writes meanwhile shows as a difference.
+//! Limits: programs only, and only while nobody else writes their memory: then nothing is compared.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -103,9 +103,9 @@ impl LockStep {
     }
 }
 
-/// A processor in the same state whose stores go to copies; `None` in system mode.
+/// A processor in the same state whose stores go to copies; `None` in system mode, and where others write the memory.
 fn copy(processor: &Processor, state: &ProcessorState) -> Option<(Processor, Arc<CopyOnWrite>)> {
-    let space = processor.address_space()?;
+    let space = processor.address_space().filter(|space| !space.is_shared())?;
     let memory = Arc::new(CopyOnWrite {
         space: Arc::clone(space),
         copies: Mutex::default(),
