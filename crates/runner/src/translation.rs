@@ -102,6 +102,10 @@ impl Engine for Translation {
             }
             sum += thread.translator().statistics();
         }
-        Ok(if self.is_told { sum.to_string() } else { String::new() })
+        Ok(if self.is_told {
+            sum.to_string()
+        } else {
+            String::new()
+        })
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ptr::{self, NonNull};
 
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use rustix::io::Errno;
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
 const PAGE: usize = 4096;
 /// Functions begin at multiples of this: where the host fetches instructions from.
@@ -43,7 +43,10 @@ impl CodeMemory {
 
     /// Puts code in, and answers where it is; `None` where there is no room left, or the host refuses.
     pub fn put(&mut self, code: &[u8]) -> Option<*const u8> {
-        let end = self.used.checked_add(code.len()).filter(|&end| end <= self.size)?;
+        let end = self
+            .used
+            .checked_add(code.len())
+            .filter(|&end| end <= self.size)?;
         let first_page = self.used / PAGE * PAGE;
         let length = end.next_multiple_of(PAGE) - first_page;
         let pages = self.start.as_ptr().wrapping_add(first_page).cast();

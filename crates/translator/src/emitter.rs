@@ -11,7 +11,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{AliasRegionData, Block, InstBuilder, MemFlagsData, SigRef, Type, Value};
 use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
-use sidestep_ia64::encoding::{Effects, Instruction, LoadKind};
+use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, UnitClass};
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::status::psr;
 
@@ -26,6 +26,9 @@ pub const RAISED: i64 = 1;
 pub const LEFT_OVER: i64 = 2;
 /// Bits for the number of an operation in a block.
 pub const OPERATION_BITS: u32 = 16;
+
+/// Places behind calls that a return looks for before it leaves.
+const RETURN_POINTS_MAX: usize = 6;
 
 /// What the function that performs an operation answers: go on behind it.
 pub const PERFORMED: i64 = 0;
@@ -321,12 +324,18 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// Brings memory up to date.
     fn flush(&mut self) {
-        for slot in self.dirty.iter() {
+        self.flush_of(Slots::ALL);
+    }
+
+    /// Brings memory up to date where it has some of the slots.
+    fn flush_of(&mut self, slots: Slots) {
+        let (left, flushed) = (self.dirty.without(slots), self.dirty);
+        for slot in flushed.without(left).iter() {
             let variable = self.variable(slot);
             let value = self.builder.use_var(variable);
             self.store_state(value, slot.offset());
         }
-        self.dirty = Slots::NONE;
+        self.dirty = left;
     }
 
     /// The guest's address so many bytes behind the node's first bundle.
@@ -371,8 +380,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.answer(LEFT_OVER + ((self.node as i64) << OPERATION_BITS | index as i64));
     }
 
-    /// Leaves to the interpreter from an operation on where one of the region's registers has its NaT bit set.
-    fn leave_if_nat(&mut self, index: usize) {
+    /// A value that is not zero where one of the region's registers has its NaT bit set; `None` for no registers.
+    fn any_nat(&mut self) -> Option<Value> {
         let masks = self.general_registers;
         let mut found = None;
         for (word, mask) in masks.into_iter().enumerate().filter(|&(_, mask)| mask != 0) {
@@ -384,7 +393,12 @@ impl<'a, 'f> Emitter<'a, 'f> {
                 Some(others) => self.ins().bor(others, nats),
             });
         }
-        if let Some(found) = found {
+        found
+    }
+
+    /// Leaves to the interpreter from an operation on where one of the region's registers has its NaT bit set.
+    fn leave_if_nat(&mut self, index: usize) {
+        if let Some(found) = self.any_nat() {
             self.aside(found, |emitter| emitter.leave_over(index));
         }
     }
@@ -547,12 +561,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
     /// Emits an instruction whose common case is in line: `common` where `rare` is zero, the interpreter's function,
     /// in a block that rarely runs, where it is not. `common` may go there [`unless`](Emitter::unless) something is
     /// zero, as long as it has changed nothing. Both change no slots but those that the instruction writes.
-    pub fn in_line(
-        &mut self,
-        instruction: &Instruction,
-        rare: Value,
-        common: impl FnOnce(&mut Self, Block),
-    ) {
+    pub fn in_line(&mut self, instruction: &Instruction, rare: Value, common: impl FnOnce(&mut Self, Block)) {
         let targets = Slots::written_by(instruction);
         let [in_line, aside, join] = [(); 3].map(|()| self.builder.create_block());
         self.builder.set_cold_block(aside);
@@ -591,8 +600,12 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let operation = &self.region.nodes[self.node].operations[self.index];
         let (predicate, bundle) = (operation.predicate, operation.place >> 2);
         let condition = self.predicate(predicate);
-        self.flush();
         let changed = instruction.map_or(Slots::NONE, Slots::changed_by_performing);
+        let is_float = instruction.is_some_and(is_float_only);
+        match instruction.filter(|_| is_float) {
+            Some(instruction) => self.flush_of(Slots::named_by(instruction)),
+            None => self.flush(),
+        }
         let join = condition.map(|condition| {
             let [then, join] = [(); 2].map(|()| self.builder.create_block());
             self.ins().brif(condition, then, &[], join, &[]);
@@ -604,10 +617,18 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.held = held.without(changed);
         self.known.clear();
         let effects = instruction.map_or(Effects::empty(), Instruction::effects);
-        self.is_pending = true;
-        self.leaves |= effects.contains(Effects::CHANGES_STATUS);
+        self.is_pending |= !is_float;
+        // A program's returns do not change its privilege.
+        let may_stay = !self.is_system && instruction.is_some_and(is_return);
+        self.leaves |= effects.contains(Effects::CHANGES_STATUS) && !may_stay;
         let is_raised = self.ins().icmp_imm_u(IntCC::Equal, answer, PERFORMED_RAISED);
-        self.raise_if(is_raised);
+        match is_float {
+            false => self.raise_if(is_raised),
+            true => self.aside(is_raised, |emitter| {
+                emitter.flush();
+                emitter.answer(RAISED);
+            }),
+        }
         if let Some(instruction) = instruction {
             if is_branch(instruction) {
                 let is_taken = self.ins().icmp_imm_u(IntCC::Equal, answer, PERFORMED_BRANCH);
@@ -623,7 +644,6 @@ impl<'a, 'f> Emitter<'a, 'f> {
             self.begin(join);
         }
         self.held = held.without(changed);
-        self.dirty = Slots::NONE;
         self.known.clear();
     }
 
@@ -631,16 +651,30 @@ impl<'a, 'f> Emitter<'a, 'f> {
     fn arrived(&mut self, instruction: &Instruction, bundle: u16) {
         let offset = branch_offset(instruction, bundle);
         let next = offset.and_then(|offset| self.region.node_at(self.node, offset, 0));
-        match next.filter(|_| !self.leaves) {
-            None => self.answer(NEXT_BLOCK),
-            Some(next) => {
-                let operation = &self.region.nodes[self.node].operations[self.index];
-                let retired = i64::from(operation.retired);
-                let left = self.left;
-                let left = self.ins().iadd_imm_s(left, -retired);
-                self.go_on(next, left);
-            }
+        if self.leaves || next.is_none() && !is_return(instruction) {
+            return self.answer(NEXT_BLOCK);
         }
+        // Another frame shows other registers.
+        if let Some(found) = self.any_nat() {
+            self.aside(found, |emitter| emitter.answer(NEXT_BLOCK));
+        }
+        let operation = &self.region.nodes[self.node].operations[self.index];
+        let retired = i64::from(operation.retired);
+        let left = self.left;
+        let left = self.ins().iadd_imm_s(left, -retired);
+        if let Some(next) = next {
+            return self.go_on(next, left);
+        }
+        let region = self.region;
+        let target = self.load_state(I64, layout::IP);
+        for &point in region.return_points.iter().take(RETURN_POINTS_MAX) {
+            let (base, offset) = (self.entry.base, region.offset(point));
+            let offset = self.constant(offset);
+            let address = self.ins().iadd(base, offset);
+            let is_there = self.ins().icmp(IntCC::Equal, target, address);
+            self.branch(Some(is_there), |emitter| emitter.go_on(point, left));
+        }
+        self.answer(NEXT_BLOCK);
     }
 
     /// Ends the function.
@@ -678,9 +712,19 @@ impl<'a, 'f> Emitter<'a, 'f> {
     }
 }
 
+fn is_return(instruction: &Instruction) -> bool {
+    matches!(instruction.operation, Operation::Return)
+}
+
+/// Whether the interpreter's function for an instruction looks at floating-point registers, their controls and the slots
+/// that the instruction names, and at nothing else.
+fn is_float_only(instruction: &Instruction) -> bool {
+    instruction.unit_class() == UnitClass::F && !is_branch(instruction)
+}
+
 /// Whether the interpreter's function for an instruction may set NaT bits of general registers. No source is NaT.
 fn may_set_nat(instruction: &Instruction) -> bool {
-    use sidestep_ia64::encoding::Operation as O;
+    use Operation as O;
     let effects = instruction.effects();
     match instruction.operation {
         O::Load { kind, .. } => matches!(
@@ -694,7 +738,7 @@ fn may_set_nat(instruction: &Instruction) -> bool {
 
 /// Whether the interpreter's function for an instruction may take a branch.
 fn is_branch(instruction: &Instruction) -> bool {
-    use sidestep_ia64::encoding::Operation as O;
+    use Operation as O;
     matches!(
         instruction.operation,
         O::Branch { .. }

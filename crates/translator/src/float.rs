@@ -90,7 +90,9 @@ fn is_writable(register: u8) -> bool {
 
 /// Whether a register is a NaTVal.
 fn is_natval(emitter: &mut Emitter, register: Register) -> Value {
-    emitter.ins().icmp_imm_u(IntCC::Equal, register.sign_exponent, NATVAL)
+    emitter
+        .ins()
+        .icmp_imm_u(IntCC::Equal, register.sign_exponent, NATVAL)
 }
 
 /// An integer as a register holds it.
@@ -111,9 +113,7 @@ pub fn set(emitter: &mut Emitter, instruction: &Instruction, form: FloatTransfer
         let register = match form {
             FloatTransfer::Exponent => Register {
                 significand: emitter.constant(INTEGER_BIT),
-                sign_exponent: emitter
-                    .ins()
-                    .band_imm_u(value, 1 << SIGN_SHIFT | EXPONENT_MASK),
+                sign_exponent: emitter.ins().band_imm_u(value, 1 << SIGN_SHIFT | EXPONENT_MASK),
             },
             _ => integer(emitter, value),
         };
@@ -206,7 +206,9 @@ impl Precision {
         let sign = emitter
             .ins()
             .ushr_imm_u(bits, self.fraction_bits + self.exponent_bits);
-        let magnitude = emitter.ins().ishl_imm_u(bits, 64 - self.fraction_bits - self.exponent_bits);
+        let magnitude = emitter
+            .ins()
+            .ishl_imm_u(bits, 64 - self.fraction_bits - self.exponent_bits);
         let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, magnitude, 0);
         let below = emitter.ins().iadd_imm_s(exponent, -1);
         let is_special =
@@ -239,10 +241,9 @@ impl Precision {
         let low = emitter.ins().band_imm_u(exponent, (1 << low_bits) - 1);
         let exponent = emitter.ins().bor(high, low);
         let zero = emitter.constant(0);
-        let has_integer_bit =
-            emitter
-                .ins()
-                .icmp_imm_s(IntCC::SignedLessThan, register.significand, 0);
+        let has_integer_bit = emitter
+            .ins()
+            .icmp_imm_s(IntCC::SignedLessThan, register.significand, 0);
         let exponent = emitter.ins().select(has_integer_bit, exponent, zero);
         let exponent = emitter.ins().ishl_imm_u(exponent, self.fraction_bits);
         let sign = emitter.ins().ushr_imm_u(register.sign_exponent, SIGN_SHIFT);

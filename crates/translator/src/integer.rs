@@ -14,7 +14,10 @@ fn compute(emitter: &mut Emitter, instruction: &Instruction, value: Value) {
 
 /// The operands r2 and r3.
 fn two(emitter: &mut Emitter, instruction: &Instruction) -> (Value, Value) {
-    (emitter.general(instruction.r2()), emitter.general(instruction.r3()))
+    (
+        emitter.general(instruction.r2()),
+        emitter.general(instruction.r3()),
+    )
 }
 
 /// The operand that is r2 or the immediate.

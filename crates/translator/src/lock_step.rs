@@ -129,7 +129,10 @@ fn compare_states(told: &mut String, interpreted: &ProcessorState, translated: &
         heading = if is_heading { one.trim() } else { heading };
         if one != other {
             let (one, other) = (one.trim(), other.trim());
-            let _ = writeln!(told, "line {number}, {heading} interpreted: {one} translated: {other}");
+            let _ = writeln!(
+                told,
+                "line {number}, {heading} interpreted: {one} translated: {other}"
+            );
         }
     }
 }

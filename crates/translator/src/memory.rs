@@ -52,9 +52,8 @@ pub fn update_base(
 pub fn translate(emitter: &mut Emitter, address: Value, bytes: u32, tag: usize) -> (Value, Value) {
     const GRANULE: u32 = layout::TRANSLATION_GRANULE_LOG2;
     const ENTRY_LOG2: u32 = layout::TRANSLATION_SIZE.trailing_zeros();
-    const _: () = assert!(
-        layout::TRANSLATION_SIZE.is_power_of_two() && layout::TRANSLATIONS_COUNT.is_power_of_two()
-    );
+    const _: () =
+        assert!(layout::TRANSLATION_SIZE.is_power_of_two() && layout::TRANSLATIONS_COUNT.is_power_of_two());
     let flags = emitter.state_memory();
     let index = emitter.ins().ushr_imm_u(address, i64::from(GRANULE - ENTRY_LOG2));
     let last = (layout::TRANSLATIONS_COUNT - 1) << ENTRY_LOG2;
@@ -73,7 +72,13 @@ pub fn translate(emitter: &mut Emitter, address: Value, bytes: u32, tag: usize) 
 }
 
 /// Loads that write their register and nothing else, unless they do not hit.
-pub fn load(emitter: &mut Emitter, instruction: &Instruction, size: Size, kind: LoadKind, update: BaseUpdate) {
+pub fn load(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    size: Size,
+    kind: LoadKind,
+    update: BaseUpdate,
+) {
     let is_ordered = kind == LoadKind::Acquire;
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
@@ -115,7 +120,13 @@ fn nat_bit(emitter: &mut Emitter, address: Value) -> Value {
 }
 
 /// Stores; those of registers with their NaT bit (`st8.spill`) note that it is clear.
-pub fn store(emitter: &mut Emitter, instruction: &Instruction, size: Size, kind: StoreKind, update: BaseUpdate) {
+pub fn store(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    size: Size,
+    kind: StoreKind,
+    update: BaseUpdate,
+) {
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
         let value = emitter.general(instruction.r2());
@@ -150,4 +161,3 @@ pub fn prefetch(emitter: &mut Emitter, instruction: &Instruction, update: BaseUp
         emitter.set_under(instruction.predicate(), Slot::general(instruction.r3()), sum);
     }
 }
-

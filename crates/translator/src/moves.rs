@@ -2,7 +2,9 @@
 
 use cranelift_codegen::ir::InstBuilder;
 use sidestep_ia64::encoding::{Instruction, Source, Unit};
-use sidestep_ia64::registers::application::{self, CCV, EC, FPSR, KERNEL_0, KERNEL_7, LC, PFS, Presence, UNAT};
+use sidestep_ia64::registers::application::{
+    self, CCV, EC, FPSR, KERNEL_0, KERNEL_7, LC, PFS, Presence, UNAT,
+};
 
 use crate::emitter::Emitter;
 use crate::slots::Slot;

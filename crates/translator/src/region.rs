@@ -38,9 +38,19 @@ impl Node {
             let offset = branch_offset(entry.decoded.instruction.as_ref().ok()?, entry.bundle)?;
             self.at(offset, 0)
         });
+        let branches = branches.chain(self.return_points());
         let (bundle, slot) = self.block.next;
         let end = self.at(i64::from(bundle) * 16, slot);
         branches.chain(end.filter(|_| !self.ends_by_leaving()))
+    }
+
+    /// The places on its page at which execution goes on when what it calls returns.
+    fn return_points(&self) -> impl Iterator<Item = u64> {
+        self.block.instructions.iter().filter_map(|entry| {
+            let instruction = entry.decoded.instruction.as_ref().ok()?;
+            let calls = matches!(instruction.operation, Operation::Call { .. });
+            self.at(i64::from(entry.bundle) * 16 + 16, 0).filter(|_| calls)
+        })
     }
 
     /// Whether its last instruction always goes elsewhere.
@@ -70,7 +80,11 @@ pub fn branch_offset(instruction: &Instruction, bundle: u16) -> Option<i64> {
         | Operation::FloatCheckFlags { .. } => true,
         _ => false,
     };
-    is_direct.then(|| i64::from(bundle).wrapping_mul(16).wrapping_add(instruction.immediate))
+    is_direct.then(|| {
+        i64::from(bundle)
+            .wrapping_mul(16)
+            .wrapping_add(instruction.immediate)
+    })
 }
 
 /// Blocks that are translated together; the first is the root.
@@ -79,6 +93,8 @@ pub struct Region {
     pub nodes: Vec<Arc<Node>>,
     /// For each, the slots that are in variables where it begins.
     pub held: Vec<Slots>,
+    /// The nodes at which execution goes on behind calls.
+    pub return_points: Vec<usize>,
 }
 
 impl Region {
@@ -100,8 +116,13 @@ impl Region {
                 }
             }
         }
-        let held = held(&nodes);
-        Region { nodes, held }
+        let points: Vec<u64> = nodes.iter().flat_map(|node| node.return_points()).collect();
+        let is_point = |&node: &usize| points.contains(&nodes[node].place);
+        Region {
+            held: held(&nodes),
+            return_points: (0..nodes.len()).filter(is_point).collect(),
+            nodes,
+        }
     }
 
     /// The node that begins so many bytes behind the first bundle of another, at a slot.
@@ -163,7 +184,9 @@ fn held(nodes: &[Arc<Node>]) -> Vec<Slots> {
         is_changed = false;
         for node in (0..nodes.len()).rev() {
             let (used, changed) = blocks[node];
-            let within = successors[node].iter().filter(|&&next| loops[next] == loops[node]);
+            let within = successors[node]
+                .iter()
+                .filter(|&&next| loops[next] == loops[node]);
             let later = within.fold(Slots::NONE, |later, &next| later.union(held[next]));
             let now = used.union(later.without(changed));
             is_changed |= now != held[node];

@@ -1,7 +1,8 @@
 //! Slots: the 64-bit places of a processor's state that translated code keeps in variables.
 
-use sidestep_ia64::encoding::{Effects, Instruction, Resource};
+use sidestep_ia64::encoding::{Effects, Instruction, Resource, UnitClass};
 use sidestep_ia64::layout;
+use sidestep_ia64::registers::application::FPSR;
 
 const GENERAL_REGISTERS: u16 = 128;
 const BRANCH_REGISTERS: u16 = 8;
@@ -104,12 +105,24 @@ impl Slots {
             .collect()
     }
 
+    /// The slots that the interpreter's function for an instruction looks at in memory or changes there, where it is
+    /// one that knows of no others. Predicates are written by changing their word.
+    pub fn named_by(instruction: &Instruction) -> Slots {
+        let mut named = Slots::read_by(instruction).union(Slots::written_by(instruction));
+        named.insert(Slot::PREDICATES);
+        named.insert(Slot::application(FPSR));
+        named
+    }
+
     /// The slots that may hold something else once the interpreter's function has executed an instruction: what is no
     /// general register always, since the functions know more of them than instructions name.
     pub fn changed_by_performing(instruction: &Instruction) -> Slots {
         let effects = instruction.effects();
         if effects.intersects(Effects::CHANGES_FRAME | Effects::CHANGES_STATUS) {
             return Slots::ALL;
+        }
+        if instruction.unit_class() == UnitClass::F {
+            return Slots::named_by(instruction);
         }
         let mut changed = Slots::ALL;
         changed.0[0] = 0;
@@ -157,7 +170,9 @@ impl Slots {
                 Some(word * 64 + bit)
             })
         });
-        slots.take_while(|&slot| slot < Slot::COUNT).map(|slot| Slot(slot as u16))
+        slots
+            .take_while(|&slot| slot < Slot::COUNT)
+            .map(|slot| Slot(slot as u16))
     }
 }
 

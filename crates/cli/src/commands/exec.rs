@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use sidestep_itanium2::Parameters;
 use sidestep_linux_user::engine::Engine;
 use sidestep_linux_user::process::STATUS_FAILED;
@@ -292,7 +292,10 @@ impl Exec {
             "--max-instructions",
             self.max_instructions.map(|count| count.to_string().into()),
         );
-        let translate = self.translate.to_possible_value();
+        let translate = match self.translate {
+            Translate::Never => None,
+            given => given.to_possible_value(),
+        };
         option("--translate", translate.map(|value| value.get_name().into()));
         let trace = |path: &PathBuf| {
             [OsStr::new("insn="), absolute(path).as_os_str()]

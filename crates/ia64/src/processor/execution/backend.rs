@@ -103,7 +103,10 @@ impl<O: Observer> Running<'_, '_, O> {
     /// threads and devices set them.
     pub fn flags(&self) -> [&AtomicBool; 2] {
         let attention = self.processor.attention_flag();
-        [attention, self.interrupts.map_or(attention, Interrupts::signalled)]
+        [
+            attention,
+            self.interrupts.map_or(attention, Interrupts::signalled),
+        ]
     }
 }
 

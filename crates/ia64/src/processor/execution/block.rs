@@ -276,12 +276,7 @@ impl Forget for BlockCache {
 }
 
 /// Decodes from a place on, `instructions_max` instructions at most.
-fn decode(
-    (ip, slot): (u64, u8),
-    page: &HostPage,
-    context: &Context,
-    instructions_max: u16,
-) -> DecodedBlock {
+fn decode((ip, slot): (u64, u8), page: &HostPage, context: &Context, instructions_max: u16) -> DecodedBlock {
     let end = page.start.0.wrapping_add(1 << page.size_log2);
     let mut frame_size = context.frame_size;
     let mut block = DecodedBlock {
