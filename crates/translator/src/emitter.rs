@@ -716,8 +716,8 @@ fn is_return(instruction: &Instruction) -> bool {
     matches!(instruction.operation, Operation::Return)
 }
 
-/// Whether the interpreter's function for an instruction looks at floating-point registers, their controls and the slots
-/// that the instruction names, and at nothing else.
+/// Whether the interpreter's function for an instruction looks at floating-point registers, their controls and the
+/// slots that the instruction names, and at nothing else.
 fn is_float_only(instruction: &Instruction) -> bool {
     instruction.unit_class() == UnitClass::F && !is_branch(instruction)
 }

@@ -190,6 +190,14 @@ unsafe impl AddressSpace for CopyOnWrite {
         let page = self.space.resolve(address, access)?;
         let start = address.0 & !(GRANULE as u64 - 1);
         let mut copies = lock(&self.copies);
+        let end = page.start.0 + (1 << page.size_log2);
+        if access == Access::Execute && copies.range(page.start.0..end).next().is_none() {
+            // Blocks end where their page does.
+            return Ok(HostPage {
+                writable: false,
+                ..page
+            });
+        }
         if access.writes() && !copies.contains_key(&start) {
             let words = (0..WORDS as u64).map(|word| match page.readable {
                 true => AtomicU64::new(load(&page, start + word * 8)),

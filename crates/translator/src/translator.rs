@@ -29,9 +29,9 @@ pub struct Settings {
 impl Settings {
     /// What pays for programs.
     pub const AUTOMATIC: Settings = Settings {
-        threshold: 1000,
+        threshold: 2000,
         code_bytes_max: 32 << 20,
-        instructions_max: 400,
+        instructions_max: 300,
     };
     /// Everything at once: for tests.
     pub const ALWAYS: Settings = Settings {

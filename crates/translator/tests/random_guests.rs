@@ -5,7 +5,7 @@
 mod random_guest;
 
 use proptest::prelude::*;
-use random_guest::{Guest, Spectator};
+use random_guest::{Difference, Guest, Spectator};
 use sidestep_translator::{Settings, Translator};
 
 const INSTRUCTIONS: u64 = 1500;
@@ -42,9 +42,8 @@ fn executes_data(bytes: &[u8]) -> bool {
     spectator.executes_data
 }
 
-/// The number of instructions after which a guest is first otherwise when it is translated, with the words of its state
-/// that differ.
-fn difference(bytes: &[u8], piece: u64, threshold: u32) -> Option<(u64, Vec<(usize, u64, u64)>)> {
+/// Where a guest is first otherwise when it is translated.
+fn difference(bytes: &[u8], piece: u64, threshold: u32) -> Option<Difference> {
     let differs = |end: u64| {
         let one = interpreted(bytes, end, end)?;
         let other = translated(bytes, end, piece.min(end), threshold).0?;
@@ -66,14 +65,22 @@ fn difference(bytes: &[u8], piece: u64, threshold: u32) -> Option<(u64, Vec<(usi
             low = middle;
         }
     }
-    Some((high, differs(high)?))
+    Some(Difference {
+        instructions: high,
+        ip: interpreted(bytes, low, low).map_or(0, |state| state[0]),
+        words: differs(high)?,
+    })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 
     #[test]
-    fn a_translated_guest_does_what_an_interpreted_one_does(bytes: [u8; 16], threshold in 1u32..4, piece in 1u64..3000) {
+    fn a_translated_guest_does_what_an_interpreted_one_does(
+        bytes: [u8; 16],
+        threshold in 1u32..4,
+        piece in 1u64..3000,
+    ) {
         let difference = difference(&bytes, piece, threshold);
         prop_assert!(difference.is_none(), "{difference:#x?}");
     }

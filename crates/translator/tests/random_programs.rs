@@ -212,7 +212,6 @@ proptest! {
         let mut translator = Translator::new(settings).expect("a host that code can be emitted for");
         let interpreted = run(seed, Processor::run);
         let translated = run(seed, |processor, limit| processor.run_with(limit, &mut translator, &mut ()));
-        if std::env::var_os("SIDESTEP_TOLD").is_some() { println!("{}", translator.statistics()); }
         let differ = |(one, other): (String, String)| {
             let lines = one.lines().zip(other.lines()).filter(|(one, other)| one != other);
             lines.map(|(one, other)| format!("{one} {other}")).collect::<Vec<_>>()
