@@ -11,7 +11,7 @@ use sidestep_ia64::encoding::{
 };
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::{Exit, Processor, ProcessorState};
-use sidestep_translator::{Settings, Translator};
+use sidestep_translator::{LockStep, Settings, Translator};
 
 const BUNDLES: u64 = 24;
 const INSTRUCTIONS: u64 = 2000;
@@ -200,7 +200,16 @@ fn run(seed: u64, mut run: impl FnMut(&mut Processor, u64) -> Exit) -> (Processo
 /// How many programs are tried; `SIDESTEP_PROGRAMS` says otherwise.
 fn cases() -> u32 {
     let given = std::env::var("SIDESTEP_PROGRAMS").ok();
-    given.and_then(|count| count.parse().ok()).unwrap_or(24)
+    given.and_then(|count| count.parse().ok()).unwrap_or(12)
+}
+
+fn translator(threshold: u32) -> Translator {
+    let settings = Settings {
+        threshold,
+        code_bytes_max: 1 << 20,
+        ..Settings::AUTOMATIC
+    };
+    Translator::new(settings).expect("a host that code can be emitted for")
 }
 
 proptest! {
@@ -208,8 +217,7 @@ proptest! {
 
     #[test]
     fn a_translated_program_does_what_an_interpreted_one_does(seed: u64, threshold in 1u32..6) {
-        let settings = Settings { threshold, code_bytes_max: 1 << 20, ..Settings::AUTOMATIC };
-        let mut translator = Translator::new(settings).expect("a host that code can be emitted for");
+        let mut translator = translator(threshold);
         let interpreted = run(seed, Processor::run);
         let translated = run(seed, |processor, limit| processor.run_with(limit, &mut translator, &mut ()));
         let differ = |(one, other): (String, String)| {
@@ -219,5 +227,17 @@ proptest! {
         let states = (format!("{:#x?}", interpreted.0), format!("{:#x?}", translated.0));
         prop_assert!(interpreted.0 == translated.0, "{:#?}", differ(states));
         prop_assert_eq!(interpreted.1, translated.1);
+    }
+}
+
+#[test]
+fn lock_step_finds_nothing_and_changes_nothing() {
+    for seed in 0..4 {
+        let mut lock_step = LockStep::new(translator(2));
+        let interpreted = run(seed, Processor::run);
+        let checked = run(seed, |processor, limit| lock_step.run(processor, limit));
+        assert_eq!(lock_step.difference(), None);
+        assert!(lock_step.translator().statistics().translated > 0);
+        assert!(interpreted == checked);
     }
 }
