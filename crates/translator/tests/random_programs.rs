@@ -7,7 +7,8 @@ mod machine;
 use machine::{CODE, DATA, Machine};
 use proptest::prelude::*;
 use sidestep_ia64::encoding::{
-    Bundle, Effects, Form, Instruction, Operation, Target, Template, Unit, UnitClass, all_forms, decode,
+    Bundle, CompareWidth, Effects, FloatFormat, Form, Instruction, LoadKind, Operation, Size, StoreKind,
+    Target, Template, Unit, UnitClass, all_forms, decode,
 };
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::{Exit, Processor, ProcessorState};
@@ -64,11 +65,52 @@ fn is_usual(operation: Operation) -> bool {
     )
 }
 
+/// Whether an operation is emitted in line, and no other is much like it: most instructions are of these.
+fn is_preferred(operation: Operation) -> bool {
+    use Operation as O;
+    match operation {
+        O::Load { size, kind, .. } => match kind {
+            LoadKind::Fill => true,
+            LoadKind::Normal => true,
+            LoadKind::Speculative | LoadKind::Acquire => size == Size::Eight,
+            _ => false,
+        },
+        O::Store { kind, .. } => kind != StoreKind::Release,
+        O::LoadFloat { kind, format, .. } => {
+            kind == LoadKind::Normal && !matches!(format, FloatFormat::Extended | FloatFormat::Register)
+        }
+        O::StoreFloat { .. }
+        | O::SetFloat { .. }
+        | O::GetFloat { .. }
+        | O::FixedMultiplyAdd { .. }
+        | O::Add { .. }
+        | O::Subtract { .. }
+        | O::AddPointer { .. }
+        | O::Logical { .. }
+        | O::ShiftLeftAdd
+        | O::ShiftLeftAddPointer
+        | O::ShiftRight { .. }
+        | O::ShiftLeft
+        | O::ShiftRightPair
+        | O::Extract { .. }
+        | O::Deposit { .. }
+        | O::DepositZero { .. }
+        | O::ZeroExtend { .. }
+        | O::SignExtend { .. }
+        | O::MoveToBranch
+        | O::MoveFromBranch
+        | O::MoveFromApplication
+        | O::Branch { .. } => true,
+        O::Compare { width, .. } => width == CompareWidth::Word,
+        _ => false,
+    }
+}
+
 /// An instruction of one of the forms for a slot, with registers that mean something.
 fn instruction(source: &mut Source, forms: &[&Form], classes: &[UnitClass], unit: Unit, bundle: u64) -> u64 {
     loop {
         let form = forms[source.below(forms.len() as u64) as usize];
-        if !classes.contains(&form.class) {
+        if !classes.contains(&form.class) || !is_preferred(form.operation) && source.below(8) != 0 {
             continue;
         }
         let mut slot = form.value | source.next() & Bundle::SLOT_MASK & !form.mask;
