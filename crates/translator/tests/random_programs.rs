@@ -192,8 +192,11 @@ fn machine(seed: u64) -> Machine {
         rotating: 8 * source.below(5) as u32,
         ..FrameMarker::default()
     };
+    let has_nats = source.below(8) == 0;
     for register in 1..32 + STACKED {
-        processor.general.set(register, source.next() >> source.below(64));
+        let value = source.next() >> source.below(64);
+        let nat = has_nats && source.below(16) == 0;
+        processor.general.set_with_nat(register, value, nat);
     }
     // The register stack engine has the upper half of the page.
     processor.register_stack_mut().restart(DATA + 2048, 0);
