@@ -49,14 +49,8 @@ offsets! {
     TRANSLATIONS = offset_of!(Processor, translations);
     /// The size of the current frame, in registers: 32 bits.
     FRAME_SIZE = offset_of!(Processor, frame) + offset_of!(FrameMarker, size);
-    /// The size of the rotating region of the current frame, in registers: 32 bits.
-    FRAME_ROTATING = offset_of!(Processor, frame) + offset_of!(FrameMarker, rotating);
-    /// The rename base of the general registers: 32 bits.
-    FRAME_RENAME_GENERAL = offset_of!(Processor, frame) + offset_of!(FrameMarker, rename_general);
     /// The rename base of the floating-point registers: 32 bits.
     FRAME_RENAME_FLOATING = offset_of!(Processor, frame) + offset_of!(FrameMarker, rename_floating);
-    /// The rename base of the predicates: 32 bits.
-    FRAME_RENAME_PREDICATE = offset_of!(Processor, frame) + offset_of!(FrameMarker, rename_predicate);
     /// b0 to b7: 64 bits each.
     BRANCH = offset_of!(Processor, branch);
     /// r0 to r127 of the current frame: 64 bits each.
@@ -105,15 +99,14 @@ mod tests {
             ("SLOT", 52),
             ("TRANSLATIONS", 56),
             ("FRAME_SIZE", 64),
-            ("FRAME_ROTATING", 72),
-            ("FRAME_RENAME_GENERAL", 76),
             ("FRAME_RENAME_FLOATING", 80),
-            ("FRAME_RENAME_PREDICATE", 84),
             ("BRANCH", 88),
             ("GENERAL", 160),
             ("GENERAL_NATS", 2208),
             ("FLOATING", 2224),
             ("APPLICATION", 4272),
+            ("ADVANCED_LOADS", 7968),
+            ("COMPLETED", 8176),
         ];
         assert_eq!(TABLE, expected);
         let entry = (
