@@ -38,11 +38,32 @@ pub struct Events {
 
 /// The table of one processor.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Saved")]
+#[repr(C)]
 pub struct AdvancedLoads {
+    /// How many entries are valid: where code that was emitted for the host looks before it stores.
+    #[serde(skip)]
+    count: u64,
     /// The valid entries; the first is the oldest.
     entries: Vec<Entry>,
     #[serde(skip)]
     events: Events,
+}
+
+/// What is kept of the table in a saved state.
+#[derive(Deserialize)]
+struct Saved {
+    entries: Vec<Entry>,
+}
+
+impl From<Saved> for AdvancedLoads {
+    fn from(saved: Saved) -> AdvancedLoads {
+        AdvancedLoads {
+            count: saved.entries.len() as u64,
+            entries: saved.entries,
+            events: Events::default(),
+        }
+    }
 }
 
 impl PartialEq for AdvancedLoads {
@@ -54,6 +75,9 @@ impl PartialEq for AdvancedLoads {
 impl Eq for AdvancedLoads {}
 
 impl AdvancedLoads {
+    /// Where the number of valid entries stands, 64 bits, in bytes from its own start.
+    pub(crate) const COUNT: usize = std::mem::offset_of!(AdvancedLoads, count);
+
     /// Remembers an advanced load of `size` bytes; forgets an earlier one to the same register.
     pub fn insert(&mut self, target: Target, address: u64, size: u64) {
         self.remove(target);
@@ -68,6 +92,7 @@ impl AdvancedLoads {
             address,
             size,
         });
+        self.count = self.entries.len() as u64;
     }
 
     /// Whether the entry of a register is still there.
@@ -89,12 +114,13 @@ impl AdvancedLoads {
     /// Forgets the entry of a register.
     pub fn remove(&mut self, target: Target) {
         self.entries.retain(|entry| entry.target != target);
+        self.count = self.entries.len() as u64;
     }
 
     /// Forgets every advanced load that read one of the `size` bytes at `address`.
     #[inline(always)]
     pub fn invalidate(&mut self, address: u64, size: u64) {
-        if !self.entries.is_empty() {
+        if self.count != 0 {
             self.invalidate_overlapping(address, size);
         }
     }
@@ -104,12 +130,13 @@ impl AdvancedLoads {
         self.entries.retain(|entry| {
             address.wrapping_sub(entry.address) >= entry.size && entry.address.wrapping_sub(address) >= size
         });
+        self.count = self.entries.len() as u64;
     }
 
     /// Whether no advanced load is remembered.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.count == 0
     }
 
     /// Whether the table could be a processor's: no more entries than there are, one a register.
@@ -125,6 +152,7 @@ impl AdvancedLoads {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.entries.clear();
+        self.count = 0;
     }
 }
 

@@ -40,6 +40,11 @@ impl Interrupts {
         self.changed.load(Ordering::Relaxed)
     }
 
+    /// The flag that [`signal`](Self::signal) sets.
+    pub(crate) fn signalled(&self) -> &AtomicBool {
+        &self.changed
+    }
+
     /// Whether there was a signal; takes it.
     pub(crate) fn take_signal(&self) -> bool {
         self.changed.swap(false, Ordering::AcqRel)

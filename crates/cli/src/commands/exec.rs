@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use sidestep_itanium2::Parameters;
 use sidestep_linux_user::engine::Engine;
 use sidestep_linux_user::process::STATUS_FAILED;
@@ -21,6 +21,8 @@ use sidestep_runner::annotate::Code;
 use sidestep_runner::causes::with_causes;
 use sidestep_runner::groups::Watched;
 use sidestep_runner::program::{self, Kept, Model, Report, Sum};
+use sidestep_runner::translation::Translation;
+use sidestep_translator::Settings;
 
 use super::Outcome;
 use super::check::Check;
@@ -69,6 +71,17 @@ pub struct Exec {
     /// Run on the model of a processor, and print cycles and stalls at the end: itanium2, itanium2-900, -1000, -1500
     #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "check_groups"])]
     timing: Option<Parameters>,
+
+    /// Translate the program's code into code of the host: what runs often, everything, or nothing. What the program
+    /// does stays the same
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "never",
+          conflicts_with_all = ["trace", "timing", "check_groups"])]
+    translate: Translate,
+
+    /// With --translate: interpret as well, compare registers and memory after every stretch, and end the run with
+    /// status 125 at the first difference
+    #[arg(long, requires = "translate")]
+    check_translation: bool,
 
     #[command(flatten)]
     check: Check,
@@ -121,6 +134,28 @@ fn parse_trace(text: &str) -> Result<PathBuf, String> {
         None if text == "insn" => Ok(STANDARD_ERROR.into()),
         Some(("insn", file)) if !file.is_empty() => Ok(file.into()),
         _ => Err("must be insn or insn=FILE".into()),
+    }
+}
+
+/// What is translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Translate {
+    /// What runs often
+    Auto,
+    /// Everything that runs, at once: to test the translator
+    Always,
+    /// Nothing: everything is interpreted
+    Never,
+}
+
+impl Translate {
+    /// How the translator is to go about it; `None` for no translator.
+    fn settings(self) -> Option<Settings> {
+        match self {
+            Translate::Auto => Some(Settings::AUTOMATIC),
+            Translate::Always => Some(Settings::ALWAYS),
+            Translate::Never => None,
+        }
     }
 }
 
@@ -203,10 +238,14 @@ impl Exec {
         })
     }
 
-    /// What runs the program: a model, or what watches it.
+    /// What runs the program: a translator, a model, or what watches it.
     fn engine(&self) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
         if let Some(check) = self.check.wanted()? {
             return Ok(Some(Arc::new(Watched::new(check.ends, check.suppressions))));
+        }
+        if let Some(settings) = self.translate.settings() {
+            let translation = Translation::new(settings, self.stats, self.check_translation)?;
+            return Ok(Some(Arc::new(translation)));
         }
         let Some(parameters) = self.timing.clone() else {
             return Ok(None);
@@ -233,6 +272,7 @@ impl Exec {
         flag(self.stats, "--stats");
         flag(self.strace, "--strace");
         flag(self.profile, "--profile");
+        flag(self.check_translation, "--check-translation");
         let mut option = |name: &str, value: Option<OsString>| {
             if let Some(value) = value {
                 command.extend([OsStr::new(name).into(), value]);
@@ -252,6 +292,11 @@ impl Exec {
             "--max-instructions",
             self.max_instructions.map(|count| count.to_string().into()),
         );
+        let translate = match self.translate {
+            Translate::Never => None,
+            given => given.to_possible_value(),
+        };
+        option("--translate", translate.map(|value| value.get_name().into()));
         let trace = |path: &PathBuf| {
             [OsStr::new("insn="), absolute(path).as_os_str()]
                 .into_iter()

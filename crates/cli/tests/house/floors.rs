@@ -17,6 +17,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("itanium2", 2),
     ("linux-user", 2),
     ("machine", 2),
+    ("translator", 2),
     ("gang-linux", 2),
     ("ia64", 1),
     ("fuce", 1),

@@ -5,11 +5,14 @@
 //! current frame stand by their numbers ([`GENERAL`]); floating-point registers and predicates stand unrotated and as
 //! the rotation shows them, respectively.
 //!
-//! A back end may write [`IP`], [`SLOT`], [`RETIRED`], [`PREDICATES`], [`BRANCH`] and the values of [`GENERAL`] itself.
-//! What else it changes, it changes through the processor's functions, which know what depends on it.
+//! A back end may write [`IP`], [`SLOT`], [`BLOCK_START`], [`RETIRED`], [`COMPLETED`], [`PREDICATES`], [`BRANCH`],
+//! [`FLOATING`] but f0 and f1, the values of [`GENERAL`] but r0, in [`APPLICATION`] CCV, UNAT, PFS, LC and EC with
+//! values that a guest may write, and may set PSR.mfl and mfh in [`STATUS`]. What else it changes, it changes through
+//! the processor's functions, which know what depends on it.
 
 use std::mem::offset_of;
 
+use crate::alat::AdvancedLoads;
 use crate::memory::tlb::TranslationCache;
 use crate::processor::Processor;
 use crate::registers::frame::FrameMarker;
@@ -58,6 +61,10 @@ offsets! {
     FLOATING = offset_of!(Processor, floating);
     /// ar0 to ar127, but for RSC, BSP, BSPSTORE and RNAT: 64 bits each.
     APPLICATION = offset_of!(Processor, application);
+    /// How many advanced loads are remembered: 64 bits.
+    ADVANCED_LOADS = offset_of!(Processor, advanced_loads) + AdvancedLoads::COUNT;
+    /// The address of the last bundle of the block that was left last: 64 bits.
+    COMPLETED = offset_of!(Processor, completed);
 }
 
 /// How many entries the table of translations has: the granule of an address, modulo this, chooses one.
@@ -98,6 +105,8 @@ mod tests {
             ("GENERAL_NATS", 2208),
             ("FLOATING", 2224),
             ("APPLICATION", 4272),
+            ("ADVANCED_LOADS", 7968),
+            ("COMPLETED", 8176),
         ];
         assert_eq!(TABLE, expected);
         let entry = (

@@ -186,6 +186,14 @@ impl Processor {
         }
     }
 
+    /// The memory that a program's processor runs on; `None` in system mode.
+    pub fn address_space(&self) -> Option<&Arc<dyn AddressSpace>> {
+        match &self.environment {
+            Environment::Program(space) => Some(space),
+            Environment::System(_) => None,
+        }
+    }
+
     /// The address of the bundle and the slot where execution goes on.
     pub fn instruction_pointer(&self) -> (u64, u8) {
         (self.ip, self.slot)
@@ -362,6 +370,11 @@ impl Processor {
     /// The translations of a processor in system mode.
     pub fn mmu(&self) -> Option<&Mmu> {
         self.environment.system().map(|system| &system.mmu)
+    }
+
+    #[inline(always)]
+    pub(crate) fn attention_flag(&self) -> &AtomicBool {
+        &self.attention
     }
 
     #[inline(always)]

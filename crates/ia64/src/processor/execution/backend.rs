@@ -3,12 +3,15 @@
 //! The [`Interpreter`] is the reference. Whatever another back end makes of a block must leave every register, every
 //! byte of memory, the number of retired instructions and every fault as the interpreter does.
 
+use std::sync::atomic::AtomicBool;
+
 use crate::encoding::DecodedSlot;
 use crate::encoding::Effects;
+use crate::interrupts::Interrupts;
 use crate::processor::execution::block::Known;
 use crate::processor::execution::kind::Detail;
 use crate::processor::execution::observer::{Dynamic, Event, Observer, Place, Registers, Watch};
-use crate::processor::execution::operation::{Flow, MicroOperation};
+use crate::processor::execution::operation::{Flow, MicroOperation, Step};
 use crate::processor::semantics;
 use crate::processor::{Processor, Raised};
 
@@ -34,6 +37,8 @@ pub struct DecodedBlock {
     pub next: (u16, u8),
     /// How many instructions retire when it is executed to its end, those that were decoded away included.
     pub retired: u16,
+    /// The highest general register that it may write before it changes its frame.
+    pub highest_target: u8,
 }
 
 /// Turns blocks into code of its own, and executes that.
@@ -63,6 +68,11 @@ pub struct Context {
     pub detail: Detail,
     /// The frame that it runs in, where that is known.
     pub frame_size: Option<u32>,
+    /// The host address of its first bundle, with the slot of its first instruction in the low bits. Blocks at equal
+    /// distances on one page are at equal distances for the guest.
+    pub place: u64,
+    /// The host addresses of the page that it stands on: the first, and the one behind the last.
+    pub page: (u64, u64),
 }
 
 /// The processor that a block is executed on, and who watches it.
@@ -72,12 +82,31 @@ pub struct Running<'a, 'o, O: Observer> {
     pub(crate) watch: &'a mut Watch<'o, O>,
     /// Whether the observer follows the block.
     pub(crate) is_followed: bool,
+    /// How many instructions may retire; the block has no more.
+    pub(crate) remaining: u64,
+    pub(crate) interrupts: Option<&'a Interrupts>,
 }
 
 impl<O: Observer> Running<'_, '_, O> {
     /// The processor; [`layout`](crate::processor::layout) says where its state lies.
     pub fn processor(&mut self) -> &mut Processor {
         self.processor
+    }
+
+    /// How many instructions may retire before the run ends: a back end that goes on with other blocks looks whether
+    /// they are no longer.
+    pub fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
+    /// Flags at which a back end that goes on with other blocks looks before each, and leaves if one is set. Other
+    /// threads and devices set them.
+    pub fn flags(&self) -> [&AtomicBool; 2] {
+        let attention = self.processor.attention_flag();
+        [
+            attention,
+            self.interrupts.map_or(attention, Interrupts::signalled),
+        ]
     }
 }
 
@@ -115,6 +144,7 @@ impl Backend for Interpreter {
             known,
             watch,
             is_followed,
+            ..
         } = running;
         match O::DETAIL {
             Detail::Everything if is_followed => processor.execute_observed(code, known, watch),
@@ -128,6 +158,12 @@ impl Processor {
     #[inline(always)]
     fn execute(&mut self, operations: &[MicroOperation]) -> Result<(), Raised> {
         self.block_start = self.ip;
+        self.execute_rest(operations)
+    }
+
+    /// Executes the last operations of the block that starts at `block_start`.
+    #[inline(always)]
+    fn execute_rest(&mut self, operations: &[MicroOperation]) -> Result<(), Raised> {
         for operation in operations {
             if self.predicates >> (operation.predicate & 63) & 1 == 0 {
                 continue;
@@ -145,6 +181,29 @@ impl Processor {
             }
         }
         unreachable!("the last operation of a block leaves it")
+    }
+
+    /// Executes one operation, whatever its predicate is, for a back end that has none of its own for it. Where its
+    /// block starts, and how many instructions had retired there, stands in
+    /// [`BLOCK_START`](crate::processor::layout::BLOCK_START) and [`RETIRED`](crate::processor::layout::RETIRED). A
+    /// branch that it takes is complete; where it raises a fault, the processor is as a block's execution leaves it.
+    pub fn perform(&mut self, operation: &MicroOperation) -> Step {
+        let step = (operation.execute)(self, operation);
+        match step {
+            Ok(Flow::Next) => {}
+            Ok(Flow::Branch) => self.arrive(operation),
+            Err(Raised) => self.stop_at(operation),
+        }
+        step
+    }
+
+    /// Executes the last operations of a block, what a back end leaves over; as for [`Processor::perform`], the
+    /// processor knows where the block starts.
+    ///
+    /// # Errors
+    /// As [`Backend::enter`].
+    pub fn finish_block(&mut self, operations: &[MicroOperation]) -> Result<(), Raised> {
+        self.execute_rest(operations)
     }
 
     /// As [`Processor::execute`], telling of every instruction.

@@ -201,11 +201,14 @@ impl<C, S> Block<C, S> {
         backend: &mut B,
         observer: &mut O,
     ) -> Block<C, S> {
+        let host = page.host as u64;
         let context = Context {
             detail: O::DETAIL,
             frame_size,
+            place: host.wrapping_add(place.0.wrapping_sub(page.start.0)) | u64::from(place.1),
+            page: (host, host.wrapping_add(1 << page.size_log2)),
         };
-        let (decoded, highest_target) = decode(place, page, &context, instructions_max);
+        let decoded = decode(place, page, &context, instructions_max);
         let known = match context.detail {
             Detail::Effects => Box::default(),
             Detail::Everything => {
@@ -221,7 +224,7 @@ impl<C, S> Block<C, S> {
             code: backend.translate(&decoded, &context),
             known,
             instructions: u32::from(decoded.retired),
-            highest_target,
+            highest_target: decoded.highest_target,
             size: u64::from(bundle) * 16 + if slot > 0 { 16 } else { 0 },
         }
     }
@@ -272,22 +275,16 @@ impl Forget for BlockCache {
     }
 }
 
-/// Decodes from a place on, `instructions_max` instructions at most; with the highest general register that is written
-/// in a frame that is not known.
-fn decode(
-    (ip, slot): (u64, u8),
-    page: &HostPage,
-    context: &Context,
-    instructions_max: u16,
-) -> (DecodedBlock, u8) {
+/// Decodes from a place on, `instructions_max` instructions at most.
+fn decode((ip, slot): (u64, u8), page: &HostPage, context: &Context, instructions_max: u16) -> DecodedBlock {
     let end = page.start.0.wrapping_add(1 << page.size_log2);
     let mut frame_size = context.frame_size;
     let mut block = DecodedBlock {
         instructions: Vec::new(),
         next: (0, slot),
         retired: 0,
+        highest_target: 0,
     };
-    let mut highest_target = 0;
     let mut bundle_index = 0;
     'bundles: while bundle_index < BUNDLES_MAX && ip.wrapping_add(u64::from(bundle_index) * 16) != end {
         let bundle = read_bundle(page, ip.wrapping_add(u64::from(bundle_index) * 16));
@@ -317,7 +314,7 @@ fn decode(
                     let target = semantics::highest_general_target(instruction);
                     match frame_size {
                         Some(size) => is_outside_frame = u32::from(target) > 31 + size,
-                        None => highest_target = highest_target.max(target),
+                        None => block.highest_target = block.highest_target.max(target),
                     }
                     !is_outside_frame && instruction.effects().contains(Effects::ENDS_BLOCK)
                 }
@@ -336,7 +333,7 @@ fn decode(
         }
         bundle_index += 1;
     }
-    (block, highest_target)
+    block
 }
 
 fn read_bundle(page: &HostPage, address: u64) -> Bundle {

@@ -215,6 +215,8 @@ impl Processor {
                     known: &block.known,
                     watch,
                     is_followed,
+                    remaining,
+                    interrupts: interrupts.as_deref(),
                 };
                 backend.enter(&block.code, running)
             } else {
@@ -258,6 +260,8 @@ impl Processor {
                 known: &narrow.known,
                 watch,
                 is_followed,
+                remaining: u64::from(most),
+                interrupts: None,
             };
             Interpreter.enter(&narrow.code, running)
         };

@@ -95,13 +95,19 @@ impl Machine {
 
     /// Puts instructions, one in a bundle, where the processor goes on; behind them is a break.
     pub fn load(&mut self, lines: &[Line]) {
-        for (index, line) in lines.iter().enumerate() {
-            let bundle = bundle(*line).to_bytes();
-            // SAFETY: the page is leaked and no processor runs; the lines of a test fit into it.
-            unsafe { (&mut (*self.code).0)[index * 16..index * 16 + 16].copy_from_slice(&bundle) };
+        let bundles: Vec<Bundle> = lines.iter().map(|line| bundle(*line)).collect();
+        self.load_bundles(&bundles);
+    }
+
+    /// As [`Machine::load`], of whole bundles.
+    pub fn load_bundles(&mut self, bundles: &[Bundle]) {
+        // SAFETY: the page is leaked and no processor runs; what a test loads fits into it.
+        let code = unsafe { &mut (*self.code).0 };
+        for (place, bundle) in code.chunks_exact_mut(16).zip(bundles) {
+            place.copy_from_slice(&bundle.to_bytes());
         }
-        // SAFETY: as above. All zeros are a break in the first slot.
-        unsafe { (&mut (*self.code).0)[lines.len() * 16..].fill(0) };
+        // All zeros are a break in the first slot.
+        code[bundles.len() * 16..].fill(0);
         self.processor.flush_translations();
         self.processor.set_instruction_pointer(CODE, 0);
     }

@@ -1,0 +1,111 @@
+//! A program whose hot code is translated.
+
+use std::sync::{Mutex, MutexGuard};
+
+use sidestep_ia64::execution::Untimed;
+use sidestep_ia64::{Driver, Exit, Processor};
+use sidestep_linux_user::engine::Engine;
+use sidestep_linux_user::symbols::CodeNames;
+use sidestep_translator::{LockStep, Settings, Statistics, Translator, TranslatorError};
+
+use crate::shared::Shared;
+
+/// The translators of a process, one for each thread.
+#[derive(Debug)]
+pub struct Translation {
+    settings: Settings,
+    /// Whether its statistics are told at the end.
+    is_told: bool,
+    /// Whether everything is interpreted as well and compared.
+    is_checked: bool,
+    threads: Mutex<Vec<Shared<Thread>>>,
+}
+
+impl Translation {
+    /// Translates under some settings; `is_told` asks for statistics at the end, `is_checked` for a run in lock step
+    /// with the interpreter, which the first difference ends.
+    ///
+    /// # Errors
+    /// The host is none that code can be emitted for, or grants no memory for it.
+    pub fn new(settings: Settings, is_told: bool, is_checked: bool) -> Result<Translation, TranslatorError> {
+        Translator::new(settings)?;
+        Ok(Translation {
+            settings,
+            is_told,
+            is_checked,
+            threads: Mutex::default(),
+        })
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<Shared<Thread>>> {
+        self.threads
+            .lock()
+            .expect("no thread panics while it adds a translator")
+    }
+}
+
+/// What runs a thread.
+enum Thread {
+    Translated(Translator),
+    Checked(LockStep),
+}
+
+impl Thread {
+    fn translator(&self) -> &Translator {
+        match self {
+            Thread::Translated(translator) => translator,
+            Thread::Checked(lock_step) => lock_step.translator(),
+        }
+    }
+
+    fn difference(&self) -> Option<&str> {
+        match self {
+            Thread::Translated(_) => None,
+            Thread::Checked(lock_step) => lock_step.difference(),
+        }
+    }
+}
+
+impl Driver for Shared<Thread> {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
+        match &mut *self.lock() {
+            Thread::Translated(translator) => processor.run_with(limit, translator, &mut ()),
+            Thread::Checked(lock_step) => lock_step.run(processor, limit),
+        }
+    }
+}
+
+impl Engine for Translation {
+    fn attach(&self) -> Box<dyn Driver + Send> {
+        let Ok(translator) = Translator::new(self.settings) else {
+            // Memory has become scarce since the first one: this thread is interpreted.
+            return Box::new(Untimed);
+        };
+        let thread = Shared::new(match self.is_checked {
+            false => Thread::Translated(translator),
+            true => Thread::Checked(LockStep::new(translator)),
+        });
+        self.threads().push(thread.clone());
+        Box::new(thread)
+    }
+
+    fn forget(&self) {
+        self.threads().clear();
+    }
+
+    fn report(&self, _: &CodeNames) -> Result<String, String> {
+        let mut sum = Statistics::default();
+        for thread in self.threads().iter() {
+            let thread = thread.lock();
+            if let Some(difference) = thread.difference() {
+                return Err(difference.to_owned());
+            }
+            sum += thread.translator().statistics();
+        }
+        Ok(if self.is_told {
+            sum.to_string()
+        } else {
+            String::new()
+        })
+    }
+}

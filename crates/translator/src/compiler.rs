@@ -1,0 +1,152 @@
+//! From a region to host code: one function, through Cranelift.
+
+use std::sync::atomic::AtomicBool;
+
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, MemFlagsData, Signature, UserFuncName};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::{CodegenError, Context};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use sidestep_ia64::execution::{Flow, MicroOperation};
+use sidestep_ia64::{Processor, Raised, layout};
+
+use crate::emitter::{Emitter, Entry, PERFORMED, PERFORMED_BRANCH, PERFORMED_RAISED};
+use crate::operations;
+use crate::region::Region;
+
+/// The type of emitted functions: the processor, how many instructions may retire, and two flags to stop at. Answers
+/// one of the numbers of [`emitter`](crate::emitter).
+pub type Code = unsafe extern "C" fn(*mut Processor, u64, *const AtomicBool, *const AtomicBool) -> i64;
+
+/// Why there is no compiler.
+#[derive(Debug, thiserror::Error)]
+pub enum CompilerError {
+    /// The host is none that Cranelift emits code for.
+    #[error("code cannot be emitted for this host: {0}")]
+    Host(&'static str),
+    /// Cranelift does not take its settings.
+    #[error("the code generator refuses its settings")]
+    Settings(#[source] Box<CodegenError>),
+}
+
+/// Emits functions.
+pub struct Compiler {
+    isa: OwnedTargetIsa,
+    context: Context,
+    frontend: FunctionBuilderContext,
+    control: ControlPlane,
+}
+
+impl Compiler {
+    /// A compiler for this host.
+    ///
+    /// # Errors
+    /// Cranelift knows nothing of the host.
+    pub fn new() -> Result<Compiler, CompilerError> {
+        let mut flags = settings::builder();
+        // Optimising once more takes longer than it saves: what could be found twice is in variables.
+        let wanted = [("opt_level", "none"), ("enable_verifier", VERIFIER)];
+        for (name, value) in wanted {
+            let set = flags.set(name, value);
+            set.map_err(|_| CompilerError::Host("a setting of the code generator is unknown"))?;
+        }
+        let builder = cranelift_native::builder().map_err(CompilerError::Host)?;
+        let isa = builder.finish(settings::Flags::new(flags));
+        Ok(Compiler {
+            isa: isa.map_err(|error| CompilerError::Settings(Box::new(error)))?,
+            context: Context::new(),
+            frontend: FunctionBuilderContext::new(),
+            control: ControlPlane::default(),
+        })
+    }
+
+    /// The code of a region, which may be put anywhere; `None` where Cranelift refuses it, as for being too large.
+    pub fn compile(&mut self, region: &Region, is_system: bool) -> Option<Vec<u8>> {
+        self.context.clear();
+        let function = Function::with_name_signature(UserFuncName::default(), self.signature(4));
+        self.context.func = function;
+        let perform_signature = self.signature(2);
+        let mut builder = FunctionBuilder::new(&mut self.context.func, &mut self.frontend);
+        let perform_signature = builder.import_signature(perform_signature);
+        let block = builder.create_block();
+        builder.append_block_params_for_function_params(block);
+        builder.switch_to_block(block);
+        builder.seal_block(block);
+        let &[processor, left, first_flag, second_flag] = builder.block_params(block) else {
+            return None;
+        };
+        let flags = MemFlagsData::trusted();
+        let mut load = |offset| builder.ins().load(I64, flags, processor, offset as i32);
+        let (base, retired) = (load(layout::IP), load(layout::RETIRED));
+        let translations = load(layout::TRANSLATIONS);
+        let entry = Entry {
+            processor,
+            base,
+            end: builder.ins().iadd(retired, left),
+            translations,
+            flags: [first_flag, second_flag],
+            perform: builder.ins().iconst(I64, perform as *const () as i64),
+        };
+        let mut emitter = Emitter::new(builder, region, entry, left, perform_signature, is_system);
+        emitter.check_entry();
+        for node in 0..region.nodes.len() {
+            emitter.begin_node(node);
+            emit_node(&mut emitter, region, node);
+        }
+        let builder = emitter.finish();
+        builder.finalize(self.isa.frontend_config());
+        let compiled = self.context.compile(&*self.isa, &mut self.control).ok()?;
+        // What is called is called through constants.
+        compiled
+            .buffer
+            .relocs()
+            .is_empty()
+            .then(|| compiled.code_buffer().to_vec())
+    }
+
+    /// A function of so many 64-bit numbers that answers one.
+    fn signature(&self, parameters: usize) -> Signature {
+        let mut signature = Signature::new(CallConv::triple_default(self.isa.triple()));
+        signature
+            .params
+            .extend(std::iter::repeat_n(AbiParam::new(I64), parameters));
+        signature.returns.push(AbiParam::new(I64));
+        signature
+    }
+}
+
+/// Cranelift checks its own input where tests run.
+const VERIFIER: &str = if cfg!(debug_assertions) { "true" } else { "false" };
+
+/// Emits the instructions of a block.
+fn emit_node(emitter: &mut Emitter, region: &Region, node: usize) {
+    let node = &region.nodes[node];
+    let entries = node.block.instructions.iter().zip(&node.operations);
+    for (index, (entry, operation)) in entries.enumerate() {
+        emitter.begin_operation(index);
+        match &entry.decoded.instruction {
+            // The interpreter names no operation for what is illegal.
+            Ok(instruction) if operation.opcode.is_some() => operations::emit(emitter, instruction),
+            _ => emitter.perform(None),
+        }
+    }
+    emitter.begin_operation(node.operations.len() - 1);
+    emitter.end_node();
+}
+
+/// Executes an operation for emitted code.
+///
+/// # Safety
+/// The processor is the one that the code was entered with, and nobody else uses it; the operation belongs to the
+/// region that runs.
+unsafe extern "C" fn perform(processor: *mut Processor, operation: *const MicroOperation) -> i64 {
+    // SAFETY: as the caller says; the region keeps its operations as long as its code.
+    let (processor, operation) = unsafe { (&mut *processor, &*operation) };
+    match processor.perform(operation) {
+        Ok(Flow::Next) => PERFORMED,
+        Ok(Flow::Branch) => PERFORMED_BRANCH,
+        Err(Raised) => PERFORMED_RAISED,
+    }
+}

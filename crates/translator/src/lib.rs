@@ -1,0 +1,39 @@
+//! Translates hot Itanium code into code for the host: a back end of the processor, through Cranelift.
+//!
+//! - [`Translator`]: the back end: counts how often blocks are entered and has hot ones translated; [`Settings`] and
+//!   [`Statistics`] of it. [`LockStep`] compares it with the interpreter while a program runs.
+//! - `region`: which blocks are translated together, and what loops keep in variables; `slots`: what variables stand
+//!   for.
+//! - `operations`: the column over the table of operations: which are emitted in line, and by what; `integer`,
+//!   `compare`, `memory`, `float`, `moves` and `branch` are the families.
+//! - `emitter`: what is known of the guest's state at a place in emitted code, and how that code meets the processor;
+//!   `compiler`: one function a region.
+//! - `unit`: emitted code and what makes it invalid; `code_memory`: where it stands.
+//!
+//! ```text
+//!   blocks ─► region ─► operations ─► emitter ─► compiler (Cranelift) ─► code memory ─► unit ─► Backend::enter
+//! ```
+//!
+#![doc = include_str!("../README.md")]
+
+mod branch;
+mod code_memory;
+mod compare;
+mod compiler;
+mod emitter;
+mod float;
+mod integer;
+mod lock_step;
+mod memory;
+mod moves;
+mod operations;
+mod region;
+mod slots;
+mod statistics;
+mod translator;
+mod unit;
+
+pub use compiler::CompilerError;
+pub use lock_step::LockStep;
+pub use statistics::Statistics;
+pub use translator::{Settings, Translator, TranslatorError};

@@ -1,0 +1,61 @@
+//! Moves between general registers and the branch and application registers that programs use all the time.
+
+use cranelift_codegen::ir::InstBuilder;
+use sidestep_ia64::encoding::{Instruction, Source, Unit};
+use sidestep_ia64::registers::application::{
+    self, CCV, EC, FPSR, KERNEL_0, KERNEL_7, LC, PFS, Presence, UNAT,
+};
+
+use crate::emitter::Emitter;
+use crate::slots::Slot;
+
+pub fn to_branch(emitter: &mut Emitter, instruction: &Instruction) {
+    let value = emitter.general(instruction.r2());
+    emitter.set_under(instruction.predicate(), Slot::branch(instruction.b1()), value);
+}
+
+pub fn from_branch(emitter: &mut Emitter, instruction: &Instruction) {
+    let value = emitter.get(Slot::branch(instruction.b2()));
+    emitter.set_under(instruction.predicate(), Slot::general(instruction.r1()), value);
+}
+
+pub fn from_ip(emitter: &mut Emitter, instruction: &Instruction) {
+    let offset = emitter.bundle_offset();
+    let value = emitter.address(offset);
+    emitter.set_under(instruction.predicate(), Slot::general(instruction.r1()), value);
+}
+
+/// Whether the register exists and the unit may name it.
+fn is_legal(instruction: &Instruction) -> bool {
+    let register = instruction.ar3();
+    application::presence(register) == Presence::Present
+        && application::belongs_to_memory_unit(register) == (instruction.unit == Unit::M)
+}
+
+pub fn from_application(emitter: &mut Emitter, instruction: &Instruction) {
+    let register = instruction.ar3();
+    match register {
+        KERNEL_0..=KERNEL_7 | CCV | UNAT | FPSR | PFS | LC | EC if is_legal(instruction) => {
+            let value = emitter.get(Slot::application(register));
+            emitter.set_under(instruction.predicate(), Slot::general(instruction.r1()), value);
+        }
+        _ => emitter.perform(Some(instruction)),
+    }
+}
+
+pub fn to_application(emitter: &mut Emitter, instruction: &Instruction, source: Source) {
+    let register = instruction.ar3();
+    match register {
+        CCV | UNAT | LC | EC if is_legal(instruction) => {
+            let mut value = match source {
+                Source::Register => emitter.general(instruction.r2()),
+                Source::Immediate => emitter.constant(instruction.immediate),
+            };
+            if register == EC {
+                value = emitter.ins().band_imm_u(value, 0x3f);
+            }
+            emitter.set_under(instruction.predicate(), Slot::application(register), value);
+        }
+        _ => emitter.perform(Some(instruction)),
+    }
+}

@@ -1,0 +1,216 @@
+//! The translator's column of the architecture's table of operations: how each is emitted.
+//!
+//! An operation is emitted in line, or performed: by the function of the interpreter, called from the emitted code. The
+//! match has an arm for every operation and no other: one that is new does not compile before it is classified.
+
+use sidestep_ia64::encoding::{Instruction, LoadKind, Operation, Signedness};
+
+use crate::emitter::Emitter;
+use crate::{branch, compare, float, integer, memory, moves};
+
+/// Emits a legal instruction.
+pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
+    use Operation as O;
+    match instruction.operation {
+        // They change nothing. Data access hints are kept nowhere.
+        O::Nop
+        | O::Hint
+        | O::BranchPredict
+        | O::BranchPredictIndirect { .. }
+        | O::FlushWriteBuffers
+        | O::LineFetchCount
+        | O::MoveToDataAccessHint
+        | O::MemoryFenceAcceptance => {}
+        // No register of a region is NaT.
+        O::CheckSpeculative => {}
+
+        // Integers.
+        O::Add { carry } => integer::add(emitter, instruction, carry),
+        O::Subtract { borrow } => integer::subtract(emitter, instruction, borrow),
+        O::SubtractFromImmediate => integer::subtract_from_immediate(emitter, instruction),
+        O::AddPointer { first } => integer::add_pointer(emitter, instruction, first),
+        O::AddImmediate => integer::add_immediate(emitter, instruction, instruction.r3()),
+        O::AddLongImmediate => integer::add_immediate(emitter, instruction, instruction.r3_short()),
+        O::Logical { function, first } => integer::logical(emitter, instruction, function, first),
+        O::ShiftLeftAdd => integer::shift_left_add(emitter, instruction),
+        O::ShiftLeftAddPointer => integer::shift_left_add_pointer(emitter, instruction),
+        O::ShiftRight { signedness } => integer::shift_right(emitter, instruction, signedness),
+        O::ShiftLeft => integer::shift_left(emitter, instruction),
+        O::ShiftRightPair => integer::shift_right_pair(emitter, instruction),
+        O::Extract { signedness } => integer::extract(emitter, instruction, signedness),
+        O::DepositZero { value } => integer::deposit_zero(emitter, instruction, value),
+        O::Deposit { value } => integer::deposit(emitter, instruction, value),
+        O::ZeroExtend { size } => integer::extend(emitter, instruction, size, Signedness::Unsigned),
+        O::SignExtend { size } => integer::extend(emitter, instruction, size, Signedness::Signed),
+        O::PopulationCount => integer::population_count(emitter, instruction),
+        O::CountLeadingZeros => integer::count_leading_zeros(emitter, instruction),
+        O::MultiplyWord => integer::multiply_word(emitter, instruction),
+        O::MultiplyShiftLeftWord => integer::multiply_shift_left_word(emitter, instruction),
+        O::MoveLong => integer::move_immediate(emitter, instruction),
+
+        // Predicates.
+        O::Compare {
+            relation,
+            width,
+            update,
+            first,
+        } if compare::is_legal(instruction) => {
+            compare::compare(emitter, instruction, (relation, width, update, first));
+        }
+        O::TestBit { relation, update } if compare::is_legal(instruction) => {
+            compare::test_bit(emitter, instruction, relation, update);
+        }
+        O::TestNat { relation, update } if compare::is_legal(instruction) => {
+            compare::test_nat(emitter, instruction, relation, update);
+        }
+
+        // Moves.
+        O::MoveToBranch => moves::to_branch(emitter, instruction),
+        O::MoveFromBranch => moves::from_branch(emitter, instruction),
+        O::MoveFromIp => moves::from_ip(emitter, instruction),
+        O::MoveToApplication { value } => moves::to_application(emitter, instruction, value),
+        O::MoveFromApplication => moves::from_application(emitter, instruction),
+
+        // Memory.
+        O::Load { size, kind, update } => match kind {
+            LoadKind::Normal
+            | LoadKind::Bias
+            | LoadKind::Acquire
+            | LoadKind::Speculative
+            | LoadKind::Fill => memory::load(emitter, instruction, size, kind, update),
+            LoadKind::Advanced
+            | LoadKind::SpeculativeAdvanced
+            | LoadKind::CheckKeep
+            | LoadKind::CheckClear
+            | LoadKind::CheckClearAcquire => emitter.perform(Some(instruction)),
+        },
+        O::Store { size, kind, update } => memory::store(emitter, instruction, size, kind, update),
+        O::LineFetch {
+            fault: false, update, ..
+        } => memory::prefetch(emitter, instruction, update),
+
+        // Floating-point registers.
+        O::SetFloat { form } => float::set(emitter, instruction, form),
+        O::GetFloat { form } => float::get(emitter, instruction, form),
+        O::FixedMultiplyAdd { part } => float::fixed_multiply_add(emitter, instruction, part),
+        O::LoadFloat { format, kind, update } => float::load(emitter, instruction, format, kind, update),
+        O::StoreFloat { format, update } => float::store(emitter, instruction, format, update),
+
+        // Branches.
+        O::Branch { kind, target } => branch::branch(emitter, instruction, kind, target),
+
+        O::LineFetch { fault: true, .. }
+        // Illegal where they name a predicate twice.
+        | O::Compare { .. }
+        | O::TestBit { .. }
+        | O::TestNat { .. }
+        | O::TestFeature { .. }
+        // Several elements at once.
+        | O::ParallelAdd { .. }
+        | O::ParallelSubtract { .. }
+        | O::ParallelAverage { .. }
+        | O::ParallelAverageSubtract { .. }
+        | O::ParallelCompare { .. }
+        | O::ParallelShiftLeftAdd
+        | O::ParallelShiftRightAdd
+        | O::ParallelMultiplyShiftRight { .. }
+        | O::ParallelMultiply { .. }
+        | O::Mix { .. }
+        | O::Pack { .. }
+        | O::Unpack { .. }
+        | O::ParallelMinimum { .. }
+        | O::ParallelMaximum { .. }
+        | O::ParallelSumAbsoluteDifference
+        | O::MuxBytes
+        | O::MuxPairs
+        | O::ParallelShiftRight { .. }
+        | O::ParallelShiftLeft { .. }
+        | O::ComputeZeroIndex { .. }
+        // Moves of system registers, and of all predicates.
+        | O::MoveToPredicates
+        | O::MoveToRotatingPredicates
+        | O::MoveFromPredicates
+        | O::MoveToControl
+        | O::MoveFromControl
+        | O::MoveToPsrLower
+        | O::MoveFromPsr
+        | O::MoveToUserMask
+        | O::MoveFromUserMask
+        | O::MoveToIndirect { .. }
+        | O::MoveFromIndirect { .. }
+        // Memory: pairs, semaphores, the ALAT, order.
+        | O::LoadSixteen { .. }
+        | O::StoreSixteen { .. }
+        | O::CompareExchange { .. }
+        | O::CompareExchangeSixteen { .. }
+        | O::Exchange { .. }
+        | O::FetchAdd { .. }
+        | O::CheckAdvanced { .. }
+        | O::CheckAdvancedFloat { .. }
+        | O::InvalidateAlat
+        | O::InvalidateAlatEntry
+        | O::InvalidateAlatEntryFloat
+        | O::MemoryFence
+        | O::FlushCache { .. }
+        | O::SynchronizeInstructionCache
+        | O::Serialize { .. }
+        // The register stack.
+        | O::Allocate
+        | O::FlushRegisterStack
+        | O::LoadRegisterStack
+        | O::Cover
+        | O::ClearRegisterRename { .. }
+        | O::Call { .. }
+        | O::Return
+        // The system.
+        | O::Break
+        | O::SetUserMask
+        | O::ResetUserMask
+        | O::SetSystemMask
+        | O::ResetSystemMask
+        | O::Probe { .. }
+        | O::ProbeFault { .. }
+        | O::InsertTranslationCache { .. }
+        | O::InsertTranslationRegister { .. }
+        | O::PurgeTranslationCache { .. }
+        | O::PurgeTranslationCacheEntry
+        | O::PurgeTranslationRegister { .. }
+        | O::TranslationHash
+        | O::TranslationTag
+        | O::TranslateToPhysical
+        | O::TranslationAccessKey
+        | O::EnterPrivilegedCode
+        | O::ReturnFromInterruption
+        | O::BankSwitch { .. }
+        | O::VirtualMachineSwitch { .. }
+        | O::BranchIa32
+        // Floating point.
+        | O::LoadFloatPair { .. }
+        | O::CheckSpeculativeFloat
+        | O::FloatMultiplyAdd { .. }
+        | O::ParallelFloatMultiplyAdd { .. }
+        | O::FloatSelect
+        | O::FloatCompare { .. }
+        | O::FloatClass { .. }
+        | O::FloatReciprocalApproximation { .. }
+        | O::FloatReciprocalSquareRootApproximation { .. }
+        | O::ParallelFloatReciprocalApproximation { .. }
+        | O::ParallelFloatReciprocalSquareRootApproximation { .. }
+        | O::FloatExtremum { .. }
+        | O::ParallelFloatExtremum { .. }
+        | O::ParallelFloatCompare { .. }
+        | O::FloatMerge { .. }
+        | O::ParallelFloatMerge { .. }
+        | O::FloatMix { .. }
+        | O::FloatSignExtend { .. }
+        | O::FloatPack
+        | O::FloatSwap { .. }
+        | O::FloatLogical { .. }
+        | O::ConvertToFixed { .. }
+        | O::ParallelConvertToFixed { .. }
+        | O::ConvertFromFixed
+        | O::FloatSetControls { .. }
+        | O::FloatClearFlags { .. }
+        | O::FloatCheckFlags { .. } => emitter.perform(Some(instruction)),
+    }
+}

@@ -1,0 +1,221 @@
+//! Regions: which blocks are translated together, where control goes between them, and what loops keep in registers.
+//!
+//! A region grows from its root, a hot block, along the direct branches and the ends of its blocks, over blocks of the
+//! same page that have been executed as well. Its nodes are whole blocks, as the interpreter divides them: what the
+//! interpreter does between two blocks, translated code does there, too.
+
+use std::sync::Arc;
+
+use sidestep_ia64::encoding::{Effects, Instruction, Operation, Target};
+use sidestep_ia64::execution::{DecodedBlock, MicroOperation};
+
+use crate::slots::Slots;
+
+/// A block with what the interpreter executes for it, operation by operation; one more leaves it.
+pub struct Node {
+    /// The host address of its first bundle, with the slot of its first instruction in the low bits.
+    pub place: u64,
+    /// The host addresses of the page that it stands on: the first, and the one behind the last.
+    pub page: (u64, u64),
+    /// Its instructions.
+    pub block: DecodedBlock,
+    /// What the interpreter executes.
+    pub operations: Box<[MicroOperation]>,
+}
+
+impl Node {
+    /// The host address and slot so many bytes behind its first bundle, if that is on its page.
+    fn at(&self, offset: i64, slot: u8) -> Option<u64> {
+        let address = (self.place & !15).wrapping_add_signed(offset);
+        (self.page.0..self.page.1)
+            .contains(&address)
+            .then_some(address | u64::from(slot))
+    }
+
+    /// The places on its page at which execution may go on behind it.
+    pub fn successors(&self) -> impl Iterator<Item = u64> {
+        let branches = self.block.instructions.iter().filter_map(|entry| {
+            let offset = branch_offset(entry.decoded.instruction.as_ref().ok()?, entry.bundle)?;
+            self.at(offset, 0)
+        });
+        let branches = branches.chain(self.return_points());
+        let (bundle, slot) = self.block.next;
+        let end = self.at(i64::from(bundle) * 16, slot);
+        branches.chain(end.filter(|_| !self.ends_by_leaving()))
+    }
+
+    /// The places on its page at which execution goes on when what it calls returns.
+    fn return_points(&self) -> impl Iterator<Item = u64> {
+        self.block.instructions.iter().filter_map(|entry| {
+            let instruction = entry.decoded.instruction.as_ref().ok()?;
+            let calls = matches!(instruction.operation, Operation::Call { .. });
+            self.at(i64::from(entry.bundle) * 16 + 16, 0).filter(|_| calls)
+        })
+    }
+
+    /// Whether its last instruction always goes elsewhere.
+    fn ends_by_leaving(&self) -> bool {
+        let last = self.block.instructions.last();
+        last.is_some_and(|entry| match &entry.decoded.instruction {
+            Ok(instruction) => {
+                matches!(
+                    instruction.operation,
+                    Operation::Branch { .. } | Operation::Call { .. } | Operation::Return
+                ) && instruction.predicate() == 0
+                    && !instruction.effects().contains(Effects::LAST_SLOT)
+            }
+            Err(_) => true,
+        })
+    }
+}
+
+/// How far behind the block's first bundle the direct target of a branch, call or check is.
+pub fn branch_offset(instruction: &Instruction, bundle: u16) -> Option<i64> {
+    let is_direct = match instruction.operation {
+        Operation::Branch { target, .. } | Operation::Call { target } => target != Target::Indirect,
+        Operation::CheckSpeculative
+        | Operation::CheckSpeculativeFloat
+        | Operation::CheckAdvanced { .. }
+        | Operation::CheckAdvancedFloat { .. }
+        | Operation::FloatCheckFlags { .. } => true,
+        _ => false,
+    };
+    is_direct.then(|| {
+        i64::from(bundle)
+            .wrapping_mul(16)
+            .wrapping_add(instruction.immediate)
+    })
+}
+
+/// Blocks that are translated together; the first is the root.
+pub struct Region {
+    /// The blocks, in the order in which they are emitted.
+    pub nodes: Vec<Arc<Node>>,
+    /// For each, the slots that are in variables where it begins.
+    pub held: Vec<Slots>,
+    /// The nodes at which execution goes on behind calls.
+    pub return_points: Vec<usize>,
+}
+
+impl Region {
+    /// The region of a root: `find` knows the blocks at other places, `instructions_max` bounds their sum.
+    pub fn new(root: Arc<Node>, instructions_max: usize, find: impl Fn(u64) -> Option<Arc<Node>>) -> Region {
+        let mut size = root.block.instructions.len();
+        let mut nodes = vec![root];
+        let mut next = 0;
+        while let Some(node) = nodes.get(next).map(Arc::clone) {
+            next += 1;
+            for place in node.successors() {
+                if nodes.iter().any(|known| known.place == place) {
+                    continue;
+                }
+                let Some(found) = find(place) else { continue };
+                if size + found.block.instructions.len() <= instructions_max {
+                    size += found.block.instructions.len();
+                    nodes.push(found);
+                }
+            }
+        }
+        let points: Vec<u64> = nodes.iter().flat_map(|node| node.return_points()).collect();
+        let is_point = |&node: &usize| points.contains(&nodes[node].place);
+        Region {
+            held: held(&nodes),
+            return_points: (0..nodes.len()).filter(is_point).collect(),
+            nodes,
+        }
+    }
+
+    /// The node that begins so many bytes behind the first bundle of another, at a slot.
+    pub fn node_at(&self, from: usize, offset: i64, slot: u8) -> Option<usize> {
+        let place = self.nodes[from].at(offset, slot)?;
+        self.nodes.iter().position(|node| node.place == place)
+    }
+
+    /// How many bytes a node's first bundle is behind the root's.
+    pub fn offset(&self, node: usize) -> i64 {
+        let (root, node) = (self.nodes[0].place & !15, self.nodes[node].place & !15);
+        node.wrapping_sub(root).cast_signed()
+    }
+
+    /// The general registers that its instructions name.
+    pub fn general_registers(&self) -> [u64; 2] {
+        let entries = self.nodes.iter().flat_map(|node| &node.block.instructions);
+        let instructions = entries.filter_map(|entry| entry.decoded.instruction.as_ref().ok());
+        let named = instructions.fold(Slots::NONE, |named, instruction| {
+            named
+                .union(Slots::read_by(instruction))
+                .union(Slots::written_by(instruction))
+        });
+        named.general_registers()
+    }
+}
+
+/// What a block reads before anything else has changed it, and what it changes.
+fn used_and_changed(node: &Node) -> (Slots, Slots) {
+    let (mut used, mut changed) = (Slots::NONE, Slots::NONE);
+    for entry in &node.block.instructions {
+        let Ok(instruction) = &entry.decoded.instruction else {
+            break;
+        };
+        used = used.union(Slots::read_by(instruction).without(changed));
+        if instruction.effects().contains(Effects::CHANGES_FRAME)
+            && !instruction.effects().contains(Effects::LAST_SLOT)
+        {
+            changed = Slots::ALL;
+        } else if instruction.predicate() == 0 {
+            changed = changed.union(Slots::written_by(instruction));
+        }
+    }
+    (used, changed)
+}
+
+/// For each node the slots that it, or what follows it in the same loop, uses first: those are worth a host register.
+fn held(nodes: &[Arc<Node>]) -> Vec<Slots> {
+    let index_of = |place: u64| nodes.iter().position(|node| node.place == place);
+    let successors: Vec<Vec<usize>> = nodes
+        .iter()
+        .map(|node| node.successors().filter_map(index_of).collect())
+        .collect();
+    let loops = loops(&successors);
+    let blocks: Vec<(Slots, Slots)> = nodes.iter().map(|node| used_and_changed(node)).collect();
+    let mut held: Vec<Slots> = blocks.iter().map(|&(used, _)| used).collect();
+    let mut is_changed = true;
+    while is_changed {
+        is_changed = false;
+        for node in (0..nodes.len()).rev() {
+            let (used, changed) = blocks[node];
+            let within = successors[node]
+                .iter()
+                .filter(|&&next| loops[next] == loops[node]);
+            let later = within.fold(Slots::NONE, |later, &next| later.union(held[next]));
+            let now = used.union(later.without(changed));
+            is_changed |= now != held[node];
+            held[node] = now;
+        }
+    }
+    held
+}
+
+/// Names for each node the loop that it is in: nodes that reach each other have one name, others have their own.
+fn loops(successors: &[Vec<usize>]) -> Vec<usize> {
+    let reached: Vec<Vec<bool>> = (0..successors.len())
+        .map(|start| {
+            let mut reached = vec![false; successors.len()];
+            let mut left: Vec<usize> = successors[start].clone();
+            while let Some(node) = left.pop() {
+                if !std::mem::replace(&mut reached[node], true) {
+                    left.extend(&successors[node]);
+                }
+            }
+            reached
+        })
+        .collect();
+    (0..successors.len())
+        .map(|node| {
+            let mut others = 0..node;
+            others
+                .find(|&other| reached[node][other] && reached[other][node])
+                .unwrap_or(node)
+        })
+        .collect()
+}

@@ -1,0 +1,209 @@
+//! The back end: which blocks are hot, and what is done about it.
+
+use std::collections::HashMap;
+use std::mem;
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use sidestep_ia64::Raised;
+use sidestep_ia64::execution::{Backend, Context, DecodedBlock, Detail, Interpreter, Observer, Running};
+
+use crate::code_memory::CodeMemory;
+use crate::compiler::{Code, Compiler, CompilerError};
+use crate::emitter::{LEFT_OVER, NEXT_BLOCK, OPERATION_BITS, RAISED};
+use crate::region::{Node, Region};
+use crate::statistics::Statistics;
+use crate::unit::{Owned, Piece, Unit};
+
+/// When code is translated, and how much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// A block is translated when it is entered this many times.
+    pub threshold: u32,
+    /// Bytes of emitted code kept at most, for each processor.
+    pub code_bytes_max: usize,
+    /// Instructions translated together at most.
+    pub instructions_max: usize,
+}
+
+impl Settings {
+    /// What pays for programs.
+    pub const AUTOMATIC: Settings = Settings {
+        threshold: 2000,
+        code_bytes_max: 32 << 20,
+        instructions_max: 300,
+    };
+    /// Everything at once: for tests.
+    pub const ALWAYS: Settings = Settings {
+        threshold: 1,
+        ..Settings::AUTOMATIC
+    };
+}
+
+/// Why no translator can be had.
+#[derive(Debug, thiserror::Error)]
+pub enum TranslatorError {
+    /// There is no compiler.
+    #[error(transparent)]
+    Compiler(#[from] CompilerError),
+    /// The host grants no memory for code.
+    #[error("no memory for translated code can be had")]
+    Memory(#[source] std::io::Error),
+}
+
+/// Pieces known before those that are gone are looked for.
+const PIECES_MAX: usize = 1 << 17;
+
+/// Translates the blocks of one processor.
+pub struct Translator {
+    settings: Settings,
+    compiler: Compiler,
+    memory: Arc<Mutex<CodeMemory>>,
+    /// The blocks by place.
+    pieces: HashMap<u64, Weak<Piece>>,
+    /// The roots of units.
+    roots: Vec<Weak<Piece>>,
+    statistics: Statistics,
+}
+
+impl Translator {
+    /// A translator that has translated nothing.
+    ///
+    /// # Errors
+    /// The host is none that code can be emitted for, or grants no memory for it.
+    pub fn new(settings: Settings) -> Result<Translator, TranslatorError> {
+        let memory = CodeMemory::new(settings.code_bytes_max);
+        let memory = memory.map_err(|error| TranslatorError::Memory(error.into()))?;
+        Ok(Translator {
+            settings,
+            compiler: Compiler::new()?,
+            memory: Arc::new(Mutex::new(memory)),
+            pieces: HashMap::new(),
+            roots: Vec::new(),
+            statistics: Statistics::default(),
+        })
+    }
+
+    /// What it has done so far.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    fn memory(&self) -> MutexGuard<'_, CodeMemory> {
+        self.memory
+            .lock()
+            .expect("no thread panics while it puts code into memory")
+    }
+
+    /// Makes a block the root of a unit, if that can be had.
+    #[cold]
+    fn promote(&mut self, root: &Arc<Piece>, is_system: bool) {
+        let started = std::time::Instant::now();
+        let known = |place: u64| self.pieces.get(&place).and_then(Weak::upgrade);
+        let region = Region::new(Arc::clone(&root.node), self.settings.instructions_max, |place| {
+            known(place).map(|piece| Arc::clone(&piece.node))
+        });
+        let members: Vec<Arc<Piece>> = region.nodes.iter().filter_map(|node| known(node.place)).collect();
+        let Some(code) = self.compiler.compile(&region, is_system) else {
+            return;
+        };
+        let Some(place) = self.place(&code) else { return };
+        for member in &members {
+            member.belong_to(root);
+        }
+        self.statistics.note_unit(&region, code.len(), started.elapsed());
+        let memory = Arc::clone(&self.memory);
+        root.install(Unit { region, memory }, place);
+        self.roots.push(Arc::downgrade(root));
+    }
+
+    /// Finds room for code; where there is none, everything is forgotten and begins anew.
+    fn place(&mut self, code: &[u8]) -> Option<*const u8> {
+        if let Some(place) = self.memory().put(code) {
+            return Some(place);
+        }
+        let roots = mem::take(&mut self.roots);
+        roots
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|root| root.retire());
+        self.statistics.flushes += 1;
+        let mut memory = self.memory();
+        memory.clear();
+        memory.put(code)
+    }
+}
+
+impl Backend for Translator {
+    type Code = Owned;
+
+    fn translate(&mut self, block: &DecodedBlock, context: &Context) -> Owned {
+        let node = Node {
+            place: context.place,
+            page: context.page,
+            operations: Interpreter.translate(block, context),
+            block: block.clone(),
+        };
+        let piece = Arc::new(Piece::new(node));
+        if context.detail == Detail::Effects {
+            if self.pieces.len() >= PIECES_MAX {
+                self.pieces.retain(|_, piece| piece.strong_count() > 0);
+            }
+            self.pieces.insert(context.place, Arc::downgrade(&piece));
+        }
+        Owned(piece)
+    }
+
+    #[inline(always)]
+    fn enter<O: Observer>(&mut self, code: &Owned, mut running: Running<'_, '_, O>) -> Result<(), Raised> {
+        let piece = &code.0;
+        if O::DETAIL == Detail::Effects {
+            if piece.code().is_null() && piece.count() == self.settings.threshold {
+                let is_system = running.processor().mmu().is_some();
+                self.promote(piece, is_system);
+            }
+            if !piece.code().is_null() {
+                return self.enter_unit(piece, running);
+            }
+        }
+        Interpreter.enter(&piece.node.operations, running)
+    }
+}
+
+impl Translator {
+    /// Executes a unit from its root on.
+    fn enter_unit<O: Observer>(
+        &mut self,
+        root: &Piece,
+        mut running: Running<'_, '_, O>,
+    ) -> Result<(), Raised> {
+        let remaining = running.remaining();
+        let [first, second] = running.flags().map(ptr::from_ref);
+        let processor = running.processor();
+        let before = processor.instructions_retired();
+        // SAFETY: the code was emitted for this type, and its unit is alive. The processor is borrowed exclusively, the
+        // flags live as long as the run, and no more instructions may retire than `remaining`.
+        let code: Code = unsafe { mem::transmute(root.code()) };
+        // SAFETY: as above.
+        let answer = unsafe { code(processor, remaining, first, second) };
+        self.statistics.entered += 1;
+        self.statistics.translated += processor.instructions_retired() - before;
+        match answer {
+            NEXT_BLOCK => Ok(()),
+            RAISED => {
+                self.statistics.raised += 1;
+                Err(Raised)
+            }
+            place => {
+                self.statistics.left_over += 1;
+                let place = place - LEFT_OVER;
+                let (node, operation) = (place >> OPERATION_BITS, place & ((1 << OPERATION_BITS) - 1));
+                let unit = root.unit();
+                let nodes = unit.as_ref().map(|unit| &unit.region.nodes);
+                let node = nodes.and_then(|nodes| nodes.get(node as usize));
+                let operations = &node.expect("a node of the unit").operations;
+                processor.finish_block(&operations[operation as usize..])
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Units: emitted code, and what makes it invalid.
+//!
+//! A unit belongs to the block that is its root, and is made of more blocks. It goes when any of them goes: blocks are
+//! forgotten in one way, and the last that a forgotten block does is to retire the units that it is part of.
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use crate::code_memory::CodeMemory;
+use crate::region::{Node, Region};
+
+/// Emitted code.
+pub struct Unit {
+    /// What it was made of. The code names operations of the region's nodes by their addresses.
+    pub region: Region,
+    /// Where it stands.
+    pub memory: Arc<Mutex<CodeMemory>>,
+}
+
+/// A block as the translator keeps it.
+pub struct Piece {
+    /// What it is.
+    pub node: Arc<Node>,
+    /// How often it was entered since it last had no unit.
+    entered: AtomicU32,
+    /// The code of the unit whose root it is; null for none.
+    code: AtomicPtr<u8>,
+    unit: Mutex<Option<Unit>>,
+    /// The roots of the units that it is part of.
+    roots: Mutex<Vec<Weak<Piece>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no thread panics while it changes a unit")
+}
+
+impl Piece {
+    /// A block that was not entered yet.
+    pub fn new(node: Node) -> Piece {
+        Piece {
+            node: Arc::new(node),
+            entered: AtomicU32::new(0),
+            code: AtomicPtr::default(),
+            unit: Mutex::default(),
+            roots: Mutex::default(),
+        }
+    }
+
+    /// Counts an entry, and answers how many there were.
+    pub fn count(&self) -> u32 {
+        self.entered.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Its code; null for none.
+    pub fn code(&self) -> *const u8 {
+        self.code.load(Ordering::Relaxed)
+    }
+
+    /// The unit whose root it is.
+    pub fn unit(&self) -> MutexGuard<'_, Option<Unit>> {
+        lock(&self.unit)
+    }
+
+    /// Makes it the root of a unit with its code at a place.
+    pub fn install(&self, unit: Unit, code: *const u8) {
+        *self.unit() = Some(unit);
+        self.code.store(code.cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Notes that it is part of a root's unit.
+    pub fn belong_to(&self, root: &Arc<Piece>) {
+        let mut roots = lock(&self.roots);
+        roots.retain(|root| root.strong_count() > 0);
+        roots.push(Arc::downgrade(root));
+    }
+
+    /// Gives up its unit. No code of the unit may be running.
+    pub fn retire(&self) {
+        self.code.store(ptr::null_mut(), Ordering::Relaxed);
+        self.entered.store(0, Ordering::Relaxed);
+        *self.unit() = None;
+    }
+}
+
+/// A block as the processor keeps it: when it is forgotten, so are the units that it is part of.
+///
+/// The processor forgets blocks between two of them, when no emitted code runs.
+pub struct Owned(pub Arc<Piece>);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let roots = std::mem::take(&mut *lock(&self.0.roots));
+        roots
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|root| root.retire());
+        self.0.retire();
+    }
+}

@@ -1,0 +1,288 @@
+//! Random programs in user mode, made of what programs are made of: translated they end in the same state as
+//! interpreted, whatever they do and however they are run.
+
+#[path = "../../ia64/tests/machine/mod.rs"]
+mod machine;
+
+use machine::{CODE, DATA, Machine};
+use proptest::prelude::*;
+use sidestep_ia64::encoding::{
+    Bundle, CompareWidth, Effects, FloatFormat, Form, Instruction, LoadKind, Operation, Size, StoreKind,
+    Target, Template, Unit, UnitClass, all_forms, decode,
+};
+use sidestep_ia64::registers::frame::FrameMarker;
+use sidestep_ia64::{Exit, Processor, ProcessorState};
+use sidestep_translator::{LockStep, Settings, Translator};
+
+const BUNDLES: u64 = 24;
+const INSTRUCTIONS: u64 = 2000;
+const STACKED: u8 = 48;
+/// Template of memory, integer and branch slots; of memory, floating-point and branch slots; each with a stop.
+const INTEGER: u8 = 0x11;
+const FLOATING: u8 = 0x1d;
+
+/// Random numbers: SplitMix64.
+struct Source(u64);
+
+impl Source {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// A register that holds values.
+    fn register(&mut self) -> u64 {
+        match self.below(4) {
+            0 => 8 + self.below(8),
+            _ => 32 + self.below(u64::from(STACKED)),
+        }
+    }
+}
+
+/// Whether programs have many of an operation.
+fn is_usual(operation: Operation) -> bool {
+    use Operation as O;
+    !matches!(
+        operation,
+        O::Break
+            | O::SetUserMask
+            | O::ResetUserMask
+            | O::MoveToUserMask
+            | O::FlushCache { .. }
+            | O::LoadRegisterStack
+            | O::FlushRegisterStack
+            | O::BranchIa32
+            | O::Cover
+            | O::Probe { .. }
+            | O::ProbeFault { .. }
+    )
+}
+
+/// Whether an operation is emitted in line, and no other is much like it: most instructions are of these.
+fn is_preferred(operation: Operation) -> bool {
+    use Operation as O;
+    match operation {
+        O::Load { size, kind, .. } => match kind {
+            LoadKind::Fill => true,
+            LoadKind::Normal => true,
+            LoadKind::Speculative | LoadKind::Acquire => size == Size::Eight,
+            _ => false,
+        },
+        O::Store { kind, .. } => kind != StoreKind::Release,
+        O::LoadFloat { kind, format, .. } => {
+            kind == LoadKind::Normal && !matches!(format, FloatFormat::Extended | FloatFormat::Register)
+        }
+        O::StoreFloat { .. }
+        | O::SetFloat { .. }
+        | O::GetFloat { .. }
+        | O::FixedMultiplyAdd { .. }
+        | O::Add { .. }
+        | O::Subtract { .. }
+        | O::AddPointer { .. }
+        | O::Logical { .. }
+        | O::ShiftLeftAdd
+        | O::ShiftLeftAddPointer
+        | O::ShiftRight { .. }
+        | O::ShiftLeft
+        | O::ShiftRightPair
+        | O::Extract { .. }
+        | O::Deposit { .. }
+        | O::DepositZero { .. }
+        | O::ZeroExtend { .. }
+        | O::SignExtend { .. }
+        | O::MoveToBranch
+        | O::MoveFromBranch
+        | O::MoveFromApplication
+        | O::Branch { .. } => true,
+        O::Compare { width, .. } => width == CompareWidth::Word,
+        _ => false,
+    }
+}
+
+/// An instruction of one of the forms for a slot, with registers that mean something.
+fn instruction(source: &mut Source, forms: &[&Form], classes: &[UnitClass], unit: Unit, bundle: u64) -> u64 {
+    loop {
+        let form = forms[source.below(forms.len() as u64) as usize];
+        if !classes.contains(&form.class) || !is_preferred(form.operation) && source.below(8) != 0 {
+            continue;
+        }
+        let mut slot = form.value | source.next() & Bundle::SLOT_MASK & !form.mask;
+        let mut put = |shift: u32, bits: u32, value: u64| {
+            let field = ((1 << bits) - 1 << shift) & !form.mask;
+            slot = slot & !field | value << shift & field;
+        };
+        let Ok(decoded) = decode(unit, form.value, 0) else {
+            continue;
+        };
+        if form.predicated {
+            let predicate = if source.below(2) == 0 { 0 } else { source.below(64) };
+            put(0, 6, predicate);
+        }
+        if decoded.general_target().is_some() {
+            put(6, 7, source.register());
+        }
+        match decoded.operation.memory_access() {
+            Some(_) => {
+                put(13, 7, source.register());
+                put(20, 7, 4 + source.below(4));
+            }
+            None if matches!(decoded.operation, Operation::AddLongImmediate) => {}
+            None if form.class == UnitClass::A || form.class == UnitClass::I => {
+                put(13, 7, source.register());
+                put(20, 7, source.register());
+            }
+            None => {}
+        }
+        if is_direct(&decoded) {
+            // The displacement in bundles: 20 bits and the sign.
+            let distance = source.below(BUNDLES).wrapping_sub(bundle);
+            put(13, 20, distance & 0xf_ffff);
+            put(36, 1, distance >> 63);
+        }
+        let Ok(decoded) = decode(unit, slot, 0) else {
+            continue;
+        };
+        if is_usual(decoded.operation) && !decoded.effects().contains(Effects::SERIALIZES) {
+            return slot;
+        }
+    }
+}
+
+fn is_direct(instruction: &Instruction) -> bool {
+    match instruction.operation {
+        Operation::Branch { target, .. } | Operation::Call { target } => target == Target::Relative,
+        _ => false,
+    }
+}
+
+fn machine(seed: u64) -> Machine {
+    let mut source = Source(seed);
+    let forms: Vec<&Form> = all_forms()
+        .map(|(_, form)| form)
+        .filter(|form| is_usual(form.operation))
+        .collect();
+    let mut code = Vec::new();
+    for bundle in 0..BUNDLES {
+        use UnitClass::{A, B, F, I, M};
+        let memory = instruction(&mut source, &forms, &[A, M], Unit::M, bundle);
+        let branch = instruction(&mut source, &forms, &[B], Unit::B, bundle);
+        let (template, middle) = match source.below(4) {
+            0 => (FLOATING, instruction(&mut source, &forms, &[F], Unit::F, bundle)),
+            _ => (
+                INTEGER,
+                instruction(&mut source, &forms, &[A, I], Unit::I, bundle),
+            ),
+        };
+        code.push(Bundle::new(Template::new(template), [memory, middle, branch]));
+    }
+    let mut machine = Machine::new();
+    machine.load_bundles(&code);
+    let processor = &mut machine.processor;
+    processor.predicates = source.next() | 1;
+    processor.frame = FrameMarker {
+        size: u32::from(STACKED),
+        locals: 40,
+        rotating: 8 * source.below(5) as u32,
+        ..FrameMarker::default()
+    };
+    let has_nats = source.below(8) == 0;
+    for register in 1..32 + STACKED {
+        let value = source.next() >> source.below(64);
+        let nat = has_nats && source.below(16) == 0;
+        processor.general.set_with_nat(register, value, nat);
+    }
+    // The register stack engine has the upper half of the page.
+    processor.register_stack_mut().restart(DATA + 2048, 0);
+    for register in 65..67 {
+        processor.set_application(register, source.below(20));
+    }
+    aim(processor, &mut source);
+    machine
+}
+
+/// Makes the registers that addresses are taken from point to data, and branch registers to code.
+fn aim(processor: &mut Processor, source: &mut Source) {
+    for register in 4..8 {
+        processor.general.set(register, DATA + 8 * source.below(240));
+    }
+    for register in &mut processor.branch {
+        *register = CODE + 16 * source.below(BUNDLES);
+    }
+}
+
+/// Where a program has got after its instructions: the processor's state, and the data.
+fn run(seed: u64, mut run: impl FnMut(&mut Processor, u64) -> Exit) -> (ProcessorState, Vec<u8>) {
+    let mut machine = machine(seed);
+    let mut source = Source(seed ^ 1);
+    let processor = &mut machine.processor;
+    for _ in 0..INSTRUCTIONS {
+        let left = INSTRUCTIONS.saturating_sub(processor.instructions_retired());
+        if left == 0 {
+            break;
+        }
+        let piece = 1 + source.below(600);
+        if let Exit::Fault(fault) = run(processor, piece.min(left)) {
+            if !fault.kind.is_trap() {
+                processor.skip_instruction();
+            }
+            aim(processor, &mut source);
+            if !(CODE..CODE + 16 * BUNDLES).contains(&processor.instruction_pointer().0) {
+                processor.set_instruction_pointer(CODE + 16 * source.below(BUNDLES), 0);
+            }
+        }
+    }
+    let state = machine.processor.save();
+    (state, machine.data().to_vec())
+}
+
+/// How many programs are tried; `SIDESTEP_PROGRAMS` says otherwise.
+fn cases() -> u32 {
+    let given = std::env::var("SIDESTEP_PROGRAMS").ok();
+    given.and_then(|count| count.parse().ok()).unwrap_or(12)
+}
+
+fn translator(threshold: u32) -> Translator {
+    let settings = Settings {
+        threshold,
+        code_bytes_max: 1 << 20,
+        ..Settings::AUTOMATIC
+    };
+    Translator::new(settings).expect("a host that code can be emitted for")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
+
+    #[test]
+    fn a_translated_program_does_what_an_interpreted_one_does(seed: u64, threshold in 1u32..6) {
+        let mut translator = translator(threshold);
+        let interpreted = run(seed, Processor::run);
+        let translated = run(seed, |processor, limit| processor.run_with(limit, &mut translator, &mut ()));
+        let differ = |(one, other): (String, String)| {
+            let lines = one.lines().zip(other.lines()).filter(|(one, other)| one != other);
+            lines.map(|(one, other)| format!("{one} {other}")).collect::<Vec<_>>()
+        };
+        let states = (format!("{:#x?}", interpreted.0), format!("{:#x?}", translated.0));
+        prop_assert!(interpreted.0 == translated.0, "{:#?}", differ(states));
+        prop_assert_eq!(interpreted.1, translated.1);
+    }
+}
+
+#[test]
+fn lock_step_finds_nothing_and_changes_nothing() {
+    for seed in 0..4 {
+        let mut lock_step = LockStep::new(translator(2));
+        let interpreted = run(seed, Processor::run);
+        let checked = run(seed, |processor, limit| lock_step.run(processor, limit));
+        assert_eq!(lock_step.difference(), None);
+        assert!(lock_step.translator().statistics().translated > 0);
+        assert!(interpreted == checked);
+    }
+}
