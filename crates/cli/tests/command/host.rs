@@ -93,7 +93,7 @@ fn report_console_and_timeline_are_the_same_bytes_with_one_and_two_host_threads(
 
 #[test]
 fn a_timeline_shows_a_packet_from_ring_to_guest_as_a_flow() {
-    let example = include_str!("../../../examples/interfaces-host.toml");
+    let example = include_str!("../../../../examples/interfaces-host.toml");
     let description = example.replace("../guests/ia64/bin", "IMAGES");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let arguments = ["--format", "json", "--trace", "packets.json"];

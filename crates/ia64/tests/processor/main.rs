@@ -5,6 +5,7 @@ mod control_flow;
 mod float_instructions;
 mod float_multiply_add;
 mod float_oracle;
+#[path = "../machine/mod.rs"]
 mod machine;
 #[path = "../random_guest/mod.rs"]
 mod random_guest;
