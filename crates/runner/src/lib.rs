@@ -22,4 +22,5 @@ pub mod recording;
 pub mod samples;
 mod shared;
 pub mod symbols;
+#[cfg(feature = "translator")]
 pub mod translation;

@@ -21,8 +21,6 @@ use sidestep_runner::annotate::Code;
 use sidestep_runner::causes::with_causes;
 use sidestep_runner::groups::Watched;
 use sidestep_runner::program::{self, Kept, Model, Report, Sum};
-use sidestep_runner::translation::Translation;
-use sidestep_translator::Settings;
 
 use super::Outcome;
 use super::check::Check;
@@ -149,12 +147,29 @@ enum Translate {
 }
 
 impl Translate {
-    /// How the translator is to go about it; `None` for no translator.
-    fn settings(self) -> Option<Settings> {
+    /// What runs a program so; `None` for the interpreter.
+    #[cfg(feature = "translator")]
+    fn engine(self, is_told: bool, is_checked: bool) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
+        use sidestep_runner::translation::Translation;
+        use sidestep_translator::Settings;
+
+        let settings = match self {
+            Translate::Auto => Settings::AUTOMATIC,
+            Translate::Always => Settings::ALWAYS,
+            Translate::Never => return Ok(None),
+        };
+        let translation = Translation::new(settings, is_told, is_checked)?;
+        Ok(Some(Arc::new(translation)))
+    }
+
+    /// What runs a program so; `None` for the interpreter, which is all that this build has.
+    #[cfg(not(feature = "translator"))]
+    fn engine(self, _: bool, _: bool) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
         match self {
-            Translate::Auto => Some(Settings::AUTOMATIC),
-            Translate::Always => Some(Settings::ALWAYS),
-            Translate::Never => None,
+            Translate::Auto | Translate::Always => {
+                Err(super::not_built("translates nothing", "translator").into())
+            }
+            Translate::Never => Ok(None),
         }
     }
 }
@@ -243,9 +258,8 @@ impl Exec {
         if let Some(check) = self.check.wanted()? {
             return Ok(Some(Arc::new(Watched::new(check.ends, check.suppressions))));
         }
-        if let Some(settings) = self.translate.settings() {
-            let translation = Translation::new(settings, self.stats, self.check_translation)?;
-            return Ok(Some(Arc::new(translation)));
+        if let Some(engine) = self.translate.engine(self.stats, self.check_translation)? {
+            return Ok(Some(engine));
         }
         let Some(parameters) = self.timing.clone() else {
             return Ok(None);

@@ -403,11 +403,40 @@ fn files_that_are_no_programs_give_one_clear_error() {
     assert_eq!(output.status.code(), Some(125));
 }
 
-#[test]
-fn the_tour_runs() {
+fn tour(options: &[&str]) -> Command {
     let mut command = sidestep();
+    command.args(options);
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/tour"));
+    command
+}
+
+fn expect_tour(command: Command) {
     let output = expect_success(command);
     let expected = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/tour/expected");
     assert!(output.stdout == fs::read(expected).expect("what the tour prints"));
+}
+
+#[test]
+fn the_tour_runs() {
+    expect_tour(tour(&[]));
+}
+
+/// Needs the feature `translator`, without which the command says so.
+#[test]
+fn translated_programs_do_the_same_also_in_lock_step() {
+    if cfg!(feature = "translator") {
+        for options in [
+            &["--translate", "auto"][..],
+            &["--translate", "always", "--check-translation"],
+        ] {
+            expect_tour(tour(options));
+        }
+    } else {
+        let output = tour(&["--translate", "auto"]).output().expect("sidestep runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && error.contains("--features translator"),
+            "{error}"
+        );
+    }
 }
