@@ -5,7 +5,7 @@
 //! - [`image`] and [`symbols`]: the code of an ELF file and the names in it.
 //! - [`recording`]: what a run leaves in a file; [`annotate`] and [`samples`]: that by function, bundle and sample.
 //! - [`groups`]: programs and machines whose instruction groups are watched.
-//! - [`translation`]: a program whose hot code is translated.
+//! - `translation`: a program whose hot code is translated (feature `translator`).
 //! - [`explain`]: a piece of code by itself. [`causes`]: errors in one line.
 //!
 #![doc = include_str!("../README.md")]
