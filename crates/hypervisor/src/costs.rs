@@ -205,19 +205,7 @@ impl HostCosts {
     /// # Errors
     /// If there is none.
     pub fn preset(name: &str) -> Result<HostCosts, CostsError> {
-        let known = || {
-            PRESETS
-                .iter()
-                .map(|(name, _)| *name)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let preset = PRESETS.iter().find(|(preset, _)| *preset == name);
-        let (_, text) = preset.ok_or_else(|| CostsError::NoPreset {
-            name: name.to_owned(),
-            known: known(),
-        })?;
-        HostCosts::parse(text)
+        HostCosts::parse(find_preset(PRESETS, name)?)
     }
 
     fn checked(self) -> Result<HostCosts, CostsError> {
@@ -299,6 +287,22 @@ impl HostCosts {
         }
         text
     }
+}
+
+/// The contents of the preset of a name.
+pub(crate) fn find_preset(
+    presets: &[(&'static str, &'static str)],
+    name: &str,
+) -> Result<&'static str, CostsError> {
+    let found = presets.iter().find(|(preset, _)| *preset == name);
+    found.map(|(_, text)| *text).ok_or_else(|| CostsError::NoPreset {
+        name: name.to_owned(),
+        known: presets
+            .iter()
+            .map(|(name, _)| *name)
+            .collect::<Vec<_>>()
+            .join(", "),
+    })
 }
 
 /// Checks that a table has every cost of which key and description are known and no other, each with its source.

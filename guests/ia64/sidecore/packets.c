@@ -17,9 +17,9 @@
 //   garbage S             rings, counts and registrations made from seed S
 //   deaf                  posts buffers, asks for an interrupt, and never looks
 
-typedef unsigned long word;
+#include "guest.h"
 
-enum { EXIT = 0, WAIT_FOR_INTERRUPT = 3, PUT_BYTES = 4, PARAMETERS = 6, REGISTER_INTERFACE = 0x43 };
+enum { REGISTER_INTERFACE = 0x43 };
 enum { PROCESSORS_MAX = 8, PAGE = 1 << 14, PAGES = 1 << 12, VECTOR = 0x51, TIMER_VECTOR = 0x52, ENTRIES_MAX = 256, FRAME = 2048, LOG_MAX = 1 << 15 };
 enum { DONE = 1, PROBE = 64, HEADER = 14, STAMP = 16 };
 
@@ -39,7 +39,6 @@ struct area {
 	struct descriptor descriptors[2 * ENTRIES_MAX];
 };
 
-extern long hypercall(word function, word first, word second, word third);
 
 // What start.S refers to: of pages on demand this guest has none.
 char stacks[PROCESSORS_MAX << 16] __attribute__((aligned(PAGE)));
@@ -57,44 +56,12 @@ static char parameters[128];
 static const char *next_parameter = parameters;
 static word entries, taken, sent;
 
-static word now(void)
-{
-	word time;
-	asm volatile("mov %0 = ar.itc" : "=r"(time)::"memory");
-	return time;
-}
-
-static void print(const char *text)
-{
-	word length = 0;
-	while (text[length])
-		length++;
-	hypercall(PUT_BYTES, (word)text, length, 0);
-}
-
-static void print_number(word number)
-{
-	char digits[24], *place = digits + sizeof digits;
-	*--place = 0;
-	do
-		*--place = '0' + number % 10;
-	while (number /= 10);
-	print(place);
-}
-
 static _Noreturn void fail(const char *text)
 {
 	print(text);
 	print("\n");
 	for (;;)
 		hypercall(EXIT, 1, 0, 0);
-}
-
-static int is(const char *text, const char *other)
-{
-	while (*text && *text == *other)
-		text++, other++;
-	return *text == *other;
 }
 
 static const char *next_word(void)

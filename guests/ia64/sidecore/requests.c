@@ -28,9 +28,9 @@
 //   silent N                  rings and never looks
 //   script                    what the block device says: see `script` below
 
-typedef unsigned long word;
+#include "guest.h"
 
-enum { EXIT = 0, WAIT_FOR_INTERRUPT = 3, PUT_BYTES = 4, PARAMETERS = 6, STOP = 7, START = 8, REGISTER = 0x40, SUBMIT = 0x42 };
+enum { STOP = 7, START = 8, REGISTER = 0x40, SUBMIT = 0x42 };
 enum { NULL_REQUEST, IDENTIFICATION, MAP, UNMAP, TIMER, INTERRUPT, CONSOLE, READ, WRITE, SEND, RECEIVE };
 enum { FREE, REQUESTED, DONE, REFUSED };
 enum { NOT_SERVED = 6, EMPTY = 5, FULL = 7 };
@@ -49,7 +49,6 @@ struct request_page {
 	struct slot slot[SLOTS];
 };
 
-extern long hypercall(word function, word first, word second, word third);
 extern word request_by_exit(word kind, word first, word second, word third, word *status);
 extern word covered(void);
 extern word hashed(word address);
@@ -67,31 +66,6 @@ static word buffers[SLOTS][SECTORS_AT_ONCE * SECTOR / 8] __attribute__((aligned(
 static char parameters[128];
 static const char *next_parameter[PROCESSORS_MAX];
 static volatile word finished;
-
-static word now(void)
-{
-	word time;
-	asm volatile("mov %0 = ar.itc" : "=r"(time)::"memory");
-	return time;
-}
-
-static void print(const char *text)
-{
-	word length = 0;
-	while (text[length])
-		length++;
-	hypercall(PUT_BYTES, (word)text, length, 0);
-}
-
-static void print_number(word number)
-{
-	char digits[24], *place = digits + sizeof digits;
-	*--place = 0;
-	do
-		*--place = '0' + number % 10;
-	while (number /= 10);
-	print(place);
-}
 
 static void report(const char *name, word cycles, word count)
 {
@@ -114,13 +88,6 @@ static _Noreturn void fail(const char *text)
 	print(text);
 	print("\n");
 	end(1);
-}
-
-static int is(const char *text, const char *other)
-{
-	while (*text && *text == *other)
-		text++, other++;
-	return *text == *other;
 }
 
 static word my_number(void)

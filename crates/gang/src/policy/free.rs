@@ -25,9 +25,7 @@ impl Free {
     fn offset_ns(&self, core: usize, cores: usize) -> u64 {
         (u128::from(self.slot_ns) * core as u128 / cores as u128) as u64
     }
-}
 
-impl Free {
     /// Whose turn it is in a slot, as a place in a queue.
     fn turn(&self, moment: &Moment<'_>, queue: &[TaskId], core: usize, slot: u64) -> usize {
         let view = |place: &usize| &moment.tasks[queue[*place].index()];

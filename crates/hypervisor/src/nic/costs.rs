@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sidestep_machine::description;
 
-use crate::costs::{CostsError, Entry, check_entries, in_range};
+use crate::costs::{CostsError, Entry, check_entries, find_preset, in_range};
 
 macro_rules! card_costs {
     ($($(#[$doc:meta])* $name:ident = $key:literal, $text:literal;)+) => {
@@ -82,17 +82,7 @@ impl CardCosts {
     /// # Errors
     /// If there is none.
     pub fn preset(name: &str) -> Result<CardCosts, CostsError> {
-        match PRESETS.iter().find(|(preset, _)| *preset == name) {
-            Some((_, text)) => CardCosts::parse(text),
-            None => Err(CostsError::NoPreset {
-                name: name.to_owned(),
-                known: PRESETS
-                    .iter()
-                    .map(|(preset, _)| *preset)
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            }),
-        }
+        CardCosts::parse(find_preset(PRESETS, name)?)
     }
 
     /// A cost in cycles of a host whose clock has so many MHz, rounded up.

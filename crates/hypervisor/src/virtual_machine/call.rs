@@ -107,7 +107,7 @@ impl VirtualMachine {
         let asked = self.processors[index].clock();
         let requests = &self.processors[index].requests;
         let slot = usize::try_from(slot).unwrap_or(usize::MAX);
-        let (Some(address), true) = (requests.address(), slot < page::SLOTS) else {
+        let (Some(address), true) = (requests.page.address(), slot < page::SLOTS) else {
             return false;
         };
         if requests.served() >> slot & 1 != 0 {

@@ -90,14 +90,39 @@ fn interrupt_offset(address: PhysicalAddress) -> Option<u64> {
     (offset < INTERRUPT_BLOCK_SIZE).then_some(offset)
 }
 
+/// Where a page is that a guest has registered, once it has.
+pub(super) struct RegisteredPage(
+    /// The guest-physical address; all ones: none.
+    AtomicU64,
+);
+
+impl Default for RegisteredPage {
+    fn default() -> RegisteredPage {
+        RegisteredPage(AtomicU64::new(u64::MAX))
+    }
+}
+
+impl RegisteredPage {
+    /// The guest-physical address, if the guest has registered one.
+    pub fn address(&self) -> Option<PhysicalAddress> {
+        let address = self.0.load(Ordering::Relaxed);
+        (address != u64::MAX).then_some(PhysicalAddress(address))
+    }
+
+    pub fn set_address(&self, address: Option<PhysicalAddress>) {
+        let address = address.map_or(u64::MAX, |address| address.0);
+        self.0.store(address, Ordering::Relaxed);
+    }
+}
+
 /// A virtual processor's request page, as the monitor sees it.
 ///
 /// To the guest the page is memory like any other, and to the host it costs what memory costs. The monitor's window
 /// on it tells of stores to a slot's status and of loads of the status of a request that is being served, so that
 /// virtual time need not follow every turn of a guest's polling loop.
 pub(super) struct RequestPage {
-    /// The guest-physical address of the page; all ones: none.
-    address: AtomicU64,
+    /// Where it is.
+    pub page: RegisteredPage,
     /// One bit for each slot whose request is being served.
     served: AtomicU64,
     /// One bit for each slot whose status was set to requested.
@@ -111,22 +136,12 @@ pub(super) struct RequestPage {
 impl RequestPage {
     pub fn new(attention: Arc<AtomicBool>) -> RequestPage {
         RequestPage {
-            address: AtomicU64::new(u64::MAX),
+            page: RegisteredPage::default(),
             served: AtomicU64::default(),
             rung: AtomicU64::default(),
             polled: AtomicU64::default(),
             attention,
         }
-    }
-
-    /// The guest-physical address of the page, if the guest has registered one.
-    pub fn address(&self) -> Option<PhysicalAddress> {
-        let address = self.address.load(Ordering::Relaxed);
-        (address != u64::MAX).then_some(PhysicalAddress(address))
-    }
-
-    pub fn set_address(&self, address: PhysicalAddress) {
-        self.address.store(address.0, Ordering::Relaxed);
     }
 
     /// Notes that a slot's request is being served, or no longer.
@@ -176,8 +191,8 @@ impl RequestPage {
 ///
 /// As with the request page, the window tells of stores at the time at which they are made; the card polls the page.
 pub(super) struct RingPage {
-    /// The guest-physical address of the page; all ones: none.
-    address: AtomicU64,
+    /// Where it is.
+    pub page: RegisteredPage,
     /// What was stored, in order.
     stores: Mutex<Vec<Store>>,
     /// Stops the processor at the next block.
@@ -187,21 +202,10 @@ pub(super) struct RingPage {
 impl RingPage {
     pub fn new(attention: Arc<AtomicBool>) -> RingPage {
         RingPage {
-            address: AtomicU64::new(u64::MAX),
+            page: RegisteredPage::default(),
             stores: Mutex::default(),
             attention,
         }
-    }
-
-    /// The guest-physical address of the page, if the guest has registered one.
-    pub fn address(&self) -> Option<PhysicalAddress> {
-        let address = self.address.load(Ordering::Relaxed);
-        (address != u64::MAX).then_some(PhysicalAddress(address))
-    }
-
-    pub fn set_address(&self, address: Option<PhysicalAddress>) {
-        let address = address.map_or(u64::MAX, |address| address.0);
-        self.address.store(address, Ordering::Relaxed);
     }
 
     /// Takes what was stored since the last time.
@@ -241,11 +245,11 @@ impl MachineView {
         let rings = MachineAddress::of_rings(self.owner, self.processor);
         let requests = MachineAddress::of_window(self.owner, self.processor);
         let (window, offset, page) = match address.offset_from(rings) {
-            Some(offset) => (Window::Rings, offset, self.rings.address()),
+            Some(offset) => (Window::Rings, offset, self.rings.page.address()),
             None => (
                 Window::Requests,
                 address.offset_from(requests)?,
-                self.requests.address(),
+                self.requests.page.address(),
             ),
         };
         (offset + size <= page::SIZE).then_some(())?;

@@ -329,7 +329,7 @@ impl VirtualMachine {
         self.method = method;
         let mode = u64::from(method == Method::Sidecall);
         for processor in &self.processors {
-            if let Some(address) = processor.requests.address() {
+            if let Some(address) = processor.requests.page.address() {
                 let memory = &self.shared.memory;
                 let written = memory.write_value(address + page::MODE_OFFSET, mode);
                 written.expect("a registered page is memory");

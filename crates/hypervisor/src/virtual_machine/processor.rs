@@ -526,11 +526,11 @@ impl VirtualProcessor {
         }
         let windows = [
             (
-                self.requests.address(),
+                self.requests.page.address(),
                 MachineAddress::of_window(self.owner, self.index),
             ),
             (
-                self.rings.address(),
+                self.rings.page.address(),
                 MachineAddress::of_rings(self.owner, self.index),
             ),
         ];
@@ -620,13 +620,13 @@ impl VirtualProcessor {
     /// The guest has put its request page at a guest-physical address, or moved it.
     pub(super) fn set_request_page(&mut self, address: PhysicalAddress) {
         assert!(address.0.is_multiple_of(page::SIZE), "the call has checked it");
-        self.requests.set_address(address);
+        self.requests.page.set_address(Some(address));
         self.clear_shadow();
     }
 
     /// The guest has put the counts of its interface's rings at a guest-physical address, or has them no longer.
     pub(super) fn set_ring_page(&mut self, address: Option<PhysicalAddress>) {
-        self.rings.set_address(address);
+        self.rings.page.set_address(address);
         self.clear_shadow();
     }
 }

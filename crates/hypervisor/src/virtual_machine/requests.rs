@@ -100,7 +100,7 @@ impl VirtualMachine {
         if rung == 0 && polled == 0 {
             return;
         }
-        let Some(address) = processor.requests.address() else {
+        let Some(address) = processor.requests.page.address() else {
             return;
         };
         let time = processor.clock();
@@ -199,7 +199,7 @@ impl VirtualMachine {
                         continue;
                     }
                     let (status, result) = as_words(answer);
-                    if let Some(address) = processor.requests.address() {
+                    if let Some(address) = processor.requests.page.address() {
                         let start = address + page::slot_offset(slot);
                         let memory = &self.shared.memory;
                         let written = memory

@@ -135,7 +135,6 @@ impl Effects {
                 self.add_fence();
             }
             O::FlushCache { .. } => self.add_flush(),
-            O::LineFetch { .. } | O::LineFetchCount => self.add_line(),
 
             O::CheckSpeculative | O::CheckSpeculativeFloat | O::BranchIa32 => self.add_transfer(),
             O::CheckAdvanced { .. } | O::CheckAdvancedFloat { .. } => {
@@ -209,9 +208,12 @@ impl Effects {
             O::ReturnFromInterruption => self.add_return_from_interruption(),
             O::Serialize { side } => self.add_serialize(side),
 
-            O::Probe { .. } | O::ProbeFault { .. } | O::TranslateToPhysical | O::TranslationAccessKey => {
-                self.add_lookup();
-            }
+            O::LineFetch { .. }
+            | O::LineFetchCount
+            | O::Probe { .. }
+            | O::ProbeFault { .. }
+            | O::TranslateToPhysical
+            | O::TranslationAccessKey => self.add_lookup(),
             O::InsertTranslationCache { .. } => {
                 self.position = Some(Position::Last);
                 self.add_insertion();

@@ -92,17 +92,10 @@ impl Effects {
         }
     }
 
-    /// `lfetch`, and what else finds a line without reading it.
-    pub(super) fn add_line(&mut self) {
-        self.reads.status |= psr::CPL | psr::DT | psr::PK | psr::DB;
-        self.reads.state |= State::ADDRESSING;
-        self.reads.control |= 1 << PTA;
-    }
-
-    /// `fc`: it acts on what was stored, and on what is stored next. It is translated as references are, and is none.
+    /// `fc`: it acts on what was stored, and on what is stored next.
     pub(super) fn add_flush(&mut self) {
         self.add_write(false);
-        self.add_line();
+        self.add_lookup();
         self.at_once.status = psr::BE | psr::AC;
     }
 }

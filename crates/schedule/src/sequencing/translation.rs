@@ -8,7 +8,7 @@ use super::serialization::TRANSLATIONS;
 use super::{Effects, Kind, Position, State};
 
 impl Effects {
-    /// `probe`, `tpa` and `tak`.
+    /// What is translated as references are, and is none: `probe`, `tpa`, `tak`, `lfetch` and `fc`.
     pub(super) fn add_lookup(&mut self) {
         self.reads.status |= psr::CPL | psr::DT | psr::PK | psr::DB;
         self.reads.state |= State::ADDRESSING;
