@@ -303,8 +303,7 @@ macro_rules! operations {
             exclusive: bool = "`.excl`: asks for exclusive ownership.",
             update: BaseUpdate = "Base update.",
         } => prefetches(update), LOCAL, NOTHING, memory::line_fetch_handler(fault, update);
-        /// `lfetch.count [r3], count, stride`: [`fetch_count`](crate::encoding::Instruction::fetch_count) lines,
-        /// the immediate being the stride in bytes.
+        /// `lfetch.count [r3], count, stride`: the immediate is the stride in bytes.
         LineFetchCount => prefetches(BaseUpdate::None), LOCAL, NOTHING, call(system::nothing);
         /// `cmpxchg r1 = [r3], r2, ar.ccv`.
         CompareExchange {
@@ -325,9 +324,9 @@ macro_rules! operations {
             ordering: Ordering = "Acquire or release.",
         } => exchanges(size.bytes()), LOCAL, NOTHING, memory::fetch_add_handler(size);
         /// `chk.s r2, target`: branches when `r2` is NaT. On the I unit or the M unit.
-        CheckSpeculative => NONE, LOCAL, NOTHING, call(branch::check_speculative);
+        CheckSpeculative => NONE, TRANSFERS, NOTHING, call(branch::check_speculative);
         /// `chk.s f2, target`: branches when `f2` is NaTVal.
-        CheckSpeculativeFloat => NONE, LOCAL, NOTHING, call(float::moves::check_speculative);
+        CheckSpeculativeFloat => NONE, TRANSFERS, NOTHING, call(float::moves::check_speculative);
         /// `chk.a r1, target`: branches on an ALAT miss.
         CheckAdvanced {
             clear: bool = "`.clr`: removes the entry; otherwise (`.nc`) it stays.",
@@ -367,7 +366,7 @@ macro_rules! operations {
         /// `loadrs`.
         LoadRegisterStack => NONE, FRAME, SPILLS, call(stack::load);
         /// `cover`.
-        Cover => NONE, ENDS.union(FRAME), COVERS, call(stack::cover);
+        Cover => NONE, ENDS.union(FRAME).union(SENSITIVE), COVERS, call(stack::cover);
         /// `clrrrb` and `clrrrb.pr`.
         ClearRegisterRename {
             predicates_only: bool = "`.pr`: only the predicate base.",
@@ -394,25 +393,25 @@ macro_rules! operations {
         /// `itc r2`.
         InsertTranslationCache {
             side: Side = "Data or instruction.",
-        } => NONE, ENDS, INSERTS, system::translation::insert_cache_handler(side);
+        } => NONE, TRANSLATIONS, INSERTS, system::translation::insert_cache_handler(side);
         /// `itr dtr[r3] = r2`, `itr itr[r3] = r2`.
         InsertTranslationRegister {
             side: Side = "Data or instruction.",
-        } => NONE, ENDS, INSERTS, system::translation::insert_register_handler(side);
+        } => NONE, TRANSLATIONS, INSERTS, system::translation::insert_register_handler(side);
         /// `ptc.l`, `ptc.g`, `ptc.ga`: `r3, r2`.
         PurgeTranslationCache {
             scope: PurgeScope = "How far the purge reaches.",
-        } => NONE, ENDS, NOTHING, system::translation::purge_cache_handler(scope);
+        } => NONE, TRANSLATIONS, NOTHING, system::translation::purge_cache_handler(scope);
         /// `ptc.e r3`.
-        PurgeTranslationCacheEntry => NONE, ENDS, NOTHING, call(system::translation::purge_everything);
+        PurgeTranslationCacheEntry => NONE, TRANSLATIONS, NOTHING, call(system::translation::purge_everything);
         /// `ptr r3, r2`.
         PurgeTranslationRegister {
             side: Side = "Data or instruction.",
-        } => NONE, ENDS, NOTHING, system::translation::purge_register_handler(side);
+        } => NONE, TRANSLATIONS, NOTHING, system::translation::purge_register_handler(side);
         /// `thash r1 = r3`.
-        TranslationHash => NONE, LOCAL, HASHES, call(system::translation::translation_hash);
+        TranslationHash => NONE, SENSITIVE, HASHES, call(system::translation::translation_hash);
         /// `ttag r1 = r3`.
-        TranslationTag => NONE, LOCAL, HASHES, call(system::translation::translation_tag);
+        TranslationTag => NONE, SENSITIVE, HASHES, call(system::translation::translation_tag);
         /// `tpa r1 = r3`.
         TranslateToPhysical => NONE, LOCAL, NOTHING, call(system::translation::translate_to_physical);
         /// `tak r1 = r3`.
@@ -420,8 +419,8 @@ macro_rules! operations {
         /// `epc`.
         EnterPrivilegedCode => NONE, ENDS_WITH_STATUS, ENTERS, call(system::control::enter_privileged_code);
         /// `rfi`.
-        ReturnFromInterruption => NONE, ENDS_WITH_STATUS.union(FRAME).union(SERIALIZES), RETURNS_FROM_INTERRUPTION,
-            call(system::control::return_from_interruption);
+        ReturnFromInterruption => NONE, ENDS_WITH_STATUS.union(FRAME).union(SERIALIZES).union(TRANSFERS),
+            RETURNS_FROM_INTERRUPTION, call(system::control::return_from_interruption);
         /// `bsw.0`, `bsw.1`.
         BankSwitch {
             bank: u8 = "The bank that becomes visible: 0 or 1.",
@@ -444,7 +443,7 @@ macro_rules! operations {
         /// `br.ret b2`.
         Return => NONE, leaves(instruction).union(FRAME).union(CHANGES_STATUS), RETURNS, call(branch::return_);
         /// `br.ia b2`: to the IA-32 instruction set.
-        BranchIa32 => NONE, ENDS, NOTHING, call(branch::branch_ia32);
+        BranchIa32 => NONE, ENDS.union(TRANSFERS), NOTHING, call(branch::branch_ia32);
         /// `brp`: a prediction for a relative target. The displacement of the tag is
         /// [`tag`](crate::encoding::Instruction::tag).
         BranchPredict => NONE, LOCAL, NOTHING, call(system::nothing);
@@ -565,7 +564,7 @@ macro_rules! operations {
         /// `fchkf target`.
         FloatCheckFlags {
             status: StatusField = "Status field.",
-        } => NONE, LOCAL, READS_FPSR, float::moves::lower_check_flags(instruction, status);
+        } => NONE, TRANSFERS, READS_FPSR, float::moves::lower_check_flags(instruction, status);
         }
     };
 }

@@ -106,12 +106,7 @@ impl Checker {
         for decoded in bundle.decode() {
             if let Ok(instruction) = decoded.instruction {
                 self.instruction((address, decoded.slot), instruction, found);
-                let is_taken = instruction.predicate() == 0
-                    && matches!(
-                        instruction.operation,
-                        Operation::Branch { .. } | Operation::Call { .. } | Operation::Return
-                    );
-                if is_taken || matches!(instruction.operation, Operation::ReturnFromInterruption) {
+                if instruction.always_transfers() {
                     self.group.clear();
                 }
             }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use sidestep_ia64::encoding::{Effects, Instruction, Operation, Target};
+use sidestep_ia64::encoding::{Effects, Instruction, Operation};
 use sidestep_ia64::execution::{DecodedBlock, MicroOperation};
 
 use crate::slots::Slots;
@@ -57,13 +57,7 @@ impl Node {
     fn ends_by_leaving(&self) -> bool {
         let last = self.block.instructions.last();
         last.is_some_and(|entry| match &entry.decoded.instruction {
-            Ok(instruction) => {
-                matches!(
-                    instruction.operation,
-                    Operation::Branch { .. } | Operation::Call { .. } | Operation::Return
-                ) && instruction.predicate() == 0
-                    && !instruction.effects().contains(Effects::LAST_SLOT)
-            }
+            Ok(instruction) => instruction.always_transfers(),
             Err(_) => true,
         })
     }
@@ -71,15 +65,7 @@ impl Node {
 
 /// How far behind the block's first bundle the direct target of a branch, call or check is.
 pub fn branch_offset(instruction: &Instruction, bundle: u16) -> Option<i64> {
-    let is_direct = match instruction.operation {
-        Operation::Branch { target, .. } | Operation::Call { target } => target != Target::Indirect,
-        Operation::CheckSpeculative
-        | Operation::CheckSpeculativeFloat
-        | Operation::CheckAdvanced { .. }
-        | Operation::CheckAdvancedFloat { .. }
-        | Operation::FloatCheckFlags { .. } => true,
-        _ => false,
-    };
+    let is_direct = instruction.is_relative() && instruction.effects().contains(Effects::TRANSFERS);
     is_direct.then(|| {
         i64::from(bundle)
             .wrapping_mul(16)

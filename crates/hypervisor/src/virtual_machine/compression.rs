@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use sidestep_ia64::PhysicalAddress;
-use sidestep_ia64::encoding::{Bundle, Form, Operation};
+use sidestep_ia64::encoding::{Bundle, Effects, Form, Unit};
 use sidestep_ia64::mmu::entry::TranslationEntry;
 use sidestep_machine::memory::GuestMemory;
 
@@ -76,15 +76,19 @@ fn replaced(bundle: Bundle) -> Option<Bundle> {
         let Ok(instruction) = decoded.instruction else {
             continue;
         };
-        let (mnemonic, predicate) = match instruction.operation {
-            Operation::TranslationHash | Operation::TranslationTag => ("break.m", instruction.predicate()),
-            // It has no predicate of its own.
-            Operation::Cover => ("break.b", 0),
-            _ => continue,
+        if !instruction.effects().contains(Effects::SENSITIVE) {
+            continue;
+        }
+        let mnemonic = match instruction.unit {
+            Unit::B => "break.b",
+            Unit::F => "break.f",
+            Unit::I => "break.i",
+            Unit::M => "break.m",
+            Unit::L | Unit::X => "break.x",
         };
         let form = Form::named(mnemonic).next().expect("break exists for every unit");
         let encoded = form
-            .encode(predicate, &[REPLACEMENT as i64], &[])
+            .encode(instruction.predicate(), &[REPLACEMENT as i64], &[])
             .expect("the immediate has 21 bits");
         slots[usize::from(decoded.slot)] = encoded.slot;
         found = true;

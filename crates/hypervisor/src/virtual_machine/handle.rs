@@ -6,7 +6,8 @@
 //! has the devices in it. Incomplete register frames need nothing special: the frame's state belongs to the processor
 //! and not to one of its system states, so the guest's handler finds it as the fault left it.
 
-use sidestep_ia64::encoding::{Bundle, Instruction, Operation, PurgeScope};
+use sidestep_ia64::encoding::{Effects, Instruction, Operation, PurgeScope};
+use sidestep_ia64::execution::FetchedInstruction;
 use sidestep_ia64::fault::isr;
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::mmu::vhpt::RegionRegister;
@@ -30,22 +31,12 @@ const INTERPRETED_MAX: u64 = 64;
 struct OriginalPage([u8; PAGE_SIZE]);
 const PAGE_SIZE: usize = 4096;
 
-/// The instruction at the instruction pointer, decoded once for all that an exit asks of it.
-struct Current {
-    /// The page that holds it.
-    page: HostPage,
-    /// What it is, if it is one.
-    instruction: Option<Instruction>,
-}
-
-impl Current {
-    /// Why the guest was left for it.
-    fn reason(&self) -> ExitReason {
-        match &self.instruction {
-            Some(instruction) if reads_interruption(instruction) => ExitReason::InterruptionRegister,
-            Some(instruction) => ExitReason::of_operation(&instruction.operation),
-            None => ExitReason::Privileged,
-        }
+/// Why the guest was left for an instruction.
+fn reason_of(fetched: &FetchedInstruction) -> ExitReason {
+    match fetched.instruction() {
+        Some(instruction) if reads_interruption(instruction) => ExitReason::InterruptionRegister,
+        Some(instruction) => ExitReason::of_operation(&instruction.operation),
+        None => ExitReason::Privileged,
     }
 }
 
@@ -163,34 +154,38 @@ impl VirtualProcessor {
     }
 
     /// Executes one instruction as the virtual processor; its interruption is the guest's.
-    fn execute(&mut self, current: &Current) {
-        if let Err(fault) = self.execute_shadowed(current) {
+    fn execute(&mut self, fetched: &FetchedInstruction) {
+        if let Err(fault) = self.execute_shadowed(fetched) {
             self.processor.deliver_interruption(fault);
         }
     }
 
     /// Executes one instruction as the virtual processor, and does to the shadow what it does to the translations that
     /// the shadow is derived from. Global purges are not among that: they reach every processor by the outbox.
-    fn execute_shadowed(&mut self, current: &Current) -> Result<(), Fault> {
-        let instruction = current.instruction.as_ref();
+    fn execute_shadowed(&mut self, fetched: &FetchedInstruction) -> Result<(), Fault> {
+        let instruction = fetched.instruction();
         let purge = instruction.and_then(|instruction| self.local_purge_of(instruction));
-        let operation = instruction.map(|instruction| instruction.operation);
         let before = self.processor.system.region;
         let timer = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
         let retired = self.processor.instructions_retired();
-        let result = self.processor.execute_from(&current.page);
+        let result = self.processor.execute_fetched(fetched);
         if self.processor.instructions_retired() - retired >= timer {
             // Its own tick was the one that the timer waited for.
             self.request_timer();
         }
-        match operation {
-            Some(Operation::PurgeTranslationCacheEntry | Operation::PurgeTranslationRegister { .. }) => {
-                self.clear_shadow();
-            }
+        let changes =
+            |instruction: &Instruction| instruction.effects().contains(Effects::CHANGES_TRANSLATIONS);
+        match instruction
+            .filter(|instruction| changes(instruction))
+            .map(|changing| changing.operation)
+        {
+            None => {}
             Some(Operation::InsertTranslationCache { .. } | Operation::InsertTranslationRegister { .. }) => {
                 self.shadow_insertion();
             }
-            _ => {}
+            // A range: below, or by the outbox.
+            Some(Operation::PurgeTranslationCache { .. }) => {}
+            Some(_) => self.clear_shadow(),
         }
         if let Some((address, size_log2)) = purge.filter(|_| result.is_ok()) {
             self.purge_range(address, size_log2);
@@ -221,15 +216,15 @@ impl VirtualProcessor {
     /// A privileged instruction.
     fn intercepted(&mut self, costs: &HostCosts, page: Option<HostPage>) -> Needed {
         let page = page.expect("an intercepted instruction comes with its page");
-        let current = self.current(page);
-        let reason = current.reason();
+        let fetched = self.processor.fetch_from(&page);
+        let reason = reason_of(&fetched);
         if reason == ExitReason::InterruptionRegister && self.virtualization == Virtualization::Hardware {
             self.exits.accelerated += 1;
             self.charge_more(costs.cycles(Cost::Accelerated));
         } else {
             self.charge(reason, costs.round_trip() + costs.cycles(Cost::Emulate));
         }
-        self.execute(&current);
+        self.execute(&fetched);
         Needed::Nothing
     }
 
@@ -255,10 +250,10 @@ impl VirtualProcessor {
             writable: false,
             executable: true,
         };
-        let current = self.current(page);
-        let reason = current.reason();
+        let fetched = self.processor.fetch_from(&page);
+        let reason = reason_of(&fetched);
         self.charge(reason, costs.round_trip() + costs.cycles(Cost::Emulate));
-        self.execute(&current);
+        self.execute(&fetched);
     }
 
     /// What the guest has inserted replaces what the shadow has of that page.
@@ -277,37 +272,6 @@ impl VirtualProcessor {
             size_log2,
             advanced_loads: true,
         });
-    }
-
-    /// The instruction at the instruction pointer, which a page holds.
-    fn current(&self, page: HostPage) -> Current {
-        let (bundle, slot) = self.bundle_at(&page);
-        let decoded = bundle.decode().find(|decoded| decoded.slot == slot);
-        let instruction = decoded.and_then(|decoded| decoded.instruction.ok());
-        Current { page, instruction }
-    }
-
-    fn bundle_at(&self, page: &HostPage) -> (Bundle, u8) {
-        let (ip, slot) = self.processor.instruction_pointer();
-        let offset = ip.wrapping_sub(page.start.0) as usize;
-        assert!(
-            offset + 16 <= 1 << page.size_log2,
-            "the page holds its instruction"
-        );
-        let host = page.host.wrapping_add(offset);
-        let mut bytes = [0; 16];
-        for (index, half) in bytes.chunks_exact_mut(8).enumerate() {
-            // SAFETY: the page's host memory is valid for reads, and bundles are aligned to 16 bytes; guest memory is
-            // read atomically because other processors may write it.
-            let word = unsafe {
-                (*host
-                    .wrapping_add(index * 8)
-                    .cast::<std::sync::atomic::AtomicU64>())
-                .load(std::sync::atomic::Ordering::Relaxed)
-            };
-            half.copy_from_slice(&word.to_le_bytes());
-        }
-        (Bundle::from_bytes(bytes), slot)
     }
 
     /// A reference that the monitor's translations do not permit.
@@ -376,7 +340,8 @@ impl VirtualProcessor {
 
     fn interpret_one(&mut self, costs: &HostCosts, page: HostPage, reason: ExitReason) -> Needed {
         self.charge(reason, costs.round_trip() + costs.cycles(Cost::Emulate));
-        self.execute(&self.current(page));
+        let fetched = self.processor.fetch_from(&page);
+        self.execute(&fetched);
         Needed::Nothing
     }
 
@@ -391,7 +356,10 @@ impl VirtualProcessor {
             }
             count += 1;
             let outcome = match self.processor.code_page() {
-                Ok(page) => self.execute_shadowed(&self.current(page)),
+                Ok(page) => {
+                    let fetched = self.processor.fetch_from(&page);
+                    self.execute_shadowed(&fetched)
+                }
                 Err(fault) => Err(fault),
             };
             match outcome {

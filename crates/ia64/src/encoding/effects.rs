@@ -34,6 +34,21 @@ bitflags::bitflags! {
         const WRITES_BRANCH = 1 << 9;
         /// Writes a register that decides what is counted or where execution breaks.
         const WRITES_MONITOR = 1 << 10;
+        /// May go on elsewhere than behind itself: a branch, a call, a return, a check.
+        const TRANSFERS = 1 << 11;
+        /// Inserts or purges translations.
+        const CHANGES_TRANSLATIONS = 1 << 12;
+        /// Tells of privileged state, or changes it, at every privilege level: it does not trap in a virtual machine
+        /// whose processor has no virtualization of its own.
+        const SENSITIVE = 1 << 13;
+    }
+}
+
+impl Instruction {
+    /// Whether it never goes on behind itself, whatever the registers hold.
+    pub fn always_transfers(&self) -> bool {
+        let effects = self.effects();
+        effects.contains(Effects::TRANSFERS | Effects::ENDS_BLOCK) && !effects.contains(Effects::LAST_SLOT)
     }
 }
 
@@ -45,13 +60,16 @@ const ENDS_WITH_STATUS: Effects = ENDS.union(CHANGES_STATUS);
 const SERIALIZES: Effects = ENDS.union(Effects::SERIALIZES);
 const WRITES_BRANCH: Effects = Effects::WRITES_BRANCH;
 const BY_NAME: Effects = Effects::BY_NAME;
-const CHECKS_ALAT: Effects = BY_NAME.union(Effects::ADVANCED);
+const TRANSFERS: Effects = Effects::TRANSFERS;
+const CHECKS_ALAT: Effects = BY_NAME.union(Effects::ADVANCED).union(TRANSFERS);
+const TRANSLATIONS: Effects = ENDS.union(Effects::CHANGES_TRANSLATIONS);
+const SENSITIVE: Effects = Effects::SENSITIVE;
 
 /// A branch leaves its block when it is taken, which it always is without a predicate.
 fn leaves(instruction: &Instruction) -> Effects {
     match instruction.predicate() {
-        0 => ENDS,
-        _ => LOCAL,
+        0 => ENDS.union(TRANSFERS),
+        _ => TRANSFERS,
     }
 }
 
@@ -62,7 +80,7 @@ fn branch(instruction: &Instruction, kind: BranchKind) -> Effects {
         | BranchKind::CountedTop
         | BranchKind::CountedExit
         | BranchKind::WhileTop
-        | BranchKind::WhileExit => ENDS.union(Effects::LAST_SLOT).union(FRAME),
+        | BranchKind::WhileExit => ENDS.union(TRANSFERS).union(Effects::LAST_SLOT).union(FRAME),
     }
 }
 

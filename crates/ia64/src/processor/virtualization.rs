@@ -9,7 +9,8 @@
 //! - [`Processor::exchange_system_state`] swaps the two states. While they are swapped the processor *is* the
 //!   virtual processor: translating, delivering an interruption, or executing an instruction then do what the guest's
 //!   own processor would do, by the same code.
-//! - [`Processor::execute_from`] executes one instruction from a given page: an intercepted one, in the virtual state.
+//! - [`Processor::fetch_from`] and [`Processor::execute_fetched`] execute one instruction from a given page: an
+//!   intercepted one, in the virtual state.
 //!
 //! Rules. The states are exchanged for as long as an operation takes and then exchanged back; bits of PSR that guests
 //! change without help of the monitor are the monitor's to carry over.
@@ -175,12 +176,6 @@ impl Processor {
         self.pending &= !pending::FRAME_INCOMPLETE;
         self.note_code_page();
         Ok(page)
-    }
-
-    /// Executes the instruction at the instruction pointer, fetched from `page`, whatever its address translates to.
-    /// Its interruption is returned and not taken.
-    pub fn execute_from(&mut self, page: &HostPage) -> Result<(), Fault> {
-        self.execute_one(page)
     }
 
     /// Forgets what the processor has looked up; to be called when registers that decide on references were changed

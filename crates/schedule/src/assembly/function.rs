@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use object::{Object, ObjectSection, ObjectSymbol};
-use sidestep_ia64::encoding::{Bundle, Instruction, Operation, Template, Unit};
+use sidestep_ia64::encoding::{Bundle, Effects, Instruction, Operation, Template, Unit};
 use sidestep_itanium2::Parameters;
 
 use super::AssemblyError;
@@ -404,22 +404,11 @@ impl Reader<'_> {
             },
         });
         // A block ends with the line of its last branch.
-        let flow = matches!(
-            instruction.operation,
-            Operation::Branch { .. }
-                | Operation::Call { .. }
-                | Operation::Return
-                | Operation::ReturnFromInterruption
-        );
-        if flow {
-            let is_more = self.slots.get(self.next).is_some_and(|(_, next)| {
-                next.is_ok_and(|next| {
-                    matches!(
-                        next.operation,
-                        Operation::Branch { .. } | Operation::Call { .. } | Operation::Return
-                    )
-                })
-            });
+        if is_branch(&instruction) {
+            let is_more = self
+                .slots
+                .get(self.next)
+                .is_some_and(|(_, next)| next.is_ok_and(|next| is_branch(&next)));
             if !is_more {
                 self.end_behind(index);
             }
@@ -476,6 +465,11 @@ impl Reader<'_> {
             bundles: self.bundles[first..=last].to_vec(),
         });
     }
+}
+
+/// Whether an instruction is a branch of the B or X unit: a check, which may go elsewhere too, ends no block.
+fn is_branch(instruction: &Instruction) -> bool {
+    instruction.effects().contains(Effects::TRANSFERS) && matches!(instruction.unit, Unit::B | Unit::X)
 }
 
 /// The predicate registers that a directive names.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sidestep_ia64::encoding::{Bundle, Instruction, Operation};
+use sidestep_ia64::encoding::{Bundle, Effects, Instruction, Operation};
 
 use super::function::{code, slots, write};
 use super::macros::expand;
@@ -251,20 +251,13 @@ fn violations(bundles: &[Bundle]) -> Vec<String> {
 
 /// Whether two instructions are the same, but for where a branch goes from.
 fn is_same(first: &Instruction, second: &Instruction) -> bool {
-    let has_target = matches!(
-        first.operation,
-        Operation::Branch { .. }
-            | Operation::Call { .. }
-            | Operation::BranchPredict
-            | Operation::BranchPredictIndirect { .. }
-            | Operation::CheckSpeculative
-            | Operation::CheckSpeculativeFloat
-            | Operation::CheckAdvanced { .. }
-            | Operation::CheckAdvancedFloat { .. }
-            | Operation::FloatCheckFlags { .. }
-    );
+    let tells_of_target = first.effects().contains(Effects::TRANSFERS)
+        || matches!(
+            first.operation,
+            Operation::BranchPredict | Operation::BranchPredictIndirect { .. }
+        );
     first.operation == second.operation
-        && (has_target && first.predicate() == second.predicate() || first.slot == second.slot)
+        && (tells_of_target && first.predicate() == second.predicate() || first.slot == second.slot)
 }
 
 /// The text with the blocks that are written anew.

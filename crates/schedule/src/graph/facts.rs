@@ -1,7 +1,7 @@
 //! What is known of the items of a block together: predicates that exclude each other, addresses that do not meet;
 //! and the order that follows.
 
-use sidestep_ia64::encoding::{BaseUpdate, Operation};
+use sidestep_ia64::encoding::{BaseUpdate, Effects, Operation};
 use sidestep_ia64::registers::status::psr;
 
 use crate::block::{Block, Item};
@@ -110,18 +110,15 @@ impl<'a> Facts<'a> {
 
 /// Whether everything behind the instruction is in a later group, whatever it is.
 fn must_end_group(item: &Item) -> bool {
-    matches!(
-        item.instruction.operation,
-        Operation::EnterPrivilegedCode
-            | Operation::BankSwitch { .. }
-            | Operation::ReturnFromInterruption
-            | Operation::InsertTranslationCache { .. }
-            | Operation::InsertTranslationRegister { .. }
-            | Operation::PurgeTranslationCache { .. }
-            | Operation::PurgeTranslationCacheEntry
-            | Operation::PurgeTranslationRegister { .. }
-            | Operation::Break
-    )
+    let effects = item.instruction.effects();
+    effects.contains(Effects::CHANGES_TRANSLATIONS)
+        || matches!(
+            item.instruction.operation,
+            Operation::EnterPrivilegedCode
+                | Operation::BankSwitch { .. }
+                | Operation::ReturnFromInterruption
+                | Operation::Break
+        )
 }
 
 /// Whether nothing moves across the instruction: what it is about is not known here.

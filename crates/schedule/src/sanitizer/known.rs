@@ -312,18 +312,8 @@ pub(super) fn may_depend(earlier: &Facts, later: &Facts, executed: bool) -> bool
 
 /// Whether nothing follows the instruction in its group, whatever its predicate is.
 pub(super) fn leaves(instruction: &Instruction) -> bool {
-    use Operation as O;
-    match instruction.operation {
-        O::ReturnFromInterruption => true,
-        O::Branch {
-            kind: BranchKind::Conditional,
-            ..
-        }
-        | O::Call { .. }
-        | O::Return
-        | O::Break => instruction.predicate() == 0,
-        _ => false,
-    }
+    let always_breaks = instruction.operation == Operation::Break && instruction.predicate() == 0;
+    instruction.always_transfers() || always_breaks
 }
 
 /// The registers of the stack in a set, the first one as bit 0.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use sidestep_ia64::encoding::{Bundle, Operation, Target, Unit};
+use sidestep_ia64::encoding::{Bundle, Effects, Unit};
 use sidestep_ia64::float::FloatRegister;
 use sidestep_ia64::memory::{MemoryRegion, PhysicalMemory};
 use sidestep_ia64::mmu::entry::{MemoryAttribute, TranslationEntry};
@@ -294,17 +294,7 @@ fn aimed(block: &Block, placed: &Placed, address: u64) -> Bundle {
             continue;
         };
         let instruction = &block.items[index].instruction;
-        let is_relative = matches!(
-            instruction.operation,
-            Operation::Branch {
-                target: Target::Relative,
-                ..
-            } | Operation::Call {
-                target: Target::Relative
-            }
-        );
-        let is_check = block.items[index].is_exit() && !block.items[index].is_branch();
-        if !is_relative && !is_check {
+        if !instruction.is_relative() || !instruction.effects().contains(Effects::TRANSFERS) {
             continue;
         }
         let target = CODE_END + 16 * (1 + index as u64);

@@ -397,19 +397,7 @@ fn may_set_nat(instruction: &Instruction) -> bool {
 
 /// Whether the interpreter's function for an instruction may take a branch.
 fn is_branch(instruction: &Instruction) -> bool {
-    use Operation as O;
-    matches!(
-        instruction.operation,
-        O::Branch { .. }
-            | O::Call { .. }
-            | O::Return
-            | O::ReturnFromInterruption
-            | O::CheckSpeculative
-            | O::CheckSpeculativeFloat
-            | O::CheckAdvanced { .. }
-            | O::CheckAdvancedFloat { .. }
-            | O::FloatCheckFlags { .. }
-    )
+    instruction.effects().contains(Effects::TRANSFERS)
 }
 
 /// Whether an instruction returns from a call.

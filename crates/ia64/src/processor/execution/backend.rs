@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use crate::encoding::DecodedSlot;
 use crate::encoding::Effects;
 use crate::interrupts::Interrupts;
+use crate::memory::HostPage;
 use crate::processor::execution::block::Known;
 use crate::processor::execution::kind::Detail;
 use crate::processor::execution::observer::{Dynamic, Event, Observer, Place, Registers, Watch};
@@ -73,6 +74,19 @@ pub struct Context {
     pub place: u64,
     /// The host addresses of the page that it stands on: the first, and the one behind the last.
     pub page: (u64, u64),
+}
+
+impl Context {
+    /// What holds for the block at an address and slot, which stands on a page.
+    pub(crate) fn new(place: (u64, u8), page: &HostPage, frame_size: Option<u32>, detail: Detail) -> Context {
+        let host = page.host as u64;
+        Context {
+            detail,
+            frame_size,
+            place: host.wrapping_add(place.0.wrapping_sub(page.start.0)) | u64::from(place.1),
+            page: (host, host.wrapping_add(1 << page.size_log2)),
+        }
+    }
 }
 
 /// The processor that a block is executed on, and who watches it.

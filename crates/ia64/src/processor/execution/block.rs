@@ -8,15 +8,16 @@
 //! translation that leads to them. They hold no absolute guest address.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::encoding::{Bundle, DecodedSlot, Effects, Illegal, Operation};
+use crate::encoding::{Bundle, DecodedSlot, Effects, Illegal, Instruction, Operation};
 use crate::memory::{HostPage, Value};
-use crate::processor::execution::backend::{Backend, BlockInstruction, Context, DecodedBlock};
+use crate::processor::execution::backend::{Backend, BlockInstruction, Context, DecodedBlock, Interpreter};
 use crate::processor::execution::code_page::CodePages;
 use crate::processor::execution::kind::{Detail, Kind};
 use crate::processor::execution::observer::Observer;
+use crate::processor::execution::operation::MicroOperation;
 use crate::processor::semantics;
 
 /// Bundles in a block at most; bounds the distance between two looks at the attention flag.
@@ -27,6 +28,8 @@ const FRONT: usize = 4096;
 pub(crate) const HOST_PAGE_LOG2: u32 = 12;
 /// Blocks of a kind kept before they are emptied.
 const BLOCKS_MAX: usize = 1 << 16;
+/// Narrow blocks of a kind kept before they are emptied.
+const NARROW_MAX: usize = 1 << 14;
 /// Kinds of blocks kept beside each other.
 const KINDS_MAX: usize = 4;
 
@@ -78,13 +81,29 @@ impl<S> Known<S> {
 /// A place of the front: the key of a block, and the block.
 type Place<C, S> = Option<(u64, Arc<Block<C, S>>)>;
 
+/// What a block is cut to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// The size of the frame that it runs in: what writes above it is illegal.
+    pub frame_size: u32,
+    /// How many instructions it has at most.
+    pub instructions_max: u16,
+}
+
+/// A block that was cut, for the interpreter.
+type NarrowBlock<S> = Block<Box<[MicroOperation]>, S>;
+
 /// The blocks of one kind.
 pub(crate) struct Blocks<C, S> {
     kind: Kind,
     front: Vec<Place<C, S>>,
     blocks: HashMap<u64, Arc<Block<C, S>>>,
+    /// Beginnings of blocks, for frames that the whole block does not fit, and for runs that end inside it: processors
+    /// that take turns by the clock do that often, and mostly at the same places.
+    narrow: HashMap<u64, Vec<(Cut, Arc<NarrowBlock<S>>)>>,
+    narrow_count: usize,
     /// The keys of the blocks that begin on a host page, by its number.
-    by_page: HashMap<u64, Vec<u64>>,
+    by_page: HashMap<u64, HashSet<u64>>,
 }
 
 /// Blocks that can be forgotten: the one way of invalidation.
@@ -117,6 +136,8 @@ impl<C: Send + Sync, S: Send + Sync> Forget for Blocks<C, S> {
     fn flush(&mut self) {
         self.front.clear();
         self.blocks.clear();
+        self.narrow.clear();
+        self.narrow_count = 0;
         self.by_page.clear();
     }
 
@@ -130,6 +151,7 @@ impl<C: Send + Sync, S: Send + Sync> Forget for Blocks<C, S> {
         for page in [page - 1, page] {
             for key in self.by_page.remove(&page).into_iter().flatten() {
                 self.blocks.remove(&key);
+                self.narrow_count -= self.narrow.remove(&key).map_or(0, |narrow| narrow.len());
                 if let Some(place) = self.front.get_mut(front_index(key)) {
                     place.take_if(|(at, _)| *at == key);
                 }
@@ -144,6 +166,8 @@ impl<C, S> Blocks<C, S> {
             kind,
             front: Vec::new(),
             blocks: HashMap::new(),
+            narrow: HashMap::new(),
+            narrow_count: 0,
             by_page: HashMap::new(),
         }
     }
@@ -174,7 +198,7 @@ impl<C: Send + Sync, S: Send + Sync> Blocks<C, S> {
         }
         let by_page = &mut self.by_page;
         let block = self.blocks.entry(key).or_insert_with(|| {
-            by_page.entry(key >> HOST_PAGE_LOG2).or_default().push(key);
+            by_page.entry(key >> HOST_PAGE_LOG2).or_default().insert(key);
             Arc::new(Block::new(place, page, None, u16::MAX, backend, observer))
         });
         if self.front.is_empty() {
@@ -182,6 +206,36 @@ impl<C: Send + Sync, S: Send + Sync> Blocks<C, S> {
         }
         self.front[front_index(key)] = Some((key, Arc::clone(block)));
         Arc::clone(block)
+    }
+
+    /// Finds the beginning of a block, or makes it from `page`.
+    #[cold]
+    pub(crate) fn find_or_cut<O: Observer<Static = S>>(
+        &mut self,
+        key: u64,
+        place: (u64, u8),
+        page: &HostPage,
+        cut: Cut,
+        observer: &mut O,
+    ) -> Arc<NarrowBlock<S>> {
+        if let Some(narrow) = self.narrow.get(&key)
+            && let Some((_, block)) = narrow.iter().find(|(of, _)| *of == cut)
+        {
+            return Arc::clone(block);
+        }
+        if self.narrow_count == NARROW_MAX {
+            // The keys stay where blocks are found by page: they are looked for in vain there.
+            self.narrow.clear();
+            self.narrow_count = 0;
+        }
+        let block = Arc::new(Block::narrow(place, page, cut, observer));
+        self.by_page.entry(key >> HOST_PAGE_LOG2).or_default().insert(key);
+        self.narrow
+            .entry(key)
+            .or_default()
+            .push((cut, Arc::clone(&block)));
+        self.narrow_count += 1;
+        block
     }
 }
 
@@ -201,13 +255,7 @@ impl<C, S> Block<C, S> {
         backend: &mut B,
         observer: &mut O,
     ) -> Block<C, S> {
-        let host = page.host as u64;
-        let context = Context {
-            detail: O::DETAIL,
-            frame_size,
-            place: host.wrapping_add(place.0.wrapping_sub(page.start.0)) | u64::from(place.1),
-            page: (host, host.wrapping_add(1 << page.size_log2)),
-        };
+        let context = Context::new(place, page, frame_size, O::DETAIL);
         let decoded = decode(place, page, &context, instructions_max);
         let known = match context.detail {
             Detail::Effects => Box::default(),
@@ -219,14 +267,44 @@ impl<C, S> Block<C, S> {
                     .collect()
             }
         };
+        Block::of(decoded, known, backend, &context)
+    }
+
+    /// Translates what was decoded.
+    fn of<B: Backend<Code = C>>(
+        decoded: DecodedBlock,
+        known: Box<[Known<S>]>,
+        backend: &mut B,
+        context: &Context,
+    ) -> Block<C, S> {
         let (bundle, slot) = decoded.next;
         Block {
-            code: backend.translate(&decoded, &context),
+            code: backend.translate(&decoded, context),
             known,
             instructions: u32::from(decoded.retired),
             highest_target: decoded.highest_target,
             size: u64::from(bundle) * 16 + if slot > 0 { 16 } else { 0 },
         }
+    }
+}
+
+impl<S> NarrowBlock<S> {
+    /// Makes the beginning of a block.
+    pub(crate) fn narrow<O: Observer<Static = S>>(
+        place: (u64, u8),
+        page: &HostPage,
+        cut: Cut,
+        observer: &mut O,
+    ) -> NarrowBlock<S> {
+        let frame_size = Some(cut.frame_size);
+        Block::new(
+            place,
+            page,
+            frame_size,
+            cut.instructions_max,
+            &mut Interpreter,
+            observer,
+        )
     }
 }
 
@@ -278,62 +356,126 @@ impl Forget for BlockCache {
 /// Decodes from a place on, `instructions_max` instructions at most.
 fn decode((ip, slot): (u64, u8), page: &HostPage, context: &Context, instructions_max: u16) -> DecodedBlock {
     let end = page.start.0.wrapping_add(1 << page.size_log2);
-    let mut frame_size = context.frame_size;
-    let mut block = DecodedBlock {
-        instructions: Vec::new(),
-        next: (0, slot),
-        retired: 0,
-        highest_target: 0,
-    };
+    let mut decoding = Decoding::new(slot, context);
     let mut bundle_index = 0;
     'bundles: while bundle_index < BUNDLES_MAX && ip.wrapping_add(u64::from(bundle_index) * 16) != end {
         let bundle = read_bundle(page, ip.wrapping_add(u64::from(bundle_index) * 16));
-        let last_slot = if bundle.template().is_long() { 1 } else { 2 };
         for decoded in bundle.decode() {
             if bundle_index == 0 && decoded.slot < slot {
                 continue;
             }
-            if block.retired == instructions_max {
-                break 'bundles;
-            }
-            block.retired += 1;
-            block.next = if decoded.slot == last_slot {
-                (bundle_index + 1, 0)
-            } else {
-                (bundle_index, decoded.slot + 1)
-            };
-            let mut is_outside_frame = false;
-            let ends = match &decoded.instruction {
-                Ok(instruction) => {
-                    if instruction.operation == Operation::Nop && context.detail == Detail::Effects {
-                        continue;
-                    }
-                    if instruction.operation == Operation::Allocate {
-                        frame_size = Some(u32::from(instruction.sof()));
-                    }
-                    let target = semantics::highest_general_target(instruction);
-                    match frame_size {
-                        Some(size) => is_outside_frame = u32::from(target) > 31 + size,
-                        None => block.highest_target = block.highest_target.max(target),
-                    }
-                    !is_outside_frame && instruction.effects().contains(Effects::ENDS_BLOCK)
-                }
-                Err(Illegal::EncodingIfPredicate(_)) => false,
-                Err(Illegal::Encoding | Illegal::Template) => true,
-            };
-            block.instructions.push(BlockInstruction {
-                decoded,
-                bundle: bundle_index,
-                retired: block.retired,
-                is_outside_frame,
-            });
-            if ends {
+            if decoding.block.retired == instructions_max || decoding.add(decoded, bundle_index) {
                 break 'bundles;
             }
         }
         bundle_index += 1;
     }
-    block
+    decoding.block
+}
+
+/// A block in the making.
+struct Decoding {
+    block: DecodedBlock,
+    detail: Detail,
+    /// The frame, where it is known.
+    frame_size: Option<u32>,
+}
+
+impl Decoding {
+    /// A block that begins at this slot of its first bundle.
+    fn new(slot: u8, context: &Context) -> Decoding {
+        Decoding {
+            block: DecodedBlock {
+                instructions: Vec::new(),
+                next: (0, slot),
+                retired: 0,
+                highest_target: 0,
+            },
+            detail: context.detail,
+            frame_size: context.frame_size,
+        }
+    }
+
+    /// Adds the next instruction, which stands in a bundle so far behind the first one; whether the block ends with it.
+    fn add(&mut self, decoded: DecodedSlot, bundle: u16) -> bool {
+        let block = &mut self.block;
+        let last_slot = if decoded.template.is_long() { 1 } else { 2 };
+        block.retired += 1;
+        block.next = if decoded.slot == last_slot {
+            (bundle + 1, 0)
+        } else {
+            (bundle, decoded.slot + 1)
+        };
+        let mut is_outside_frame = false;
+        let ends = match &decoded.instruction {
+            Ok(instruction) => {
+                if instruction.operation == Operation::Nop && self.detail == Detail::Effects {
+                    return false;
+                }
+                if instruction.operation == Operation::Allocate {
+                    self.frame_size = Some(u32::from(instruction.sof()));
+                }
+                let target = semantics::highest_general_target(instruction);
+                match self.frame_size {
+                    Some(size) => is_outside_frame = u32::from(target) > 31 + size,
+                    None => block.highest_target = block.highest_target.max(target),
+                }
+                !is_outside_frame && instruction.effects().contains(Effects::ENDS_BLOCK)
+            }
+            Err(Illegal::EncodingIfPredicate(_)) => false,
+            Err(Illegal::Encoding | Illegal::Template) => true,
+        };
+        block.instructions.push(BlockInstruction {
+            decoded,
+            bundle,
+            retired: block.retired,
+            is_outside_frame,
+        });
+        ends
+    }
+}
+
+/// An instruction that was fetched and decoded, and not executed yet.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchedInstruction {
+    page: HostPage,
+    ip: u64,
+    decoded: DecodedSlot,
+}
+
+impl FetchedInstruction {
+    /// Fetches the instruction at an address and slot from the page that holds it.
+    pub(crate) fn new((ip, slot): (u64, u8), page: &HostPage) -> FetchedInstruction {
+        let offset = ip.wrapping_sub(page.start.0);
+        assert!(offset < 1 << page.size_log2, "the page holds its instruction");
+        let bundle = read_bundle(page, ip);
+        let decoded = bundle.decode().find(|decoded| decoded.slot >= slot);
+        FetchedInstruction {
+            page: *page,
+            ip,
+            // Behind a long instruction there is none.
+            decoded: decoded.unwrap_or(DecodedSlot {
+                slot,
+                instruction: Err(Illegal::Encoding),
+                stop: false,
+                template: bundle.template(),
+            }),
+        }
+    }
+
+    /// The instruction; `None` if there is none.
+    pub fn instruction(&self) -> Option<&Instruction> {
+        self.decoded.instruction.as_ref().ok()
+    }
+
+    /// The block that holds it alone, for a frame of this size.
+    pub(crate) fn block(&self, frame_size: u32) -> NarrowBlock<()> {
+        let place = (self.ip, self.decoded.slot);
+        let context = Context::new(place, &self.page, Some(frame_size), Detail::Effects);
+        let mut decoding = Decoding::new(self.decoded.slot, &context);
+        decoding.add(self.decoded, 0);
+        Block::of(decoding.block, Box::default(), &mut Interpreter, &context)
+    }
 }
 
 fn read_bundle(page: &HostPage, address: u64) -> Bundle {

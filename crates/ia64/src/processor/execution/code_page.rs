@@ -85,10 +85,10 @@ pub(crate) struct CodePages(Vec<CodePage>);
 
 impl CodePages {
     /// The page that holds the instruction pointer, if it is known.
-    pub(crate) fn find(&self, processor: &Processor) -> Option<CodePage> {
+    pub(crate) fn find(&self, processor: &Processor) -> Option<&CodePage> {
         let ip = processor.instruction_pointer().0;
         let page = self.0.get(index(processor, ip))?;
-        page.holds(ip).then_some(*page)
+        page.holds(ip).then_some(page)
     }
 
     /// Remembers the page that holds the instruction pointer.

@@ -5,10 +5,11 @@ use crate::fault::isr::trap;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::HostPage;
 use crate::processor::execution::backend::{Backend, Interpreter, Running};
-use crate::processor::execution::block::{Block, BlockCache, Blocks, Forget};
+use crate::processor::execution::block::{Block, BlockCache, Blocks, Cut, FetchedInstruction, Forget};
 use crate::processor::execution::code_page::{CodePage, CodePages};
 use crate::processor::execution::kind::Detail;
 use crate::processor::execution::observer::{Observer, Permission, Place, Registers, Watch};
+use crate::processor::execution::operation::MicroOperation;
 use crate::processor::{Processor, Raised, pending};
 use crate::registers::application::ITC;
 use crate::registers::status::psr;
@@ -31,6 +32,14 @@ pub enum Exit {
 const ONE_INSTRUCTION: u64 = psr::ID | psr::DA | psr::DD | psr::ED | psr::IA;
 /// PSR bits under which instructions execute one by one.
 const STEPPED: u64 = ONE_INSTRUCTION | psr::SS | psr::TB | psr::LP | psr::DB;
+
+/// What came of preparing the next block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prepared {
+    Ready,
+    /// The timer was set: its deadline must be looked at first.
+    TimerSet,
+}
 
 /// A run: the blocks of its kind, those of other kinds, what executes them and who watches.
 struct Session<'o, B: Backend, O: Observer> {
@@ -169,11 +178,11 @@ impl Processor {
                 if self.retired == end {
                     return Exit::Limit;
                 }
-                code = match self.prepare(blocks, others) {
-                    Ok(Some(code)) => code,
-                    Ok(None) => return Exit::Attention,
+                match self.prepare(&mut code, blocks, others) {
+                    Ok(Prepared::Ready) => {}
+                    Ok(Prepared::TimerSet) => return Exit::Attention,
                     Err(Raised) => return Exit::Fault(self.take_fault()),
-                };
+                }
                 watch.prepared(self);
             }
             let key = code.key(self.ip, self.slot);
@@ -220,11 +229,13 @@ impl Processor {
                 };
                 backend.enter(&block.code, running)
             } else {
-                let most = match permission {
+                let cut = self.cut(match permission {
                     Permission::Instruction => 1,
-                    Permission::Block | Permission::Halt => u16::try_from(remaining).unwrap_or(u16::MAX),
-                };
-                self.execute_narrow(code.page(), most, watch, is_followed)
+                    Permission::Block | Permission::Halt => remaining,
+                });
+                let place = (self.ip, self.slot);
+                let narrow = blocks.find_or_cut(key, place, code.page(), cut, watch.observer);
+                self.execute_narrow(&narrow, watch, is_followed)
             };
             if let Err(Raised) = executed {
                 return Exit::Fault(self.take_fault());
@@ -232,54 +243,70 @@ impl Processor {
         }
     }
 
-    /// Executes the instruction at the instruction pointer, fetched from `page`, whatever its address translates to.
-    pub(crate) fn execute_one(&mut self, page: &HostPage) -> Result<(), Fault> {
+    /// The instruction at the instruction pointer, fetched from `page`, whatever its address translates to.
+    pub fn fetch_from(&self, page: &HostPage) -> FetchedInstruction {
+        FetchedInstruction::new((self.ip, self.slot), page)
+    }
+
+    /// Executes the instruction at the instruction pointer, which was fetched before. Its interruption is returned and
+    /// not taken.
+    ///
+    /// # Errors
+    /// The fault or trap.
+    pub fn execute_fetched(&mut self, fetched: &FetchedInstruction) -> Result<(), Fault> {
+        let narrow = fetched.block(self.frame.size);
         let mut nobody = ();
         let mut watch = Watch::new(&mut nobody, self);
-        let executed = self.execute_narrow(page, 1, &mut watch, false);
+        let executed = self.execute_narrow(&narrow, &mut watch, false);
         self.outcome(executed)
     }
 
-    /// Executes at most `most` instructions in the current frame, decoded for this once; one, if they are stepped.
+    /// What the next block is cut to where no more than `instructions` may retire; one does, if they are stepped.
+    fn cut(&self, instructions: u64) -> Cut {
+        let is_stepped = self.status & STEPPED != 0;
+        Cut {
+            frame_size: self.frame.size,
+            instructions_max: match is_stepped {
+                true => 1,
+                false => u16::try_from(instructions).unwrap_or(u16::MAX),
+            },
+        }
+    }
+
+    /// Executes a block that was cut for the current frame and PSR.
     #[cold]
     fn execute_narrow<O: Observer>(
         &mut self,
-        page: &HostPage,
-        most: u16,
+        narrow: &Block<Box<[MicroOperation]>, O::Static>,
         watch: &mut Watch<'_, O>,
         is_followed: bool,
     ) -> Result<(), Raised> {
-        let place = (self.ip, self.slot);
-        let frame = Some(self.frame.size);
-        let is_stepped = self.status & STEPPED != 0;
-        let most = if is_stepped { 1 } else { most };
-        let narrow = Block::new(place, page, frame, most, &mut Interpreter, watch.observer);
         let mut execute = |processor: &mut Processor| {
             let running = Running {
                 processor,
                 known: &narrow.known,
                 watch,
                 is_followed,
-                remaining: u64::from(most),
+                remaining: u64::from(narrow.instructions),
                 interrupts: None,
             };
             Interpreter.enter(&narrow.code, running)
         };
-        if is_stepped {
+        if self.status & STEPPED != 0 {
             self.step(execute)
         } else {
             execute(self)
         }
     }
 
-    /// Does what is pending before the next block, and finds the page that holds it; `None` if the timer was
-    /// set and its deadline must be looked at first.
+    /// Does what is pending before the next block, and puts the page that holds it into `code`.
     #[cold]
     fn prepare(
         &mut self,
+        code: &mut CodePage,
         running: &mut dyn Forget,
         others: &mut BlockCache,
-    ) -> Result<Option<CodePage>, Raised> {
+    ) -> Result<Prepared, Raised> {
         if self.pending & (pending::CODE_CHANGED | pending::TIMER) != 0 {
             if self.pending & pending::CODE_CHANGED != 0 {
                 running.flush();
@@ -288,35 +315,43 @@ impl Processor {
             let is_timer = self.pending & pending::TIMER != 0;
             self.pending &= !(pending::CODE_CHANGED | pending::TIMER);
             if is_timer {
-                return Ok(None);
+                return Ok(Prepared::TimerSet);
             }
         }
         for page in self.changed_code.drain(..) {
             running.forget(page);
             others.forget(page);
         }
-        // A fault leaves the rest for the next time.
-        self.pending |= pending::FRAME_INCOMPLETE;
+        match self.find_code_page(code, others) {
+            Ok(()) => {
+                self.pending = 0;
+                Ok(Prepared::Ready)
+            }
+            Err(Raised) => {
+                // The rest is left for the next time.
+                self.pending |= pending::FRAME_INCOMPLETE;
+                Err(Raised)
+            }
+        }
+    }
+
+    /// Fills the frame that was returned to, and finds the page of the next instruction.
+    fn find_code_page(&mut self, code: &mut CodePage, others: &mut BlockCache) -> Result<(), Raised> {
         self.complete_frame()?;
         self.forget_code_pages(&mut others.pages);
-        let code = match others.pages.find(self) {
-            Some(code) => {
-                if let Some(system) = self.environment.system_mut() {
-                    system.code = code.properties;
-                }
-                code
+        if let Some(found) = others.pages.find(self) {
+            if let Some(system) = self.environment.system_mut() {
+                system.code = found.properties;
             }
-            None => {
-                let page = self.resolve_instructions(self.ip)?;
-                // The walker may have replaced the translation of another page.
-                self.forget_code_pages(&mut others.pages);
-                let code = CodePage::new(page, self.note_code_page());
-                others.pages.remember(self, code);
-                code
-            }
-        };
-        self.pending = 0;
-        Ok(Some(code))
+            *code = *found;
+            return Ok(());
+        }
+        let page = self.resolve_instructions(self.ip)?;
+        // The walker may have replaced the translation of another page.
+        self.forget_code_pages(&mut others.pages);
+        *code = CodePage::new(page, self.note_code_page());
+        others.pages.remember(self, *code);
+        Ok(())
     }
 
     /// At the start of a run: in system mode, whoever holds the processor may have changed what code pages depend on.
