@@ -62,8 +62,6 @@ impl Access {
 pub mod isr {
     /// The code field (bits 15 to 0).
     pub const CODE: u64 = 0xffff;
-    /// The vector field (bits 23 to 16).
-    pub const VECTOR_SHIFT: u32 = 16;
     /// An instruction fetch (x).
     pub const EXECUTE: u64 = 1 << 32;
     /// A store (w).

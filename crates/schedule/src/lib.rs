@@ -12,6 +12,8 @@
 //!
 //! A schedule gives each instruction a cycle. The processor issues in order and stalls by itself, so cycles in which
 //! nothing issues need no code.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod assembly;
 pub mod block;

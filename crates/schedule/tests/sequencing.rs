@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use sidestep_ia64::encoding::{
     Bundle, Field, Form, Instruction, NoSymbols, Notation, Operand, Template, Unit, UnitClass, all_forms,
@@ -30,8 +30,6 @@ impl Random {
         self.bits() % bound
     }
 }
-
-const ASSEMBLER: &str = "ia64-linux-gnu-as";
 
 /// Of what these read and write binutils' tables leave out a part, or its check ends the group behind them; what it
 /// does report of them is compared.
@@ -141,14 +139,9 @@ fn instruction(form: &Form, random: &mut Random) -> Option<(Instruction, String)
 
 #[test]
 fn pairs_that_need_a_stop_are_those_that_gnu_as_parts() {
-    let installed = Command::new(ASSEMBLER)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status();
-    if installed.is_err() {
-        eprintln!("skipped: {ASSEMBLER} is not installed");
+    let Some(assembler) = tests_need::ASSEMBLER.find() else {
         return;
-    }
+    };
     let count: usize = match std::env::var("SIDESTEP_ORACLE_PAIRS") {
         Ok(text) => text.parse().expect("SIDESTEP_ORACLE_PAIRS is a number"),
         Err(_) => 20_000,
@@ -181,7 +174,7 @@ fn pairs_that_need_a_stop_are_those_that_gnu_as_parts() {
     }
     let path = std::env::temp_dir().join(format!("sidestep-pairs-{}.s", std::process::id()));
     fs::write(&path, source).expect("a temporary file can be written");
-    let output = Command::new(ASSEMBLER)
+    let output = Command::new(&assembler)
         .args(["-xexplicit", "-mhint.b=ok", "-o", "/dev/null"])
         .arg(&path)
         .output()

@@ -1,23 +1,10 @@
-//! `sidestep schedule` and `disasm --check-groups`, as a user calls them. They need GNU as for IA-64; without it the
-//! tests say so and pass.
+//! `sidestep schedule` and `disasm --check-groups`, as a user calls them. They need GNU as for IA-64.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-const ASSEMBLER: &str = "ia64-linux-gnu-as";
-
-fn is_missing() -> bool {
-    let missing = Command::new(ASSEMBLER)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status()
-        .is_err();
-    if missing {
-        eprintln!("skipped: {ASSEMBLER} is not installed");
-    }
-    missing
-}
+use tests_need::ASSEMBLER;
 
 fn sidestep(arguments: &[&str]) -> Output {
     let command = Command::new(env!("CARGO_BIN_EXE_sidestep"))
@@ -59,7 +46,7 @@ f:
 
 #[test]
 fn a_function_gets_shorter_keeps_its_comments_and_is_proved_optimal() {
-    if is_missing() {
+    if ASSEMBLER.find().is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -112,9 +99,9 @@ f:
 
 #[test]
 fn stops_behind_blocks_that_stay_are_kept() {
-    if is_missing() {
+    let Some(assembler) = ASSEMBLER.find() else {
         return;
-    }
+    };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (file, out) = (written(&folder, LOOP), folder.path().join("out.s"));
     let output = sidestep(&["schedule", &file, "-o", &out.display().to_string()]);
@@ -123,7 +110,7 @@ fn stops_behind_blocks_that_stay_are_kept() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let assembled = Command::new(ASSEMBLER)
+    let assembled = Command::new(&assembler)
         .args(["-x", "-o", "/dev/null"])
         .arg(&out)
         .output();
@@ -133,7 +120,7 @@ fn stops_behind_blocks_that_stay_are_kept() {
 
 #[test]
 fn what_cannot_be_scheduled_is_refused_with_its_line() {
-    if is_missing() {
+    if ASSEMBLER.find().is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -163,7 +150,7 @@ fn what_cannot_be_scheduled_is_refused_with_its_line() {
 
 #[test]
 fn a_path_of_the_paper_gains_and_no_block_has_a_gap() {
-    if is_missing() {
+    if ASSEMBLER.find().is_none() {
         return;
     }
     let output = sidestep(&["schedule", &source("scheduled.S").display().to_string()]);
@@ -177,9 +164,9 @@ fn a_path_of_the_paper_gains_and_no_block_has_a_gap() {
 
 #[test]
 fn groups_are_checked_and_only_what_is_certain_fails() {
-    if is_missing() {
+    let Some(assembler) = ASSEMBLER.find() else {
         return;
-    }
+    };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let certain = ".proc f\nf:\n{ .mmi\nadd r8 = r9, r10\nadd r11 = r8, r10\nnop.i 0\n;;\n}\n.endp f\n";
     let possible =
@@ -195,7 +182,7 @@ fn groups_are_checked_and_only_what_is_certain_fails() {
     ] {
         let file = written(&folder, text);
         let object = folder.path().join("code.o");
-        let assembled = Command::new(ASSEMBLER)
+        let assembled = Command::new(&assembler)
             .arg("-xnone")
             .arg("-o")
             .arg(&object)

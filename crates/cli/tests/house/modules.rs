@@ -1,4 +1,5 @@
 //! The modules at the top of a crate form no circle: each can be read, and moved, with those it imports and no others.
+//! What is in one folder below them may belong together.
 //!
 //! What is compared is what the code names: paths from the crate's root, and those up to it. Tests of a module may use
 //! any other; documentation may link to any.

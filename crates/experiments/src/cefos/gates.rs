@@ -14,6 +14,8 @@ use super::workload::{Run, Workload};
 
 /// The system calls of the paper's figures go up to here.
 const PAPER_CALLS_MAX: u64 = 80;
+/// With fewer calls at a time the first pass the empty kernel while the others are still being launched.
+const JUDGED_CALLS_MIN: u64 = 20;
 
 /// Counters that findings and figures look at.
 const CLOCKS_A_CALL: &str = "clocks a call";
@@ -279,7 +281,7 @@ fn square_share(points: &[(u64, Number)]) -> Option<Finding> {
             .find(|(each, _)| *each == calls)
             .map(|(_, clocks)| *clocks)
     };
-    let (few, most) = (20, PAPER_CALLS_MAX);
+    let (few, most) = (JUDGED_CALLS_MIN, PAPER_CALLS_MAX);
     let (low, high) = (at(few)?, at(most)?);
     let slope = (high * Number::ratio(1, most) - low * Number::ratio(1, few)) * Number::ratio(1, most - few);
     let share = (slope * Number::from(most * most)).over(high)?;
@@ -310,7 +312,7 @@ fn per_call(points: &[(u64, Number)]) -> Finding {
     let upper: Vec<Number> = per_call
         .windows(2)
         .zip(&slopes)
-        .filter(|(pair, _)| pair[0].0 >= 20)
+        .filter(|(pair, _)| pair[0].0 >= JUDGED_CALLS_MIN)
         .map(|(_, slope)| *slope)
         .collect();
     let least = upper.iter().min().copied();
@@ -326,10 +328,14 @@ fn per_call(points: &[(u64, Number)]) -> Finding {
         about: "growth of clocks a call without software queue (Figure 8)".to_owned(),
         stated: "linear".to_owned(),
         source: "CEFOS 4.1".to_owned(),
-        ours: format!("clocks a call more for each further call, from point to point: {}", shown.join(", ")),
+        ours: format!(
+            "clocks a call more for each further call, from point to point: {}",
+            shown.join(", ")
+        ),
         verdict,
-        because: "judged from 20 calls on: the slopes must be positive and within a factor of two; below, the first \
-                  calls pass the empty kernel while the others are still being launched"
-            .to_owned(),
+        because: format!(
+            "judged from {JUDGED_CALLS_MIN} calls on: the slopes must be positive and within a factor of two; below, \
+             the first calls pass the empty kernel while the others are still being launched"
+        ),
     }
 }

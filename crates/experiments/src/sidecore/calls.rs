@@ -32,10 +32,9 @@ impl Experiment for Calls {
                       the guest's page fault handler also leaves the guest to return (rfi), which x86 does not: it \
                       weighs on both sides of `fault`. Why `map` differs: the paper does not say whether its 41% \
                       includes the exit of the fault itself, which `map` leaves out and the second finding includes. \
-                      The rest is the sidecall's own price, four transfers of a cache line, an estimate here: with the \
-                      table's published exits 41% would need about 737 cycles for each. The host's table has estimates \
-                      where nobody published a figure: sweep `exit`, `entry` and `transfer` before relying on a \
-                      ratio.",
+                      The rest is the sidecall's own price, four transfers of a cache line, an estimate here. The \
+                      host's table has estimates where nobody published a figure: sweep `exit`, `entry` and \
+                      `transfer` before relying on a ratio.",
         }
     }
 

@@ -101,12 +101,6 @@ impl Instruction {
         ((self.slot >> 27) as u8 & 0xf) << 3
     }
 
-    /// The number of lines of `lfetch.count`, 1 to 64.
-    #[inline]
-    pub const fn fetch_count(&self) -> u8 {
-        ((self.slot >> 6) as u8 & 0x3f) + 1
-    }
-
     /// The L slot of a long instruction, made again from its immediate; otherwise 0.
     pub fn long_slot(&self) -> u64 {
         if !self.is_long() {

@@ -10,7 +10,7 @@ use super::round::{delivered, shift_right};
 use crate::encoding::Signedness;
 
 /// `fcvt.fx`, `fcvt.fxu`: the 64-bit integer nearest in the control's rounding mode (`.trunc`:
-/// [`Control::with_rounding`]); a value out of range is invalid and gives [`FloatRegister::INTEGER_INDEFINITE`].
+/// [`Control::with_rounding`]); a value out of range is invalid and gives the integer indefinite.
 ///
 /// # Errors
 /// The fault, if the operand is invalid, out of range or denormal and that condition is not disabled.

@@ -91,8 +91,6 @@ impl FloatRegister {
     pub const NATVAL: Self = Self::new(false, EXPONENT_NATVAL, 0);
     /// The quiet NaN that an invalid operation delivers.
     pub const DEFAULT_NAN: Self = Self::new(true, EXPONENT_SPECIAL, INTEGER_BIT | QUIET_BIT);
-    /// What a conversion to integer delivers for a value out of range.
-    pub const INTEGER_INDEFINITE: Self = Self::from_significand(1 << 63);
 
     /// A register from its fields; bits of `exponent` above the 17th are dropped.
     #[inline]

@@ -253,14 +253,6 @@ pub fn exit_group(status: i32) -> ! {
     }
 }
 
-/// Ends the calling thread alone.
-pub fn exit_thread(status: i32) -> ! {
-    loop {
-        // SAFETY: ends the thread; its stack is never used again.
-        let _ = unsafe { call(libc::SYS_exit, [status as u64, 0, 0, 0, 0, 0]) };
-    }
-}
-
 /// The calling thread's identifier.
 pub fn thread_id() -> i32 {
     // SAFETY: no memory is touched.

@@ -52,8 +52,9 @@ pub struct MachineTable {
     pub parameters: String,
     /// What its time follows.
     pub clock: Clock,
-    /// The longest time slice, in instructions.
-    pub quantum: u64,
+    /// The longest time slice, in ticks of the machine: instructions without a model, cycles with one.
+    #[serde(rename = "quantum")]
+    pub quantum_ticks: u64,
     /// How the paths of dumps begin that the guest hands out, relative to the description; without it none is kept.
     pub dumps: Option<PathBuf>,
 }
@@ -65,7 +66,7 @@ impl Default for MachineTable {
             start: Start::First,
             parameters: String::new(),
             clock: Clock::Virtual,
-            quantum: 10_000,
+            quantum_ticks: 10_000,
             dumps: None,
         }
     }
@@ -195,7 +196,7 @@ impl Description {
         if !(1..=PROCESSORS_MAX).contains(&processors) {
             return Err(BuildError::Processors(processors));
         }
-        if self.machine.quantum == 0 {
+        if self.machine.quantum_ticks == 0 {
             return Err(BuildError::Quantum);
         }
         let memory = self.memory(folder)?;

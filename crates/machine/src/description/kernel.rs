@@ -66,10 +66,12 @@ pub struct MachineTable {
     pub memory: Size,
     /// What its time follows.
     pub clock: Clock,
-    /// The longest time slice, in instructions.
-    pub quantum: u64,
+    /// The longest time slice, in ticks of the machine: instructions without a model, cycles with one.
+    #[serde(rename = "quantum")]
+    pub quantum_ticks: u64,
     /// Seconds since 1970 at machine time zero.
-    pub epoch: u64,
+    #[serde(rename = "epoch")]
+    pub epoch_seconds: u64,
     /// What the bytes of the entropy device follow in virtual time.
     pub seed: u64,
     /// How virtio devices are found.
@@ -85,8 +87,8 @@ impl Default for MachineTable {
             processors: 1,
             memory: Size(1 << 30),
             clock: Clock::Virtual,
-            quantum: 10_000,
-            epoch: EPOCH,
+            quantum_ticks: 10_000,
+            epoch_seconds: EPOCH,
             seed: 0,
             virtio: VirtioTransport::default(),
         }
@@ -307,7 +309,7 @@ impl Description {
         if !(1..=PROCESSORS_MAX).contains(&self.machine.processors) {
             return Err(BuildError::Processors(self.machine.processors));
         }
-        if self.machine.quantum == 0 {
+        if self.machine.quantum_ticks == 0 {
             return Err(BuildError::Quantum);
         }
         let made = devices::make(self, consoles.virtio)?;
@@ -322,7 +324,7 @@ impl Description {
             pci_devices: on_pci,
             memory_devices: virtio.len() - on_pci,
         };
-        let epoch = self.machine.epoch;
+        let epoch = self.machine.epoch_seconds;
         let (firmware, system_table) = firmware::install(&memory, contents, epoch, Arc::clone(&pci))?;
         let firmware = Arc::new(firmware);
         // A machine that is restored needs the kernel's file for nothing but names.

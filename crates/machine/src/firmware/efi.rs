@@ -101,8 +101,6 @@ const PAGE: u64 = 4096;
 pub const DESCRIPTOR_BYTES: u64 = 48;
 /// The version of memory descriptors.
 pub const DESCRIPTOR_VERSION: u32 = 1;
-/// Where a descriptor has its attributes, its physical and its virtual address.
-pub const DESCRIPTOR_PHYSICAL: u64 = 8;
 
 /// The memory map of a machine with this RAM (first address and size of each range).
 pub fn memory_map(ram: &[(u64, u64)]) -> Vec<u8> {
@@ -171,9 +169,6 @@ const SIGNATURE_RUNTIME: &[u8; 8] = b"RUNTSERV";
 const REVISION: u32 = 1 << 16 | 10;
 /// Bytes of a table's header; in the runtime services table the services follow it.
 pub const HEADER_BYTES: u64 = 24;
-
-/// A function descriptor: the physical address of the code, and a global pointer.
-pub const FUNCTION_DESCRIPTOR_BYTES: u64 = 16;
 
 /// Builds the tables. `stub` says where the code of an entry is, `descriptor` where its function descriptor is.
 pub fn tables(stub: impl Fn(Entry) -> u64, descriptor: impl Fn(Entry) -> u64) -> Tables {

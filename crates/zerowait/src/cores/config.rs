@@ -27,12 +27,6 @@ impl IdlePolicy {
         pause: Duration::from_micros(50),
         sleep: true,
     };
-    /// For cores that own their processors: never sleep.
-    pub const DEDICATED: IdlePolicy = IdlePolicy {
-        spin: Duration::from_micros(50),
-        pause: Duration::MAX,
-        sleep: false,
-    };
 
     /// Whether a core without work goes to sleep without looking again.
     pub(super) fn sleeps_at_once(&self) -> bool {

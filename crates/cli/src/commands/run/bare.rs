@@ -24,7 +24,7 @@ pub fn run(path: &Path, text: &str, options: &Options) -> Outcome {
             machine: built.machine,
             parts: None,
             clock: description.machine.clock,
-            quantum_ticks: description.machine.quantum,
+            quantum_ticks: description.machine.quantum_ticks,
             expects_input: false,
             paces_idle: false,
         },

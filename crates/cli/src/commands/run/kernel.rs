@@ -222,7 +222,7 @@ fn execute(
         prepared: Prepared {
             machine: built.machine,
             clock: description.machine.clock,
-            quantum_ticks: description.machine.quantum,
+            quantum_ticks: description.machine.quantum_ticks,
             expects_input: false,
             paces_idle: !description.network.is_empty() || somebody_may_type,
             parts: Some(built.parts),
