@@ -16,15 +16,17 @@ use clap::{Args, ValueEnum};
 use sidestep_itanium2::Parameters;
 use sidestep_linux_user::engine::Engine;
 use sidestep_linux_user::process::STATUS_FAILED;
+use sidestep_linux_user::trace::TraceFile;
 use sidestep_linux_user::{Launch, Options, inheritance};
+use sidestep_machine::description::number::Size;
 use sidestep_runner::annotate::Code;
 use sidestep_runner::causes::with_causes;
 use sidestep_runner::groups::Watched;
 use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
-use super::Outcome;
 use super::check::Check;
 use super::perf::parse_processor;
+use super::{Outcome, TRACE_LIMIT};
 
 /// Where the trace goes unless a file is named.
 const STANDARD_ERROR: &str = "/dev/stderr";
@@ -65,6 +67,11 @@ pub struct Exec {
     /// Write a line for every retired instruction: `insn`, or `insn=FILE` (default: standard error)
     #[arg(long, value_name = "insn[=FILE]", value_parser = parse_trace, conflicts_with = "check_groups")]
     trace: Option<PathBuf>,
+
+    /// With --trace: the most bytes of the file, whose lines end there with one that says so while the program goes on:
+    /// 65536, 64K, 512M, 4G
+    #[arg(long, value_name = "SIZE", requires = "trace", default_value = TRACE_LIMIT)]
+    trace_limit: Size,
 
     /// Run on the model of a processor, and print cycles and stalls at the end: itanium2, itanium2-900, -1000, -1500
     #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "check_groups"])]
@@ -248,7 +255,10 @@ impl Exec {
             statistics: self.stats,
             instructions_max: self.max_instructions,
             engine: self.engine()?,
-            trace: self.trace.clone(),
+            trace: self.trace.clone().map(|path| TraceFile {
+                path,
+                limit_bytes: self.trace_limit.0,
+            }),
             reenter: self.reentry(),
         })
     }
@@ -317,6 +327,8 @@ impl Exec {
                 .collect()
         };
         option("--trace", self.trace.as_ref().map(trace));
+        let limit = self.trace.as_ref().map(|_| self.trace_limit.0);
+        option("--trace-limit", limit.map(|bytes| bytes.to_string().into()));
         command.extend(self.check.arguments());
         command.into_iter().map(OsString::into_vec).collect()
     }

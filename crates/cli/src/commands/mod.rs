@@ -31,6 +31,9 @@ const INTERRUPTED: u8 = 130;
 /// The exit code of what reached the limit of instructions or time that it was given, as of `timeout`.
 const LIMIT_REACHED: u8 = sidestep_linux_user::process::STATUS_LIMIT as u8;
 
+/// The most bytes of a trace, unless something else is said.
+const TRACE_LIMIT: &str = "1G";
+
 /// The subcommands of `sidestep`.
 #[derive(Subcommand)]
 pub enum Command {

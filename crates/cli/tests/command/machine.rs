@@ -261,6 +261,71 @@ fn the_instruction_limit_ends_a_machine() {
     assert!(text(&output.stderr).contains("stopped after 100000 instructions"));
 }
 
+/// A machine whose handlers are zeros: `break 0` in the handler of `break`, for ever.
+const WITHOUT_HANDLERS: &str = "image = { file = 'IMAGES/machine-smp', entry = 0x8000 }
+     memory = [{ start = 0, size = '16M' }]";
+
+#[test]
+fn a_guest_that_only_takes_interruptions_is_named_and_reaches_the_limit() {
+    for clock in ["virtual", "host"] {
+        let description = format!("machine.clock = '{clock}'\n{WITHOUT_HANDLERS}");
+        let output = run(&description, &["--max-instructions", "100000"]);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(124), "{error}");
+        let said = "machine.toml: processor 0 executes nothing any more, it takes one interruption after another: \
+                    break instruction fault at 0x2c00, with its handler at 0x2c00";
+        assert_eq!(error.matches(said).count(), 1, "once: {error}");
+        assert!(error.contains("stopped after 100000 instructions"), "{error}");
+    }
+}
+
+#[test]
+fn a_trace_ends_at_its_limit_and_the_machine_goes_on() {
+    let folder = described(WITHOUT_HANDLERS);
+    let limited = |arguments: &[&str]| {
+        let arguments = [
+            &[
+                "machine.toml",
+                "--max-instructions",
+                "100000",
+                "--trace-limit",
+                "10K",
+            ],
+            arguments,
+        ];
+        let mut command = command(&arguments.concat(), folder.path());
+        command.output().expect("sidestep starts")
+    };
+    let cut = "cut here: the trace has reached its limit of 10240 bytes\n";
+    let output = limited(&["--trace", "interruption=trace"]);
+    assert_eq!(output.status.code(), Some(124), "{}", text(&output.stderr));
+    let trace = fs::read_to_string(folder.path().join("trace")).expect("the trace was written");
+    assert!(
+        trace.ends_with(cut) && trace.len() <= 10240 + cut.len(),
+        "{}",
+        trace.len()
+    );
+    let error = text(&limited(&["--trace", "interruption"]).stderr);
+    assert_eq!(error.matches(cut).count(), 1);
+    assert!(error.ends_with("stopped after 100000 instructions\n"), "{error}");
+}
+
+#[test]
+fn a_trace_on_a_full_disk_ends_the_machine() {
+    for (description, kind) in [
+        (processors(2, "compute 1000000000000"), "insn"),
+        (WITHOUT_HANDLERS.to_owned(), "interruption"),
+    ] {
+        let output = run(&description, &["--trace", &format!("{kind}=/dev/full")]);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(
+            error.ends_with("the trace cannot be written: No space left on device (os error 28)\n"),
+            "{error}"
+        );
+    }
+}
+
 #[test]
 fn traces_say_what_happens() {
     let folder = described(&processors(2, "purge 3"));

@@ -1,5 +1,6 @@
 //! A host with virtual machines, as a TOML file describes it: progress while it runs, and what happened at the end.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ use sidestep_lab::Timeline;
 use sidestep_lab::report::trace::render_timeline;
 use sidestep_machine::debug::server::{Address, Finish, serve};
 use sidestep_machine::machine::hypercall::Console;
+use sidestep_machine::machine::interruption_loop::InterruptionLoop;
 use sidestep_runner::host::{ModelledCores, Occupancy};
 use sidestep_runner::program;
 
@@ -164,12 +166,14 @@ impl Options {
         } else {
             ProgressBar::hidden()
         };
+        let mut loops = Loops::default();
         let end = loop {
             keyboard.pass_on(host);
             let began = (Instant::now(), host.time());
             let until = (host.time() + STRETCH_CYCLES).min(self.end());
             let end = host.run(until)?;
             bar.suspend(|| consoles.flush(host, end != HostEnd::Time))?;
+            bar.suspend(|| loops.look(host));
             let running = host
                 .machines()
                 .iter()
@@ -226,6 +230,28 @@ impl Options {
             Finish::Detached => Some(HostEnd::Time),
             Finish::Killed => None,
         })
+    }
+}
+
+/// Which virtual machines were said to take interruptions and nothing else.
+#[derive(Default)]
+struct Loops {
+    said: BTreeSet<usize>,
+}
+
+impl Loops {
+    /// Says of each virtual machine once that a processor of it gets nowhere.
+    fn look(&mut self, host: &Host) {
+        for (index, machine) in host.machines().iter().enumerate() {
+            let machine = locked(machine);
+            let mut processors = machine.processors().iter().enumerate();
+            let found = processors.find_map(|(index, of)| InterruptionLoop::of(index, of.processor()));
+            if let Some(found) = found
+                && self.said.insert(index)
+            {
+                eprintln!("sidestep: virtual machine `{}`: {found}", machine.name());
+            }
+        }
     }
 }
 
