@@ -40,7 +40,15 @@ pub enum AnnotateError {
         /// Why.
         source: crate::image::ImageError,
     },
-    /// No such function.
+    /// No such function, nor any other.
+    #[error("{path}: no symbol `{name}`: its code has no symbols")]
+    NoSymbols {
+        /// The file.
+        path: String,
+        /// The name.
+        name: String,
+    },
+    /// No such function, but others.
     #[error("{path}: no symbol `{name}` in its code; the nearest names are {near}")]
     NoSymbol {
         /// The file.
@@ -194,10 +202,14 @@ impl Code {
         let wanted = match name {
             Some(name) => {
                 if symbols.named(name).next().is_none() {
-                    return Err(AnnotateError::NoSymbol {
-                        path: self.path.clone(),
-                        name: name.into(),
-                        near: symbols.nearest(name).join(", "),
+                    let (path, name) = (self.path.clone(), name.to_owned());
+                    return Err(match symbols.nearest(&name).as_slice() {
+                        [] => AnnotateError::NoSymbols { path, name },
+                        near => AnnotateError::NoSymbol {
+                            path,
+                            name,
+                            near: near.join(", "),
+                        },
                     });
                 }
                 name.to_owned()

@@ -22,6 +22,7 @@ use sidestep_machine::description::number::Size;
 use sidestep_runner::annotate::Code;
 use sidestep_runner::causes::with_causes;
 use sidestep_runner::groups::Watched;
+use sidestep_runner::processes::Leave;
 use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
 use super::check::Check;
@@ -90,6 +91,21 @@ pub struct Exec {
 
     #[command(flatten)]
     check: Check,
+
+    /// Leave what every process counts in this file, for `sidestep perf`, in the place of printing it
+    #[arg(
+        long,
+        hide = true,
+        requires = "timing",
+        requires = "kept",
+        conflicts_with = "profile",
+        value_name = "FILE"
+    )]
+    parts: Option<PathBuf>,
+
+    /// With --parts: what is kept of a run beside its counters
+    #[arg(long, hide = true, requires = "parts", value_name = "KIND")]
+    kept: Option<Kept>,
 
     /// With --timing: print cycles by function, and the slowest function's bundles with theirs
     #[arg(long, requires = "timing")]
@@ -184,6 +200,10 @@ impl Translate {
 /// What `--timing` prints.
 #[derive(Debug)]
 struct TimingReport {
+    /// The process that was started with this program; none where another one has executed it.
+    first: Option<u32>,
+    /// The program.
+    program: PathBuf,
     /// The program to take symbols from, if cycles are wanted by function.
     profiled: Option<PathBuf>,
 }
@@ -194,7 +214,12 @@ impl Report for TimingReport {
             .profiled
             .as_deref()
             .map(|program| (&sum.profile, Code::read(program)));
-        Ok(program::text_of(parameters, &sum.counters, profiled))
+        let process = std::process::id();
+        let label = match self.first == Some(process) {
+            true => String::new(),
+            false => format!("process {process}  {}\n", self.program.display()),
+        };
+        Ok(label + &program::text_of(parameters, &sum.counters, profiled))
     }
 }
 
@@ -274,7 +299,13 @@ impl Exec {
         let Some(parameters) = self.timing.clone() else {
             return Ok(None);
         };
+        if let (Some(parts), Some(kept)) = (&self.parts, &self.kept) {
+            let report = Leave::new(parts, &self.program, !matches!(kept, Kept::Counters));
+            return Ok(Some(Arc::new(Model::new(parameters, kept.clone(), report))));
+        }
         let report = TimingReport {
+            first: (self.descriptor.is_empty()).then(std::process::id),
+            program: self.program.clone(),
             profiled: self.profile.then(|| self.program.clone()),
         };
         let kept = if self.profile {
@@ -311,6 +342,8 @@ impl Exec {
             "--timing",
             self.timing.as_ref().map(|parameters| parameters.name.into()),
         );
+        option("--parts", self.parts.clone().map(PathBuf::into_os_string));
+        option("--kept", self.kept.as_ref().map(|kept| kept.to_string().into()));
         option("--sysroot", self.sysroot.as_ref().map(absolute));
         option(
             "--max-instructions",
