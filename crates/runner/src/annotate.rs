@@ -10,7 +10,7 @@ use sidestep_itanium2::{Profile, Stall};
 
 use crate::image::Image;
 use crate::image::{Kind, Symbol};
-use crate::symbols::SymbolTable;
+use crate::symbols::{SymbolTable, proposal};
 
 /// Symbols in the table.
 const SYMBOLS_MAX: usize = 30;
@@ -40,23 +40,15 @@ pub enum AnnotateError {
         /// Why.
         source: crate::image::ImageError,
     },
-    /// No such function, nor any other.
-    #[error("{path}: no symbol `{name}`: its code has no symbols")]
-    NoSymbols {
-        /// The file.
-        path: String,
-        /// The name.
-        name: String,
-    },
-    /// No such function, but others.
-    #[error("{path}: no symbol `{name}` in its code; the nearest names are {near}")]
+    /// No such function.
+    #[error("{path}: no symbol `{name}` in its code; {}", proposal(.near))]
     NoSymbol {
         /// The file.
         path: String,
         /// The name.
         name: String,
         /// The nearest names.
-        near: String,
+        near: Vec<String>,
     },
 }
 
@@ -202,14 +194,10 @@ impl Code {
         let wanted = match name {
             Some(name) => {
                 if symbols.named(name).next().is_none() {
-                    let (path, name) = (self.path.clone(), name.to_owned());
-                    return Err(match symbols.nearest(&name).as_slice() {
-                        [] => AnnotateError::NoSymbols { path, name },
-                        near => AnnotateError::NoSymbol {
-                            path,
-                            name,
-                            near: near.join(", "),
-                        },
+                    return Err(AnnotateError::NoSymbol {
+                        path: self.path.clone(),
+                        name: name.into(),
+                        near: symbols.nearest(name),
                     });
                 }
                 name.to_owned()

@@ -1,5 +1,6 @@
 //! The subcommands, one module each.
 
+mod activity;
 mod assemble;
 mod calibrate;
 mod check;

@@ -455,6 +455,32 @@ fn a_terminal_gives_keys_one_by_one_and_is_given_back() {
 }
 
 #[test]
+fn a_silent_machine_on_the_model_says_on_a_terminal_how_far_it_is() {
+    use rustix::fs::{Mode, OFlags, open};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+    grantpt(&controller).expect("ours");
+    unlockpt(&controller).expect("ours");
+    let name = ptsname(&controller, Vec::new()).expect("a name");
+    let terminal = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("ours");
+    let folder = described(&processors(1, "compute 1000000000000"));
+    let mut child = command(&["machine.toml", "--timing", "itanium2"], folder.path())
+        .stdin(Stdio::null())
+        .stderr(terminal.try_clone().expect("a descriptor"))
+        .spawn()
+        .expect("sidestep starts");
+    let mut said = String::new();
+    let mut bytes = [0; 256];
+    while !said.contains("ms of its time have passed") {
+        assert!(child.try_wait().expect("a child").is_none(), "{said}");
+        let size = rustix::io::read(&controller, &mut bytes).expect("it says something");
+        said.push_str(&text(&bytes[..size]));
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+}
+
+#[test]
 fn options_of_other_machines_are_refused() {
     for (arguments, said) in [
         (&["--units", "3"][..], "--units is not for descriptions"),

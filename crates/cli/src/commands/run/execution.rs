@@ -17,6 +17,7 @@ use sidestep_machine::debug::trace::{Kinds, Sink};
 use sidestep_machine::description::kernel::Parts;
 use sidestep_machine::description::number::Size;
 use sidestep_machine::machine::platform::Platform;
+use sidestep_machine::machine::timeline::TICKS_PER_SECOND;
 use sidestep_machine::{End, Machine};
 use sidestep_runner::annotate::Code;
 use sidestep_runner::causes::with_causes;
@@ -30,6 +31,7 @@ use signal_hook::iterator::Signals;
 use super::super::check::{Check, VIOLATED};
 use super::super::perf::parse_processor;
 use super::super::{LIMIT_REACHED, Outcome, TRACE_LIMIT};
+use super::console::status::{self, Status};
 use super::console::stdio::show;
 use super::control::{Request, Requests};
 use super::exit_code;
@@ -207,14 +209,16 @@ impl Options {
             let platform = Arc::clone(ready.prepared.machine.platform());
             watcher.watch(&platform);
             let name = ready.name.to_owned();
-            (platform.loops).tell(move |found| eprintln!("sidestep: {name}: {found}"));
+            (platform.loops).tell(move |found| status::say(&format!("sidestep: {name}: {found}")));
             if let Some((requests, _)) = &ready.requests {
                 requests.connect(&platform);
             }
+            let status = self.timing.is_some().then(|| show_progress(&platform));
             let end = match &self.gdb {
                 Some(address) => execution.debug(&mut ready.prepared, debugger_at(address)?)?,
                 None => self.run_once(&execution, &mut ready, &symbols, &watcher)?,
             };
+            drop(status);
             let panic = platform.ending.panic();
             let panicked_at = match end {
                 End::Panic => prompt::of_panic(&ready.prepared.machine, &symbols, ready.image),
@@ -288,10 +292,12 @@ impl Options {
         if let (Some(sum), Some(parameters)) = (&finished.sum, &self.timing) {
             let code = || Ok(Code::new(ready.name, ready.image.to_vec()));
             let profiled = self.profile.then(|| (&sum.profile, code()));
-            eprint!("{}", program::text_of(parameters, &sum.counters, profiled));
+            let text = program::text_of(parameters, &sum.counters, profiled);
+            status::printing(Some(b'\n'), || eprint!("{text}"));
         }
         if let (Some(findings), Way::Watched { suppressions, .. }) = (&finished.findings, &execution.way) {
-            eprint!("{}", groups::text(findings, suppressions, &symbols.naming()));
+            let text = groups::text(findings, suppressions, &symbols.naming());
+            status::printing(Some(b'\n'), || eprint!("{text}"));
         }
         Ok(finished.end)
     }
@@ -328,6 +334,16 @@ impl Options {
             }
         }
     }
+}
+
+/// Shows how far a machine is in its own time.
+fn show_progress(platform: &Arc<Platform>) -> Status {
+    let platform = Arc::downgrade(platform);
+    Status::show(move || {
+        let ticks = platform.upgrade().map_or(0, |platform| platform.timeline.now());
+        let milliseconds = ticks / (TICKS_PER_SECOND / 1000);
+        format!("the machine runs, {milliseconds} ms of its time have passed")
+    })
 }
 
 /// Does what is requested of a machine that stands still, until it is to go on; or else why it ends.
