@@ -86,6 +86,27 @@ fn print(content: &[u8]) -> Result<(), Box<dyn Error>> {
     }
 }
 
+/// Writes a table to the standard output, its lines no longer than those of the terminal, if that is one: what is cut
+/// ends with an ellipsis, and whoever wants all of it redirects it.
+fn print_table(table: &str) -> Result<(), Box<dyn Error>> {
+    match terminal_width() {
+        Some(width) => print(fitted(table, width).as_bytes()),
+        None => print(table.as_bytes()),
+    }
+}
+
+/// A text whose lines have at most so many characters.
+fn fitted(text: &str, width: usize) -> String {
+    let fit = |line: &str| match line.char_indices().nth(width) {
+        None => format!("{line}\n"),
+        Some(_) => {
+            let kept: String = line.chars().take(width.saturating_sub(1)).collect();
+            format!("{}…\n", kept.trim_end())
+        }
+    };
+    text.lines().map(fit).collect()
+}
+
 /// The columns of the terminal that the standard output is; none of a file or a pipe.
 fn terminal_width() -> Option<usize> {
     let (terminal_size::Width(width), _) = terminal_size::terminal_size()?;
@@ -99,4 +120,13 @@ fn stop_flag() -> Result<Arc<AtomicBool>, std::io::Error> {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(flag)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn lines_are_cut_at_the_terminals_width() {
+        let table = "12345\n123456\nμμμμμμ\n1234 6\n\n";
+        assert_eq!(super::fitted(table, 5), "12345\n1234…\nμμμμ…\n1234…\n\n");
+    }
 }

@@ -58,7 +58,7 @@ impl Schedule {
         if let Some(output) = &self.output {
             sidestep_files::write(output, rewritten.text.as_bytes())?;
         }
-        super::print(table.as_bytes())?;
+        super::print_table(&table)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -155,7 +155,7 @@ impl Explain {
                 }
             }
         }
-        super::print(text.as_bytes())?;
+        super::print_table(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -89,7 +89,7 @@ impl Perf {
             PerfCommand::Report(report) => report.run(),
             PerfCommand::Annotate(annotate) => annotate.run(),
             PerfCommand::List => {
-                super::print(list().as_bytes())?;
+                super::print_table(&list())?;
                 Ok(ExitCode::SUCCESS)
             }
         }

@@ -213,7 +213,7 @@ impl Report {
         for event in 0..events_of(&processes).len() {
             texts.push(table(&groups, event, &parameters, &keys, rows)?);
         }
-        crate::commands::print(texts.join("\n").as_bytes())?;
+        crate::commands::print_table(&texts.join("\n"))?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -266,7 +266,7 @@ impl Annotate {
         }
         match unknown {
             Some(error) if texts.is_empty() => return Err(error),
-            _ => crate::commands::print(texts.join("\n").as_bytes())?,
+            _ => crate::commands::print_table(&texts.join("\n"))?,
         }
         Ok(ExitCode::SUCCESS)
     }
