@@ -40,7 +40,7 @@ const TRACE_LIMIT: &str = "1G";
 pub enum Command {
     List(list::List),
     Compare(compare::Compare),
-    Exec(exec::Exec),
+    Exec(Box<exec::Exec>),
     Disasm(disasm::Disasm),
     Gang(gang::Gang),
     Run(Box<run::Run>),

@@ -256,3 +256,21 @@ impl Processor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interruptions_are_fruitless_as_long_as_nothing_retires() {
+        let mut interruptions = FruitlessInterruptions::default();
+        let fault = Fault::new(FaultKind::Break, 0);
+        let mut note = |retired| {
+            interruptions.note(fault, 0x2c00, retired);
+            (interruptions.total, interruptions.in_a_row)
+        };
+        assert_eq!([note(0), note(0), note(0)], [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!([note(1), note(1), note(9)], [(2, 0), (3, 1), (3, 0)]);
+        assert_eq!(interruptions.last, Some((fault, 0x2c00)));
+    }
+}

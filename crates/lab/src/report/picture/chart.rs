@@ -293,11 +293,10 @@ impl Plot<'_> {
                     @let x = self.x(*position);
                     line class="axis" x1=(Length(x)) x2=(Length(x))
                         y1=(Length(self.bottom)) y2=(Length(self.bottom + 4.0)) {}
-                    @if !is_named {
-                    } @else if slanting {
+                    @if is_named && slanting {
                         text class="minor" text-anchor="end"
                             transform={ "translate(" (Length(x + 4.0)) " " (Length(self.bottom + 15.0)) ") rotate(-18)" } { (name) }
-                    } @else {
+                    } @else if is_named {
                         text class="minor" x=(Length(x)) y=(Length(self.bottom + 18.0)) text-anchor="middle" { (name) }
                     }
                 }
