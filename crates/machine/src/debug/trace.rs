@@ -8,8 +8,8 @@
 //! 0 int data TLB fault at 0000000000100080.0 ifa 2000... isr 0000000400000000 -> 0000000000108800
 //! ```
 //!
-//! A trace ends at the limit of its [`Lines`]; where it cannot be written, it halts the machine. Traces are observers: a
-//! machine that runs without one is compiled without any of this.
+//! A trace ends at the limit of its [`Lines`]; where it cannot be written, it halts the machine. Traces are observers:
+//! a machine that runs without one is compiled without any of this.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
