@@ -8,6 +8,7 @@ mod commands;
 mod reference;
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -33,5 +34,6 @@ fn main() -> ExitCode {
 
 /// Prints an error and the chain of its causes on one line.
 fn report(error: &dyn Error) {
-    eprintln!("sidestep: {}", with_causes(error));
+    // Where even that cannot be written, the exit code says it.
+    let _ = writeln!(io::stderr(), "sidestep: {}", with_causes(error));
 }

@@ -32,5 +32,7 @@ pub mod registers;
 pub use address::{PhysicalAddress, VirtualAddress};
 pub use fault::{Access, Fault, FaultKind};
 pub use memory::{AddressSpace, HostPage, MemoryRegion, PhysicalMemory, Refusal};
-pub use processor::{Driver, Exit, IDENTIFICATION, InvalidState, Processor, ProcessorState, Raised};
-pub use processor::{Reference, SystemState, TranslationSide, execution, layout, register_stack};
+pub use processor::{
+    Driver, Exit, FruitlessInterruptions, IDENTIFICATION, InvalidState, Processor, ProcessorState,
+};
+pub use processor::{Raised, Reference, SystemState, TranslationSide, execution, layout, register_stack};

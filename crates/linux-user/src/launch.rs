@@ -252,9 +252,9 @@ fn process_name() -> [u8; 16] {
 
 fn check(options: &Options) -> Result<(), LaunchError> {
     if let Some(file) = &options.trace {
-        let opened = File::options().create(true).append(true).open(file);
+        let opened = File::options().create(true).append(true).open(&file.path);
         opened.map_err(|cause| LaunchError::Trace {
-            file: file.clone(),
+            file: file.path.clone(),
             cause,
         })?;
     }

@@ -15,6 +15,7 @@ use crate::memory::Memory;
 use crate::signal::actions::Actions;
 use crate::statistics::{Report, Statistics};
 use crate::symbols::CodeNames;
+use crate::trace::TraceFile;
 
 /// How a program is run; the same for every program it executes in turn.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +33,7 @@ pub struct Options {
     /// What runs the processors, where they do not run by themselves.
     pub engine: Option<Arc<dyn Engine>>,
     /// Where every retired instruction is written.
-    pub trace: Option<PathBuf>,
+    pub trace: Option<TraceFile>,
     /// The emulator that runs a Linux/ia64 program which this one executes; without it, this process's executable.
     pub emulator: Option<PathBuf>,
     /// The emulator's arguments that run a program with the same options, to which what is inherited, the program and

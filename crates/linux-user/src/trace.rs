@@ -5,23 +5,34 @@
 //! values of all registers that changed, in hexadecimal: `r` (a `*` marks a NaT), `f` (sign and exponent, significand),
 //! `pr` as the current rotation names them, `b`, `cfm`, and application registers by name.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::fmt::{self, Write as _};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sidestep_files::Lines;
 use sidestep_ia64::encoding::{DecodedSlot, Instruction, NoSymbols};
 use sidestep_ia64::execution::{Dynamic, Observer, Registers, TracedInstruction};
 use sidestep_ia64::registers::application;
 
 use crate::host;
 
+/// The file that traces of all threads are added to.
+#[derive(Clone, Debug)]
+pub struct TraceFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// The most bytes that it may have; it ends there with a line that says so.
+    pub limit_bytes: u64,
+}
+
 /// Writes the trace of one thread.
 pub struct Trace {
     /// None once it could not be written.
-    output: Option<BufWriter<File>>,
+    output: Option<Lines>,
     path: PathBuf,
+    /// The line that is being written.
+    line: String,
     attention: Arc<AtomicBool>,
     thread: i32,
     general: [u64; 128],
@@ -51,14 +62,15 @@ const SHOWN: [(&str, u8); 12] = [
 
 impl Trace {
     /// A trace that is appended to a file. When it cannot be written, it says so once and raises `attention`.
-    pub fn open(path: &Path, attention: Arc<AtomicBool>) -> Trace {
-        let (output, cause) = match OpenOptions::new().create(true).append(true).open(path) {
-            Ok(file) => (Some(BufWriter::with_capacity(1 << 16, file)), None),
+    pub fn open(file: &TraceFile, attention: Arc<AtomicBool>) -> Trace {
+        let (output, cause) = match Lines::append(&file.path, file.limit_bytes) {
+            Ok(lines) => (Some(lines), None),
             Err(cause) => (None, Some(cause)),
         };
         let mut trace = Trace {
             output,
-            path: path.into(),
+            path: file.path.clone(),
+            line: String::new(),
             attention,
             thread: host::thread_id(),
             general: [0; 128],
@@ -70,7 +82,7 @@ impl Trace {
             application: [0; SHOWN.len()],
         };
         if let Some(cause) = cause {
-            trace.cut(&cause);
+            trace.lose(&cause);
         }
         trace
     }
@@ -80,24 +92,21 @@ impl Trace {
         if let Some(output) = &mut self.output
             && let Err(cause) = output.flush()
         {
-            self.cut(&cause);
+            self.lose(&cause);
         }
     }
 
-    /// Whether the file lacks something.
-    pub fn is_cut(&self) -> bool {
+    /// Whether the file could not be written.
+    pub fn is_lost(&self) -> bool {
         self.output.is_none()
     }
 
-    fn cut(&mut self, cause: &std::io::Error) {
+    fn lose(&mut self, cause: &std::io::Error) {
         let path = self.path.display();
         host::print_error(&format!(
             "sidestep: {path}: the trace cannot be written, so the program is ended: {cause}\n"
         ));
-        if let Some(output) = self.output.take() {
-            // What is buffered cannot be written either.
-            drop(output.into_parts());
-        }
+        self.output = None;
         self.attention.store(true, Ordering::Release);
     }
 
@@ -112,20 +121,22 @@ impl Trace {
         dynamic: &Dynamic<'_>,
         registers: Registers<'_>,
     ) -> std::io::Result<()> {
-        let mut line = String::new();
-        let written = known.write(dynamic, &NoSymbols, &mut line);
-        written.expect("a string takes any text");
-        let Some(output) = &mut self.output else {
+        if self.output.as_ref().is_none_or(Lines::is_cut) {
             return Ok(());
-        };
-        write!(output, "{} {line}", self.thread)?;
-        self.write_changes(registers)
+        }
+        self.line.clear();
+        let written = write!(self.line, "{} ", self.thread)
+            .and_then(|()| known.write(dynamic, &NoSymbols, &mut self.line))
+            .and_then(|()| self.write_changes(registers));
+        written.expect("a string takes any text");
+        match &mut self.output {
+            Some(output) => output.add(&self.line),
+            None => Ok(()),
+        }
     }
 
-    fn write_changes(&mut self, registers: Registers<'_>) -> std::io::Result<()> {
-        let Some(output) = &mut self.output else {
-            return Ok(());
-        };
+    fn write_changes(&mut self, registers: Registers<'_>) -> fmt::Result {
+        let output = &mut self.line;
         for register in 1..128u8 {
             let (value, nat) = registers.general(register);
             let known = (
@@ -166,7 +177,7 @@ impl Trace {
 }
 
 /// Writes a register that has another value than was known.
-fn changed(output: &mut impl Write, name: &str, known: &mut u64, value: u64) -> std::io::Result<()> {
+fn changed(output: &mut String, name: &str, known: &mut u64, value: u64) -> fmt::Result {
     if *known != value {
         write!(output, " {name}={value:x}")?;
         *known = value;
@@ -186,7 +197,7 @@ impl Observer for Trace {
 
     fn inspect(&mut self, known: &TracedInstruction, dynamic: &Dynamic<'_>, registers: Registers<'_>) {
         if let Err(cause) = self.write(known, dynamic, registers) {
-            self.cut(&cause);
+            self.lose(&cause);
         }
     }
 }

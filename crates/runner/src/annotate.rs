@@ -10,7 +10,7 @@ use sidestep_itanium2::{Profile, Stall};
 
 use crate::image::Image;
 use crate::image::{Kind, Symbol};
-use crate::symbols::SymbolTable;
+use crate::symbols::{SymbolTable, proposal};
 
 /// Symbols in the table.
 const SYMBOLS_MAX: usize = 30;
@@ -41,14 +41,14 @@ pub enum AnnotateError {
         source: crate::image::ImageError,
     },
     /// No such function.
-    #[error("{path}: no symbol `{name}` in its code; the nearest names are {near}")]
+    #[error("{path}: no symbol `{name}` in its code; {}", proposal(.near))]
     NoSymbol {
         /// The file.
         path: String,
         /// The name.
         name: String,
         /// The nearest names.
-        near: String,
+        near: Vec<String>,
     },
 }
 
@@ -197,7 +197,7 @@ impl Code {
                     return Err(AnnotateError::NoSymbol {
                         path: self.path.clone(),
                         name: name.into(),
-                        near: symbols.nearest(name).join(", "),
+                        near: symbols.nearest(name),
                     });
                 }
                 name.to_owned()

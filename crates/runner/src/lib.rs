@@ -17,6 +17,7 @@ pub mod groups;
 pub mod host;
 pub mod image;
 pub mod machine;
+pub mod processes;
 pub mod program;
 pub mod recording;
 pub mod samples;

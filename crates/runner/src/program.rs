@@ -2,6 +2,9 @@
 //!
 //! [`Model`] runs every thread of a process on a pipeline of its own; at the end it renders its [`Report`].
 
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard};
 
 use sidestep_ia64::Driver;
@@ -29,6 +32,50 @@ pub enum Kept {
     Profile,
     /// Samples.
     Samples(Vec<(Selection, Pace)>),
+}
+
+impl fmt::Display for Kept {
+    /// As [`FromStr`] reads it: `counters`, `profile`, or samples as `EVENT:EVENTS` and `EVENT@CYCLES`.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kept::Counters => out.write_str("counters"),
+            Kept::Profile => out.write_str("profile"),
+            Kept::Samples(wanted) => {
+                let sampled = |(selection, pace): &(Selection, Pace)| match pace {
+                    Pace::Events(period) => format!("{}:{period}", selection.name()),
+                    Pace::Cycles(cycles) => format!("{}@{cycles}", selection.name()),
+                };
+                out.write_str(&wanted.iter().map(sampled).collect::<Vec<_>>().join(","))
+            }
+        }
+    }
+}
+
+impl FromStr for Kept {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Kept, String> {
+        let sampled = |text: &str| {
+            let (name, separator, pace) = match (text.rsplit_once(':'), text.rsplit_once('@')) {
+                (Some((name, pace)), _) => (name, ':', pace),
+                (None, Some((name, pace))) => (name, '@', pace),
+                (None, None) => return Err(format!("`{text}` is no event with its period")),
+            };
+            let selection = Selection::by_name(name).map_err(|error| error.to_string())?;
+            let pace: NonZeroU64 = pace.parse().map_err(|_| format!("`{pace}` is no period"))?;
+            Ok(match separator {
+                ':' => (selection, Pace::Events(pace)),
+                _ => (selection, Pace::Cycles(pace)),
+            })
+        };
+        match text {
+            "counters" => Ok(Kept::Counters),
+            "profile" => Ok(Kept::Profile),
+            _ => Ok(Kept::Samples(
+                text.split(',').map(sampled).collect::<Result<_, _>>()?,
+            )),
+        }
+    }
 }
 
 /// The pipelines of a process.
@@ -140,4 +187,20 @@ pub fn heading(parameters: &Parameters, counters: &Counters) -> String {
         parameters.megahertz,
         nanoseconds / 1000
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_has_a_text_form() {
+        for text in ["counters", "profile", "IA64_INST_RETIRED:1009,CPU_CYCLES@100000"] {
+            assert_eq!(
+                text.parse::<Kept>().map(|kept| kept.to_string()),
+                Ok(text.to_owned())
+            );
+        }
+        assert!("CPU_CYCLES".parse::<Kept>().is_err());
+    }
 }

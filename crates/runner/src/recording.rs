@@ -9,7 +9,7 @@ use sidestep_itanium2::profile::Place;
 use sidestep_itanium2::{Event, Pace, Profile, Stall};
 
 /// The format's version; changes when old files can no longer be read.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// More than any run counts, and little enough that shares of a sum can be computed.
 const COUNT_MAX: u64 = 1 << 52;
 
@@ -20,7 +20,19 @@ pub struct Recording {
     version: u32,
     /// The preset.
     pub processor: String,
-    /// The program that ran.
+    /// What ran: processes by their numbers, and the programs of each in the order in which it executed them.
+    pub processes: Vec<RecordedProcess>,
+}
+
+/// A process while it ran one program.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedProcess {
+    /// Its number.
+    pub pid: u32,
+    /// The name of the program, without folders.
+    pub command: String,
+    /// The program.
     pub program: PathBuf,
     /// What was recorded.
     pub contents: Contents,
@@ -146,12 +158,11 @@ pub enum RecordError {
 
 impl Recording {
     /// A recording of a run.
-    pub fn new(processor: &str, program: &Path, contents: Contents) -> Recording {
+    pub fn new(processor: &str, processes: Vec<RecordedProcess>) -> Recording {
         Recording {
             version: VERSION,
             processor: processor.to_owned(),
-            program: program.to_owned(),
-            contents,
+            processes,
         }
     }
 
@@ -175,7 +186,8 @@ impl Recording {
             return Err(RecordError::Version(path.into(), version));
         }
         let recording: Recording = serde_json::from_slice(&bytes).map_err(format)?;
-        match recording.contents.total() <= u128::from(COUNT_MAX) {
+        let totals = recording.processes.iter().map(|process| process.contents.total());
+        match totals.sum::<u128>() <= u128::from(COUNT_MAX) {
             true => Ok(recording),
             false => Err(RecordError::Counts(path.into())),
         }
@@ -198,6 +210,17 @@ impl Contents {
         match self {
             Contents::Places(places) => places.iter().map(of_place).sum(),
             Contents::Samples(events) => events.iter().map(of_event).sum(),
+        }
+    }
+
+    /// How many places or samples there are, and how many samples more were not kept.
+    pub fn kept(&self) -> (usize, u64) {
+        match self {
+            Contents::Places(places) => (places.len(), 0),
+            Contents::Samples(events) => (
+                events.iter().map(|event| event.samples.len()).sum(),
+                events.iter().map(|event| event.lost).sum(),
+            ),
         }
     }
 
@@ -241,6 +264,27 @@ impl Contents {
             }
         };
         Contents::Samples((0..events).map(event).collect())
+    }
+}
+
+impl RecordedEvent {
+    /// The samples of one event in several processes, together.
+    ///
+    /// # Panics
+    /// If there is no process.
+    pub fn together(parts: &[&RecordedEvent]) -> RecordedEvent {
+        let first = parts.first().expect("a process");
+        RecordedEvent {
+            event: first.event.clone(),
+            period: first.period,
+            cycles: first.cycles,
+            events: parts.iter().map(|part| part.events).sum(),
+            lost: parts.iter().map(|part| part.lost).sum(),
+            samples: parts
+                .iter()
+                .flat_map(|part| part.samples.iter().cloned())
+                .collect(),
+        }
     }
 }
 
@@ -307,7 +351,13 @@ mod tests {
         };
         for (count, is_read) in [(1, true), (COUNT_MAX, false), (u64::MAX, false)] {
             let contents = Contents::Places(vec![place(count), place(count)]);
-            let recording = Recording::new("itanium2", Path::new("program"), contents);
+            let process = RecordedProcess {
+                pid: 1,
+                command: "program".to_owned(),
+                program: PathBuf::from("program"),
+                contents,
+            };
+            let recording = Recording::new("itanium2", vec![process]);
             std::fs::write(&path, recording.to_json()).expect("a file");
             assert_eq!(Recording::read(&path).is_ok(), is_read, "{count}");
         }

@@ -43,7 +43,9 @@ macro_rules! keys {
 keys! {
     Sym = "sym", "function", "The function";
     Symoff = "symoff", "place", "The place in the function, with the slot";
-    Tid = "tid", "thread", "The thread, in the order in which they were started";
+    Comm = "comm", "command", "The name of the program";
+    Pid = "pid", "process", "The number of the process";
+    Tid = "tid", "thread", "The process and its thread, in the order in which they were started";
     SymbolDaddr = "symbol_daddr", "data", "The variable that was referred to, or the address";
     Dcacheline = "dcacheline", "line", "The line of the first-level cache that was referred to";
     Mem = "mem", "from", "The level that the data or the instructions came from";
@@ -74,19 +76,33 @@ impl Key {
 /// What stands where there is nothing to say.
 const NOTHING: &str = "-";
 
-/// Where the values of keys come from.
-struct Reader<'code> {
-    names: Names<'code>,
-    parameters: Parameters,
+/// The samples of one event in one process.
+pub struct Part<'recording> {
+    /// The number of the process.
+    pub pid: u32,
+    /// The name of its program.
+    pub command: &'recording str,
+    /// The names of its code.
+    pub names: Names<'recording>,
+    /// Its samples.
+    pub event: &'recording RecordedEvent,
 }
 
-impl Reader<'_> {
+/// Where the values of keys come from.
+struct Reader<'part, 'recording> {
+    part: &'part Part<'recording>,
+    parameters: &'part Parameters,
+}
+
+impl Reader<'_, '_> {
     fn value(&self, key: Key, sample: &RecordedSample) -> String {
         let said = match key {
-            Key::Sym => Some(self.names.function(sample.ip)),
+            Key::Sym => Some(self.part.names.function(sample.ip)),
             Key::Symoff | Key::SymbolFrom => Some(self.place(sample)),
-            Key::Tid => Some(sample.thread.to_string()),
-            Key::SymbolDaddr => sample.address.map(|address| self.names.variable(address)),
+            Key::Comm => Some(self.part.command.to_owned()),
+            Key::Pid => Some(self.part.pid.to_string()),
+            Key::Tid => Some(format!("{}/{}", self.part.pid, sample.thread)),
+            Key::SymbolDaddr => sample.address.map(|address| self.part.names.variable(address)),
             Key::Dcacheline => {
                 let line = u64::from(self.parameters.l1d.line);
                 sample
@@ -98,7 +114,7 @@ impl Reader<'_> {
             Key::LocalWeight => sample.latency.map(|latency| latency.to_string()),
             Key::SymbolTo => {
                 let target = sample.branch.as_ref().and_then(|branch| branch.target);
-                target.map(|target| self.names.place(target))
+                target.map(|target| self.part.names.place(target))
             }
             Key::Taken => sample.branch.as_ref().map(|branch| match branch.target {
                 Some(_) => "taken".to_owned(),
@@ -113,7 +129,7 @@ impl Reader<'_> {
     }
 
     fn place(&self, sample: &RecordedSample) -> String {
-        let place = self.names.place(sample.ip);
+        let place = self.part.names.place(sample.ip);
         match sample.slot {
             Some(slot) => format!("{place}.{slot}"),
             None => place,
@@ -149,22 +165,30 @@ fn mispredicted(branch: &RecordedBranch) -> &'static str {
     }
 }
 
-/// A table of an event's samples: by `keys`, or by what tells most of them, with at most so many rows.
-pub fn table(
-    event: &RecordedEvent,
-    names: Names<'_>,
-    parameters: Parameters,
-    keys: &[Key],
-    rows: usize,
-) -> String {
-    let keys = if keys.is_empty() { Key::usual(event) } else { keys };
-    let reader = Reader { names, parameters };
+/// A table of an event's samples in all processes: by `keys`, or by what tells most of them and, of several programs,
+/// the program, with at most so many rows.
+///
+/// # Panics
+/// If there is no process.
+pub fn table(parts: &[Part<'_>], parameters: &Parameters, keys: &[Key], rows: usize) -> String {
+    let events: Vec<&RecordedEvent> = parts.iter().map(|part| part.event).collect();
+    let event = &RecordedEvent::together(&events);
+    let has_programs = parts.iter().any(|part| part.command != parts[0].command);
+    let usual: Vec<Key> = has_programs
+        .then_some(Key::Comm)
+        .into_iter()
+        .chain(Key::usual(event).iter().copied())
+        .collect();
+    let keys = if keys.is_empty() { &usual } else { keys };
     let mut counts: BTreeMap<Vec<String>, (u64, u64)> = BTreeMap::new();
-    for sample in &event.samples {
-        let row = keys.iter().map(|key| reader.value(*key, sample)).collect();
-        let (samples, weight) = counts.entry(row).or_default();
-        *samples += 1;
-        *weight = weight.saturating_add(sample.weight);
+    for part in parts {
+        let reader = Reader { part, parameters };
+        for sample in &part.event.samples {
+            let row = keys.iter().map(|key| reader.value(*key, sample)).collect();
+            let (samples, weight) = counts.entry(row).or_default();
+            *samples += 1;
+            *weight = weight.saturating_add(sample.weight);
+        }
     }
     let total = total(counts.values().map(|(_, weight)| *weight));
     let mut order: Vec<(&Vec<String>, u64, u64)> = counts

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::Args;
 use sidestep_runner::image::Symbol;
 use sidestep_runner::image::{self, Image};
-use sidestep_runner::symbols::SymbolTable;
+use sidestep_runner::symbols::{SymbolTable, proposal};
 
 use super::Outcome;
 
@@ -42,7 +42,7 @@ enum DisasmError {
         path: String,
         source: sidestep_fuce::image::ImageError,
     },
-    #[error("{path}: no symbol `{name}` in its code; {}", nearest(.near))]
+    #[error("{path}: no symbol `{name}` in its code; {}", proposal(.near))]
     NoSymbol {
         path: String,
         name: String,
@@ -52,14 +52,6 @@ enum DisasmError {
     NoGroups { path: String },
     #[error("the listing cannot be written")]
     Write(#[from] io::Error),
-}
-
-/// What to say about the names nearest to one that does not exist.
-fn nearest(names: &[String]) -> String {
-    match names {
-        [] => "the file names no code at all".to_owned(),
-        names => format!("the nearest names are {}", names.join(", ")),
-    }
 }
 
 impl Disasm {

@@ -16,15 +16,18 @@ use clap::{Args, ValueEnum};
 use sidestep_itanium2::Parameters;
 use sidestep_linux_user::engine::Engine;
 use sidestep_linux_user::process::STATUS_FAILED;
+use sidestep_linux_user::trace::TraceFile;
 use sidestep_linux_user::{Launch, Options, inheritance};
+use sidestep_machine::description::number::Size;
 use sidestep_runner::annotate::Code;
 use sidestep_runner::causes::with_causes;
 use sidestep_runner::groups::Watched;
+use sidestep_runner::processes::Leave;
 use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
-use super::Outcome;
 use super::check::Check;
 use super::perf::parse_processor;
+use super::{Outcome, TRACE_LIMIT};
 
 /// Where the trace goes unless a file is named.
 const STANDARD_ERROR: &str = "/dev/stderr";
@@ -66,6 +69,11 @@ pub struct Exec {
     #[arg(long, value_name = "insn[=FILE]", value_parser = parse_trace, conflicts_with = "check_groups")]
     trace: Option<PathBuf>,
 
+    /// With --trace: the most bytes of the file, whose lines end there with one that says so while the program goes on:
+    /// 65536, 64K, 512M, 4G
+    #[arg(long, value_name = "SIZE", requires = "trace", default_value = TRACE_LIMIT)]
+    trace_limit: Size,
+
     /// Run on the model of a processor, and print cycles and stalls at the end: itanium2, itanium2-900, -1000, -1500
     #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "check_groups"])]
     timing: Option<Parameters>,
@@ -83,6 +91,21 @@ pub struct Exec {
 
     #[command(flatten)]
     check: Check,
+
+    /// Leave what every process counts in this file, for `sidestep perf`, in the place of printing it
+    #[arg(
+        long,
+        hide = true,
+        requires = "timing",
+        requires = "kept",
+        conflicts_with = "profile",
+        value_name = "FILE"
+    )]
+    parts: Option<PathBuf>,
+
+    /// With --parts: what is kept of a run beside its counters
+    #[arg(long, hide = true, requires = "parts", value_name = "KIND")]
+    kept: Option<Kept>,
 
     /// With --timing: print cycles by function, and the slowest function's bundles with theirs
     #[arg(long, requires = "timing")]
@@ -177,6 +200,10 @@ impl Translate {
 /// What `--timing` prints.
 #[derive(Debug)]
 struct TimingReport {
+    /// The process that was started with this program; none where another one has executed it.
+    first: Option<u32>,
+    /// The program.
+    program: PathBuf,
     /// The program to take symbols from, if cycles are wanted by function.
     profiled: Option<PathBuf>,
 }
@@ -187,7 +214,12 @@ impl Report for TimingReport {
             .profiled
             .as_deref()
             .map(|program| (&sum.profile, Code::read(program)));
-        Ok(program::text_of(parameters, &sum.counters, profiled))
+        let process = std::process::id();
+        let label = match self.first == Some(process) {
+            true => String::new(),
+            false => format!("process {process}  {}\n", self.program.display()),
+        };
+        Ok(label + &program::text_of(parameters, &sum.counters, profiled))
     }
 }
 
@@ -248,7 +280,10 @@ impl Exec {
             statistics: self.stats,
             instructions_max: self.max_instructions,
             engine: self.engine()?,
-            trace: self.trace.clone(),
+            trace: self.trace.clone().map(|path| TraceFile {
+                path,
+                limit_bytes: self.trace_limit.0,
+            }),
             reenter: self.reentry(),
         })
     }
@@ -264,7 +299,13 @@ impl Exec {
         let Some(parameters) = self.timing.clone() else {
             return Ok(None);
         };
+        if let (Some(parts), Some(kept)) = (&self.parts, &self.kept) {
+            let report = Leave::new(parts, &self.program, !matches!(kept, Kept::Counters));
+            return Ok(Some(Arc::new(Model::new(parameters, kept.clone(), report))));
+        }
         let report = TimingReport {
+            first: (self.descriptor.is_empty()).then(std::process::id),
+            program: self.program.clone(),
             profiled: self.profile.then(|| self.program.clone()),
         };
         let kept = if self.profile {
@@ -301,6 +342,8 @@ impl Exec {
             "--timing",
             self.timing.as_ref().map(|parameters| parameters.name.into()),
         );
+        option("--parts", self.parts.clone().map(PathBuf::into_os_string));
+        option("--kept", self.kept.as_ref().map(|kept| kept.to_string().into()));
         option("--sysroot", self.sysroot.as_ref().map(absolute));
         option(
             "--max-instructions",
@@ -317,6 +360,8 @@ impl Exec {
                 .collect()
         };
         option("--trace", self.trace.as_ref().map(trace));
+        let limit = self.trace.as_ref().map(|_| self.trace_limit.0);
+        option("--trace-limit", limit.map(|bytes| bytes.to_string().into()));
         command.extend(self.check.arguments());
         command.into_iter().map(OsString::into_vec).collect()
     }

@@ -1,5 +1,6 @@
 //! The subcommands, one module each.
 
+mod activity;
 mod assemble;
 mod calibrate;
 mod check;
@@ -31,12 +32,15 @@ const INTERRUPTED: u8 = 130;
 /// The exit code of what reached the limit of instructions or time that it was given, as of `timeout`.
 const LIMIT_REACHED: u8 = sidestep_linux_user::process::STATUS_LIMIT as u8;
 
+/// The most bytes of a trace, unless something else is said.
+const TRACE_LIMIT: &str = "1G";
+
 /// The subcommands of `sidestep`.
 #[derive(Subcommand)]
 pub enum Command {
     List(list::List),
     Compare(compare::Compare),
-    Exec(exec::Exec),
+    Exec(Box<exec::Exec>),
     Disasm(disasm::Disasm),
     Gang(gang::Gang),
     Run(Box<run::Run>),
@@ -82,6 +86,27 @@ fn print(content: &[u8]) -> Result<(), Box<dyn Error>> {
     }
 }
 
+/// Writes a table to the standard output, its lines no longer than those of the terminal, if that is one: what is cut
+/// ends with an ellipsis, and whoever wants all of it redirects it.
+fn print_table(table: &str) -> Result<(), Box<dyn Error>> {
+    match terminal_width() {
+        Some(width) => print(fitted(table, width).as_bytes()),
+        None => print(table.as_bytes()),
+    }
+}
+
+/// A text whose lines have at most so many characters.
+fn fitted(text: &str, width: usize) -> String {
+    let fit = |line: &str| match line.char_indices().nth(width) {
+        None => format!("{line}\n"),
+        Some(_) => {
+            let kept: String = line.chars().take(width.saturating_sub(1)).collect();
+            format!("{}…\n", kept.trim_end())
+        }
+    };
+    text.lines().map(fit).collect()
+}
+
 /// The columns of the terminal that the standard output is; none of a file or a pipe.
 fn terminal_width() -> Option<usize> {
     let (terminal_size::Width(width), _) = terminal_size::terminal_size()?;
@@ -95,4 +120,13 @@ fn stop_flag() -> Result<Arc<AtomicBool>, std::io::Error> {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(flag)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn lines_are_cut_at_the_terminals_width() {
+        let table = "12345\n123456\nμμμμμμ\n1234 6\n\n";
+        assert_eq!(super::fitted(table, 5), "12345\n1234…\nμμμμ…\n1234…\n\n");
+    }
 }

@@ -14,6 +14,7 @@ use sidestep_schedule::assembly::{FunctionReport, rewrite};
 use sidestep_schedule::tools::preprocess;
 
 use super::Outcome;
+use super::activity::Activity;
 use super::perf::parse_processor;
 
 /// Schedule IA-64 assembly for the fewest cycles, with a proof.
@@ -47,16 +48,17 @@ impl Schedule {
             time_limit: Duration::from_secs(self.time_limit),
         };
         let text = preprocess(&self.file)?;
+        let activity = Activity::begin("blocks are scheduled");
         let rewritten = rewrite(&text, &self.file, self.function.as_deref(), &options)?;
+        drop(activity);
         let mut table = String::new();
         for function in &rewritten.functions {
             describe(&mut table, function);
         }
         if let Some(output) = &self.output {
-            std::fs::write(output, &rewritten.text)
-                .map_err(|error| format!("{}: cannot be written: {error}", output.display()))?;
+            sidestep_files::write(output, rewritten.text.as_bytes())?;
         }
-        super::print(table.as_bytes())?;
+        super::print_table(&table)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -440,3 +440,40 @@ fn translated_programs_do_the_same_also_in_lock_step() {
         );
     }
 }
+
+/// Runs a program that is checked in, with a trace.
+fn traced(arguments: &[&str]) -> Output {
+    let tour = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/tour");
+    let mut command = sidestep();
+    command.args(arguments).arg(tour);
+    command.output().expect("sidestep runs")
+}
+
+#[test]
+fn a_trace_ends_at_its_limit_and_the_program_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace");
+    let output = traced(&[
+        &format!("--trace=insn={}", trace.display()),
+        "--trace-limit=100000",
+    ]);
+    assert_eq!(output.status.code(), Some(0));
+    let trace = fs::read_to_string(trace).expect("a trace");
+    let cut = "cut here: the trace has reached its limit of 100000 bytes\n";
+    assert!(
+        trace.ends_with(cut) && trace.len() <= 100_000 + cut.len(),
+        "{}",
+        trace.len()
+    );
+}
+
+#[test]
+fn a_trace_on_a_full_disk_ends_the_program() {
+    let output = traced(&["--trace=insn=/dev/full"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(125), "{error}");
+    assert!(
+        error.contains("/dev/full: the trace cannot be written"),
+        "{error}"
+    );
+}

@@ -430,3 +430,20 @@ fn gdb_sees_virtual_processors_as_threads() {
     errors.read_to_string(&mut report).expect("a report");
     assert_eq!(sidestep.wait().expect("it ends").code(), Some(0), "{report}");
 }
+
+#[test]
+fn a_guest_that_only_takes_interruptions_is_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut image = fs::read(format!("{IMAGES}/sidecore-requests")).expect("an image");
+    // All that is loaded is zeros but the headers: `break 0` at the entry, and in the handler of `break`.
+    let headers = 64 + 56 * usize::from(image[56]);
+    image[headers..].fill(0);
+    fs::write(folder.path().join("zeros"), image).expect("the folder is writable");
+    let description = "[host]\ncores = 1\n[[vm]]\nname = 'lost'\nimage = 'zeros'\n";
+    let output = run(folder.path(), description, &["--max-host-cycles", "100000000"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(124), "{error}");
+    let said = "sidestep: virtual machine `lost`: processor 0 executes nothing any more, it takes one interruption \
+                after another: break instruction fault at 0x";
+    assert_eq!(error.matches(said).count(), 1, "once: {error}");
+}

@@ -261,6 +261,71 @@ fn the_instruction_limit_ends_a_machine() {
     assert!(text(&output.stderr).contains("stopped after 100000 instructions"));
 }
 
+/// A machine whose handlers are zeros: `break 0` in the handler of `break`, for ever.
+const WITHOUT_HANDLERS: &str = "image = { file = 'IMAGES/machine-smp', entry = 0x8000 }
+     memory = [{ start = 0, size = '16M' }]";
+
+#[test]
+fn a_guest_that_only_takes_interruptions_is_named_and_reaches_the_limit() {
+    for clock in ["virtual", "host"] {
+        let description = format!("machine.clock = '{clock}'\n{WITHOUT_HANDLERS}");
+        let output = run(&description, &["--max-instructions", "100000"]);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(124), "{error}");
+        let said = "machine.toml: processor 0 executes nothing any more, it takes one interruption after another: \
+                    break instruction fault at 0x2c00, with its handler at 0x2c00";
+        assert_eq!(error.matches(said).count(), 1, "once: {error}");
+        assert!(error.contains("stopped after 100000 instructions"), "{error}");
+    }
+}
+
+#[test]
+fn a_trace_ends_at_its_limit_and_the_machine_goes_on() {
+    let folder = described(WITHOUT_HANDLERS);
+    let limited = |arguments: &[&str]| {
+        let arguments = [
+            &[
+                "machine.toml",
+                "--max-instructions",
+                "100000",
+                "--trace-limit",
+                "10K",
+            ],
+            arguments,
+        ];
+        let mut command = command(&arguments.concat(), folder.path());
+        command.output().expect("sidestep starts")
+    };
+    let cut = "cut here: the trace has reached its limit of 10240 bytes\n";
+    let output = limited(&["--trace", "interruption=trace"]);
+    assert_eq!(output.status.code(), Some(124), "{}", text(&output.stderr));
+    let trace = fs::read_to_string(folder.path().join("trace")).expect("the trace was written");
+    assert!(
+        trace.ends_with(cut) && trace.len() <= 10240 + cut.len(),
+        "{}",
+        trace.len()
+    );
+    let error = text(&limited(&["--trace", "interruption"]).stderr);
+    assert_eq!(error.matches(cut).count(), 1);
+    assert!(error.ends_with("stopped after 100000 instructions\n"), "{error}");
+}
+
+#[test]
+fn a_trace_on_a_full_disk_ends_the_machine() {
+    for (description, kind) in [
+        (processors(2, "compute 1000000000000"), "insn"),
+        (WITHOUT_HANDLERS.to_owned(), "interruption"),
+    ] {
+        let output = run(&description, &["--trace", &format!("{kind}=/dev/full")]);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(
+            error.ends_with("the trace cannot be written: No space left on device (os error 28)\n"),
+            "{error}"
+        );
+    }
+}
+
 #[test]
 fn traces_say_what_happens() {
     let folder = described(&processors(2, "purge 3"));
@@ -387,6 +452,32 @@ fn a_terminal_gives_keys_one_by_one_and_is_given_back() {
     kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     assert_eq!(modes(), before);
+}
+
+#[test]
+fn a_silent_machine_on_the_model_says_on_a_terminal_how_far_it_is() {
+    use rustix::fs::{Mode, OFlags, open};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+    grantpt(&controller).expect("ours");
+    unlockpt(&controller).expect("ours");
+    let name = ptsname(&controller, Vec::new()).expect("a name");
+    let terminal = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("ours");
+    let folder = described(&processors(1, "compute 1000000000000"));
+    let mut child = command(&["machine.toml", "--timing", "itanium2"], folder.path())
+        .stdin(Stdio::null())
+        .stderr(terminal.try_clone().expect("a descriptor"))
+        .spawn()
+        .expect("sidestep starts");
+    let mut said = String::new();
+    let mut bytes = [0; 256];
+    while !said.contains("ms of its time have passed") {
+        assert!(child.try_wait().expect("a child").is_none(), "{said}");
+        let size = rustix::io::read(&controller, &mut bytes).expect("it says something");
+        said.push_str(&text(&bytes[..size]));
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
 }
 
 #[test]

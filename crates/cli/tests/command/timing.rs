@@ -95,14 +95,142 @@ fn an_unknown_processor_counter_or_symbol_is_answered_with_the_nearest_names() {
 fn a_recording_is_annotated_even_where_no_symbol_names_the_code() {
     let (_folder, file) = scratch("perf.json");
     let file = file.to_str().expect("a UTF-8 path");
-    let path = program("sieve");
+    let (_stripped, path) = without_sections("sieve");
     let recorded = sidestep(&["perf", "record", "-o", file, &path, "1"]);
     assert!(recorded.status.success(), "{}", text(&recorded.stderr));
     let annotated = sidestep(&["perf", "annotate", "-i", file]);
     let said = text(&annotated.stdout);
     assert!(annotated.status.success(), "{}", text(&annotated.stderr));
     assert!(said.contains("[unknown]") && said.contains("br.cond"), "{said}");
-    mistake(&["perf", "annotate", "-i", file, "--symbol", "main"], &["main"]);
+    mistake(
+        &["perf", "annotate", "-i", file, "--symbol", "main"],
+        &["main", "the file names no code at all"],
+    );
+}
+
+/// A copy of a program that has neither section headers nor, with them, symbols.
+fn without_sections(name: &str) -> (tempfile::TempDir, String) {
+    let (folder, file) = scratch(name);
+    let mut bytes = std::fs::read(program(name)).expect("a program");
+    // The offset of the section headers, and behind their size how many there are and which has their names.
+    bytes[0x28..0x30].fill(0);
+    bytes[0x3c..0x40].fill(0);
+    std::fs::write(&file, bytes).expect("the file can be written");
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    let path = file.to_str().expect("a UTF-8 path").to_owned();
+    (folder, path)
+}
+
+#[test]
+fn programs_of_the_repository_have_names() {
+    let (_folder, file) = record("sieve", &[]);
+    let said = report(&file, &[]);
+    assert!(said.contains("  main") && !said.contains("[unknown]"), "{said}");
+    mistake(
+        &["perf", "annotate", "-i", &file, "--symbol", "mian"],
+        &["the nearest names are main"],
+    );
+}
+
+/// The recorded processes of a file, as data.
+fn processes(file: &str) -> Vec<serde_json::Value> {
+    let recording = std::fs::read(file).expect("a recording");
+    let mut recording: serde_json::Value = serde_json::from_slice(&recording).expect("JSON");
+    let processes = recording["processes"].take();
+    processes.as_array().expect("a list").clone()
+}
+
+#[test]
+fn all_processes_are_in_one_recording() {
+    let (_folder, file) = record("tour", &["-c", "10007"]);
+    let processes = processes(&file);
+    assert!(processes.len() > 1, "the tour forks: {}", processes.len());
+    let events = |process: &serde_json::Value| {
+        let events = &process["contents"]["samples"][0]["events"];
+        events.as_u64().expect("a number")
+    };
+    let all: u64 = processes.iter().map(events).sum();
+    assert!(report(&file, &[]).contains(&format!("CPU_CYCLES: {all} events")));
+    let by_process = report(&file, &["--sort", "pid,comm,tid"]);
+    for process in &processes {
+        let row = format!("{}", process["pid"]);
+        let is_there = process["contents"]["samples"][0]["samples"] == serde_json::json!([])
+            || by_process.contains(&row);
+        assert!(is_there, "{row}: {by_process}");
+    }
+    let first = processes[0]["pid"].to_string();
+    let one = report(&file, &["--pid", &first]);
+    assert!(
+        one.contains(&format!("CPU_CYCLES: {} events", events(&processes[0]))),
+        "{one}"
+    );
+    mistake(
+        &["perf", "report", "-i", &file, "--pid", "1"],
+        &["no such process", &first],
+    );
+    mistake(
+        &["perf", "report", "-i", &file, "--comm", "cat"],
+        &["no such process", "tour"],
+    );
+}
+
+#[test]
+fn counters_of_all_processes_are_summed_up() {
+    let path = program("tour");
+    let output = sidestep(&["perf", "stat", "--per-process", "-e", "IA64_INST_RETIRED", &path]);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let (each, all) = said.split_once("all processes\n").expect("a sum");
+    let counts = |said: &str| -> Vec<u64> {
+        let lines = said.lines().filter(|line| line.ends_with("IA64_INST_RETIRED"));
+        let count = |line: &str| line.split_whitespace().next().and_then(|word| word.parse().ok());
+        lines.map(|line| count(line).expect("a count")).collect()
+    };
+    let labels = each.lines().filter(|line| line.starts_with("process ")).count();
+    assert!(labels > 1 && counts(each).len() == labels, "{said}");
+    assert_eq!(counts(all), [counts(each).iter().sum::<u64>()], "{said}");
+}
+
+#[test]
+fn programs_that_a_program_executes_are_recorded_and_its_end_is_theirs() {
+    let Some(compiler) = tests_need::cross_compiler() else {
+        return;
+    };
+    let (folder, source) = scratch("execute.c");
+    let executed = program("sieve");
+    std::fs::write(
+        &source,
+        format!(
+            "#include <unistd.h>\n#include <stdlib.h>\n#include <sys/wait.h>\n\
+             int main(void) {{ int status; if (fork() == 0) execl(\"{executed}\", \"sieve\", \"1\", (char *) 0);\n\
+             wait(&status); abort(); }}"
+        ),
+    )
+    .expect("the file can be written");
+    let execute = folder.path().join("execute");
+    let built = std::process::Command::new(compiler.gcc())
+        .args(["-O2", "-static", "-o"])
+        .args([&execute, &source])
+        .status();
+    assert!(built.expect("the compiler runs").success());
+    let recording = folder.path().join("perf.json");
+    let recording = recording.to_str().expect("a UTF-8 path");
+    let execute = execute.to_str().expect("a UTF-8 path");
+    let output = sidestep(&["perf", "record", "-o", recording, execute]);
+    let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+    assert_eq!(signal, Some(6), "{}", text(&output.stderr));
+    let commands: Vec<String> = processes(recording)
+        .iter()
+        .map(|process| process["command"].as_str().expect("a name").to_owned())
+        .collect();
+    assert_eq!(commands, ["execute", "execute", "sieve"]);
+    let said = report(recording, &[]);
+    assert!(
+        said.contains("sieve (process ") && said.contains("  main"),
+        "{said}"
+    );
+    let said = report(recording, &["--comm", "sieve"]);
+    assert!(!said.contains("execute (process "), "{said}");
 }
 
 #[test]
@@ -135,7 +263,12 @@ fn loads_are_sampled_with_latency_level_and_address_and_always_alike() {
     let options = ["-e", "DATA_EAR_CACHE_LAT4:1,DATA_EAR_TLB_ALL:1"];
     let (_folder, file) = record("sieve", &options);
     let (_other_folder, again) = record("sieve", &options);
-    let read = |file: &str| std::fs::read(file).expect("a recording");
+    let read = |file: &str| {
+        processes(file)
+            .iter()
+            .map(|process| process["contents"].clone())
+            .collect::<Vec<_>>()
+    };
     assert!(read(&file) == read(&again), "two recordings of one run differ");
 
     let said = report(&file, &[]);
@@ -212,6 +345,12 @@ fn what_cannot_be_recorded_or_reported_is_said_in_one_error() {
         &["--count", "--freq", "cannot be used with"],
     );
     wrong(&["-F", "1000000000"], &["1000000000", "900000000"]);
+    let full = sidestep(&["perf", "record", "-o", "/dev/full", &path, "1"]);
+    let said = text(&full.stderr);
+    assert!(
+        !full.status.success() && said.contains("cannot write /dev/full: No space left on device"),
+        "{said}"
+    );
     mistake(
         &["perf", "report", "-i", file, "--sort", "symbol"],
         &["symbol", "sym"],
@@ -223,7 +362,7 @@ fn what_cannot_be_recorded_or_reported_is_said_in_one_error() {
     );
     assert!(report(&profile, &[]).contains("cycles"));
     std::fs::write(&profile, r#"{"version": 1, "places": []}"#).expect("the file can be written");
-    mistake(&["perf", "report", "-i", &profile], &["version 1", "version 2"]);
+    mistake(&["perf", "report", "-i", &profile], &["version 1", "version 3"]);
 }
 
 /// Assembles with warnings in line 3, and errors in lines 4 and 6.

@@ -23,10 +23,35 @@ const KEPT: u64 = psr::UP | psr::MFL | psr::MFH | psr::PK | psr::DT | psr::RT | 
 /// The mask bit of ITV.
 const TIMER_MASKED: u64 = 1 << 16;
 
+/// Interruptions between which and the one before no instruction has retired. Some are sound, as when a handler's first
+/// bundle is not in the TLB; a guest whose handlers cannot execute takes them for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FruitlessInterruptions {
+    /// How many there were since the processor was made.
+    pub total: u64,
+    /// How many came one behind another, up to the last interruption.
+    pub in_a_row: u64,
+    /// The last interruption, and the address of the bundle at which it was taken.
+    pub last: Option<(Fault, u64)>,
+    /// How many instructions had retired then.
+    retired: u64,
+}
+
+impl FruitlessInterruptions {
+    fn note(&mut self, fault: Fault, ip: u64, retired: u64) {
+        let is_fruitless = self.last.is_some() && self.retired == retired;
+        self.in_a_row = if is_fruitless { self.in_a_row + 1 } else { 0 };
+        self.total += u64::from(is_fruitless);
+        self.last = Some((fault, ip));
+        self.retired = retired;
+    }
+}
+
 impl Processor {
     /// Takes an interruption: collects its state and goes to its vector.
     pub(crate) fn take_interruption(&mut self, fault: Fault) {
         self.interruption = Some(fault);
+        self.fruitless.note(fault, self.ip, self.retired);
         let collects = self.status & psr::IC != 0;
         let (_, slot) = if fault.kind.is_trap() {
             self.trapped
@@ -76,6 +101,11 @@ impl Processor {
         self.ip = self.system.control[usize::from(control::IVA)].wrapping_add(fault.kind.vector());
         self.slot = 0;
         self.pending |= pending::CODE_CONTEXT;
+    }
+
+    /// The interruptions so far that nothing came of.
+    pub fn fruitless_interruptions(&self) -> &FruitlessInterruptions {
+        &self.fruitless
     }
 
     /// IFA, ITIR, IHA and IIM.
@@ -224,5 +254,23 @@ impl Processor {
         {
             system.interrupts.request(vector as u8);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interruptions_are_fruitless_as_long_as_nothing_retires() {
+        let mut interruptions = FruitlessInterruptions::default();
+        let fault = Fault::new(FaultKind::Break, 0);
+        let mut note = |retired| {
+            interruptions.note(fault, 0x2c00, retired);
+            (interruptions.total, interruptions.in_a_row)
+        };
+        assert_eq!([note(0), note(0), note(0)], [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!([note(1), note(1), note(9)], [(2, 0), (3, 1), (3, 0)]);
+        assert_eq!(interruptions.last, Some((fault, 0x2c00)));
     }
 }

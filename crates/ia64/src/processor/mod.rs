@@ -19,6 +19,7 @@ mod translation;
 mod virtualization;
 
 pub use execution::{Driver, Exit};
+pub use interruption::FruitlessInterruptions;
 pub use semantics::IDENTIFICATION;
 pub use snapshot::{InvalidState, ProcessorState};
 pub use virtualization::{Reference, SystemState, TranslationSide};
@@ -94,6 +95,8 @@ pub struct Processor {
     pub(crate) raised: Option<Fault>,
     /// The interruption that was taken last, until an observer is told.
     pub(crate) interruption: Option<Fault>,
+    /// The interruptions that nothing came of.
+    fruitless: FruitlessInterruptions,
     /// Bundle and slot of the last instruction that trapped.
     pub(crate) trapped: (u64, u8),
     /// The last bundle of the block that was left last.
@@ -157,6 +160,7 @@ impl Processor {
             target: 0,
             raised: None,
             interruption: None,
+            fruitless: FruitlessInterruptions::default(),
             retired: 0,
             trapped: (0, 0),
             completed: 0,
@@ -179,6 +183,7 @@ impl Processor {
             blocks: BlockCache::default(),
             raised: None,
             interruption: None,
+            fruitless: FruitlessInterruptions::default(),
             retired: 0,
             changed_code: Vec::new(),
             attention: Arc::default(),

@@ -87,6 +87,26 @@ impl Counters {
         }
     }
 
+    /// Everything that is counted, for another process of the same program: see [`Counters::from_numbers`].
+    pub fn to_numbers(&self) -> Vec<u64> {
+        let counted = self.values.iter().chain(&self.booked);
+        counted.copied().chain([self.issue_cycles]).collect()
+    }
+
+    /// The counters whose numbers these are; `None` if there are more or fewer than there are counters.
+    pub fn from_numbers(numbers: &[u64]) -> Option<Counters> {
+        let (values, rest) = numbers.split_first_chunk()?;
+        let (booked, rest) = rest.split_first_chunk()?;
+        let [issue_cycles] = *rest else {
+            return None;
+        };
+        Some(Counters {
+            values: *values,
+            booked: *booked,
+            issue_cycles,
+        })
+    }
+
     /// The tree of bubbles with its values.
     pub fn tree(&self) -> Vec<(Row, u64)> {
         stall::values(&self.booked)

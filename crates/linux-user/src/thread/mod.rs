@@ -107,7 +107,7 @@ impl Thread {
         processor.set_privilege_level(3);
         let member = process.memory.world.join(raise);
         let peer = process.join(inbox.clone());
-        let trace = process.options.trace.as_deref();
+        let trace = process.options.trace.as_ref();
         let trace = trace.map(|file| Trace::open(file, attention.clone()));
         let driver = process.options.engine.as_ref().map(|engine| engine.attach());
         let baseline = Statistics {
@@ -170,7 +170,7 @@ impl Thread {
         let exit = self.execute(limit);
         let used = self.processor.instructions_retired() - before;
         self.process.return_budget(limit.saturating_sub(used));
-        if self.trace.as_ref().is_some_and(Trace::is_cut) {
+        if self.trace.as_ref().is_some_and(Trace::is_lost) {
             return Err(Ended::Process(Ending::Failed));
         }
         match exit {
@@ -371,7 +371,7 @@ impl Thread {
     pub(crate) fn flush_trace(&mut self) {
         if let Some(trace) = &mut self.trace {
             trace.flush();
-            if trace.is_cut() {
+            if trace.is_lost() {
                 self.process.end(Ending::Failed);
             }
         }

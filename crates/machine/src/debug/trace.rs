@@ -8,14 +8,20 @@
 //! 0 int data TLB fault at 0000000000100080.0 ifa 2000... isr 0000000400000000 -> 0000000000108800
 //! ```
 //!
-//! Traces are observers: a machine that runs without one is compiled without any of this.
+//! A trace ends at the limit of its [`Lines`]; where it cannot be written, it halts the machine. Traces are observers:
+//! a machine that runs without one is compiled without any of this.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sidestep_files::Lines;
 use sidestep_ia64::encoding::{DecodedSlot, Instruction, Operation, PurgeScope, Side, Symbols};
-use sidestep_ia64::execution::{Dynamic, Event, Interruption, Observer, Registers, TracedInstruction};
+use sidestep_ia64::execution::{
+    Driver, Dynamic, Event, Interruption, Observer, Registers, TracedInstruction,
+};
 use sidestep_ia64::registers::system::control;
+use sidestep_ia64::{Exit, Processor};
 
 /// What is traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +35,50 @@ pub struct Kinds {
 }
 
 /// Where lines go: shared by the processors of a machine, a whole line at a time.
-pub type Sink = Arc<Mutex<Box<dyn Write + Send>>>;
+pub struct Sink {
+    lines: Mutex<Result<Lines, io::Error>>,
+    is_lost: AtomicBool,
+}
+
+impl Sink {
+    /// A place for the lines of a machine.
+    pub fn new(lines: Lines) -> Sink {
+        Sink {
+            lines: Mutex::new(Ok(lines)),
+            is_lost: AtomicBool::new(false),
+        }
+    }
+
+    fn add(&self, line: &str) {
+        self.attempt(|lines| lines.add(line));
+    }
+
+    /// Writes what was collected.
+    ///
+    /// # Errors
+    /// Why lines could not be written, now or before.
+    pub fn finish(&self) -> Result<(), io::Error> {
+        self.attempt(Lines::flush);
+        match &*self.lines() {
+            Ok(_) => Ok(()),
+            Err(cause) => Err(io::Error::new(cause.kind(), cause.to_string())),
+        }
+    }
+
+    fn attempt(&self, write: impl FnOnce(&mut Lines) -> io::Result<()>) {
+        let mut lines = self.lines();
+        if let Ok(open) = &mut *lines
+            && let Err(cause) = write(open)
+        {
+            *lines = Err(cause);
+            self.is_lost.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Result<Lines, io::Error>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Traces one processor.
 #[derive(Clone)]
@@ -37,7 +86,7 @@ pub struct Trace {
     kinds: Kinds,
     index: usize,
     symbols: Arc<dyn Symbols + Send + Sync>,
-    sink: Sink,
+    sink: Arc<Sink>,
     /// Translations that the walker has inserted so far, and how many of them were told.
     insertions: u64,
     told: u64,
@@ -45,7 +94,12 @@ pub struct Trace {
 
 impl Trace {
     /// A trace of processor `index`.
-    pub fn new(kinds: Kinds, index: usize, symbols: Arc<dyn Symbols + Send + Sync>, sink: Sink) -> Trace {
+    pub fn new(
+        kinds: Kinds,
+        index: usize,
+        symbols: Arc<dyn Symbols + Send + Sync>,
+        sink: Arc<Sink>,
+    ) -> Trace {
         Trace {
             kinds,
             index,
@@ -57,9 +111,7 @@ impl Trace {
     }
 
     fn line(&self, text: &str) {
-        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        // A trace that cannot be written (a full disk) must not stop the machine.
-        let _ = writeln!(sink, "{} {text}", self.index);
+        self.sink.add(&format!("{} {text}\n", self.index));
     }
 
     /// ` <name+offset>`, or nothing.
@@ -114,6 +166,19 @@ impl Trace {
             _ => return,
         };
         self.line(&format!("mmu {text}{}", self.place(dynamic.place.ip)));
+    }
+}
+
+/// Runs a processor under a trace, and halts it once lines cannot be written: without its trace the run is of no use to
+/// whoever wants one.
+pub struct Traced(pub Trace);
+
+impl Driver for Traced {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
+        match self.0.sink.is_lost.load(Ordering::Relaxed) {
+            true => Exit::Halted,
+            false => processor.run_observed(limit, &mut self.0),
+        }
     }
 }
 

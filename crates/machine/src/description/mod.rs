@@ -8,7 +8,7 @@
 pub mod bare;
 pub mod devices;
 pub mod kernel;
-mod number;
+pub mod number;
 mod syntax;
 
 pub use number::Size;

@@ -19,7 +19,8 @@ use sidestep_ia64::execution::{Driver, Untimed};
 pub struct HostThreads {
     /// How many ticks a processor goes on, an instruction each without a model, before it looks at the clock.
     pub slice_ticks: u64,
-    /// Stop after about so many instructions of all processors together: looked at after each slice.
+    /// Stop after about so many instructions of all processors together, as [`Machine::executed`] counts them: looked
+    /// at after each slice.
     pub instructions_max: u64,
     /// Whether input from outside (a terminal, a network) may wake a machine that waits for nothing else.
     pub expects_input: bool,
@@ -123,10 +124,10 @@ impl Run<'_> {
                 self.sleep(index, cpu, seen);
                 continue;
             }
-            let before = cpu.processor.instructions_retired();
+            let before = cpu.executed();
             let until_tick = cpu.ticks.saturating_add(self.options.slice_ticks);
             let end = run_until(self.platform, self.handlers, (index, cpu, driver), until_tick);
-            self.account(cpu.processor.instructions_retired() - before, end);
+            self.account(cpu.executed() - before, end);
         }
     }
 

@@ -3,7 +3,7 @@
 //! - [`timeline`]: the clock and what is to happen when; [`interrupt_block`]: interrupts to processors;
 //!   `purge`: global purges of translations; [`platform`]: these together, as processors and devices share them.
 //! - [`hypercall`]: what a guest asks of the host, and who answers.
-//! - [`ending`]: how devices end the machine.
+//! - [`ending`]: how devices end the machine; [`interruption_loop`]: guests that get nowhere.
 //! - [`virtual_time`] and [`host_threads`]: the two executors.
 //!
 //! Build one with a [`MachineBuilder`], give its processors their first state, and run it with an executor, which
@@ -15,6 +15,7 @@ pub mod ending;
 pub mod host_threads;
 pub mod hypercall;
 pub mod interrupt_block;
+pub mod interruption_loop;
 pub mod platform;
 mod purge;
 mod slice;
@@ -70,6 +71,12 @@ impl Cpu {
     /// How far its part of the machine's time has come: ticks, in which it executed or waited.
     pub fn ticks(&self) -> u64 {
         self.ticks
+    }
+
+    /// What limits of instructions count: those retired, and interruptions between which none did, so that a limit
+    /// also ends a guest that only takes interruptions.
+    pub fn executed(&self) -> u64 {
+        self.processor.instructions_retired() + self.processor.fruitless_interruptions().total
     }
 }
 
@@ -325,6 +332,11 @@ impl Machine {
     /// What the processors share. Other threads may hold it, to stop the machine or to send interrupts.
     pub fn platform(&self) -> &Arc<Platform> {
         &self.platform
+    }
+
+    /// What limits of instructions count, of all processors; see [`Cpu::executed`].
+    pub fn executed(&self) -> u64 {
+        self.cpus.iter().map(Cpu::executed).sum()
     }
 
     /// Has every processor make the purges that others have left for it, as it would before its next instruction.

@@ -9,6 +9,7 @@ use sidestep_ia64::{MemoryRegion, PhysicalAddress, PhysicalMemory, Processor};
 
 use super::ending::Ending;
 use super::interrupt_block::InterruptBlock;
+use super::interruption_loop::LoopWatch;
 use super::purge::PurgeBoard;
 use super::timeline::Timeline;
 use super::wakeups::Wakeups;
@@ -32,6 +33,8 @@ pub struct Platform {
     pub wakeups: Arc<Wakeups>,
     /// The machine's end.
     pub ending: Arc<Ending>,
+    /// Who is told of a processor that gets nowhere.
+    pub loops: LoopWatch,
     pub(crate) purges: PurgeBoard,
     pub(crate) stop: AtomicBool,
     attention: std::sync::OnceLock<Vec<Arc<AtomicBool>>>,
@@ -57,6 +60,7 @@ impl Platform {
             timeline,
             wakeups,
             ending,
+            loops: LoopWatch::default(),
             purges: PurgeBoard::new(processors),
             stop: AtomicBool::new(false),
             attention: std::sync::OnceLock::new(),

@@ -72,6 +72,7 @@ fn execute<D: Driver>(
     let exit = driver.run(&mut cpu.processor, ticks_max);
     let retired = cpu.processor.instructions_retired() - before;
     platform.purges.leave(index);
+    platform.loops.look(index, &cpu.processor);
     cpu.ticks = cpu.ticks.saturating_add(driver.elapsed(retired));
     let identifier = cpu.processor.system.control[usize::from(control::LID)];
     platform

@@ -17,7 +17,7 @@ use sidestep_ia64::execution::{Driver, Untimed};
 pub struct VirtualTime {
     /// The longest round, in ticks: how far processors' times may differ.
     pub quantum_ticks: u64,
-    /// Stop after so many instructions of all processors together.
+    /// Stop after so many instructions of all processors together, as [`Machine::executed`] counts them.
     pub instructions_max: u64,
     /// Whether input from outside (a terminal, a network) may wake a machine that waits for nothing else.
     pub expects_input: bool,
@@ -55,7 +55,7 @@ impl VirtualTime {
     }
 
     fn rounds<D: Driver>(&self, machine: &mut Machine, drivers: &mut [D]) -> End {
-        let mut executed_before = executed(machine);
+        let mut executed_before = machine.executed();
         let limit = executed_before.saturating_add(self.instructions_max);
         machine.platform.timeline.follow_executor();
         loop {
@@ -85,11 +85,11 @@ impl VirtualTime {
                     // Time also passes without instructions, so this may take more than one step.
                     let left = limit - executed_before;
                     let until_tick = round_end.min(cpu.ticks.saturating_add(left));
-                    let before = cpu.processor.instructions_retired();
+                    let before = cpu.executed();
                     if let Some(end) = run_until(platform, handlers, (index, cpu, driver), until_tick) {
                         return end;
                     }
-                    executed_before += cpu.processor.instructions_retired() - before;
+                    executed_before += cpu.executed() - before;
                     if platform.is_stop_requested() {
                         return End::Stopped;
                     }
@@ -141,14 +141,6 @@ impl VirtualTime {
             });
         timers.chain(work).min().map(|time| time.max(next))
     }
-}
-
-fn executed(machine: &Machine) -> u64 {
-    machine
-        .cpus
-        .iter()
-        .map(|cpu| cpu.processor.instructions_retired())
-        .sum()
 }
 
 /// Whether a processor executes, or will as soon as it is let.

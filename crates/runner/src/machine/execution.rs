@@ -1,12 +1,12 @@
 //! A machine executed to its end: plainly, traced, on a model, or under a debugger's control.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use sidestep_ia64::execution::{Driver, Observed, Untimed};
 use sidestep_itanium2::Parameters;
 use sidestep_machine::debug::server::{Connection, Finish, ServerError, serve};
 use sidestep_machine::debug::target::Debugged;
-use sidestep_machine::debug::trace::{Kinds, Sink, Trace};
+use sidestep_machine::debug::trace::{Kinds, Sink, Trace, Traced};
 use sidestep_machine::description::bare::Clock;
 use sidestep_machine::description::kernel::Parts;
 use sidestep_machine::machine::{HostThreads, VirtualTime};
@@ -45,7 +45,7 @@ pub enum Way {
         /// What addresses are called.
         names: Arc<Names>,
         /// Where lines go.
-        sink: Sink,
+        sink: Arc<Sink>,
     },
     /// A pipeline model of each, whose cycles are the machine's time.
     Timed {
@@ -105,9 +105,9 @@ impl Execution {
             Way::Plain => self.attend(prepared, &mut vec![Untimed; processors], look),
             Way::Traced { kinds, names, sink } => {
                 let trace = |index| Trace::new(*kinds, index, names.clone(), Arc::clone(sink));
-                let mut drivers: Vec<_> = (0..processors).map(|index| Observed(trace(index))).collect();
+                let mut drivers: Vec<_> = (0..processors).map(|index| Traced(trace(index))).collect();
                 let end = self.attend(prepared, &mut drivers, look);
-                sink.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
+                sink.finish()?;
                 end
             }
             Way::Timed {
@@ -202,13 +202,8 @@ impl Execution {
 
     /// How many instructions the limit leaves.
     fn instructions_left(&self, machine: &Machine) -> u64 {
-        let retired = machine
-            .cpus
-            .iter()
-            .map(|cpu| cpu.processor.instructions_retired());
-        let executed: u64 = retired.sum();
         self.instructions_max
-            .map_or(u64::MAX, |most| most.saturating_sub(executed))
+            .map_or(u64::MAX, |most| most.saturating_sub(machine.executed()))
     }
 
     fn virtual_time(&self, prepared: &Prepared) -> VirtualTime {

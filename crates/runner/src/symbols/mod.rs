@@ -34,6 +34,14 @@ pub(crate) fn rank(symbol: &Symbol) -> impl Ord + '_ {
 /// How many names an error proposes.
 const NEAREST_MAX: usize = 5;
 
+/// What is said of the [nearest](SymbolTable::nearest) names to one that does not exist.
+pub fn proposal(nearest: &[String]) -> String {
+    match nearest {
+        [] => "the file names no code at all".to_owned(),
+        names => format!("the nearest names are {}", names.join(", ")),
+    }
+}
+
 /// All symbols of a file in order of address and preference.
 pub struct SymbolTable {
     symbols: Vec<Symbol>,

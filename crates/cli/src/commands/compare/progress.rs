@@ -1,12 +1,14 @@
-//! A progress bar with the time left, on a terminal; nothing on a pipe.
+//! A progress bar with the time left, on a terminal; elsewhere a line now and then.
 //!
 //! Points differ: some take a millisecond, some a minute. So the bar moves by the time that each experiment says it
 //! takes, and what is left is that time at the pace of the run so far.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
@@ -14,13 +16,42 @@ use sidestep_lab::run::Plan;
 use sidestep_lab::run::cache::CacheProblem;
 use sidestep_lab::{About, Observer, Point};
 
-/// Shows on the standard error, if that is a terminal, how far a run is.
+/// Shows on the standard error how far a run is.
 pub struct Progress {
     bar: ProgressBar,
     cancelled: Arc<AtomicBool>,
     work: Arc<Mutex<Work>>,
     began: Instant,
     not_kept: Once,
+    lines: Option<Lines>,
+}
+
+/// How often a line says how far a run is, where there is no terminal.
+const BETWEEN_LINES: Duration = Duration::from_secs(30);
+
+/// The thread that writes lines.
+struct Lines {
+    end: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Lines {
+    /// Writes what `state` says now and then, until it ends.
+    fn write(state: impl Fn() -> String + Send + 'static) -> Lines {
+        let (end, ended) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            while ended.recv_timeout(BETWEEN_LINES) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("sidestep: {}", state());
+            }
+        });
+        Lines { end, thread }
+    }
+
+    fn end(self) {
+        drop(self.end);
+        // A thread that has panicked writes no more.
+        let _ = self.thread.join();
+    }
 }
 
 /// How much is done, in the time that experiments say they take.
@@ -70,6 +101,15 @@ impl Work {
         self.points_left = self.points_left.saturating_sub(1);
     }
 
+    /// How far a run of `points` is.
+    fn state(&self, points: usize, elapsed: Duration) -> String {
+        let done = points - self.points_left;
+        format!(
+            "{done}/{points} points, {} left",
+            HumanDuration(self.left(elapsed))
+        )
+    }
+
     /// How long the rest takes.
     fn left(&self, elapsed: Duration) -> Duration {
         let pace = (TRUST + self.elapsed).as_secs_f64() / (TRUST + self.ran).as_secs_f64();
@@ -90,18 +130,20 @@ impl Progress {
         let work = Arc::new(Mutex::new(work));
         let began = Instant::now();
         let shown = Arc::clone(&work);
-        let state = move |_: &ProgressState, text: &mut dyn Write| {
-            let work = lock(&shown);
-            let (done, left) = (points - work.points_left, work.left(began.elapsed()));
+        let state = move |_: &ProgressState, text: &mut dyn std::fmt::Write| {
             // What cannot be written into the bar's text is not shown.
-            let _ = write!(text, "{done}/{points} points, {} left", HumanDuration(left));
+            let _ = text.write_str(&lock(&shown).state(points, began.elapsed()));
         };
         let style = ProgressStyle::with_template("{bar:30} {state}  {wide_msg}")
             .expect("a valid template")
             .with_key("state", state);
         bar.set_style(style);
         bar.enable_steady_tick(Duration::from_millis(200));
+        let told = Arc::clone(&work);
+        let lines = (!io::stderr().is_terminal())
+            .then(|| Lines::write(move || lock(&told).state(points, began.elapsed())));
         Progress {
+            lines,
             bar,
             cancelled: Arc::clone(cancelled),
             work,
@@ -111,8 +153,11 @@ impl Progress {
     }
 
     /// Takes the bar away.
-    pub fn finish(&self) {
+    pub fn finish(self) {
         self.bar.finish_and_clear();
+        if let Some(lines) = self.lines {
+            lines.end();
+        }
     }
 
     fn is_cancelled(&self) -> bool {
@@ -167,6 +212,7 @@ mod tests {
     fn the_time_left_is_what_the_rest_says_it_takes_at_the_pace_of_the_run() {
         let mut work = work();
         assert_eq!(work.left(Duration::ZERO), 70 * SECOND);
+        assert_eq!(work.state(12, Duration::ZERO), "0/12 points, 70 seconds left");
         for second in 1..=10 {
             work.end("quick", second * 2 * SECOND);
         }

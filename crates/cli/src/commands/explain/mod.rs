@@ -25,10 +25,11 @@ use sidestep_itanium2::instruction::StaticInstruction;
 use sidestep_runner::explain::execution::{self, Effect, Ending, Ran, Start};
 use sidestep_runner::explain::{bundle_at, time};
 use sidestep_runner::image::{Image, ImageError, Section, Symbol};
-use sidestep_runner::symbols::SymbolTable;
+use sidestep_runner::symbols::{SymbolTable, proposal};
 use sidestep_schedule::tools::{self, LINKER, ToolError};
 
 use super::Outcome;
+use super::activity::Activity;
 use super::perf::parse_processor;
 use start::Setting;
 use table::Line;
@@ -94,11 +95,11 @@ enum ExplainError {
         setting: String,
         message: String,
     },
-    #[error("{path}: no symbol `{name}` in its code; the nearest names are {near}")]
+    #[error("{path}: no symbol `{name}` in its code; {}", proposal(.near))]
     NoSymbol {
         path: String,
         name: String,
-        near: String,
+        near: Vec<String>,
     },
     #[error("{path}: holds no code")]
     Empty { path: String },
@@ -126,12 +127,13 @@ impl Explain {
             Some(name) => {
                 let found: Vec<&Symbol> = symbols.named(name).collect();
                 if found.is_empty() {
-                    let near = symbols.nearest(name).join(", ");
+                    let near = symbols.nearest(name);
                     let name = name.clone();
                     return Err(ExplainError::NoSymbol { path, name, near }.into());
                 }
                 for symbol in found {
                     if self.run {
+                        let _activity = Activity::begin(&format!("{name} runs"));
                         let start = self.start(&image, symbol.address)?;
                         self.execute(&mut text, &symbol.name, &image, &start);
                         break;
@@ -153,7 +155,7 @@ impl Explain {
                 }
             }
         }
-        super::print(text.as_bytes())?;
+        super::print_table(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 

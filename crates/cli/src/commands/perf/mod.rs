@@ -3,17 +3,24 @@
 mod record;
 mod report;
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
 
 use clap::{Args, Subcommand};
-use sidestep_itanium2::{Event, Parameters, Selection};
-use sidestep_linux_user::{Launch, Options};
-use sidestep_runner::program::{self, Kept, Model, Report, Sum};
+use rustix::process::{Pid, Signal, kill_process};
+use sidestep_itanium2::{Counters, Event, Parameters, Selection};
+use sidestep_linux_user::process::Ending;
+use sidestep_runner::processes::{Parts, ProcessPart};
+use sidestep_runner::program::{self, Kept};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::Outcome;
 use record::Record;
@@ -44,10 +51,14 @@ struct Stat {
     /// Counters to print instead of the tree of bubbles, separated by commas
     #[arg(short, long, value_name = "COUNTER", value_delimiter = ',', value_parser = parse_event)]
     event: Vec<Event>,
+    /// Also print the counters of every process, with its number and its program
+    #[arg(long)]
+    per_process: bool,
     #[command(flatten)]
     program: Program,
 }
 
+/// A program, whose children and the programs that they execute are counted with it.
 #[derive(Args)]
 struct Program {
     /// The processor
@@ -73,61 +84,42 @@ impl Perf {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         match self.command {
-            PerfCommand::Stat(stat) => {
-                let report = StatReport { events: stat.event };
-                Ok(stat.program.run(Kept::Counters, report))
-            }
+            PerfCommand::Stat(stat) => stat.run(),
             PerfCommand::Record(record) => record.run(),
             PerfCommand::Report(report) => report.run(),
             PerfCommand::Annotate(annotate) => annotate.run(),
             PerfCommand::List => {
-                super::print(list().as_bytes())?;
+                super::print_table(&list())?;
                 Ok(ExitCode::SUCCESS)
             }
         }
     }
 }
 
-impl Program {
-    /// Runs the program; comes back only if it could not be started.
-    fn run(self, kept: Kept, report: impl Report + 'static) -> ExitCode {
-        let arguments = [self.program.clone().into_os_string()]
-            .into_iter()
-            .chain(self.arguments);
-        let environment = std::env::vars_os();
-        let launch = Launch {
-            program: self.program,
-            arguments: arguments.map(OsString::into_vec).collect(),
-            environment: environment
-                .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
-                .collect(),
-            options: Options {
-                engine: Some(Arc::new(Model::new(self.timing, kept, report))),
-                reenter: [&b"sidestep"[..], b"exec"].map(<[u8]>::to_vec).to_vec(),
-                ..Options::default()
-            },
-            ..Launch::default()
-        };
-        match sidestep_linux_user::run(launch) {
-            Ok(ending) => ending.leave(),
-            Err(error) => {
-                crate::report(&error);
-                ExitCode::from(error.exit_status())
+impl Stat {
+    fn run(self) -> Outcome {
+        let (parts, ended) = self.program.run(&Kept::Counters)?;
+        let mut sum = Counters::default();
+        for part in &parts {
+            let counters = part.counters();
+            if self.per_process {
+                eprintln!("process {}  {}", part.pid, part.program.display());
+                eprintln!("{}", self.text_of(&counters));
             }
+            sum += counters;
         }
+        if self.per_process {
+            eprintln!("all processes");
+        }
+        if !parts.is_empty() {
+            eprint!("{}", self.text_of(&sum));
+        }
+        Ok(ended.outcome())
     }
-}
 
-#[derive(Debug)]
-struct StatReport {
-    events: Vec<Event>,
-}
-
-impl Report for StatReport {
-    fn render(&self, parameters: &Parameters, sum: &Sum) -> Result<String, String> {
-        let counters = &sum.counters;
-        let mut text = program::heading(parameters, counters);
-        if self.events.is_empty() {
+    fn text_of(&self, counters: &Counters) -> String {
+        let mut text = program::heading(&self.program.timing, counters);
+        if self.event.is_empty() {
             let _ = write!(text, "{counters}");
             let in_tree = |event: &Event| counters.tree().iter().any(|(row, _)| row.event == *event);
             for event in Event::ALL.iter().skip(2).filter(|event| !in_tree(event)) {
@@ -137,10 +129,64 @@ impl Report for StatReport {
                 }
             }
         }
-        for event in &self.events {
+        for event in &self.event {
             let _ = writeln!(text, "{:>16}  {}", counters.get(*event), event.name());
         }
-        Ok(text)
+        text
+    }
+}
+
+/// How the first process of a run ended.
+struct Ended(ExitStatus);
+
+impl Ended {
+    /// The exit code that is the same; a process that a signal ended is followed.
+    fn outcome(self) -> ExitCode {
+        match (self.0.code(), self.0.signal()) {
+            (Some(code), _) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
+            (None, signal) => Ending::Killed(signal.unwrap_or(SIGKILL)).leave(),
+        }
+    }
+}
+
+impl Program {
+    /// Runs the program and the processes that it makes; comes back with what those counted that have ended when the
+    /// first does.
+    fn run(&self, kept: &Kept) -> Result<(Vec<ProcessPart>, Ended), Box<dyn Error>> {
+        let mut parts = Parts::new().map_err(|error| format!("no file in memory can be had: {error}"))?;
+        // What is typed to interrupt reaches the program as well, which decides what comes of it.
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGQUIT] {
+            signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+        }
+        let mut signals = Signals::new([SIGTERM, SIGHUP])?;
+        let mut first = Command::new("/proc/self/exe")
+            .args([
+                "exec",
+                "--timing",
+                self.timing.name,
+                "--kept",
+                &kept.to_string(),
+                "--parts",
+            ])
+            .arg(parts.path())
+            .arg("--")
+            .arg(&self.program)
+            .args(&self.arguments)
+            .env_remove("SIDESTEP_SYSROOT")
+            .spawn()
+            .map_err(|error| format!("{}: cannot be started: {error}", self.program.display()))?;
+        let pid = Pid::from_child(&first);
+        let handle = signals.handle();
+        thread::spawn(move || {
+            for signal in signals.forever().filter_map(Signal::from_named_raw) {
+                // One that has ended just now needs none.
+                let _ = kill_process(pid, signal);
+            }
+        });
+        let status = first.wait()?;
+        handle.close();
+        Ok((parts.read()?, Ended(status)))
     }
 }
 

@@ -4,10 +4,9 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::Args;
-use sidestep_itanium2::pmu::sampling::Sampled;
-use sidestep_itanium2::{Pace, Parameters, Selection};
-use sidestep_runner::program::{self, Kept, Report, Sum};
-use sidestep_runner::recording::{Contents, Recording};
+use sidestep_itanium2::{Counters, Pace, Selection};
+use sidestep_runner::program::{self, Kept};
+use sidestep_runner::recording::{Contents, RecordedProcess, Recording};
 
 use super::Program;
 use crate::commands::Outcome;
@@ -64,11 +63,30 @@ impl Record {
         let kept = self.kept()?;
         // Found out before the run, not behind it.
         sidestep_files::probe(&self.output)?;
-        let report = RecordReport {
-            output: self.output,
-            program: std::path::absolute(&self.program.program)?,
-        };
-        Ok(self.program.run(kept, report))
+        let (parts, ended) = self.program.run(&kept)?;
+        if parts.is_empty() {
+            // The program could not be started, which was said, or was killed.
+            return Ok(ended.outcome());
+        }
+        let mut counters = Counters::default();
+        let mut processes = Vec::new();
+        for part in parts {
+            counters += part.counters();
+            let contents = part.contents.ok_or("a process has left nothing but counters")?;
+            processes.push(RecordedProcess {
+                pid: part.pid,
+                command: part.command,
+                program: part.program,
+                contents,
+            });
+        }
+        let said = said_of(&processes);
+        let parameters = &self.program.timing;
+        let recording = Recording::new(parameters.name, processes);
+        sidestep_files::write(&self.output, &recording.to_json())?;
+        let heading = program::heading(parameters, &counters);
+        eprintln!("{heading}sidestep: {}: {said}", self.output.display());
+        Ok(ended.outcome())
     }
 
     /// All cycles, unless something else is asked for.
@@ -95,36 +113,21 @@ impl Record {
     }
 }
 
-#[derive(Debug)]
-struct RecordReport {
-    output: PathBuf,
-    program: PathBuf,
-}
-
-impl Report for RecordReport {
-    fn render(&self, parameters: &Parameters, sum: &Sum) -> Result<String, String> {
-        let (contents, kept) = if sum.samples.is_empty() {
-            let places = sum.profile.places.len();
-            (Contents::of_profile(&sum.profile), format!("{places} places"))
-        } else {
-            let all = || sum.samples.iter().flatten();
-            let samples: usize = all().map(|sampled: &Sampled| sampled.samples.len()).sum();
-            let kept = match all().map(|sampled| sampled.lost).sum::<u64>() {
-                0 => format!("{samples} samples"),
-                lost => format!(
-                    "{samples} samples, and {lost} more that were not kept; a longer period takes fewer"
-                ),
-            };
-            (Contents::of_samples(&sum.samples), kept)
-        };
-        let recording = Recording::new(parameters.name, &self.program, contents);
-        let path = self.output.display();
-        match sidestep_files::write(&self.output, &recording.to_json()) {
-            Ok(()) => Ok(format!(
-                "{}sidestep: {path}: {kept}\n",
-                program::heading(parameters, &sum.counters)
-            )),
-            Err(error) => Err(format!("sidestep: {error}: {}\n", error.reason())),
-        }
+/// What a recording holds.
+fn said_of(processes: &[RecordedProcess]) -> String {
+    let kept = processes.iter().map(|process| process.contents.kept());
+    let (count, lost) = kept.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    let samples = processes
+        .iter()
+        .any(|process| matches!(process.contents, Contents::Samples(_)));
+    let mut said = format!("{count} {}", if samples { "samples" } else { "places" });
+    if processes.len() > 1 {
+        said.push_str(&format!(" of {} processes", processes.len()));
     }
+    if lost > 0 {
+        said.push_str(&format!(
+            ", and {lost} more that were not kept; a longer period takes fewer"
+        ));
+    }
+    said
 }

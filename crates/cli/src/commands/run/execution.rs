@@ -1,8 +1,7 @@
 //! How IA-64 machines are executed, whatever describes them: executor, limit, traces, debugger, Ctrl-C.
 
 use std::error::Error;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -11,11 +10,14 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use sidestep_files::Lines;
 use sidestep_itanium2::Parameters;
 use sidestep_machine::debug::server::{Address, Connection, Listener};
 use sidestep_machine::debug::trace::{Kinds, Sink};
 use sidestep_machine::description::kernel::Parts;
+use sidestep_machine::description::number::Size;
 use sidestep_machine::machine::platform::Platform;
+use sidestep_machine::machine::timeline::TICKS_PER_SECOND;
 use sidestep_machine::{End, Machine};
 use sidestep_runner::annotate::Code;
 use sidestep_runner::causes::with_causes;
@@ -28,7 +30,8 @@ use signal_hook::iterator::Signals;
 
 use super::super::check::{Check, VIOLATED};
 use super::super::perf::parse_processor;
-use super::super::{LIMIT_REACHED, Outcome};
+use super::super::{LIMIT_REACHED, Outcome, TRACE_LIMIT};
+use super::console::status::{self, Status};
 use super::console::stdio::show;
 use super::control::{Request, Requests};
 use super::exit_code;
@@ -46,7 +49,8 @@ const LOOK_AT_SIGNALS: Duration = Duration::from_millis(50);
 #[command(next_help_heading = "IA-64 machines")]
 #[group(id = "execution")]
 pub struct Options {
-    /// Stop after this many instructions of all processors together, with exit code 124.
+    /// Stop after this many instructions of all processors together, with exit code 124. An interruption counts as one
+    /// where no instruction has retired since the one before.
     #[arg(long, value_name = "N")]
     max_instructions: Option<u64>,
     /// Run in virtual time on one host thread, whatever the description says: the same run each time.
@@ -60,6 +64,10 @@ pub struct Options {
     /// that Perfetto opens, to a file whose name ends in `.json`.
     #[arg(long, value_name = "KIND[,KIND][=FILE]|FILE.json", value_parser = parse_trace, conflicts_with_all = ["gdb", "check_groups"])]
     trace: Option<TraceRequest>,
+    /// With --trace KIND: the most bytes of a trace, which ends there with a line that says so while the machine goes
+    /// on: 65536, 64K, 512M, 4G.
+    #[arg(long, value_name = "SIZE", requires = "trace", default_value = TRACE_LIMIT)]
+    trace_limit: Size,
     /// Wait for gdb at a port of this host (`:1234`), an address or a socket (`unix:PATH`), and run in virtual time
     /// under its control.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "check_groups")]
@@ -200,13 +208,17 @@ impl Options {
         loop {
             let platform = Arc::clone(ready.prepared.machine.platform());
             watcher.watch(&platform);
+            let name = ready.name.to_owned();
+            (platform.loops).tell(move |found| status::say(&format!("sidestep: {name}: {found}")));
             if let Some((requests, _)) = &ready.requests {
                 requests.connect(&platform);
             }
+            let status = self.timing.is_some().then(|| show_progress(&platform));
             let end = match &self.gdb {
                 Some(address) => execution.debug(&mut ready.prepared, debugger_at(address)?)?,
                 None => self.run_once(&execution, &mut ready, &symbols, &watcher)?,
             };
+            drop(status);
             let panic = platform.ending.panic();
             let panicked_at = match end {
                 End::Panic => prompt::of_panic(&ready.prepared.machine, &symbols, ready.image),
@@ -243,7 +255,7 @@ impl Options {
             (Some(request), _) => Way::Traced {
                 kinds: request.kinds,
                 names: Arc::clone(symbols),
-                sink: request.sink()?,
+                sink: Arc::new(request.sink(self.trace_limit)?),
             },
             (None, Some(parameters)) => Way::Timed {
                 parameters: Arc::new(parameters.clone()),
@@ -280,10 +292,12 @@ impl Options {
         if let (Some(sum), Some(parameters)) = (&finished.sum, &self.timing) {
             let code = || Ok(Code::new(ready.name, ready.image.to_vec()));
             let profiled = self.profile.then(|| (&sum.profile, code()));
-            eprint!("{}", program::text_of(parameters, &sum.counters, profiled));
+            let text = program::text_of(parameters, &sum.counters, profiled);
+            status::printing(Some(b'\n'), || eprint!("{text}"));
         }
         if let (Some(findings), Way::Watched { suppressions, .. }) = (&finished.findings, &execution.way) {
-            eprint!("{}", groups::text(findings, suppressions, &symbols.naming()));
+            let text = groups::text(findings, suppressions, &symbols.naming());
+            status::printing(Some(b'\n'), || eprint!("{text}"));
         }
         Ok(finished.end)
     }
@@ -320,6 +334,16 @@ impl Options {
             }
         }
     }
+}
+
+/// Shows how far a machine is in its own time.
+fn show_progress(platform: &Arc<Platform>) -> Status {
+    let platform = Arc::downgrade(platform);
+    Status::show(move || {
+        let ticks = platform.upgrade().map_or(0, |platform| platform.timeline.now());
+        let milliseconds = ticks / (TICKS_PER_SECOND / 1000);
+        format!("the machine runs, {milliseconds} ms of its time have passed")
+    })
 }
 
 /// Does what is requested of a machine that stands still, until it is to go on; or else why it ends.
@@ -385,18 +409,14 @@ pub fn debugger_at(address: &Address) -> Result<Connection, Box<dyn Error>> {
 }
 
 impl TraceRequest {
-    fn sink(&self) -> Result<Sink, Box<dyn Error>> {
-        let sink: Box<dyn Write + Send> = match &self.file {
-            None => Box::new(io::stderr()),
-            Some(path) => Box::new(BufWriter::new(create(path)?)),
+    fn sink(&self, limit: Size) -> Result<Sink, Box<dyn Error>> {
+        let lines = match &self.file {
+            None => Lines::to(io::stderr(), limit.0),
+            Some(path) => Lines::create(path, limit.0)
+                .map_err(|error| format!("{}: cannot be written as the trace: {error}", path.display()))?,
         };
-        Ok(Arc::new(Mutex::new(sink)))
+        Ok(Sink::new(lines))
     }
-}
-
-fn create(path: &Path) -> Result<File, Box<dyn Error>> {
-    File::create(path)
-        .map_err(|error| format!("{}: cannot be written as the trace: {error}", path.display()).into())
 }
 
 /// Waits for signals while it lives, also between a machine and the one that a reset puts in its place.

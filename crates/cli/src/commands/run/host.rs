@@ -1,14 +1,14 @@
 //! A host with virtual machines, as a TOML file describes it: progress while it runs, and what happened at the end.
 
-use std::io::{IsTerminal, Write};
+use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::debug::DebuggedHost;
@@ -21,10 +21,12 @@ use sidestep_lab::Timeline;
 use sidestep_lab::report::trace::render_timeline;
 use sidestep_machine::debug::server::{Address, Finish, serve};
 use sidestep_machine::machine::hypercall::Console;
+use sidestep_machine::machine::interruption_loop::InterruptionLoop;
 use sidestep_runner::host::{ModelledCores, Occupancy};
 use sidestep_runner::program;
 
 use super::super::{INTERRUPTED, LIMIT_REACHED, Outcome, print, stop_flag};
+use super::console::status::{self, Status};
 use super::console::stdio::{self, Terminal};
 use super::execution::debugger_at;
 use super::{description, execution, exit_code};
@@ -159,29 +161,28 @@ impl Options {
         stop: &AtomicBool,
     ) -> Result<Option<HostEnd>, Box<dyn std::error::Error>> {
         // What is typed at a terminal is answered there: nothing else belongs between.
-        let bar = if std::io::stderr().is_terminal() && !keyboard.is_live() {
-            ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {msg}")?)
-        } else {
-            ProgressBar::hidden()
-        };
+        let progress = Arc::new(Mutex::new(String::new()));
+        let shown = Arc::clone(&progress);
+        let _status = (!keyboard.is_live()).then(|| Status::show(move || lock(&shown).clone()));
+        let mut loops = Loops::default();
         let end = loop {
             keyboard.pass_on(host);
             let began = (Instant::now(), host.time());
             let until = (host.time() + STRETCH_CYCLES).min(self.end());
             let end = host.run(until)?;
-            bar.suspend(|| consoles.flush(host, end != HostEnd::Time))?;
+            consoles.flush(host, end != HostEnd::Time)?;
+            loops.look(host);
             let running = host
                 .machines()
                 .iter()
                 .filter(|machine| locked(machine).exit_code().is_none());
-            bar.set_message(format!(
+            *lock(&progress) = format!(
                 "{} us: {} of {} virtual machines run, {} sidecores",
                 host.time().since(Cycle::START) / costs.clock_mhz,
                 running.count(),
                 host.machines().len(),
                 host.serving()
-            ));
-            bar.tick();
+            );
             if keyboard.is_live() && host.is_resting() {
                 // Guests wait for somebody who lives in the host's time.
                 let passed = Duration::from_nanos(costs.nanoseconds(host.time() - began.1));
@@ -194,7 +195,6 @@ impl Options {
                 break Some(end);
             }
         };
-        bar.finish_and_clear();
         Ok(end)
     }
 
@@ -226,6 +226,31 @@ impl Options {
             Finish::Detached => Some(HostEnd::Time),
             Finish::Killed => None,
         })
+    }
+}
+
+/// Which virtual machines were said to take interruptions and nothing else.
+#[derive(Default)]
+struct Loops {
+    said: BTreeSet<usize>,
+}
+
+impl Loops {
+    /// Says of each virtual machine once that a processor of it gets nowhere.
+    fn look(&mut self, host: &Host) {
+        for (index, machine) in host.machines().iter().enumerate() {
+            let machine = locked(machine);
+            let mut processors = machine.processors().iter().enumerate();
+            let found = processors.find_map(|(index, of)| InterruptionLoop::of(index, of.processor()));
+            if let Some(found) = found
+                && self.said.insert(index)
+            {
+                status::say(&format!(
+                    "sidestep: virtual machine `{}`: {found}",
+                    machine.name()
+                ));
+            }
+        }
     }
 }
 
@@ -288,7 +313,7 @@ impl Consoles {
             let mut machine = locked(machine);
             rest.extend(machine.take_console());
             if !several {
-                print(&std::mem::take(rest))?;
+                show(&std::mem::take(rest))?;
                 continue;
             }
             let complete = match (all, rest.iter().rposition(|byte| *byte == b'\n')) {
@@ -307,10 +332,23 @@ impl Consoles {
                     output.push(b'\n');
                 }
             }
-            print(&output)?;
+            show(&output)?;
         }
         Ok(())
     }
+}
+
+/// Prints what guests have printed, without the status line in the way.
+fn show(output: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+    let mut printed = Ok(());
+    if !output.is_empty() {
+        status::printing(output.last().copied(), || printed = print(output));
+    }
+    printed
+}
+
+fn lock(text: &Mutex<String>) -> MutexGuard<'_, String> {
+    text.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What guests' instructions took on the model of each core, and what all of them lost cycles to.

@@ -186,6 +186,25 @@ fn classes(series: &Series, groups: usize) -> String {
     }
 }
 
+/// Which of the names along an axis are drawn, by the middle and the width of each: the first, the last, and as many
+/// between them as do not touch.
+fn apart(names: &[(f64, f64)]) -> Vec<bool> {
+    let mut drawn = vec![false; names.len()];
+    let last = names.len().saturating_sub(1);
+    for index in [0, last]
+        .into_iter()
+        .chain(1..last)
+        .filter(|index| *index < names.len())
+    {
+        let (middle, width) = names[index];
+        let touches = |(other, is_drawn): (&(f64, f64), &bool)| {
+            *is_drawn && (other.0 - middle).abs() < (other.1 + width) / 2.0
+        };
+        drawn[index] = drawn[index] || !names.iter().zip(&drawn).any(touches);
+    }
+    drawn
+}
+
 impl Plot<'_> {
     fn x(&self, share: f64) -> f64 {
         self.left + share * (self.right - self.left)
@@ -203,6 +222,26 @@ impl Plot<'_> {
     /// Names that would run into each other are drawn slanting.
     fn slanting(&self) -> bool {
         (self.horizontal.ticks.iter()).any(|(_, name)| text_width(name) > self.share() + 2.0)
+    }
+
+    /// Which names stand below the horizontal axis.
+    fn named(&self) -> Vec<bool> {
+        /// The room between two names, and that of a slanting one.
+        const GAP: f64 = 4.0;
+        const SLANTING: f64 = 16.0;
+        let slanting = self.slanting();
+        let taken = |name: &str| {
+            if slanting {
+                SLANTING
+            } else {
+                text_width(name) + GAP
+            }
+        };
+        let ticks = self.horizontal.ticks.iter();
+        let names: Vec<(f64, f64)> = ticks
+            .map(|(position, name)| (self.x(*position), taken(name)))
+            .collect();
+        apart(&names)
     }
 
     /// How much room the horizontal axis needs.
@@ -250,14 +289,14 @@ impl Plot<'_> {
             g class="x-axis" {
                 line class="axis" x1=(Length(self.left)) x2=(Length(self.right))
                     y1=(Length(self.bottom)) y2=(Length(self.bottom)) {}
-                @for (position, name) in &self.horizontal.ticks {
+                @for ((position, name), is_named) in self.horizontal.ticks.iter().zip(self.named()) {
                     @let x = self.x(*position);
                     line class="axis" x1=(Length(x)) x2=(Length(x))
                         y1=(Length(self.bottom)) y2=(Length(self.bottom + 4.0)) {}
-                    @if slanting {
+                    @if is_named && slanting {
                         text class="minor" text-anchor="end"
                             transform={ "translate(" (Length(x + 4.0)) " " (Length(self.bottom + 15.0)) ") rotate(-18)" } { (name) }
-                    } @else {
+                    } @else if is_named {
                         text class="minor" x=(Length(x)) y=(Length(self.bottom + 18.0)) text-anchor="middle" { (name) }
                     }
                 }
@@ -396,5 +435,30 @@ fn legend(all: &[Series], groups: usize, figure: &Figure) -> Legend {
     Legend {
         drawn,
         height: (line + 1.0) * LEGEND_LINE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_touch_are_left_out_between_the_first_and_the_last() {
+        assert!(apart(&[]).is_empty());
+        assert_eq!(apart(&[(0.0, 10.0)]), [true]);
+        assert_eq!(apart(&[(0.0, 10.0), (20.0, 10.0), (40.0, 10.0)]), [true; 3]);
+        assert_eq!(
+            apart(&[(0.0, 10.0), (20.0, 22.0), (28.0, 22.0), (60.0, 10.0)]),
+            [true, true, false, true]
+        );
+        assert_eq!(
+            apart(&[(0.0, 10.0), (20.0, 22.0), (29.0, 36.0)]),
+            [true, false, true]
+        );
+        assert_eq!(
+            apart(&[(0.0, 36.0), (29.0, 36.0)]),
+            [true, false],
+            "the first where both do not fit"
+        );
     }
 }

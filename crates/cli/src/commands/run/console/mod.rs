@@ -1,9 +1,11 @@
 //! What is at the other end of a machine's serial port or virtio console: `stdio`, `pty` or `tcp:PORT`.
 //!
 //! - [`stdio`]: this terminal, with keys for the command itself ([`escape`]).
+//! - [`status`]: how far a silent guest is.
 //! - [`stream`]: a pseudo-terminal, or a connection to a port of this host.
 
 pub mod escape;
+pub mod status;
 pub mod stdio;
 mod stream;
 

@@ -16,6 +16,7 @@ use sidestep_machine::machine::hypercall::Console;
 
 use super::super::control::{Request, Requests};
 use super::escape::{HELP, Key, Keys};
+use super::status;
 
 /// Standard output and input as a console.
 #[derive(Default)]
@@ -110,12 +111,14 @@ static LOST: OnceLock<io::Error> = OnceLock::new();
 /// Prints; output that nobody reads (`| head`) is lost, as on a terminal that was unplugged. Any other loss is said
 /// when the machine has ended, which knows nothing of it.
 pub fn show(bytes: &[u8]) {
-    let mut output = io::stdout().lock();
-    if let Err(error) = output.write_all(bytes).and_then(|()| output.flush())
-        && error.kind() != io::ErrorKind::BrokenPipe
-    {
-        let _ = LOST.set(error);
-    }
+    status::printing(bytes.last().copied(), || {
+        let mut output = io::stdout().lock();
+        if let Err(error) = output.write_all(bytes).and_then(|()| output.flush())
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            let _ = LOST.set(error);
+        }
+    });
 }
 
 /// Why the output lacks something, if it does.
