@@ -158,6 +158,9 @@ pub fn run(launch: Launch) -> Result<Ending, LaunchError> {
     ));
     *process.limits() = launch.limits.into_iter().collect();
     process.keep_limits();
+    if let (Some(debugger), Some(control)) = (&process.options.debugger, process.control()) {
+        debugger.begin(process.clone(), control.clone());
+    }
     let mut thread = Thread::new(process.clone(), processor);
     thread.blocked = running.signals.mask();
     let ended = thread.run();

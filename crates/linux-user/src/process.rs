@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
+use crate::control::{Control, Debugger};
 use crate::engine::Engine;
 use crate::files::Files;
 use crate::host;
@@ -31,6 +32,8 @@ pub struct Options {
     pub instructions_max: Option<u64>,
     /// What runs the processors, where they do not run by themselves.
     pub engine: Option<Arc<dyn Engine>>,
+    /// Who controls the threads, if somebody does. With an engine or a trace it has none of the threads' runs.
+    pub debugger: Option<Arc<dyn Debugger>>,
     /// Where every retired instruction is written.
     pub trace: Option<PathBuf>,
     /// The emulator that runs a Linux/ia64 program which this one executes; without it, this process's executable.
@@ -134,6 +137,8 @@ pub struct Process {
     pub budget: AtomicU64,
     /// When it started.
     pub started: Instant,
+    /// What a debugger has of it, if it has one.
+    control: Option<Arc<Control>>,
 }
 
 impl Process {
@@ -146,7 +151,9 @@ impl Process {
         files: Arc<Files>,
     ) -> Process {
         let budget = options.instructions_max.unwrap_or(u64::MAX);
+        let control = options.debugger.clone().map(Control::new).map(Arc::new);
         Process {
+            control,
             memory,
             actions: Mutex::new(actions),
             options,
@@ -171,6 +178,7 @@ impl Process {
         let mut options = Options::clone(&self.options);
         options.statistics = false;
         options.engine = None;
+        options.debugger = None;
         Process {
             limits: Mutex::new(limits),
             budget: AtomicU64::new(self.budget.load(Ordering::Relaxed)),
@@ -212,6 +220,12 @@ impl Process {
         peer
     }
 
+    /// What a debugger has of it; a child that a guest's `fork` made is not debugged.
+    pub fn control(&self) -> Option<&Arc<Control>> {
+        let control = self.control.as_ref();
+        control.filter(|_| !self.is_forked.load(Ordering::Relaxed))
+    }
+
     /// How the process ends, once that is known.
     pub fn ending(&self) -> Option<Ending> {
         self.ending.get().copied()
@@ -229,6 +243,9 @@ impl Process {
                 peer.inbox.interrupt();
                 host::signals::call_back(identifier);
             }
+        }
+        if let Some(control) = self.control() {
+            control.process_ends();
         }
     }
 
@@ -265,6 +282,9 @@ impl Process {
             host::print_error(
                 "sidestep: the program was ended: it reached the bound of --max-instructions\n",
             );
+        }
+        if let Some(control) = self.control() {
+            control.process_ended(ending);
         }
         if self.is_forked.load(Ordering::Relaxed) {
             ending.leave()
@@ -303,6 +323,12 @@ impl Process {
         peer.robust_list.store(0, Ordering::Relaxed);
         self.peers().retain(|other| Arc::ptr_eq(other, peer));
         self.keeper.store(own, Ordering::Relaxed);
+        if let Some(control) = self.control() {
+            for descriptor in control.descriptors() {
+                // SAFETY: the thread that uses them is not in this process.
+                unsafe { libc::close(descriptor) };
+            }
+        }
         self.is_forked.store(true, Ordering::Relaxed);
         self.all_progress().clear();
     }

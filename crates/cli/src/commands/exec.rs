@@ -14,16 +14,20 @@ use std::sync::Arc;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use sidestep_itanium2::Parameters;
+use sidestep_linux_user::control::Debugger;
 use sidestep_linux_user::engine::Engine;
 use sidestep_linux_user::process::STATUS_FAILED;
 use sidestep_linux_user::{Launch, Options, inheritance};
 use sidestep_runner::annotate::Code;
+use sidestep_machine::debug::address::Address;
 use sidestep_runner::causes::with_causes;
+use sidestep_runner::debugger::Gdb;
 use sidestep_runner::groups::Watched;
 use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
 use super::Outcome;
 use super::check::Check;
+use super::debugger::debugger_at;
 use super::perf::parse_processor;
 
 /// Where the trace goes unless a file is named.
@@ -80,6 +84,12 @@ pub struct Exec {
     /// status 125 at the first difference
     #[arg(long, requires = "translate")]
     check_translation: bool,
+
+    /// Wait for gdb at a port of this host (`:1234`), an address or a socket (`unix:PATH`), and run under its control.
+    /// What the program forks or executes runs without
+    #[arg(long, value_name = "ADDRESS",
+          conflicts_with_all = ["trace", "timing", "translate", "check_groups"])]
+    gdb: Option<Address>,
 
     #[command(flatten)]
     check: Check,
@@ -248,9 +258,17 @@ impl Exec {
             statistics: self.stats,
             instructions_max: self.max_instructions,
             engine: self.engine()?,
+            debugger: self.debugger()?,
             trace: self.trace.clone(),
             reenter: self.reentry(),
         })
+    }
+
+    /// gdb, once it has connected.
+    fn debugger(&self) -> Result<Option<Arc<dyn Debugger>>, Box<dyn Error>> {
+        let Some(address) = &self.gdb else { return Ok(None) };
+        let gdb = Gdb::new(&debugger_at(address)?).map_err(std::io::Error::from)?;
+        Ok(Some(Arc::new(gdb)))
     }
 
     /// What runs the program: a translator, a model, or what watches it.

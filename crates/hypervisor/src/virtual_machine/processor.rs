@@ -17,7 +17,7 @@ use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{
     Exit, PhysicalAddress, PhysicalMemory, Processor, SystemState, TranslationSide, VirtualAddress,
 };
-use sidestep_machine::debug::guard::Guard;
+use sidestep_ia64::execution::guard::Guard;
 
 use super::compression;
 use super::configuration::Virtualization;
