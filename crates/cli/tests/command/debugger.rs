@@ -15,10 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Eight threads that move amounts under a mutex.
-const THREADS: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../guests/ia64/bin/contend-mutex"
-);
+const THREADS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guests/ia64/bin/contend-mutex");
 /// Turns of each thread, enough to outlive any test.
 const ENDLESS: &str = "1000000000";
 
@@ -48,7 +45,10 @@ impl Debugged {
         let mut errors = BufReader::new(child.stderr.take().expect("a pipe"));
         let mut announced = String::new();
         errors.read_line(&mut announced).expect("a line");
-        assert!(announced.contains("waiting for gdb: target remote unix:"), "{announced}");
+        assert!(
+            announced.contains("waiting for gdb: target remote unix:"),
+            "{announced}"
+        );
         Debugged {
             child,
             socket,
@@ -66,7 +66,10 @@ impl Debugged {
         }
         let stop = debugger.ask("?");
         let process = format!("{:02x}", self.child.id());
-        assert!(stop.starts_with(&format!("T05thread:p{process}.{process}")), "{stop}");
+        assert!(
+            stop.starts_with(&format!("T05thread:p{process}.{process}")),
+            "{stop}"
+        );
         (debugger, process)
     }
 
@@ -100,7 +103,9 @@ fn hexadecimal(text: &str) -> String {
 fn text_of(hexadecimal: &str) -> String {
     let bytes = hexadecimal.as_bytes().chunks(2);
     let byte = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).expect("digits"), 16);
-    bytes.map(|digits| char::from(byte(digits).expect("digits"))).collect()
+    bytes
+        .map(|digits| char::from(byte(digits).expect("digits")))
+        .collect()
 }
 
 /// The thread of a stop.
@@ -139,7 +144,10 @@ fn threads_come_stop_and_step_and_go() {
     assert_eq!(debugger.ask(&format!("z0,{work:x},0")), "OK");
     assert_eq!(debugger.ask("vCont;c"), "W00");
     let (output, errors, status) = debugged.end();
-    assert_eq!(output, "contend-mutex: 160 moves by 8 threads, sum 0\n", "{errors}");
+    assert_eq!(
+        output, "contend-mutex: 160 moves by 8 threads, sum 0\n",
+        "{errors}"
+    );
     assert!(status.success());
 }
 
@@ -168,7 +176,11 @@ fn an_interrupt_stops_threads_in_system_calls_too() {
     assert_eq!(debugger.ask(&format!("Hg{main}")), "OK");
     let place = debugger.place();
     let stored = debugger.register(BSP) - (debugger.register(CFM) & 0x7f) * 8;
-    assert_eq!(debugger.word(stored), debugger.register(R32), "a stacked register");
+    assert_eq!(
+        debugger.word(stored),
+        debugger.register(R32),
+        "a stacked register"
+    );
     // Its call goes on, so its registers stay.
     assert!(debugger.ask("P1=0100000000000000").starts_with('E'));
     assert!(waits(&mut debugger));
@@ -234,10 +246,14 @@ fn a_debugger_sends_signals_and_reads_files() {
     let (mut debugger, process) = debugged.connect();
     let number = u32::from_str_radix(&process, 16).expect("a number");
     assert_eq!(debugger.ask("vFile:setfs:0"), "F0");
-    let open = |debugger: &mut Debugger, path: &str| debugger.ask(&format!("vFile:open:{},0,0", hexadecimal(path)));
+    let open =
+        |debugger: &mut Debugger, path: &str| debugger.ask(&format!("vFile:open:{},0,0", hexadecimal(path)));
     assert_eq!(open(&mut debugger, &format!("/proc/{number}/maps")), "F00");
     let maps = debugger.ask("vFile:pread:0,1000,0");
-    assert!(maps.contains("[stack]") && maps.contains("contend-mutex"), "{maps}");
+    assert!(
+        maps.contains("[stack]") && maps.contains("contend-mutex"),
+        "{maps}"
+    );
     assert!(!maps.contains("[heap]x86"), "{maps}");
     let program = debugger.ask(&format!("qXfer:exec-file:read:{process}:0,1000"));
     let program = program.strip_prefix(['l', 'm']).expect("a path");
@@ -251,7 +267,10 @@ fn a_debugger_sends_signals_and_reads_files() {
     assert_eq!(open(&mut debugger, &format!("/proc/{number}/mem")), "F-1,01");
     let made = debugger.ask(&format!("vFile:open:{},201,1a4", hexadecimal("/tmp/x")));
     assert!(made.starts_with("F-1,"), "{made}");
-    let link = debugger.ask(&format!("vFile:readlink:{}", hexadecimal(&format!("/proc/{number}/exe"))));
+    let link = debugger.ask(&format!(
+        "vFile:readlink:{}",
+        hexadecimal(&format!("/proc/{number}/exe"))
+    ));
     assert!(link.ends_with("contend-mutex"), "{link}");
     assert!(debugger.ask("qXfer:auxv:read::0,1000").starts_with('m'));
     // `signal SIGTERM` at the first instruction.
@@ -294,7 +313,10 @@ fn what_excludes_a_debugger_is_said() {
             .output()
             .expect("sidestep starts");
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(errors.contains("cannot be used with") && errors.contains("--gdb"), "{errors}");
+        assert!(
+            errors.contains("cannot be used with") && errors.contains("--gdb"),
+            "{errors}"
+        );
         assert_eq!(output.status.code(), Some(2));
     }
 }
@@ -354,5 +376,8 @@ fn gdb_sees_the_threads_and_files_of_a_program() {
     ] {
         assert!(said.contains(expected), "`{expected}` in {said}\n{errors}");
     }
-    assert!(output.contains("160 moves") && status.success(), "{output}{errors}");
+    assert!(
+        output.contains("160 moves") && status.success(),
+        "{output}{errors}"
+    );
 }

@@ -46,6 +46,8 @@ pub fn read_link(process: &Process, path: &[u8]) -> Result<Vec<u8>, Errno> {
     let target = host::read_link(located.folder as RawFd, located.path.as_c_str().to_bytes())?;
     let tree = process.files.namespace();
     let is_of_proc = path.starts_with(b"/proc/");
-    let inside = tree.filter(|_| is_of_proc).and_then(|tree| tree.guest_path(&target));
+    let inside = tree
+        .filter(|_| is_of_proc)
+        .and_then(|tree| tree.guest_path(&target));
     Ok(inside.unwrap_or(target))
 }

@@ -1,7 +1,7 @@
 //! A debugger's hold on one thread: the thread's side of control.
 
-use std::sync::{Arc, MutexGuard};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, MutexGuard};
 
 use sidestep_ia64::execution::guard::{Guard, Hit, Mode};
 use sidestep_ia64::{Driver, Exit, Processor};
@@ -110,7 +110,9 @@ impl Hold {
         held.is_at_signal = true;
         held.signal = None;
         state.stop(self.identifier, Stop::Signal(signal));
-        let mut state = self.control.wait_stopped(state, self.identifier, processor, process);
+        let mut state = self
+            .control
+            .wait_stopped(state, self.identifier, processor, process);
         let is_over = state.phase == Phase::Over;
         let Some(held) = state.find_mut(self.identifier) else {
             return true;

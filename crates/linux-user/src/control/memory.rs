@@ -61,8 +61,9 @@ impl Control {
                     let count = rest.len().min(8 - skip);
                     changed[skip..skip + count].copy_from_slice(&rest[..count]);
                     let (address, value) = (*address, u64::from_le_bytes(changed));
-                    done &= self.change(thread, move |processor| processor.set_unstored_word(address, value))
-                        == Ok(true);
+                    done &= self.change(thread, move |processor| {
+                        processor.set_unstored_word(address, value)
+                    }) == Ok(true);
                     count
                 }
                 None => {
@@ -101,7 +102,10 @@ fn pieces(memory: &Memory, start: u64, length: usize) -> impl Iterator<Item = (u
         if at >= end || !is_mapped {
             return None;
         }
-        let piece = (at, (end.min((at & !(PAGE - 1)).saturating_add(PAGE)) - at) as usize);
+        let piece = (
+            at,
+            (end.min((at & !(PAGE - 1)).saturating_add(PAGE)) - at) as usize,
+        );
         at += piece.1 as u64;
         Some(piece)
     })
@@ -143,7 +147,10 @@ fn poke(memory: &Memory, start: u64, bytes: &[u8]) -> bool {
         let Ok(host) = memory.host(address, length as u64) else {
             return false;
         };
-        if file.write_all_at(&bytes[written..written + length], host as u64).is_err() {
+        if file
+            .write_all_at(&bytes[written..written + length], host as u64)
+            .is_err()
+        {
             return false;
         }
         written += length;

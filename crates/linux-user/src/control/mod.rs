@@ -243,7 +243,9 @@ impl Control {
         let mut state = self.state();
         for (identifier, action) in &plan.actions {
             let Some(signal) = action.signal else { continue };
-            let Some(held) = state.find_mut(*identifier) else { continue };
+            let Some(held) = state.find_mut(*identifier) else {
+                continue;
+            };
             if held.is_at_signal {
                 held.signal = Some(signal);
             } else {

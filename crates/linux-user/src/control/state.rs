@@ -105,9 +105,7 @@ impl State {
 
     /// Whether no thread runs.
     pub fn is_settled(&self) -> bool {
-        self.held
-            .iter()
-            .all(|held| !matches!(held.place, Place::Running))
+        self.held.iter().all(|held| !matches!(held.place, Place::Running))
     }
 
     /// What a thread does while the others run.
@@ -142,7 +140,8 @@ impl State {
 
     /// Takes what happened to a thread that may run, and was not told.
     pub fn take_postponed(&mut self) -> Option<(i32, Stop)> {
-        let waits = |(identifier, _): &(i32, Stop)| self.find(*identifier).is_none() || self.lets_run(*identifier);
+        let waits =
+            |(identifier, _): &(i32, Stop)| self.find(*identifier).is_none() || self.lets_run(*identifier);
         let at = self.postponed.iter().position(waits)?;
         self.postponed.remove(at)
     }

@@ -288,7 +288,14 @@ pub fn call_back(thread: i32) {
 
 /// Sends a signal to a thread of this process.
 pub fn send(thread: i32, signal: i32) {
-    let arguments = [u64::from(std::process::id()), thread as u64, signal as u64, 0, 0, 0];
+    let arguments = [
+        u64::from(std::process::id()),
+        thread as u64,
+        signal as u64,
+        0,
+        0,
+        0,
+    ];
     // SAFETY: no memory is touched. A thread that has just ended is not found.
     let _ = unsafe { call(libc::SYS_tgkill, arguments) };
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gdbstub::target::ext::host_io::{
-    FsKind, HostIo, HostIoClose, HostIoCloseOps, HostIoErrno, HostIoError, HostIoFstat, HostIoFstatOps, HostIoOpen,
-    HostIoOpenFlags, HostIoOpenMode, HostIoOpenOps, HostIoPread, HostIoPreadOps, HostIoReadlink,
+    FsKind, HostIo, HostIoClose, HostIoCloseOps, HostIoErrno, HostIoError, HostIoFstat, HostIoFstatOps,
+    HostIoOpen, HostIoOpenFlags, HostIoOpenMode, HostIoOpenOps, HostIoPread, HostIoPreadOps, HostIoReadlink,
     HostIoReadlinkOps, HostIoResult, HostIoSetfs, HostIoSetfsOps, HostIoStat,
 };
 use sidestep_linux_user::control::files;
@@ -79,7 +79,13 @@ impl HostIoClose for Session {
 }
 
 impl HostIoPread for Session {
-    fn pread(&mut self, number: u32, count: usize, offset: u64, buffer: &mut [u8]) -> HostIoResult<usize, Self> {
+    fn pread(
+        &mut self,
+        number: u32,
+        count: usize,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> HostIoResult<usize, Self> {
         let count = count.min(buffer.len());
         let read = rustix::io::pread(self.files.get(number)?, &mut buffer[..count], offset);
         read.map_err(|error| failed(Errno(error.raw_os_error())))

@@ -66,7 +66,9 @@ fn identifier(tid: Tid) -> i32 {
 
 /// Copies the part of a text that gdb asks for; answers how many bytes.
 fn part(whole: &[u8], offset: u64, length: usize, buffer: &mut [u8]) -> usize {
-    let rest = usize::try_from(offset).ok().and_then(|offset| whole.get(offset..));
+    let rest = usize::try_from(offset)
+        .ok()
+        .and_then(|offset| whole.get(offset..));
     let rest = rest.unwrap_or_default();
     let count = rest.len().min(length).min(buffer.len());
     buffer[..count].copy_from_slice(&rest[..count]);
@@ -103,7 +105,9 @@ impl Session {
                 }
             }
             Event::Ended(Ending::Exited(code)) => status(code),
-            Event::Ended(Ending::Killed(signal)) => MultiThreadStopReason::Terminated(signals::to_gdb(signal)),
+            Event::Ended(Ending::Killed(signal)) => {
+                MultiThreadStopReason::Terminated(signals::to_gdb(signal))
+            }
             Event::Ended(Ending::Limit) => status(STATUS_LIMIT),
             Event::Ended(Ending::Halted) => status(STATUS_HALTED),
             Event::Ended(Ending::Failed) => status(STATUS_FAILED),
@@ -144,7 +148,8 @@ impl Session {
         match call {
             None => name.trim_end().to_owned(),
             Some(number) => {
-                let call = table::find(number).map_or_else(|| number.to_string(), |call| call.name.to_owned());
+                let call =
+                    table::find(number).map_or_else(|| number.to_string(), |call| call.name.to_owned());
                 format!("{}, in {call}", name.trim_end())
             }
         }

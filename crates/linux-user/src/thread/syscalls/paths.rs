@@ -116,7 +116,8 @@ fn open_at(thread: &Thread, folder: u64, path: u64, how: How) -> SystemCallResul
         return Ok(opened);
     }
     // Whichever way it was reached, an entry of `/proc` shows what the guest may see of it.
-    let shown = host_path_of(opened as RawFd).and_then(|path| proc::open(&Viewer::of_thread(thread), &path, how.flags as i32));
+    let shown = host_path_of(opened as RawFd)
+        .and_then(|path| proc::open(&Viewer::of_thread(thread), &path, how.flags as i32));
     match shown {
         Ok(None) => Ok(opened),
         other => {
@@ -167,7 +168,8 @@ fn open_in(thread: &Thread, namespace: &Namespace, folder: u64, path: &[u8], how
     for _ in 0..MOST_RACES {
         let opened = match find(namespace, folder, path, last)? {
             Found::Object { path, .. } if links::own_entry(&path) == Some(b"exe") => {
-                return Ok(proc::open(&Viewer::of_thread(thread), &path, flags)?.map_or(0, |descriptor| descriptor as u64));
+                return Ok(proc::open(&Viewer::of_thread(thread), &path, flags)?
+                    .map_or(0, |descriptor| descriptor as u64));
             }
             Found::Object { object, path } => {
                 if let Some(descriptor) = proc::open(&Viewer::of_thread(thread), &path, flags)? {
