@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
-use crate::control::{Control, Debugger};
+use crate::control::Control;
 use crate::engine::Engine;
 use crate::files::Files;
 use crate::host;
@@ -32,8 +32,6 @@ pub struct Options {
     pub instructions_max: Option<u64>,
     /// What runs the processors, where they do not run by themselves.
     pub engine: Option<Arc<dyn Engine>>,
-    /// Who controls the threads, if somebody does. With an engine or a trace it has none of the threads' runs.
-    pub debugger: Option<Arc<dyn Debugger>>,
     /// Where every retired instruction is written.
     pub trace: Option<PathBuf>,
     /// The emulator that runs a Linux/ia64 program which this one executes; without it, this process's executable.
@@ -151,9 +149,8 @@ impl Process {
         files: Arc<Files>,
     ) -> Process {
         let budget = options.instructions_max.unwrap_or(u64::MAX);
-        let control = options.debugger.clone().map(Control::new).map(Arc::new);
         Process {
-            control,
+            control: None,
             memory,
             actions: Mutex::new(actions),
             options,
@@ -171,6 +168,14 @@ impl Process {
         }
     }
 
+    /// The same under a debugger's control.
+    pub fn controlled(self, control: Arc<Control>) -> Process {
+        Process {
+            control: Some(control),
+            ..self
+        }
+    }
+
     /// A process for a child that shares this one's memory until it executes a program or exits.
     pub fn borrowing_child(&self) -> Process {
         let actions = self.actions().clone();
@@ -178,7 +183,6 @@ impl Process {
         let mut options = Options::clone(&self.options);
         options.statistics = false;
         options.engine = None;
-        options.debugger = None;
         Process {
             limits: Mutex::new(limits),
             budget: AtomicU64::new(self.budget.load(Ordering::Relaxed)),
@@ -284,7 +288,7 @@ impl Process {
             );
         }
         if let Some(control) = self.control() {
-            control.process_ended(ending);
+            control.process_ended();
         }
         if self.is_forked.load(Ordering::Relaxed) {
             ending.leave()

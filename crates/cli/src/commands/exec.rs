@@ -14,7 +14,7 @@ use std::sync::Arc;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use sidestep_itanium2::Parameters;
-use sidestep_linux_user::control::Debugger;
+use sidestep_linux_user::debugger::Debugger;
 use sidestep_linux_user::engine::Engine;
 use sidestep_linux_user::process::STATUS_FAILED;
 use sidestep_linux_user::{Launch, Options, inheritance};
@@ -204,8 +204,9 @@ impl Report for TimingReport {
 impl Exec {
     /// Runs the program; comes back only if it could not be started.
     pub fn run(mut self) -> Outcome {
-        let options = match self.options() {
-            Ok(options) => options,
+        let prepared = self.options().and_then(|options| Ok((options, self.debugger()?)));
+        let (options, debugger) = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => {
                 eprintln!("sidestep: {}", with_causes(error.as_ref()));
                 return Ok(ExitCode::from(STATUS_FAILED as u8));
@@ -221,6 +222,7 @@ impl Exec {
             arguments: arguments.map(OsString::into_vec).collect(),
             environment: self.environment(),
             options,
+            debugger,
             pipe_ignored: self.ignore_sigpipe,
             inherited: std::mem::take(&mut self.descriptor),
             limits: std::mem::take(&mut self.guest_limit),
@@ -258,7 +260,6 @@ impl Exec {
             statistics: self.stats,
             instructions_max: self.max_instructions,
             engine: self.engine()?,
-            debugger: self.debugger()?,
             trace: self.trace.clone(),
             reenter: self.reentry(),
         })

@@ -65,7 +65,9 @@ impl Debugged {
             assert!(supported.contains(feature), "{supported}");
         }
         let stop = debugger.ask("?");
-        let process = format!("{:02x}", self.child.id());
+        // The stub writes whole bytes.
+        let digits = format!("{:x}", self.child.id());
+        let process = format!("{digits:0>width$}", width = digits.len().next_multiple_of(2));
         assert!(
             stop.starts_with(&format!("T05thread:p{process}.{process}")),
             "{stop}"

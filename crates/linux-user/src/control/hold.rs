@@ -10,7 +10,6 @@ use super::state::{Held, Phase, Place, State};
 use super::{Control, Stop};
 use crate::host;
 use crate::host::signals::set_of;
-use crate::process::Process;
 
 /// What keeps a thread under control.
 pub struct Hold {
@@ -54,9 +53,9 @@ impl Hold {
 
     /// Waits while the thread is not to run; to be called outside the world, before the thread goes in. False once
     /// the debugger has left.
-    pub(crate) fn wait(&mut self, processor: &mut Processor, process: &Process) -> bool {
+    pub(crate) fn wait(&mut self, processor: &mut Processor) -> bool {
         let control = Arc::clone(&self.control);
-        let mut state = control.wait_stopped(control.state(), self.identifier, processor, process);
+        let mut state = control.wait_stopped(control.state(), self.identifier, processor);
         if state.phase == Phase::Over {
             return false;
         }
@@ -80,14 +79,13 @@ impl Hold {
         self.reported = (is_told && hit == Hit::Breakpoint).then_some(ip | u64::from(slot));
     }
 
-    /// A system call begins. The thread counts as stopped from now on, until it wants to run guest code again.
-    pub(crate) fn enter_call(&self, number: u64, processor: &Processor, process: &Process) {
-        let copy = Box::new(processor.duplicate(process.memory.clone()));
+    /// A system call begins, with these registers. The thread counts as stopped from now on, until it wants to run guest code again.
+    pub(crate) fn enter_call(&self, number: u64, processor: Processor) {
         let mut state = self.control.state();
         if let Some(held) = state.find_mut(self.identifier) {
             held.place = Place::Calling {
                 number,
-                processor: copy,
+                processor: Box::new(processor),
             };
         }
         if state.phase == Phase::Stopped {
@@ -97,7 +95,7 @@ impl Hold {
 
     /// A signal is about to be delivered: whether it is to be. Stops all threads and asks the debugger, unless the
     /// signal is from there.
-    pub(crate) fn signal(&mut self, signal: i32, processor: &mut Processor, process: &Process) -> bool {
+    pub(crate) fn signal(&mut self, signal: i32, processor: &mut Processor) -> bool {
         let mut state = self.control.state();
         let Some(held) = state.find_mut(self.identifier) else {
             return true;
@@ -110,9 +108,7 @@ impl Hold {
         held.is_at_signal = true;
         held.signal = None;
         state.stop(self.identifier, Stop::Signal(signal));
-        let mut state = self
-            .control
-            .wait_stopped(state, self.identifier, processor, process);
+        let mut state = self.control.wait_stopped(state, self.identifier, processor);
         let is_over = state.phase == Phase::Over;
         let Some(held) = state.find_mut(self.identifier) else {
             return true;
@@ -131,20 +127,20 @@ impl Hold {
     }
 
     /// A handler was entered: that was a step.
-    pub(crate) fn has_entered_handler(&mut self, processor: &mut Processor, process: &Process) {
-        if self.wait(processor, process) {
+    pub(crate) fn has_entered_handler(&mut self, processor: &mut Processor) {
+        if self.wait(processor) {
             self.guard.has_interpreted();
         }
     }
 
     /// The thread ends.
-    pub(crate) fn end(&self, process: &Process) {
+    pub(crate) fn end(&self) {
         let mut state = self.control.state();
         state.held.retain(|held| held.identifier != self.identifier);
         let nobody_runs = !state.held.iter().any(|held| state.lets_run(held.identifier));
         if let Some(first) = state.held.first().map(|held| held.identifier)
             && nobody_runs
-            && process.ending().is_none()
+            && !state.ends
         {
             state.stop(first, Stop::NoneRuns);
         }
@@ -165,10 +161,9 @@ impl Control {
         mut state: MutexGuard<'a, State>,
         identifier: i32,
         processor: &mut Processor,
-        process: &Process,
     ) -> MutexGuard<'a, State> {
         loop {
-            let ends = state.phase == Phase::Running && process.ending().is_some();
+            let ends = state.phase == Phase::Running && state.ends;
             if ends || state.lets_run(identifier) {
                 return state;
             }
@@ -193,7 +188,7 @@ impl Control {
     fn tell_if_settled(&self, state: &State) {
         if state.is_settled() {
             self.changed.notify_all();
-            self.debugger.wake();
+            self.listener.wake();
         }
     }
 }

@@ -8,7 +8,6 @@ use sidestep_ia64::Processor;
 use super::Control;
 use crate::memory::window::PAGE;
 use crate::memory::{Memory, Need};
-use crate::process::Process;
 
 /// Nothing is asked of the mapping.
 const NOTHING: Need = Need {
@@ -28,10 +27,10 @@ fn unstored(processor: &Processor, start: u64, length: usize) -> Vec<(u64, u64)>
 
 impl Control {
     /// Reads memory as a thread sees it; answers how many bytes could be read.
-    pub fn read_memory(&self, process: &Process, thread: i32, start: u64, bytes: &mut [u8]) -> usize {
+    pub fn read_memory(&self, memory: &Memory, thread: i32, start: u64, bytes: &mut [u8]) -> usize {
         let length = bytes.len();
         let words = self.look(thread, move |processor| unstored(processor, start, length));
-        let mut read = peek(&process.memory, start, bytes);
+        let mut read = peek(memory, start, bytes);
         for (address, word) in words.unwrap_or_default() {
             for (at, byte) in (address..).zip(word.to_le_bytes()) {
                 if let Some(index) = at.checked_sub(start).map(|index| index as usize)
@@ -47,7 +46,7 @@ impl Control {
     }
 
     /// Writes memory as a thread sees it; false if it could not all be written.
-    pub fn write_memory(&self, process: &Process, thread: i32, start: u64, bytes: &[u8]) -> bool {
+    pub fn write_memory(&self, memory: &Memory, thread: i32, start: u64, bytes: &[u8]) -> bool {
         let length = bytes.len();
         let words = self.look(thread, move |processor| unstored(processor, start, length));
         let words = words.unwrap_or_default();
@@ -72,14 +71,14 @@ impl Control {
                         Some((address, _)) => rest.len().min((address - at) as usize),
                         None => rest.len(),
                     };
-                    done &= poke(&process.memory, at, &rest[..count]);
+                    done &= poke(memory, at, &rest[..count]);
                     count
                 }
             };
             at += count as u64;
         }
         // It may have been code, or the subject of an advanced load.
-        process.memory.world.tell_code_change();
+        memory.world.tell_code_change();
         for listed in self.threads() {
             // A thread in a system call has none that matter: its next instructions are behind the call.
             let _ = self.change(listed.identifier, Processor::forget_advanced_loads);

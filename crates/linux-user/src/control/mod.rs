@@ -1,13 +1,13 @@
 //! Control over the threads of a process from outside it: what `ptrace` is between processes, for a debugger.
 //!
-//! Either all threads run or all are stopped. A thread that reports a [`Stop`] stops the others; one that is in a system
-//! call counts as stopped, since it comes to a halt before it runs guest code again, and its call is left alone. A stopped
-//! thread does itself what the debugger wants of its processor ([`Control::change`]), so a processor never leaves the
-//! host thread that it belongs to. Breakpoints and watchpoints are a [`Guard`]'s: nothing is patched into memory.
+//! Either all threads run or all are stopped. A thread that reports a [`Stop`] stops the others; one that is in a
+//! system call counts as stopped, since it comes to a halt before it runs guest code again, and its call is left alone.
+//! A stopped thread does itself what the debugger wants of its processor ([`Control::change`]), so a processor never
+//! leaves the host thread that it belongs to. Breakpoints and watchpoints are those of a
+//! [guard](sidestep_ia64::execution::guard): nothing is patched into memory.
 //!
 //! Where no debugger is, threads have no [`Hold`] and pay nothing for the possibility.
 
-pub mod files;
 mod hold;
 mod memory;
 mod state;
@@ -21,16 +21,11 @@ use sidestep_ia64::execution::guard::{Hit, Mode, Points};
 
 use crate::host;
 use crate::host::signals::set_of;
-use crate::process::{Ending, Process};
 pub use hold::Hold;
 use state::{Phase, Place, State, Work};
 
-/// Whoever controls a process.
-pub trait Debugger: fmt::Debug + Send + Sync {
-    /// The process is about to run its first thread, which will stop at once. What the debugger starts to do so
-    /// runs with all signals blocked.
-    fn begin(&self, process: Arc<Process>, control: Arc<Control>);
-
+/// Who is told what happens to the threads of a process.
+pub trait Listener: fmt::Debug + Send + Sync {
     /// Something happened that [`Control::event`] may tell; called by any thread, which must not be kept.
     fn wake(&self);
 
@@ -59,8 +54,8 @@ pub enum Stop {
 pub enum Event {
     /// A thread stopped, and all others are.
     Stopped(i32, Stop),
-    /// All threads have ended.
-    Ended(Ending),
+    /// All threads have ended; the process knows how.
+    Ended,
 }
 
 /// How one thread goes on.
@@ -111,25 +106,25 @@ pub struct Control {
     state: Mutex<State>,
     /// Told when anything in `state` changes.
     changed: Condvar,
-    debugger: Arc<dyn Debugger>,
+    listener: Arc<dyn Listener>,
 }
 
 impl fmt::Debug for Control {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Control")
-            .field("debugger", &self.debugger)
+            .field("listener", &self.listener)
             .finish_non_exhaustive()
     }
 }
 
 impl Control {
     /// Control over a process without threads; the first one stops before its first instruction.
-    pub fn new(debugger: Arc<dyn Debugger>) -> Control {
+    pub fn new(listener: Arc<dyn Listener>) -> Control {
         Control {
             state: Mutex::new(State::new()),
             changed: Condvar::new(),
-            debugger,
+            listener,
         }
     }
 
@@ -161,8 +156,8 @@ impl Control {
     /// What happened, if something did. It is told once.
     pub fn event(&self) -> Option<Event> {
         let mut state = self.state();
-        if let Some(ending) = state.ending.take() {
-            return Some(Event::Ended(ending));
+        if std::mem::take(&mut state.has_ended) {
+            return Some(Event::Ended);
         }
         if state.phase != Phase::Stopped || !state.is_settled() {
             return None;
@@ -264,7 +259,7 @@ impl Control {
         }
         drop(state);
         self.changed.notify_all();
-        self.debugger.wake();
+        self.listener.wake();
     }
 
     /// Stops all threads, if they run.
@@ -277,7 +272,7 @@ impl Control {
             state.stop(identifier, Stop::Interrupt);
         }
         drop(state);
-        self.debugger.wake();
+        self.listener.wake();
     }
 
     /// Gives control up: the threads run on as if there had been no debugger.
@@ -291,16 +286,15 @@ impl Control {
 
     /// The process ends: threads that the debugger keeps from running while others do must go.
     pub(crate) fn process_ends(&self) {
-        // Under the lock, so that who waits has either seen the end or sleeps already.
-        let _state = self.state();
+        self.state().ends = true;
         self.changed.notify_all();
     }
 
     /// All threads have ended; comes back when the debugger has been told, or has left.
-    pub(crate) fn process_ended(&self, ending: Ending) {
+    pub(crate) fn process_ended(&self) {
         let mut state = self.state();
-        state.ending = Some(ending);
-        self.debugger.wake();
+        state.has_ended = true;
+        self.listener.wake();
         while state.phase != Phase::Over {
             state = self.wait(state);
         }
@@ -309,12 +303,12 @@ impl Control {
     /// Another program is about to replace the process's.
     pub(crate) fn executes(&self, program: &[u8]) {
         if !self.is_over() {
-            self.debugger.executes(program);
+            self.listener.executes(program);
         }
     }
 
     /// What a forked child closes.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        self.debugger.descriptors()
+        self.listener.descriptors()
     }
 }

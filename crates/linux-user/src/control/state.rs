@@ -9,7 +9,6 @@ use sidestep_ia64::execution::guard::{Hit, Mode, Points};
 
 use super::{Plan, Stop};
 use crate::host::signals::SignalSet;
-use crate::process::Ending;
 
 /// What all threads do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +70,10 @@ pub struct State {
     pub reported: Option<(i32, Stop)>,
     /// What else happened until all had stopped, and would not happen again.
     pub postponed: VecDeque<(i32, Stop)>,
-    /// How the process ended, until the debugger knows.
-    pub ending: Option<Ending>,
+    /// Whether the process is to end.
+    pub ends: bool,
+    /// Whether all threads have ended, until the debugger knows.
+    pub has_ended: bool,
 }
 
 impl State {
@@ -89,7 +90,8 @@ impl State {
             held: Vec::new(),
             reported: None,
             postponed: VecDeque::new(),
-            ending: None,
+            ends: false,
+            has_ended: false,
         }
     }
 

@@ -192,7 +192,7 @@ impl Thread {
         self.processor.set_instruction_pointer(entry, 0);
         self.statistics.signals += 1;
         if let Some(hold) = &mut self.hold {
-            hold.has_entered_handler(&mut self.processor, &self.process);
+            hold.has_entered_handler(&mut self.processor);
         }
         Ok(())
     }

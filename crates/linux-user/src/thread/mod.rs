@@ -192,7 +192,7 @@ impl Thread {
     fn execute(&mut self, limit: u64) -> Exit {
         self.attention.store(false, Ordering::Release);
         if let Some(hold) = &mut self.hold
-            && !hold.wait(&mut self.processor, &self.process)
+            && !hold.wait(&mut self.processor)
         {
             self.hold = None;
         }
@@ -238,7 +238,7 @@ impl Thread {
         };
         let arguments = self.system_call_arguments();
         if let Some(hold) = &self.hold {
-            hold.enter_call(number, &self.processor, &self.process);
+            hold.enter_call(number, self.processor.duplicate(self.process.memory.clone()));
         }
         let result = syscalls::perform(self, number, &arguments);
         // A context that `rt_sigreturn` brought back may be anywhere: all of it counts.
@@ -379,7 +379,7 @@ impl Thread {
     /// Whether a debugger, if there is one, wants a signal to be delivered.
     fn debugger_passes(&mut self, signal: i32) -> bool {
         match &mut self.hold {
-            Some(hold) => hold.signal(signal, &mut self.processor, &self.process),
+            Some(hold) => hold.signal(signal, &mut self.processor),
             None => true,
         }
     }
@@ -435,7 +435,7 @@ impl Thread {
         }
         syscalls::threads::at_end(self);
         if let Some(hold) = self.hold.take() {
-            hold.end(&self.process);
+            hold.end();
         }
         self.flush_trace();
         self.publish_progress();

@@ -7,7 +7,7 @@ use gdbstub::target::ext::host_io::{
     HostIoOpen, HostIoOpenFlags, HostIoOpenMode, HostIoOpenOps, HostIoPread, HostIoPreadOps, HostIoReadlink,
     HostIoReadlinkOps, HostIoResult, HostIoSetfs, HostIoSetfsOps, HostIoStat,
 };
-use sidestep_linux_user::control::files;
+use sidestep_linux_user::debugger::files;
 use sidestep_linux_user::files::reserved::Reserved;
 use sidestep_linux_user::host::Errno;
 

@@ -1,7 +1,8 @@
 //! A Linux program under gdb: the server of gdb's remote protocol beside the threads that it controls.
 //!
-//! - this module: the server, which listens to gdb and to the program; [`socket`]: the connection.
-//! - [`session`]: the program as the `gdbstub` crate asks for it; [`files`]: its files; [`signals`]: numbers of signals.
+//! - this module: the server, which listens to gdb and to the program.
+//! - `socket`: the connection; `session`: the program as the `gdbstub` crate asks for it.
+//! - `files`: its files; `signals`: numbers of signals.
 //!
 //! The server is a host thread of its own, which sleeps while neither gdb nor the program has something to say. Guest
 //! threads are gdb's threads, by the numbers that `gettid` gives them.
@@ -19,7 +20,8 @@ use gdbstub::conn::Connection as _;
 use gdbstub::stub::state_machine::GdbStubStateMachine;
 use gdbstub::stub::{DisconnectReason, GdbStub, GdbStubError, MultiThreadStopReason};
 use sidestep_linux_user::Ending;
-use sidestep_linux_user::control::{Control, Debugger};
+use sidestep_linux_user::control::{Control, Listener};
+use sidestep_linux_user::debugger::Debugger;
 use sidestep_linux_user::files::reserved::Reserved;
 use sidestep_linux_user::host::Errno;
 use sidestep_linux_user::process::Process;
@@ -30,7 +32,11 @@ use socket::{Bell, Heard, Socket};
 
 /// gdb, connected to the program that is about to run.
 #[derive(Debug)]
-pub struct Gdb {
+pub struct Gdb(Arc<Line>);
+
+/// What server and program share.
+#[derive(Debug)]
+struct Line {
     socket: Arc<Reserved>,
     bell: Arc<Bell>,
 }
@@ -41,16 +47,20 @@ impl Gdb {
     /// # Errors
     /// If the host has no descriptors left.
     pub fn new(connection: &(impl AsFd + ?Sized)) -> Result<Gdb, Errno> {
-        Ok(Gdb {
+        Ok(Gdb(Arc::new(Line {
             socket: Arc::new(Reserved::new(&connection.as_fd())?),
             bell: Arc::new(Bell::new()?),
-        })
+        })))
     }
 }
 
 impl Debugger for Gdb {
+    fn listener(&self) -> Arc<dyn Listener> {
+        Arc::clone(&self.0) as Arc<dyn Listener>
+    }
+
     fn begin(&self, process: Arc<Process>, control: Arc<Control>) {
-        let (socket, bell) = (Arc::clone(&self.socket), Arc::clone(&self.bell));
+        let (socket, bell) = (Arc::clone(&self.0.socket), Arc::clone(&self.0.bell));
         let server = {
             let (process, control) = (Arc::clone(&process), Arc::clone(&control));
             move || {
@@ -70,7 +80,9 @@ impl Debugger for Gdb {
             control.leave();
         }
     }
+}
 
+impl Listener for Line {
     fn wake(&self) {
         self.bell.ring();
     }

@@ -104,13 +104,13 @@ impl Session {
                     signal,
                 }
             }
-            Event::Ended(Ending::Exited(code)) => status(code),
-            Event::Ended(Ending::Killed(signal)) => {
-                MultiThreadStopReason::Terminated(signals::to_gdb(signal))
-            }
-            Event::Ended(Ending::Limit) => status(STATUS_LIMIT),
-            Event::Ended(Ending::Halted) => status(STATUS_HALTED),
-            Event::Ended(Ending::Failed) => status(STATUS_FAILED),
+            Event::Ended => match self.process.ending() {
+                Some(Ending::Exited(code)) => status(code),
+                Some(Ending::Killed(signal)) => MultiThreadStopReason::Terminated(signals::to_gdb(signal)),
+                Some(Ending::Limit) => status(STATUS_LIMIT),
+                Some(Ending::Halted) => status(STATUS_HALTED),
+                Some(Ending::Failed) | None => status(STATUS_FAILED),
+            },
         })
     }
 
@@ -207,7 +207,7 @@ impl MultiThreadBase for Session {
     fn read_addrs(&mut self, start: u64, data: &mut [u8], tid: Tid) -> TargetResult<usize, Self> {
         match self
             .control
-            .read_memory(&self.process, identifier(tid), start, data)
+            .read_memory(&self.process.memory, identifier(tid), start, data)
         {
             0 if !data.is_empty() => Err(TargetError::NonFatal),
             count => Ok(count),
@@ -217,7 +217,7 @@ impl MultiThreadBase for Session {
     fn write_addrs(&mut self, start: u64, data: &[u8], tid: Tid) -> TargetResult<(), Self> {
         match self
             .control
-            .write_memory(&self.process, identifier(tid), start, data)
+            .write_memory(&self.process.memory, identifier(tid), start, data)
         {
             true => Ok(()),
             false => Err(TargetError::NonFatal),
