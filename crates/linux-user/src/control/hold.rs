@@ -79,7 +79,8 @@ impl Hold {
         self.reported = (is_told && hit == Hit::Breakpoint).then_some(ip | u64::from(slot));
     }
 
-    /// A system call begins, with these registers. The thread counts as stopped from now on, until it wants to run guest code again.
+    /// A system call begins, with these registers. The thread counts as stopped from now on, until it wants to run
+    /// guest code again.
     pub(crate) fn enter_call(&self, number: u64, processor: Processor) {
         let mut state = self.control.state();
         if let Some(held) = state.find_mut(self.identifier) {
