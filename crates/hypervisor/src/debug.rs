@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use sidestep_ia64::Processor;
-use sidestep_machine::debug::guard::Guard;
+use sidestep_ia64::execution::guard::Guard;
 use sidestep_machine::debug::target::Debuggee;
 use sidestep_machine::machine::End;
 use sidestep_machine::memory::GuestMemory;

@@ -13,6 +13,8 @@ use sidestep_ia64::registers::application;
 use sidestep_ia64::registers::status::rsc;
 use thiserror::Error;
 
+use crate::control::Control;
+use crate::debugger::Debugger;
 use crate::elf::load::{self, LoadError, Loaded};
 use crate::elf::stack::{self, Arguments};
 use crate::files::namespace::Namespace;
@@ -40,6 +42,8 @@ pub struct Launch {
     pub environment: Vec<Vec<u8>>,
     /// How it is run.
     pub options: Options,
+    /// Who debugs it, if somebody does. Under an engine or a trace its threads cannot be stepped.
+    pub debugger: Option<Arc<dyn Debugger>>,
     /// Whether it starts with `SIGPIPE` ignored.
     pub pipe_ignored: bool,
     /// What a program that executed this one left to it: see [`inheritance`].
@@ -149,15 +153,22 @@ pub fn run(launch: Launch) -> Result<Ending, LaunchError> {
     };
     name_process(launch.program.file_name().unwrap_or_default().as_encoded_bytes());
     let actions = Actions::on_entry(launch.pipe_ignored);
-    let process = Arc::new(Process::new(
+    let mut process = Process::new(
         memory,
         actions,
         Arc::new(launch.options),
         program,
         Arc::new(files),
-    ));
+    );
+    if let Some(debugger) = &launch.debugger {
+        process = process.controlled(Arc::new(Control::new(debugger.listener())));
+    }
+    let process = Arc::new(process);
     *process.limits() = launch.limits.into_iter().collect();
     process.keep_limits();
+    if let (Some(debugger), Some(control)) = (&launch.debugger, process.control()) {
+        debugger.begin(process.clone(), control.clone());
+    }
     let mut thread = Thread::new(process.clone(), processor);
     thread.blocked = running.signals.mask();
     let ended = thread.run();

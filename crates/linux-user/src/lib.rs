@@ -11,6 +11,7 @@
 //! - [`host`]: the host kernel, and all assembly.
 //! - [`inheritance`]: what an executed program finds; [`engine`]: what runs the processors, if it is not they
 //!   themselves.
+//! - [`control`]: what a debugger has of its threads; [`debugger`]: who that is, and what it sees of files.
 //! - [`trace`], [`statistics`]: what a user can be told about a run; [`symbols`]: the names of its code.
 //!
 //! Signal dispositions, the working folder and process numbers are the host process's own, so one host process
@@ -18,6 +19,8 @@
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod control;
+pub mod debugger;
 pub mod elf;
 pub mod engine;
 pub mod files;

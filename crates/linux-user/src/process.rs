@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
+use crate::control::Control;
 use crate::engine::Engine;
 use crate::files::Files;
 use crate::host;
@@ -135,6 +136,8 @@ pub struct Process {
     pub budget: AtomicU64,
     /// When it started.
     pub started: Instant,
+    /// What a debugger has of it, if it has one.
+    control: Option<Arc<Control>>,
 }
 
 impl Process {
@@ -148,6 +151,7 @@ impl Process {
     ) -> Process {
         let budget = options.instructions_max.unwrap_or(u64::MAX);
         Process {
+            control: None,
             memory,
             actions: Mutex::new(actions),
             options,
@@ -162,6 +166,14 @@ impl Process {
             progress: Mutex::default(),
             budget: AtomicU64::new(budget),
             started: Instant::now(),
+        }
+    }
+
+    /// The same under a debugger's control.
+    pub fn controlled(self, control: Arc<Control>) -> Process {
+        Process {
+            control: Some(control),
+            ..self
         }
     }
 
@@ -213,6 +225,12 @@ impl Process {
         peer
     }
 
+    /// What a debugger has of it; a child that a guest's `fork` made is not debugged.
+    pub fn control(&self) -> Option<&Arc<Control>> {
+        let control = self.control.as_ref();
+        control.filter(|_| !self.is_forked.load(Ordering::Relaxed))
+    }
+
     /// How the process ends, once that is known.
     pub fn ending(&self) -> Option<Ending> {
         self.ending.get().copied()
@@ -230,6 +248,9 @@ impl Process {
                 peer.inbox.interrupt();
                 host::signals::call_back(identifier);
             }
+        }
+        if let Some(control) = self.control() {
+            control.process_ends();
         }
     }
 
@@ -266,6 +287,9 @@ impl Process {
             host::print_error(
                 "sidestep: the program was ended: it reached the bound of --max-instructions\n",
             );
+        }
+        if let Some(control) = self.control() {
+            control.process_ended();
         }
         if self.is_forked.load(Ordering::Relaxed) {
             ending.leave()
@@ -304,6 +328,12 @@ impl Process {
         peer.robust_list.store(0, Ordering::Relaxed);
         self.peers().retain(|other| Arc::ptr_eq(other, peer));
         self.keeper.store(own, Ordering::Relaxed);
+        if let Some(control) = self.control() {
+            for descriptor in control.descriptors() {
+                // SAFETY: the thread that uses them is not in this process.
+                unsafe { libc::close(descriptor) };
+            }
+        }
         self.is_forked.store(true, Ordering::Relaxed);
         self.all_progress().clear();
     }

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use sidestep_ia64::encoding::{DecodedSlot, Instruction};
+use sidestep_ia64::execution::guard::{Guard, Mode, Points};
 use sidestep_ia64::execution::{Driver, Dynamic, Observed, Observer, Untimed};
 use sidestep_ia64::fault::Access;
 use sidestep_ia64::memory::{AddressSpace, HostPage, Refusal};
 use sidestep_ia64::{PhysicalAddress, VirtualAddress};
-use sidestep_machine::debug::guard::{Guard, Mode, Points};
 use sidestep_machine::description::bare::begin;
 use sidestep_machine::description::{self, bare::Description};
 use sidestep_machine::machine::hypercall::{Call, HypercallHandler, Reaction, StandardCalls};

@@ -6,12 +6,14 @@
 //! - [`recording`]: what a run leaves in a file; [`annotate`] and [`samples`]: that by function, bundle and sample.
 //! - [`groups`]: programs and machines whose instruction groups are watched.
 //! - `translation`: a program whose hot code is translated (feature `translator`).
+//! - [`debugger`]: a program under gdb.
 //! - [`explain`]: a piece of code by itself. [`causes`]: errors in one line.
 //!
 #![doc = include_str!("../README.md")]
 
 pub mod annotate;
 pub mod causes;
+pub mod debugger;
 pub mod explain;
 pub mod groups;
 pub mod host;

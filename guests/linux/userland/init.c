@@ -5,7 +5,7 @@
 
 #include "userland.h"
 
-enum { TIOCSCTTY = 0x540e };
+enum { TIOCSCTTY = 0x540e, SIG_SETMASK = 2 };
 
 struct file_system {
     const char *type, *folder;
@@ -65,14 +65,29 @@ static void take_terminal(void)
     system_call(__NR_close, terminal);
 }
 
-static int run_session(char **words)
+/* The first process of a session: runs the command in a child, and waits until all that was written is out. For when it
+   ends, the kernel hangs the terminal up, and what was not sent yet is lost. */
+static void lead_session(char **words)
 {
+    take_terminal();
     long child = fork_process();
     if (child == 0) {
-        take_terminal();
         long error = execute(words);
         leave(failure("init", words[0], error) + 126);
     }
+    /* Ctrl-C is the command's. */
+    uint64_t all = ~0ul;
+    system_call(__NR_rt_sigprocmask, (long)SIG_SETMASK, &all, 0L, (long)sizeof all);
+    int code = exit_code_of(child);
+    drain_terminal(1);
+    leave(code);
+}
+
+static int run_session(char **words)
+{
+    long child = fork_process();
+    if (child == 0)
+        lead_session(words);
     int code = 127, status = 0;
     for (;;) {
         /* Orphans come to init: it takes them all. */

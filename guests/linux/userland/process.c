@@ -2,7 +2,7 @@
 
 #include "userland.h"
 
-enum { SIGCHLD = 17, CLOCK_MONOTONIC = 1 };
+enum { SIGCHLD = 17, CLOCK_MONOTONIC = 1, TCSBRK = 0x5409 };
 
 /* What every program is started with. */
 static char *environment[] = { "PATH=/bin", "HOME=/", "TERM=vt100", 0 };
@@ -33,6 +33,11 @@ long become(int count, char **words)
     if (command)
         leave(command->run(count, words));
     return execute(words);
+}
+
+void drain_terminal(long file)
+{
+    system_call(__NR_ioctl, file, (long)TCSBRK, 1L);
 }
 
 int code_of_status(int status)

@@ -122,8 +122,19 @@ int kernel_messages(int count, char **words)
     return write_all(1, messages, (size_t)got) < 0;
 }
 
+/* A terminal's driver sends as interrupts ask for more, and ending the machine does not wait for it. */
+static void drain_console(void)
+{
+    long console = system_call(__NR_openat, (long)AT_CURRENT_FOLDER, "/dev/console", (long)O_WRONLY, 0L);
+    if (console < 0)
+        return;
+    drain_terminal(console);
+    system_call(__NR_close, console);
+}
+
 static int end_machine(const char *command, long how)
 {
+    drain_console();
     system_call(__NR_sync);
     /* A root on a disk is left clean, unless somebody writes: then its journal is replayed the next time. */
     system_call(__NR_mount, "", "/", "", (long)(MOUNT_AGAIN | MOUNT_READ_ONLY), "");

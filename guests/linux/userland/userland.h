@@ -41,6 +41,9 @@ long fork_process(void);
 long execute(char **words);
 /* The same for a command of this image too, which is then run here. */
 long become(int count, char **words);
+/* Waits until what was written to a terminal is out. */
+void drain_terminal(long file);
+
 /* A wait's status as a shell tells it: the exit code, or 128 and the signal. */
 int code_of_status(int status);
 /* Waits for a child; its exit code, or 128 and the signal that ended it. */

@@ -14,18 +14,22 @@ use std::sync::Arc;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use sidestep_itanium2::Parameters;
+use sidestep_linux_user::debugger::Debugger;
 use sidestep_linux_user::engine::Engine;
 use sidestep_linux_user::process::STATUS_FAILED;
 use sidestep_linux_user::trace::TraceFile;
 use sidestep_linux_user::{Launch, Options, inheritance};
+use sidestep_machine::debug::address::Address;
 use sidestep_machine::description::number::Size;
 use sidestep_runner::annotate::Code;
 use sidestep_runner::causes::with_causes;
+use sidestep_runner::debugger::Gdb;
 use sidestep_runner::groups::Watched;
 use sidestep_runner::processes::Leave;
 use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 
 use super::check::Check;
+use super::debugger::debugger_at;
 use super::perf::parse_processor;
 use super::{Outcome, TRACE_LIMIT};
 
@@ -88,6 +92,12 @@ pub struct Exec {
     /// status 125 at the first difference
     #[arg(long, requires = "translate")]
     check_translation: bool,
+
+    /// Wait for gdb at a port of this host (`:1234`), an address or a socket (`unix:PATH`), and run under its control.
+    /// What the program forks or executes runs without
+    #[arg(long, value_name = "ADDRESS",
+          conflicts_with_all = ["trace", "timing", "translate", "check_groups"])]
+    gdb: Option<Address>,
 
     #[command(flatten)]
     check: Check,
@@ -226,8 +236,9 @@ impl Report for TimingReport {
 impl Exec {
     /// Runs the program; comes back only if it could not be started.
     pub fn run(mut self) -> Outcome {
-        let options = match self.options() {
-            Ok(options) => options,
+        let prepared = self.options().and_then(|options| Ok((options, self.debugger()?)));
+        let (options, debugger) = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => {
                 eprintln!("sidestep: {}", with_causes(error.as_ref()));
                 return Ok(ExitCode::from(STATUS_FAILED as u8));
@@ -243,6 +254,7 @@ impl Exec {
             arguments: arguments.map(OsString::into_vec).collect(),
             environment: self.environment(),
             options,
+            debugger,
             pipe_ignored: self.ignore_sigpipe,
             inherited: std::mem::take(&mut self.descriptor),
             limits: std::mem::take(&mut self.guest_limit),
@@ -286,6 +298,13 @@ impl Exec {
             }),
             reenter: self.reentry(),
         })
+    }
+
+    /// gdb, once it has connected.
+    fn debugger(&self) -> Result<Option<Arc<dyn Debugger>>, Box<dyn Error>> {
+        let Some(address) = &self.gdb else { return Ok(None) };
+        let gdb = Gdb::new(&debugger_at(address)?).map_err(std::io::Error::from)?;
+        Ok(Some(Arc::new(gdb)))
     }
 
     /// What runs the program: a translator, a model, or what watches it.

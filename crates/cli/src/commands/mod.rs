@@ -5,6 +5,7 @@ mod assemble;
 mod calibrate;
 mod check;
 mod compare;
+mod debugger;
 mod disasm;
 mod exec;
 mod explain;

@@ -4,6 +4,7 @@ mod book;
 mod boot;
 mod calibrate;
 mod compare;
+mod debugger;
 mod devices;
 mod disasm;
 mod exec;

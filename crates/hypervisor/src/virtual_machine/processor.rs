@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sidestep_ia64::execution::guard::Guard;
 use sidestep_ia64::execution::{Driver, Observer, Permission, Place};
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::mmu::entry::TranslationEntry;
@@ -17,7 +18,6 @@ use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{
     Exit, PhysicalAddress, PhysicalMemory, Processor, SystemState, TranslationSide, VirtualAddress,
 };
-use sidestep_machine::debug::guard::Guard;
 
 use super::compression;
 use super::configuration::Virtualization;

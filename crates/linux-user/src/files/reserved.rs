@@ -3,7 +3,7 @@
 //! They are numbered near the usual limit, out of a program's way; `close`, `dup2` and `close_range` of the guest
 //! pass them over. A child inherits them as it inherits the guest's own.
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::RwLock;
 
 use crate::host::{self, Errno};
@@ -40,6 +40,12 @@ impl Reserved {
         numbers.sort_unstable();
         // SAFETY: the descriptor is new and nobody else's.
         Ok(Reserved(unsafe { OwnedFd::from_raw_fd(number) }))
+    }
+}
+
+impl AsFd for Reserved {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

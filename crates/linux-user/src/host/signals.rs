@@ -286,6 +286,20 @@ pub fn call_back(thread: i32) {
     let _ = unsafe { call(libc::SYS_rt_tgsigqueueinfo, arguments) };
 }
 
+/// Sends a signal to a thread of this process.
+pub fn send(thread: i32, signal: i32) {
+    let arguments = [
+        u64::from(std::process::id()),
+        thread as u64,
+        signal as u64,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: no memory is touched. A thread that has just ended is not found.
+    let _ = unsafe { call(libc::SYS_tgkill, arguments) };
+}
+
 /// The dispositions and the mask that a process had before a program ran in it.
 pub struct Before {
     actions: Vec<(i32, HostAction)>,
@@ -446,18 +460,8 @@ pub fn die_by(signal: i32) -> ! {
     // SAFETY: the kernel reads the limit.
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
     let _ = set_disposition(signal, Disposition::Default, 0);
-    let process = std::process::id();
-    let arguments = [
-        u64::from(process),
-        super::thread_id() as u64,
-        signal as u64,
-        0,
-        0,
-        0,
-    ];
     block_all();
-    // SAFETY: no memory is touched.
-    let _ = unsafe { call(libc::SYS_tgkill, arguments) };
+    send(super::thread_id(), signal);
     set_mask(0);
     super::exit_group(128 + signal)
 }

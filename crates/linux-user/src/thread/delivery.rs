@@ -69,6 +69,9 @@ impl Thread {
                 }
             };
             let signal = information.signal();
+            if !self.debugger_passes(signal) {
+                continue;
+            }
             let action = self.process.actions().of(signal);
             if action.is_ignored() {
                 continue;
@@ -188,6 +191,9 @@ impl Thread {
         self.processor.general.set(1, global_pointer);
         self.processor.set_instruction_pointer(entry, 0);
         self.statistics.signals += 1;
+        if let Some(hold) = &mut self.hold {
+            hold.has_entered_handler(&mut self.processor);
+        }
         Ok(())
     }
 

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{Driver, Exit, Fault, FaultKind, Processor};
 
+use crate::control::Hold;
 use crate::host;
 use crate::host::signals::{Inbox, SignalSet};
 use crate::memory::{Denial, NAT_PAGE, Need};
@@ -90,6 +91,8 @@ pub struct Thread {
     trace: Option<Trace>,
     /// What runs the processor, if it does not run by itself.
     driver: Option<Box<dyn Driver + Send>>,
+    /// What keeps it under a debugger's control, if there is one.
+    hold: Option<Hold>,
     /// What the processor had done when this process began (after `fork`).
     baseline: Statistics,
     /// Where others find what the thread did, if statistics are wanted.
@@ -115,7 +118,10 @@ impl Thread {
             ..Statistics::of(&processor)
         };
         let progress = process.new_progress();
+        let control = process.control().cloned();
+        let hold = control.and_then(|control| Hold::new(control, attention.clone()));
         Thread {
+            hold,
             process,
             processor,
             identifier: host::thread_id(),
@@ -185,6 +191,11 @@ impl Thread {
     /// Runs the processor, inside the world.
     fn execute(&mut self, limit: u64) -> Exit {
         self.attention.store(false, Ordering::Release);
+        if let Some(hold) = &mut self.hold
+            && !hold.wait(&mut self.processor)
+        {
+            self.hold = None;
+        }
         if self.unaligned.raises() {
             self.processor.status |= psr::AC;
         }
@@ -196,10 +207,11 @@ impl Thread {
         }
         self.generation = generation;
         let exit = if self.inbox.is_empty() {
-            match (&mut self.trace, &mut self.driver) {
-                (None, None) => self.processor.run(limit),
-                (None, Some(driver)) => driver.run(&mut self.processor, limit),
-                (Some(trace), _) => self.processor.run_observed(limit, trace),
+            match (&mut self.trace, &mut self.driver, &mut self.hold) {
+                (None, None, None) => self.processor.run(limit),
+                (None, None, Some(hold)) => hold.run(&mut self.processor, limit),
+                (None, Some(driver), _) => driver.run(&mut self.processor, limit),
+                (Some(trace), _, _) => self.processor.run_observed(limit, trace),
             }
         } else {
             Exit::Attention
@@ -225,6 +237,9 @@ impl Thread {
             self.processor.general.value(15)
         };
         let arguments = self.system_call_arguments();
+        if let Some(hold) = &self.hold {
+            hold.enter_call(number, self.processor.duplicate(self.process.memory.clone()));
+        }
         let result = syscalls::perform(self, number, &arguments);
         // A context that `rt_sigreturn` brought back may be anywhere: all of it counts.
         self.in_system_call = result != Err(Unfinished::Resumed);
@@ -301,6 +316,10 @@ impl Thread {
 
     /// What runs the processor has halted it.
     fn halted(&mut self) -> Result<(), Ended> {
+        if let Some(hold) = &mut self.hold {
+            hold.halted(&self.processor);
+            return Ok(());
+        }
         let names = CodeNames::of(&self.process.memory);
         let engine = self.process.options.engine.as_ref();
         let world = &self.process.memory.world;
@@ -346,12 +365,23 @@ impl Thread {
 
     /// Runs the guest's handler for a fault, or reports the crash.
     fn kill_or_handle(&mut self, signal: FaultSignal, fault: Option<Fault>) -> Result<(), Ended> {
+        if !self.debugger_passes(signal.signal) {
+            return Ok(());
+        }
         self.deliver_fault(signal).map_err(|Killed { signal: killer }| {
             if let Some(fault) = fault {
                 host::print_error(&crash::report(self, &fault, &signal));
             }
             Ended::Process(Ending::Killed(killer))
         })
+    }
+
+    /// Whether a debugger, if there is one, wants a signal to be delivered.
+    fn debugger_passes(&mut self, signal: i32) -> bool {
+        match &mut self.hold {
+            Some(hold) => hold.signal(signal, &mut self.processor),
+            None => true,
+        }
     }
 
     /// What the thread did in this process so far.
@@ -381,6 +411,7 @@ impl Thread {
     pub(crate) fn become_forked_child(&mut self) {
         self.identifier = host::thread_id();
         self.clear_identifier = 0;
+        self.hold = None;
         self.process.become_forked(&self.peer);
         if let Some(trace) = &mut self.trace {
             trace.continue_as(self.identifier);
@@ -403,6 +434,9 @@ impl Thread {
             self.process.end(ending);
         }
         syscalls::threads::at_end(self);
+        if let Some(hold) = self.hold.take() {
+            hold.end();
+        }
         self.flush_trace();
         self.publish_progress();
         self.process.memory.world.part(&self.member);

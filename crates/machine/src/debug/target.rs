@@ -5,10 +5,8 @@
 //! are the same, since neither changes memory; both and watchpoints are at virtual addresses, for all processors. An
 //! address of an instruction carries the slot in its low bits.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use gdbstub::arch::{Arch, RegId, Registers};
 use gdbstub::common::{Signal, Tid};
 use gdbstub::outputln;
 use gdbstub::target::ext::base::BaseOps;
@@ -24,11 +22,12 @@ use gdbstub::target::ext::breakpoints::{
 use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, MonitorCmdOps};
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{Target, TargetError, TargetResult};
+use sidestep_ia64::execution::guard::{Guard, Hit, Mode, Points};
 use sidestep_ia64::registers::system::control;
 use sidestep_ia64::{Processor, VirtualAddress};
 
-use super::guard::{Guard, Hit, Mode, Points, Watch, Watchpoint};
-use super::registers::{COUNT, INSTRUCTION_POINTER, Register, STATUS};
+use super::architecture::{self, AllRegisters, Ia64, watchpoint, words};
+use super::registers::Register;
 use crate::machine::{Activity, End, Machine, VirtualTime};
 use crate::memory::GuestMemory;
 use crate::virtual_memory;
@@ -90,75 +89,6 @@ impl Debuggee for Debugged<'_> {
         };
         executor.run_driven(self.machine, guards).end
     }
-}
-
-/// IA-64 as gdb knows it.
-pub enum Ia64 {}
-
-impl Arch for Ia64 {
-    type Usize = u64;
-    type Registers = AllRegisters;
-    type BreakpointKind = usize;
-    type RegId = Register;
-
-    /// The architecture's name alone: gdb knows the registers by itself, and complains if it is told.
-    fn target_description_xml() -> Option<&'static str> {
-        Some("<target version=\"1.0\"><architecture>ia64-elf64</architecture></target>")
-    }
-}
-
-impl RegId for Register {
-    fn from_raw_id(id: usize) -> Option<(Register, Option<NonZeroUsize>)> {
-        let register = Register::from_number(id)?;
-        Some((register, NonZeroUsize::new(register.size())))
-    }
-}
-
-/// The values of all registers by gdb's number.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AllRegisters(Vec<[u64; 2]>);
-
-impl Default for AllRegisters {
-    fn default() -> AllRegisters {
-        AllRegisters(vec![[0; 2]; COUNT])
-    }
-}
-
-impl Registers for AllRegisters {
-    type ProgramCounter = u64;
-
-    fn pc(&self) -> u64 {
-        self.0[INSTRUCTION_POINTER][0] | self.0[STATUS][0] >> 41 & 3
-    }
-
-    fn gdb_serialize(&self, mut write_byte: impl FnMut(Option<u8>)) {
-        for (number, value) in self.0.iter().enumerate() {
-            let size = Register::from_number(number).map_or(0, Register::size);
-            for byte in value.iter().flat_map(|word| word.to_le_bytes()).take(size) {
-                write_byte(Some(byte));
-            }
-        }
-    }
-
-    fn gdb_deserialize(&mut self, bytes: &[u8]) -> Result<(), ()> {
-        let mut rest = bytes;
-        for (number, value) in self.0.iter_mut().enumerate() {
-            let size = Register::from_number(number).map_or(0, Register::size);
-            let (taken, left) = rest.split_at_checked(size).ok_or(())?;
-            *value = words(taken);
-            rest = left;
-        }
-        Ok(())
-    }
-}
-
-/// A register's bytes as two words; missing ones are zero.
-fn words(bytes: &[u8]) -> [u64; 2] {
-    let mut whole = [0; 16];
-    let count = bytes.len().min(16);
-    whole[..count].copy_from_slice(&bytes[..count]);
-    let value = u128::from_le_bytes(whole);
-    [value as u64, (value >> 64) as u64]
 }
 
 /// What cannot go on with a debugger.
@@ -259,26 +189,11 @@ impl<D: Debuggee> Target for Session<'_, D> {
 
 impl<D: Debuggee> MultiThreadBase for Session<'_, D> {
     fn read_registers(&mut self, registers: &mut AllRegisters, tid: Tid) -> TargetResult<(), Self> {
-        self.with(tid, |processor, _| {
-            for (number, value) in registers.0.iter_mut().enumerate() {
-                if let Some(register) = Register::from_number(number) {
-                    *value = register.read(processor);
-                }
-            }
-        })
+        self.with(tid, |processor, _| registers.read(processor))
     }
 
     fn write_registers(&mut self, registers: &AllRegisters, tid: Tid) -> TargetResult<(), Self> {
-        self.with(tid, |processor, _| {
-            for (number, &value) in registers.0.iter().enumerate() {
-                if let Some(register) = Register::from_number(number)
-                    && register.read(processor) != value
-                {
-                    // What cannot be changed stays, as with a real processor's constants.
-                    register.write(processor, value);
-                }
-            }
-        })
+        self.with(tid, |processor, _| registers.write(processor))
     }
 
     fn support_single_register_access(&mut self) -> Option<SingleRegisterAccessOps<'_, Tid, Self>> {
@@ -334,12 +249,7 @@ impl<D: Debuggee> SingleRegisterAccess<Tid> for Session<'_, D> {
         buffer: &mut [u8],
     ) -> TargetResult<usize, Self> {
         let value = self.with(tid, |processor, _| register.read(processor))?;
-        let size = register.size().min(buffer.len());
-        let bytes = value.iter().flat_map(|word| word.to_le_bytes());
-        for (target, byte) in buffer[..size].iter_mut().zip(bytes) {
-            *target = byte;
-        }
-        Ok(size)
+        Ok(architecture::write_value(register, value, buffer))
     }
 
     fn write_register(&mut self, tid: Tid, register: Register, value: &[u8]) -> TargetResult<(), Self> {
@@ -447,15 +357,6 @@ impl<D: Debuggee> HwWatchpoint for Session<'_, D> {
     fn remove_hw_watchpoint(&mut self, start: u64, size: u64, kind: WatchKind) -> TargetResult<bool, Self> {
         Ok(self.points.watchpoints.remove(&watchpoint(start, size, kind)))
     }
-}
-
-fn watchpoint(start: u64, size: u64, kind: WatchKind) -> Watchpoint {
-    let watch = match kind {
-        WatchKind::Read => Watch::Read,
-        WatchKind::Write => Watch::Write,
-        WatchKind::ReadWrite => Watch::Access,
-    };
-    Watchpoint { start, size, watch }
 }
 
 /// The control registers that `monitor control` shows.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use sidestep_files::Lines;
 use sidestep_itanium2::Parameters;
-use sidestep_machine::debug::server::{Address, Connection, Listener};
+use sidestep_machine::debug::address::Address;
 use sidestep_machine::debug::trace::{Kinds, Sink};
 use sidestep_machine::description::kernel::Parts;
 use sidestep_machine::description::number::Size;
@@ -29,6 +29,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::super::check::{Check, VIOLATED};
+use super::super::debugger::debugger_at;
 use super::super::perf::parse_processor;
 use super::super::{LIMIT_REACHED, Outcome, TRACE_LIMIT};
 use super::console::status::{self, Status};
@@ -215,7 +216,7 @@ impl Options {
             }
             let status = self.timing.is_some().then(|| show_progress(&platform));
             let end = match &self.gdb {
-                Some(address) => execution.debug(&mut ready.prepared, debugger_at(address)?)?,
+                Some(address) => execution.debug(&mut ready.prepared, debugger_at(address)?.into())?,
                 None => self.run_once(&execution, &mut ready, &symbols, &watcher)?,
             };
             drop(status);
@@ -398,14 +399,6 @@ fn carry_out(prepared: &mut Prepared, request: &Request, symbols: &Names, image:
             after
         }
     }
-}
-
-/// Waits until a debugger connects.
-pub fn debugger_at(address: &Address) -> Result<Connection, Box<dyn Error>> {
-    let refused = |error| format!("--gdb {address}: cannot wait for a debugger there: {error}");
-    let listener = Listener::bind(address).map_err(refused)?;
-    eprintln!("sidestep: waiting for gdb: target remote {}", listener.address()?);
-    Ok(listener.accept()?)
 }
 
 impl TraceRequest {

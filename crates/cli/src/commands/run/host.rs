@@ -19,16 +19,17 @@ use sidestep_hypervisor::virtual_machine::CoreModel;
 use sidestep_itanium2::{Counters, Event};
 use sidestep_lab::Timeline;
 use sidestep_lab::report::trace::render_timeline;
-use sidestep_machine::debug::server::{Address, Finish, serve};
+use sidestep_machine::debug::address::Address;
+use sidestep_machine::debug::server::{Finish, serve};
 use sidestep_machine::machine::hypercall::Console;
 use sidestep_machine::machine::interruption_loop::InterruptionLoop;
 use sidestep_runner::host::{ModelledCores, Occupancy};
 use sidestep_runner::program;
 
+use super::super::debugger::debugger_at;
 use super::super::{INTERRUPTED, LIMIT_REACHED, Outcome, print, stop_flag};
 use super::console::status::{self, Status};
 use super::console::stdio::{self, Terminal};
-use super::execution::debugger_at;
 use super::{description, execution, exit_code};
 
 /// How a host with virtual machines is run.
@@ -206,7 +207,7 @@ impl Options {
         consoles: &mut Consoles,
         address: &Address,
     ) -> Result<Option<HostEnd>, Box<dyn std::error::Error>> {
-        let connection = debugger_at(address)?;
+        let connection = debugger_at(address)?.into();
         let mut broken = None;
         let mut debugged = DebuggedHost::new(host, self.end(), |host| {
             if let Err(error) = consoles.flush(host, false) {

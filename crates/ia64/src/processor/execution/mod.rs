@@ -11,12 +11,13 @@
 //! - `observer`: who is told of everything, as values.
 //! - `code_page`: the pages that instructions are fetched from.
 //! - `trace`: the line of an instruction in a trace.
-//! - `run`: the loop, and why it ends; [`driver`]: who calls it.
+//! - `run`: the loop, and why it ends; [`driver`]: who calls it; [`guard`]: a debugger's breakpoints and steps.
 
 mod backend;
 mod block;
 mod code_page;
 pub mod driver;
+pub mod guard;
 mod kind;
 mod observer;
 mod operation;

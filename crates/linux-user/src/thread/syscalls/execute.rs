@@ -11,6 +11,7 @@ use crate::files::{c_string, link_of, reserved};
 use crate::host::signals as host_signals;
 use crate::host::{self, Errno, How};
 use crate::inheritance;
+use crate::process::Process;
 use crate::thread::Thread;
 
 /// What a file is, as far as running it goes.
@@ -230,6 +231,7 @@ fn execute_guest(thread: &mut Thread, program: Command, environment: Vec<Vec<u8>
         command.extend([b"--argv0".to_vec(), name]);
     }
     command.push(b"--".to_vec());
+    let program_path = program.path.clone();
     command.push(program.path);
     command.extend(arguments);
     let keep = |kept: bool| {
@@ -242,6 +244,7 @@ fn execute_guest(thread: &mut Thread, program: Command, environment: Vec<Vec<u8>
     process.apply_limits(|resource| !system::is_guests_own(resource));
     process.files.part();
     keep(true);
+    tell_debugger(&process, &program_path);
     let result = replace_process(
         thread,
         process.files.emulator.as_raw_fd(),
@@ -251,6 +254,13 @@ fn execute_guest(thread: &mut Thread, program: Command, environment: Vec<Vec<u8>
     );
     keep(false);
     result
+}
+
+/// Says to a debugger, if there is one, that this process is about to run another program.
+fn tell_debugger(process: &Process, program: &[u8]) {
+    if let Some(control) = process.control() {
+        control.executes(program);
+    }
 }
 
 /// Replaces this process by a program of the host.
@@ -265,6 +275,7 @@ fn execute_on_host(thread: &mut Thread, command: &Command, environment: Vec<Vec<
         thread.host(libc::SYS_chroot, [root.as_ptr() as u64, 0, 0, 0, 0, 0])?;
     }
     let arguments = command.arguments.clone();
+    tell_debugger(&process, &command.path);
     if command.path.starts_with(b"/dev/fd/") {
         return replace_process(thread, command.file.as_raw_fd(), c"", arguments, environment);
     }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::proc;
+use super::proc::{self, Viewer};
 use super::{Arguments, SystemCallResult, Unfinished, fail};
 use crate::files::links::{self, Link};
 pub use crate::files::locate::{CURRENT_FOLDER, locate};
@@ -116,7 +116,8 @@ fn open_at(thread: &Thread, folder: u64, path: u64, how: How) -> SystemCallResul
         return Ok(opened);
     }
     // Whichever way it was reached, an entry of `/proc` shows what the guest may see of it.
-    let shown = host_path_of(opened as RawFd).and_then(|path| proc::open(thread, &path, how.flags as i32));
+    let shown = host_path_of(opened as RawFd)
+        .and_then(|path| proc::open(&Viewer::of_thread(thread), &path, how.flags as i32));
     match shown {
         Ok(None) => Ok(opened),
         other => {
@@ -167,10 +168,11 @@ fn open_in(thread: &Thread, namespace: &Namespace, folder: u64, path: &[u8], how
     for _ in 0..MOST_RACES {
         let opened = match find(namespace, folder, path, last)? {
             Found::Object { path, .. } if links::own_entry(&path) == Some(b"exe") => {
-                return Ok(proc::open(thread, &path, flags)?.map_or(0, |descriptor| descriptor as u64));
+                return Ok(proc::open(&Viewer::of_thread(thread), &path, flags)?
+                    .map_or(0, |descriptor| descriptor as u64));
             }
             Found::Object { object, path } => {
-                if let Some(descriptor) = proc::open(thread, &path, flags)? {
+                if let Some(descriptor) = proc::open(&Viewer::of_thread(thread), &path, flags)? {
                     return Ok(descriptor as u64);
                 }
                 let how = How {
@@ -181,7 +183,7 @@ fn open_in(thread: &Thread, namespace: &Namespace, folder: u64, path: &[u8], how
                 return host_open(thread, CURRENT_FOLDER, HostPath::object(object).as_c_str(), &how);
             }
             Found::Entry { folder, name, path } => {
-                if let Some(descriptor) = proc::open(thread, &path, flags)? {
+                if let Some(descriptor) = proc::open(&Viewer::of_thread(thread), &path, flags)? {
                     return Ok(descriptor as u64);
                 }
                 let how = How {

@@ -13,6 +13,7 @@ use super::system;
 use crate::files::link_of;
 use crate::files::links::own_entry;
 use crate::files::namespace::components;
+use crate::host::signals::SignalSet;
 use crate::host::{self, Errno};
 use crate::memory::mapping::{Backing, Growth, Mapping};
 use crate::memory::window::PAGE;
@@ -34,9 +35,39 @@ const EMULATORS: [&[u8]; 9] = [
 /// Entries of other processes that a program with a root folder of its own may read.
 const OF_OTHERS: [&[u8]; 5] = [b"stat", b"statm", b"status", b"cmdline", b"comm"];
 
+/// For whom an entry is made.
+pub struct Viewer<'a> {
+    process: &'a Process,
+    blocked: SignalSet,
+    stack_pointer: u64,
+    instruction_pointer: u64,
+}
+
+impl<'a> Viewer<'a> {
+    /// A thread, which sees itself.
+    pub fn of_thread(thread: &'a Thread) -> Viewer<'a> {
+        Viewer {
+            process: &thread.process,
+            blocked: thread.blocked,
+            stack_pointer: thread.processor.general.value(12),
+            instruction_pointer: thread.processor.instruction_pointer().0,
+        }
+    }
+
+    /// Somebody outside, who sees the process and no thread of it.
+    pub fn of(process: &'a Process) -> Viewer<'a> {
+        Viewer {
+            process,
+            blocked: 0,
+            stack_pointer: 0,
+            instruction_pointer: 0,
+        }
+    }
+}
+
 /// Opens the guest's version of an entry, if it has a version of its own; `path` is canonical. `EACCES` for one that
 /// cannot be shown.
-pub fn open(thread: &Thread, path: &[u8], flags: i32) -> Result<Option<i32>, Errno> {
+pub fn open(viewer: &Viewer<'_>, path: &[u8], flags: i32) -> Result<Option<i32>, Errno> {
     if !path.starts_with(b"/proc/") || flags & libc::O_PATH != 0 {
         return Ok(None);
     }
@@ -50,15 +81,15 @@ pub fn open(thread: &Thread, path: &[u8], flags: i32) -> Result<Option<i32>, Err
             return denied;
         }
         if name == b"exe" {
-            return program(thread, flags).map(Some);
+            return program(viewer, flags).map(Some);
         }
-        return match own_contents(thread, path, name)? {
+        return match own_contents(viewer, path, name)? {
             None => Ok(None),
             Some(_) if writes => denied,
             Some(contents) => memory_file(path, &contents, flags).map(Some),
         };
     }
-    if thread.process.files.is_confined() {
+    if viewer.process.files.is_confined() {
         let of_process = components(path)
             .nth(1)
             .is_some_and(|name| name.iter().all(u8::is_ascii_digit));
@@ -75,18 +106,18 @@ pub fn open(thread: &Thread, path: &[u8], flags: i32) -> Result<Option<i32>, Err
     }
 }
 
-fn program(thread: &Thread, flags: i32) -> Result<i32, Errno> {
+fn program(viewer: &Viewer<'_>, flags: i32) -> Result<i32, Errno> {
     let how = host::How {
         flags: (flags & !libc::O_NOFOLLOW) as u64,
         mode: 0,
         resolve: 0,
     };
-    let link = link_of(thread.process.files.program.as_raw_fd());
+    let link = link_of(viewer.process.files.program.as_raw_fd());
     Ok(host::open(libc::AT_FDCWD, link.as_bytes(), &how)?.into_raw_fd())
 }
 
-fn own_contents(thread: &Thread, path: &[u8], name: &[u8]) -> Result<Option<Vec<u8>>, Errno> {
-    let process = &thread.process;
+fn own_contents(viewer: &Viewer<'_>, path: &[u8], name: &[u8]) -> Result<Option<Vec<u8>>, Errno> {
+    let process = viewer.process;
     let strings = |range: &std::ops::Range<u64>| -> Result<Vec<u8>, Errno> {
         let mut bytes = vec![0; (range.end - range.start) as usize];
         process.memory.read_bytes(range.start, &mut bytes)?;
@@ -101,8 +132,8 @@ fn own_contents(thread: &Thread, path: &[u8], name: &[u8]) -> Result<Option<Vec<
         b"auxv" => process.program.auxiliary.clone(),
         b"cmdline" => strings(&process.program.arguments)?,
         b"environ" => strings(&process.program.environment)?,
-        b"status" => status(thread, &host_text()?),
-        b"stat" => statistics(thread, &host_text()?),
+        b"status" => status(viewer, &host_text()?),
+        b"stat" => statistics(viewer, &host_text()?),
         b"statm" => Sizes::of(process).in_pages().into_bytes(),
         _ => return Ok(None),
     }))
@@ -296,8 +327,8 @@ impl Sizes {
 }
 
 /// The host's `/proc/self/status` with what is said of memory, signals and threads replaced.
-fn status(thread: &Thread, host: &str) -> Vec<u8> {
-    let process = &thread.process;
+fn status(viewer: &Viewer<'_>, host: &str) -> Vec<u8> {
+    let process = viewer.process;
     let sizes = Sizes::of(process);
     let (ignored, caught) = process.actions().sets();
     let kilobytes = |bytes: u64| Some(format!("{:>8} kB", bytes / 1024));
@@ -316,7 +347,7 @@ fn status(thread: &Thread, host: &str) -> Vec<u8> {
             "VmExe" => kilobytes(sizes.text),
             "VmPTE" => kilobytes(sizes.resident / PAGE * 8),
             "Threads" => Some(process.threads().to_string()),
-            "SigBlk" => set(thread.blocked),
+            "SigBlk" => set(viewer.blocked),
             "SigIgn" => set(ignored),
             "SigCgt" => set(caught),
             // What only an x86 kernel says.
@@ -332,8 +363,8 @@ fn status(thread: &Thread, host: &str) -> Vec<u8> {
 }
 
 /// The host's `/proc/self/stat` with the fields replaced that speak of addresses, sizes and signals.
-fn statistics(thread: &Thread, host: &str) -> Vec<u8> {
-    let process = &thread.process;
+fn statistics(viewer: &Viewer<'_>, host: &str) -> Vec<u8> {
+    let process = viewer.process;
     let Some((head, rest)) = host.rsplit_once(") ") else {
         return host.as_bytes().to_vec();
     };
@@ -341,7 +372,7 @@ fn statistics(thread: &Thread, host: &str) -> Vec<u8> {
     let (ignored, caught) = process.actions().sets();
     let heap = process.memory.heap().start;
     let program = &process.program;
-    let stack = thread.processor.general.value(12);
+    let stack = viewer.stack_pointer;
     // Counted from one, as proc(5) does; the first two are in `head`.
     let replaced = |field: usize| {
         Some(match field {
@@ -352,8 +383,8 @@ fn statistics(thread: &Thread, host: &str) -> Vec<u8> {
             27 => program.text.end,
             28 => program.stack,
             29 => stack,
-            30 => thread.processor.instruction_pointer().0,
-            32 => thread.blocked,
+            30 => viewer.instruction_pointer,
+            32 => viewer.blocked,
             33 => ignored,
             34 => caught,
             45 => program.data.start,

@@ -8,9 +8,11 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use sidestep_ia64::encoding::{DecodedSlot, Instruction, MemoryAccess};
-use sidestep_ia64::execution::{Dynamic, Event, Observer, Permission, Place};
-use sidestep_ia64::{Driver, Exit, Processor};
+use super::driver::Driver;
+use super::observer::{Dynamic, Event, Observer, Permission, Place};
+use super::run::Exit;
+use crate::encoding::{DecodedSlot, Instruction, MemoryAccess};
+use crate::processor::Processor;
 
 /// Which accesses a watchpoint is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
