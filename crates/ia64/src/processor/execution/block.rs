@@ -93,6 +93,9 @@ pub(crate) struct Cut {
 /// A block that was cut, for the interpreter.
 type NarrowBlock<S> = Block<Box<[MicroOperation]>, S>;
 
+/// The blocks that were cut at one place.
+type Cuts<S> = Vec<(Cut, Arc<NarrowBlock<S>>)>;
+
 /// The blocks of one kind.
 pub(crate) struct Blocks<C, S> {
     kind: Kind,
@@ -100,7 +103,7 @@ pub(crate) struct Blocks<C, S> {
     blocks: HashMap<u64, Arc<Block<C, S>>>,
     /// Beginnings of blocks, for frames that the whole block does not fit, and for runs that end inside it: processors
     /// that take turns by the clock do that often, and mostly at the same places.
-    narrow: HashMap<u64, Vec<(Cut, Arc<NarrowBlock<S>>)>>,
+    narrow: HashMap<u64, Cuts<S>>,
     narrow_count: usize,
     /// The keys of the blocks that begin on a host page, by its number.
     by_page: HashMap<u64, HashSet<u64>>,
