@@ -176,6 +176,10 @@ impl Driver for Guard {
         if self.mode == Mode::Hold {
             return Exit::Limit;
         }
+        if self.mode == Mode::Continue && self.points == Points::default() {
+            self.reported = None;
+            return processor.run(limit);
+        }
         let exit = processor.run_observed(limit, self);
         if self.hit.is_some() {
             return Exit::Halted;
