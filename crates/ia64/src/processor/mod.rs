@@ -95,12 +95,12 @@ pub struct Processor {
     pub(crate) raised: Option<Fault>,
     /// The interruption that was taken last, until an observer is told.
     pub(crate) interruption: Option<Fault>,
-    /// The interruptions that nothing came of.
-    fruitless: FruitlessInterruptions,
     /// Bundle and slot of the last instruction that trapped.
     pub(crate) trapped: (u64, u8),
     /// The last bundle of the block that was left last.
     pub(crate) completed: u64,
+    /// The interruptions that nothing came of.
+    fruitless: FruitlessInterruptions,
     /// Host pages whose instructions this processor has changed, by number.
     pub(crate) changed_code: Vec<u64>,
     attention: Arc<AtomicBool>,
