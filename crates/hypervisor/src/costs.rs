@@ -113,6 +113,9 @@ pub struct HostCosts {
     /// Core cycles that 1000 guest instructions take, where no pipeline is modelled.
     pub instruction_millicycles: u64,
     costs: BTreeMap<String, Entry>,
+    /// The cycles of each cost in the order of [`Cost::ALL`], once the table was checked: every exit asks for several.
+    #[serde(skip)]
+    cycles: Vec<u64>,
 }
 
 /// Why a table of costs cannot be used.
@@ -186,6 +189,7 @@ impl HostCosts {
             clock_mhz,
             instruction_millicycles,
             costs,
+            cycles: Vec::new(),
         }
         .checked()
     }
@@ -208,7 +212,7 @@ impl HostCosts {
         HostCosts::parse(find_preset(PRESETS, name)?)
     }
 
-    fn checked(self) -> Result<HostCosts, CostsError> {
+    fn checked(mut self) -> Result<HostCosts, CostsError> {
         let known: Vec<_> = (Cost::ALL.iter())
             .map(|cost| (cost.key(), cost.description()))
             .collect();
@@ -216,12 +220,13 @@ impl HostCosts {
         in_range("clock-mhz", self.clock_mhz, 1, 1_000_000, "1 to 1000000")?;
         let milli = self.instruction_millicycles;
         in_range("instruction-millicycles", milli, 1, 1_000_000, "1 to 1000000")?;
+        self.cycles = Cost::ALL.iter().map(|&cost| self.entry(cost).cycles).collect();
         Ok(self)
     }
 
     /// The cycles of a cost.
     pub fn cycles(&self, cost: Cost) -> u64 {
-        self.entry(cost).cycles
+        self.cycles[cost as usize]
     }
 
     /// A cost with its source.

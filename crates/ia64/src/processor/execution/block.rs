@@ -120,16 +120,10 @@ pub(crate) trait Forget: Send {
 
 /// Blocks of any kind, kept while another kind runs.
 trait Kept: Forget {
-    fn kind(&self) -> Kind;
-
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
 impl<C: Send + Sync + 'static, S: Send + Sync + 'static> Kept for Blocks<C, S> {
-    fn kind(&self) -> Kind {
-        self.kind
-    }
-
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
     }
@@ -315,7 +309,7 @@ impl<S> NarrowBlock<S> {
 #[derive(Default)]
 pub struct BlockCache {
     /// Those of each kind; the kind that runs is not among them.
-    kinds: Vec<Box<dyn Kept>>,
+    kinds: Vec<(Kind, Box<dyn Kept>)>,
     /// The pages that blocks were entered on.
     pub(crate) pages: CodePages,
 }
@@ -324,9 +318,9 @@ impl BlockCache {
     /// Takes out the blocks that a back end and an observer need; they are given back by [`BlockCache::put`].
     pub(crate) fn take<B: Backend, O: Observer>(&mut self, observer: &O) -> Box<Blocks<B::Code, O::Static>> {
         let kind = Kind::of::<B, O>(observer);
-        let found = self.kinds.iter().position(|kept| kept.kind() == kind);
+        let found = self.kinds.iter().position(|(kept, _)| *kept == kind);
         let kept = found.map(|index| self.kinds.remove(index));
-        let kept = kept.and_then(|kept| kept.into_any().downcast().ok());
+        let kept = kept.and_then(|(_, kept)| kept.into_any().downcast().ok());
         kept.unwrap_or_else(|| Box::new(Blocks::new(kind)))
     }
 
@@ -338,19 +332,19 @@ impl BlockCache {
         if self.kinds.len() == KINDS_MAX {
             self.kinds.remove(0);
         }
-        self.kinds.push(blocks);
+        self.kinds.push((blocks.kind, blocks));
     }
 }
 
 impl Forget for BlockCache {
     fn flush(&mut self) {
-        for kept in &mut self.kinds {
+        for (_, kept) in &mut self.kinds {
             kept.flush();
         }
     }
 
     fn forget(&mut self, page: u64) {
-        for kept in &mut self.kinds {
+        for (_, kept) in &mut self.kinds {
             kept.forget(page);
         }
     }
