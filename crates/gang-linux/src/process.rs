@@ -100,6 +100,13 @@ pub fn ran_ns(process: i32) -> Option<u64> {
     Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
+/// How often NUMA balancing has gone over all memory of a process; `None` when it is gone, or the kernel does not tell.
+pub fn numa_rounds(process: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/sched")).ok()?;
+    let line = text.lines().find(|line| line.starts_with("mm->numa_scan_seq"))?;
+    line.rsplit_once(':')?.1.trim().parse().ok()
+}
+
 /// How long the threads of a process have run in the kernel, those that ended included, as it sampled that at the ticks
 /// of its clock; `None` when it is gone.
 pub fn in_kernel_ns(process: i32) -> Option<u64> {

@@ -187,6 +187,17 @@ impl SharingMatrix {
         }
     }
 
+    /// Takes `lose / of` of every count away, rounded down, so that a small count stays until others outweigh it.
+    ///
+    /// # Panics
+    /// When `lose > of` or `of` is zero.
+    pub fn fade(&mut self, lose: u32, of: u32) {
+        assert!(lose <= of && of > 0, "a part of the whole fades");
+        for count in &mut self.events {
+            *count -= (u128::from(*count) * u128::from(lose) / u128::from(of)) as u64;
+        }
+    }
+
     /// The matrix of some of the tasks, renumbered in the given order.
     pub fn restricted_to(&self, tasks: &[TaskId]) -> Self {
         let mut part = Self::new(tasks.len());
@@ -274,6 +285,18 @@ mod tests {
             matrix.decay(1, 2);
         }
         assert_eq!(matrix.total(), 0);
+    }
+
+    #[test]
+    fn what_fades_keeps_small_counts() {
+        let mut matrix = SharingMatrix::new(3);
+        matrix.record(TaskId(0), TaskId(1), 99);
+        matrix.record(TaskId(1), TaskId(2), 250);
+        for _ in 0..1000 {
+            matrix.fade(10, 1000);
+        }
+        assert_eq!(matrix.events(TaskId(0), TaskId(1)), 99);
+        assert_eq!(matrix.events(TaskId(1), TaskId(2)), 99);
     }
 
     #[test]

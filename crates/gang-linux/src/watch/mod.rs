@@ -17,6 +17,7 @@ pub mod fault;
 mod pace;
 mod price;
 pub mod region;
+mod rounds;
 mod source;
 pub mod userfault;
 
@@ -40,6 +41,7 @@ use budget::{Budget, Prices, SHARE_PERMILLE};
 use fault::{Faults, Record};
 use pace::Pace;
 use region::{AddressSpaces, PAGE_BITS, Region};
+use rounds::Rounds;
 use source::Source;
 
 /// How sharing is seen on this host, with what that costs and what it misses.
@@ -62,7 +64,8 @@ pub struct WatchSettings {
     pub detector: DetectorSettings,
     /// How sets are found.
     pub selection: Selection,
-    /// The part of each count that stays each second of looking, in thousandths.
+    /// The part of each count that stays in a second in which communication was seen, in thousandths. In others nothing
+    /// fades: what is known holds until something contradicts it.
     pub keep_permille: u32,
     /// After each time of this length in which nothing has changed pages are left alone for a while, up to eight times
     /// as long; zero: they never are.
@@ -121,6 +124,8 @@ pub struct Snapshot {
     pub cost_permille: f64,
     /// Faults that the kernel could not report, or that found the table of regions full.
     pub lost: u64,
+    /// What has to happen before anything can be known; `None` once something is.
+    pub waits_for: Option<String>,
 }
 
 /// Ended threads that are still shown; the oldest beyond are forgotten.
@@ -139,8 +144,11 @@ pub struct Watcher {
     changed: Vec<Changed>,
     processes: BTreeSet<i32>,
     spaces: AddressSpaces,
+    rounds: Rounds,
     detector: Detector<Region>,
     matrix: SharingMatrix,
+    /// The matrix's total when it last faded.
+    faded_total: u128,
     threads: Vec<WatchedThread>,
     numbers: BTreeMap<i32, TaskId>,
     ended: VecDeque<TaskId>,
@@ -258,8 +266,10 @@ impl Watcher {
             changed: Vec::new(),
             processes: BTreeSet::new(),
             spaces: AddressSpaces::default(),
+            rounds: Rounds::default(),
             detector: Detector::new(settings.detector),
             matrix: SharingMatrix::new(0),
+            faded_total: 0,
             threads: Vec::new(),
             numbers: BTreeMap::new(),
             ended: VecDeque::new(),
@@ -314,9 +324,12 @@ impl Watcher {
             self.attention
                 .earn(ran_ns.saturating_sub(self.ran_ns), &mut self.source);
             self.ran_ns = ran_ns;
-            // While nothing is looked at nothing new can take the place of what fades.
             if self.attention.is_looking() {
-                self.matrix.decay(self.settings.keep_permille, 1000);
+                self.note_rounds(now);
+            }
+            if self.matrix.total() != self.faded_total {
+                self.matrix.fade(1000 - self.settings.keep_permille, 1000);
+                self.faded_total = self.matrix.total();
             }
         }
         let reports = self.faults_seen - faults_before;
@@ -327,6 +340,16 @@ impl Watcher {
         self.attention.step(now, reports, own_ns, &mut self.source, || {
             (seen > 0).then(|| CoscheduledSets::find(matrix, selection))
         });
+    }
+
+    /// Notes how often the kernel has taken the pages of each process away.
+    fn note_rounds(&mut self, now: Duration) {
+        let looked = now.saturating_sub(self.attention.blind());
+        for &process in &self.processes {
+            if let Some(count) = process::numa_rounds(process) {
+                self.rounds.note(process, count, looked);
+            }
+        }
     }
 
     /// Whether pages are left alone because nothing has changed for some time.
@@ -396,7 +419,30 @@ impl Watcher {
             faults: self.faults_seen,
             cost_permille: self.attention.cost_permille(),
             lost: self.lost + self.detector.lost(),
+            waits_for: self.waits_for(),
         }
+    }
+
+    /// What has to happen before anything can be known.
+    fn waits_for(&self) -> Option<String> {
+        if self.matrix.total() > 0 {
+            return None;
+        }
+        Some(
+            match (self.source.has_rounds(), self.rounds.most(), self.faults_seen) {
+                (true, 0, _) => {
+                    "the kernel's first round over the pages, after some seconds of the programs' run time \
+                             (none of programs with a single thread)"
+                        .to_owned()
+                }
+                (_, _, 0) => "a fault of a watched thread".to_owned(),
+                (true, rounds, faults) => format!(
+                    "a page that another thread touches first after the next round over them ({rounds} rounds, {faults} \
+                 faults so far)"
+                ),
+                (false, _, faults) => format!("a page that two threads touch ({faults} faults so far)"),
+            },
+        )
     }
 
     /// The tree of the matrix, as it is shown.
@@ -427,7 +473,8 @@ impl Watcher {
             } => {
                 if let Some(task) = self.task(process, thread) {
                     let region = self.spaces.region(process, address);
-                    self.observe(task, region, time_ns);
+                    let stood_ns = self.rounds.stood(process).as_nanos() as u64;
+                    self.observe(task, region, time_ns.saturating_sub(stood_ns));
                 }
             }
             Record::GuestFault {
@@ -528,6 +575,7 @@ impl Watcher {
         if thread == process {
             self.processes.remove(&process);
             self.spaces.forget(process);
+            self.rounds.forget(process);
         }
         let Some(task) = self.numbers.remove(&thread) else {
             return;

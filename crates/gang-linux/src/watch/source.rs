@@ -123,6 +123,11 @@ impl Source {
         }
     }
 
+    /// Whether pages are taken away in rounds of the kernel's own, as it sees fit.
+    pub(super) fn has_rounds(&self) -> bool {
+        matches!(self, Self::Hints { .. })
+    }
+
     /// What threads of the source's own have run so far.
     pub(super) fn ran_ns(&self) -> u64 {
         match self {

@@ -88,12 +88,9 @@ fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, tree: &DependencyTree, way: 
     frame.render_widget(Paragraph::new(status).wrap(Wrap { trim: true }), head);
     boxed(frame, left, "events between threads", matrix_text(snapshot));
     boxed(frame, top_right, "dependency tree", tree_text(tree));
-    boxed(
-        frame,
-        bottom_right,
-        "sets that should run together",
-        sets_text(snapshot),
-    );
+    let sets = Paragraph::new(sets_text(snapshot)).wrap(Wrap { trim: true });
+    let border = Block::bordered().title("sets that should run together");
+    frame.render_widget(sets.block(border), bottom_right);
     frame.render_widget(Paragraph::new(" q quit   r forget what was seen".dim()), foot);
 }
 
@@ -175,6 +172,11 @@ fn tree_text(tree: &DependencyTree) -> Text<'static> {
 
 fn sets_text(snapshot: &Snapshot) -> Text<'static> {
     let mut lines = Vec::new();
+    if let Some(waits_for) = &snapshot.waits_for {
+        lines.push(Line::from(
+            format!("nothing is known yet; waiting for {waits_for}").italic(),
+        ));
+    }
     for (number, set) in snapshot.sets.sets().iter().enumerate() {
         let names: Vec<String> = set
             .iter()
