@@ -158,6 +158,6 @@ mod tests {
 
     #[test]
     fn text_for_the_console_is_a_packet() {
-        assert_eq!(console_packet("Hi\n"), b"$O48690a#12");
+        assert_eq!(console_packet("Hi\n"), b"$O48690a#bb");
     }
 }
