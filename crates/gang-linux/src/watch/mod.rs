@@ -428,21 +428,19 @@ impl Watcher {
         if self.matrix.total() > 0 {
             return None;
         }
-        Some(
-            match (self.source.has_rounds(), self.rounds.most(), self.faults_seen) {
-                (true, 0, _) => {
-                    "the kernel's first round over the pages, after some seconds of the programs' run time \
-                             (none of programs with a single thread)"
-                        .to_owned()
-                }
-                (_, _, 0) => "a fault of a watched thread".to_owned(),
-                (true, rounds, faults) => format!(
-                    "a page that another thread touches first after the next round over them ({rounds} rounds, {faults} \
-                 faults so far)"
-                ),
-                (false, _, faults) => format!("a page that two threads touch ({faults} faults so far)"),
-            },
-        )
+        let faults = self.faults_seen;
+        Some(match (self.source.has_rounds(), faults) {
+            (true, 0) => {
+                "the kernel to take the first pages away: after some seconds of run time, of programs with \
+                          several threads"
+                    .to_owned()
+            }
+            (true, _) => format!(
+                "another thread to touch a page first when the kernel has taken it away again ({faults} faults so far)"
+            ),
+            (false, 0) => "a fault of a watched thread".to_owned(),
+            (false, _) => format!("two threads to touch a page ({faults} faults so far)"),
+        })
     }
 
     /// The tree of the matrix, as it is shown.

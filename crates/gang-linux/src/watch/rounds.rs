@@ -17,9 +17,7 @@ pub(super) struct Rounds(BTreeMap<i32, Round>);
 
 #[derive(Debug)]
 struct Round {
-    /// How many were complete when that was first looked at.
-    before: u64,
-    /// How many are.
+    /// How many are complete.
     count: u64,
     /// When the last one was first seen to be complete.
     since: Duration,
@@ -33,7 +31,6 @@ impl Rounds {
     /// Notes how many rounds over a process's pages are complete at a time at which pages are being taken away.
     pub(super) fn note(&mut self, process: i32, count: u64, now: Duration) {
         let round = self.0.entry(process).or_insert(Round {
-            before: count,
             count,
             since: now,
             looked: now,
@@ -50,15 +47,6 @@ impl Rounds {
     /// How long the clock of a process stood still.
     pub(super) fn stood(&self, process: i32) -> Duration {
         self.0.get(&process).map_or(Duration::ZERO, |round| round.stood)
-    }
-
-    /// Rounds since the watch began, of the process that had the most.
-    pub(super) fn most(&self) -> u64 {
-        let seen = self
-            .0
-            .values()
-            .map(|round| round.count.saturating_sub(round.before));
-        seen.max().unwrap_or(0)
     }
 
     /// Forgets a process.
@@ -89,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn rounds_before_the_watch_do_not_count_and_ended_processes_are_forgotten() {
+    fn processes_have_clocks_of_their_own_and_ended_ones_are_forgotten() {
         let mut rounds = Rounds::default();
-        rounds.note(7, 40, Duration::ZERO);
-        assert_eq!(rounds.most(), 0);
-        rounds.note(7, 42, Duration::from_secs(9));
-        rounds.note(8, 1, Duration::from_secs(9));
-        assert_eq!(rounds.most(), 2);
+        for second in 0..4 {
+            rounds.note(7, 40, Duration::from_secs(second));
+            rounds.note(8, second, Duration::from_secs(second));
+        }
+        assert_eq!([7, 8].map(|process| rounds.stood(process).as_secs()), [2, 0]);
         rounds.forget(7);
-        assert_eq!((rounds.most(), rounds.stood(7)), (0, Duration::ZERO));
+        assert_eq!(rounds.stood(7), Duration::ZERO);
     }
 }
