@@ -39,7 +39,6 @@ struct area {
 	struct descriptor descriptors[2 * ENTRIES_MAX];
 };
 
-
 // What start.S refers to: of pages on demand this guest has none.
 char stacks[PROCESSORS_MAX << 16] __attribute__((aligned(PAGE)));
 word page_entries[PAGES];

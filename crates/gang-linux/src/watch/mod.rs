@@ -431,8 +431,7 @@ impl Watcher {
         let faults = self.faults_seen;
         Some(match (self.source.has_rounds(), faults) {
             (true, 0) => {
-                "the kernel to take the first pages away: after some seconds of run time, of programs with \
-                          several threads"
+                "the kernel to take pages away, after some seconds of a program with several threads"
                     .to_owned()
             }
             (true, _) => format!(

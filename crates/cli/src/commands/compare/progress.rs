@@ -16,6 +16,8 @@ use sidestep_lab::run::Plan;
 use sidestep_lab::run::cache::CacheProblem;
 use sidestep_lab::{About, Observer, Point};
 
+use crate::commands::activity::TICK;
+
 /// Shows on the standard error how far a run is.
 pub struct Progress {
     bar: ProgressBar,
@@ -138,7 +140,7 @@ impl Progress {
             .expect("a valid template")
             .with_key("state", state);
         bar.set_style(style);
-        bar.enable_steady_tick(Duration::from_millis(200));
+        bar.enable_steady_tick(TICK);
         let told = Arc::clone(&work);
         let lines = (!io::stderr().is_terminal())
             .then(|| Lines::write(move || lock(&told).state(points, began.elapsed())));
