@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Number of entries, as on the Itanium 2.
 const ENTRIES: usize = 32;
+/// The most bytes that an advanced load reads.
+const ACCESS_BYTES_MAX: u64 = 16;
 
 /// The register that an advanced load wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,9 +43,9 @@ pub struct Events {
 #[serde(from = "Saved")]
 #[repr(C)]
 pub struct AdvancedLoads {
-    /// How many entries are valid: where code that was emitted for the host looks before it stores.
+    /// A bit for each place that a valid entry has read ([`places`]), where stores look first; zero for no entry.
     #[serde(skip)]
-    count: u64,
+    places: u64,
     /// The valid entries; the first is the oldest.
     entries: Vec<Entry>,
     #[serde(skip)]
@@ -58,11 +60,13 @@ struct Saved {
 
 impl From<Saved> for AdvancedLoads {
     fn from(saved: Saved) -> AdvancedLoads {
-        AdvancedLoads {
-            count: saved.entries.len() as u64,
+        let mut loads = AdvancedLoads {
+            places: 0,
             entries: saved.entries,
             events: Events::default(),
-        }
+        };
+        loads.note_places();
+        loads
     }
 }
 
@@ -74,13 +78,24 @@ impl PartialEq for AdvancedLoads {
 
 impl Eq for AdvancedLoads {}
 
+/// Bytes of a place, as a power of two: what lies in one place of memory shares its bit with the places at a distance of
+/// 64 times as much.
+pub(crate) const PLACE_LOG2: u32 = 4;
+
+/// The bits of the places that `size` bytes at `address` lie in, of which there are not more than [`ACCESS_BYTES_MAX`].
+#[inline(always)]
+fn places(address: u64, size: u64) -> u64 {
+    let place = |address: u64| 1 << (address >> PLACE_LOG2 & 63);
+    place(address) | place(address.wrapping_add(size).wrapping_sub(1))
+}
+
 impl AdvancedLoads {
-    /// Where the number of valid entries stands, 64 bits, in bytes from its own start.
-    pub(crate) const COUNT: usize = std::mem::offset_of!(AdvancedLoads, count);
+    /// Where the bits of the places stand, 64 of them, in bytes from its own start.
+    pub(crate) const PLACES: usize = std::mem::offset_of!(AdvancedLoads, places);
 
     /// Remembers an advanced load of `size` bytes; forgets an earlier one to the same register.
     pub fn insert(&mut self, target: Target, address: u64, size: u64) {
-        self.remove(target);
+        self.entries.retain(|entry| entry.target != target);
         if self.entries.len() == ENTRIES {
             match self.entries.remove(0).target {
                 Target::General(_) => self.events.replaced_general += 1,
@@ -92,7 +107,13 @@ impl AdvancedLoads {
             address,
             size,
         });
-        self.count = self.entries.len() as u64;
+        self.note_places();
+    }
+
+    /// Brings the bits of the places up to date.
+    fn note_places(&mut self) {
+        let bits = self.entries.iter().map(|entry| places(entry.address, entry.size));
+        self.places = bits.fold(0, |all, bits| all | bits);
     }
 
     /// Whether the entry of a register is still there.
@@ -114,51 +135,58 @@ impl AdvancedLoads {
     /// Forgets the entry of a register.
     pub fn remove(&mut self, target: Target) {
         self.entries.retain(|entry| entry.target != target);
-        self.count = self.entries.len() as u64;
+        self.note_places();
     }
 
     /// Forgets every advanced load that read one of the `size` bytes at `address`.
     #[inline(always)]
     pub fn invalidate(&mut self, address: u64, size: u64) {
-        if self.count != 0 {
+        if self.places != 0 {
             self.invalidate_overlapping(address, size);
         }
     }
 
     #[inline(never)]
     fn invalidate_overlapping(&mut self, address: u64, size: u64) {
+        if self.places & places(address, size) == 0 {
+            return;
+        }
         self.entries.retain(|entry| {
             address.wrapping_sub(entry.address) >= entry.size && entry.address.wrapping_sub(address) >= size
         });
-        self.count = self.entries.len() as u64;
+        self.note_places();
     }
 
     /// Whether no advanced load is remembered.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.places == 0
     }
 
-    /// Whether the table could be a processor's: no more entries than there are, one a register.
+    /// Whether the table could be a processor's: no more entries than there are, one a register, each of an access.
     pub(crate) fn is_valid(&self) -> bool {
         let repeated = |(place, entry): (usize, &Entry)| {
             self.entries[..place]
                 .iter()
                 .any(|earlier| earlier.target == entry.target)
         };
-        self.entries.len() <= ENTRIES && !self.entries.iter().enumerate().any(repeated)
+        let is_access = |entry: &Entry| (1..=ACCESS_BYTES_MAX).contains(&entry.size);
+        self.entries.len() <= ENTRIES
+            && self.entries.iter().all(is_access)
+            && !self.entries.iter().enumerate().any(repeated)
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.entries.clear();
-        self.count = 0;
+        self.places = 0;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn an_overlapping_store_removes_the_entry_and_a_neighbour_does_not() {
@@ -177,6 +205,24 @@ mod tests {
         loads.insert(Target::Floating(9), 0x1006, 2);
         loads.invalidate(0x1000, 8);
         assert!(!loads.contains(Target::Floating(9)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_bits_of_places_hide_no_overlap(
+            loads in prop::collection::vec((0u64..4096, 1u64..17), 1..6), store in 0u64..4096, size in 1u64..17,
+        ) {
+            let mut table = AdvancedLoads::default();
+            for (register, (address, size)) in loads.iter().enumerate() {
+                table.insert(Target::General(register as u64), *address, *size);
+            }
+            table.invalidate(store, size);
+            for (register, (address, length)) in loads.iter().enumerate() {
+                let overlaps = store < address + length && *address < store + size;
+                prop_assert_eq!(table.contains(Target::General(register as u64)), !overlaps);
+            }
+            prop_assert_eq!(table.is_empty(), table.entries.is_empty());
+        }
     }
 
     #[test]

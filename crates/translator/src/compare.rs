@@ -120,3 +120,15 @@ fn write(emitter: &mut Emitter, instruction: &Instruction, update: PredicateUpda
     };
     emitter.set_predicates(word, known);
 }
+
+/// Writes the two targets of a comparison that is executed: its result, and the opposite.
+pub fn write_complementary(emitter: &mut Emitter, instruction: &Instruction, result: Value) {
+    let (p1, p2) = (instruction.p1(), instruction.p2());
+    let word = emitter.get(Slot::PREDICATES);
+    let others = emitter.constant(!(1i64 << p1 | 1i64 << p2) | 1);
+    let cleared = emitter.ins().band(word, others);
+    let (first, second) = (emitter.constant(1i64 << p1), emitter.constant(1i64 << p2));
+    let set = emitter.ins().select(result, first, second);
+    let word = emitter.ins().bor(cleared, set);
+    emitter.set(Slot::PREDICATES, word);
+}

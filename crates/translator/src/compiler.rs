@@ -12,7 +12,9 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use sidestep_ia64::execution::{Flow, MicroOperation};
 use sidestep_ia64::{Processor, Raised, layout};
 
-use crate::emitter::{Emitter, Entry, PERFORMED, PERFORMED_BRANCH, PERFORMED_RAISED};
+use crate::emitter::{
+    DELIVERED_FAULT, DELIVERED_OTHER, Emitter, Entry, PERFORMED, PERFORMED_BRANCH, PERFORMED_RAISED,
+};
 use crate::operations;
 use crate::region::Region;
 
@@ -37,6 +39,8 @@ pub struct Compiler {
     context: Context,
     frontend: FunctionBuilderContext,
     control: ControlPlane,
+    /// Whether the host multiplies and adds with one rounding.
+    is_fused: bool,
 }
 
 impl Compiler {
@@ -54,8 +58,10 @@ impl Compiler {
         }
         let builder = cranelift_native::builder().map_err(CompilerError::Host)?;
         let isa = builder.finish(settings::Flags::new(flags));
+        let isa = isa.map_err(|error| CompilerError::Settings(Box::new(error)))?;
         Ok(Compiler {
-            isa: isa.map_err(|error| CompilerError::Settings(Box::new(error)))?,
+            is_fused: is_fused(&isa),
+            isa,
             context: Context::new(),
             frontend: FunctionBuilderContext::new(),
             control: ControlPlane::default(),
@@ -88,6 +94,8 @@ impl Compiler {
             translations,
             flags: [first_flag, second_flag],
             perform: builder.ins().iconst(I64, perform as *const () as i64),
+            perform_double: perform_double as *const () as i64,
+            is_fused: self.is_fused,
         };
         let mut emitter = Emitter::new(builder, region, entry, left, perform_signature, is_system);
         emitter.check_entry();
@@ -120,6 +128,12 @@ impl Compiler {
 /// Cranelift checks its own input where tests run.
 const VERIFIER: &str = if cfg!(debug_assertions) { "true" } else { "false" };
 
+/// Whether the host has an instruction that multiplies and adds with one rounding.
+fn is_fused(isa: &OwnedTargetIsa) -> bool {
+    let mut flags = isa.isa_flags().into_iter();
+    cfg!(target_arch = "aarch64") || flags.any(|flag| flag.name == "has_fma" && flag.as_bool() == Some(true))
+}
+
 /// Emits the instructions of a block.
 fn emit_node(emitter: &mut Emitter, region: &Region, node: usize) {
     let node = &region.nodes[node];
@@ -148,5 +162,22 @@ unsafe extern "C" fn perform(processor: *mut Processor, operation: *const MicroO
         Ok(Flow::Next) => PERFORMED,
         Ok(Flow::Branch) => PERFORMED_BRANCH,
         Err(Raised) => PERFORMED_RAISED,
+    }
+}
+
+/// Executes an operation that delivers a double to f1 for emitted code: answers its bits, [`DELIVERED_OTHER`] or
+/// [`DELIVERED_FAULT`].
+///
+/// # Safety
+/// As [`perform`].
+unsafe extern "C" fn perform_double(processor: *mut Processor, operation: *const MicroOperation) -> i64 {
+    // SAFETY: as in `perform`.
+    let (processor, operation) = unsafe { (&mut *processor, &*operation) };
+    match processor.perform(operation) {
+        Ok(_) => {
+            let delivered = processor.floating(operation.r1).as_double();
+            delivered.map_or(DELIVERED_OTHER, u64::cast_signed)
+        }
+        Err(Raised) => DELIVERED_FAULT,
     }
 }

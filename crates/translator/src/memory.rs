@@ -71,6 +71,16 @@ pub fn translate(emitter: &mut Emitter, address: Value, bytes: u32, tag: usize) 
     (difference, emitter.ins().iadd(address, delta))
 }
 
+/// A value that is not zero where an advanced load may be remembered that what is stored at an address, aligned, has to
+/// make forgotten.
+pub fn remembers(emitter: &mut Emitter, address: Value) -> Value {
+    let places = emitter.load_state(I64, layout::ADVANCED_LOADS);
+    let place = emitter.ins().ushr_imm_u(address, i64::from(layout::PLACE_LOG2));
+    // The host takes the low six bits of a count.
+    let bit = emitter.ins().ushr(places, place);
+    emitter.ins().band_imm_u(bit, 1)
+}
+
 /// Loads that write their register and nothing else, unless they do not hit.
 pub fn load(
     emitter: &mut Emitter,
@@ -132,8 +142,7 @@ pub fn store(
         let value = emitter.general(instruction.r2());
         let increment = increment(emitter, instruction, update);
         let (difference, host) = translate(emitter, address, size.bytes(), layout::TRANSLATION_WRITE);
-        // Where advanced loads are remembered, those of what is stored have to be forgotten.
-        let advanced = emitter.load_state(I64, layout::ADVANCED_LOADS);
+        let advanced = remembers(emitter, address);
         let rare = emitter.ins().bor(difference, advanced);
         emitter.in_line(instruction, rare, |emitter, _| {
             let value = match size {

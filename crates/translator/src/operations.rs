@@ -90,11 +90,32 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         } => memory::prefetch(emitter, instruction, update),
 
         // Floating-point registers.
-        O::SetFloat { form } => float::set(emitter, instruction, form),
-        O::GetFloat { form } => float::get(emitter, instruction, form),
-        O::FixedMultiplyAdd { part } => float::fixed_multiply_add(emitter, instruction, part),
-        O::LoadFloat { format, kind, update } => float::load(emitter, instruction, format, kind, update),
-        O::StoreFloat { format, update } => float::store(emitter, instruction, format, update),
+        O::SetFloat { form } => float::moves::set(emitter, instruction, form),
+        O::GetFloat { form } => float::moves::get(emitter, instruction, form),
+        O::FloatMerge { merge } => float::moves::merge(emitter, instruction, merge),
+        O::LoadFloat { format, kind, update } => {
+            float::memory::load(emitter, instruction, format, kind, update);
+        }
+        O::StoreFloat { format, update } => float::memory::store(emitter, instruction, format, update),
+
+        // Floating-point arithmetic.
+        O::FixedMultiplyAdd { part } => float::arithmetic::fixed_multiply_add(emitter, instruction, part),
+        O::FloatMultiplyAdd {
+            function,
+            precision,
+            status,
+        } => float::arithmetic::multiply_add(emitter, instruction, function, precision, status),
+        O::FloatCompare {
+            relation,
+            unconditional,
+            ..
+        } => float::arithmetic::compare(emitter, instruction, relation, unconditional),
+        O::ConvertToFixed {
+            signedness,
+            rounding,
+            status,
+        } => float::arithmetic::to_fixed(emitter, instruction, signedness, rounding, status),
+        O::ConvertFromFixed => float::arithmetic::from_fixed(emitter, instruction),
 
         // Branches.
         O::Branch { kind, target } => branch::branch(emitter, instruction, kind, target),
@@ -187,10 +208,8 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         // Floating point.
         | O::LoadFloatPair { .. }
         | O::CheckSpeculativeFloat
-        | O::FloatMultiplyAdd { .. }
         | O::ParallelFloatMultiplyAdd { .. }
         | O::FloatSelect
-        | O::FloatCompare { .. }
         | O::FloatClass { .. }
         | O::FloatReciprocalApproximation { .. }
         | O::FloatReciprocalSquareRootApproximation { .. }
@@ -199,16 +218,13 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         | O::FloatExtremum { .. }
         | O::ParallelFloatExtremum { .. }
         | O::ParallelFloatCompare { .. }
-        | O::FloatMerge { .. }
         | O::ParallelFloatMerge { .. }
         | O::FloatMix { .. }
         | O::FloatSignExtend { .. }
         | O::FloatPack
         | O::FloatSwap { .. }
         | O::FloatLogical { .. }
-        | O::ConvertToFixed { .. }
         | O::ParallelConvertToFixed { .. }
-        | O::ConvertFromFixed
         | O::FloatSetControls { .. }
         | O::FloatClearFlags { .. }
         | O::FloatCheckFlags { .. } => emitter.perform(Some(instruction)),

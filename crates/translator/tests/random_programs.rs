@@ -7,9 +7,11 @@ mod machine;
 use machine::{CODE, DATA, Machine};
 use proptest::prelude::*;
 use sidestep_ia64::encoding::{
-    Bundle, CompareWidth, Effects, FloatFormat, Form, Instruction, LoadKind, Operation, Size, StoreKind,
-    Target, Template, Unit, UnitClass, all_forms, decode,
+    Bundle, CompareWidth, Effects, FixedRounding, FloatFormat, Form, Instruction, LoadKind, Operation,
+    Precision, Size, StatusField, StoreKind, Target, Template, Unit, UnitClass, all_forms, decode,
 };
+use sidestep_ia64::float::{Flags, FloatRegister, StatusRegister};
+use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::{Exit, Processor, ProcessorState};
 use sidestep_translator::{LockStep, Settings, Translator};
@@ -35,6 +37,32 @@ impl Source {
 
     fn below(&mut self, end: u64) -> u64 {
         self.next() % end
+    }
+
+    /// A floating-point register: one of few, so that what one instruction writes another reads.
+    fn floating(&mut self) -> u64 {
+        match self.below(8) {
+            0 => self.below(2),
+            1 => 32 + self.below(4),
+            _ => 6 + self.below(6),
+        }
+    }
+
+    /// What a floating-point register holds: most often a small number, single or double, at times a zero, a number
+    /// near the ends of the range of doubles, an integer, or anything.
+    fn float(&mut self) -> FloatRegister {
+        let small = self.below(1 << 12) as f64 - 2048.0;
+        let fraction = self.below(1 << 40) as f64 / (1u64 << 36) as f64;
+        match self.below(12) {
+            0 => FloatRegister::zero(self.below(2) == 0),
+            1 => FloatRegister::from_double(self.next()),
+            2 => FloatRegister::from_double((fraction * f64::MAX / 16.0).to_bits()),
+            3 => FloatRegister::from_double((fraction * f64::MIN_POSITIVE).to_bits()),
+            4 => FloatRegister::from_significand(self.next() >> self.below(64)),
+            5 => FloatRegister::from_sign_exponent(self.next(), self.next()),
+            6..9 => FloatRegister::from_single((small as f32).to_bits()),
+            _ => FloatRegister::from_double((small + fraction).to_bits()),
+        }
     }
 
     /// A register that holds values.
@@ -79,7 +107,12 @@ fn is_preferred(operation: Operation) -> bool {
         O::LoadFloat { kind, format, .. } => {
             kind == LoadKind::Normal && !matches!(format, FloatFormat::Extended | FloatFormat::Register)
         }
+        O::FloatMultiplyAdd { precision, .. } => precision != Precision::Dynamic,
+        O::ConvertToFixed { rounding, .. } => rounding == FixedRounding::Truncate,
         O::StoreFloat { .. }
+        | O::FloatCompare { .. }
+        | O::FloatMerge { .. }
+        | O::ConvertFromFixed
         | O::SetFloat { .. }
         | O::GetFloat { .. }
         | O::FixedMultiplyAdd { .. }
@@ -139,6 +172,11 @@ fn instruction(source: &mut Source, forms: &[&Form], classes: &[UnitClass], unit
                 put(20, 7, source.register());
             }
             None => {}
+        }
+        if form.class == UnitClass::F {
+            for shift in [6, 13, 20, 27] {
+                put(shift, 7, source.floating());
+            }
         }
         if is_direct(&decoded) {
             // The displacement in bundles: 20 bits and the sign.
@@ -200,6 +238,17 @@ fn machine(seed: u64) -> Machine {
     }
     // The register stack engine has the upper half of the page.
     processor.register_stack_mut().restart(DATA + 2048, 0);
+    for register in (6..12).chain(32..36) {
+        processor.set_floating(register, source.float());
+    }
+    if source.below(2) == 0 {
+        // Programs that have computed something have had an inexact result.
+        let mut status = StatusRegister::LINUX;
+        for field in [StatusField::S0, StatusField::S1, StatusField::S2] {
+            status.raise(field, Flags::INEXACT);
+        }
+        processor.set_application(FPSR, status.bits());
+    }
     for register in 65..67 {
         processor.set_application(register, source.below(20));
     }

@@ -71,6 +71,22 @@ impl FloatRegister {
         (self.is_negative() as u64) << 63 | exponent << 52 | self.significand() << 1 >> 12
     }
 
+    /// The double that has exactly this value, where the register holds it as doubles are loaded: a normal value or a
+    /// zero.
+    #[inline]
+    pub const fn as_double(self) -> Option<u64> {
+        let bits = self.to_double();
+        let loaded = Self::from_double(bits);
+        let is_same =
+            loaded.significand() == self.significand() && loaded.sign_exponent() == self.sign_exponent();
+        match (bits >> 52) as u32 & 0x7FF {
+            0 if bits << 1 != 0 => None,
+            0x7FF => None,
+            _ if is_same => Some(bits),
+            _ => None,
+        }
+    }
+
     /// `stfe`: the double-extended format as its significand and its 16 bits of sign and exponent.
     #[inline]
     pub const fn to_extended(self) -> (u64, u16) {
@@ -171,6 +187,20 @@ mod tests {
         #[test]
         fn doubles_round_trip(bits: u64) {
             prop_assert_eq!(FloatRegister::from_double(bits).to_double(), bits);
+        }
+
+        #[test]
+        fn a_register_is_a_double_if_it_holds_one_as_doubles_are_loaded(bits: u64, lower in 0u32..12, exponent: u32) {
+            let loaded = FloatRegister::from_double(bits);
+            let value = f64::from_bits(bits);
+            let is_usual = value.is_normal() || value == 0.0;
+            prop_assert_eq!(loaded.as_double(), is_usual.then_some(bits));
+            let longer = FloatRegister::from_sign_exponent(loaded.sign_exponent(), loaded.significand() | 1 << lower);
+            prop_assert_eq!(longer.as_double(), (lower == 11 && value.is_normal()).then_some(bits | 1));
+            let wider = FloatRegister::new(false, exponent, loaded.significand());
+            if let Some(double) = wider.as_double() {
+                prop_assert_eq!(FloatRegister::from_double(double), wider);
+            }
         }
 
         #[test]

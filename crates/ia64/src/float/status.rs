@@ -15,6 +15,7 @@ const RESERVED_MASK: u64 = !0 << 58;
 
 const FLUSH_TO_ZERO: u64 = 1;
 const WIDEST_RANGE: u64 = 1 << 1;
+const ROUNDING: u64 = 3 << 4;
 const TRAPS_DISABLED: u64 = 1 << 6;
 
 /// The four fields, in order.
@@ -133,8 +134,24 @@ impl StatusRegister {
     /// The bits of the register that an operation under a status field depends on: trap-disable bits, the field's
     /// controls, and its inexact flag, which decides whether the host may compute.
     pub(crate) const fn control_bits(field: StatusField) -> u64 {
-        let inexact_flag = (Flags::INEXACT.bits() as u64) << (shift(field) + FLAGS_SHIFT);
-        Flags::all().bits() as u64 | CONTROL_MASK << shift(field) | inexact_flag
+        Flags::all().bits() as u64 | CONTROL_MASK << shift(field) | Self::inexact_flag(field)
+    }
+
+    /// When a back end may have the host compute what operations of single or double precision under a status field
+    /// deliver: the register's bits that decide, and their values. It rounds to nearest in the precision's own range
+    /// then, and traps no inexact result.
+    ///
+    /// Operands that are normal values or zeros of the precision, and a result that is a normal value above the
+    /// smallest exponent, raise no flag but the [inexact one](StatusRegister::inexact_flag).
+    pub const fn host_controls(field: StatusField) -> (u64, u64) {
+        let inexact_disabled = Flags::INEXACT.bits() as u64;
+        let controls = (ROUNDING | WIDEST_RANGE) << shift(field);
+        (inexact_disabled | controls, inexact_disabled)
+    }
+
+    /// The bit of the register that says whether an operation under a status field had an inexact result.
+    pub const fn inexact_flag(field: StatusField) -> u64 {
+        (Flags::INEXACT.bits() as u64) << (shift(field) + FLAGS_SHIFT)
     }
 
     /// What an operation under a status field with a precision completer does.
@@ -177,6 +194,7 @@ const fn precision_control(controls: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_initial_value_decodes_as_the_conventions_say() {
@@ -206,6 +224,23 @@ mod tests {
         assert_eq!((single.exponent_min, single.exponent_max), (0xFF81, 0x1007E));
         assert_eq!((widest.exponent_min, widest.exponent_max), (1, 0x1FFFE));
         assert_eq!((extended.exponent_min, extended.exponent_max), (0xC001, 0x13FFE));
+    }
+
+    proptest! {
+        #[test]
+        fn where_a_back_end_may_use_the_host_so_does_the_interpreter(others: u64, field in 0usize..4) {
+            let (mask, bits) = StatusRegister::host_controls(FIELDS[field]);
+            let fpsr = StatusRegister::from_bits(others & !mask | bits);
+            let is_set = fpsr.bits() & StatusRegister::inexact_flag(FIELDS[field]) != 0;
+            let raised = if is_set { Flags::INEXACT } else { Flags::empty() };
+            for (completer, precision, range) in [
+                (Completer::Double, Precision::Double, Range::Double),
+                (Completer::Single, Precision::Single, Range::Single),
+            ] {
+                let expected = Host::of(precision, range, Rounding::Nearest, Flags::INEXACT, raised);
+                prop_assert_eq!(fpsr.control(FIELDS[field], completer).host, expected);
+            }
+        }
     }
 
     #[test]

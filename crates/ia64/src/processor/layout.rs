@@ -61,12 +61,15 @@ offsets! {
     FLOATING = offset_of!(Processor, floating);
     /// ar0 to ar127, but for RSC, BSP, BSPSTORE and RNAT: 64 bits each.
     APPLICATION = offset_of!(Processor, application);
-    /// How many advanced loads are remembered: 64 bits.
-    ADVANCED_LOADS = offset_of!(Processor, advanced_loads) + AdvancedLoads::COUNT;
+    /// Which places of memory advanced loads that are remembered have read, a bit each: the address of a place, in units
+    /// of [`PLACE_LOG2`], modulo 64. Zero if none is remembered: 64 bits.
+    ADVANCED_LOADS = offset_of!(Processor, advanced_loads) + AdvancedLoads::PLACES;
     /// The address of the last bundle of the block that was left last: 64 bits.
     COMPLETED = offset_of!(Processor, completed);
 }
 
+/// The size of a place of [`ADVANCED_LOADS`], as a power of two.
+pub const PLACE_LOG2: u32 = crate::alat::PLACE_LOG2;
 /// How many entries the table of translations has: the granule of an address, modulo this, chooses one.
 pub const TRANSLATIONS_COUNT: usize = TranslationCache::ENTRIES;
 /// The size of an entry, in bytes.

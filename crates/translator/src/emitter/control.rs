@@ -1,16 +1,20 @@
 //! Where control goes: into a node, on to the next, aside for what is rare, to the interpreter's functions, and out.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I32, I64};
+use cranelift_codegen::ir::types::{F64, I8, I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use cranelift_frontend::FunctionBuilder;
 use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, UnitClass};
 use sidestep_ia64::layout;
+use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::status::psr;
 
-use super::{Emitter, LEFT_OVER, NEXT_BLOCK, OPERATION_BITS, PERFORMED_BRANCH, PERFORMED_RAISED, RAISED};
+use super::{
+    DELIVERED_FAULT, DELIVERED_OTHER, Double, Emitter, Floats, LEFT_OVER, NEXT_BLOCK, OPERATION_BITS,
+    PERFORMED_BRANCH, PERFORMED_RAISED, RAISED,
+};
 use crate::region::branch_offset;
-use crate::slots::Slots;
+use crate::slots::{Slot, Slots};
 
 /// Places behind calls that a return looks for before it leaves.
 const RETURN_POINTS_MAX: usize = 6;
@@ -35,11 +39,16 @@ impl<'f> Emitter<'_, 'f> {
 
     /// Calls the interpreter's function for the current operation.
     fn call(&mut self) -> Value {
+        let perform = self.entry.perform;
+        self.call_by(perform)
+    }
+
+    /// Calls a function that performs the current operation.
+    fn call_by(&mut self, perform: Value) -> Value {
         self.note_block();
         let operation = &self.region.nodes[self.node].operations[self.index];
         let operation = self.constant(std::ptr::from_ref(operation) as i64);
-        let (signature, perform, processor) =
-            (self.perform_signature, self.entry.perform, self.entry.processor);
+        let (signature, processor) = (self.perform_signature, self.entry.processor);
         let call = self
             .ins()
             .call_indirect(signature, perform, &[processor, operation]);
@@ -109,6 +118,7 @@ impl<'f> Emitter<'_, 'f> {
         self.held = self.region.held[node];
         self.dirty = Slots::NONE;
         self.known.clear();
+        self.floats = Floats::default();
         self.is_pending = false;
         self.leaves = false;
         self.is_gone = false;
@@ -253,7 +263,18 @@ impl<'f> Emitter<'_, 'f> {
         self.flush();
         let answer = self.call();
         self.raise_if(answer);
+        self.come_back(instruction, targets);
+        self.ins().jump(join, &[]);
+        let aside = self.restore_slots(after);
+        self.floats.meet(&aside.floats);
+        self.begin(join);
+    }
+
+    /// Makes of what is known what holds once the interpreter's function has executed an instruction for
+    /// [`Emitter::in_line`], with the instruction's targets at hand.
+    fn come_back(&mut self, instruction: &Instruction, targets: Slots) {
         self.held = self.held.without(targets);
+        self.floats.perform(Some(instruction));
         if may_set_nat(instruction) {
             let index = self.index + 1;
             self.leave_if_nat(index);
@@ -261,9 +282,59 @@ impl<'f> Emitter<'_, 'f> {
         for slot in targets.iter() {
             self.get(slot);
         }
-        self.ins().jump(join, &[]);
-        self.restore_slots(after);
+    }
+
+    /// Emits an instruction that delivers a double to `register`: as [`Emitter::in_line`], with `common` answering
+    /// it. The interpreter's function comes back as well where it has delivered one, which is of single precision if
+    /// `is_single` says so of the instruction; else the interpreter goes on behind the instruction. The register has
+    /// been written in memory in any case.
+    pub fn deliver(
+        &mut self,
+        instruction: &Instruction,
+        (register, is_single): (u8, bool),
+        rare: Option<Value>,
+        common: impl FnOnce(&mut Self, Block) -> Value,
+    ) {
+        let targets = Slots::written_by(instruction);
+        let [in_line, aside, join] = [(); 3].map(|()| self.builder.create_block());
+        let value = self.builder.append_block_param(join, F64);
+        self.builder.set_cold_block(aside);
+        match rare {
+            Some(rare) => self.ins().brif(rare, aside, &[], in_line, &[]),
+            None => self.ins().jump(in_line, &[]),
+        };
+        self.begin(in_line);
+        let before = self.slots();
+        let result = common(self, aside);
+        self.ins().jump(join, &[result.into()]);
+        let after = self.restore_slots(before);
+        self.begin(aside);
+        match is_float_only(instruction) {
+            true => self.flush_of(Slots::named_by(instruction)),
+            false => self.flush(),
+        }
+        let perform = self.entry.perform_double;
+        let perform = self.constant(perform);
+        let answer = self.call_by(perform);
+        let is_none = self
+            .ins()
+            .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, answer, DELIVERED_OTHER);
+        let index = self.index + 1;
+        self.aside(is_none, |emitter| {
+            emitter.flush();
+            let is_raised = emitter.ins().icmp_imm_s(IntCC::Equal, answer, DELIVERED_FAULT);
+            emitter.raise_if(is_raised);
+            emitter.leave_over(index);
+        });
+        self.come_back(instruction, targets);
+        let result = self.ins().bitcast(F64, MemFlagsData::new(), answer);
+        self.ins().jump(join, &[result.into()]);
+        let aside = self.restore_slots(after);
+        self.floats.meet(&aside.floats);
         self.begin(join);
+        self.floats.note(register, Some(Double { value, is_single }));
+        // The interpreter's function raises flags in it.
+        self.held.remove(Slot::application(FPSR));
     }
 
     /// Goes to the interpreter's function of [`Emitter::in_line`] where a value is not zero.
@@ -294,6 +365,7 @@ impl<'f> Emitter<'_, 'f> {
         let answer = self.call();
         self.held = held.without(changed);
         self.known.clear();
+        self.floats.perform(instruction);
         let effects = instruction.map_or(Effects::empty(), Instruction::effects);
         self.is_pending |= !is_float;
         // A program's returns do not change its privilege.

@@ -6,6 +6,7 @@
 //! stores that they need.
 
 mod control;
+mod floats;
 
 use std::collections::HashMap;
 
@@ -16,6 +17,8 @@ use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 
 use crate::region::Region;
 use crate::slots::{Slot, Slots};
+
+pub use floats::{Double, Floats};
 
 /// What emitted code answers: that the next block follows at the instruction pointer.
 pub const NEXT_BLOCK: i64 = 0;
@@ -33,6 +36,12 @@ pub const PERFORMED_RAISED: i64 = 1;
 /// It has taken a branch, and the processor is at its target.
 pub const PERFORMED_BRANCH: i64 = 2;
 
+/// What the function that performs an operation which delivers a double answers in place of the double's bits, which
+/// are none of a NaN: it has raised a fault.
+pub const DELIVERED_FAULT: i64 = i64::MAX;
+/// What it has delivered is no double that a register holds as doubles are loaded.
+pub const DELIVERED_OTHER: i64 = i64::MAX - 1;
+
 /// Values that hold for the whole function.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -48,6 +57,10 @@ pub struct Entry {
     pub flags: [Value; 2],
     /// The function that performs an operation.
     pub perform: Value,
+    /// The address of the one that performs an operation which delivers a double.
+    pub perform_double: i64,
+    /// Whether the host multiplies and adds with one rounding.
+    pub is_fused: bool,
 }
 
 /// What is known of the slots at a place of the emitted code.
@@ -56,6 +69,7 @@ pub struct Known {
     held: Slots,
     dirty: Slots,
     predicates: HashMap<u8, Value>,
+    floats: Floats,
 }
 
 /// What is emitted for one region.
@@ -84,6 +98,8 @@ pub struct Emitter<'a, 'f> {
     dirty: Slots,
     /// Predicates whose value is at hand as a truth value.
     known: HashMap<u8, Value>,
+    /// What is known of floating-point registers.
+    pub floats: Floats,
     /// Whether something in the node may leave work for the processor before the next block.
     is_pending: bool,
     /// Whether the node ends in a way that no other node may follow directly.
@@ -134,6 +150,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             held: Slots::NONE,
             dirty: Slots::NONE,
             known: HashMap::new(),
+            floats: Floats::default(),
             is_pending: false,
             leaves: false,
             is_gone: false,
@@ -172,6 +189,11 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.floating
     }
 
+    /// Whether the host multiplies and adds with one rounding.
+    pub fn is_fused(&self) -> bool {
+        self.entry.is_fused
+    }
+
     /// The processor's address.
     pub fn processor(&self) -> Value {
         self.entry.processor
@@ -198,6 +220,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             held: self.held,
             dirty: self.dirty,
             predicates: self.known.clone(),
+            floats: self.floats.clone(),
         }
     }
 
@@ -207,6 +230,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             held: std::mem::replace(&mut self.held, known.held),
             dirty: std::mem::replace(&mut self.dirty, known.dirty),
             predicates: std::mem::replace(&mut self.known, known.predicates),
+            floats: std::mem::replace(&mut self.floats, known.floats),
         }
     }
 
@@ -290,13 +314,16 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let [then, join] = [(); 2].map(|()| self.builder.create_block());
         self.ins().brif(condition, then, &[], join, &[]);
         self.begin(then);
-        let (held, dirty, known) = (self.held, self.dirty, self.known.clone());
+        let before = self.slots();
         body(self);
         self.ins().jump(join, &[]);
         self.begin(join);
-        self.held = held;
-        self.dirty = dirty.union(targets);
-        self.known = known;
+        let after = self.restore_slots(before);
+        self.dirty = self.dirty.union(targets);
+        self.floats.meet(&after.floats);
+        if targets.contains(Slot::PREDICATES) {
+            self.known.clear();
+        }
     }
 
     /// Goes on with a block to which nothing else will jump.

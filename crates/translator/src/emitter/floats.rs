@@ -1,0 +1,71 @@
+//! What is known of floating-point registers at a place of the emitted code, beside what memory has of them, which is
+//! everything: their values as the host's doubles, and that PSR says that they were written.
+
+use std::collections::HashMap;
+
+use cranelift_codegen::ir::Value;
+use sidestep_ia64::encoding::{Effects, Instruction, Resource};
+
+/// The value of a register as a double, which has it exactly: a normal value or a zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Double {
+    /// The value, of the host's 64-bit type.
+    pub value: Value,
+    /// Whether it is one of single precision, too.
+    pub is_single: bool,
+}
+
+/// What is known of floating-point registers.
+#[derive(Clone, Debug, Default)]
+pub struct Floats {
+    /// By register, as the current rotation names them.
+    doubles: HashMap<u8, Double>,
+    /// Bits of PSR that are set, of those that say which registers were written.
+    marked: u64,
+}
+
+impl Floats {
+    /// The value of a register, if it is at hand.
+    pub fn double(&self, register: u8) -> Option<Double> {
+        self.doubles.get(&register).copied()
+    }
+
+    /// Notes a register's new value; `None` for one that is no double, or not at hand as one.
+    pub fn note(&mut self, register: u8, double: Option<Double>) {
+        match double {
+            Some(double) => self.doubles.insert(register, double),
+            None => self.doubles.remove(&register),
+        };
+    }
+
+    /// Notes that PSR has a bit set, and answers whether that was known.
+    pub fn mark(&mut self, bit: u64) -> bool {
+        let is_known = self.marked & bit != 0;
+        self.marked |= bit;
+        is_known
+    }
+
+    /// What is left of it once the interpreter's function has executed an instruction; nothing for one that is unknown.
+    pub fn perform(&mut self, instruction: Option<&Instruction>) {
+        let Some(instruction) = instruction else {
+            return *self = Floats::default();
+        };
+        // A rotation names other registers, and another status may have lost its bits.
+        let renames = Effects::CHANGES_FRAME | Effects::CHANGES_STATUS;
+        if instruction.effects().intersects(renames) {
+            return *self = Floats::default();
+        }
+        for target in instruction.destinations().iter() {
+            if let Resource::Float(register) = target {
+                self.doubles.remove(register);
+            }
+        }
+    }
+
+    /// Forgets what does not hold at another place as well, from which control comes together with this one.
+    pub fn meet(&mut self, other: &Floats) {
+        self.doubles
+            .retain(|register, double| other.doubles.get(register) == Some(double));
+        self.marked &= other.marked;
+    }
+}

@@ -1,0 +1,302 @@
+//! Arithmetic: on the host's floating-point unit where it delivers the same value and the guest's status register
+//! stays as it is; the multiplication of integers.
+//!
+//! The host computes where [`StatusRegister::host_controls`] says that it may, every operand is a normal value or a zero
+//! of the precision, and the result is a normal value above the smallest exponent: so neither V, D, O nor U can be
+//! raised, and the sign of a zero is not asked for. I is set already, or the host's own error terms prove that the result
+//! is exact. All else is the interpreter's.
+
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{F32, F64, I8, I64};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
+use sidestep_ia64::encoding::{
+    FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd, Precision as Completer, Signedness,
+    StatusField,
+};
+use sidestep_ia64::float::StatusRegister;
+use sidestep_ia64::float::register::EXPONENT_INTEGER;
+use sidestep_ia64::registers::application::FPSR;
+
+use super::{
+    DOUBLE, Precision, SINGLE, deliver, double, either, integer, is_natval, is_not_well_above, is_writable,
+    of_normal, read, write,
+};
+use crate::compare;
+use crate::emitter::{Double, Emitter};
+use crate::memory::targets;
+use crate::slots::Slot;
+
+/// Makes `rare` true where the controls of a status field do not let the host compute; answers a value that is not zero
+/// where its inexact flag is set.
+fn unless_host_may_compute(emitter: &mut Emitter, status: StatusField, rare: &mut Option<Value>) -> Value {
+    let (mask, bits) = StatusRegister::host_controls(status);
+    // Emitted code does not change it, so memory has it.
+    let fpsr = emitter.load_state(I64, Slot::application(FPSR).offset());
+    let mask = emitter.constant(mask.cast_signed());
+    let controls = emitter.ins().band(fpsr, mask);
+    let bits = emitter.constant(bits.cast_signed());
+    let differs = emitter.ins().icmp(IntCC::NotEqual, controls, bits);
+    *rare = Some(either(emitter, *rare, differs));
+    let flag = emitter.constant(StatusRegister::inexact_flag(status).cast_signed());
+    emitter.ins().band(fpsr, flag)
+}
+
+/// Goes aside where `is_exact` answers false, unless it does not matter whether a result is exact.
+fn unless_inexact(
+    emitter: &mut Emitter,
+    does_not_matter: Value,
+    aside: Block,
+    is_exact: impl FnOnce(&mut Emitter, &mut Option<Value>) -> Value,
+) {
+    let [check, rest] = [(); 2].map(|()| emitter.builder.create_block());
+    emitter.ins().brif(does_not_matter, rest, &[], check, &[]);
+    emitter.begin(check);
+    let mut rare = None;
+    let is_exact = is_exact(emitter, &mut rare);
+    let is_inexact = emitter.ins().icmp_imm_u(IntCC::Equal, is_exact, 0);
+    let rare = either(emitter, rare, is_inexact);
+    emitter.ins().brif(rare, aside, &[], rest, &[]);
+    emitter.begin(rest);
+}
+
+/// Makes `rare` true where a value's exponent is not in the middle quarter of its range, in which the error terms of
+/// products and sums have room.
+fn unless_in_the_middle(emitter: &mut Emitter, value: Value, precision: Precision, rare: &mut Option<Value>) {
+    let bits = emitter.ins().bitcast(precision.host, MemFlagsData::new(), value);
+    let exponent = emitter.ins().ushr_imm_u(bits, precision.fraction_bits);
+    let exponent = emitter.ins().band_imm_u(exponent, precision.special());
+    let half = 1 << (precision.exponent_bits - 3);
+    let lowest = (precision.special() >> 1) - half;
+    let exponent = emitter.ins().iadd_imm_s(exponent, -lowest);
+    let is_outside = emitter
+        .ins()
+        .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, exponent, 2 * half);
+    *rare = Some(either(emitter, *rare, is_outside));
+}
+
+/// The rounded product of two values in the middle, and whether it is their product.
+fn exact_product(emitter: &mut Emitter, a: Value, b: Value) -> (Value, Value) {
+    let product = emitter.ins().fmul(a, b);
+    let negated = emitter.ins().fneg(product);
+    let error = emitter.ins().fma(a, b, negated);
+    let zero = emitter.ins().fsub(a, a);
+    (product, emitter.ins().fcmp(FloatCC::Equal, error, zero))
+}
+
+/// Whether the rounded sum of two values is their sum: Knuth's error term is zero.
+fn is_exact_sum(emitter: &mut Emitter, a: Value, b: Value) -> Value {
+    let sum = emitter.ins().fadd(a, b);
+    let part = emitter.ins().fsub(sum, a);
+    let rest = emitter.ins().fsub(sum, part);
+    let first = emitter.ins().fsub(a, rest);
+    let second = emitter.ins().fsub(b, part);
+    let error = emitter.ins().fadd(first, second);
+    let zero = emitter.ins().fsub(a, a);
+    emitter.ins().fcmp(FloatCC::Equal, error, zero)
+}
+
+/// A double in the host's type of a precision; `rare` becomes true where it does not hold the value.
+fn narrowed(emitter: &mut Emitter, double: Double, precision: Precision, rare: &mut Option<Value>) -> Value {
+    if precision.fraction_bits == DOUBLE.fraction_bits {
+        return double.value;
+    }
+    let narrow = emitter.ins().fdemote(F32, double.value);
+    if !double.is_single {
+        let wide = emitter.ins().fpromote(F64, narrow);
+        let differs = emitter.ins().fcmp(FloatCC::NotEqual, wide, double.value);
+        *rare = Some(either(emitter, *rare, differs));
+    }
+    narrow
+}
+
+/// `fma`, `fms`, `fnma`: f0 as the addend is no addend, f1 as the multiplier no factor.
+pub fn multiply_add(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    function: MultiplyAdd,
+    completer: Completer,
+    status: StatusField,
+) {
+    let precision = match completer {
+        Completer::Double => DOUBLE,
+        Completer::Single => SINGLE,
+        Completer::Dynamic => return emitter.perform(Some(instruction)),
+    };
+    let [f2, f3, f4] = [instruction.f2(), instruction.f3(), instruction.f4()].map(|register| register & 127);
+    if !is_writable(instruction.f1()) || !emitter.is_fused() {
+        return emitter.perform(Some(instruction));
+    }
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let mut rare = None;
+        let is_known_inexact = unless_host_may_compute(emitter, status, &mut rare);
+        let mut operand = |emitter: &mut Emitter, register, negates: bool| {
+            let double = double(emitter, register, &mut rare);
+            let value = narrowed(emitter, double, precision, &mut rare);
+            if negates { emitter.ins().fneg(value) } else { value }
+        };
+        let a = operand(emitter, f3, function == MultiplyAdd::NegateAdd);
+        let b = (f4 != 1).then(|| operand(emitter, f4, false));
+        let c = (f2 != 0).then(|| operand(emitter, f2, function == MultiplyAdd::Subtract));
+        deliver(
+            emitter,
+            instruction,
+            completer == Completer::Single,
+            rare,
+            |emitter, aside| {
+                let result = match (b, c) {
+                    (None, None) => a,
+                    (Some(b), None) => emitter.ins().fmul(a, b),
+                    (None, Some(c)) => emitter.ins().fadd(a, c),
+                    (Some(b), Some(c)) => emitter.ins().fma(a, b, c),
+                };
+                unless_inexact(emitter, is_known_inexact, aside, |emitter, rare| {
+                    for value in [Some(a), b, c].into_iter().flatten() {
+                        unless_in_the_middle(emitter, value, precision, rare);
+                    }
+                    match (b, c) {
+                        (None, None) => emitter.ins().iconst(I8, 1),
+                        (Some(b), None) => exact_product(emitter, a, b).1,
+                        (None, Some(c)) => is_exact_sum(emitter, a, c),
+                        (Some(b), Some(c)) => {
+                            let (product, is_product) = exact_product(emitter, a, b);
+                            let is_sum = is_exact_sum(emitter, product, c);
+                            emitter.ins().band(is_product, is_sum)
+                        }
+                    }
+                });
+                let is_unusual = is_not_well_above(emitter, result, precision);
+                emitter.unless(is_unusual, aside);
+                let result = match completer {
+                    Completer::Single => emitter.ins().fpromote(F64, result),
+                    _ => result,
+                };
+                (of_normal(emitter, result), result)
+            },
+        );
+    });
+}
+
+/// `fcmp` of numbers, which raises nothing.
+pub fn compare(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    relation: FloatRelation,
+    unconditional: bool,
+) {
+    let condition = match relation {
+        FloatRelation::Equal => FloatCC::Equal,
+        FloatRelation::Less => FloatCC::LessThan,
+        FloatRelation::LessOrEqual => FloatCC::LessThanOrEqual,
+        FloatRelation::Unordered => return emitter.perform(Some(instruction)),
+    };
+    if !compare::is_legal(instruction) || unconditional && instruction.predicate() != 0 {
+        return emitter.perform(Some(instruction));
+    }
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let mut rare = None;
+        let [a, b] =
+            [instruction.f2(), instruction.f3()].map(|register| double(emitter, register, &mut rare).value);
+        let rare = rare.unwrap_or_else(|| emitter.constant(0));
+        emitter.in_line(instruction, rare, |emitter, _| {
+            let result = emitter.ins().fcmp(condition, a, b);
+            compare::write_complementary(emitter, instruction, result);
+        });
+    });
+}
+
+/// `fcvt.fx.trunc` and `fcvt.fxu.trunc` of numbers that a signed integer holds.
+pub fn to_fixed(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    signedness: Signedness,
+    rounding: FixedRounding,
+    status: StatusField,
+) {
+    if !is_writable(instruction.f1()) || rounding == FixedRounding::Dynamic {
+        return emitter.perform(Some(instruction));
+    }
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let mut rare = None;
+        let is_known_inexact = unless_host_may_compute(emitter, status, &mut rare);
+        let value = double(emitter, instruction.f2(), &mut rare).value;
+        let end = emitter.ins().f64const(-(i64::MIN as f64));
+        let first = match signedness {
+            Signedness::Signed => emitter.ins().f64const(i64::MIN as f64),
+            Signedness::Unsigned => emitter.ins().f64const(0.0),
+        };
+        let is_beyond = emitter.ins().fcmp(FloatCC::GreaterThanOrEqual, value, end);
+        let is_below = emitter.ins().fcmp(FloatCC::LessThan, value, first);
+        let is_outside = emitter.ins().bor(is_beyond, is_below);
+        let rare = either(emitter, rare, is_outside);
+        emitter.in_line(instruction, rare, |emitter, aside| {
+            let fixed = emitter.ins().fcvt_to_sint_sat(I64, value);
+            unless_inexact(emitter, is_known_inexact, aside, |emitter, _| {
+                let back = emitter.ins().fcvt_from_sint(F64, fixed);
+                emitter.ins().fcmp(FloatCC::Equal, back, value)
+            });
+            let fixed = integer(emitter, fixed);
+            write(emitter, instruction.f1(), fixed);
+        });
+    });
+}
+
+/// `fcvt.xf` of integers that a double holds.
+pub fn from_fixed(emitter: &mut Emitter, instruction: &Instruction) {
+    if !is_writable(instruction.f1()) {
+        return emitter.perform(Some(instruction));
+    }
+    /// Integers below it, in magnitude, are doubles.
+    const END: i64 = 1 << 53;
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let register = read(emitter, instruction.f2());
+        let is_other = emitter.ins().icmp_imm_u(
+            IntCC::NotEqual,
+            register.sign_exponent,
+            i64::from(EXPONENT_INTEGER),
+        );
+        let moved = emitter.ins().iadd_imm_s(register.significand, END);
+        let is_long = emitter
+            .ins()
+            .icmp_imm_s(IntCC::UnsignedGreaterThan, moved, 2 * END);
+        let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, register.significand, 0);
+        let rare = emitter.ins().bor(is_other, is_long);
+        let rare = emitter.ins().bor(rare, is_zero);
+        deliver(emitter, instruction, false, Some(rare), |emitter, _| {
+            let value = emitter.ins().fcvt_from_sint(F64, register.significand);
+            (of_normal(emitter, value), value)
+        });
+    });
+}
+
+/// `xma`: the addend is unsigned.
+pub fn fixed_multiply_add(emitter: &mut Emitter, instruction: &Instruction, part: FixedPart) {
+    if !is_writable(instruction.f1()) {
+        return emitter.perform(Some(instruction));
+    }
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let sources = [instruction.f3(), instruction.f4(), instruction.f2()];
+        let registers = sources.map(|register| read(emitter, register));
+        let [first, second, third] = registers.map(|register| is_natval(emitter, register));
+        let rare = emitter.ins().bor(first, second);
+        let rare = emitter.ins().bor(rare, third);
+        emitter.in_line(instruction, rare, |emitter, _| {
+            let [a, b, c] = registers.map(|register| register.significand);
+            let low = emitter.ins().imul(a, b);
+            let sum = emitter.ins().iadd(low, c);
+            let result = match part {
+                FixedPart::Low => sum,
+                FixedPart::High | FixedPart::HighUnsigned => {
+                    let high = match part {
+                        FixedPart::High => emitter.ins().smulhi(a, b),
+                        _ => emitter.ins().umulhi(a, b),
+                    };
+                    let carry = emitter.ins().icmp(IntCC::UnsignedLessThan, sum, c);
+                    let carry = emitter.ins().uextend(I64, carry);
+                    emitter.ins().iadd(high, carry)
+                }
+            };
+            let result = integer(emitter, result);
+            write(emitter, instruction.f1(), result);
+        });
+    });
+}
