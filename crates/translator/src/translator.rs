@@ -20,6 +20,8 @@ use crate::unit::{Owned, Piece, Unit};
 pub struct Settings {
     /// A block is translated when it is entered this many times.
     pub threshold: u32,
+    /// Other blocks are translated with it if they were entered this many times.
+    pub joining_threshold: u32,
     /// Bytes of emitted code kept at most, for each processor.
     pub code_bytes_max: usize,
     /// Instructions translated together at most.
@@ -30,12 +32,15 @@ impl Settings {
     /// What pays for programs.
     pub const AUTOMATIC: Settings = Settings {
         threshold: 2000,
+        joining_threshold: 500,
         code_bytes_max: 32 << 20,
-        instructions_max: 300,
+        instructions_max: 60,
     };
     /// Everything at once: for tests.
     pub const ALWAYS: Settings = Settings {
         threshold: 1,
+        joining_threshold: 0,
+        instructions_max: 300,
         ..Settings::AUTOMATIC
     };
 }
@@ -100,8 +105,14 @@ impl Translator {
     fn promote(&mut self, root: &Arc<Piece>, is_system: bool) {
         let started = std::time::Instant::now();
         let known = |place: u64| self.pieces.get(&place).and_then(Weak::upgrade);
-        let region = Region::new(Arc::clone(&root.node), self.settings.instructions_max, |place| {
-            known(place).map(|piece| Arc::clone(&piece.node))
+        let Settings {
+            joining_threshold,
+            instructions_max,
+            ..
+        } = self.settings;
+        let region = Region::new(Arc::clone(&root.node), instructions_max, |place| {
+            let piece = known(place).filter(|piece| piece.entered() >= joining_threshold);
+            piece.map(|piece| Arc::clone(&piece.node))
         });
         let members: Vec<Arc<Piece>> = region.nodes.iter().filter_map(|node| known(node.place)).collect();
         let Some(code) = self.compiler.compile(&region, is_system) else {
@@ -178,7 +189,8 @@ impl Translator {
         mut running: Running<'_, '_, O>,
     ) -> Result<(), Raised> {
         let remaining = running.remaining();
-        let [first, second] = running.flags().map(ptr::from_ref);
+        let [first, second] = running.flags();
+        let (first, second) = (ptr::from_ref(first), ptr::from_ref(second));
         let processor = running.processor();
         let before = processor.instructions_retired();
         // SAFETY: the code was emitted for this type, and its unit is alive. The processor is borrowed exclusively, the

@@ -56,6 +56,11 @@ impl Piece {
         entered
     }
 
+    /// How often it was entered so far.
+    pub fn entered(&self) -> u32 {
+        self.entered.load(Ordering::Relaxed)
+    }
+
     /// Its code; null for none.
     pub fn code(&self) -> *const u8 {
         self.code.load(Ordering::Relaxed)

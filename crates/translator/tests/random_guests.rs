@@ -22,7 +22,7 @@ fn translated(bytes: &[u8], end: u64, piece: u64, threshold: u32) -> (Option<Vec
     let settings = Settings {
         threshold,
         code_bytes_max: 1 << 20,
-        ..Settings::AUTOMATIC
+        ..Settings::ALWAYS
     };
     let mut guest = Guest::new(bytes);
     let mut translator = Translator::new(settings).expect("a host that code can be emitted for");

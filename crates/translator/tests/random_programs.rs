@@ -301,7 +301,7 @@ fn translator(threshold: u32) -> Translator {
     let settings = Settings {
         threshold,
         code_bytes_max: 1 << 20,
-        ..Settings::AUTOMATIC
+        ..Settings::ALWAYS
     };
     Translator::new(settings).expect("a host that code can be emitted for")
 }
