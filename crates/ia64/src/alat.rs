@@ -78,8 +78,7 @@ impl PartialEq for AdvancedLoads {
 
 impl Eq for AdvancedLoads {}
 
-/// Bytes of a place, as a power of two: what lies in one place of memory shares its bit with the places at a distance of
-/// 64 times as much.
+/// Bytes of a place of memory, as a power of two. A place shares its bit with those at a distance of 64 places.
 pub(crate) const PLACE_LOG2: u32 = 4;
 
 /// The bits of the places that `size` bytes at `address` lie in, of which there are not more than [`ACCESS_BYTES_MAX`].

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// The assembler.
-pub const ASSEMBLER: &str = "ia64-linux-gnu-as";
+const ASSEMBLER: &str = "ia64-linux-gnu-as";
 /// The linker.
-pub const LINKER: &str = "ia64-linux-gnu-ld";
+const LINKER: &str = "ia64-linux-gnu-ld";
 /// The C preprocessor.
 const PREPROCESSOR: &str = "cpp";
 
@@ -103,11 +103,35 @@ pub fn assemble(text: &str, path: &Path) -> Result<Vec<u8>, ToolError> {
     std::fs::read(&object).map_err(failed)
 }
 
-/// Runs a tool for a file; what it says goes into the error, without the warnings around the errors.
+/// Links an object file into a program without an entry point: its code from `text` on, and symbols that it lacks at
+/// the addresses of `definitions`; weak ones without are zero, as in every program. `path` is what errors call it.
 ///
 /// # Errors
-/// [`ToolError`] if it cannot be run or fails.
-pub fn run(tool: &'static str, command: &mut Command, path: &Path) -> Result<Output, ToolError> {
+/// [`ToolError`] if the linker cannot be run or refuses the object file.
+pub fn link(
+    object: &[u8],
+    text: u64,
+    definitions: &[(&str, u64)],
+    path: &Path,
+) -> Result<Vec<u8>, ToolError> {
+    let failed = |source| ToolError::Read {
+        path: std::env::temp_dir().display().to_string(),
+        source,
+    };
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let (input, program) = (folder.path().join("object.o"), folder.path().join("program"));
+    std::fs::write(&input, object).map_err(failed)?;
+    let mut command = Command::new(LINKER);
+    let symbols = definitions.iter();
+    command.args(symbols.map(|(name, address)| format!("--defsym={name}={address:#x}")));
+    command.args(["--unresolved-symbols=ignore-all", "-e", "0"]);
+    command.arg(format!("-Ttext={text:#x}"));
+    run(LINKER, command.arg("-o").arg(&program).arg(&input), path)?;
+    std::fs::read(&program).map_err(failed)
+}
+
+/// Runs a tool for a file; what it says goes into the error, without the warnings around the errors.
+fn run(tool: &'static str, command: &mut Command, path: &Path) -> Result<Output, ToolError> {
     let output = command.output().map_err(|source| ToolError::NoTool {
         tool,
         path: path.display().to_string(),

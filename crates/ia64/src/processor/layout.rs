@@ -61,8 +61,8 @@ offsets! {
     FLOATING = offset_of!(Processor, floating);
     /// ar0 to ar127, but for RSC, BSP, BSPSTORE and RNAT: 64 bits each.
     APPLICATION = offset_of!(Processor, application);
-    /// Which places of memory advanced loads that are remembered have read, a bit each: the address of a place, in units
-    /// of [`PLACE_LOG2`], modulo 64. Zero if none is remembered: 64 bits.
+    /// Which places of memory advanced loads that are remembered have read, a bit each: the number of a place (its
+    /// address in units of [`PLACE_LOG2`]) modulo 64. Zero if none is remembered: 64 bits.
     ADVANCED_LOADS = offset_of!(Processor, advanced_loads) + AdvancedLoads::PLACES;
     /// The address of the last bundle of the block that was left last: 64 bits.
     COMPLETED = offset_of!(Processor, completed);

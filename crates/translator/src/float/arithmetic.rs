@@ -1,10 +1,10 @@
 //! Arithmetic: on the host's floating-point unit where it delivers the same value and the guest's status register
 //! stays as it is; the multiplication of integers.
 //!
-//! The host computes where [`StatusRegister::host_controls`] says that it may, every operand is a normal value or a zero
-//! of the precision, and the result is a normal value above the smallest exponent: so neither V, D, O nor U can be
-//! raised, and the sign of a zero is not asked for. I is set already, or the host's own error terms prove that the result
-//! is exact. All else is the interpreter's.
+//! The host computes where [`StatusRegister::host_controls`] says that it may, every operand is a normal value or a
+//! zero of the precision, and the result is a normal value above the smallest exponent: so neither V, D, O nor U can
+//! be raised, and the sign of a zero is not asked for. I is set already, or the host's own error terms prove that the
+//! result is exact. All else is the interpreter's.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I64};

@@ -1,8 +1,8 @@
 //! Floating-point registers: [`moves`] between them and general ones, loads and stores ([`memory`]), [`arithmetic`].
 //!
 //! A register is a significand and a word of sign and exponent, as in the spill format. Memory has the value of each;
-//! beside it the values of those that were just loaded or computed are at hand as [`Double`]s of the host. What a NaTVal
-//! or an unusual number needs is left to the interpreter's functions. The region has seen that no register is
+//! beside it the values of those that were just loaded or computed are at hand as [`Double`]s of the host. What a
+//! NaTVal or an unusual number needs is left to the interpreter's functions. The region has seen that no register is
 //! disabled.
 
 pub mod arithmetic;

@@ -16,7 +16,7 @@ mod table;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use clap::Args;
 use sidestep_ia64::encoding::NoSymbols;
@@ -26,7 +26,7 @@ use sidestep_runner::explain::execution::{self, Effect, Ending, Ran, Start};
 use sidestep_runner::explain::{bundle_at, time};
 use sidestep_runner::image::{Image, ImageError, Section, Symbol};
 use sidestep_runner::symbols::{SymbolTable, proposal};
-use sidestep_schedule::tools::{self, LINKER, ToolError};
+use sidestep_schedule::tools::{self, ToolError};
 
 use super::Outcome;
 use super::activity::Activity;
@@ -35,7 +35,7 @@ use start::Setting;
 use table::Line;
 
 /// Where the linker puts code and data, away from small numbers that code may take for addresses.
-const LINKED: &str = "0x4000000";
+const LINKED: u64 = 0x400_0000;
 
 /// Show cycle by cycle what issues where and what stalls on what.
 #[derive(Args)]
@@ -191,34 +191,13 @@ impl Explain {
                 names: undefined,
             });
         }
-        let failed = |source| ExplainError::Read {
-            path: std::env::temp_dir().display().to_string(),
-            source,
-        };
-        let folder = tempfile::tempdir().map_err(failed)?;
-        let (object, program) = (folder.path().join("object.o"), folder.path().join("program"));
-        std::fs::write(&object, bytes).map_err(failed)?;
-        let mut command = Command::new(LINKER);
-        for definition in &self.define {
-            let value =
-                start::value(&definition.value, |_| None).map_err(|message| ExplainError::Setting {
-                    option: "define",
-                    setting: format!("{}={}", definition.name, definition.value),
-                    message,
-                })?;
-            command.arg(format!("--defsym={}={value:#x}", definition.name));
-        }
-        command.args([
-            // Weak ones are zero, as in every program.
-            "--unresolved-symbols=ignore-all",
-            "-e",
-            "0",
-            "-Ttext",
-            LINKED,
-            "-o",
-        ]);
-        tools::run(LINKER, command.arg(&program).arg(&object), self.file())?;
-        std::fs::read(&program).map_err(failed)
+        let definitions = self.define.iter().map(|definition| {
+            let value = start::value(&definition.value, |_| None);
+            let value = value.map_err(|message| wrong("define", definition, message))?;
+            Ok((definition.name.as_str(), value))
+        });
+        let definitions: Vec<(&str, u64)> = definitions.collect::<Result<_, ExplainError>>()?;
+        Ok(tools::link(&bytes, LINKED, &definitions, self.file())?)
     }
 
     /// The symbols that neither an object file nor the command defines.
