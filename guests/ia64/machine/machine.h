@@ -31,6 +31,7 @@ extern word page_table[256];
 // External interrupts taken, by the processor that kernel register 0 numbers.
 extern volatile word interrupts[PROCESSORS_MAX];
 
+#ifndef RUNTIME_H // whose `print` knows numbers too
 static inline void print(const char *text)
 {
 	word length = 0;
@@ -38,3 +39,4 @@ static inline void print(const char *text)
 		length++;
 	hypercall(PUT_BYTES, (word)text, length, 0);
 }
+#endif

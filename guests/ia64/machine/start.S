@@ -11,7 +11,10 @@
 	.set EXIT, 0
 	.set IDENTIFY, 5
 	.set STACK_LOG2, 17
+	// 16 MB, unless the build asks for more.
+	.ifndef IDENTITY_PAGE_LOG2
 	.set IDENTITY_PAGE_LOG2, 24
+	.endif
 	// present, write-back, accessed, dirty, privilege level 0, read, write and execute
 	.set IDENTITY_ENTRY, 0x661
 	// The 16 MB with the processor interrupt block, and the memory attribute of devices.

@@ -1,0 +1,43 @@
+/* The instances of benchmarks that a program or a machine runs at the same time, each on threads of its own.
+
+   They are given as words: `KERNEL CLASS [--threads N] [--rounds N] [--spins N]`, and more of them behind `::`. Threads are
+   numbered through all instances in their order; in a machine a thread's number is its processor's. */
+
+#ifndef INSTANCES_H
+#define INSTANCES_H
+
+#include "kernel.h"
+
+enum { INSTANCES_MAX = 16 };
+
+struct instance {
+    const struct kernel *kernel;
+    enum problem_class class;
+    long threads, rounds, spins;
+    char label[32]; /* what its lines begin with */
+    struct team *team;
+    void *state;
+    uint64_t began_ns;
+    long wrong; /* values of all its rounds that were not as specified */
+};
+
+struct instances {
+    int count;
+    long threads; /* of all together */
+    struct instance all[INSTANCES_MAX];
+};
+
+/* Reads the words, of which the first is `name`'s argument. What is wrong with them is printed, and 0 answered. */
+int instances_read(struct instances *instances, const char *name, int count, const char *const *words);
+
+/* Memory for all; one thread calls it. */
+void instances_prepare(struct instances *instances);
+
+/* What thread `number` of all does: runs, and for the first thread of an instance its report. Which instance it was in,
+   or -1 for a number that has no work. */
+int instances_work(struct instances *instances, long number);
+
+/* The exit code: whether anything was not as specified. */
+int instances_verdict(const struct instances *instances);
+
+#endif

@@ -1,0 +1,30 @@
+/* A benchmark: how its memory is prepared, what each thread does, and what its result is held against. */
+
+#ifndef KERNEL_H
+#define KERNEL_H
+
+#include "environment.h"
+#include "team.h"
+
+/* Sample, workstation, and the smallest of the full sizes. */
+enum problem_class { CLASS_S, CLASS_W, CLASS_A, CLASSES };
+
+struct kernel {
+    const char *name;
+    const char *title;
+    /* Memory and parameters for a class; one thread calls it. */
+    void *(*prepare)(enum problem_class class, const struct team *team);
+    /* A whole run, from the initial values on; all threads call it. */
+    void (*work)(void *state, struct team *team, int thread);
+    /* Prints what the run has found beside what is specified; one thread calls it. How many values are wrong. */
+    int (*verify)(void *state, const char *label);
+};
+
+extern const struct kernel embarrassingly_parallel, integer_sort, conjugate_gradient, multigrid, fourier_transform,
+    lower_upper, scalar_pentadiagonal, block_tridiagonal;
+
+/* Prints a value and what is specified for it. Whether it is wrong: 1 if the relative error is above the tolerance, or
+   the value is no number. */
+int report_value(const char *label, const char *what, double computed, double specified, double tolerance);
+
+#endif
