@@ -263,6 +263,28 @@ void flow_jacobians(struct jacobians *jacobians, const struct derived *at, int d
     convection[4][1 + direction] += GAMMA * at->energy - GAMMA_1 * at->kinetic;
 }
 
+void flow_add_changes(double sum[QUANTITIES], const struct derived *at, int direction, const double change[QUANTITIES],
+                      double convection, double diffusion)
+{
+    const double *velocity = at->velocity;
+    double along = velocity[direction], mass = change[1 + direction];
+    double enthalpy = GAMMA * at->energy - GAMMA_1 * at->kinetic;
+    double pressure = at->kinetic * change[0] + change[4], viscous = C1345 * (change[4] - at->energy * change[0]);
+    for (int a = 0; a < DIRECTIONS; a++)
+        pressure -= velocity[a] * change[1 + a];
+    pressure *= GAMMA_1;
+    sum[0] += convection * mass;
+    diffusion *= at->density_inverse;
+    for (int a = 0; a < DIRECTIONS; a++) {
+        double viscosity = a == direction ? ALONG * C3C4 : C3C4;
+        double momentum = change[1 + a] - velocity[a] * change[0];
+        viscous += (viscosity - C1345) * velocity[a] * momentum;
+        sum[1 + a] += convection * (along * momentum + velocity[a] * mass) + diffusion * viscosity * momentum;
+    }
+    sum[1 + direction] += convection * pressure;
+    sum[4] += convection * (enthalpy * (mass - along * change[0]) + along * (change[4] + pressure)) + diffusion * viscous;
+}
+
 /* The diagonal leads in these systems, so rows need no exchange. */
 void flow_solve_block(double matrix[QUANTITIES][QUANTITIES], double *right, int columns)
 {

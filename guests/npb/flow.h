@@ -77,6 +77,11 @@ struct jacobians {
 };
 void flow_jacobians(struct jacobians *jacobians, const struct derived *at, int direction);
 
+/* Adds to `sum` the change of convection and of diffusion, times a factor each, that a change of the quantities at a point
+   makes: what the products with the matrices of `flow_jacobians` are, but without the matrices. */
+void flow_add_changes(double sum[QUANTITIES], const struct derived *at, int direction, const double change[QUANTITIES],
+                      double convection, double diffusion);
+
 /* Solves `columns` systems of five equations with one matrix, which is destroyed; right sides become solutions. */
 void flow_solve_block(double matrix[QUANTITIES][QUANTITIES], double *right, int columns);
 

@@ -134,13 +134,19 @@ static void report(struct instance *instance, uint64_t ended_ns)
     instance->wrong += wrong;
 }
 
-int instances_work(struct instances *instances, long number)
+int instances_find(const struct instances *instances, long *number)
 {
     int index = 0;
-    for (; index < instances->count && number >= instances->all[index].threads; index++)
-        number -= instances->all[index].threads;
-    if (index == instances->count)
-        return -1;
+    for (; index < instances->count && *number >= instances->all[index].threads; index++)
+        *number -= instances->all[index].threads;
+    return index < instances->count ? index : -1;
+}
+
+void instances_work(struct instances *instances, long number)
+{
+    int index = instances_find(instances, &number);
+    if (index < 0)
+        return;
     struct instance *instance = &instances->all[index];
     for (long round = 0; round < instance->rounds; round++) {
         team_barrier(instance->team);
@@ -151,7 +157,6 @@ int instances_work(struct instances *instances, long number)
         if (number == 0)
             report(instance, environment_nanoseconds());
     }
-    return index;
 }
 
 int instances_verdict(const struct instances *instances)

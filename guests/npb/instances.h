@@ -33,9 +33,11 @@ int instances_read(struct instances *instances, const char *name, int count, con
 /* Memory for all; one thread calls it. */
 void instances_prepare(struct instances *instances);
 
-/* What thread `number` of all does: runs, and for the first thread of an instance its report. Which instance it was in,
-   or -1 for a number that has no work. */
-int instances_work(struct instances *instances, long number);
+/* Which instance thread `*number` of all is in, or -1 if in none; the number becomes that among the instance's threads. */
+int instances_find(const struct instances *instances, long *number);
+
+/* What thread `number` of all does: runs, and for the first thread of an instance its report. */
+void instances_work(struct instances *instances, long number);
 
 /* The exit code: whether anything was not as specified. */
 int instances_verdict(const struct instances *instances);

@@ -7,6 +7,12 @@
 
 #include <asm/unistd.h>
 
+#ifdef OBSERVED
+#include "observer.h"
+
+#include <stdlib.h>
+#endif
+
 enum { CLOCK_MONOTONIC = 1, AT_FDCWD = -100, O_WRONLY_CREATE = 0101, MODE = 0644, WORDS_MAX = 256 };
 
 static struct instances instances;
@@ -59,8 +65,27 @@ static void open_progress(const char *name, char **environment)
 
 static void enter(void *number)
 {
+#ifdef OBSERVED
+    observer_begin((long)number);
+#endif
     instances_work(&instances, (long)number);
 }
+
+#ifdef OBSERVED
+static int instance_of(long number)
+{
+    return instances_find(&instances, &number);
+}
+
+static void write_sharing(const char *name)
+{
+    const char *path = getenv("NPB_SHARING");
+    if (path && !observer_write(path, instances.threads, instance_of)) {
+        print("%s: NPB_SHARING: `%s` cannot be written\n", name, path);
+        leave(2);
+    }
+}
+#endif
 
 int main(int count, char **values, char **environment)
 {
@@ -84,5 +109,8 @@ int main(int count, char **values, char **environment)
     enter(0);
     for (long number = 1; number < instances.threads; number++)
         thread_join(&threads[number]);
+#ifdef OBSERVED
+    write_sharing(name);
+#endif
     return instances_verdict(&instances);
 }

@@ -52,35 +52,32 @@ static void *prepare(enum problem_class class, const struct team *team)
    1 for the one behind it. */
 static void add_neighbour(const struct flow *flow, double sum[QUANTITIES], long point, int direction, int side)
 {
-    struct jacobians jacobians;
     double h = flow->spacing_inverse, convection = side * flow->step * 0.5 * h, diffusion = flow->step * h * h;
     point += side * flow->strides[direction];
-    flow_jacobians(&jacobians, &flow->derived[point], direction);
     const double *change = flow->residual[point];
-    for (int m = 0; m < QUANTITIES; m++) {
+    flow_add_changes(sum, &flow->derived[point], direction, change, convection, -diffusion);
+    for (int m = 0; m < QUANTITIES; m++)
         sum[m] -= diffusion * dissipation[direction] * change[m];
-        for (int n = 0; n < QUANTITIES; n++)
-            sum[m] += (convection * jacobians.convection[m][n] - diffusion * jacobians.diffusion[m][n]) * change[n];
-    }
 }
 
-/* Solves the equations that a point has without its neighbours. */
+/* Solves the equations that a point has without its neighbours: diffusion and dissipation along all directions. Of these
+   density depends on itself alone, a momentum on density and itself, and energy on all. */
 static void solve_point(const struct flow *flow, double right[QUANTITIES], long point)
 {
-    double matrix[QUANTITIES][QUANTITIES] = {0};
-    double diffusion = 2 * flow->step * flow->spacing_inverse * flow->spacing_inverse;
-    for (int direction = 0; direction < DIRECTIONS; direction++) {
-        struct jacobians jacobians;
-        flow_jacobians(&jacobians, &flow->derived[point], direction);
-        for (int m = 0; m < QUANTITIES; m++) {
-            matrix[m][m] += diffusion * dissipation[direction];
-            for (int n = 0; n < QUANTITIES; n++)
-                matrix[m][n] += diffusion * jacobians.diffusion[m][n];
-        }
+    const struct derived *at = &flow->derived[point];
+    double diffusion = 2 * flow->step * flow->spacing_inverse * flow->spacing_inverse, diagonal = 1;
+    for (int direction = 0; direction < DIRECTIONS; direction++)
+        diagonal += diffusion * dissipation[direction];
+    diffusion *= at->density_inverse;
+    double viscosity = (2 + ALONG) * C3C4 * diffusion, conduction = DIRECTIONS * C1345 * diffusion;
+    right[0] /= diagonal;
+    right[4] += conduction * at->energy * right[0];
+    for (int a = 0; a < DIRECTIONS; a++) {
+        double velocity = at->velocity[a];
+        right[1 + a] = (right[1 + a] + viscosity * velocity * right[0]) / (diagonal + viscosity);
+        right[4] -= (viscosity - conduction) * velocity * (right[1 + a] - velocity * right[0]);
     }
-    for (int m = 0; m < QUANTITIES; m++)
-        matrix[m][m] += 1;
-    flow_solve_block(matrix, right, 1);
+    right[4] /= diagonal + conduction;
 }
 
 /* The changes of a thread's rows of one plane. On the boundary they are zero from the start. */

@@ -1,5 +1,6 @@
 //! The command as its users run it.
 
+mod benchmarks;
 mod book;
 mod boot;
 mod calibrate;
