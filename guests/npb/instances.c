@@ -12,7 +12,7 @@ static const char letters[] = "SWA";
 
 static void usage(const char *name)
 {
-    print("usage: %s KERNEL CLASS [--threads N] [--rounds N] [--spins N] [:: KERNEL CLASS ...]\n", name);
+    print("usage: %s KERNEL CLASS [--threads N] [--rounds N] [--spins N] [+ KERNEL CLASS ...]\n", name);
     for (int kernel = 0; kernel < KERNELS; kernel++)
         print("  %s  %s\n", kernels[kernel]->name, kernels[kernel]->title);
     print("  classes S, W and A\n");
@@ -100,10 +100,10 @@ static void label(struct instance *instance, int index, int count)
 int instances_read(struct instances *instances, const char *name, int count, const char *const *words)
 {
     for (int first = 0, end; first <= count; first = end + 1) {
-        for (end = first; end < count && strcmp(words[end], "::") != 0; end++)
+        for (end = first; end < count && strcmp(words[end], "+") != 0; end++)
             ;
         if (instances->count == INSTANCES_MAX)
-            return refuse(name, "expected at most 16 instances", "::");
+            return refuse(name, "expected at most 16 instances", "+");
         struct instance *instance = &instances->all[instances->count++];
         if (!read_one(instance, name, end - first, words + first))
             return 0;

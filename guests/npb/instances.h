@@ -1,6 +1,6 @@
 /* The instances of benchmarks that a program or a machine runs at the same time, each on threads of its own.
 
-   They are given as words: `KERNEL CLASS [--threads N] [--rounds N] [--spins N]`, and more of them behind `::`. Threads are
+   They are given as words: `KERNEL CLASS [--threads N] [--rounds N] [--spins N]`, and more of them behind `+`. Threads are
    numbered through all instances in their order; in a machine a thread's number is its processor's. */
 
 #ifndef INSTANCES_H

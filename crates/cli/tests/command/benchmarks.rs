@@ -63,7 +63,7 @@ fn programs_under_exec_are_verified() {
 
 #[test]
 fn instances_on_the_processors_of_a_virtual_machine_are_verified() {
-    let parameters = "is S --threads 2 :: mg S --threads 2";
+    let parameters = "is S --threads 2 + mg S --threads 2";
     let once = run_machine(parameters, 4, 1);
     is_verified(&once, "0 is.S");
     is_verified(&once, "1 mg.S");
@@ -86,8 +86,8 @@ fn words_that_mean_nothing_are_refused() {
         ("cg S --threads 65", "`--threads`: expected 1 to 64, found `65`"),
         ("cg S --rounds", "`--rounds`: expected 1 to 1000000, found ``"),
         ("cg S --speed 9", "expected an option, found `--speed`"),
-        ("cg S --threads 40 :: is S --threads 40", "at most 64 threads in all"),
-        ("cg S ::", "expected a kernel, found ``"),
+        ("cg S --threads 40 + is S --threads 40", "at most 64 threads in all"),
+        ("cg S +", "expected a kernel, found ``"),
     ] {
         let arguments: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
         let output = execute(&arguments);
@@ -125,7 +125,7 @@ fn programs_of_this_host_are_verified_and_say_who_shares() {
     }
     let sharing = folder.path().join("sharing.json");
     let observed = Command::new(folder.path().join("observed-npb"))
-        .args(words("is", 2).into_iter().chain(["::".to_owned()]).chain(words("mg", 4)))
+        .args(words("is", 2).into_iter().chain(["+".to_owned()]).chain(words("mg", 4)))
         .env("NPB_SHARING", &sharing)
         .output()
         .expect("it was built");
