@@ -53,10 +53,11 @@ static void neighbour(double block[QUANTITIES][QUANTITIES], const struct jacobia
     }
 }
 
-/* Solves one line by elimination of the lower blocks on the way up, and of the upper ones on the way down. The block of a
-   place and its right side are solved together, as six columns. */
-static void solve_line(struct flow *flow, struct place *places, long start, int direction)
+/* Solves one line by elimination of the lower blocks on the way up, and of the upper ones on the way down. The block
+   of a place and its right side are solved together, as six columns. */
+static void solve_line(struct flow *flow, void *work_space, long start, int direction)
 {
+    struct place *places = work_space;
     long stride = flow->strides[direction], last = flow->side - 2;
     double h = flow->spacing_inverse, convection = flow->step * 0.5 * h, diffusion = flow->step * h * h;
     double dissipated = diffusion * dissipation[direction];
@@ -104,38 +105,10 @@ static void solve_line(struct flow *flow, struct place *places, long start, int 
     }
 }
 
-static void solve_direction(struct flow *flow, struct team *team, int thread, int direction)
-{
-    struct range seconds = flow_share(flow, team, thread);
-    for (long second = seconds.first; second < seconds.end; second++)
-        for (long first = 1; first < flow->side - 1; first++)
-            solve_line(flow, flow->work_spaces[thread], flow_line(flow, direction, first, second), direction);
-}
-
-static void step(struct flow *flow, struct team *team, int thread)
-{
-    flow_residual(flow, team, thread);
-    flow_scale_residual(flow, team, thread);
-    solve_direction(flow, team, thread, 0);
-    solve_direction(flow, team, thread, 1);
-    team_barrier(team);
-    solve_direction(flow, team, thread, 2);
-    team_barrier(team);
-    flow_add_residual(flow, team, thread, 1);
-    team_barrier(team);
-}
-
 static void work(void *state, struct team *team, int thread)
 {
     struct solver *solver = state;
-    flow_start(&solver->flow, team, thread);
-    for (int number = 0; number < problems[solver->class].steps; number++) {
-        step(&solver->flow, team, thread);
-        if (thread == 0)
-            environment_step();
-    }
-    flow_residual(&solver->flow, team, thread);
-    flow_norms(&solver->flow, team, thread);
+    flow_step_by_lines(&solver->flow, team, thread, problems[solver->class].steps, solve_line);
 }
 
 static int verify(void *state, const char *label)

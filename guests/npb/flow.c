@@ -21,8 +21,8 @@ void flow_prepare(struct flow *flow, const struct team *team, long side, double 
     flow->derived = allocate(points * sizeof *flow->derived);
     for (int thread = 0; thread < team->threads && work_bytes > 0; thread++)
         flow->work_spaces[thread] = allocate(side * work_bytes);
-    /* 1 -4 6 -4 1, but 5 beside the boundary, and nothing across it; the boundary's own values count for its neighbour's
-       neighbour no more than they do in the specification's one-sided forms. */
+    /* 1 -4 6 -4 1, but 5 beside the boundary, and nothing across it; the boundary's own values count for its
+       neighbour's neighbour no more than they do in the specification's one-sided forms. */
     flow->differences = allocate(side * sizeof *flow->differences);
     for (long place = 1; place < side - 1; place++) {
         struct difference *difference = &flow->differences[place];
@@ -176,14 +176,6 @@ void flow_residual(struct flow *flow, struct team *team, int thread)
             }
 }
 
-void flow_scale_residual(struct flow *flow, struct team *team, int thread)
-{
-    struct range planes = flow_share(flow, team, thread);
-    for (long point = planes.first * flow->strides[2]; point < planes.end * flow->strides[2]; point++)
-        for (int m = 0; m < QUANTITIES; m++)
-            flow->residual[point][m] *= flow->step;
-}
-
 /* The residual on the boundary is zero for ever, so whole planes are taken. */
 void flow_add_residual(struct flow *flow, struct team *team, int thread, double factor)
 {
@@ -207,6 +199,45 @@ void flow_start(struct flow *flow, struct team *team, int thread)
     team_barrier(team);
     set_all(flow, team, thread, 1);
     team_barrier(team);
+}
+
+/* All lines along a direction: shared by z, and those along z by y. */
+static void solve_direction(struct flow *flow, const struct team *team, int thread, int direction,
+                            flow_line_solver *solve_line)
+{
+    long first_stride = flow->strides[direction == 0 ? 1 : 0], second_stride = flow->strides[direction == 2 ? 1 : 2];
+    struct range seconds = flow_share(flow, team, thread);
+    for (long second = seconds.first; second < seconds.end; second++)
+        for (long first = 1; first < flow->side - 1; first++)
+            solve_line(flow, flow->work_spaces[thread], first * first_stride + second * second_stride, direction);
+}
+
+static void step_by_lines(struct flow *flow, struct team *team, int thread, flow_line_solver *solve_line)
+{
+    flow_residual(flow, team, thread);
+    struct range planes = flow_share(flow, team, thread);
+    for (long point = planes.first * flow->strides[2]; point < planes.end * flow->strides[2]; point++)
+        for (int m = 0; m < QUANTITIES; m++)
+            flow->residual[point][m] *= flow->step;
+    solve_direction(flow, team, thread, 0, solve_line);
+    solve_direction(flow, team, thread, 1, solve_line);
+    team_barrier(team);
+    solve_direction(flow, team, thread, 2, solve_line);
+    team_barrier(team);
+    flow_add_residual(flow, team, thread, 1);
+    team_barrier(team);
+}
+
+void flow_step_by_lines(struct flow *flow, struct team *team, int thread, int steps, flow_line_solver *solve_line)
+{
+    flow_start(flow, team, thread);
+    for (int number = 0; number < steps; number++) {
+        step_by_lines(flow, team, thread, solve_line);
+        if (thread == 0)
+            environment_step();
+    }
+    flow_residual(flow, team, thread);
+    flow_norms(flow, team, thread);
 }
 
 void flow_norms(struct flow *flow, struct team *team, int thread)
@@ -282,7 +313,8 @@ void flow_add_changes(double sum[QUANTITIES], const struct derived *at, int dire
         sum[1 + a] += convection * (along * momentum + velocity[a] * mass) + diffusion * viscosity * momentum;
     }
     sum[1 + direction] += convection * pressure;
-    sum[4] += convection * (enthalpy * (mass - along * change[0]) + along * (change[4] + pressure)) + diffusion * viscous;
+    sum[4] += convection * (enthalpy * (mass - along * change[0]) + along * (change[4] + pressure));
+    sum[4] += diffusion * viscous;
 }
 
 /* The diagonal leads in these systems, so rows need no exchange. */

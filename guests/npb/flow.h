@@ -1,9 +1,9 @@
-/* The simulated application of computational fluid dynamics that BT, SP and LU share (RNR-94-007, section 4): a cube of
-   points, five conserved quantities at each (density, three momenta, energy), a discrete operator K of convection,
+/* The simulated application of computational fluid dynamics that BT, SP and LU share (RNR-94-007, section 4): a cube
+   of points, five conserved quantities at each (density, three momenta, energy), a discrete operator K of convection,
    diffusion and artificial dissipation, and a forcing term that makes a known function the solution of K u + f = 0.
 
-   The three benchmarks differ in how they take a step towards it. Points are numbered x first, z last; directions are 0 to
-   2 for x to z. Threads share planes of constant z, but in solutions of lines along z, where they share y. */
+   The three benchmarks differ in how they take a step towards it. Points are numbered x first, z last; directions are
+   0 to 2 for x to z. Threads share planes of constant z, but in solutions of lines along z, where they share y. */
 
 #ifndef FLOW_H
 #define FLOW_H
@@ -64,9 +64,15 @@ void flow_start(struct flow *flow, struct team *team, int thread);
    visible; at the end each thread has the residual of its own planes. */
 void flow_residual(struct flow *flow, struct team *team, int thread);
 
-/* What steps do with the residual of a thread's own planes: times the step of pseudo-time, and added to u. */
-void flow_scale_residual(struct flow *flow, struct team *team, int thread);
+/* Adds a factor times the change that the residual of a thread's own planes has become to u. */
 void flow_add_residual(struct flow *flow, struct team *team, int thread, double factor);
+
+/* Turns the residual of one line into the change of u, or a part of the way to it: of the points `start` plus 1 to
+   `side` - 2 times the direction's stride. */
+typedef void flow_line_solver(struct flow *flow, void *work_space, long start, int direction);
+
+/* A whole run of steps that solve for each line along x, then y, then z; with the norms at the end. */
+void flow_step_by_lines(struct flow *flow, struct team *team, int thread, int steps, flow_line_solver *solve_line);
 
 /* The root mean squares of the residual and of u less the solution. */
 void flow_norms(struct flow *flow, struct team *team, int thread);
@@ -77,8 +83,8 @@ struct jacobians {
 };
 void flow_jacobians(struct jacobians *jacobians, const struct derived *at, int direction);
 
-/* Adds to `sum` the change of convection and of diffusion, times a factor each, that a change of the quantities at a point
-   makes: what the products with the matrices of `flow_jacobians` are, but without the matrices. */
+/* Adds to `sum` the change of convection and of diffusion, times a factor each, that a change of the quantities at a
+   point makes: what the products with the matrices of `flow_jacobians` are, but without the matrices. */
 void flow_add_changes(double sum[QUANTITIES], const struct derived *at, int direction, const double change[QUANTITIES],
                       double convection, double diffusion);
 
@@ -90,13 +96,6 @@ static inline struct range flow_share(const struct flow *flow, const struct team
 {
     struct range range = team_share(team, thread, flow->side - 2);
     return (struct range){range.first + 1, range.end + 1};
-}
-
-/* The point before the first inside point of line (`first`, `second`) along a direction: the two other coordinates in
-   their order. */
-static inline long flow_line(const struct flow *flow, int direction, long first, long second)
-{
-    return first * flow->strides[direction == 0 ? 1 : 0] + second * flow->strides[direction == 2 ? 1 : 2];
 }
 
 /* The norms that are specified for a class. */

@@ -130,7 +130,8 @@ static void report(struct instance *instance, uint64_t ended_ns)
 {
     int wrong = instance->kernel->verify(instance->state, instance->label);
     double seconds = (double)(ended_ns - instance->began_ns) / 1e9;
-    print("%s: %s, %ld threads, %.6f s\n", instance->label, wrong ? "NOT verified" : "verified", instance->threads, seconds);
+    const char *verdict = wrong ? "NOT verified" : "verified";
+    print("%s: %s, %ld threads, %.6f s\n", instance->label, verdict, instance->threads, seconds);
     instance->wrong += wrong;
 }
 

@@ -1,7 +1,7 @@
 /* The instances of benchmarks that a program or a machine runs at the same time, each on threads of its own.
 
-   They are given as words: `KERNEL CLASS [--threads N] [--rounds N] [--spins N]`, and more of them behind `+`. Threads are
-   numbered through all instances in their order; in a machine a thread's number is its processor's. */
+   They are given as words: `KERNEL CLASS [--threads N] [--rounds N] [--spins N]`, and more of them behind `+`. Threads
+   are numbered through all instances in their order; in a machine a thread's number is its processor's. */
 
 #ifndef INSTANCES_H
 #define INSTANCES_H
@@ -33,7 +33,8 @@ int instances_read(struct instances *instances, const char *name, int count, con
 /* Memory for all; one thread calls it. */
 void instances_prepare(struct instances *instances);
 
-/* Which instance thread `*number` of all is in, or -1 if in none; the number becomes that among the instance's threads. */
+/* Which instance thread `*number` of all is in, or -1 if in none; the number becomes that among the instance's
+   threads. */
 int instances_find(const struct instances *instances, long *number);
 
 /* What thread `number` of all does: runs, and for the first thread of an instance its report. */

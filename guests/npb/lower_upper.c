@@ -1,8 +1,8 @@
-/* LU: steps of symmetric successive over-relaxation: a sweep that solves a block lower triangular system from the first
-   plane to the last, and one that solves an upper triangular one back (RNR-94-007, section 4.7.1).
+/* LU: steps of symmetric successive over-relaxation: a sweep that solves a block lower triangular system from the
+   first plane to the last, and one that solves an upper triangular one back (RNR-94-007, section 4.7.1).
 
-   Threads share rows of constant y. In each plane a thread begins when the one before it (in the way back the one behind
-   it) is through with its rows of the plane, so that planes go through the threads as through a pipeline. */
+   Threads share rows of constant y. In each plane a thread begins when the one before it (in the way back the one
+   behind it) is through with its rows of the plane, so that planes go through the threads as through a pipeline. */
 
 #include "flow.h"
 #include "numbers.h"
@@ -60,8 +60,8 @@ static void add_neighbour(const struct flow *flow, double sum[QUANTITIES], long 
         sum[m] -= diffusion * dissipation[direction] * change[m];
 }
 
-/* Solves the equations that a point has without its neighbours: diffusion and dissipation along all directions. Of these
-   density depends on itself alone, a momentum on density and itself, and energy on all. */
+/* Solves the equations that a point has without its neighbours: diffusion and dissipation along all directions. Of
+   these density depends on itself alone, a momentum on density and itself, and energy on all. */
 static void solve_point(const struct flow *flow, double right[QUANTITIES], long point)
 {
     const struct derived *at = &flow->derived[point];

@@ -1,7 +1,8 @@
-/* A bare machine, or a virtual machine of the monitor, of several processors: thread n of all instances is processor n's.
+/* A bare machine, or a virtual machine of the monitor, of several processors: thread n of all instances is processor
+   n's.
 
-   The machine's parameters are the words of instances.h. Its exit code is 0 if all results are as specified, and 2 if the
-   words are not. A thread that has nothing more to do stops its processor; the last one ends the machine. */
+   The machine's parameters are the words of instances.h. Its exit code is 0 if all results are as specified, and 2 if
+   the words are not. A thread that has nothing more to do stops its processor; the last one ends the machine. */
 
 #include "environment.h"
 #include "instances.h"
@@ -12,8 +13,8 @@
 
 enum { PAGE = 1 << 14, MAPPED = 256 << 20, WORDS_MAX = 256, VECTOR = 0x41, VECTOR_MASKED = 1 << 16 };
 
-/* How long a processor that yields leaves its core to others, in cycles of the interval time counter, unless an interrupt
-   comes: no longer than a few times what an exit and an entry take. */
+/* How long a processor that yields leaves its core to others, in cycles of the interval time counter, unless an
+   interrupt comes: no longer than a few times what an exit and an entry take. */
 static const word YIELD_CYCLES = 20000;
 
 /* The status of floating-point arithmetic that the software conventions demand: no traps, status field 0 rounding to

@@ -1,7 +1,8 @@
-/* MG: V-cycles for the Poisson equation on a periodic cube; the norm of the residual is checked (RNR-94-007, section 2.2).
+/* MG: V-cycles for the Poisson equation on a periodic cube; the norm of the residual is checked (RNR-94-007, section
+   2.2).
 
-   The four operators weigh the 27 points around a point by their distance: itself, six faces, twelve edges, eight corners.
-   Threads share the planes of each grid; on grids with fewer planes than threads some have none. */
+   The four operators weigh the 27 points around a point by their distance: itself, six faces, twelve edges, eight
+   corners. Threads share the planes of each grid; on grids with fewer planes than threads some have none. */
 
 #include "kernel.h"
 #include "numbers.h"
@@ -193,6 +194,12 @@ static void consider(struct ranking *ranking, double number, long place)
     ranking->best[at] = (struct candidate){number, place};
 }
 
+static void merge(struct ranking *ranking, const struct ranking *other)
+{
+    for (int i = 0; i < other->length; i++)
+        consider(ranking, other->best[i].number, other->best[i].place);
+}
+
 /* Charges of +1 where the ten largest random numbers fall, and of -1 where the ten smallest do. */
 static void charge(struct cycle *cycle, struct team *team, int thread)
 {
@@ -209,10 +216,8 @@ static void charge(struct cycle *cycle, struct team *team, int thread)
     clear(team, thread, side, cycle->right);
     if (thread == 0) {
         for (int other = 1; other < team->threads; other++) {
-            for (int i = 0; i < cycle->largest[other].length; i++)
-                consider(&cycle->largest[0], cycle->largest[other].best[i].number, cycle->largest[other].best[i].place);
-            for (int i = 0; i < cycle->smallest[other].length; i++)
-                consider(&cycle->smallest[0], cycle->smallest[other].best[i].number, cycle->smallest[other].best[i].place);
+            merge(&cycle->largest[0], &cycle->largest[other]);
+            merge(&cycle->smallest[0], &cycle->smallest[other]);
         }
         for (int i = 0; i < CHARGES; i++) {
             cycle->right[cycle->largest[0].best[i].place] = 1;

@@ -24,8 +24,8 @@ static uint64_t bits_of(double value)
     return bits;
 }
 
-/* log(2^e m) = e log 2 + 2 artanh((m - 1) / (m + 1)) with m between the roots of 1/2 and of 2: the argument of artanh is
-   below 0.172, and eleven terms of its series reach the last place. */
+/* log(2^e m) = e log 2 + 2 artanh((m - 1) / (m + 1)) with m between the roots of 1/2 and of 2: the argument of artanh
+   is below 0.172, and eleven terms of its series reach the last place. */
 double natural_logarithm(double value)
 {
     uint64_t bits = bits_of(value);

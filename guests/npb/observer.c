@@ -1,7 +1,7 @@
-/* Counts accesses. A pair of threads shares a page as often as the one of the two does that touches it less: a number that
-   does not hang on who came when. Pages count as they do for a watcher of page faults; NPB_SHARING_BYTES, a power of two,
-   sets another size, such as that of a cache line. What waiting threads do (team.c) does not count, nor does what one
-   thread prepares for all. */
+/* Counts accesses. A pair of threads shares a page as often as the one of the two does that touches it less: a number
+   that does not hang on who came when. Pages count as they do for a watcher of page faults; NPB_SHARING_BYTES, a power
+   of two, sets another size, such as that of a cache line. What waiting threads do (team.c) does not count, nor does
+   what one thread prepares for all. */
 
 #include "observer.h"
 

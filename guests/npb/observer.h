@@ -1,7 +1,8 @@
 /* Who really shares memory with whom: every load and store of the benchmarks, counted by thread and page.
 
-   `build --observe` has the compiler call out at each access (as it does for ThreadSanitizer), and makes `observed-npb`,
-   which writes the matrix as a recording of `sidestep gang watch --save` into the file that NPB_SHARING names. */
+   `build --observe` has the compiler call out at each access (as it does for ThreadSanitizer), and makes
+   `observed-npb`, which writes the matrix as a recording of `sidestep gang watch --save` into the file that
+   NPB_SHARING names. */
 
 #ifndef OBSERVER_H
 #define OBSERVER_H

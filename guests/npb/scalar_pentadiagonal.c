@@ -26,8 +26,10 @@ static const struct {
                   {2.7289258557377227e-5, 1.0364446640837285e-5, 1.6154798287166471e-5, 1.5750704994480102e-5,
                    3.4177666183390531e-5}}},
     [CLASS_W] = {36, 400, 0.0015,
-                 {{0.1893253733584e-2, 0.1717075447775e-3, 0.2778153350936e-3, 0.2887475409984e-3, 0.3143611161242e-2},
-                  {0.7542088599534e-4, 0.6512852253086e-5, 0.1049092285688e-4, 0.1128838671535e-4, 0.1212845639773e-3}}},
+                 {{0.1893253733584e-2, 0.1717075447775e-3, 0.2778153350936e-3, 0.2887475409984e-3,
+                   0.3143611161242e-2},
+                  {0.7542088599534e-4, 0.6512852253086e-5, 0.1049092285688e-4, 0.1128838671535e-4,
+                   0.1212845639773e-3}}},
     [CLASS_A] = {64, 400, 0.0015,
                  {{2.4799822399300195, 1.1276337964368832, 1.5028977888770491, 1.4217816211695179, 2.1292113035138280},
                   {1.0900140297820550e-4, 3.7343951769282091e-5, 5.0092785406541633e-5, 4.7671093939528255e-5,
@@ -157,9 +159,19 @@ static void solve_rows(struct flow *flow, struct place *places, long start, long
     }
 }
 
-static void solve_line(struct flow *flow, struct place *places, long start, int direction)
+static void solve_line(struct flow *flow, void *work_space, long start, int direction)
 {
+    struct place *places = work_space;
     long stride = flow->strides[direction];
+    for (long place = 1; place < flow->side - 1; place++) {
+        double *residual = flow->residual[start + place * stride];
+        if (direction == 0)
+            to_characteristics(residual, &flow->derived[start + place * stride]);
+        else if (direction == 1)
+            from_x_to_y(residual);
+        else
+            from_y_to_z(residual);
+    }
     for (long place = 0; place < flow->side; place++) {
         const struct derived *at = &flow->derived[start + place * stride];
         double viscosity = C3C4 * at->density_inverse, larger = ALONG > C1C5 ? ALONG : C1C5;
@@ -173,53 +185,14 @@ static void solve_line(struct flow *flow, struct place *places, long start, int 
     solve_rows(flow, places, start, stride, 3, 4);
     make_rows(flow, places, -1);
     solve_rows(flow, places, start, stride, 4, 5);
-}
-
-static void solve_direction(struct flow *flow, struct team *team, int thread, int direction)
-{
-    struct range seconds = flow_share(flow, team, thread);
-    for (long second = seconds.first; second < seconds.end; second++)
-        for (long first = 1; first < flow->side - 1; first++) {
-            long start = flow_line(flow, direction, first, second), stride = flow->strides[direction];
-            for (long point = start + stride; point < start + (flow->side - 1) * stride; point += stride) {
-                double *residual = flow->residual[point];
-                if (direction == 0)
-                    to_characteristics(residual, &flow->derived[point]);
-                else if (direction == 1)
-                    from_x_to_y(residual);
-                else
-                    from_y_to_z(residual);
-            }
-            solve_line(flow, flow->work_spaces[thread], start, direction);
-            for (long point = start + stride; direction == 2 && point < start + (flow->side - 1) * stride; point += stride)
-                from_characteristics(flow->residual[point], &flow->derived[point]);
-        }
-}
-
-static void step(struct flow *flow, struct team *team, int thread)
-{
-    flow_residual(flow, team, thread);
-    flow_scale_residual(flow, team, thread);
-    solve_direction(flow, team, thread, 0);
-    solve_direction(flow, team, thread, 1);
-    team_barrier(team);
-    solve_direction(flow, team, thread, 2);
-    team_barrier(team);
-    flow_add_residual(flow, team, thread, 1);
-    team_barrier(team);
+    for (long place = 1; direction == 2 && place < flow->side - 1; place++)
+        from_characteristics(flow->residual[start + place * stride], &flow->derived[start + place * stride]);
 }
 
 static void work(void *state, struct team *team, int thread)
 {
     struct solver *solver = state;
-    flow_start(&solver->flow, team, thread);
-    for (int number = 0; number < problems[solver->class].steps; number++) {
-        step(&solver->flow, team, thread);
-        if (thread == 0)
-            environment_step();
-    }
-    flow_residual(&solver->flow, team, thread);
-    flow_norms(&solver->flow, team, thread);
+    flow_step_by_lines(&solver->flow, team, thread, problems[solver->class].steps, solve_line);
 }
 
 static int verify(void *state, const char *label)

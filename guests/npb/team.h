@@ -1,8 +1,8 @@
 /* The threads of one instance of a benchmark, and how they wait for each other.
 
-   Waiting threads spin, then yield, and never sleep: a thread whose sibling has no processor waits in vain, which is what
-   coscheduling is about. Every function is called by all threads of the team, in the same order, but for `team_announce`
-   and `team_await`. */
+   Waiting threads spin, then yield, and never sleep: a thread whose sibling has no processor waits in vain, which is
+   what coscheduling is about. Every function is called by all threads of the team, in the same order, but for
+   `team_announce` and `team_await`. */
 
 #ifndef TEAM_H
 #define TEAM_H

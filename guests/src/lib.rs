@@ -18,6 +18,9 @@ pub mod ia64 {
     pub const REQUESTS: &[u8] = include_bytes!("../ia64/bin/sidecore-requests");
     /// The guest of the monitor that sends and receives packets, of `ia64/sidecore`.
     pub const PACKETS: &[u8] = include_bytes!("../ia64/bin/sidecore-packets");
+    /// The NAS Parallel Benchmarks as a guest without a kernel, of `npb`. Its parameters say which, on how many
+    /// processors.
+    pub const BENCHMARKS: &[u8] = include_bytes!("../ia64/bin/machine-npb");
     /// A bare machine's guest that programs the performance monitor, of `ia64/machine`.
     pub const PERFORMANCE_MONITOR: &[u8] = include_bytes!("../ia64/bin/machine-monitor");
 }
