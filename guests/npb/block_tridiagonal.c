@@ -1,5 +1,5 @@
 /* BT: steps of an approximate factorisation: a block-tridiagonal system for each line along x, then y, then z
-   (RNR-94-007, section 4.7.2, and NAS-95-020 for the sizes). */
+   (RNR-94-007). */
 
 #include "flow.h"
 

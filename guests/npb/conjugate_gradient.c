@@ -1,5 +1,5 @@
 /* CG: an eigenvalue of a random sparse matrix by inverse iteration, each step a solution by conjugate gradients
-   (RNR-94-007, section 2.3).
+   (RNR-94-007).
 
    The matrix is a weighted sum of outer products of sparse random vectors. Every thread makes the rows that it works
    on, from a list of the vectors that one thread has drawn. */

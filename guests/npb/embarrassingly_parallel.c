@@ -1,4 +1,4 @@
-/* EP: pairs of Gaussian deviates from uniform random numbers, by the polar method (RNR-94-007, section 2.1).
+/* EP: pairs of Gaussian deviates from uniform random numbers, by the polar method (RNR-94-007).
 
    Pairs are worked on in batches, each of which enters the sequence at its place, so that no thread depends on another
    until the sums of all are added up. */

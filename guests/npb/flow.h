@@ -1,9 +1,9 @@
-/* The simulated application of computational fluid dynamics that BT, SP and LU share (RNR-94-007, section 4): a cube
-   of points, five conserved quantities at each (density, three momenta, energy), a discrete operator K of convection,
-   diffusion and artificial dissipation, and a forcing term that makes a known function the solution of K u + f = 0.
+/* The simulated application of computational fluid dynamics that BT, SP and LU share (RNR-94-007): a cube of points,
+   five conserved quantities at each (density, three momenta, energy), a discrete operator K of convection, diffusion
+   and artificial dissipation, and a forcing term that makes a known function the solution of K u + f = 0.
 
-   The three benchmarks differ in how they take a step towards it. Points are numbered x first, z last; directions are
-   0 to 2 for x to z. Threads share planes of constant z, but in solutions of lines along z, where they share y. */
+   The three benchmarks differ in how they take a step towards it. Points are numbered x first, z last; directions are 0
+   to 2 for x to z. Threads share planes of constant z, but in solutions of lines along z, where they share y. */
 
 #ifndef FLOW_H
 #define FLOW_H

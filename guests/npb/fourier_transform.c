@@ -1,5 +1,5 @@
 /* FT: a partial differential equation solved by a Fourier transform in three dimensions and its inverse for each of six
-   times, with a checksum of each solution (RNR-94-007, section 2.4).
+   times, with a checksum of each solution (RNR-94-007).
 
    Threads share planes of constant z for the transforms along x and y, and rows of constant y for those along z. */
 

@@ -131,7 +131,8 @@ static void report(struct instance *instance, uint64_t ended_ns)
     int wrong = instance->kernel->verify(instance->state, instance->label);
     double seconds = (double)(ended_ns - instance->began_ns) / 1e9;
     const char *verdict = wrong ? "NOT verified" : "verified";
-    print("%s: %s, %ld threads, %.6f s\n", instance->label, verdict, instance->threads, seconds);
+    const char *plural = instance->threads == 1 ? "" : "s";
+    print("%s: %s, %ld thread%s, %.6f s\n", instance->label, verdict, instance->threads, plural, seconds);
     instance->wrong += wrong;
 }
 

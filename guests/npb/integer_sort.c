@@ -1,8 +1,8 @@
 /* IS: ten rankings of integers by counting, with some ranks of each and the order of all at the end checked
-   (RNR-94-007, section 2.5).
+   (RNR-94-007).
 
-   Each thread counts its part of the keys in a table of its own; each adds up the tables for its part of the values.
-   */
+   Each thread counts its part of the keys in a table of its own; each adds up the tables for its part of the
+   values. */
 
 #include "kernel.h"
 #include "numbers.h"

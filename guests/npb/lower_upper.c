@@ -1,5 +1,5 @@
 /* LU: steps of symmetric successive over-relaxation: a sweep that solves a block lower triangular system from the
-   first plane to the last, and one that solves an upper triangular one back (RNR-94-007, section 4.7.1).
+   first plane to the last, and one that solves an upper triangular one back (RNR-94-007).
 
    Threads share rows of constant y. In each plane a thread begins when the one before it (in the way back the one
    behind it) is through with its rows of the plane, so that planes go through the threads as through a pipeline. */

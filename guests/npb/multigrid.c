@@ -1,5 +1,4 @@
-/* MG: V-cycles for the Poisson equation on a periodic cube; the norm of the residual is checked (RNR-94-007, section
-   2.2).
+/* MG: V-cycles for the Poisson equation on a periodic cube; the norm of the residual is checked (RNR-94-007).
 
    The four operators weigh the 27 points around a point by their distance: itself, six faces, twelve edges, eight
    corners. Threads share the planes of each grid; on grids with fewer planes than threads some have none. */

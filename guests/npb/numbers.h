@@ -10,7 +10,7 @@
 #define PI 3.14159265358979323846
 #define LOG_2 0.69314718055994530942
 
-/* x' = 5^13 x mod 2^46; a number of the sequence is x' as a fraction of 2^46 (RNR-94-007, section 2.3). */
+/* x' = 5^13 x mod 2^46; a number of the sequence is x' as a fraction of 2^46 (RNR-94-007). */
 struct sequence {
     uint64_t state;
 };

@@ -1,6 +1,6 @@
 /* SP: steps of an approximate factorisation whose blocks are diagonal: at each point the change is expressed by the
    characteristic quantities of a direction, of which three go with the flow and two with sound waves up and down; each
-   gives a scalar pentadiagonal system for each line (RNR-94-007, section 4.7.3). */
+   gives a scalar pentadiagonal system for each line (RNR-94-007). */
 
 #include "flow.h"
 #include "numbers.h"

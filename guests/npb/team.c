@@ -23,8 +23,8 @@ static void wait_a_turn(const struct team *team, long *turns)
 
 void team_barrier(struct team *team)
 {
-    int generation = __atomic_load_n(&team->generation.value, __ATOMIC_ACQUIRE);
-    if (__atomic_add_fetch(&team->arrived.value, 1, __ATOMIC_ACQ_REL) == team->threads) {
+    unsigned generation = __atomic_load_n(&team->generation.value, __ATOMIC_ACQUIRE);
+    if (__atomic_add_fetch(&team->arrived.value, 1, __ATOMIC_ACQ_REL) == (unsigned)team->threads) {
         __atomic_store_n(&team->arrived.value, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&team->generation.value, generation + 1, __ATOMIC_RELEASE);
         return;

@@ -27,7 +27,7 @@ struct team {
     int threads;
     long spins; /* turns that a waiting thread spins before it first yields */
     struct {
-        int value;
+        unsigned value;
     } __attribute__((aligned(LINE))) arrived, generation;
     struct member members[THREADS_MAX];
 };
