@@ -86,13 +86,20 @@ fn words_that_mean_nothing_are_refused() {
         ("cg S --threads 65", "`--threads`: expected 1 to 64, found `65`"),
         ("cg S --rounds", "`--rounds`: expected 1 to 1000000, found ``"),
         ("cg S --speed 9", "expected an option, found `--speed`"),
-        ("cg S --threads 40 + is S --threads 40", "at most 64 threads in all"),
+        (
+            "cg S --threads 40 + is S --threads 40",
+            "at most 64 threads in all",
+        ),
         ("cg S +", "expected a kernel, found ``"),
     ] {
         let arguments: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
         let output = execute(&arguments);
         assert_eq!(output.status.code(), Some(2), "{words}: {}", printed(&output));
-        assert!(printed(&output).contains(expected), "{words}: {}", printed(&output));
+        assert!(
+            printed(&output).contains(expected),
+            "{words}: {}",
+            printed(&output)
+        );
     }
 }
 
@@ -125,7 +132,12 @@ fn programs_of_this_host_are_verified_and_say_who_shares() {
     }
     let sharing = folder.path().join("sharing.json");
     let observed = Command::new(folder.path().join("observed-npb"))
-        .args(words("is", 2).into_iter().chain(["+".to_owned()]).chain(words("mg", 4)))
+        .args(
+            words("is", 2)
+                .into_iter()
+                .chain(["+".to_owned()])
+                .chain(words("mg", 4)),
+        )
         .env("NPB_SHARING", &sharing)
         .output()
         .expect("it was built");
@@ -138,5 +150,8 @@ fn programs_of_this_host_are_verified_and_say_who_shares() {
     // is periodic.
     assert_eq!(shared(0, 2) + shared(1, 5), 0, "{text}");
     assert!(shared(0, 1) > 0, "{text}");
-    assert!(shared(2, 3) > 2 * shared(2, 4) && shared(2, 5) > 2 * shared(2, 4), "{text}");
+    assert!(
+        shared(2, 3) > 2 * shared(2, 4) && shared(2, 5) > 2 * shared(2, 4),
+        "{text}"
+    );
 }
