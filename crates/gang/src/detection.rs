@@ -15,6 +15,9 @@ use crate::matrix::SharingMatrix;
 /// over time.
 const SHARERS_MAX: usize = 8;
 
+/// How often in a window a full table is swept at most.
+const SWEEPS_PER_WINDOW: u64 = 16;
+
 /// What counts as communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DetectorSettings {
@@ -62,6 +65,8 @@ pub struct Detector<Region> {
     regions: BTreeMap<Region, Vec<Touch>>,
     accesses: u64,
     lost: u64,
+    /// When stale regions were last dropped.
+    swept_ns: Option<u64>,
 }
 
 impl<Region: Copy + Ord> Detector<Region> {
@@ -72,6 +77,7 @@ impl<Region: Copy + Ord> Detector<Region> {
             regions: BTreeMap::new(),
             accesses: 0,
             lost: 0,
+            swept_ns: None,
         }
     }
 
@@ -132,8 +138,15 @@ impl<Region: Copy + Ord> Detector<Region> {
         self.lost
     }
 
+    /// Makes room. A look at every region is not for every access that finds the table full: few more have become stale
+    /// soon after the last look.
     fn drop_stale(&mut self, now_ns: u64) {
         let window_ns = self.settings.window_ns;
+        let is_soon = |swept_ns: u64| now_ns.abs_diff(swept_ns) < window_ns / SWEEPS_PER_WINDOW;
+        if self.swept_ns.is_some_and(is_soon) {
+            return;
+        }
+        self.swept_ns = Some(now_ns);
         let recent = |touch: &Touch| now_ns.abs_diff(touch.time_ns) <= window_ns;
         self.regions.retain(|_, sharers| sharers.iter().any(recent));
     }

@@ -9,11 +9,14 @@
 //! 5. [`policy`] decides, for a moment in time, which runnable task has which core of a [`topology`];
 //! 6. [`simulation`] runs made-up parallel programs under a policy in virtual time.
 //!
+//! What finding out may cost is a [`budget`].
+//!
 //! Rules: no clock, no thread, no floating point, no hash order; time is an argument in nanoseconds. The crate knows
 //! nothing about any operating system: a task may be a vCPU of a simulated machine or a thread of a real host.
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod budget;
 pub mod detection;
 pub mod identity;
 pub mod matrix;
@@ -25,6 +28,7 @@ pub mod simulation;
 pub mod topology;
 pub mod tree;
 
+pub use budget::Budget;
 pub use detection::{Detector, DetectorSettings};
 pub use identity::{CoreId, ProgramId, TaskId};
 pub use matrix::SharingMatrix;

@@ -70,6 +70,8 @@ costs! {
     Purge = "purge", "purging a page from the own TLB";
     /// Purging one page from every core's translations by broadcast, until it is complete.
     Broadcast = "broadcast", "purging a page from every TLB by broadcast";
+    /// Noting an access for the detection of sharing: the detector's entry, and the page's present bit given back.
+    SampledPage = "sampled-page", "noting an access to a sampled page and giving it back";
     /// Replacing the virtual processor on a core by another.
     Switch = "switch", "changing the virtual processor of a core";
     /// From a device's interrupt until a core takes it.
@@ -268,6 +270,11 @@ impl HostCosts {
     /// The nanoseconds of so many cycles, rounded down.
     pub fn nanoseconds(&self, cycles: u64) -> u64 {
         (u128::from(cycles) * 1000 / u128::from(self.clock_mhz)) as u64
+    }
+
+    /// The cycles in so many nanoseconds, rounded down; the largest number if there are more.
+    pub fn cycles_in(&self, nanoseconds: u64) -> u64 {
+        u64::try_from(u128::from(nanoseconds) * u128::from(self.clock_mhz) / 1000).unwrap_or(u64::MAX)
     }
 
     /// The table as [`parse`](Self::parse) reads it, costs in the order of [`Cost::ALL`].

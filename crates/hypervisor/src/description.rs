@@ -10,6 +10,9 @@
 //! [nic]                       # a card that gives each virtual machine a network interface
 //! delivery = "sidecore"       # how guests learn of packets
 //!
+//! [detection]                 # which virtual processors share memory, found out while they run
+//! evaluation-ms = 5000
+//!
 //! [[vm]]
 //! name = "guest"
 //! image = "guest.elf"
@@ -23,26 +26,34 @@
 //! initrd = "initramfs.cpio"
 //! append = "console=ttyS0"
 //! memory = "256M"
+//! sets = [[0, 1], [2, 3]]     # who is to run together, under `scheduling = "partial"`
 //! ```
+
+mod detection;
+mod error;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use detection::{DetectionTable, Factor};
+use error::MACHINES_MAX;
+pub use error::BuildError;
 use serde::Deserialize;
+use sidestep_gang::policy::IdleCores;
+use sidestep_gang::{CoscheduledSets, TaskId};
 use sidestep_ia64::Processor;
 use sidestep_machine::description::Size;
 use sidestep_machine::description::devices::DiskTable;
 use sidestep_machine::description::kernel::{self, Consoles, KernelTable, MachineTable};
-use sidestep_machine::image::ImageError;
-use thiserror::Error;
 
 use crate::costs::{CostsError, HostCosts};
+use crate::host::coscheduling::Coscheduling;
 use crate::host::dynamic::SidecorePolicy;
 use crate::host::schedule::{PolicyName, Scheduling};
 use crate::host::sidecores::{Executor, Polling};
-use crate::host::{Host, HostConfig, HostError};
+use crate::host::{Host, HostConfig};
 use crate::nic::costs::CardCosts;
 use crate::nic::{Delivery, NicConfig};
 use crate::virtual_machine::{
@@ -58,6 +69,8 @@ pub struct Description {
     pub host: HostTable,
     /// The card that gives each virtual machine a network interface.
     pub nic: Option<NicTable>,
+    /// How it is found out which virtual processors share memory.
+    pub detection: Option<DetectionTable>,
     /// Its virtual machines.
     #[serde(default)]
     pub vm: Vec<VirtualMachineTable>,
@@ -133,6 +146,8 @@ pub struct HostTable {
     pub scheduling: PolicyName,
     /// The length of a scheduling slot, in microseconds.
     pub slot_us: u64,
+    /// What becomes of cores that no set of virtual processors can use.
+    pub idle_cores: IdleCoresName,
     /// After so many cycles without a request a sidecore waits without executing, if it saves energy.
     pub spin_cycles: u64,
     /// Whether it does.
@@ -152,10 +167,30 @@ impl Default for HostTable {
             sidecores_max: 1,
             scheduling: PolicyName::Free,
             slot_us: 1000,
+            idle_cores: IdleCoresName::Filled,
             spin_cycles: 20_000,
             saves_energy: true,
             host_threads: 1,
             services: Executor::VirtualTime,
+        }
+    }
+}
+
+/// What becomes of cores that no whole set can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IdleCoresName {
+    /// They stay idle.
+    Kept,
+    /// Whoever waits may use them.
+    Filled,
+}
+
+impl From<IdleCoresName> for IdleCores {
+    fn from(name: IdleCoresName) -> IdleCores {
+        match name {
+            IdleCoresName::Kept => IdleCores::Kept,
+            IdleCoresName::Filled => IdleCores::Filled,
         }
     }
 }
@@ -211,6 +246,8 @@ pub struct VirtualMachineTable {
     /// The contents of its block device, which is not written back; for a kernel the file behind a virtio device that
     /// it cannot write to.
     pub disk: Option<PathBuf>,
+    /// Which of its processors are to run together, under `scheduling = "partial"`; one that is in none runs alone.
+    pub sets: Option<Vec<Vec<TaskId>>>,
     /// How many of it there are.
     #[serde(default = "one")]
     pub count: usize,
@@ -226,81 +263,6 @@ fn hardware() -> Virtualization {
 
 fn broadcast() -> PurgeMethod {
     PurgeMethod::Broadcast
-}
-
-/// The most virtual machines of a host.
-const MACHINES_MAX: usize = 256;
-
-/// Why a host cannot be built.
-#[derive(Debug, Error)]
-pub enum BuildError {
-    /// A file that cannot be read.
-    #[error("{path}: cannot be read: {error}")]
-    File {
-        /// The file.
-        path: String,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// A table of costs that cannot be used.
-    #[error("costs `{name}`: {error}")]
-    Costs {
-        /// The preset or file.
-        name: String,
-        /// Why.
-        error: CostsError,
-    },
-    /// Too many virtual machines, or none.
-    #[error("there are {0} virtual machines (`[[vm]]`, with `count`): 1 to {MACHINES_MAX} are possible")]
-    Machines(usize),
-    /// A number that makes no sense.
-    #[error("`{key}` is {value}: {range} is possible")]
-    OutOfRange {
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        value: u64,
-        /// What it may be.
-        range: &'static str,
-    },
-    /// Neither an image nor a kernel, or both.
-    #[error("virtual machine `{0}` needs either `image` or `kernel`")]
-    Start(String),
-    /// Two virtual machines of one name.
-    #[error("two virtual machines are called `{0}`: nobody could tell what they print apart")]
-    SameName(String),
-    /// A key that means nothing for this virtual machine.
-    #[error("virtual machine `{name}`: `{key}` is for a virtual machine with `{with}`")]
-    Meaningless {
-        /// The virtual machine.
-        name: String,
-        /// The key.
-        key: &'static str,
-        /// What it would need.
-        with: &'static str,
-    },
-    /// A kernel that cannot be started.
-    #[error("virtual machine `{name}`: {error}")]
-    Kernel {
-        /// The virtual machine.
-        name: String,
-        /// Why.
-        error: kernel::BuildError,
-    },
-    /// An image that a virtual machine cannot load.
-    #[error("{path}: {error}")]
-    Image {
-        /// The file.
-        path: String,
-        /// Why.
-        error: ImageError,
-    },
-    /// A virtual machine that cannot be made.
-    #[error(transparent)]
-    Machine(#[from] VirtualMachineError),
-    /// A host that cannot be made.
-    #[error(transparent)]
-    Host(#[from] HostError),
 }
 
 impl Description {
@@ -326,8 +288,10 @@ impl Description {
         }
         in_range("host.slot-us", table.slot_us, 1, 10_000_000, "1 to 10000000")?;
         in_range("host.host-threads", table.host_threads as u64, 1, 256, "1 to 256")?;
+        let detection = self.detection.as_ref().map(DetectionTable::settings).transpose()?;
         let mut names = BTreeSet::new();
         let mut machines = Vec::new();
+        let mut given = Vec::new();
         for vm in &self.vm {
             for number in 0..vm.count {
                 let index = machines.len();
@@ -339,6 +303,7 @@ impl Description {
                 if !names.insert(name.clone()) {
                     return Err(BuildError::SameName(name));
                 }
+                given.push(vm.given_sets(&name, table.scheduling, detection.is_some())?);
                 machines.push(vm.build(folder, index, name)?);
             }
         }
@@ -365,7 +330,13 @@ impl Description {
             trace,
             nic: self.nic.as_ref().map(|nic| nic.config(folder)).transpose()?,
         };
-        Ok((Host::new(config, machines)?, costs))
+        let mut host = Host::new(config, machines)?;
+        host.coschedule(&Coscheduling {
+            given,
+            detection,
+            idle_cores: table.idle_cores.into(),
+        })?;
+        Ok((host, costs))
     }
 }
 
@@ -375,6 +346,27 @@ impl VirtualMachineTable {
             (Some(image), None) => self.with_image(folder, index, name, image),
             (None, Some(kernel)) => self.with_kernel(folder, index, name, kernel),
             _ => Err(BuildError::Start(name)),
+        }
+    }
+
+    /// The sets that were given for it, if it is scheduled by sets.
+    fn given_sets(
+        &self,
+        name: &str,
+        policy: PolicyName,
+        are_found: bool,
+    ) -> Result<Option<CoscheduledSets>, BuildError> {
+        let name = name.to_owned();
+        match (&self.sets, policy) {
+            (Some(_), PolicyName::Free | PolicyName::Gang | PolicyName::Relaxed) => {
+                Err(BuildError::UselessSets(name))
+            }
+            (None, PolicyName::Partial) if !are_found && self.processors > 1 => Err(BuildError::NoSets(name)),
+            (None, _) => Ok(None),
+            (Some(sets), _) => match CoscheduledSets::new(sets.clone()) {
+                Ok(sets) => Ok(Some(sets)),
+                Err(error) => Err(BuildError::Sets { name, error }),
+            },
         }
     }
 
@@ -564,6 +556,30 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         assert!(error("[host]\ncoers = 2\n").starts_with("host.toml:2:1: unknown field `coers`"));
+        let partial = |rest: &str, sets: &str| {
+            let vm = format!("[[vm]]\nprocessors = 2\nimage = \"{IMAGE}\"\n");
+            error(&format!("[host]\nscheduling = \"partial\"\n{rest}\n{vm}{sets}"))
+        };
+        assert!(partial("", "").contains("`vm 0` has no `sets`"));
+        assert!(partial("", "sets = [[0, 2]]").contains("`sets` names processor 2: it has processors 0 to 1"));
+        assert!(partial("", "sets = [[0], [0]]").contains("task 0 is in more than one set"));
+        assert!(partial("slot-us = 0", "").contains("`host.slot-us` is 0"));
+        let gang = format!("[host]\nscheduling = \"gang\"\n[[vm]]\nimage = \"{IMAGE}\"\nsets = [[0]]\n");
+        assert!(error(&gang).contains("`sets` are for a host with `scheduling = \"partial\"`"));
+        for (wrong, told) in [
+            ("sample = 0", "`detection.sample` is 0"),
+            ("granularity = \"24K\"", "`detection.granularity` is 24576: a power of two"),
+            ("granularity = \"32\"", "`detection.granularity` is 32: 64 to 1G"),
+            ("evaluation-ms = 0", "`detection.evaluation-ms` is 0"),
+            ("period-us = 0", "`detection.period-us` is 0"),
+            ("budget-permille = 1001", "`detection.budget-permille` is 1001"),
+            ("factor = 0", "`0` is no decimal number above 0"),
+            ("factor = \"much\"", "a decimal number above 0, such as 1.5"),
+            ("perod-us = 1", "unknown field `perod-us`"),
+        ] {
+            let told_really = partial(&format!("[detection]\n{wrong}"), "");
+            assert!(told_really.contains(told), "{wrong}: {told_really}");
+        }
         assert!(error("[host]\nsidecores = \"some\"\n").contains("or \"dynamic\""));
         assert!(error("[host]\n").contains("there are 0 virtual machines"));
         assert!(error("[host]\ncosts = \"pentium\"\n").contains("there is no preset `pentium`"));
@@ -576,13 +592,14 @@ mod tests {
         );
     }
 
+    const IMAGE: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../guests/ia64/bin/sidecore-requests"
+    );
+
     #[test]
     fn virtual_machines_have_names_of_their_own() {
-        let image = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../guests/ia64/bin/sidecore-requests"
-        );
-        let vm = |name| format!("[[vm]]\nname = \"{name}\"\nimage = \"{image}\"\n");
+        let vm = |name| format!("[[vm]]\nname = \"{name}\"\nimage = \"{IMAGE}\"\n");
         let both = |one, other| format!("[host]\n{}{}", vm(one), vm(other));
         assert!(error(&both("a", "a")).contains("two virtual machines are called `a`"));
         assert!(error(&both("vm 1", "")).contains("two virtual machines are called `vm 1`"));

@@ -1,10 +1,9 @@
-//! What a watch may cost the watched programs, as an account that it cannot overdraw for long.
+//! What a watch may cost the watched programs: an [account](sidestep_gang::budget) with prices.
 //!
-//! Earned is a fixed share of the time that the watched threads run, entered once a second; nothing is saved up. Spent
-//! is what each page that a scan takes away, each hint fault and each report of a fault takes ([`Prices`], measured
-//! when a watch begins), and the watcher's own time while it looks. When more is owed than the last second earned and
-//! than 10 ms, pages are left alone and nothing is reported until nothing is owed. So in any time in which the programs
-//! run for R, a watch costs at most its share of R, that one second's or 10 ms, and what comes in between two polls.
+//! Earned is a fixed share of the time that the watched threads run, entered once a second. Spent is what each page
+//! that a scan takes away, each hint fault and each report of a fault takes ([`Prices`], measured when a watch begins),
+//! and the watcher's own time while it looks. When more is owed than the last second earned and than 10 ms, pages are
+//! left alone and nothing is reported until nothing is owed.
 //!
 //! Pages that had been taken away before a pause still fault in it; these are entered, and make the pause longer.
 
@@ -38,42 +37,32 @@ pub(super) struct Spent {
     pub own_ns: u64,
 }
 
-/// The account of a watch.
+/// The account of a watch, in nanoseconds.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// `None`: whatever it costs.
-    share_permille: Option<u32>,
+    account: sidestep_gang::Budget,
     prices: Prices,
-    allowance_ns: u64,
-    owed_ns: u64,
-    is_spent: bool,
-    total_ns: u64,
-    ran_ns: u64,
 }
 
 impl Budget {
+    /// An account with a share in thousandths; `None`: whatever it costs.
     pub(super) fn new(share_permille: Option<u32>, prices: Prices) -> Self {
         Self {
-            share_permille,
+            account: sidestep_gang::Budget::new(share_permille, LEAST_ALLOWANCE_NS),
             prices,
-            allowance_ns: LEAST_ALLOWANCE_NS,
-            owed_ns: 0,
-            is_spent: false,
-            total_ns: 0,
-            ran_ns: 0,
         }
     }
 
     /// Whether pages are to be left alone now.
     pub(super) fn is_spent(&self) -> bool {
-        self.is_spent
+        self.account.is_spent()
     }
 
     /// Everything that was spent so far, in thousandths of the time that the watched threads ran.
     pub(super) fn spent_permille(&self) -> f64 {
-        match self.ran_ns {
+        match self.account.ran() {
             0 => 0.0,
-            ran_ns => self.total_ns as f64 * 1000.0 / ran_ns as f64,
+            ran_ns => self.account.total() as f64 * 1000.0 / ran_ns as f64,
         }
     }
 
@@ -82,35 +71,20 @@ impl Budget {
         let faults_ns = spent.hint_faults.saturating_mul(self.prices.hint_fault_ns);
         let reports_ns = spent.reports.saturating_mul(self.prices.report_ns);
         let scans_ns = spent.scanned.saturating_mul(self.prices.scanned_ns);
-        let ns = [faults_ns, reports_ns, scans_ns, spent.own_ns]
-            .into_iter()
-            .fold(0, u64::saturating_add);
-        self.total_ns = self.total_ns.saturating_add(ns);
-        self.owed_ns = self.owed_ns.saturating_add(ns);
-        if self.share_permille.is_some() && self.owed_ns > self.allowance_ns {
-            self.is_spent = true;
-        }
+        let parts = [faults_ns, reports_ns, scans_ns, spent.own_ns];
+        self.account
+            .spend(parts.into_iter().fold(0, u64::saturating_add));
     }
 
     /// Enters what the watched threads ran in the last second.
     pub(super) fn earn(&mut self, ran_ns: u64) {
-        self.ran_ns = self.ran_ns.saturating_add(ran_ns);
-        let Some(share_permille) = self.share_permille else {
-            return;
-        };
-        let earned_ns = (u128::from(ran_ns) * u128::from(share_permille) / 1000) as u64;
-        self.allowance_ns = earned_ns.max(LEAST_ALLOWANCE_NS);
-        self.owed_ns = self.owed_ns.saturating_sub(earned_ns);
-        if self.owed_ns == 0 {
-            self.is_spent = false;
-        }
+        self.account.earn(ran_ns);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     const PRICES: Prices = Prices {
         hint_fault_ns: 2_000,
@@ -180,30 +154,5 @@ mod tests {
         let mut budget = Budget::new(None, PRICES);
         budget.spend(faults(u64::MAX));
         assert!(!budget.is_spent());
-    }
-
-    proptest! {
-        /// Whatever a program does while it is looked at, and whatever faults are left over in pauses: the cost is the
-        /// share and at most what one second earns and one poll brings.
-        #[test]
-        fn the_share_is_kept(
-            seconds in proptest::collection::vec((0..4u64, 0..40_000u64), 1..200),
-            share in 1..100u32,
-        ) {
-            let mut budget = Budget::new(Some(share), PRICES);
-            let (mut ran, mut cost, mut most_earned, mut most_spent) = (0u64, 0u64, LEAST_ALLOWANCE_NS, 0u64);
-            for (cores, poll_faults) in seconds {
-                for _poll in 0..20 {
-                    let count = if budget.is_spent() { 0 } else { poll_faults };
-                    budget.spend(faults(count));
-                    cost += count * 2_500;
-                    most_spent = most_spent.max(count * 2_500);
-                }
-                budget.earn(cores * SECOND_NS);
-                ran += cores * SECOND_NS;
-                most_earned = most_earned.max(cores * SECOND_NS / 1000 * u64::from(share));
-                prop_assert!(cost <= ran / 1000 * u64::from(share) + most_earned + most_spent);
-            }
-        }
     }
 }

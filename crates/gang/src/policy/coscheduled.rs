@@ -5,11 +5,15 @@
 //! every member; the next sets follow while they fit whole. Of equally long waits the one that is less far goes first.
 //! A set with more members than the host has cores runs in parts of the host's size, the longest waiting members first.
 //!
-//! **No starvation.** In every slot the longest-waiting runnable task is in the first set, so it runs, and ranks last
-//! afterwards: a task that stays runnable runs within as many slots as there are tasks, however the sets change; with
-//! unchanging sets, within as many slots as there are parts of sets.
+//! In every second slot sets with a member that an interrupt has woken go before the others, the longest waiting first,
+//! and keep their cores for a slot at the most while others of them wait.
+//!
+//! **No starvation.** In every slot but those the longest-waiting runnable task is in the first set, so it runs, and
+//! ranks last afterwards: a task that stays runnable runs within as many slots as there are tasks, however the sets
+//! change, and within twice as many while there are tasks with interrupts; with unchanging sets, within as many slots,
+//! or twice as many, as there are parts of sets.
 
-use super::{Assignment, Grant, Moment, Policy, slot_end};
+use super::{Assignment, Grant, Moment, Policy, is_turn_of_signalled, slot_end};
 use crate::identity::TaskId;
 use crate::sets::CoscheduledSets;
 use crate::topology::Placement;
@@ -107,7 +111,16 @@ impl Coscheduled {
             parts.extend(group.chunks(moment.topology.cores()).map(<[TaskId]>::to_vec));
         }
         parts.retain(|part| part.iter().any(|task| moment.tasks[task.index()].runnable));
-        parts.sort_by_cached_key(|part| part.iter().map(rank).min());
+        let is_turn = is_turn_of_signalled(moment.now_ns, self.slot_ns);
+        parts.sort_by_cached_key(|part| {
+            let members = part.iter().map(|task| &moment.tasks[task.index()]);
+            let called = members.filter(|view| is_turn && view.runnable && view.signalled);
+            let keeps = called
+                .clone()
+                .any(|view| view.keeps_core(moment.now_ns, self.slot_ns));
+            let is_called = called.clone().next().is_some();
+            (!is_called, !keeps, part.iter().map(rank).min())
+        });
         parts
     }
 }

@@ -40,10 +40,7 @@ impl Free {
         let keeps = |place: &usize| {
             let view = view(place);
             let is_here = view.core.is_some_and(|here| here.index() == core);
-            is_here
-                && view
-                    .granted_ns
-                    .is_some_and(|since| moment.now_ns < since + self.slot_ns)
+            is_here && view.keeps_core(moment.now_ns, self.slot_ns)
         };
         let first = |place: &usize| (!keeps(place), view(place).served_ns, queue[*place]);
         let place = signalled.into_iter().min_by_key(first);

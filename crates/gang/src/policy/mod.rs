@@ -45,6 +45,13 @@ pub struct TaskView {
     pub home: CoreId,
 }
 
+impl TaskView {
+    /// Whether it has had its core for less than a slot.
+    fn keeps_core(&self, now_ns: u64, slot_ns: u64) -> bool {
+        self.granted_ns.is_some_and(|since| now_ns < since + slot_ns)
+    }
+}
+
 /// What a decision may depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
@@ -98,6 +105,12 @@ impl Policy for Arc<dyn Policy> {
     fn assign(&self, moment: &Moment<'_>) -> Assignment {
         self.as_ref().assign(moment)
     }
+}
+
+/// Whether tasks with interrupts go first in the slot that `now_ns` is in: in every second one, so that the others have
+/// theirs.
+fn is_turn_of_signalled(now_ns: u64, slot_ns: u64) -> bool {
+    !(slot_end(now_ns, slot_ns, 0) / slot_ns).is_multiple_of(2)
 }
 
 /// The end of the slot that `now_ns` is in, when slots of a length begin at multiples of it plus an offset below it.

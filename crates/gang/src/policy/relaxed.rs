@@ -2,17 +2,18 @@
 //!
 //! After VMware's description of ESXi 4: a vCPU that is ahead of the slowest of its runnable siblings by more than the
 //! allowed skew is stopped until they have caught up; a blocked vCPU holds nobody back. Among tasks that may run, the
-//! longest waiting go first. Equally long waits are ordered by a permutation that changes with the slot, since the
-//! numbering of tasks must not act as a hidden set.
+//! longest waiting go first; in every second slot those that an interrupt has woken go before the others, and keep their
+//! cores for a slot at the most while others of them wait. Equally long waits are ordered by a permutation that changes
+//! with the slot, since the numbering of tasks must not act as a hidden set.
 //!
 //! **Bound.** A decision ends before a running task can exceed the skew, so with an exact driver no task's progress is
 //! ever more than `skew_max_ns` above that of a runnable sibling.
 //! **Time goes on.** A task that would be stopped within an eighth of the skew is not started: tasks at the bound would
 //! take turns by single nanoseconds.
 //! **No starvation.** The task furthest behind in a program may always run, and of the tasks that may run those that
-//! waited longest do.
+//! waited longest do, in every second slot at least.
 
-use super::{Assignment, Grant, Moment, Policy, slot_end};
+use super::{Assignment, Grant, Moment, Policy, is_turn_of_signalled, slot_end};
 use crate::identity::TaskId;
 use crate::scatter::scatter;
 use crate::topology::Placement;
@@ -53,9 +54,14 @@ impl Policy for Relaxed {
             .filter(|&task| moment.tasks[task.index()].runnable)
             .filter(|&task| lead_ns(task).saturating_add(runs_at_least_ns) <= self.skew_max_ns)
             .collect();
+        let is_turn = is_turn_of_signalled(moment.now_ns, self.slot_ns);
         eligible.sort_by_cached_key(|task| {
+            let view = &moment.tasks[task.index()];
+            let is_called = is_turn && view.signalled;
             (
-                moment.tasks[task.index()].served_ns,
+                !is_called,
+                !(is_called && view.keeps_core(moment.now_ns, self.slot_ns)),
+                view.served_ns,
                 scatter(&[slot, u64::from(task.0)]),
                 *task,
             )

@@ -52,7 +52,7 @@ fn source_of(cost: Cost) -> Source {
         // There is no hardware that does it: the kernel interrupts the other core.
         Cost::Broadcast => Measured(Quantity::RemotePurge),
         Cost::Switch => Measured(Quantity::ContextSwitch),
-        Cost::DeviceInterrupt | Cost::RegisterRead | Cost::Posted => Unmeasurable,
+        Cost::SampledPage | Cost::DeviceInterrupt | Cost::RegisterRead | Cost::Posted => Unmeasurable,
         Cost::BlockDevice => Measured(Quantity::Disk),
         Cost::Network => Measured(Quantity::Packet),
     }

@@ -17,6 +17,7 @@
 //! advanced: all results are the same bytes, which tests compare.
 
 pub mod card;
+pub mod coscheduling;
 mod devices;
 pub mod dynamic;
 mod pool;
@@ -88,6 +89,16 @@ pub enum HostError {
         sidecores: usize,
         /// Cores.
         cores: usize,
+    },
+    /// A set of processors that a virtual machine does not have.
+    #[error("virtual machine `{name}`: `sets` names processor {processor}: it has processors 0 to {}", count - 1)]
+    Sets {
+        /// The virtual machine.
+        name: String,
+        /// The processor.
+        processor: usize,
+        /// How many it has.
+        count: usize,
     },
     /// No virtual machine.
     #[error("the host has no virtual machine")]
@@ -345,7 +356,7 @@ impl Host {
                 self.interrupted = Some(epoch);
                 return Ok(false);
             }
-            if window >= epoch.end || self.has_better_use() {
+            if window >= epoch.end || self.has_better_use(epoch.end) {
                 self.exchange_packets();
                 self.lose_frames();
                 self.account(window, &epoch.before);
@@ -417,9 +428,11 @@ impl Host {
         let guests = self.config.cores - self.serving;
         self.collect_cores();
         let debts = self.take_debts();
+        self.evaluate(guests);
+        let epoch = (self.time, end);
         let changes = self
             .scheduler
-            .assign(self.time, guests, &self.machines, &self.config.costs);
+            .assign(epoch, guests, &self.machines, &self.config.costs);
         self.hand_out_cores();
         self.place_card(debts);
         if self.config.trace {
@@ -430,7 +443,9 @@ impl Host {
                 cycles: end - self.time,
             }));
         }
-        self.spent()
+        let before = self.spent();
+        self.sample();
+        before
     }
 
     fn spent(&self) -> Spent {

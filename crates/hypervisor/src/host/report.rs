@@ -12,7 +12,7 @@ use crate::nic::Delivery;
 use crate::nic::vif::VifCounts;
 use crate::sidecall::request::Kind;
 use crate::virtual_machine::{
-    DeviceKind, ExitCount, ExitCounts, ExitReason, InterruptCounts, Latencies, Method, Server, VirtualMachine,
+    DetectionReport, DeviceKind, ExitCount, ExitCounts, ExitReason, InterruptCounts, Latencies, Method, Server, VirtualMachine,
 };
 
 /// Who was on which core, and what devices did.
@@ -125,6 +125,9 @@ pub struct VirtualMachineReport {
     pub remote_purges: u64,
     /// Requests by kind and method.
     pub requests: Vec<RequestReport>,
+    /// Which of its processors share memory, if that was found out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detection: Option<DetectionReport>,
 }
 
 impl VirtualMachineReport {
@@ -160,6 +163,7 @@ impl VirtualMachineReport {
             exits: exits.occurred(),
             remote_purges: machine.remote_purges(),
             requests: machine.latencies().made().map(RequestReport::of).collect(),
+            detection: machine.detection(),
         }
     }
 }

@@ -37,12 +37,13 @@ impl Host {
             .max(floor + 1)
     }
 
-    /// Whether a virtual processor has use for a core and none, while nobody has one, or somebody without use for it.
-    pub(super) fn has_better_use(&self) -> bool {
+    /// Whether a virtual processor has use for a core and none, while nobody has one, or somebody without use for it
+    /// before `until`.
+    pub(super) fn has_better_use(&self, until: Cycle) -> bool {
         let has_woken = self.sidecores.card().is_some_and(Card::has_woken);
         let has_free_core = || self.scheduler.has_free_core(self.config.cores - self.serving);
         let mut machines = self.machines.iter();
-        has_woken && (has_free_core() || machines.any(|machine| locked(machine).wastes_core()))
+        has_woken && (has_free_core() || machines.any(|machine| locked(machine).wastes_core(until)))
     }
 
     /// Takes from whoever has a core what it owes it for interrupts of the card.

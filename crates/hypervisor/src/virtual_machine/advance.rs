@@ -76,11 +76,11 @@ impl VirtualMachine {
             .min()
     }
 
-    /// Whether a processor has a core and no use for it.
-    pub fn wastes_core(&self) -> bool {
+    /// Whether a processor has a core and no use for it before `until`.
+    pub fn wastes_core(&self, until: Cycle) -> bool {
         let mut scheduled = (0..self.processors.len()).filter(|index| self.scheduled[*index]);
         self.exit_code.is_some() && scheduled.clone().next().is_some()
-            || scheduled.any(|index| !self.wants_core(index))
+            || scheduled.any(|index| !self.wants_core(index, until))
     }
 
     /// Whether a processor that waits has an interrupt already, or a timer or a device that will bring one.
@@ -204,6 +204,7 @@ impl VirtualMachine {
                 self.exit_code = Some(u64::MAX);
             }
         }
+        self.note_touched(costs, index);
         self.route(costs, index);
         self.settle();
         self.read_requests(index);

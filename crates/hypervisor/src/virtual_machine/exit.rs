@@ -61,6 +61,8 @@ reasons! {
     Device = "device access";
     /// An instruction that the monitor executes for the guest, one by one.
     Interpreted = "interpreted instruction";
+    /// A reference to a page whose present bit was taken away, to see who touches it.
+    SampledPage = "sampled page";
     /// The host's own interrupt: a timer, another core.
     HostInterrupt = "host interrupt";
 }

@@ -285,6 +285,9 @@ impl VirtualProcessor {
     ) -> Needed {
         let access = access_of(fault.isr);
         let address = fault.address;
+        if fault.kind == FaultKind::PageNotPresent && self.give_back(costs, address) {
+            return Needed::Nothing;
+        }
         if fault.isr & (isr::NON_ACCESS | isr::SPECULATIVE) != 0
             && let Some(page) = page
         {
@@ -327,6 +330,9 @@ impl VirtualProcessor {
                 self.touch_shadow(address);
                 let work = lines * costs.cycles(Cost::CacheLine);
                 self.charge(ExitReason::ShadowFill, costs.round_trip() + work);
+                if side == TranslationSide::Data {
+                    self.note_fill(costs, reference);
+                }
                 Needed::Nothing
             }
             None if access == Access::Execute || shared.memory.region(reference).is_some() => Needed::Failure,

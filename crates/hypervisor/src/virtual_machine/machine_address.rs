@@ -41,6 +41,12 @@ impl MachineAddress {
         MachineAddress::of_memory(owner).with(guest.0)
     }
 
+    /// The guest-physical address behind it, if it is memory of virtual machine `owner` and not the monitor's.
+    pub(super) fn to_guest(self, owner: usize) -> Option<PhysicalAddress> {
+        let guest = PhysicalAddress(self.offset_from(MachineAddress::of_memory(owner))?);
+        (guest < GUEST_MEMORY_MAX).then_some(guest)
+    }
+
     /// Where a virtual processor's shadow table is.
     pub(super) fn of_table(owner: usize, processor: usize) -> MachineAddress {
         MachineAddress::of_memory(owner).with(MONITOR | (processor as u64) << 24)

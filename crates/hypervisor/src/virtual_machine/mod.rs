@@ -22,6 +22,8 @@
 //!     device          the block device and the network interface
 //!     interface       its interface of a self-virtualised card, and the card's signals
 //!     core            the core under it, where that is modelled
+//!     sampling        its pages, taken away for a while to see which it touches
+//!   detection         which of its processors share memory
 //!   whole             firmware and devices, where the virtual machine is a whole machine to a kernel
 //!   shadow            the monitor's translations: a long-format VHPT that the hardware walks
 //!   memory            the physical memory that a guest believes in, and the machine's
@@ -38,6 +40,7 @@ mod call;
 mod compression;
 mod configuration;
 mod core;
+mod detection;
 mod device;
 mod exit;
 mod handle;
@@ -48,6 +51,7 @@ mod mailbox;
 mod memory;
 mod processor;
 mod requests;
+mod sampling;
 mod service;
 mod shadow;
 mod whole;
@@ -64,12 +68,14 @@ use crate::cycle::Cycle;
 use crate::sidecall::page;
 use crate::sidecall::request::Kind;
 use configuration::{MEMORY_MAX, PROCESSORS_MAX};
+use detection::Detection;
 use interface::Interface;
 use mailbox::{Arrival, Mailbox};
 use memory::Shared;
 
 pub use configuration::{Method, PurgeMethod, VirtualMachineConfig, VirtualMachineError, Virtualization};
 pub use core::{Core, CoreModel};
+pub use detection::{DetectionCounts, DetectionReport, DetectionSettings, FoundSets};
 pub use device::{DeviceKind, PACKET_MAX, QUEUE_MAX};
 pub use exit::{ExitCount, ExitCounts, ExitReason};
 pub use interface::InterruptCounts;
@@ -116,6 +122,8 @@ pub struct VirtualMachine {
     begun: u64,
     /// What is around its processors, if it is a whole machine.
     whole: Option<WholeMachine>,
+    /// What is found out of its sharing, if that is asked for.
+    detection: Option<Detection>,
 }
 
 impl VirtualMachine {
@@ -232,6 +240,7 @@ impl VirtualMachine {
             is_woken: false,
             begun: 0,
             whole,
+            detection: None,
         };
         if let Some(whole) = &machine.whole {
             whole::connect(&whole.platform, &machine);
@@ -370,20 +379,28 @@ impl VirtualMachine {
         }
     }
 
-    /// Whether a processor could use a core now.
-    pub fn wants_core(&self, index: usize) -> bool {
+    /// Whether a processor could use a core before `until`: it executes, or something arrives or is due by then. One
+    /// that polls for an answer is to get it at once and counts as executing.
+    pub fn wants_core(&self, index: usize, until: Cycle) -> bool {
         let processor = &self.processors[index];
         match processor.activity {
             Activity::Running | Activity::Polling => true,
-            _ if self.awaits_devices() && index == 0 => true,
+            _ if index == 0 && self.next_of_devices().is_some_and(|time| time <= until) => true,
             Activity::Asking => !self.mailboxes[index].is_empty(),
             Activity::Waiting => {
+                let ticks = processor.processor().ticks_to_timer();
                 processor.processor().has_deliverable_interrupt()
-                    || processor.processor().ticks_to_timer().is_some()
+                    || ticks.is_some_and(|ticks| processor.clock().saturating_add(ticks) <= until)
                     || !self.mailboxes[index].is_empty()
             }
             Activity::Stopped => false,
         }
+    }
+
+    /// Whether a processor that waits has a timer or a device to wait for.
+    pub(crate) fn expects(&self, index: usize) -> bool {
+        let has_timer = self.processors[index].processor().ticks_to_timer().is_some();
+        has_timer || index == 0 && self.awaits_devices()
     }
 
     /// Whether a processor that has a core has not reached `until`.

@@ -25,6 +25,7 @@ use super::core::{Core, Touched};
 use super::exit::{ExitCounts, ExitReason};
 use super::machine_address::{GUEST_MEMORY_MAX, MachineAddress};
 use super::memory::{GuestView, MachineView, RequestPage, RingPage, Shared};
+use super::sampling::Sampling;
 use super::shadow::{self, ShadowTable};
 use crate::costs::HostCosts;
 use crate::cycle::Cycle;
@@ -114,6 +115,8 @@ pub struct VirtualProcessor {
     pub(super) polled_last: (u64, u64),
     /// The region identifier for which the shadow table is pinned.
     pinned: Option<u32>,
+    /// What detection sees of it, while its virtual machine is watched.
+    pub(super) sampling: Option<Sampling>,
     /// What a debugger wants of it.
     guard: Option<Guard>,
     /// The core that it has, where cores are modelled.
@@ -161,6 +164,7 @@ impl VirtualProcessor {
             filled_last: None,
             polled_last: (0, 0),
             pinned: None,
+            sampling: None,
             guard: None,
             core: None,
         };
@@ -269,7 +273,7 @@ impl VirtualProcessor {
         }
     }
 
-    fn in_real_state<T>(&mut self, work: impl FnOnce(&mut Processor) -> T) -> T {
+    pub(super) fn in_real_state<T>(&mut self, work: impl FnOnce(&mut Processor) -> T) -> T {
         self.processor.exchange_system_state(&mut self.real);
         let result = work(&mut self.processor);
         self.processor.exchange_system_state(&mut self.real);
@@ -328,7 +332,7 @@ impl VirtualProcessor {
     }
 
     /// The region register under which an address is shadowed.
-    fn shadow_region(&self, address: VirtualAddress) -> RegionRegister {
+    pub(super) fn shadow_region(&self, address: VirtualAddress) -> RegionRegister {
         if self.is_physical() {
             return RegionRegister(u64::from(PHYSICAL_REGION) << 8 | u64::from(PHYSICAL_PAGE_LOG2) << 2 | 1);
         }
@@ -584,7 +588,7 @@ impl VirtualProcessor {
         };
         let in_table = size_log2 == region.size_log2() && side == TranslationSide::Data;
         if in_table {
-            self.shadow.insert(region, &entry);
+            self.shadow.insert(region, &entry, window.is_none());
         }
         self.in_real_state(|processor| processor.insert_translation(side, entry));
         // The guest's entry and the shadow's; both lie in one line each.

@@ -119,7 +119,12 @@ impl VirtualMachine {
 
     /// Whether a device may still wake its processors.
     pub(super) fn awaits_devices(&self) -> bool {
-        (self.whole.as_ref()).is_some_and(|whole| whole.platform.timeline.next().is_some())
+        self.next_of_devices().is_some()
+    }
+
+    /// When its devices have something to do next.
+    pub(super) fn next_of_devices(&self) -> Option<Cycle> {
+        self.whole.as_ref()?.platform.timeline.next().map(Cycle)
     }
 
     /// Takes what the serial port printed, and the machine's end.
