@@ -21,6 +21,8 @@ pub mod ia64 {
     /// The NAS Parallel Benchmarks as a guest without a kernel, of `npb`. Its parameters say which, on how many
     /// processors.
     pub const BENCHMARKS: &[u8] = include_bytes!("../ia64/bin/machine-npb");
+    /// The guest of the monitor whose processors share memory in pairs, of `ia64/sidecore`.
+    pub const SHARING: &[u8] = include_bytes!("../ia64/bin/sidecore-sharing");
     /// A bare machine's guest that programs the performance monitor, of `ia64/machine`.
     pub const PERFORMANCE_MONITOR: &[u8] = include_bytes!("../ia64/bin/machine-monitor");
 }

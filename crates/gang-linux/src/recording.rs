@@ -37,12 +37,23 @@ pub struct Recording {
 impl Recording {
     /// What is known at a moment, as a recording.
     pub fn of(snapshot: &Snapshot, way: &Way) -> Self {
+        let (matrix, sets) = (snapshot.matrix.clone(), snapshot.sets.clone());
+        Self::new(way.clone(), snapshot.threads.clone(), matrix, sets)
+    }
+
+    /// A recording of threads, which have the numbers of the matrix and the sets.
+    pub fn new(
+        way: Way,
+        threads: Vec<WatchedThread>,
+        matrix: SharingMatrix,
+        sets: CoscheduledSets,
+    ) -> Self {
         Self {
             sidestep_gang_recording: VERSION,
-            way: Some(way.clone()),
-            threads: snapshot.threads.clone(),
-            matrix: snapshot.matrix.clone(),
-            sets: snapshot.sets.clone(),
+            way: Some(way),
+            threads,
+            matrix,
+            sets,
         }
     }
 

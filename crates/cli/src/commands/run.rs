@@ -9,6 +9,7 @@ mod fuce;
 mod host;
 mod kernel;
 mod prompt;
+mod sharing;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

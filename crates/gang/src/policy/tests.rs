@@ -184,6 +184,52 @@ fn a_task_with_an_interrupt_goes_first_in_every_second_slot_and_leaves_the_other
 }
 
 #[test]
+fn a_set_that_an_interrupt_has_woken_goes_first_in_every_second_slot() {
+    // Task 3 waits least long, and so does its set.
+    let mut tasks = [0, 0, 50, 50].map(|served_ns| TaskView {
+        served_ns,
+        ..view(0, true)
+    });
+    tasks[3].signalled = true;
+    let topology = Topology::flat(2);
+    let at = |policy: &dyn Policy, tasks: &[TaskView], now_ns| {
+        let moment = Moment {
+            now_ns,
+            tasks,
+            topology: &topology,
+        };
+        let mut ran: Vec<u32> = policy
+            .assign(&moment)
+            .grants
+            .iter()
+            .filter_map(|grant| grant.running())
+            .map(|task| task.0)
+            .collect();
+        ran.sort_unstable();
+        ran
+    };
+    let gang = coscheduled(sets(&[&[0, 1], &[2, 3]]), IdleCores::Filled);
+    let relaxed = Relaxed {
+        slot_ns: SLOT_NS,
+        skew_max_ns: 2 * SLOT_NS,
+        placement: Placement::FirstFit,
+    };
+    assert_eq!(at(&gang, &tasks, 0), [2, 3]);
+    assert_eq!(at(&gang, &tasks, SLOT_NS), [0, 1]);
+    assert!(at(&relaxed, &tasks, 0).contains(&3));
+    assert_eq!(at(&relaxed, &tasks, SLOT_NS), [0, 1]);
+    // One that waits longer and is woken later does not take the cores before a slot is over.
+    tasks[0].signalled = true;
+    (tasks[2].granted_ns, tasks[3].granted_ns) = (Some(0), Some(0));
+    assert_eq!(at(&gang, &tasks, 500), [2, 3]);
+    assert_eq!(at(&gang, &tasks, 2 * SLOT_NS), [0, 1]);
+    // One that is blocked calls for nothing.
+    tasks[3].runnable = false;
+    tasks[0].signalled = false;
+    assert_eq!(at(&gang, &tasks, 2 * SLOT_NS), [0, 1]);
+}
+
+#[test]
 fn free_cores_change_at_different_times() {
     let tasks: Vec<TaskView> = (0..4)
         .map(|task| TaskView {
@@ -255,13 +301,14 @@ fn partition(labels: &[u32]) -> CoscheduledSets {
 
 fn cases() -> impl Strategy<Value = Case> {
     (1_usize..9, 1_usize..16).prop_flat_map(|(cores, tasks)| {
-        let task = (0_u32..3, any::<bool>(), 0_u64..5000, 0_u64..1000, 0..cores as u32).prop_map(
-            move |(program, runnable, served_ns, progress_ns, core)| TaskView {
+        let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+        let task = (0_u32..3, flags, 0_u64..5000, 0_u64..1000, 0..cores as u32).prop_map(
+            move |(program, (runnable, signalled, is_granted), served_ns, progress_ns, core)| TaskView {
                 program: ProgramId(program),
                 runnable,
-                signalled: false,
+                signalled,
                 served_ns,
-                granted_ns: None,
+                granted_ns: is_granted.then_some(served_ns),
                 progress_ns,
                 core: Some(CoreId(core)),
                 home: CoreId(core),
@@ -331,35 +378,42 @@ proptest! {
         }
     }
 
-    /// The stated bounds: a task that stays runnable runs within as many slots as there are tasks, even though the
-    /// sets change every slot and the other tasks come and go.
+    /// The stated bounds: a task that stays runnable runs within as many slots as there are tasks, or twice as many
+    /// while there are interrupts, even though the sets change every slot and the other tasks come and go.
     #[test]
     fn no_task_starves_under_changing_sets(
         mut case in cases(),
-        changes in proptest::collection::vec((proptest::collection::vec(0_u32..5, 16), any::<u16>()), 16),
+        changes in proptest::collection::vec(
+            (proptest::collection::vec(0_u32..5, 16), any::<u16>(), any::<u16>()), 32
+        ),
         steady in any::<proptest::sample::Index>(),
         filled: bool,
+        has_interrupts: bool,
     ) {
         let topology = Topology::flat(case.cores);
         let steady = steady.index(case.tasks.len());
         let mut ran = false;
         let mut now_ns = (case.now_ns / SLOT_NS) * SLOT_NS;
-        for (labels, runnable) in changes.iter().take(case.tasks.len()) {
+        let slots = case.tasks.len() * if has_interrupts { 2 } else { 1 };
+        for (labels, runnable, signalled) in changes.iter().take(slots) {
             for (task, view) in case.tasks.iter_mut().enumerate() {
                 view.runnable = task == steady || runnable & (1 << task) != 0;
+                // The steady one gets none: that could only help it.
+                view.signalled = has_interrupts && task != steady && signalled & (1 << task) != 0;
             }
             let idle = if filled { IdleCores::Filled } else { IdleCores::Kept };
             let policy = coscheduled(partition(&labels[..case.tasks.len()]), idle);
             let moment = Moment { now_ns, tasks: &case.tasks, topology: &topology };
             let assignment = policy.assign(&moment);
-            now_ns += SLOT_NS;
-            for grant in assignment.grants {
+            for grant in &assignment.grants {
                 ran |= grant.running() == Some(TaskId::new(steady));
-                if let Grant::Run(task) | Grant::Reserved(task) = grant {
-                    case.tasks[task.index()].served_ns = now_ns;
+                if let Grant::Run(task) | Grant::Reserved(task) = *grant {
+                    case.tasks[task.index()].granted_ns = Some(now_ns);
+                    case.tasks[task.index()].served_ns = now_ns + SLOT_NS;
                 }
             }
+            now_ns += SLOT_NS;
         }
-        prop_assert!(ran, "task {steady} did not run in {} slots", case.tasks.len());
+        prop_assert!(ran, "task {steady} did not run in {slots} slots");
     }
 }

@@ -239,9 +239,11 @@ impl VirtualMachine {
         let ran: u64 = cycles.sum();
         detection.budget.earn(ran - detection.ran);
         detection.ran = ran;
+        // A round is for all or for none: who comes first is not to spend what is there.
+        let is_left_out = detection.budget.is_spent();
         let scheduled = self.processors.iter_mut().zip(&self.scheduled);
         for (processor, _) in scheduled.filter(|(_, scheduled)| **scheduled) {
-            if detection.budget.is_spent() {
+            if is_left_out {
                 detection.counts.left_out += 1;
                 continue;
             }

@@ -22,6 +22,7 @@ pub struct Setup {
     pub services: Executor,
     pub host_threads: usize,
     pub trace: bool,
+    pub policy: PolicyName,
 }
 
 impl Default for Setup {
@@ -32,6 +33,7 @@ impl Default for Setup {
             services: Executor::VirtualTime,
             host_threads: 1,
             trace: false,
+            policy: PolicyName::Free,
         }
     }
 }
@@ -72,7 +74,7 @@ impl Setup {
                 saves_energy: true,
             },
             scheduling: Scheduling {
-                policy: PolicyName::Free,
+                policy: self.policy,
                 slot_ns: 100_000,
             },
             core_model: None,

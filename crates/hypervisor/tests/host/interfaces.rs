@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use sidestep_hypervisor::Cycle;
+use sidestep_hypervisor::host::schedule::PolicyName;
 use sidestep_hypervisor::host::sidecores::locked;
 use sidestep_hypervisor::host::{Host, HostEnd, NicReport};
 use sidestep_hypervisor::link::{Link, Linked};
@@ -40,7 +41,7 @@ fn joined(work: [Vec<String>; 2], delivery: Delivery, threads: usize, link: &Lin
         let machines = work.iter().enumerate();
         let machines = machines.map(|(index, work)| networked(index, &format!("guest {index}"), work));
         number += 1;
-        networked_host(number - 1, 2, delivery, threads, machines.collect())
+        networked_host(number - 1, 2, delivery, threads, PolicyName::Free, machines.collect())
     });
     Linked::new(hosts, link, CLOCK_MHZ).expect("a good link")
 }

@@ -5,9 +5,16 @@ use sidestep_hypervisor::host::HostEnd;
 use sidestep_hypervisor::virtual_machine::{VirtualMachine, VirtualMachineConfig, Virtualization};
 
 use crate::fixture::{Setup, console};
+use crate::sharing::watch;
 
 /// Runs the kernel's own tests with these boot parameters; what it printed.
-fn run(image: &str, processors: usize, virtualization: Virtualization, parameters: &str) -> String {
+fn run(
+    image: &str,
+    processors: usize,
+    virtualization: Virtualization,
+    parameters: &str,
+    is_watched: bool,
+) -> String {
     let image = format!("{}/../../guests/ia64/bin/{image}", env!("CARGO_MANIFEST_DIR"));
     let image = std::fs::read(image).expect("the image is committed");
     let mut config = VirtualMachineConfig::new("kernel");
@@ -21,13 +28,27 @@ fn run(image: &str, processors: usize, virtualization: Virtualization, parameter
         ..Setup::default()
     };
     let (mut host, _) = setup.host_of(vec![machine]);
+    if is_watched {
+        watch(&mut host);
+    }
     let end = host.run(Cycle(200_000_000)).expect("services end");
     let said = console(&host, 0);
-    assert_eq!(end, HostEnd::Ended, "{said} {:#?}", host.report().machines);
+    let machines = host.report().machines;
+    assert_eq!(end, HostEnd::Ended, "{said} {machines:#?}");
+    let faults = machines[0].detection.as_ref().map(|found| found.counts.faults);
+    assert_eq!(faults > Some(0), is_watched, "{machines:#?}");
     said
 }
 
 fn checks_pass(virtualization: Virtualization) {
+    let two = [
+        ("kernel-2", 2, "format=long sharing=key"),
+        ("kernel-2", 2, "format=short"),
+        ("kernel-2", 2, "format=long walker=off superpages=on"),
+    ];
+    for (image, processors, parameters) in two {
+        all_right(image, processors, virtualization, parameters, true);
+    }
     for (image, processors, parameters) in [
         ("kernel-1", 1, "format=long"),
         ("kernel-1", 1, "format=short"),
@@ -36,13 +57,23 @@ fn checks_pass(virtualization: Virtualization) {
         ("kernel-2", 2, "format=long sharing=key"),
         ("kernel-2", 2, "format=short"),
     ] {
-        let said = run(image, processors, virtualization, parameters);
-        let complaints: Vec<&str> = (said.lines().skip(1))
-            .filter(|line| !line.starts_with("ok ") && !line.starts_with("trace: "))
-            .collect();
-        let complaints = complaints.join("\n");
-        assert_eq!(complaints, "all right", "{image} {parameters}");
+        all_right(image, processors, virtualization, parameters, false);
     }
+}
+
+fn all_right(
+    image: &str,
+    processors: usize,
+    virtualization: Virtualization,
+    parameters: &str,
+    is_watched: bool,
+) {
+    let said = run(image, processors, virtualization, parameters, is_watched);
+    let complaints: Vec<&str> = (said.lines().skip(1))
+        .filter(|line| !line.starts_with("ok ") && !line.starts_with("trace: "))
+        .collect();
+    let complaints = complaints.join("\n");
+    assert_eq!(complaints, "all right", "{image} {parameters} {is_watched}");
 }
 
 #[test]

@@ -9,12 +9,13 @@ mod interfaces;
 mod isolation;
 mod kernel;
 mod scale;
+mod sharing;
 
 use fixture::{Setup, guest, measured};
 use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::host::HostEnd;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
-use sidestep_hypervisor::host::sidecores::{Executor, locked};
+use sidestep_hypervisor::host::sidecores::locked;
 use sidestep_hypervisor::virtual_machine::{ExitReason, Method, PurgeMethod, Virtualization};
 
 /// What every guest can do alone, with numbers small enough for a test.
@@ -164,7 +165,7 @@ fn host_threads_and_repetition_change_no_byte() {
             sidecores: SidecorePolicy::Dynamic { most: 2 },
             host_threads,
             trace: true,
-            services: Executor::VirtualTime,
+            ..Setup::default()
         };
         let work = [
             "fault 60",

@@ -191,6 +191,7 @@ pub fn networked_host(
     cores: usize,
     delivery: Delivery,
     threads: usize,
+    policy: PolicyName,
     machines: Vec<VirtualMachine>,
 ) -> Host {
     let sidecores = usize::from(delivery.needs_sidecore());
@@ -203,7 +204,7 @@ pub fn networked_host(
             saves_energy: false,
         },
         scheduling: Scheduling {
-            policy: PolicyName::Free,
+            policy,
             slot_ns: 50_000,
         },
         core_model: None,
@@ -230,7 +231,7 @@ pub fn beside(
     let victim = networked(0, "victim", &format!("take {FRAMES} 100"));
     let neighbour = neighbour.map(|work| networked(1, "neighbour", work));
     let machines = [Some(victim), neighbour].into_iter().flatten().collect();
-    let mut host = networked_host(0, 2, delivery, 1, machines);
+    let mut host = networked_host(0, 2, delivery, 1, PolicyName::Free, machines);
     host.link();
     let from = Address {
         host: 9,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,8 @@ use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::debug::DebuggedHost;
 use sidestep_hypervisor::description::Description;
 use sidestep_hypervisor::host::sidecores::locked;
-use sidestep_hypervisor::host::{Host, HostEnd, Report, kind_name};
-use sidestep_hypervisor::virtual_machine::CoreModel;
+use sidestep_hypervisor::host::{Host, HostEnd, Report, VirtualMachineReport, kind_name};
+use sidestep_hypervisor::virtual_machine::{CoreModel, DetectionReport};
 use sidestep_itanium2::{Counters, Event};
 use sidestep_lab::Timeline;
 use sidestep_lab::report::trace::render_timeline;
@@ -30,7 +30,7 @@ use super::super::debugger::debugger_at;
 use super::super::{INTERRUPTED, LIMIT_REACHED, Outcome, print, stop_flag};
 use super::console::status::{self, Status};
 use super::console::stdio::{self, Terminal};
-use super::{description, execution, exit_code};
+use super::{description, execution, exit_code, sharing};
 
 /// How a host with virtual machines is run.
 #[derive(Args)]
@@ -44,6 +44,10 @@ pub struct Options {
     /// [default: text].
     #[arg(long, value_enum)]
     format: Option<Format>,
+    /// Write which virtual processors share memory, as the host's `[detection]` finds out, and who should run together
+    /// to a file, as `gang watch --save` does.
+    #[arg(long, value_name = "FILE")]
+    matrix: Option<PathBuf>,
 }
 
 /// How a report is written.
@@ -66,6 +70,7 @@ impl Options {
         super::first_given(&[
             ("--max-host-cycles", self.max_host_cycles.is_some()),
             ("--format", self.format.is_some()),
+            ("--matrix", self.matrix.is_some()),
         ])
     }
 
@@ -85,6 +90,10 @@ impl Options {
         }
         let description: Description = description::parse(&name, text)?;
         let folder = path.parent().unwrap_or(Path::new(""));
+        if let Some(matrix) = &self.matrix {
+            sharing::check(&name, &description)?;
+            sidestep_files::probe(matrix)?;
+        }
         let traced = execution.timeline();
         traced.map(sidestep_files::probe).transpose()?;
         let cores = execution.timing().cloned().map(ModelledCores::new).map(Arc::new);
@@ -121,6 +130,10 @@ impl Options {
                 }
             }
             Format::Json => print(serde_json::to_string_pretty(&report)?.as_bytes())?,
+        }
+        if let Some(file) = &self.matrix {
+            let recording = serde_json::to_string_pretty(&sharing::recording(&host, &report))?;
+            sidestep_files::write(file, (recording + "\n").as_bytes())?;
         }
         if let Some(file) = traced {
             let Occupancy { tracks, spans, steps } = Occupancy::of(&host, &costs);
@@ -372,6 +385,28 @@ fn text_of_cores(cores: &ModelledCores) -> String {
     text
 }
 
+/// What was found out of one virtual machine's sharing, and what that cost.
+fn text_of_detection(detection: &DetectionReport, machine: &VirtualMachineReport) -> String {
+    let counts = detection.counts;
+    let [guest, monitor, ..] = machine.cycles;
+    let share = detection.cycles as f64 * 100.0 / (guest + monitor).max(1) as f64;
+    let mut text = format!(
+        "  sharing   {} pages taken away in {} rounds, {} faults, {} fills noted, {} accesses lost; {} cycles, \
+         {share:.2} % of what it ran; {} rounds left out\n",
+        counts.taken,
+        counts.rounds,
+        counts.faults,
+        counts.fills,
+        detection.lost,
+        detection.cycles,
+        counts.left_out
+    );
+    for found in &detection.found {
+        text.push_str(&format!("  sets      from cycle {} on: {}\n", found.time, found.sets));
+    }
+    text
+}
+
 /// The report for people.
 fn text_of(report: &Report) -> String {
     let mut text = format!(
@@ -442,6 +477,9 @@ fn text_of(report: &Report) -> String {
                 request.percentile_99_9,
                 request.most
             ));
+        }
+        if let Some(detection) = &machine.detection {
+            text.push_str(&text_of_detection(detection, machine));
         }
         if let Some(interface) = report.nic.as_ref().and_then(|nic| nic.interfaces.get(index)) {
             let (counts, interrupts) = (interface.counts, interface.interrupts);
