@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+use sidestep_gang_linux::recording::Recording;
 
 const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guests/ia64/bin");
 
@@ -373,6 +374,58 @@ fn mistakes_are_refused_with_what_is_wrong() {
         assert!(error.contains(expected), "`{expected}` in {error}");
     }
     assert!(refused(&format!("[host]\n{vm}"), &["--trace", "none/trace.json"]).contains("none/trace.json"));
+}
+
+/// The recording that a host writes.
+fn recording(folder: &Path) -> Recording {
+    Recording::read(&folder.join("matrix.json")).expect("a recording as `gang run --sets` takes it")
+}
+
+#[test]
+fn who_shares_memory_is_written_as_a_recording_the_same_bytes_with_one_and_two_host_threads() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let example = fs::read_to_string(examples.join("partial-host.toml")).expect("the example is there");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let all = |threads: u32| {
+        let host = format!("cores = 8\nhost-threads = {threads}");
+        let description = (example.replace("cores = 8", &host)).replace("../guests/ia64/bin", IMAGES);
+        let output = run(
+            folder.path(),
+            &description,
+            &["--matrix", "matrix.json", "--format", "json"],
+        );
+        assert!(output.status.success(), "{output:?}");
+        let written = fs::read(folder.path().join("matrix.json")).expect("it was written");
+        (output.stdout, written)
+    };
+    let once = all(1);
+    let found = recording(folder.path());
+    assert_eq!(
+        found.sets.to_string(),
+        "{0 4} {1 5} {2 6} {3 7} {8 10} {9 11}",
+        "{}",
+        found.matrix
+    );
+    let names: Vec<_> = found
+        .threads
+        .iter()
+        .map(|thread| (&*thread.program, thread.place))
+        .collect();
+    assert_eq!(names.len(), 12);
+    assert_eq!((names[7], names[8]), (("large", 7), ("small", 0)));
+    assert_eq!(all(2), once);
+}
+
+#[test]
+fn a_matrix_of_a_host_that_finds_out_nothing_is_refused() {
+    let vm = "[[vm]]\nimage = 'IMAGES/sidecore-sharing'\nprocessors = 4\nparameters = 'alone 1 1'\n";
+    let error = refused(&format!("[host]\n{vm}"), &["--matrix", "matrix.json"]);
+    assert!(error.contains("expected a table `[detection]`"), "{error}");
+    let error = refused(
+        &format!("[host]\n[detection]\n{vm}"),
+        &["--matrix", "missing/matrix.json"],
+    );
+    assert!(error.contains("missing/matrix.json"), "{error}");
 }
 
 #[test]
