@@ -42,12 +42,7 @@ impl Recording {
     }
 
     /// A recording of threads, which have the numbers of the matrix and the sets.
-    pub fn new(
-        way: Way,
-        threads: Vec<WatchedThread>,
-        matrix: SharingMatrix,
-        sets: CoscheduledSets,
-    ) -> Self {
+    pub fn new(way: Way, threads: Vec<WatchedThread>, matrix: SharingMatrix, sets: CoscheduledSets) -> Self {
         Self {
             sidestep_gang_recording: VERSION,
             way: Some(way),

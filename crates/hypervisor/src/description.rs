@@ -38,8 +38,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use detection::{DetectionTable, Factor};
-use error::MACHINES_MAX;
 pub use error::BuildError;
+use error::MACHINES_MAX;
 use serde::Deserialize;
 use sidestep_gang::policy::IdleCores;
 use sidestep_gang::{CoscheduledSets, TaskId};
@@ -288,7 +288,11 @@ impl Description {
         }
         in_range("host.slot-us", table.slot_us, 1, 10_000_000, "1 to 10000000")?;
         in_range("host.host-threads", table.host_threads as u64, 1, 256, "1 to 256")?;
-        let detection = self.detection.as_ref().map(DetectionTable::settings).transpose()?;
+        let detection = self
+            .detection
+            .as_ref()
+            .map(DetectionTable::settings)
+            .transpose()?;
         let mut names = BTreeSet::new();
         let mut machines = Vec::new();
         let mut given = Vec::new();
@@ -561,14 +565,19 @@ mod tests {
             error(&format!("[host]\nscheduling = \"partial\"\n{rest}\n{vm}{sets}"))
         };
         assert!(partial("", "").contains("`vm 0` has no `sets`"));
-        assert!(partial("", "sets = [[0, 2]]").contains("`sets` names processor 2: it has processors 0 to 1"));
+        assert!(
+            partial("", "sets = [[0, 2]]").contains("`sets` names processor 2: it has processors 0 to 1")
+        );
         assert!(partial("", "sets = [[0], [0]]").contains("task 0 is in more than one set"));
         assert!(partial("slot-us = 0", "").contains("`host.slot-us` is 0"));
         let gang = format!("[host]\nscheduling = \"gang\"\n[[vm]]\nimage = \"{IMAGE}\"\nsets = [[0]]\n");
         assert!(error(&gang).contains("`sets` are for a host with `scheduling = \"partial\"`"));
         for (wrong, told) in [
             ("sample = 0", "`detection.sample` is 0"),
-            ("granularity = \"24K\"", "`detection.granularity` is 24576: a power of two"),
+            (
+                "granularity = \"24K\"",
+                "`detection.granularity` is 24576: a power of two",
+            ),
             ("granularity = \"32\"", "`detection.granularity` is 32: 64 to 1G"),
             ("evaluation-ms = 0", "`detection.evaluation-ms` is 0"),
             ("period-us = 0", "`detection.period-us` is 0"),

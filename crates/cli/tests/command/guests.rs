@@ -74,7 +74,12 @@ fn benchmarks_print_their_checksums() {
 
 #[test]
 fn contending_threads_end_with_the_right_answer() {
-    for program in ["contend-mutex", "contend-barrier", "contend-atomics", "contend-pairs"] {
+    for program in [
+        "contend-mutex",
+        "contend-barrier",
+        "contend-atomics",
+        "contend-pairs",
+    ] {
         for _ in 0..5 {
             let output = execute(program, &["300"]);
             assert!(output.status.success(), "{output:?}");

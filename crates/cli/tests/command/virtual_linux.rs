@@ -84,40 +84,30 @@ fn several_kernels_share_a_host_and_repeat_byte_for_byte() {
 #[test]
 fn threads_of_linux_that_share_memory_are_found_with_intercepts_and_with_ring_compression() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let line = "/bin/contend-pairs 6000; poweroff";
+    let line = "/bin/contend-pairs 700; poweroff";
     let Some(intercepts) = virtual_machine(line, "name = 'intercepts'\nprocessors = 4") else {
         return;
     };
     let keys = "name = 'compression'\nprocessors = 4\nvirtualization = 'ring-compression'";
-    let machines = [intercepts, virtual_machine(line, keys).expect("a kernel is there")];
-    // Linux boots in less than the time after which all is forgotten.
-    let host = "cores = 8\nscheduling = 'partial'\nhost-threads = THREADS\n[detection]\nperiod-us = 500\n\
-                start-up-ms = 200\nevaluation-ms = 20\nwindow-ms = 100\nbudget-permille = 50\n";
-    let all = |threads: &str| {
-        let output = run(
-            folder.path(),
-            &host.replace("THREADS", threads),
-            &machines,
-            &["--format", "json", "--matrix", "matrix.json"],
-        );
-        let printed = successful(&output);
-        for name in ["intercepts", "compression"] {
-            let expected = format!("{name}: contend-pairs: 6000 steps by 4 threads, 4 of them bound");
-            assert!(printed.contains(&expected), "`{expected}` in {printed}");
-        }
-        let written = fs::read_to_string(folder.path().join("matrix.json")).expect("it was written");
-        (printed, written)
-    };
-    let once = all("1");
-    let found = Recording::parse(Path::new("matrix.json"), &once.1).expect("a recording");
+    let machines = [
+        intercepts,
+        virtual_machine(line, keys).expect("a kernel is there"),
+    ];
+    // By then Linux has started. The paper's factor sees the pairs above what all processors share in the kernel.
+    let host = "cores = 8\nhost-threads = 2\nscheduling = 'partial'\n[detection]\nperiod-us = 200\nstart-up-ms = 185\n\
+                evaluation-ms = 15\nwindow-ms = 20\nbudget-permille = 100\nfactor = 1.5\n";
+    let printed = successful(&run(folder.path(), host, &machines, &["--matrix", "matrix.json"]));
+    for name in ["intercepts", "compression"] {
+        let expected = format!("{name}: contend-pairs: 700 steps by 4 threads, 4 of them bound");
+        assert!(printed.contains(&expected), "`{expected}` in {printed}");
+    }
+    let found = Recording::read(&folder.path().join("matrix.json")).expect("a recording");
     assert_eq!(
         found.sets.to_string(),
         "{0 2} {1 3} {4 6} {5 7}",
-        "{}\n{}",
-        found.matrix,
-        once.0
+        "{}",
+        found.matrix
     );
-    assert_eq!(all("2"), once);
 }
 
 #[test]

@@ -72,8 +72,7 @@ impl Budget {
         let reports_ns = spent.reports.saturating_mul(self.prices.report_ns);
         let scans_ns = spent.scanned.saturating_mul(self.prices.scanned_ns);
         let parts = [faults_ns, reports_ns, scans_ns, spent.own_ns];
-        self.account
-            .spend(parts.into_iter().fold(0, u64::saturating_add));
+        self.account.spend(parts.into_iter().fold(0, u64::saturating_add));
     }
 
     /// Enters what the watched threads ran in the last second.

@@ -52,9 +52,9 @@ impl TryFrom<Number> for Factor {
             Number::Whole(whole) => whole.to_string(),
             Number::Decimal(decimal) => decimal.to_string(),
         };
-        text.parse()
-            .map(Factor)
-            .map_err(|_| format!("`{text}` is no decimal number above 0 with at most six digits each side, such as 1.5"))
+        text.parse().map(Factor).map_err(|_| {
+            format!("`{text}` is no decimal number above 0 with at most six digits each side, such as 1.5")
+        })
     }
 }
 
@@ -82,10 +82,18 @@ impl DetectionTable {
             Ok::<_, BuildError>(value)
         };
         let period_us = self.period_us.unwrap_or(default.period_ns / 1000);
-        in_range("detection.period-us", period_us, 1, MS_MAX * 1000, "1 to 31536000000000")?;
+        in_range(
+            "detection.period-us",
+            period_us,
+            1,
+            MS_MAX * 1000,
+            "1 to 31536000000000",
+        )?;
         let sample = self.sample.unwrap_or(default.sample);
         in_range("detection.sample", sample as u64, 1, 8192, "1 to 8192")?;
-        let granularity = self.granularity.map_or(1 << default.granularity_log2, |size| size.0);
+        let granularity = self
+            .granularity
+            .map_or(1 << default.granularity_log2, |size| size.0);
         in_range("detection.granularity", granularity, 64, 1 << 30, "64 to 1G")?;
         if !granularity.is_power_of_two() {
             return Err(BuildError::NoPowerOfTwo {
@@ -99,8 +107,18 @@ impl DetectionTable {
             granularity_log2: granularity.ilog2(),
             window_ns: ms("detection.window-ms", self.window_ms, 1, default.window_ns)?,
             start_up_ns: ms("detection.start-up-ms", self.start_up_ms, 0, default.start_up_ns)?,
-            evaluation_ns: ms("detection.evaluation-ms", self.evaluation_ms, 1, default.evaluation_ns)?,
-            keep_permille: permille("detection.keep-permille", self.keep_permille, 0, default.keep_permille)?,
+            evaluation_ns: ms(
+                "detection.evaluation-ms",
+                self.evaluation_ms,
+                1,
+                default.evaluation_ns,
+            )?,
+            keep_permille: permille(
+                "detection.keep-permille",
+                self.keep_permille,
+                0,
+                default.keep_permille,
+            )?,
             budget_permille: permille(
                 "detection.budget-permille",
                 self.budget_permille,

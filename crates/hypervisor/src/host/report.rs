@@ -12,7 +12,8 @@ use crate::nic::Delivery;
 use crate::nic::vif::VifCounts;
 use crate::sidecall::request::Kind;
 use crate::virtual_machine::{
-    DetectionReport, DeviceKind, ExitCount, ExitCounts, ExitReason, InterruptCounts, Latencies, Method, Server, VirtualMachine,
+    DetectionReport, DeviceKind, ExitCount, ExitCounts, ExitReason, InterruptCounts, Latencies, Method,
+    Server, VirtualMachine,
 };
 
 /// Who was on which core, and what devices did.

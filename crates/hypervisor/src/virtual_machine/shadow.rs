@@ -334,14 +334,26 @@ mod tests {
         let mut taken: Vec<_> = std::iter::from_fn(|| table.take_away()).collect();
         taken.sort_by_key(|taken| taken.page);
         assert_eq!(taken.iter().map(|taken| taken.page).collect::<Vec<_>>(), pages);
-        assert!(taken.iter().all(|taken| taken.region == 5 && taken.size_log2 == 14));
+        assert!(
+            taken
+                .iter()
+                .all(|taken| taken.region == 5 && taken.size_log2 == 14)
+        );
         assert_eq!(taken[0].machine.on_hardware(), PhysicalAddress(0x40_0000));
-        assert_eq!(table.give_back(window, register(5)), None, "it was not taken away");
+        assert_eq!(
+            table.give_back(window, register(5)),
+            None,
+            "it was not taken away"
+        );
         assert_eq!(table.give_back(pages[1] + 24, register(5)), Some(taken[1]));
         assert_eq!(table.give_back(pages[1], register(5)), None, "it was given back");
         assert_eq!(table.take_away(), Some(taken[1]));
         table.purge(pages[0], register(5), 14);
-        assert_eq!(table.give_back(pages[0], register(5)), None, "the guest has purged it");
+        assert_eq!(
+            table.give_back(pages[0], register(5)),
+            None,
+            "the guest has purged it"
+        );
     }
 
     proptest! {

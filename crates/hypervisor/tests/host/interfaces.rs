@@ -41,7 +41,14 @@ fn joined(work: [Vec<String>; 2], delivery: Delivery, threads: usize, link: &Lin
         let machines = work.iter().enumerate();
         let machines = machines.map(|(index, work)| networked(index, &format!("guest {index}"), work));
         number += 1;
-        networked_host(number - 1, 2, delivery, threads, PolicyName::Free, machines.collect())
+        networked_host(
+            number - 1,
+            2,
+            delivery,
+            threads,
+            PolicyName::Free,
+            machines.collect(),
+        )
     });
     Linked::new(hosts, link, CLOCK_MHZ).expect("a good link")
 }

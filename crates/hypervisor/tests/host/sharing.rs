@@ -13,7 +13,8 @@ use sidestep_hypervisor::host::{Host, HostEnd, Report, VirtualMachineReport};
 use sidestep_hypervisor::nic::Delivery;
 use sidestep_hypervisor::nic::frame::{Address, Frame};
 use sidestep_hypervisor::virtual_machine::{
-    DetectionReport, DetectionSettings, ExitReason, FoundSets, VirtualMachine, VirtualMachineConfig, Virtualization,
+    DetectionReport, DetectionSettings, ExitReason, FoundSets, VirtualMachine, VirtualMachineConfig,
+    Virtualization,
 };
 
 use crate::fixture::{Setup, console};

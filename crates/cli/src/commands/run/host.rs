@@ -402,7 +402,10 @@ fn text_of_detection(detection: &DetectionReport, machine: &VirtualMachineReport
         counts.left_out
     );
     for found in &detection.found {
-        text.push_str(&format!("  sets      from cycle {} on: {}\n", found.time, found.sets));
+        text.push_str(&format!(
+            "  sets      from cycle {} on: {}\n",
+            found.time, found.sets
+        ));
     }
     text
 }

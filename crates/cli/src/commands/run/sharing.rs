@@ -34,10 +34,13 @@ pub fn recording(host: &Host, report: &Report) -> Recording {
         let own = host.sets_of(index).sets().iter();
         sets.extend(own.map(|set| set.iter().copied().map(moved).collect::<Vec<_>>()));
         let alone: Vec<TaskId> = (0..count).map(TaskId::new).collect();
-        let alone = alone.into_iter().filter(|task| host.sets_of(index).set_of(*task).is_none());
+        let alone = alone
+            .into_iter()
+            .filter(|task| host.sets_of(index).set_of(*task).is_none());
         sets.extend(alone.map(|task| vec![moved(task)]));
         if let Some(detection) = &machine.detection {
-            let pairs = (0..count).flat_map(|right| (0..right).map(move |left| [left, right].map(TaskId::new)));
+            let pairs =
+                (0..count).flat_map(|right| (0..right).map(move |left| [left, right].map(TaskId::new)));
             events.extend(pairs.map(|[left, right]| {
                 let count = detection.matrix.events(left, right);
                 (moved(left), moved(right), count)
