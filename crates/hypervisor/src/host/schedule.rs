@@ -198,7 +198,8 @@ impl Scheduler {
             self.end_slot(now_ns);
         }
         let waits = self.look(now_ns, end, cores, machines, costs);
-        if is_over || waits.has_changed || std::mem::take(&mut self.has_other_sets) {
+        let has_other_sets = std::mem::take(&mut self.has_other_sets);
+        if is_over || waits.has_changed || has_other_sets {
             self.decide(now_ns, cores);
         }
         self.place(now_ns, &waits.for_timers);
