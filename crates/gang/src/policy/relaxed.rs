@@ -2,9 +2,9 @@
 //!
 //! After VMware's description of ESXi 4: a vCPU that is ahead of the slowest of its runnable siblings by more than the
 //! allowed skew is stopped until they have caught up; a blocked vCPU holds nobody back. Among tasks that may run, the
-//! longest waiting go first; in every second slot those that an interrupt has woken go before the others, and keep their
-//! cores for a slot at the most while others of them wait. Equally long waits are ordered by a permutation that changes
-//! with the slot, since the numbering of tasks must not act as a hidden set.
+//! longest waiting go first; in every second slot those that an interrupt has woken go before the others, and keep
+//! their cores for a slot at the most while others of them wait. Equally long waits are ordered by a permutation that
+//! changes with the slot, since the numbering of tasks must not act as a hidden set.
 //!
 //! **Bound.** A decision ends before a running task can exceed the skew, so with an exact driver no task's progress is
 //! ever more than `skew_max_ns` above that of a runnable sibling.
