@@ -32,7 +32,7 @@ pub use figure::{Axis, Figure, Measure};
 pub use input::{Input, InputError, Inputs, Value};
 pub use measurement::{Counter, Measurement, Side};
 pub use number::Number;
-pub use paper::{Expected, Finding, Quantity, Stated, Verdict};
+pub use paper::{Expected, Finding, Quantity, Standing, Stated, Verdict};
 pub use point::{Context, Point, PointError};
 pub use rounds::Rounds;
 pub use row::{Row, Spread};

@@ -71,16 +71,21 @@ impl Row {
         self.stated.iter().find(|stated| stated.quantity == quantity)
     }
 
-    /// Whether ours agrees with one statement; `None` without a number of ours. Of a repeated point the median must lie
-    /// within a value's tolerance; a bound is broken only if the whole interval lies beyond it.
+    /// The verdict on one statement; `None` without a number of ours. Of a repeated point the median must lie within a
+    /// value's tolerance; a bound is broken only if the whole interval lies beyond it.
     pub fn judge(&self, stated: &Stated) -> Option<Verdict> {
+        Some(stated.standing.verdict(self.agrees(stated)?))
+    }
+
+    /// Whether ours lies within what is stated.
+    pub fn agrees(&self, stated: &Stated) -> Option<bool> {
         let median = self.spread.and_then(|spread| spread.of(stated.quantity));
         let ours = match (stated.expected, median) {
             (Expected::AtLeast(_), Some(median)) => median.high,
             (Expected::AtMost(_), Some(median)) => median.low,
             _ => self.quantity(stated.quantity)?,
         };
-        Some(stated.judge(ours))
+        Some(stated.agrees(ours))
     }
 
     /// Whether ours agrees with all that the paper states of this point.

@@ -7,6 +7,7 @@
 mod gates;
 mod growth;
 mod guests;
+mod laws;
 mod livelock;
 mod machine;
 mod scaling;

@@ -153,11 +153,12 @@ impl Experiment for Groups {
         let Some(steps) = steps else { return Vec::new() };
         let holds = steps.value == Number::from(3);
         vec![Finding {
+            value: None,
             about: "steps to build the tree of Figure 3".to_owned(),
             stated: "three, several pairs in a step".to_owned(),
             source: format!("{PAPER}, Figure 4"),
             ours: steps.value.to_string(),
-            verdict: if holds { Verdict::Holds } else { Verdict::Differs },
+            verdict: Verdict::of(holds),
             because: "a step joins pairs until at most one subtree is left over".to_owned(),
         }]
     }

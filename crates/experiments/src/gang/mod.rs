@@ -5,6 +5,7 @@
 mod drawing;
 mod groups;
 mod host;
+mod judged;
 mod policies;
 mod scale;
 pub mod scenario;

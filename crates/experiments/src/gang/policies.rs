@@ -7,13 +7,13 @@ use sidestep_gang::topology::Placement;
 use sidestep_gang::{CoscheduledSets, Selection, SharingMatrix, Topology};
 use sidestep_lab::{
     About, Axis, Better, Context, Experiment, Figure, Finding, Input, Inputs, Measurement, Metric, Nature,
-    Number, Point, PointError, Quantity, Row, Stated, Verdict,
+    Point, PointError, Row, Stated,
 };
 
 use super::scenario::{
     KIND_NAMES, LOADS, Setup, both, factor_of_the_paper, gain_and_utilisation, inputs, side,
 };
-use super::{PAPER, drawing, groups};
+use super::{drawing, groups, judged};
 
 /// What each policy makes of the paper's scenarios.
 pub struct Policies;
@@ -46,7 +46,8 @@ impl Experiment for Policies {
             takes: (Duration::from_secs(2), Duration::from_secs(40)),
             reading: "A gain of 1.33 is the third that full coscheduling leaves idle in double and quad. `kept idle` \
                       is what stays empty though a vCPU waits, `spinning` what is spent on waiting for one that has no \
-                      core. Caches are not modelled: what the paper explains by contention is not seen here.",
+                      core. Caches are not modelled: what the paper explains by contention is not seen here. Policy `none` is \
+                      uncoordinated scheduling, as a stock Linux does it.",
         }
     }
 
@@ -123,97 +124,17 @@ impl Experiment for Policies {
     }
 
     fn stated(&self, inputs: &Inputs, point: &Point) -> Vec<Stated> {
-        let is_papers = inputs.text("matrix").is_empty() && inputs.text("idle-cores") == "kept";
-        if !is_papers {
-            return Vec::new();
-        }
-        let third = Number::ratio(4, 3);
-        match (point.value("policy").text(), point.value("load").text()) {
-            ("given", "double" | "quad") => {
-                vec![Stated::value(
-                    Quantity::Ratio,
-                    third,
-                    "0.1",
-                    "Partial Coscheduling 5: 33 % expected",
-                )]
-            }
-            ("given", "single") => {
-                vec![Stated::at_most(
-                    Quantity::Ratio,
-                    2,
-                    "Partial Coscheduling 5: 100 % in theory, less in practice",
-                )]
-            }
-            ("automatic", _) => vec![Stated::at_most(
-                Quantity::Ratio,
-                Number::ratio(2, 1),
-                "Partial Coscheduling 7: below the static gain of up to 100 %",
-            )],
-            _ => Vec::new(),
+        match judged::is_the_papers(inputs) {
+            true => judged::stated(point),
+            false => Vec::new(),
         }
     }
 
     fn findings(&self, inputs: &Inputs, rows: &[Row]) -> Vec<Finding> {
-        if !inputs.text("matrix").is_empty() {
-            return Vec::new();
+        match judged::is_the_papers(inputs) {
+            true => judged::findings(rows),
+            false => Vec::new(),
         }
-        let ratio = |workload: &str, load: &str, policy: &str| {
-            let wanted = [("workload", workload), ("load", load), ("policy", policy)];
-            let is_it = |row: &&Row| {
-                wanted
-                    .iter()
-                    .all(|(key, value)| row.point.value(key).text() == *value)
-            };
-            rows.iter()
-                .find(is_it)
-                .and_then(|row| row.quantity(Quantity::Ratio))
-        };
-        let (mut compared, mut below, mut above, mut losing) = (0, 0, 0, Vec::new());
-        for &workload in KIND_NAMES {
-            for &load in LOADS {
-                let (Some(given), Some(found)) =
-                    (ratio(workload, load, "given"), ratio(workload, load, "automatic"))
-                else {
-                    continue;
-                };
-                compared += 1;
-                below += usize::from(found <= given);
-                above += usize::from(found > Number::ONE);
-                if found <= Number::ONE {
-                    losing.push(format!("{workload} {load}"));
-                }
-            }
-        }
-        if compared == 0 {
-            return Vec::new();
-        }
-        let verdict = |holds| if holds { Verdict::Holds } else { Verdict::Differs };
-        vec![
-            Finding {
-                about: "automatic sets against given ones".to_owned(),
-                stated: "a lower improvement".to_owned(),
-                source: format!("{PAPER}, section 5"),
-                ours: format!("not above in {below} of {compared}"),
-                verdict: verdict(below == compared),
-                because: "until the first re-evaluation a machine runs whole, and faults take time"
-                    .to_owned(),
-            },
-            Finding {
-                about: "automatic sets against full coscheduling".to_owned(),
-                stated: "better most of the time".to_owned(),
-                source: format!("{PAPER}, section 5"),
-                ours: format!("better in {above} of {compared}"),
-                verdict: verdict(2 * above > compared),
-                because: match losing.is_empty() {
-                    true => String::new(),
-                    false => format!(
-                        "not better: {}; short programs end before sets are found, and the walk with a factor stops at \
-                         a node whose two parts are no denser than it is, however dense their own parts are",
-                        losing.join(", ")
-                    ),
-                },
-            },
-        ]
     }
 
     fn figures(&self) -> Vec<Figure> {

@@ -11,7 +11,9 @@ use sidestep_lab::{
     Point, PointError, Side,
 };
 
-use super::scenario::{KIND_NAMES, SHARES, Setup, both, gain_and_utilisation, inputs, side};
+use super::scenario::{
+    KIND_NAMES, SHARES, Setup, UNCOORDINATED, both, gain_and_utilisation, inputs, side, uncoordinated_ns,
+};
 
 /// Larger hosts and machines of mixed sizes.
 pub struct Scale;
@@ -126,7 +128,7 @@ impl Experiment for Scale {
             "first-fit" => Placement::FirstFit,
             _ => Placement::Nearest,
         };
-        let mut draws = Vec::new();
+        let (mut draws, mut uncoordinated) = (Vec::new(), Vec::new());
         for draw in 0..inputs.count("draws") {
             let seed = scatter(&[context.seed, draw]);
             let mut scenario = mixed(&setup, inputs.text("workload"), cores, seed);
@@ -138,8 +140,9 @@ impl Experiment for Scale {
             let full = setup.sets(scenario.full_sets(), placement);
             let outcomes = both(&scenario, [full, schedule], context)?;
             draws.push(outcomes.map(|outcome| side(&scenario, &outcome, context)));
+            uncoordinated.push(uncoordinated_ns(&setup, &scenario));
         }
-        Ok(over_draws(draws))
+        Ok(over_draws(draws, uncoordinated))
     }
 
     fn figures(&self) -> Vec<Figure> {
@@ -153,7 +156,7 @@ impl Experiment for Scale {
 }
 
 /// Both sides over all draws: means, the timelines of the first, and how the gains are spread.
-fn over_draws(draws: Vec<[Side; 2]>) -> Measurement {
+fn over_draws(draws: Vec<[Side; 2]>, uncoordinated: Vec<Option<Number>>) -> Measurement {
     let gains: Vec<Number> = draws
         .iter()
         .filter_map(|[full, ours]| full.value?.over(ours.value?))
@@ -170,7 +173,12 @@ fn over_draws(draws: Vec<[Side; 2]>) -> Measurement {
     if let Some(greatest) = gains.iter().max() {
         ours = ours.counter("greatest gain", *greatest, "times");
     }
-    Measurement::new(mean(full), ours)
+    let mut full = mean(full);
+    let times: Option<Vec<Number>> = uncoordinated.into_iter().collect();
+    if let Some(sum) = times.map(|times| times.into_iter().sum::<Number>()) {
+        full = full.counter(UNCOORDINATED, sum * Number::ratio(1, count), "ns");
+    }
+    Measurement::new(full, ours)
 }
 
 fn mean(sides: Vec<Side>) -> Side {

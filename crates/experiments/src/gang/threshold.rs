@@ -10,7 +10,7 @@ use sidestep_lab::{
 };
 
 use super::PAPER;
-use super::scenario::{KIND_NAMES, LOADS, Setup, both, inputs, side};
+use super::scenario::{KIND_NAMES, LOADS, Setup, UNCOORDINATED, both, inputs, side, uncoordinated_ns};
 
 /// The factor against the selection without one.
 pub struct Threshold;
@@ -94,10 +94,11 @@ impl Experiment for Threshold {
         let schedules =
             [factor, Selection::Modularity].map(|selection| setup.automatic(selection, Placement::Nearest));
         let [with_factor, without] = both(&scenario, schedules, context)?;
-        Ok(Measurement::new(
-            side(&scenario, &with_factor, context),
-            side(&scenario, &without, context),
-        ))
+        let mut baseline = side(&scenario, &with_factor, context);
+        if let Some(time) = uncoordinated_ns(&setup, &scenario) {
+            baseline = baseline.counter(UNCOORDINATED, time, "ns");
+        }
+        Ok(Measurement::new(baseline, side(&scenario, &without, context)))
     }
 
     fn findings(&self, _inputs: &Inputs, rows: &[Row]) -> Vec<Finding> {
@@ -124,15 +125,17 @@ impl Experiment for Threshold {
             .count();
         vec![
             Finding {
+                value: Some(spread),
                 about: "a wrong factor's cost".to_owned(),
                 stated: "the parameter is crucial".to_owned(),
                 source: format!("{PAPER}, section 5"),
                 ours: format!("up to {} times slower than with the best factor", spread.to_decimal(2)),
-                verdict: if matters { Verdict::Holds } else { Verdict::Differs },
+                verdict: Verdict::of(matters),
                 because: "where programs share nothing with each other, every factor cuts at the same nodes, or at none"
                     .to_owned(),
             },
             Finding {
+                value: None,
                 about: "the selection without a factor".to_owned(),
                 stated: String::new(),
                 source: "none: beyond the paper".to_owned(),

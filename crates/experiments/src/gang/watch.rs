@@ -131,6 +131,7 @@ impl Experiment for Watch {
                 |ratio| format!("{} to {} %", cost(ratio.high), cost(ratio.low)),
             );
             Some(Finding {
+                value: None,
                 about: format!("the cost of being watched {when}, of the dearest program"),
                 stated: "a low overhead".to_owned(),
                 source: format!("{PAPER}, section 2.2"),

@@ -6,7 +6,7 @@ use sidestep_itanium2::Event;
 use sidestep_itanium2::parameters::Cost;
 use sidestep_lab::{
     About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
-    Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+    Number, Point, PointError, Quantity, Row, Side, Standing, Stated, Verdict,
 };
 
 use super::kernel::Guest;
@@ -15,27 +15,30 @@ use super::timed::{self, Difference};
 /// Four versions of one path.
 pub struct Messages;
 
-/// Table 6: the version, cycles. Results: for comparison alone.
-const TABLE: &[(&str, &str, i64)] = &[
-    ("first", "Initial asm", 170),
-    ("scheduled", "Optimised", 95),
-    ("measured", "Final", 36),
+/// A row of Table 6: the version, the paper's name for it, cycles, groups, bubbles. Results: for comparison alone.
+type Printed = (&'static str, &'static str, [i64; 3]);
+
+const GENERIC: Printed = ("generic", "C++ generic", [508, 231, 277]);
+const TABLE: &[Printed] = &[
+    ("first", "Initial asm", [170, 83, 87]),
+    ("scheduled", "Optimised", [95, 39, 56]),
+    ("measured", "Final", [36, 33, 3]),
 ];
-const GENERIC: i64 = 508;
-/// The groups of the generic path, and of the one that is scheduled from public documentation.
-const GENERIC_GROUPS: i64 = 231;
-const SCHEDULED_GROUPS: i64 = 39;
-/// Figure 5: the bubbles of the version scheduled from public documentation.
-const FIGURE: &[(Event, i64)] = &[
-    (Event::BackEndBubbleAll, 56),
-    (Event::ExecutionAll, 30),
-    (Event::ExecutionGeneral, 16),
-    (Event::ExecutionSystem, 14),
-    (Event::L1dFpuAll, 15),
-    (Event::RseAll, 11),
-    (Event::RseDependency, 4),
-    (Event::RseLoad, 6),
-    (Event::RseOverflow, 1),
+
+/// Figure 5: the bubbles of the version scheduled from public documentation. Sums are read from the parts that are
+/// judged, and the bubble before a flushrs is an input, `StackCalculation`.
+const FIGURE: &[(Event, i64, Standing)] = &[
+    (Event::BackEndBubbleAll, 56, Standing::Reading),
+    (Event::ExecutionAll, 30, Standing::Reading),
+    (Event::ExecutionGeneral, 16, Standing::Result),
+    (Event::ExecutionSystem, 14, Standing::Result),
+    (Event::L1dFpuAll, 15, Standing::Reading),
+    (Event::L1dRecirculation, 10, Standing::Result),
+    (Event::L1dStoreRecirculation, 5, Standing::Result),
+    (Event::RseAll, 11, Standing::Reading),
+    (Event::RseDependency, 4, Standing::Result),
+    (Event::RseLoad, 6, Standing::Result),
+    (Event::RseOverflow, 1, Standing::Input),
 ];
 
 impl Experiment for Messages {
@@ -114,78 +117,32 @@ impl Experiment for Messages {
     fn stated(&self, _: &Inputs, point: &Point) -> Vec<Stated> {
         let version = point.value("version").text();
         let row = TABLE.iter().find(|row| row.0 == version);
-        row.map_or_else(Vec::new, |(_, name, cycles)| {
-            let source = format!("Itanium Table 6: {name}");
-            vec![Stated::value(Quantity::Sidestep, *cycles, "0.1", source)]
+        row.map_or_else(Vec::new, |(_, name, [cycles, ..])| {
+            // The whole row is judged, by its cycles, groups and bubbles.
+            let source = format!("Itanium Table 6: {name}, its cycles alone");
+            vec![Stated::value(Quantity::Sidestep, *cycles, "0.1", source).standing(Standing::Reading)]
         })
     }
 
     fn findings(&self, _: &Inputs, rows: &[Row]) -> Vec<Finding> {
-        let scheduled = rows
+        let side = |version: &str, of: fn(&Measurement) -> &Side| {
+            let row = rows
+                .iter()
+                .find(|row| row.point.value("version").text() == version)?;
+            row.measurement().map(of)
+        };
+        let generic = rows
             .iter()
-            .find(|row| row.point.value("version").text() == "scheduled");
-        let Some(measurement) = scheduled.and_then(|row| row.measurement()) else {
-            return Vec::new();
-        };
-        let judge = |ours: Number, stated: i64| {
-            let tolerance = Number::from(stated) * Number::decimal("0.1");
-            let holds = (ours - Number::from(stated)).abs() <= tolerance;
-            if holds { Verdict::Holds } else { Verdict::Differs }
-        };
-        let Some(generic) = measurement.baseline.value else {
-            return Vec::new();
-        };
-        let groups = timed::issue_cycles(&measurement.baseline);
-        let mut findings = vec![Finding {
-            about: "the generic path".to_owned(),
-            stated: format!("{GENERIC} cycles in {GENERIC_GROUPS} groups"),
-            source: "Itanium Table 6: C++ generic".to_owned(),
-            ours: format!(
-                "{} cycles in {} groups",
-                generic.to_decimal(0),
-                groups.to_decimal(0)
-            ),
-            verdict: judge(generic, GENERIC),
-            because: format!(
-                "{} bubbles beside the groups, the paper's {}; by its sources of 2007 the paper's kernel does more \
-                 around its C++, and how much of the difference that makes was not measured",
-                (generic - groups).to_decimal(0),
-                GENERIC - GENERIC_GROUPS
-            ),
-        }];
-        let bubbles = FIGURE.iter().map(|(event, stated)| {
-            let count = |event: Event| timed::bubbles(&measurement.sidestep, event);
-            // The figure has no flushes: neither has the sum of all.
-            let (ours, because) = match event {
-                Event::BackEndBubbleAll => (
-                    count(*event) - count(Event::FlushAll),
-                    format!(
-                        "without the return's flush, as in the figure; this path has {} groups, the paper's \
-                         {SCHEDULED_GROUPS}",
-                        timed::issue_cycles(&measurement.sidestep).to_decimal(0)
-                    ),
-                ),
-                Event::L1dFpuAll => (
-                    count(*event),
-                    "this code has no load close behind a store to its line, none just behind the region register, and \
-                     none whose data meet a system register's value"
-                        .to_owned(),
-                ),
-                _ => (
-                    count(*event),
-                    "which latencies a path runs into depends on where its author put what".to_owned(),
-                ),
-            };
-            Finding {
-                about: format!("{} of the scheduled version", event.name()),
-                stated: format!("{stated} bubbles"),
-                source: "Itanium Figure 5".to_owned(),
-                ours: format!("{} bubbles", ours.to_decimal(1)),
-                verdict: judge(ours, *stated),
-                because,
-            }
-        });
-        findings.extend(bubbles);
+            .find_map(Row::measurement)
+            .map(|measurement| &measurement.baseline);
+        let mut findings = Vec::new();
+        findings.extend(generic.and_then(|side| version(&GENERIC, side)));
+        for printed in TABLE {
+            findings.extend(side(printed.0, |each| &each.sidestep).and_then(|side| version(printed, side)));
+        }
+        if let Some(scheduled) = side("scheduled", |each| &each.sidestep) {
+            findings.extend(FIGURE.iter().map(|printed| bubbles(printed, scheduled)));
+        }
         findings
     }
 
@@ -197,5 +154,96 @@ impl Experiment for Messages {
             "cycles a message",
             "cycles",
         )]
+    }
+}
+
+/// Whether ours lies within a tenth of the paper's, or a cycle.
+fn near(ours: Number, stated: i64) -> bool {
+    let tolerance = (Number::from(stated) * Number::decimal("0.1")).max(Number::ONE);
+    (ours - Number::from(stated)).abs() <= tolerance
+}
+
+/// A version of the path, beside its row of Table 6: cycles, groups and bubbles must all be near.
+fn version((version, name, stated): &Printed, side: &Side) -> Option<Finding> {
+    let cycles = side.value?;
+    let groups = timed::issue_cycles(side);
+    let ours = [cycles, groups, cycles - groups];
+    let are_near = std::array::from_fn::<bool, 3, _>(|index| near(ours[index], stated[index]));
+    let [shown_cycles, shown_groups, shown_bubbles] = ours.map(|number| number.to_decimal(1));
+    let because = match *version {
+        "generic" => {
+            "by its sources of 2007 the paper's kernel does more around its C++, and how much of the difference that \
+             makes was not measured"
+        }
+        "scheduled" if are_near[0] && !(are_near[1] && are_near[2]) => {
+            "the cycles agree by accident: fewer groups, and more bubbles in them"
+        }
+        "measured" => {
+            "two of the bubbles, before flushrs and loadrs, are an input (StackCalculation, from section 5.3.3)"
+        }
+        _ => "",
+    };
+    Some(Finding {
+        about: format!("the {version} version: cycles, groups and bubbles"),
+        stated: format!("{}, {} and {}", stated[0], stated[1], stated[2]),
+        source: format!("Itanium Table 6: {name}; a tenth is granted of each, or a cycle"),
+        ours: format!("{shown_cycles}, {shown_groups} and {shown_bubbles}"),
+        value: Some(cycles),
+        verdict: Verdict::of(are_near == [true; 3]),
+        because: because.to_owned(),
+    })
+}
+
+/// The bubbles of one kind of the scheduled version.
+fn bubbles((event, stated, standing): &(Event, i64, Standing), scheduled: &Side) -> Finding {
+    let count = |event: Event| timed::bubbles(scheduled, event);
+    // The figure has no flushes: neither has the sum of all.
+    let (ours, because) = match event {
+        Event::BackEndBubbleAll => (
+            count(*event) - count(Event::FlushAll),
+            "without the return's flush, as in the figure",
+        ),
+        Event::L1dFpuAll | Event::L1dRecirculation | Event::L1dStoreRecirculation => (
+            count(*event),
+            "this code has no load close behind a store to its line, none just behind the region register, and none \
+             whose data meet a system register's value",
+        ),
+        Event::RseOverflow => (
+            count(*event),
+            "the bubble before a flushrs, which section 5.3.3 gave",
+        ),
+        _ => (
+            count(*event),
+            "which latencies a path runs into depends on where its author put what",
+        ),
+    };
+    let agrees = (ours - Number::from(*stated)).abs() <= Number::from(*stated) * Number::decimal("0.1");
+    Finding {
+        about: format!("{} of the scheduled version", event.name()),
+        stated: format!("{stated} bubbles"),
+        source: "Itanium Figure 5".to_owned(),
+        ours: format!("{} bubbles", ours.to_decimal(1)),
+        value: Some(ours),
+        verdict: standing.verdict(agrees),
+        because: because.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_table_6_is_near_in_all_of_its_numbers_or_not() {
+        let side = |cycles: i64, groups: i64| Side::new(cycles).count("issue cycles", groups);
+        let verdict =
+            |cycles, groups| version(&TABLE[1], &side(cycles, groups)).map(|finding| finding.verdict);
+        assert_eq!(verdict(95, 39), Some(Verdict::Holds));
+        assert_eq!(
+            verdict(95, 31),
+            Some(Verdict::Differs),
+            "the same cycles of other groups"
+        );
+        assert_eq!(verdict(110, 39), Some(Verdict::Differs));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sidestep_itanium2::Event;
 use sidestep_lab::{
     About, Context, Experiment, Input, Inputs, Measurement, Metric, Nature, Point, PointError, Quantity,
-    Side, Stated,
+    Side, Standing, Stated,
 };
 
 use super::kernel::Guest;
@@ -169,7 +169,7 @@ impl Experiment for Latencies {
     fn stated(&self, _: &Inputs, point: &Point) -> Vec<Stated> {
         let (name, table, cycles, _) = pair(point);
         let source = format!("Itanium Table {table}: {name}");
-        vec![Stated::value(Quantity::Baseline, cycles, "0", source)]
+        vec![Stated::value(Quantity::Baseline, cycles, "0", source).standing(Standing::Input)]
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sidestep_lab::{
     About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
-    Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+    Number, Point, PointError, Quantity, Row, Side, Standing, Stated,
 };
 
 use super::core_file::CoreFile;
@@ -135,18 +135,27 @@ impl Experiment for Signals {
                 continue;
             };
             let more = full - minimal;
+            // The paper's difference, share and unwinding are of no kernel: they are judged once, on that for one CPU.
+            let standing = if kernel == "M" {
+                Standing::Reading
+            } else {
+                Standing::Result
+            };
+            let judge = |agrees: bool| standing.verdict(agrees);
             let share = more.over(minimal).unwrap_or(Number::ZERO) * Number::from(100);
-            let judge = |holds: bool| if holds { Verdict::Holds } else { Verdict::Differs };
             findings.push(Finding {
+                value: Some(more),
                 about: format!("what the full state adds, kernel {kernel}"),
                 stated: "about 700 cycles on Itanium 2".to_owned(),
                 source: "Itanium 5.1.2".to_owned(),
                 ours: format!("{} cycles", more.to_decimal(0)),
-                verdict: judge((more - Number::from(700)).abs() <= Number::from(210)),
-                because: "24 floating-point, 4 general and 5 branch registers through memory four times"
+                verdict: judge((more - Number::from(700)).abs() <= Number::from(70)),
+                because: "24 floating-point, 4 general and 5 branch registers through memory four times; a tenth is \
+                          granted"
                     .to_owned(),
             });
             findings.push(Finding {
+                value: Some(share),
                 about: format!("how much slower that is, kernel {kernel}"),
                 stated: "23 to 34 percent".to_owned(),
                 source: "Itanium 5.1.2".to_owned(),
@@ -169,6 +178,7 @@ impl Experiment for Signals {
             let unwinding = unwound - with_copy;
             let signals = unwinding.over(more).unwrap_or(Number::ZERO);
             findings.push(Finding {
+                value: Some(differing),
                 about: format!(
                     "registers in core dumps that the unwinder rebuilt otherwise, kernel {kernel}"
                 ),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sidestep_itanium2::parameters::Cost;
 use sidestep_lab::{
     About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
-    Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+    Point, PointError, Quantity, Row, Side, Standing, Stated, Verdict,
 };
 
 use super::kernel::Guest;
@@ -16,6 +16,9 @@ pub struct SystemCalls;
 
 /// The call whose answer the library keeps. By `break` it is `getpid`.
 const KEPT: &str = "getpid-kept";
+
+/// The kernel whose numbers are judged.
+const JUDGED_KERNEL: &str = "U";
 
 /// Table 3: call, link, cycles by `break`, by `epc`. Results: for comparison alone.
 const TABLE: &[(&str, &str, i64, i64)] = &[
@@ -47,11 +50,12 @@ impl Experiment for SystemCalls {
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(1), Duration::from_secs(1)),
             reading: "The kernel does what Linux 2.6.9 does on both paths, in code of its own. The paper does not say \
-                      on which kernel it measured, nor how its loop and its library looked; both kernels are compared. \
+                      on which kernel it measured, nor how its loop and its library looked; each cell is judged once, \
+                      on the kernel for one CPU, and that for two is another reading. \
                       Its 12 cycles of getpid by epc are as many as the read of the kernel register with the current \
                       task takes alone, before any call and return, and its library was of the time when libraries \
-                      began to keep the answer, so that cell is compared with getpid-kept, and that by break with \
-                      getpid.",
+                      began to keep the answer: its cell is judged by the call, and read a second time as \
+                      getpid-kept.",
         }
     }
 
@@ -123,12 +127,19 @@ impl Experiment for SystemCalls {
         let row = TABLE.iter().find(|row| row.0 == printed && row.1 == link);
         let (_, _, by_break, by_epc) = row.expect("the inputs offer the table's rows");
         let source = format!("Itanium Table 3: {printed}(), {link}");
-        let by_break = Stated::value(Quantity::Baseline, *by_break, "0.1", source.clone());
+        // The paper does not say on which kernel it measured: its cells are judged once, on the kernel for one CPU.
+        let is_judged = point.value("kernel").text() == JUDGED_KERNEL;
+        let standing = if is_judged {
+            Standing::Result
+        } else {
+            Standing::Reading
+        };
+        let by_break = Stated::value(Quantity::Baseline, *by_break, "0.1", source.clone()).standing(standing);
         let by_epc = Stated::value(Quantity::Sidestep, *by_epc, "0.1", source);
         match call {
-            "getpid" => vec![by_break],
-            KEPT => vec![by_epc],
-            _ => vec![by_break, by_epc],
+            // What a library keeps is no call of the kernel.
+            KEPT => vec![by_epc.standing(Standing::Reading)],
+            _ => vec![by_break, by_epc.standing(standing)],
         }
     }
 
@@ -139,15 +150,16 @@ impl Experiment for SystemCalls {
             .filter_map(|row| row.quantity(Quantity::Ratio))
             .min();
         let Some(least) = least else { return Vec::new() };
-        let holds = least >= Number::decimal("2.5");
         vec![Finding {
+            value: Some(least),
             about: "gain of the most complicated call".to_owned(),
             stated: "close to a factor of three".to_owned(),
             source: "Itanium 5.2.1".to_owned(),
             ours: format!("a factor of {}", least.to_decimal(2)),
-            verdict: if holds { Verdict::Holds } else { Verdict::Differs },
+            // The cells that it is the quotient of are judged.
+            verdict: Verdict::OtherReading,
             because: format!(
-                "both ways read the interval time counter, {} cycles; by break the interruption, rfi and the switch of \
+                "Table 3's own cells give 2.54 and 2.82; both ways read the interval time counter, {} cycles; by break the interruption, rfi and the switch of \
                  the register stack come on top",
                 timed::processor(inputs).cost(Cost::FromTimer)
             ),

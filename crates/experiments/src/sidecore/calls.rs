@@ -5,7 +5,7 @@ use std::time::Duration;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_lab::{
     About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
-    Number, Point, PointError, Quantity, Row, Side, Stated, Verdict,
+    Number, Point, PointError, Quantity, Row, Side, Standing, Stated, Verdict,
 };
 
 use super::setup::{self, FAULT_CYCLES, FAULTS, MEDIAN_CYCLES, Setup, UPDATES};
@@ -74,19 +74,32 @@ impl Experiment for Calls {
     }
 
     fn stated(&self, _inputs: &Inputs, point: &Point) -> Vec<Stated> {
-        let considerably =
-            |row: &str| Stated::at_least(Quantity::Ratio, 1, format!("Sidecore II, Figure 1: {row}"));
+        // 41 % lower is 100/59 times better: what the paper says of the update, whose benefits it calls clear, is the
+        // least that is taken for considerably.
+        let clear = Number::ratio(100, 59);
+        let considerably = |row: &str| {
+            let source =
+                format!("Sidecore II, Figure 1: {row} considerably lower; as the update's 41 % at the least");
+            vec![Stated::at_least(Quantity::Ratio, clear, source)]
+        };
         match point.value("operation").to_string().as_str() {
-            "null" => vec![considerably("null call considerably lower")],
-            "identification" => vec![considerably("CPUID considerably lower")],
-            // 41 % lower is 100/59 times better.
+            "null" => considerably("null call"),
+            "identification" => considerably("CPUID"),
             "map" => vec![Stated::value(
                 Quantity::Ratio,
-                Number::ratio(100, 59),
-                "0.25",
+                clear,
+                "0.1",
                 "Sidecore II-A: page table update 41 % lower on average",
             )],
-            _ => vec![considerably("page fault handling lower")],
+            // The same as sidecore.lmbench's, where it is judged.
+            _ => vec![
+                Stated::at_least(
+                    Quantity::Ratio,
+                    setup::lower(),
+                    "Sidecore II-A: page fault handling lower",
+                )
+                .standing(Standing::Reading),
+            ],
         }
     }
 
@@ -103,11 +116,9 @@ impl Experiment for Calls {
             return Vec::new();
         };
         let near = |ours: Number, stated: i128| (ours - Number::from(stated)).abs() <= Number::decimal("0.1");
-        let verdict = match near(baseline, 2) && near(sidestep, 1) {
-            true => Verdict::Holds,
-            false => Verdict::Differs,
-        };
+        let verdict = Verdict::of(near(baseline, 2) && near(sidestep, 1));
         let mut findings = vec![Finding {
+            value: None,
             about: "exits and entries of a fault that creates a page table entry".to_owned(),
             stated: "2 without and 1 with the sidecore".to_owned(),
             source: "Sidecore II-A".to_owned(),
@@ -137,8 +148,8 @@ impl Experiment for Calls {
     }
 }
 
-/// The page table update together with the exit of the fault that asks for it. The paper's text does not say which of
-/// the two its 41 % is of; `map` alone is held against it as well.
+/// The page table update together with the exit of the fault that asks for it: the second reading of the paper's 41 %,
+/// whose text does not say which of the two it is of. `map` alone is judged.
 fn with_fault(measurement: &Measurement) -> Option<Finding> {
     let whole = |side: &Side| {
         let fault = side.find(FAULT_CYCLES)?.value;
@@ -146,9 +157,8 @@ fn with_fault(measurement: &Measurement) -> Option<Finding> {
     };
     let (baseline, sidestep) = (whole(&measurement.baseline)?, whole(&measurement.sidestep)?);
     let lower = (baseline - sidestep).over(baseline)? * Number::from(100);
-    // The same tolerance as for the update alone.
-    let near = (lower - Number::from(41)).abs() <= Number::from(41) * Number::decimal("0.25");
     Some(Finding {
+        value: Some(lower),
         about: "latency of the update and of the fault's own exit, by sidecall against exit".to_owned(),
         stated: "41 % lower on average".to_owned(),
         source: "Sidecore II-A, if its figure is of both".to_owned(),
@@ -158,7 +168,8 @@ fn with_fault(measurement: &Measurement) -> Option<Finding> {
             baseline.to_fixed(0),
             sidestep.to_fixed(0)
         ),
-        verdict: if near { Verdict::Holds } else { Verdict::Differs },
+        // The claim is judged at `map`.
+        verdict: Verdict::OtherReading,
         because:
             "one exit of two is left; the sidecall costs transfers of the lines that guest and sidecore share"
                 .to_owned(),

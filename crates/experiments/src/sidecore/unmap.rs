@@ -6,7 +6,7 @@ use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::virtual_machine::PurgeMethod;
 use sidestep_lab::{
     About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
-    Point, PointError, Quantity, Row, Stated, Verdict,
+    Number, Point, PointError, Quantity, Row, Standing, Stated, Verdict,
 };
 
 use super::setup::{self, Setup};
@@ -95,19 +95,19 @@ impl Experiment for Unmap {
             return Vec::new();
         }
         match (is("operation", "map"), is("purge", "interrupt")) {
-            (true, _) => vec![Stated::at_least(
-                Quantity::Ratio,
-                1,
-                "Sidecore II-A: creation gains",
-            )],
+            // The same as sidecore.calls', where it is judged; the broadcast has nobody to reach.
+            (true, true) => vec![
+                Stated::at_least(Quantity::Ratio, setup::lower(), "Sidecore II-A: creation gains")
+                    .standing(Standing::Reading),
+            ],
             (false, true) => {
                 vec![Stated::at_most(
                     Quantity::Ratio,
-                    sidestep_lab::number::Number::decimal("1.1"),
+                    Number::decimal("1.1"),
                     "Sidecore II-A: the interrupt eliminates the benefit (a tenth is granted)",
                 )]
             }
-            (false, false) => Vec::new(),
+            (_, false) => Vec::new(),
         }
     }
 
@@ -123,8 +123,8 @@ impl Experiment for Unmap {
         let (Some(interrupt), Some(broadcast)) = (of("interrupt"), of("broadcast")) else {
             return Vec::new();
         };
-        let gains = broadcast.0 > sidestep_lab::number::Number::from(1);
         vec![Finding {
+            value: Some(broadcast.0),
             about: "a hardware purge of other TLBs makes sidecalls pay for changes and removals".to_owned(),
             stated: "recommended, not measured".to_owned(),
             source: "Sidecore II-A".to_owned(),
@@ -135,7 +135,7 @@ impl Experiment for Unmap {
                 broadcast.0.to_fixed(2),
                 broadcast.1.to_fixed(2)
             ),
-            verdict: if gains { Verdict::Holds } else { Verdict::Differs },
+            verdict: Verdict::BeyondThePaper,
             because: "an interrupt costs its target an exit and an entry, and the sidecore waits for them"
                 .to_owned(),
         }]

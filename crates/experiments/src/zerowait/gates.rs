@@ -134,22 +134,24 @@ impl Experiment for Gates {
             let growth = many.over(few);
             let linear = growth.is_some_and(|growth| growth >= Number::from(8) && growth <= Number::from(40));
             findings.push(Finding {
+                value: None,
                 about: format!("self-continuations a caller without a queue, {range}"),
                 stated: "increase linearly with the callers".to_owned(),
                 source: "CEFOS 4.1, figure 9".to_owned(),
                 ours: format!("{} at 5, {} at 80", few.to_significant(3), many.to_significant(3)),
-                verdict: if linear { Verdict::Holds } else { Verdict::Differs },
+                verdict: Verdict::of(linear),
                 because: "each turn of the gate starts every waiting caller once in vain".to_owned(),
             });
         }
         if let (Some(few), Some(many)) = (at(5, RETRIES, false), at(80, RETRIES, false)) {
             let none = many <= few + Number::ONE;
             findings.push(Finding {
+                value: None,
                 about: format!("self-continuations a caller with a queue, {range}"),
                 stated: "almost proportional to the calls in all, so constant for each".to_owned(),
                 source: "CEFOS 4.2, figure 10".to_owned(),
                 ours: format!("{} at 5, {} at 80", few.to_significant(3), many.to_significant(3)),
-                verdict: if none { Verdict::Holds } else { Verdict::Differs },
+                verdict: Verdict::of(none),
                 because: "a queued entry needs no further start; the paper's senders still continue to themselves once"
                     .to_owned(),
             });

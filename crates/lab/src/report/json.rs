@@ -15,12 +15,12 @@ use crate::drawing::{Drawing, Node, Part};
 use crate::input::Value;
 use crate::measurement::Side;
 use crate::number::Number;
-use crate::paper::{Expected, Finding, Quantity, Stated, Verdict};
+use crate::paper::{Expected, Finding, Quantity, Standing, Stated, Verdict};
 use crate::point::PointError;
 use crate::row::Row;
 
 /// The name and version of the schema.
-pub const SCHEMA: &str = "sidestep.compare/1";
+pub const SCHEMA: &str = "sidestep.compare/2";
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -91,6 +91,7 @@ struct Statement<'a> {
     value: JsonNumber,
     tolerance: Option<JsonNumber>,
     difference: Option<JsonNumber>,
+    standing: Standing,
     verdict: Verdict,
     source: &'a str,
 }
@@ -242,6 +243,7 @@ fn statement<'a>(row: &Row, stated: &'a Stated) -> Statement<'a> {
             Expected::AtLeast(_) | Expected::AtMost(_) => None,
         },
         difference: ours.and_then(|ours| stated.difference(ours)).map(number),
+        standing: stated.standing,
         verdict: row.judge(stated).unwrap_or(Verdict::NotStated),
         source: &stated.source,
     }

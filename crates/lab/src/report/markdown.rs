@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::{table, words};
 use crate::comparison::Comparison;
-use crate::paper::{Stated, Verdict};
+use crate::paper::{Standing, Stated, Verdict};
 use crate::row::Row;
 
 /// Up to so many points with statements get a line each; more are counted.
@@ -118,40 +118,44 @@ fn lines(comparison: &Comparison) -> Vec<[String; 3]> {
             ]
         })
         .collect();
-    let stated: Vec<(&Row, &Stated)> = (comparison.rows.iter())
-        .flat_map(|row| row.stated.iter().map(move |stated| (row, stated)))
-        .collect();
-    if stated.len() > LISTED_POINTS {
-        let holding = (stated.iter())
-            .filter(|(row, stated)| row.judge(stated) == Some(Verdict::Holds))
-            .count();
-        let ours = format!("{holding} of {} within the stated tolerance", stated.len());
-        let verdict = if holding == stated.len() {
-            "holds"
-        } else {
-            "differs"
-        };
-        lines.push([
-            format!("{} stated values", stated.len()),
-            ours,
-            verdict.to_owned(),
-        ]);
-        return lines;
-    }
-    for (row, stated) in stated {
-        let ours = row.quantity(stated.quantity);
-        let verdict = row.judge(stated).unwrap_or(Verdict::NotStated);
-        lines.push([
-            format!(
-                "{}: {} {} ({})",
-                row.point,
-                words::quantity(stated.quantity),
-                words::stated(stated),
-                stated.source
-            ),
-            words::show_or_none(ours),
-            words::verdict(verdict).to_owned(),
-        ]);
+    for standing in Standing::ALL {
+        let stated: Vec<(&Row, &Stated)> = (comparison.rows.iter())
+            .flat_map(|row| row.stated.iter().map(move |stated| (row, stated)))
+            .filter(|(_, stated)| stated.standing == standing)
+            .collect();
+        match stated.len() {
+            0..=LISTED_POINTS => lines.extend(stated.into_iter().map(|(row, stated)| listed(row, stated))),
+            _ => lines.push(counted(standing, &stated)),
+        }
     }
     lines
+}
+
+/// A line for one statement.
+fn listed(row: &Row, stated: &Stated) -> [String; 3] {
+    let verdict = row.judge(stated).unwrap_or(Verdict::NotStated);
+    [
+        format!(
+            "{}: {} {} ({})",
+            row.point,
+            words::quantity(stated.quantity),
+            words::stated(stated),
+            stated.source
+        ),
+        words::show_or_none(row.quantity(stated.quantity)),
+        words::verdict(verdict).to_owned(),
+    ]
+}
+
+/// A line for all statements of a standing: the worst of their verdicts.
+fn counted(standing: Standing, stated: &[(&Row, &Stated)]) -> [String; 3] {
+    let agreeing = (stated.iter())
+        .filter(|(row, stated)| row.agrees(stated) == Some(true))
+        .count();
+    let all = stated.len();
+    [
+        format!("{all} {}", words::standing(standing)),
+        format!("{agreeing} of {all} within the stated tolerance"),
+        words::verdict(standing.verdict(agreeing == all)).to_owned(),
+    ]
 }

@@ -3,7 +3,7 @@
 use crate::about::{About, Nature};
 use crate::comparison::Comparison;
 use crate::number::Number;
-use crate::paper::{Expected, Quantity, Stated, Verdict};
+use crate::paper::{Expected, Quantity, Standing, Stated, Verdict};
 use crate::row::Row;
 
 /// A number for people: integers and large numbers in full with the thousands apart, others to four digits.
@@ -56,6 +56,10 @@ pub(super) fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
         Verdict::Differs => "differs",
+        Verdict::CheckedInput => "checked input",
+        Verdict::OtherReading => "other reading",
+        Verdict::BeyondThePaper => "beyond the paper",
+        Verdict::NotJudged => "not judged",
         Verdict::NotStated => "not stated",
     }
 }
@@ -75,6 +79,17 @@ pub(super) fn stated(stated: &Stated) -> String {
         Expected::Value { value, .. } => show(value),
         Expected::AtLeast(value) => format!("≥ {}", show(value)),
         Expected::AtMost(value) => format!("≤ {}", show(value)),
+    }
+}
+
+/// What agreement with some statements is worth, after their count.
+pub(super) fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Result => "stated values",
+        Standing::Input => "values that are inputs",
+        Standing::Reading => "values in another reading",
+        Standing::Beyond => "values beyond the paper",
+        Standing::Unjudged => "values that are not judged",
     }
 }
 
@@ -115,17 +130,25 @@ pub(super) fn verdicts(verdict: Verdict, count: usize) -> &'static str {
         (Verdict::Holds, _) => "hold",
         (Verdict::Differs, 1) => "differs",
         (Verdict::Differs, _) => "differ",
+        (Verdict::CheckedInput, 1) => "checked input",
+        (Verdict::CheckedInput, _) => "checked inputs",
+        (Verdict::OtherReading, 1) => "other reading",
+        (Verdict::OtherReading, _) => "other readings",
+        (Verdict::BeyondThePaper, _) => "beyond the paper",
+        (Verdict::NotJudged, _) => "not judged",
         (Verdict::NotStated, _) => "not stated",
     }
 }
 
-/// The verdicts counted: `3 hold, 1 differs, 4 not stated`.
+/// The verdicts counted: `3 hold, 1 differs, 4 not stated`. Those that are counted for or against a paper are always
+/// there, the others where there are any.
 pub(super) fn tally(comparison: &Comparison) -> String {
-    let counted = [Verdict::Holds, Verdict::Differs, Verdict::NotStated].map(|verdict| {
+    let counted = Verdict::ALL.into_iter().filter_map(|verdict| {
         let count = comparison.count(verdict);
-        format!("{count} {}", verdicts(verdict, count))
+        let is_shown = count > 0 || verdict.is_judged();
+        is_shown.then(|| format!("{count} {}", verdicts(verdict, count)))
     });
-    counted.join(", ")
+    counted.collect::<Vec<_>>().join(", ")
 }
 
 /// The exact command that reproduces a comparison.

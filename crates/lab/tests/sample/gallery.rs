@@ -108,6 +108,7 @@ impl Experiment for Gallery {
     fn findings(&self, _inputs: &Inputs, _rows: &[Row]) -> Vec<Finding> {
         [Verdict::Holds, Verdict::Differs, Verdict::NotStated]
             .map(|verdict| Finding {
+                value: None,
                 about: "growth of the throughput with the number of units".to_owned(),
                 stated: "grows as n^2".to_owned(),
                 source: "section 4".to_owned(),

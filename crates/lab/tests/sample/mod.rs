@@ -112,11 +112,12 @@ impl Experiment for RedundantSignals {
             .collect();
         let grows = ratios.is_sorted();
         vec![Finding {
+            value: None,
             about: "gain with the number of guests".to_owned(),
             stated: "larger at 32 guests than at 16".to_owned(),
             source: "Sidecore III".to_owned(),
             ours: if grows { "never shrinks" } else { "shrinks" }.to_owned(),
-            verdict: if grows { Verdict::Holds } else { Verdict::Differs },
+            verdict: Verdict::of(grows),
             because: "more guests share a bit".to_owned(),
         }]
     }

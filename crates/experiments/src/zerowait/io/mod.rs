@@ -203,6 +203,7 @@ fn kept(saturated: &Row, flooded: &Row) -> Option<Finding> {
     }
     let percent = |share: Number| (Number::from(100) * share).to_significant(3);
     Some(Finding {
+        value: None,
         about: format!("answered at {} of what is answered at saturation", flooded.point),
         stated: "an event that is a continuation causes no receive livelock".to_owned(),
         source: "CEFOS 4, figure 6".to_owned(),

@@ -48,7 +48,8 @@ pub fn render(comparisons: &[Comparison]) -> String {
                 }
                 footer {
                     "Written by sidestep " (env!("CARGO_PKG_VERSION")) ". Holds, differs: ours lies within, or outside, the "
-                    "tolerance that the experiment states for the paper's value."
+                    "tolerance that the experiment states for the paper's value. Neither is said of a value that went in as an "
+                    "input, of what lies beyond the paper, and of a second reading of what is judged elsewhere."
                 }
             }
         }
@@ -123,7 +124,7 @@ fn experiment(comparison: &Comparison) -> Markup {
 fn tally(comparison: &Comparison) -> Markup {
     html! {
         p.tally {
-            @for verdict in [Verdict::Holds, Verdict::Differs, Verdict::NotStated] {
+            @for verdict in Verdict::ALL {
                 @let count = comparison.count(verdict);
                 @if count > 0 { span class={ "verdict " (class(verdict)) } { (count) " " (words::verdicts(verdict, count)) } " " }
             }
@@ -136,6 +137,9 @@ fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
         Verdict::Differs => "differs",
+        Verdict::CheckedInput | Verdict::OtherReading | Verdict::BeyondThePaper | Verdict::NotJudged => {
+            "aside"
+        }
         Verdict::NotStated => "not-stated",
     }
 }
