@@ -5,6 +5,7 @@
 mod cefos;
 pub mod gang;
 pub mod itanium;
+pub mod papers;
 pub mod sidecore;
 mod zerowait;
 

@@ -1,7 +1,8 @@
 //! The numbers of one processor: caches, translation buffers, latencies, penalties; and the presets.
 //!
 //! Every number is a row with its source. "Paper" is Gray et al., "Itanium: A System Implementor's Tale"; "manual" the
-//! Itanium 2 Processor Reference Manual for Software Development and Optimization (251110); "GCC" the latencies in
+//! Itanium 2 Processor Reference Manual for Software Development and Optimization (251110), which was not at hand when
+//! the rows that are "recalled from the manual" were written: they are unchecked; "GCC" the latencies in
 //! GCC's machine description `itanium2.md`; "Linux" the latencies noted beside the instructions in Linux's
 //! `arch/ia64/kernel/{ivt,fsys}.S`. Rows marked "assumed" have no published value.
 
@@ -55,21 +56,21 @@ costs! {
     FromIndirect = 5, "move from rr, pkr, ibr, dbr, cpuid", "paper 2.4.1: 2 to 5";
     Probe = 5, "probe, tpa, tak, thash, ttag to the use of the result", "paper table 5";
     Semaphore = 5, "more than the second-level cache takes, for an exchange, compare-exchange or fetch-and-add", "assumed";
-    Mispredict = 6, "bubbles of a mispredicted branch", "manual, branch misprediction penalty";
+    Mispredict = 6, "bubbles of a mispredicted branch", "recalled from the manual, branch misprediction penalty";
     ExceptionFlush = 8, "bubbles of a flush behind WRB", "paper table 5, srlz.i and rfi";
     FrontEndRefill = 3, "bubbles until the front end has refilled the pipeline after that", "paper table 5, srlz.i and rfi";
-    ReturnResteer = 1, "front-end bubbles of a predicted return or indirect branch", "manual, branch prediction";
-    InstructionL2 = 7, "instruction fetch from the second-level cache", "manual, cache hierarchy";
+    ReturnResteer = 1, "front-end bubbles of a predicted return or indirect branch", "recalled from the manual, branch prediction";
+    InstructionL2 = 7, "instruction fetch from the second-level cache", "recalled from the manual, cache hierarchy";
     StoreWindow = 3, "from a store to a first-level load of the same line, which recirculates until then", "paper 5.3.3; published rate of OpenSSL's ChaCha20 in place";
     WritebackConflict = 1, "bubbles when a system register's value meets two loads' data", "paper 5.3.3; its length assumed";
     RegionConflictDistance = 5, "a load or store this far behind a move to rr or pkr recirculates", "paper 5.3.3";
     RegionConflict = 1, "bubbles of that", "paper 5.3.3; its length assumed";
     SystemQueueEntries = 8, "entries of the queue of system-register accesses", "paper 5.3.3";
-    StackCalculation = 1, "bubbles before each flushrs and loadrs", "paper 2.4.2 and 5.3.3";
-    StackRegistersPerCycle = 2, "registers the RSE moves a cycle", "manual, register stack engine";
+    StackCalculation = 1, "bubbles before each flushrs and loadrs", "paper 2.4.2 and 5.3.3, which counts them in Table 6: an input near a result";
+    StackRegistersPerCycle = 2, "registers the RSE moves a cycle", "recalled from the manual, register stack engine";
     TlbTransfer = 4, "bubbles when the first data TLB misses and the second hits", "measured: 7-cpu.com/cpu/Itanium2.html";
     InstructionTlbTransfer = 2, "front-end bubbles when the first instruction TLB misses and the second hits", "assumed";
-    Walk = 25, "bubbles of the hardware walker, without the wait for the entry", "manual, hardware page walker";
+    Walk = 25, "bubbles of the hardware walker, without the wait for the entry", "recalled from the manual, hardware page walker";
     StoreBufferEntries = 16, "stores waiting for the second-level cache", "assumed";
 }
 
@@ -172,7 +173,7 @@ const PRESETS: &[Preset] = &[
         1000,
         cache(3072 * KB, 12, 128, 12),
         111,
-        "manual, cache hierarchy; memory as at 900 MHz in time",
+        "recalled from the manual, cache hierarchy; memory as at 900 MHz in time",
     ),
     (
         "itanium2-1500",
@@ -180,7 +181,7 @@ const PRESETS: &[Preset] = &[
         1500,
         cache(6144 * KB, 24, 128, 14),
         167,
-        "manual, cache hierarchy; memory as at 900 MHz in time",
+        "recalled from the manual, cache hierarchy; memory as at 900 MHz in time",
     ),
 ];
 
@@ -213,6 +214,12 @@ impl Parameters {
             tlb_second: 128,
             costs: std::array::from_fn(|index| Cost::ALL[index].usual()),
         })
+    }
+
+    /// The same processor with another latency, penalty or number of entries: to find out what depends on it.
+    pub fn with(mut self, cost: Cost, value: u16) -> Parameters {
+        self.costs[cost as usize] = value;
+        self
     }
 
     /// A latency or penalty in cycles, or a number of entries.

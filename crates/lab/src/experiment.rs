@@ -11,7 +11,7 @@
 
 use crate::about::About;
 use crate::figure::Figure;
-use crate::input::{Input, Inputs};
+use crate::input::{Assumption, Input, Inputs};
 use crate::measurement::Measurement;
 use crate::paper::{Finding, Stated};
 use crate::point::{Context, Point, PointError};
@@ -43,6 +43,14 @@ pub trait Experiment: Send + Sync {
     /// have no measurement). Not asked when nothing was measured.
     fn findings(&self, _inputs: &Inputs, _rows: &[Row]) -> Vec<Finding> {
         Vec::new()
+    }
+
+    /// The inputs whose values are assumed, with the others that a sensitivity analysis tries, numbers from their
+    /// `factor`th part to their `factor`fold. An experiment whose inputs stand for tables adds the tables' entries.
+    /// Errors are those of [`Experiment::points`].
+    fn assumptions(&self, inputs: &Inputs, factor: u32) -> Result<Vec<Assumption>, String> {
+        let of = |input: &Input| input.assumption(inputs.value(input.key), factor);
+        Ok(self.inputs().iter().filter_map(of).collect())
     }
 
     /// The charts of its report.

@@ -10,10 +10,12 @@ mod disasm;
 mod exec;
 mod explain;
 mod gang;
+mod laboratory;
 mod list;
 mod perf;
 mod run;
 mod schedule;
+mod sensitivity;
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -41,6 +43,7 @@ const TRACE_LIMIT: &str = "1G";
 pub enum Command {
     List(list::List),
     Compare(compare::Compare),
+    Sensitivity(sensitivity::Sensitive),
     Exec(Box<exec::Exec>),
     Disasm(disasm::Disasm),
     Gang(gang::Gang),
@@ -58,6 +61,7 @@ impl Command {
         match self {
             Command::List(list) => list.run(),
             Command::Compare(compare) => compare.run(),
+            Command::Sensitivity(sensitive) => sensitive.run(),
             Command::Exec(exec) => exec.run(),
             Command::Disasm(disasm) => disasm.run(),
             Command::Gang(gang) => gang.run(),

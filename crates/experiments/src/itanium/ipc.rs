@@ -68,7 +68,7 @@ impl Experiment for Messages {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        vec![
+        let mut inputs = vec![
             Input::choices("version", &["first", "scheduled", "measured"])
                 .or("first,scheduled,measured")
                 .about("how the fast path is written")
@@ -78,8 +78,9 @@ impl Experiment for Messages {
                 .between(1, 1_000_000)
                 .about("how many messages go there and back while they are counted, after 20 that warm up the caches")
                 .source("chosen: the cycles of a message repeat"),
-            timed::processor_input(),
-        ]
+        ];
+        inputs.extend(timed::inputs());
+        inputs
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {

@@ -118,13 +118,14 @@ impl Experiment for Latencies {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        vec![
+        let mut inputs = vec![
             Input::choices("pair", NAMES)
                 .about("which instruction comes first, and which second; to- and from- are moves to and from a register")
                 .source("Itanium Tables 4 and 5")
                 .axis(),
-            timed::processor_input(),
-        ]
+        ];
+        inputs.extend(timed::inputs());
+        inputs
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {

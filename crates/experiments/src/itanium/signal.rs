@@ -48,7 +48,7 @@ impl Experiment for Signals {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        vec![
+        let mut inputs = vec![
             Input::choices("kernel", &["U", "M"])
                 .or("U,M")
                 .about("the uniprocessor kernel, or the one for two CPUs")
@@ -69,8 +69,9 @@ impl Experiment for Signals {
                 .between(1, 1_000_000)
                 .about("how many signals are counted, after 10 that warm up the caches")
                 .source("chosen: the cycles of a signal repeat"),
-            timed::processor_input(),
-        ]
+        ];
+        inputs.extend(timed::inputs());
+        inputs
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {

@@ -60,7 +60,7 @@ impl Experiment for SystemCalls {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        vec![
+        let mut inputs = vec![
             Input::choices("kernel", &["U", "M"])
                 .or("U,M")
                 .about("the uniprocessor kernel, or the one for two CPUs")
@@ -80,8 +80,9 @@ impl Experiment for SystemCalls {
                 .between(1, 1_000_000)
                 .about("how many calls are counted, after 20 that warm up the caches")
                 .source("chosen: the cycles of a call repeat"),
-            timed::processor_input(),
-        ]
+        ];
+        inputs.extend(timed::inputs());
+        inputs
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {

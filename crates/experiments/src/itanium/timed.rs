@@ -3,6 +3,7 @@
 //! The machine's time is then the model's cycles: processors take turns by cycles, the interval time counter and its
 //! timer follow them, and guest code that programs the performance monitor counts what the model does.
 
+use sidestep_itanium2::parameters::Cost;
 use sidestep_itanium2::pmu::stall::{Row, TREE};
 use sidestep_itanium2::{Counters, Event, Parameters};
 use sidestep_lab::{Breakdown, Context, Drawing, Input, Inputs, Number, Part, PointError, Side};
@@ -21,16 +22,46 @@ const PROCESSORS: &[&str] = &["itanium2", "itanium2-900", "itanium2-1000", "itan
 /// Instructions after which a point has gone wrong.
 const INSTRUCTIONS_MAX: u64 = 4_000_000_000;
 
-/// The input that says which processor is modelled.
-pub fn processor_input() -> Input {
-    Input::choice("processor", PROCESSORS)
+/// The model's latencies and penalties that no paper states, as inputs: key and cost.
+const UNSTATED: &[(&str, Cost)] = &[
+    ("semaphore", Cost::Semaphore),
+    ("mispredict", Cost::Mispredict),
+    ("return-resteer", Cost::ReturnResteer),
+    ("instruction-l2", Cost::InstructionL2),
+    ("store-window", Cost::StoreWindow),
+    ("writeback-conflict", Cost::WritebackConflict),
+    ("region-conflict", Cost::RegionConflict),
+    ("stack-calculation", Cost::StackCalculation),
+    ("stack-registers-a-cycle", Cost::StackRegistersPerCycle),
+    ("tlb-transfer", Cost::TlbTransfer),
+    ("instruction-tlb-transfer", Cost::InstructionTlbTransfer),
+    ("walk", Cost::Walk),
+    ("store-buffer-entries", Cost::StoreBufferEntries),
+];
+
+/// The inputs of every timed experiment: the processor, and what is assumed of it.
+pub fn inputs() -> Vec<Input> {
+    let processor = Input::choice("processor", PROCESSORS)
         .about("the processor that the pipeline model is of")
-        .source("Itanium 3.4: 900 MHz, 1.5 MB of third-level cache")
+        .source("Itanium 3.4: 900 MHz, 1.5 MB of third-level cache");
+    let unstated = UNSTATED.iter().map(|(key, cost)| {
+        Input::integer(key, i64::from(cost.usual()))
+            .between(1, 1000)
+            .about(cost.what())
+            .source(cost.source())
+            .assumed()
+    });
+    [processor].into_iter().chain(unstated).collect()
 }
 
-/// The processor that the inputs name.
+/// The processor that the inputs describe.
 pub fn processor(inputs: &Inputs) -> Parameters {
-    Parameters::by_name(inputs.text("processor")).expect("the input offers the presets")
+    let parameters = Parameters::by_name(inputs.text("processor")).expect("the input offers the presets");
+    let set = |parameters: Parameters, (key, cost): &(&str, Cost)| {
+        let value = u16::try_from(inputs.count(key)).expect("bounds of 16 bits");
+        parameters.with(*cost, value)
+    };
+    UNSTATED.iter().fold(parameters, set)
 }
 
 /// Runs a guest with a pipeline model at each processor.

@@ -89,7 +89,7 @@ impl Experiment for PageTables {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        vec![
+        let mut inputs = vec![
             Input::choices("workload", &[CONTEXT, REFILL_WALKER, REFILL_SOFTWARE_TLB])
                 .or("context,refill-walker,refill-software-tlb")
                 .about("what runs")
@@ -132,7 +132,6 @@ impl Experiment for PageTables {
             Input::choice("count", &[CYCLES, EVENTS])
                 .about("what a side's value is: cycles of the pipeline model, or events, which take a fraction of the time")
                 .source("Itanium Table 1 and 3.2 are of time"),
-            timed::processor_input(),
             Input::switch("superpages", false)
                 .about("whether the sidestep maps working sets by pages of 64 kB")
                 .source("Itanium 3.3"),
@@ -142,7 +141,9 @@ impl Experiment for PageTables {
                      identifier, or that under protection keys",
                 )
                 .source("Itanium 3.1"),
-        ]
+        ];
+        inputs.extend(timed::inputs());
+        inputs
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_lab::{
-    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
-    Number, Point, PointError, Quantity, Row, Side, Standing, Stated, Verdict,
+    About, Assumption, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement,
+    Metric, Nature, Number, Point, PointError, Quantity, Row, Side, Standing, Stated, Verdict,
 };
 
 use super::setup::{self, FAULT_CYCLES, FAULTS, MEDIAN_CYCLES, Setup, UPDATES};
@@ -52,6 +52,10 @@ impl Experiment for Calls {
         ];
         inputs.extend(setup::inputs());
         inputs
+    }
+
+    fn assumptions(&self, inputs: &Inputs, factor: u32) -> Result<Vec<Assumption>, String> {
+        setup::assumptions(&self.inputs(), inputs, factor)
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {

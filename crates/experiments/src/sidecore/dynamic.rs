@@ -6,8 +6,8 @@ use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::virtual_machine::Method;
 use sidestep_lab::{
-    About, Axis, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature, Point,
-    PointError, Side,
+    About, Assumption, Axis, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Point, PointError, Side,
 };
 
 use super::setup::{self, Setup};
@@ -63,6 +63,10 @@ impl Experiment for Dynamic {
         ];
         inputs.extend(setup::inputs());
         inputs
+    }
+
+    fn assumptions(&self, inputs: &Inputs, factor: u32) -> Result<Vec<Assumption>, String> {
+        setup::assumptions(&self.inputs(), inputs, factor)
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {

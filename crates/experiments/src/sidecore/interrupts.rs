@@ -6,8 +6,8 @@ use sidestep_hypervisor::host::InterfaceReport;
 use sidestep_hypervisor::link::Linked;
 use sidestep_hypervisor::nic::Delivery;
 use sidestep_lab::{
-    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
-    Number, Point, PointError, Quantity, Row, Side, Verdict,
+    About, Assumption, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement,
+    Metric, Nature, Number, Point, PointError, Quantity, Row, Side, Verdict,
 };
 
 use super::network::{self, END, Network, card, delivery, logged, quantile};
@@ -77,6 +77,10 @@ impl Experiment for Interrupts {
         ];
         inputs.extend(network::inputs());
         inputs
+    }
+
+    fn assumptions(&self, inputs: &Inputs, factor: u32) -> Result<Vec<Assumption>, String> {
+        network::assumptions(&self.inputs(), inputs, factor)
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sidestep_hypervisor::nic::Delivery;
 use sidestep_lab::{
-    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
-    Number, Point, PointError, Row, Side, Verdict,
+    About, Assumption, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement,
+    Metric, Nature, Number, Point, PointError, Row, Side, Verdict,
 };
 
 use super::network::{self, Network, card, delivery, logged};
@@ -64,6 +64,10 @@ impl Experiment for Isolation {
         ];
         inputs.extend(network::inputs());
         inputs
+    }
+
+    fn assumptions(&self, inputs: &Inputs, factor: u32) -> Result<Vec<Assumption>, String> {
+        network::assumptions(&self.inputs(), inputs, factor)
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_lab::{
-    About, Axis, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature, Number,
-    Point, PointError, Quantity, Standing, Stated,
+    About, Assumption, Axis, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric,
+    Nature, Number, Point, PointError, Quantity, Standing, Stated,
 };
 
 use super::setup::{self, Setup};
@@ -74,6 +74,10 @@ impl Experiment for Lmbench {
         ];
         inputs.extend(setup::inputs());
         inputs
+    }
+
+    fn assumptions(&self, inputs: &Inputs, factor: u32) -> Result<Vec<Assumption>, String> {
+        setup::assumptions(&self.inputs(), inputs, factor)
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {

@@ -12,6 +12,7 @@ mod lmbench;
 mod network;
 mod receive;
 mod setup;
+mod table;
 mod unmap;
 
 use sidestep_lab::Experiment;

@@ -12,8 +12,10 @@ use sidestep_hypervisor::link::Link;
 use sidestep_hypervisor::nic::{Delivery, NicConfig};
 use sidestep_hypervisor::virtual_machine::{VirtualMachine, VirtualMachineConfig};
 use sidestep_ia64::PhysicalAddress;
-use sidestep_lab::{Input, Inputs, Number, PointError, Timeline};
+use sidestep_lab::{Assumption, Input, Inputs, Number, PointError, Timeline};
 use sidestep_runner::host::Occupancy;
+
+use super::table;
 
 /// A run that takes longer does not end.
 pub const END: Cycle = Cycle(1 << 36);
@@ -23,7 +25,7 @@ pub const WAYS: [&str; 5] = ["sidecore", "adaptive", "vector", "posted", "posted
 
 /// The inputs that describe hosts, cards and links, the same for every experiment.
 pub fn inputs() -> Vec<Input> {
-    vec![
+    let mut inputs = vec![
         Input::choice("host", &["xeon", "pentium-d", "itanium2-vti", "itanium2"])
             .about("the table of what transitions cost")
             .source("Sidecore III: dual 2-way HT Xeon 2.80 GHz; each entry's source is in the table"),
@@ -59,7 +61,19 @@ pub fn inputs() -> Vec<Input> {
             .between(1, 64)
             .about("host threads that advance virtual machines; changes no result")
             .source("chosen: one is fastest for few cores"),
-    ]
+    ];
+    inputs.extend(table::inputs());
+    inputs
+}
+
+/// What an experiment with these inputs assumes.
+pub fn assumptions(declared: &[Input], inputs: &Inputs, factor: u32) -> Result<Vec<Assumption>, String> {
+    Ok(table::assumptions(
+        declared,
+        inputs,
+        &Network::new(inputs)?.costs,
+        factor,
+    ))
 }
 
 /// Hosts and links as the inputs describe them.
@@ -76,7 +90,7 @@ impl Network {
     pub fn new(inputs: &Inputs) -> Result<Network, String> {
         let costs = HostCosts::preset(inputs.text("host")).map_err(|error| error.to_string())?;
         Ok(Network {
-            costs: Arc::new(costs),
+            costs: Arc::new(table::with(costs, inputs)?),
             link: Link {
                 latency_ns: inputs.count("link-latency-ns"),
                 megabits: inputs.count("link-megabits"),

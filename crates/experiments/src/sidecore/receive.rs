@@ -8,8 +8,8 @@ use sidestep_hypervisor::link::Wire;
 use sidestep_hypervisor::nic::Delivery;
 use sidestep_hypervisor::nic::frame::{Address, FRAME_MIN, Frame};
 use sidestep_lab::{
-    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
-    Number, Point, PointError, Quantity, Row, Side, Verdict,
+    About, Assumption, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement,
+    Metric, Nature, Number, Point, PointError, Quantity, Row, Side, Verdict,
 };
 
 use super::network::{self, Network, card, delivery, logged, quantile};
@@ -89,6 +89,10 @@ impl Experiment for Receive {
         ];
         inputs.extend(network::inputs());
         inputs
+    }
+
+    fn assumptions(&self, inputs: &Inputs, factor: u32) -> Result<Vec<Assumption>, String> {
+        network::assumptions(&self.inputs(), inputs, factor)
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sidestep_hypervisor::Cycle;
-use sidestep_hypervisor::costs::{Cost, HostCosts};
+use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
 use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
@@ -14,8 +14,10 @@ use sidestep_hypervisor::virtual_machine::{
     CoreModel, ExitReason, Method, VirtualMachine, VirtualMachineConfig, Virtualization,
 };
 use sidestep_itanium2::Parameters;
-use sidestep_lab::{Context, Input, Inputs, Number, PointError, Side, Timeline};
+use sidestep_lab::{Assumption, Context, Input, Inputs, Number, PointError, Side, Timeline};
 use sidestep_runner::host::{ModelledCores, Occupancy};
+
+use super::table;
 
 /// Counters of [`Run::side`] that findings look at: the exits of a fault and of the update that it asks for, and how
 /// long each takes.
@@ -34,22 +36,13 @@ const END: Cycle = Cycle(1 << 40);
 
 /// The inputs that describe host and guest, the same for every experiment.
 pub fn inputs() -> Vec<Input> {
-    vec![
+    let mut inputs = vec![
         Input::choice("host", &["pentium-d", "xeon", "itanium2-vti", "itanium2"])
             .about("the table of what transitions cost")
             .source("Sidecore II: a 3.0 GHz dual-core x86-64 with VT; each entry's source is in the table"),
         Input::file("host-file")
             .about("a table of one's own, as `sidestep calibrate` writes it, instead of `host`")
             .source("none: the host that is asked about"),
-        Input::text("exit")
-            .about("cycles to leave a guest, instead of the table's")
-            .source("the table"),
-        Input::text("entry")
-            .about("cycles to enter a guest, instead of the table's")
-            .source("the table"),
-        Input::text("transfer")
-            .about("cycles for a modified cache line from another core, instead of the table's")
-            .source("the table"),
         Input::choice("virtualization", &["hardware", "ring-compression"])
             .about("how guests are kept from the monitor's state")
             .source("Sidecore II: with VT"),
@@ -68,19 +61,27 @@ pub fn inputs() -> Vec<Input> {
         )
         .about("what a guest's instructions take: what the table says, or what the model of a processor does")
         .source(
-            "none for a core of 2005; with a model, the monitor's handlers touch the caches that guests use",
+            "the table: there is no model of a core of 2005; with a model, the monitor's handlers touch the caches that \
+             guests use",
         ),
         Input::integer("host-threads", 1)
             .between(1, 64)
             .about("host threads that advance virtual machines; changes no result")
             .source("chosen: one is fastest for one virtual machine"),
-    ]
+    ];
+    inputs.extend(table::inputs());
+    inputs
+}
+
+/// What an experiment with these inputs assumes.
+pub fn assumptions(declared: &[Input], inputs: &Inputs, factor: u32) -> Result<Vec<Assumption>, String> {
+    Ok(table::assumptions(declared, inputs, &costs(inputs)?, factor))
 }
 
 /// The costs that the inputs name. Experiments look at them before the first point, so that what is wrong with a file
 /// is said once.
 pub fn costs(inputs: &Inputs) -> Result<HostCosts, String> {
-    let mut costs = match inputs.text("host-file") {
+    let costs = match inputs.text("host-file") {
         "" => HostCosts::preset(inputs.text("host")).map_err(|error| error.to_string())?,
         file => {
             let text = sidestep_files::read_text(Path::new(file), sidestep_files::TEXT_BYTES_MAX)
@@ -88,22 +89,7 @@ pub fn costs(inputs: &Inputs) -> Result<HostCosts, String> {
             HostCosts::parse(&text).map_err(|error| format!("{file}: {error}"))?
         }
     };
-    for (key, cost) in [
-        ("exit", Cost::Exit),
-        ("entry", Cost::Entry),
-        ("transfer", Cost::Transfer),
-    ] {
-        let text = inputs.text(key);
-        if !text.is_empty() {
-            let cycles = text
-                .parse()
-                .map_err(|_| format!("`{key}` must be a number of cycles, not `{text}`"))?;
-            costs = costs
-                .with(cost, cycles, "--set")
-                .map_err(|error| error.to_string())?;
-        }
-    }
-    Ok(costs)
+    table::with(costs, inputs)
 }
 
 /// A host for one side of a point.

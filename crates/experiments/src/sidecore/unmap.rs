@@ -5,8 +5,8 @@ use std::time::Duration;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::virtual_machine::PurgeMethod;
 use sidestep_lab::{
-    About, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement, Metric, Nature,
-    Number, Point, PointError, Quantity, Row, Standing, Stated, Verdict,
+    About, Assumption, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement,
+    Metric, Nature, Number, Point, PointError, Quantity, Row, Standing, Stated, Verdict,
 };
 
 use super::setup::{self, Setup};
@@ -60,6 +60,10 @@ impl Experiment for Unmap {
         ];
         inputs.extend(setup::inputs());
         inputs
+    }
+
+    fn assumptions(&self, inputs: &Inputs, factor: u32) -> Result<Vec<Assumption>, String> {
+        setup::assumptions(&self.inputs(), inputs, factor)
     }
 
     fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {

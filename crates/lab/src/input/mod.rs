@@ -4,11 +4,13 @@
 //! *axis* lists what the sweep visits: it shapes the points, and a point's code cannot read it (a point carries its own
 //! place on the axis as a coordinate), so that changing the sweep does not change a point.
 
+mod assumption;
 mod parse;
 mod value;
 
 use std::collections::BTreeMap;
 
+pub use assumption::Assumption;
 pub use value::Value;
 
 use crate::number::Number;
@@ -31,6 +33,10 @@ pub struct Input {
     pub quick: Option<Value>,
     /// Where the default comes from: a paper's section, a manual, `chosen` with the reason.
     pub source: &'static str,
+    /// The least and greatest value that it is thought to have, of a number that is assumed.
+    pub range: Option<(Value, Value)>,
+    /// Whether nobody measured or published the default, though its source does not begin by saying so.
+    pub assumed: bool,
     /// Whether it only lists what the sweep visits.
     pub axis: bool,
 }
@@ -155,6 +161,8 @@ impl Input {
             default,
             quick: None,
             source: "",
+            range: None,
+            assumed: false,
             axis: false,
         }
     }
@@ -302,6 +310,22 @@ impl Input {
     /// When the text is no value of the input.
     pub fn quick(mut self, default: &str) -> Input {
         self.quick = Some(self.constant(default));
+        self
+    }
+
+    /// Declares that nobody measured or published the default, where its source does not begin by saying so.
+    pub fn assumed(mut self) -> Input {
+        self.assumed = true;
+        self
+    }
+
+    /// The range within which an assumed number is thought to lie, both ends written as on the command line: what a
+    /// sensitivity analysis tries it over.
+    ///
+    /// # Panics
+    /// When a text is no value of the input.
+    pub fn range(mut self, least: &str, greatest: &str) -> Input {
+        self.range = Some((self.constant(least), self.constant(greatest)));
         self
     }
 

@@ -1,11 +1,15 @@
 //! Comparisons as comma-separated values (RFC 4180): a heading, then a row a point; empty where there is no value.
 
-use super::columns::{Cells, columns};
+use super::columns::{Cells, Column, columns};
 use crate::comparison::Comparison;
 
 /// Comparisons as one table.
 pub fn render(comparisons: &[Comparison]) -> String {
-    let columns = columns(comparisons);
+    write(&columns(comparisons))
+}
+
+/// Columns as text.
+pub(super) fn write(columns: &[Column]) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut write = |record: Vec<String>| writer.write_record(record).expect("writing to memory");

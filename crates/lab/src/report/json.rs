@@ -295,7 +295,7 @@ fn part(part: &Part) -> Json {
 }
 
 /// A value of an input or coordinate; times in nanoseconds.
-fn value(value: &Value) -> Json {
+pub(super) fn value(value: &Value) -> Json {
     match value {
         Value::Integer(integer) => Json::from(*integer),
         Value::Ratio(ratio) => Json::Number(number(*ratio)),
@@ -307,7 +307,7 @@ fn value(value: &Value) -> Json {
 }
 
 /// A number as JSON knows it: integers in full, others to nine digits.
-fn number(number: Number) -> JsonNumber {
+pub(super) fn number(number: Number) -> JsonNumber {
     let integer = || match i64::try_from(number.numerator()) {
         Ok(integer) => Some(JsonNumber::from(integer)),
         Err(_) => u64::try_from(number.numerator()).ok().map(JsonNumber::from),

@@ -54,7 +54,7 @@ fn line(text: &mut String, comparison: &Comparison, cells: [&str; 3]) {
 }
 
 /// A text that a table can hold.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
@@ -92,7 +92,7 @@ fn section(text: &mut String, comparison: &Comparison) {
 }
 
 /// A table, heading first; numbers are right-aligned.
-fn grid(rows: &[Vec<String>]) -> String {
+pub(super) fn grid(rows: &[Vec<String>]) -> String {
     let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let rule = (0..rows[0].len()).map(|column| match table::is_name(rows, column) {
         true => "---".to_owned(),

@@ -8,6 +8,7 @@ pub mod markdown;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod picture;
+pub mod sensitivity;
 pub mod table;
 pub mod trace;
 

@@ -15,7 +15,12 @@ use crate::comparison::Comparison;
 
 /// Comparisons as the bytes of a file.
 pub fn render(comparisons: &[Comparison]) -> Vec<u8> {
-    write(&columns(comparisons)).expect("columns of one length, in memory")
+    bytes(&columns(comparisons))
+}
+
+/// Columns as the bytes of a file.
+pub(super) fn bytes(columns: &[Column]) -> Vec<u8> {
+    write(columns).expect("columns of one length, in memory")
 }
 
 fn write(columns: &[Column]) -> Result<Vec<u8>> {

@@ -186,7 +186,7 @@ pub(super) fn counters(comparison: &Comparison) -> Vec<Vec<String>> {
 
 /// Lays a table out in columns, right-aligned but for names; splits it between columns where it is too wide, repeating
 /// the first `fixed` columns.
-fn layout(table: &[Vec<String>], width: usize, fixed: usize) -> String {
+pub(super) fn layout(table: &[Vec<String>], width: usize, fixed: usize) -> String {
     let columns = table[0].len();
     let widths: Vec<usize> = (0..columns)
         .map(|column| {

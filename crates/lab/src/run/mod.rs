@@ -83,12 +83,9 @@ pub enum PlanError {
     },
 }
 
-/// Plans several experiments with one request: each setting goes to the experiments that know its key, and one of them
-/// must.
-pub fn plan_all<'a>(
-    experiments: &[&'a dyn Experiment],
-    request: &Request,
-) -> Result<Vec<Plan<'a>>, PlanError> {
+/// The request of each of several experiments that are run with one: each setting goes to the experiments that know its
+/// key, and one of them must.
+pub fn requests(experiments: &[&dyn Experiment], request: &Request) -> Result<Vec<Request>, PlanError> {
     let keys: Vec<Vec<&str>> = experiments
         .iter()
         .map(|experiment| experiment.inputs().iter().map(|input| input.key).collect())
@@ -105,20 +102,25 @@ pub fn plan_all<'a>(
             return Err(InputError::unknown_key(&names.join(", "), key, &known).into());
         }
     }
-    experiments
-        .iter()
-        .zip(&keys)
-        .map(|(experiment, keys)| {
-            let known = |setting: &&String| keys.iter().any(|key| setting.split('=').next() == Some(key));
-            let settings = request.settings.iter().filter(known).cloned().collect();
-            Plan::new(
-                *experiment,
-                &Request {
-                    settings,
-                    ..request.clone()
-                },
-            )
-        })
+    let of_keys = |keys: &Vec<&str>| {
+        let known = |setting: &&String| keys.iter().any(|key| setting.split('=').next() == Some(key));
+        Request {
+            settings: request.settings.iter().filter(known).cloned().collect(),
+            ..request.clone()
+        }
+    };
+    Ok(keys.iter().map(of_keys).collect())
+}
+
+/// Plans several experiments with one request, as [`requests`] divides it.
+pub fn plan_all<'a>(
+    experiments: &[&'a dyn Experiment],
+    request: &Request,
+) -> Result<Vec<Plan<'a>>, PlanError> {
+    let requests = requests(experiments, request)?;
+    let pairs = experiments.iter().zip(&requests);
+    pairs
+        .map(|(experiment, request)| Plan::new(*experiment, request))
         .collect()
 }
 
@@ -219,6 +221,16 @@ impl<'a> Plan<'a> {
     /// What the experiment asks.
     pub fn about(&self) -> &About {
         &self.about
+    }
+
+    /// The checked inputs.
+    pub fn inputs(&self) -> &Inputs {
+        &self.inputs
+    }
+
+    /// How often each point is run.
+    pub fn repetitions(&self) -> u32 {
+        self.repetitions
     }
 
     fn is_measured(&self) -> bool {

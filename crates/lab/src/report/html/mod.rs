@@ -28,6 +28,15 @@ pub fn render(comparisons: &[Comparison]) -> String {
         [one] => format!("{}: {}", one.about.name, one.about.question),
         _ => "Sidestep: baseline against sidestep".to_owned(),
     };
+    let body = html! {
+        @if comparisons.len() > 1 { (overview(comparisons)) }
+        @for comparison in comparisons { (experiment(comparison)) }
+    };
+    page(&title, &body)
+}
+
+/// A page around its content.
+pub(super) fn page(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -43,13 +52,12 @@ pub fn render(comparisons: &[Comparison]) -> String {
             body {
                 main {
                     p.masthead { "Sidestep laboratory" }
-                    @if comparisons.len() > 1 { (overview(comparisons)) }
-                    @for comparison in comparisons { (experiment(comparison)) }
+                    (body)
                 }
                 footer {
                     "Written by sidestep " (env!("CARGO_PKG_VERSION")) ". Holds, differs: ours lies within, or outside, the "
-                    "tolerance that the experiment states for the paper's value. Neither is said of a value that went in as an "
-                    "input, of what lies beyond the paper, and of a second reading of what is judged elsewhere."
+                    "tolerance that the experiment states for the paper's value. Neither is said of a value that went in as "
+                    "an input, of what lies beyond the paper, and of a second reading of what is judged elsewhere."
                 }
             }
         }
@@ -133,7 +141,7 @@ fn tally(comparison: &Comparison) -> Markup {
 }
 
 /// The class of a verdict.
-fn class(verdict: Verdict) -> &'static str {
+pub(super) fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
         Verdict::Differs => "differs",

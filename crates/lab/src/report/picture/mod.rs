@@ -6,6 +6,7 @@
 
 pub mod chart;
 pub mod matrix;
+pub mod tornado;
 pub mod tree;
 
 mod scale;
@@ -90,7 +91,7 @@ pub fn files(comparison: &Comparison) -> Vec<(String, String)> {
 }
 
 /// A picture as a file of its own, with its colours.
-fn file(picture: &Markup) -> String {
+pub(super) fn file(picture: &Markup) -> String {
     let mut text = picture.0.clone();
     let inside = text.find('>').expect("a picture is an element") + 1;
     text.insert_str(

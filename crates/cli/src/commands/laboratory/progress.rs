@@ -121,8 +121,17 @@ impl Work {
 }
 
 impl Progress {
+    /// A bar for a stage of several, which is named beside it.
+    pub fn of_stage(name: &str, plans: &[Plan<'_>], cancelled: &Arc<AtomicBool>) -> Progress {
+        Progress::named(&format!("{name}: "), plans, cancelled)
+    }
+
     /// A bar for these plans; it stands still once the run is `cancelled`.
     pub fn new(plans: &[Plan<'_>], cancelled: &Arc<AtomicBool>) -> Progress {
+        Progress::named("", plans, cancelled)
+    }
+
+    fn named(name: &str, plans: &[Plan<'_>], cancelled: &Arc<AtomicBool>) -> Progress {
         let stated = plans
             .iter()
             .map(|plan| (plan.about().name, plan.points(), plan.takes()));
@@ -132,9 +141,11 @@ impl Progress {
         let work = Arc::new(Mutex::new(work));
         let began = Instant::now();
         let shown = Arc::clone(&work);
+        let name = name.to_owned();
+        let named = name.clone();
         let state = move |_: &ProgressState, text: &mut dyn std::fmt::Write| {
             // What cannot be written into the bar's text is not shown.
-            let _ = text.write_str(&lock(&shown).state(points, began.elapsed()));
+            let _ = write!(text, "{named}{}", lock(&shown).state(points, began.elapsed()));
         };
         let style = ProgressStyle::with_template("{bar:30} {state}  {wide_msg}")
             .expect("a valid template")
@@ -143,7 +154,7 @@ impl Progress {
         bar.enable_steady_tick(TICK);
         let told = Arc::clone(&work);
         let lines = (!io::stderr().is_terminal())
-            .then(|| Lines::write(move || lock(&told).state(points, began.elapsed())));
+            .then(|| Lines::write(move || format!("{name}{}", lock(&told).state(points, began.elapsed()))));
         Progress {
             lines,
             bar,

@@ -1,0 +1,75 @@
+//! The host's table of what transitions cost, as inputs: each entry can be set, and those that are estimates are what a
+//! sensitivity analysis varies.
+
+use sidestep_hypervisor::costs::{Cost, HostCosts};
+use sidestep_lab::{Assumption, Input, Inputs, Value};
+
+/// The least and the most cycles that an entry is tried with.
+const BOUNDS: (Value, Value) = (Value::Integer(0), Value::Integer(1 << 40));
+
+/// An input for each entry; empty for what the table says.
+pub fn inputs() -> impl Iterator<Item = Input> {
+    Cost::ALL.iter().map(|cost| {
+        Input::text(cost.key())
+            .about(cost.description())
+            .unit("cycles")
+            .source("the table, which names a source for each entry")
+    })
+}
+
+/// A table with the entries that are set.
+pub fn with(mut costs: HostCosts, inputs: &Inputs) -> Result<HostCosts, String> {
+    for cost in Cost::ALL {
+        let (key, text) = (cost.key(), inputs.text(cost.key()));
+        if text.is_empty() {
+            continue;
+        }
+        let cycles = text
+            .parse()
+            .map_err(|_| format!("`{key}` must be a number of cycles, not `{text}`"))?;
+        costs = costs
+            .with(*cost, cycles, "--set")
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(costs)
+}
+
+/// The assumed ones of an experiment's own inputs, and the entries of its table that are estimates or stand for
+/// hardware that the machine did not have.
+pub fn assumptions(declared: &[Input], inputs: &Inputs, costs: &HostCosts, factor: u32) -> Vec<Assumption> {
+    let own = declared
+        .iter()
+        .filter_map(|input| input.assumption(inputs.value(input.key), factor));
+    let entries = Cost::ALL.iter().filter_map(|cost| {
+        let entry = costs.entry(*cost);
+        let is_assumed = ["estimate", "would take"]
+            .iter()
+            .any(|word| entry.source.contains(word));
+        let value = Value::Integer(i64::try_from(entry.cycles).ok()?);
+        let assumption = Assumption::number(cost.key(), value, factor, (&BOUNDS.0, &BOUNDS.1));
+        is_assumed.then(|| assumption.of(cost.description(), "cycles", &entry.source))
+    });
+    own.chain(entries).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_of_the_table_are_assumptions_and_published_entries_are_not() {
+        let declared: Vec<Input> = inputs().collect();
+        let inputs =
+            Inputs::new("sample", &declared, false, &["poll=12".to_owned()]).expect("a setting of the table");
+        let costs = HostCosts::preset("pentium-d").expect("a preset");
+        let costs = with(costs, &inputs).expect("a number of cycles");
+        assert_eq!(costs.cycles(Cost::Poll), 12);
+        let assumed = assumptions(&declared, &inputs, &costs, 2);
+        let found = |key: &str| assumed.iter().find(|each| each.key == key);
+        let transfer = found("transfer").expect("an estimate");
+        assert_eq!(transfer.others, [Value::Integer(165), Value::Integer(660)]);
+        for published in ["exit", "entry", "dispatch", "poll"] {
+            assert_eq!(found(published), None, "{published}");
+        }
+    }
+}
