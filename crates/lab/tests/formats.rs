@@ -126,7 +126,7 @@ fn csv_and_parquet_hold_the_same_rows() {
 #[test]
 fn json_holds_what_the_schema_says() {
     let document: Value = serde_json::from_str(&report::json::render(&comparisons())).unwrap();
-    assert_eq!(document["schema"], "sidestep.compare/1");
+    assert_eq!(document["schema"], "sidestep.compare/2");
     let gallery = &document["comparisons"][1];
     assert_eq!(gallery["nature"], "seeded");
     assert_eq!(gallery["repetitions"], 7);

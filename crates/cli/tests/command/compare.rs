@@ -93,7 +93,7 @@ fn the_same_command_gives_the_same_bytes_and_the_cache_changes_nothing() {
     fs::remove_dir_all(folder.path().join("sidestep")).unwrap();
     assert_eq!(first, once("3"), "anew");
     let document: Value = serde_json::from_slice(&first.0).unwrap();
-    assert_eq!(document["schema"], "sidestep.compare/1");
+    assert_eq!(document["schema"], "sidestep.compare/2");
     assert_eq!(document["comparisons"][0]["experiment"], QUICK);
     assert!(
         document["comparisons"][0]["command"]

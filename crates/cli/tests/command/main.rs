@@ -17,5 +17,6 @@ mod inputs;
 mod linux;
 mod machine;
 mod schedule;
+mod sensitivity;
 mod timing;
 mod virtual_linux;

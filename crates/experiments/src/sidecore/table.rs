@@ -7,10 +7,18 @@ use sidestep_lab::{Assumption, Input, Inputs, Value};
 /// The least and the most cycles that an entry is tried with.
 const BOUNDS: (Value, Value) = (Value::Integer(0), Value::Integer(1 << 40));
 
+/// The key of an entry's input: that of the table, but where an experiment has an input of that name.
+fn key(cost: Cost) -> &'static str {
+    match cost {
+        Cost::Purge => "purge-cycles",
+        cost => cost.key(),
+    }
+}
+
 /// An input for each entry; empty for what the table says.
 pub fn inputs() -> impl Iterator<Item = Input> {
     Cost::ALL.iter().map(|cost| {
-        Input::text(cost.key())
+        Input::text(key(*cost))
             .about(cost.description())
             .unit("cycles")
             .source("the table, which names a source for each entry")
@@ -20,7 +28,8 @@ pub fn inputs() -> impl Iterator<Item = Input> {
 /// A table with the entries that are set.
 pub fn with(mut costs: HostCosts, inputs: &Inputs) -> Result<HostCosts, String> {
     for cost in Cost::ALL {
-        let (key, text) = (cost.key(), inputs.text(cost.key()));
+        let key = key(*cost);
+        let text = inputs.text(key);
         if text.is_empty() {
             continue;
         }
@@ -46,7 +55,7 @@ pub fn assumptions(declared: &[Input], inputs: &Inputs, costs: &HostCosts, facto
             .iter()
             .any(|word| entry.source.contains(word));
         let value = Value::Integer(i64::try_from(entry.cycles).ok()?);
-        let assumption = Assumption::number(cost.key(), value, factor, (&BOUNDS.0, &BOUNDS.1));
+        let assumption = Assumption::number(key(*cost), value, factor, (&BOUNDS.0, &BOUNDS.1));
         is_assumed.then(|| assumption.of(cost.description(), "cycles", &entry.source))
     });
     own.chain(entries).collect()

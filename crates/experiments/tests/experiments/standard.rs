@@ -58,8 +58,10 @@ fn what_is_shown_to_users_is_there() {
 fn inputs_have_bounds_defaults_and_sources() {
     for experiment in all() {
         let name = experiment.about().name;
+        let mut keys = BTreeSet::new();
         for input in experiment.inputs() {
             let key = input.key;
+            assert!(keys.insert(key), "{name}: two inputs are called {key}");
             assert!(!input.about.is_empty(), "{name}: input {key} is not explained");
             assert!(!input.source.is_empty(), "{name}: input {key} has no source");
             for value in [Some(&input.default), input.quick.as_ref()].into_iter().flatten() {

@@ -1,0 +1,73 @@
+//! Published numbers, pinned: a change of a model that moves one of them is seen here, and belongs into the change log
+//! beside the renewed pages of results.
+
+use crate::points::measure;
+use sidestep_lab::Number;
+
+/// An experiment, its settings, and the values of both sides, to a hundredth, point by point.
+type Pin = (
+    &'static str,
+    &'static [&'static str],
+    &'static [[&'static str; 2]],
+);
+
+const PINS: &[Pin] = &[
+    // Table 3 on the kernel for one CPU, static: getpid, getppid, gettimeofday.
+    (
+        "itanium.syscall",
+        &["kernel=U", "link=static", "call=getpid,getppid,gettimeofday"],
+        &[["281.28", "32.47"], ["282.28", "34.45"], ["391.32", "120.46"]],
+    ),
+    // Table 2: a signal with the full and with the minimal state.
+    (
+        "itanium.signal",
+        &["kernel=U", "of=delivery"],
+        &[["2868.63", "2045.50"]],
+    ),
+    // Table 6: the generic path, and those in assembly.
+    (
+        "itanium.ipc",
+        &[],
+        &[["345.77", "132.77"], ["345.77", "94.77"], ["345.77", "34.77"]],
+    ),
+    // Figure 1: null call, identification, page table update, page fault.
+    (
+        "sidecore.calls",
+        &["count=1000"],
+        &[
+            ["5456.00", "776.00"],
+            ["5798.00", "1112.00"],
+            ["5932.00", "1871.00"],
+            ["16694.00", "12592.00"],
+        ],
+    ),
+    // Figure 5: one device and one unit, and three of each, at 2 and at 6 us.
+    (
+        "cefos.scaling",
+        &["round-trip=2us,6us", "devices=3", "units=3"],
+        &[["38.00", "99.00"], ["15.00", "40.00"]],
+    ),
+    // Figure 3 cut at t = 1.5: all five tasks at once, and the largest set.
+    ("gang.groups", &["factors=1.5"], &[["5.00", "4.00"]]),
+];
+
+#[test]
+fn published_numbers_are_what_they_were() {
+    let mut moved = Vec::new();
+    for (name, settings, pinned) in PINS {
+        let measured = measure(name, settings);
+        assert_eq!(measured.len(), pinned.len(), "{name}: points");
+        for ((point, measurement), pinned) in measured.iter().zip(*pinned) {
+            let shown = |value: Option<Number>| value.map_or_else(String::new, |value| value.to_fixed(2));
+            let ours = [&measurement.baseline, &measurement.sidestep].map(|side| shown(side.value));
+            if ours != *pinned {
+                moved.push(format!("{name} {point}: {ours:?}, published {pinned:?}"));
+            }
+        }
+    }
+    assert!(
+        moved.is_empty(),
+        "published numbers have moved:\n{}",
+        moved.join("\n")
+    );
+}
