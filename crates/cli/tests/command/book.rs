@@ -60,13 +60,47 @@ fn every_link_leads_somewhere() {
     }
 }
 
-/// The rows of a page's tables of results: those that begin with an experiment's name and end with a verdict.
+/// What a verdict may be.
+const VERDICTS: [&str; 7] = [
+    "holds",
+    "differs",
+    "checked input",
+    "other reading",
+    "beyond the paper",
+    "not judged",
+    "not stated",
+];
+
+/// The rows of a page's tables of results: those that begin with an experiment's name and have a verdict in their
+/// fourth cell. The README's have a fifth, which is left out here.
 fn results(page: &str) -> impl Iterator<Item = &str> {
-    let is_result = |line: &&str| {
-        let verdicts = ["| holds |", "| differs |", "| not stated |"];
-        line.starts_with("| `") && verdicts.iter().any(|verdict| line.ends_with(verdict))
+    page.lines().filter_map(|line| {
+        line.starts_with("| `").then_some(())?;
+        let end = VERDICTS.iter().filter_map(|verdict| {
+            let cell = format!("| {verdict} |");
+            Some(line.find(&cell)? + cell.len())
+        });
+        Some(&line[..end.min()?])
+    })
+}
+
+/// The cells of a row.
+fn cells(row: &str) -> Vec<&str> {
+    row.trim_matches('|').split(" | ").map(str::trim).collect()
+}
+
+/// Rows of what turns a verdict: experiment, what it is of, ours, and the sentence.
+fn turns(page: &str) -> impl Iterator<Item = &str> {
+    let is_one = |line: &&str| {
+        let cells = cells(line);
+        let [experiment, _, _, sentence] = cells[..] else { return false };
+        let begins = |word: &str| {
+            let rest = sentence.strip_prefix(word);
+            rest.is_some_and(|rest| [" for ", " whatever ", ", but "].iter().any(|next| rest.starts_with(next)))
+        };
+        experiment.starts_with('`') && ["holds", "differs"].into_iter().any(begins)
     };
-    page.lines().filter(is_result)
+    page.lines().filter(is_one)
 }
 
 /// The experiment of a row.
@@ -97,6 +131,30 @@ fn every_result_that_a_page_states_is_a_stored_one() {
         }
     }
     assert!(seen > 0, "no page states a result");
+}
+
+#[test]
+fn what_turns_a_verdict_on_a_page_is_what_was_found() {
+    let found = fs::read_to_string(source().join("reference/sensitivity.md")).unwrap();
+    for page in pages(&source()) {
+        let text = fs::read_to_string(&page).unwrap();
+        for row in turns(&text) {
+            let is_found = turns(&found).any(|other| other == row);
+            assert!(is_found, "{}: not on the page of what turns verdicts: {row}", page.display());
+        }
+    }
+    // Each row of the README says what would turn it.
+    let readme = fs::read_to_string(source().join("../../README.md")).unwrap();
+    for row in results(&readme) {
+        let line = readme.lines().find(|line| line.starts_with(row)).unwrap();
+        let [experiment, paper, _, _, said] = cells(line)[..] else {
+            panic!("the README does not say what turns: {line}")
+        };
+        let is_found = turns(&found).map(cells).any(|other| {
+            other[0] == experiment && paper.starts_with(other[1]) && other[3] == said
+        });
+        assert!(is_found, "not what was found: {line}");
+    }
 }
 
 /// How many of a page's results end with a verdict.
