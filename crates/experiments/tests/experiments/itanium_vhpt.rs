@@ -13,7 +13,7 @@ fn counter(side: &Side, name: &str) -> Number {
 
 #[test]
 fn the_long_format_misses_less_once_the_ring_is_larger_than_the_tlb() {
-    let settings = ["workload=context", "working-set=0", "processes=2,48", "passes=2"];
+    let settings = ["count=events", "workload=context", "working-set=0", "processes=2,48", "passes=2"];
     for (point, measurement) in measure("itanium.vhpt", &settings) {
         let (short, long) = (value(&measurement.baseline), value(&measurement.sidestep));
         assert!(long <= short, "{point}: {long:?} against {short:?}");
@@ -29,6 +29,7 @@ fn the_long_format_misses_less_once_the_ring_is_larger_than_the_tlb() {
 #[test]
 fn the_walker_refills_without_the_kernel_and_software_alone_does_not() {
     let settings = [
+        "count=events",
         "workload=refill-walker,refill-software-tlb",
         "refill-pages=300",
         "passes=2",
