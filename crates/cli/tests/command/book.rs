@@ -93,10 +93,16 @@ fn cells(row: &str) -> Vec<&str> {
 fn turns(page: &str) -> impl Iterator<Item = &str> {
     let is_one = |line: &&str| {
         let cells = cells(line);
-        let [experiment, _, _, sentence] = cells[..] else { return false };
+        let [experiment, _, _, sentence] = cells[..] else {
+            return false;
+        };
         let begins = |word: &str| {
             let rest = sentence.strip_prefix(word);
-            rest.is_some_and(|rest| [" for ", " whatever ", ", but "].iter().any(|next| rest.starts_with(next)))
+            rest.is_some_and(|rest| {
+                [" for ", " whatever ", ", but "]
+                    .iter()
+                    .any(|next| rest.starts_with(next))
+            })
         };
         experiment.starts_with('`') && ["holds", "differs"].into_iter().any(begins)
     };
@@ -140,7 +146,11 @@ fn what_turns_a_verdict_on_a_page_is_what_was_found() {
         let text = fs::read_to_string(&page).unwrap();
         for row in turns(&text) {
             let is_found = turns(&found).any(|other| other == row);
-            assert!(is_found, "{}: not on the page of what turns verdicts: {row}", page.display());
+            assert!(
+                is_found,
+                "{}: not on the page of what turns verdicts: {row}",
+                page.display()
+            );
         }
     }
     // Each row of the README says what would turn it.
@@ -150,9 +160,9 @@ fn what_turns_a_verdict_on_a_page_is_what_was_found() {
         let [experiment, paper, _, _, said] = cells(line)[..] else {
             panic!("the README does not say what turns: {line}")
         };
-        let is_found = turns(&found).map(cells).any(|other| {
-            other[0] == experiment && paper.starts_with(other[1]) && other[3] == said
-        });
+        let is_found = turns(&found)
+            .map(cells)
+            .any(|other| other[0] == experiment && paper.starts_with(other[1]) && other[3] == said);
         assert!(is_found, "not what was found: {line}");
     }
 }

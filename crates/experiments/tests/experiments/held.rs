@@ -16,19 +16,19 @@ const PINS: &[Pin] = &[
     (
         "itanium.syscall",
         &["kernel=U", "link=static", "call=getpid,getppid,gettimeofday"],
-        &[["281.28", "32.47"], ["282.28", "34.45"], ["391.32", "120.46"]],
+        &[["281.26", "32.47"], ["282.26", "34.45"], ["391.26", "120.46"]],
     ),
     // Table 2: a signal with the full and with the minimal state.
     (
         "itanium.signal",
         &["kernel=U", "of=delivery"],
-        &[["2868.63", "2045.50"]],
+        &[["2869.38", "2046.50"]],
     ),
     // Table 6: the generic path, and those in assembly.
     (
         "itanium.ipc",
         &[],
-        &[["345.77", "132.77"], ["345.77", "94.77"], ["345.77", "34.77"]],
+        &[["345.76", "132.77"], ["345.76", "94.77"], ["345.76", "34.77"]],
     ),
     // Figure 1: null call, identification, page table update, page fault.
     (

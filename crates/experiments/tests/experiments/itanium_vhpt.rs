@@ -13,7 +13,13 @@ fn counter(side: &Side, name: &str) -> Number {
 
 #[test]
 fn the_long_format_misses_less_once_the_ring_is_larger_than_the_tlb() {
-    let settings = ["count=events", "workload=context", "working-set=0", "processes=2,48", "passes=2"];
+    let settings = [
+        "count=events",
+        "workload=context",
+        "working-set=0",
+        "processes=2,48",
+        "passes=2",
+    ];
     for (point, measurement) in measure("itanium.vhpt", &settings) {
         let (short, long) = (value(&measurement.baseline), value(&measurement.sidestep));
         assert!(long <= short, "{point}: {long:?} against {short:?}");
