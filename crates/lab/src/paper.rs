@@ -1,8 +1,8 @@
 //! What a paper states, held against what was measured.
 //!
 //! The verdict is mechanical: an experiment says beforehand what the paper states, what agreement with it is worth
-//! ([`Standing`]) and within which tolerance ours must lie; [`Stated::judge`] does the rest. Values that a paper reports
-//! as results are used here and nowhere else: they never enter a model.
+//! ([`Standing`]) and within which tolerance ours must lie; [`Stated::judge`] does the rest. Values that a paper
+//! reports as results are used here and nowhere else: they never enter a model.
 //!
 //! Only a result of the paper that could come out otherwise is said to hold. What went in as an input, what lies beyond
 //! the paper's own range, and a claim that is read in a second way have verdicts of their own, so that nothing is

@@ -46,8 +46,8 @@ impl Experiment for Livelock {
                       the unit away from the application until nothing is completed: packets are lost in the ring \
                       after the handler's work was spent on them. Continuations hold their throughput: handler and \
                       application take turns, and what is too much is lost in the interface, where it has cost \
-                      nothing. The figure of the paper has no numbers, and nothing limits the rate of these interrupts: \
-                      nothing here is judged.",
+                      nothing. The figure of the paper has no numbers, and nothing limits the rate of these \
+                      interrupts: nothing here is judged.",
         }
     }
 

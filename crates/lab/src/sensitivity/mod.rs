@@ -403,8 +403,8 @@ fn middle(one: &Value, other: &Value) -> Option<Value> {
 /// Where a verdict stands: what keeps it, and what turns it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standpoint<'a> {
-    /// Of each number that turns it: the input, and the least and greatest value found that keep it; an end of its range
-    /// where it turns on the other side alone.
+    /// Of each number that turns it: the input, and the least and greatest value found that keep it; an end of its
+    /// range where it turns on the other side alone.
     pub ranges: Vec<(&'a Assumption, &'a Value, &'a Value)>,
     /// Other choices that turn it.
     pub choices: Vec<(&'a Assumption, &'a Value)>,

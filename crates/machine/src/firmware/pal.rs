@@ -104,8 +104,8 @@ const PAGE_SIZES: u64 = {
 /// The platform's base clock in Hz, of which processor and interval timer are multiples.
 pub const BASE_FREQUENCY: u64 = 100_000_000;
 
-/// The cache levels of the Itanium 2 at 900 MHz, which is also the pipeline model's usual processor: level, type (1 instruction, 2 data or unified), unified, ways, line size and
-/// stride as powers of two, latency, size.
+/// The cache levels of the Itanium 2 at 900 MHz, which is also the pipeline model's usual processor: level, type (1
+/// instruction, 2 data or unified), unified, ways, line size and stride as powers of two, latency, size.
 const CACHES: &[(u64, u64, bool, u64, u64, u64, u64)] = &[
     (0, 1, false, 4, 6, 1, 16 << 10),
     (0, 2, false, 4, 6, 1, 16 << 10),
