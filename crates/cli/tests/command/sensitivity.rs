@@ -16,7 +16,7 @@ const QUICK: &[&str] = &[
     "--set",
     "count=20",
     "--set",
-    "transfer=600",
+    "transfer=350",
     "--pairs",
     "2",
 ];
@@ -62,7 +62,7 @@ fn an_analysis_says_what_turns_the_verdict_with_the_same_bytes_however_it_runs()
         analysis["command"]
             .as_str()
             .expect("a text")
-            .contains("--set transfer=600")
+            .contains("--set transfer=350")
     );
     let claim = &analysis["claims"][0];
     assert_eq!(claim["verdict"], "differs");
@@ -70,14 +70,14 @@ fn an_analysis_says_what_turns_the_verdict_with_the_same_bytes_however_it_runs()
     assert_eq!(crossing["input"], "transfer");
     let (keeps, turns) = (crossing["keeps"].as_u64(), crossing["turns"].as_u64());
     assert!(
-        keeps < turns && keeps >= Some(600) && turns <= Some(1200),
+        keeps < turns && keeps >= Some(350) && turns <= Some(700),
         "{crossing}"
     );
     assert!(
         claim["stands"]
             .as_str()
             .expect("a sentence")
-            .starts_with("differs for `transfer` from 300 to ")
+            .starts_with("differs for `transfer` from 175 to ")
     );
 }
 

@@ -46,8 +46,8 @@ impl Experiment for Policies {
             takes: (Duration::from_secs(2), Duration::from_secs(40)),
             reading: "A gain of 1.33 is the third that full coscheduling leaves idle in double and quad. `kept idle` \
                       is what stays empty though a vCPU waits, `spinning` what is spent on waiting for one that has no \
-                      core. Caches are not modelled: what the paper explains by contention is not seen here. Policy `none` \
-                      is uncoordinated scheduling, as a stock Linux does it.",
+                      core. Caches are not modelled: what the paper explains by contention is not seen here. Policy \
+                      `none` is uncoordinated scheduling, as a stock Linux does it.",
         }
     }
 

@@ -68,12 +68,8 @@ pub fn inputs() -> Vec<Input> {
 
 /// What an experiment with these inputs assumes.
 pub fn assumptions(declared: &[Input], inputs: &Inputs, factor: u32) -> Result<Vec<Assumption>, String> {
-    Ok(table::assumptions(
-        declared,
-        inputs,
-        &Network::new(inputs)?.costs,
-        factor,
-    ))
+    let costs = HostCosts::preset(inputs.text("host")).map_err(|error| error.to_string())?;
+    table::assumptions(declared, inputs, costs, factor)
 }
 
 /// Hosts and links as the inputs describe them.

@@ -75,21 +75,25 @@ pub fn inputs() -> Vec<Input> {
 
 /// What an experiment with these inputs assumes.
 pub fn assumptions(declared: &[Input], inputs: &Inputs, factor: u32) -> Result<Vec<Assumption>, String> {
-    Ok(table::assumptions(declared, inputs, &costs(inputs)?, factor))
+    table::assumptions(declared, inputs, unset(inputs)?, factor)
 }
 
 /// The costs that the inputs name. Experiments look at them before the first point, so that what is wrong with a file
 /// is said once.
 pub fn costs(inputs: &Inputs) -> Result<HostCosts, String> {
-    let costs = match inputs.text("host-file") {
-        "" => HostCosts::preset(inputs.text("host")).map_err(|error| error.to_string())?,
+    table::with(unset(inputs)?, inputs)
+}
+
+/// The table that the inputs name, before any of its entries is set.
+fn unset(inputs: &Inputs) -> Result<HostCosts, String> {
+    match inputs.text("host-file") {
+        "" => HostCosts::preset(inputs.text("host")).map_err(|error| error.to_string()),
         file => {
             let text = sidestep_files::read_text(Path::new(file), sidestep_files::TEXT_BYTES_MAX)
                 .map_err(|error| format!("{file}: cannot be read: {error}"))?;
-            HostCosts::parse(&text).map_err(|error| format!("{file}: {error}"))?
+            HostCosts::parse(&text).map_err(|error| format!("{file}: {error}"))
         }
-    };
-    table::with(costs, inputs)
+    }
 }
 
 /// A host for one side of a point.

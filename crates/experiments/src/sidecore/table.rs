@@ -44,21 +44,27 @@ pub fn with(mut costs: HostCosts, inputs: &Inputs) -> Result<HostCosts, String> 
 }
 
 /// The assumed ones of an experiment's own inputs, and the entries of its table that are estimates or stand for
-/// hardware that the machine did not have.
-pub fn assumptions(declared: &[Input], inputs: &Inputs, costs: &HostCosts, factor: u32) -> Vec<Assumption> {
+/// hardware that the machine did not have; with the values that are set.
+pub fn assumptions(
+    declared: &[Input],
+    inputs: &Inputs,
+    table: HostCosts,
+    factor: u32,
+) -> Result<Vec<Assumption>, String> {
+    let set = with(table.clone(), inputs)?;
     let own = declared
         .iter()
         .filter_map(|input| input.assumption(inputs.value(input.key), factor));
     let entries = Cost::ALL.iter().filter_map(|cost| {
-        let entry = costs.entry(*cost);
+        let source = &table.entry(*cost).source;
         let is_assumed = ["estimate", "would take"]
             .iter()
-            .any(|word| entry.source.contains(word));
-        let value = Value::Integer(i64::try_from(entry.cycles).ok()?);
+            .any(|word| source.contains(word));
+        let value = Value::Integer(i64::try_from(set.cycles(*cost)).ok()?);
         let assumption = Assumption::number(key(*cost), value, factor, (&BOUNDS.0, &BOUNDS.1));
-        is_assumed.then(|| assumption.of(cost.description(), "cycles", &entry.source))
+        is_assumed.then(|| assumption.of(cost.description(), "cycles", source))
     });
-    own.chain(entries).collect()
+    Ok(own.chain(entries).collect())
 }
 
 #[cfg(test)]
@@ -66,19 +72,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn estimates_of_the_table_are_assumptions_and_published_entries_are_not() {
+    fn estimates_of_the_table_are_assumptions_at_the_value_that_is_set_and_published_entries_are_not() {
         let declared: Vec<Input> = inputs().collect();
-        let inputs =
-            Inputs::new("sample", &declared, false, &["poll=12".to_owned()]).expect("a setting of the table");
-        let costs = HostCosts::preset("pentium-d").expect("a preset");
-        let costs = with(costs, &inputs).expect("a number of cycles");
-        assert_eq!(costs.cycles(Cost::Poll), 12);
-        let assumed = assumptions(&declared, &inputs, &costs, 2);
-        let found = |key: &str| assumed.iter().find(|each| each.key == key);
-        let transfer = found("transfer").expect("an estimate");
-        assert_eq!(transfer.others, [Value::Integer(165), Value::Integer(660)]);
-        for published in ["exit", "entry", "dispatch", "poll"] {
-            assert_eq!(found(published), None, "{published}");
+        let settings = ["poll=12".to_owned()];
+        let inputs = Inputs::new("sample", &declared, false, &settings).expect("a setting of the table");
+        let table = HostCosts::preset("pentium-d").expect("a preset");
+        assert_eq!(
+            with(table.clone(), &inputs).map(|costs| costs.cycles(Cost::Poll)),
+            Ok(12)
+        );
+        let assumed = assumptions(&declared, &inputs, table, 2).expect("numbers of cycles");
+        let others = |key: &str| {
+            let found = assumed.iter().find(|each| each.key == key)?;
+            Some(found.others.clone())
+        };
+        assert_eq!(
+            others("transfer"),
+            Some(vec![Value::Integer(165), Value::Integer(660)])
+        );
+        assert_eq!(others("poll"), Some(vec![Value::Integer(6), Value::Integer(24)]));
+        for published in ["exit", "entry", "dispatch", "emulate"] {
+            assert_eq!(others(published), None, "{published}");
         }
     }
 }
