@@ -34,7 +34,7 @@ impl Settings {
         threshold: 2000,
         joining_threshold: 500,
         code_bytes_max: 32 << 20,
-        instructions_max: 60,
+        instructions_max: 100,
     };
     /// Everything at once: for tests.
     pub const ALWAYS: Settings = Settings {
