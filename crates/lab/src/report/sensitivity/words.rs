@@ -57,11 +57,11 @@ pub(super) fn sentence(analysis: &Sensitivity, claim: usize) -> String {
     let standpoint = analysis.standpoint(claim);
     let ranges: Vec<String> = (standpoint.ranges.iter())
         .map(|(assumption, least, greatest)| {
-            format!(
-                "`{}` from {least} to {}",
-                assumption.key,
-                with_unit(greatest, assumption)
-            )
+            let (key, greatest) = (&assumption.key, with_unit(greatest, assumption));
+            match greatest == with_unit(least, assumption) {
+                true => format!("`{key}` at {greatest}"),
+                false => format!("`{key}` from {least} to {greatest}"),
+            }
         })
         .collect();
     let mut not: Vec<String> = (standpoint.choices.iter())
