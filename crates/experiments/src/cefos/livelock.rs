@@ -12,6 +12,8 @@ use sidestep_lab::{
 use super::guests::{build, failed};
 use super::machine::{self, Tracer};
 
+/// The counter of frames that the handler took in and no room was left for.
+const LOST_AFTER_WORK: &str = "lost after the handler's work";
 /// Words of an interface's frame, and where what is read of it stands (as in the guest).
 const FRAME_BYTES: u32 = 32;
 const FRAME_FIRST: u32 = 4;
@@ -155,7 +157,7 @@ impl Experiment for Livelock {
             Figure::lines(
                 "Packets lost after work",
                 offered(),
-                Measure::Counter("lost after the handler's work"),
+                Measure::Counter(LOST_AFTER_WORK),
                 "packets lost",
                 "packets",
             )
@@ -178,9 +180,7 @@ fn finding(units: u64, rows: &[Row]) -> Option<Finding> {
     let (interrupts, continuations) = (keeps(Quantity::Baseline)?, keeps(Quantity::Sidestep)?);
     let percent = |share: Number| (share * Number::from(100)).to_decimal(1);
     let lost = |side: &Side| {
-        let lost = side
-            .find("lost after the handler's work")
-            .map(|counter| counter.value);
+        let lost = side.find(LOST_AFTER_WORK).map(|counter| counter.value);
         lost.map_or_else(String::new, |lost| lost.to_decimal(0))
     };
     let measurement = heaviest.measurement()?;
@@ -267,7 +267,7 @@ fn side(inputs: &Inputs, point: &Point, interrupts: bool, context: &Context) -> 
             "lost in the interface",
             interfaces.iter().map(|each| each.dropped()).sum::<u64>(),
         )
-        .count("lost after the handler's work", sum(FRAME_LOST)?)
+        .count(LOST_AFTER_WORK, sum(FRAME_LOST)?)
         .count(
             "interrupts",
             counters.units.iter().map(|unit| unit.interrupts).sum::<u64>(),

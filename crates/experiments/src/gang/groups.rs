@@ -24,6 +24,8 @@ pub const FIGURE_3: [[u64; 5]; 5] = [
     [6, 7, 1, 6, 0],
 ];
 
+/// The counter of steps in which the tree was built.
+const STEPS: &str = "steps";
 /// The coordinate's value for the selection that needs no factor.
 const WITHOUT: &str = "none";
 
@@ -108,7 +110,7 @@ impl Experiment for Groups {
         let sidestep = Side::new(largest)
             .count("sets", sets.sets().len())
             .count("modularity", modularity(&sets))
-            .count("steps", tree.steps());
+            .count(STEPS, tree.steps());
         let mut measurement = Measurement::new(baseline, sidestep).draw(drawing::matrix(&title, &matrix));
         if context.trace {
             measurement.sidestep = measurement.sidestep.traced(drawing::steps(&tree));
@@ -149,7 +151,7 @@ impl Experiment for Groups {
             .iter()
             .find(is_papers)
             .and_then(Row::measurement)
-            .and_then(|found| found.sidestep.find("steps"));
+            .and_then(|found| found.sidestep.find(STEPS));
         let Some(steps) = steps else { return Vec::new() };
         let holds = steps.value == Number::from(3);
         vec![Finding {
