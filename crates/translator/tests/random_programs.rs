@@ -173,10 +173,15 @@ fn instruction(source: &mut Source, forms: &[&Form], classes: &[UnitClass], unit
             }
             None => {}
         }
-        if form.class == UnitClass::F {
-            for shift in [6, 13, 20, 27] {
-                put(shift, 7, source.floating());
+        match decoded.operation {
+            _ if form.class == UnitClass::F => {
+                for shift in [6, 13, 20, 27] {
+                    put(shift, 7, source.floating());
+                }
             }
+            Operation::LoadFloat { .. } | Operation::SetFloat { .. } => put(6, 7, source.floating()),
+            Operation::StoreFloat { .. } | Operation::GetFloat { .. } => put(13, 7, source.floating()),
+            _ => {}
         }
         if is_direct(&decoded) {
             // The displacement in bundles: 20 bits and the sign.
