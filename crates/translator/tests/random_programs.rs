@@ -48,20 +48,20 @@ impl Source {
         }
     }
 
-    /// What a floating-point register holds: most often a small number, single or double, at times a zero, a number
-    /// near the ends of the range of doubles, an integer, or anything.
-    fn float(&mut self) -> FloatRegister {
+    /// What a floating-point register holds: a small number, single or double, a zero or an integer; where anything
+    /// may be, also a number near the ends of the range of doubles, any double or any register.
+    fn float(&mut self, may_be_anything: bool) -> FloatRegister {
         let small = self.below(1 << 12) as f64 - 2048.0;
         let fraction = self.below(1 << 40) as f64 / (1u64 << 36) as f64;
-        match self.below(12) {
+        match self.below(if may_be_anything { 12 } else { 8 }) {
             0 => FloatRegister::zero(self.below(2) == 0),
-            1 => FloatRegister::from_double(self.next()),
-            2 => FloatRegister::from_double((fraction * f64::MAX / 16.0).to_bits()),
-            3 => FloatRegister::from_double((fraction * f64::MIN_POSITIVE).to_bits()),
-            4 => FloatRegister::from_significand(self.next() >> self.below(64)),
-            5 => FloatRegister::from_sign_exponent(self.next(), self.next()),
-            6..9 => FloatRegister::from_single((small as f32).to_bits()),
-            _ => FloatRegister::from_double((small + fraction).to_bits()),
+            1 => FloatRegister::from_significand(self.next() >> self.below(64)),
+            2..5 => FloatRegister::from_single((small as f32).to_bits()),
+            5..8 => FloatRegister::from_double((small + fraction).to_bits()),
+            8 => FloatRegister::from_double((fraction * f64::MAX / 16.0).to_bits()),
+            9 => FloatRegister::from_double((fraction * f64::MIN_POSITIVE).to_bits()),
+            10 => FloatRegister::from_double(self.next()),
+            _ => FloatRegister::from_sign_exponent(self.next(), self.next()),
         }
     }
 
@@ -255,8 +255,10 @@ fn machine(seed: u64) -> Machine {
 
 /// Sets the floating-point registers and their status.
 fn set_numbers(processor: &mut Processor, source: &mut Source) {
+    // Translated code leaves a block where a result is no number.
+    let may_be_anything = source.below(3) == 0;
     for register in (6..12).chain(32..36) {
-        processor.set_floating(register, source.float());
+        processor.set_floating(register, source.float(may_be_anything));
     }
     let mut status = StatusRegister::LINUX;
     if source.below(2) == 0 {
