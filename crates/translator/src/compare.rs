@@ -78,26 +78,20 @@ pub fn is_legal(instruction: &Instruction) -> bool {
 /// Writes the two targets. No source is NaT.
 fn write(emitter: &mut Emitter, instruction: &Instruction, update: PredicateUpdate, result: Value) {
     let (p1, p2) = (instruction.p1(), instruction.p2());
-    let both = (1i64 << p1 | 1i64 << p2) & !1;
     let executed = emitter.predicate(instruction.predicate());
     let word = emitter.get(Slot::PREDICATES);
-    let others = emitter.constant(!both);
-    let cleared = emitter.ins().band(word, others);
-    let (first, second) = (emitter.constant(1i64 << p1), emitter.constant(1i64 << p2));
-    let complementary = |emitter: &mut Emitter| {
-        let set = emitter.ins().select(result, first, second);
-        emitter.ins().bor(cleared, set)
-    };
+    let cleared = without_targets(emitter, instruction);
     let (written, otherwise) = match update {
-        PredicateUpdate::Normal => (complementary(emitter), word),
-        PredicateUpdate::Unconditional => (complementary(emitter), cleared),
+        PredicateUpdate::Normal => (with_result(emitter, instruction, cleared, result), word),
+        PredicateUpdate::Unconditional => (with_result(emitter, instruction, cleared, result), cleared),
         PredicateUpdate::And => (emitter.ins().select(result, word, cleared), word),
         PredicateUpdate::Or => {
-            let both = emitter.constant(both);
+            let both = emitter.constant(both_targets(instruction));
             let set = emitter.ins().bor(word, both);
             (emitter.ins().select(result, set, word), word)
         }
         PredicateUpdate::OrAndComplement => {
+            let first = emitter.constant(1i64 << p1);
             let set = emitter.ins().bor(cleared, first);
             (emitter.ins().select(result, set, word), word)
         }
@@ -123,12 +117,27 @@ fn write(emitter: &mut Emitter, instruction: &Instruction, update: PredicateUpda
 
 /// Writes the two targets of a comparison that is executed: its result, and the opposite.
 pub fn write_complementary(emitter: &mut Emitter, instruction: &Instruction, result: Value) {
-    let (p1, p2) = (instruction.p1(), instruction.p2());
-    let word = emitter.get(Slot::PREDICATES);
-    let others = emitter.constant(!(1i64 << p1 | 1i64 << p2) | 1);
-    let cleared = emitter.ins().band(word, others);
-    let (first, second) = (emitter.constant(1i64 << p1), emitter.constant(1i64 << p2));
-    let set = emitter.ins().select(result, first, second);
-    let word = emitter.ins().bor(cleared, set);
+    let cleared = without_targets(emitter, instruction);
+    let word = with_result(emitter, instruction, cleared, result);
     emitter.set(Slot::PREDICATES, word);
+}
+
+/// The bits of the two targets in the word of predicates. The first predicate is no target: it is always true.
+fn both_targets(instruction: &Instruction) -> i64 {
+    (1i64 << instruction.p1() | 1i64 << instruction.p2()) & !1
+}
+
+/// The word of predicates with the two targets clear.
+fn without_targets(emitter: &mut Emitter, instruction: &Instruction) -> Value {
+    let word = emitter.get(Slot::PREDICATES);
+    let others = emitter.constant(!both_targets(instruction));
+    emitter.ins().band(word, others)
+}
+
+/// A word of predicates that has the two targets clear, with the one set that a result chooses.
+fn with_result(emitter: &mut Emitter, instruction: &Instruction, cleared: Value, result: Value) -> Value {
+    let [first, second] =
+        [instruction.p1(), instruction.p2()].map(|predicate| emitter.constant(1i64 << predicate));
+    let set = emitter.ins().select(result, first, second);
+    emitter.ins().bor(cleared, set)
 }

@@ -226,8 +226,8 @@ fn double(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Doub
         return known;
     }
     let register = read(emitter, register);
-    let exponent = emitter.ins().band_imm_u(register.sign_exponent, EXPONENT_MASK);
-    let exponent = emitter.ins().iadd_imm_s(exponent, -DOUBLE.rebias());
+    let biased = emitter.ins().band_imm_u(register.sign_exponent, EXPONENT_MASK);
+    let exponent = emitter.ins().iadd_imm_s(biased, -DOUBLE.rebias());
     // The integer bit, and those below what a double has.
     let dropped = (1 << (63 - DOUBLE.fraction_bits)) - 1;
     let integer_bit = emitter.constant(INTEGER_BIT);
@@ -241,8 +241,7 @@ fn double(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Doub
         .ins()
         .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, below, last);
     let is_unusual = emitter.ins().bor(is_outside, is_beyond);
-    let magnitude = emitter.ins().band_imm_u(register.sign_exponent, EXPONENT_MASK);
-    let magnitude = emitter.ins().bor(magnitude, register.significand);
+    let magnitude = emitter.ins().bor(biased, register.significand);
     let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, magnitude, 0);
     let is_unusual = emitter.ins().band_not(is_unusual, is_zero);
     *rare = Some(either(emitter, *rare, is_unusual));

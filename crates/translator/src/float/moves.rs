@@ -93,33 +93,15 @@ pub fn merge(emitter: &mut Emitter, instruction: &Instruction, merge: Merge) {
     }
     let negates = merge == Merge::NegatedSign;
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
-        // A double is no NaTVal.
-        let doubles = [f2, f3].map(|register| emitter.floats.double(register));
         let registers = [f2, f3].map(|register| read(emitter, register));
         let mut rare = None;
-        for (register, double) in registers.into_iter().zip(doubles) {
-            if double.is_none() {
+        for (number, register) in [f2, f3].into_iter().zip(registers) {
+            // Neither a constant nor a double is a NaTVal.
+            if is_writable(number) && emitter.floats.double(number).is_none() {
                 let is_natval = is_natval(emitter, register);
                 rare = Some(either(emitter, rare, is_natval));
             }
         }
-        let value = match doubles {
-            [_, Some(double)] if f2 == f3 => {
-                let value = if negates {
-                    emitter.ins().fneg(double.value)
-                } else {
-                    double.value
-                };
-                Some(Double { value, ..double })
-            }
-            // f0 is positive.
-            [_, Some(double)] if f2 == 0 => {
-                let value = emitter.ins().fabs(double.value);
-                let value = if negates { emitter.ins().fneg(value) } else { value };
-                Some(Double { value, ..double })
-            }
-            _ => None,
-        };
         let [signed, rest] = registers.map(|register| register.sign_exponent);
         let sign = emitter.ins().band_imm_u(signed, 1 << SIGN_SHIFT);
         let sign = match negates {
@@ -131,14 +113,22 @@ pub fn merge(emitter: &mut Emitter, instruction: &Instruction, merge: Merge) {
             significand: registers[1].significand,
             sign_exponent: emitter.ins().bor(sign, exponent),
         };
-        match (rare, value) {
-            (Some(rare), _) => emitter.in_line(instruction, rare, |emitter, _| {
+        if let Some(rare) = rare {
+            return emitter.in_line(instruction, rare, |emitter, _| {
                 write(emitter, instruction.f1(), merged);
-            }),
-            (None, value) => {
-                write(emitter, instruction.f1(), merged);
-                emitter.floats.note(instruction.f1() & 127, value);
-            }
+            });
         }
+        let signed = match emitter.floats.double(f3) {
+            Some(double) if f2 == f3 => Some((double, double.value)),
+            // f0 is positive.
+            Some(double) if f2 == 0 => Some((double, emitter.ins().fabs(double.value))),
+            _ => None,
+        };
+        let value = signed.map(|(double, value)| Double {
+            value: if negates { emitter.ins().fneg(value) } else { value },
+            ..double
+        });
+        write(emitter, instruction.f1(), merged);
+        emitter.floats.note(instruction.f1() & 127, value);
     });
 }
