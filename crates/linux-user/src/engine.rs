@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use sidestep_ia64::Driver;
 
-use crate::symbols::CodeNames;
+use crate::code_names::CodeNames;
 
 /// Runs the threads of a process, and tells at its end what came of it. What a program does must not depend on it.
 pub trait Engine: Debug + Send + Sync {

@@ -12,13 +12,14 @@
 //! - [`inheritance`]: what an executed program finds; [`engine`]: what runs the processors, if it is not they
 //!   themselves.
 //! - [`control`]: what a debugger has of its threads; [`debugger`]: who that is, and what it sees of files.
-//! - [`trace`], [`statistics`]: what a user can be told about a run; [`symbols`]: the names of its code.
+//! - [`trace`], [`statistics`]: what a user can be told about a run; [`code_names`]: the names of its code.
 //!
 //! Signal dispositions, the working folder and process numbers are the host process's own, so one host process
 //! runs one guest process; the parts below [`thread`] have no such bound.
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod code_names;
 pub mod control;
 pub mod debugger;
 pub mod elf;
@@ -31,7 +32,6 @@ pub mod memory;
 pub mod process;
 pub mod signal;
 pub mod statistics;
-pub mod symbols;
 pub mod thread;
 pub mod trace;
 pub mod world;

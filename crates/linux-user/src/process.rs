@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
+use crate::code_names::CodeNames;
 use crate::control::Control;
 use crate::engine::Engine;
 use crate::files::Files;
@@ -15,7 +16,6 @@ use crate::host::signals::Inbox;
 use crate::memory::Memory;
 use crate::signal::actions::Actions;
 use crate::statistics::{Report, Statistics};
-use crate::symbols::CodeNames;
 use crate::trace::TraceFile;
 
 /// How a program is run; the same for every program it executes in turn.

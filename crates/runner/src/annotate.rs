@@ -8,9 +8,7 @@ use sidestep_ia64::encoding::{Bundle, NoSymbols};
 use sidestep_itanium2::profile::Place;
 use sidestep_itanium2::{Profile, Stall};
 
-use crate::image::Image;
-use crate::image::{Kind, Symbol};
-use crate::symbols::{SymbolTable, proposal};
+use sidestep_symbols::{Image, ImageError, Kind, Section, Symbol, SymbolTable, proposal};
 
 /// Symbols in the table.
 const SYMBOLS_MAX: usize = 30;
@@ -38,7 +36,7 @@ pub enum AnnotateError {
         /// The file.
         path: String,
         /// Why.
-        source: crate::image::ImageError,
+        source: ImageError,
     },
     /// No such function.
     #[error("{path}: no symbol `{name}` in its code; {}", proposal(.near))]
@@ -360,7 +358,7 @@ fn symbol_of<'table>(
     symbols: &'table SymbolTable,
     address: u64,
 ) -> Option<&'table Symbol> {
-    let within = |section: &&crate::image::Section<'_>| {
+    let within = |section: &&Section<'_>| {
         (section.address..section.address + section.data.len() as u64).contains(&address)
     };
     image

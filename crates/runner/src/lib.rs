@@ -2,7 +2,6 @@
 //!
 //! - [`program`]: a Linux program with a pipeline for each of its threads; [`machine`]: a machine with one for each
 //!   processor; [`host`]: a host whose cores have them.
-//! - [`image`] and [`symbols`]: the code of an ELF file and the names in it.
 //! - [`recording`]: what a run leaves in a file; [`annotate`] and [`samples`]: that by function, bundle and sample.
 //! - [`groups`]: programs and machines whose instruction groups are watched.
 //! - `translation`: a program whose hot code is translated (feature `translator`).
@@ -17,13 +16,11 @@ pub mod debugger;
 pub mod explain;
 pub mod groups;
 pub mod host;
-pub mod image;
 pub mod machine;
 pub mod processes;
 pub mod program;
 pub mod recording;
 pub mod samples;
 mod shared;
-pub mod symbols;
 #[cfg(feature = "translator")]
 pub mod translation;

@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard};
 use sidestep_ia64::Driver;
 use sidestep_itanium2::pmu::sampling::Sampled;
 use sidestep_itanium2::{Counters, Pace, Parameters, Pipeline, Profile, Sampler, Selection};
+use sidestep_linux_user::code_names::CodeNames;
 use sidestep_linux_user::engine::Engine;
-use sidestep_linux_user::symbols::CodeNames;
 
 use crate::annotate::{AnnotateError, Code, ProfiledCycles};
 use crate::causes::with_causes;

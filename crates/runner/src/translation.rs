@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use sidestep_ia64::execution::Untimed;
 use sidestep_ia64::{Driver, Exit, Processor};
+use sidestep_linux_user::code_names::CodeNames;
 use sidestep_linux_user::engine::Engine;
-use sidestep_linux_user::symbols::CodeNames;
 use sidestep_translator::{LockStep, Settings, Statistics, Translator, TranslatorError};
 
 use crate::shared::Shared;

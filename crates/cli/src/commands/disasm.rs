@@ -10,9 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sidestep_runner::image::Symbol;
-use sidestep_runner::image::{self, Image};
-use sidestep_runner::symbols::{SymbolTable, proposal};
+use sidestep_symbols::{Image, ImageError, Symbol, SymbolTable, proposal};
 
 use super::Outcome;
 
@@ -36,7 +34,7 @@ enum DisasmError {
     #[error("{path}: cannot be read")]
     Read { path: String, source: io::Error },
     #[error("{path}")]
-    Image { path: String, source: image::ImageError },
+    Image { path: String, source: ImageError },
     #[error("{path}")]
     Fuce {
         path: String,

@@ -6,7 +6,7 @@ use sidestep_ia64::encoding::{Bundle, NoSymbols};
 use sidestep_ia64::registers::application;
 use sidestep_ia64::{Fault, FaultKind};
 
-use crate::symbols::CodeNames;
+use crate::code_names::CodeNames;
 use crate::thread::Thread;
 use crate::thread::faults::FaultSignal;
 use crate::thread::strace::names;

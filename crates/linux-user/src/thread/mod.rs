@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{Driver, Exit, Fault, FaultKind, Processor};
 
+use crate::code_names::CodeNames;
 use crate::control::Hold;
 use crate::host;
 use crate::host::signals::{Inbox, SignalSet};
@@ -25,7 +26,6 @@ use crate::memory::{Denial, NAT_PAGE, Need};
 use crate::process::{Ending, Peer, Process};
 use crate::signal::context::AlternateStack;
 use crate::statistics::Statistics;
-use crate::symbols::CodeNames;
 use crate::trace::Trace;
 use crate::world::{Generation, Member};
 use delivery::{Interrupted, Killed};

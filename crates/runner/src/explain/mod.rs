@@ -9,7 +9,7 @@ use sidestep_ia64::execution::{Dynamic, Observer, Place, Untranslated};
 use sidestep_itanium2::profile::Group;
 use sidestep_itanium2::{Parameters, Pipeline};
 
-use crate::image::Section;
+use sidestep_symbols::Section;
 
 /// Cycles that the pipeline rests between the pass that warms the caches and the one that is shown.
 const REST: u64 = 200;

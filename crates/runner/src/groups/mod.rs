@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sidestep_ia64::Driver;
 use sidestep_ia64::encoding::NoSymbols;
+use sidestep_linux_user::code_names::CodeNames;
 use sidestep_linux_user::engine::Engine;
-use sidestep_linux_user::symbols::CodeNames;
 use sidestep_schedule::sanitizer::{Finding, Findings, Located, Sanitizer};
 
 use crate::shared::Shared;

@@ -16,7 +16,7 @@ use sidestep_schedule::sanitizer::{Findings, Sanitizer};
 use super::Timed;
 use crate::groups::{Suppressions, is_violated};
 use crate::program::Sum;
-use crate::symbols::names::Names;
+use sidestep_symbols::Names;
 
 /// A machine that is ready to run.
 pub struct Prepared {

@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use sidestep_ia64::encoding::{Bundle, Instruction, Operation, Target};
-use sidestep_runner::image::{Image, Kind, Section};
-use sidestep_runner::symbols::{SymbolTable, SymbolsInSection};
 use sidestep_schedule::groups::{Checker, Violation};
+use sidestep_symbols::{Image, Kind, Section, SymbolTable, SymbolsInSection};
 
 /// How many violations there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,9 +8,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use sidestep_ia64::encoding::Bundle;
-use sidestep_runner::image::{Image, Section};
-use sidestep_runner::image::{Kind, Symbol};
-use sidestep_runner::symbols::{SymbolTable, SymbolsInSection};
+use sidestep_symbols::{Image, Kind, Section, Symbol, SymbolTable, SymbolsInSection};
 
 /// Zeros that are left out when at least this many follow each other.
 const ZEROS_MIN: usize = 16;

@@ -24,9 +24,8 @@ use sidestep_itanium2::Parameters;
 use sidestep_itanium2::instruction::StaticInstruction;
 use sidestep_runner::explain::execution::{self, Effect, Ending, Ran, Start};
 use sidestep_runner::explain::{bundle_at, time};
-use sidestep_runner::image::{Image, ImageError, Section, Symbol};
-use sidestep_runner::symbols::{SymbolTable, proposal};
 use sidestep_schedule::tools::{self, ToolError};
+use sidestep_symbols::{Image, ImageError, Section, Symbol, SymbolTable, proposal};
 
 use super::Outcome;
 use super::activity::Activity;
@@ -214,7 +213,7 @@ impl Explain {
         let mut start = Start {
             entry,
             segments: segments
-                .map(|(address, bytes)| (*address, bytes.to_vec()))
+                .map(|segment| (segment.address, segment.data.to_vec()))
                 .collect(),
             ..Start::default()
         };

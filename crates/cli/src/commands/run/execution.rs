@@ -24,7 +24,7 @@ use sidestep_runner::causes::with_causes;
 use sidestep_runner::groups;
 use sidestep_runner::machine::execution::{Execution, Prepared, Way};
 use sidestep_runner::program;
-use sidestep_runner::symbols::names::Names;
+use sidestep_symbols::Names;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -306,7 +306,7 @@ impl Options {
     fn symbols(&self, image: &[u8]) -> Result<Arc<Names>, Box<dyn Error>> {
         Ok(Arc::new(match &self.symbols {
             Some(file) => Names::read(file).map_err(|error| with_causes(&error))?,
-            None => Names::of_image(image),
+            None => Names::of_file(image),
         }))
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use sidestep_machine::Machine;
 use sidestep_machine::debug::unwind::table::UnwindTable;
 use sidestep_machine::debug::unwind::{Frame, Reached, backtrace};
-use sidestep_runner::symbols::names::Names;
+use sidestep_symbols::Names;
 
 use super::Context;
 

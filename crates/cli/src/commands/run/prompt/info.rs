@@ -240,7 +240,7 @@ fn size(bytes: u64) -> String {
 mod tests {
     use sidestep_machine::memory::{GuestMemory, MemoryRange};
     use sidestep_machine::{Machine, MachineBuilder};
-    use sidestep_runner::symbols::names::Names;
+    use sidestep_symbols::Names;
 
     use super::super::{After, Context, command};
 

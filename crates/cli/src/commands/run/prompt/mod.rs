@@ -14,7 +14,7 @@ use sidestep_lab::suggest::nearest;
 use sidestep_machine::Machine;
 use sidestep_machine::description::kernel::Parts;
 use sidestep_machine::snapshot;
-use sidestep_runner::symbols::names::Names;
+use sidestep_symbols::Names;
 
 /// What is shown when a line is expected.
 pub const PROMPT: &str = "(sidestep) ";

@@ -1,13 +1,12 @@
 //! Names of the code that a process has mapped: functions and files.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
-use object::read::elf::{ElfFile64, ProgramHeader};
-use object::{LittleEndian, Object, ObjectSymbol, SymbolKind};
+use sidestep_symbols::{Image, Names};
 
 use crate::memory::Memory;
 use crate::memory::mapping::Backing;
@@ -29,13 +28,13 @@ enum Named {
         path: Arc<str>,
         /// File offset minus address.
         bias: u64,
-        functions: OnceCell<Option<Functions>>,
+        names: OnceCell<Option<NamesInFile>>,
     },
 }
 
-/// The functions of a file, by address, and where in the file its segments are.
-struct Functions {
-    names: BTreeMap<u64, String>,
+/// The names in a file, by address, and where in the file its segments are.
+struct NamesInFile {
+    names: Names,
     /// Offsets in the file, and the address of the first.
     segments: Vec<(Range<u64>, u64)>,
 }
@@ -68,7 +67,7 @@ impl CodeNames {
                 Backing::File { path, bias, .. } => Named::File {
                     path: path.clone(),
                     bias: *bias,
-                    functions: OnceCell::new(),
+                    names: OnceCell::new(),
                 },
                 Backing::Role(role) => Named::Role(role),
                 Backing::Anonymous | Backing::SharedSegment(_) => return None,
@@ -89,15 +88,11 @@ impl CodeNames {
                 function: None,
                 file: role,
             },
-            Named::File {
-                path,
-                bias,
-                functions,
-            } => {
-                let functions = functions.get_or_init(|| Functions::read(path));
+            Named::File { path, bias, names } => {
+                let names = names.get_or_init(|| NamesInFile::read(Path::new(&**path)));
                 let offset = address.wrapping_add(*bias);
                 Name {
-                    function: functions.as_ref().and_then(|functions| functions.at(offset)),
+                    function: names.as_ref().and_then(|names| names.at(offset)),
                     file: path,
                 }
             }
@@ -105,38 +100,27 @@ impl CodeNames {
     }
 }
 
-impl Functions {
-    fn read(path: &str) -> Option<Functions> {
-        let contents = std::fs::read(path).ok()?;
-        let file = ElfFile64::<LittleEndian>::parse(&*contents).ok()?;
-        let endian = LittleEndian;
-        let segments = file.elf_program_headers().iter();
-        let segments = segments.filter(|segment| segment.p_type(endian) == object::elf::PT_LOAD);
+impl NamesInFile {
+    fn read(path: &Path) -> Option<NamesInFile> {
+        let contents = sidestep_files::read(path, sidestep_files::IMAGE_BYTES_MAX).ok()?;
+        let image = Image::parse(&contents).ok()?;
+        let segments = image.segments.iter();
         let segments = segments.map(|segment| {
-            let offset = segment.p_offset(endian);
-            let end = offset.saturating_add(segment.p_filesz(endian));
-            (offset..end, segment.p_vaddr(endian))
+            let end = segment.offset.saturating_add(segment.data.len() as u64);
+            (segment.offset..end, segment.address)
         });
-        let mut names = BTreeMap::new();
-        for symbol in file.symbols().chain(file.dynamic_symbols()) {
-            if let (SymbolKind::Text, Ok(name)) = (symbol.kind(), symbol.name()) {
-                names.entry(symbol.address()).or_insert_with(|| name.to_owned());
-            }
-        }
-        Some(Functions {
-            names,
+        Some(NamesInFile {
             segments: segments.collect(),
+            names: Names::of_image(&image),
         })
     }
 
-    /// The function that holds a file offset.
+    /// The name at or below a file offset, and the distance from it.
     fn at(&self, offset: u64) -> Option<(&str, u64)> {
         let (offsets, start) = self
             .segments
             .iter()
             .find(|(offsets, _)| offsets.contains(&offset))?;
-        let address = start.wrapping_add(offset - offsets.start);
-        let (first, name) = self.names.range(..=address).next_back()?;
-        Some((name, address - first))
+        self.names.find(start.wrapping_add(offset - offsets.start))
     }
 }

@@ -1,9 +1,7 @@
 //! Names for addresses, chosen as BFD chooses them: the nearest symbol not above, functions before other symbols,
 //! those of the section at hand before others.
 //!
-//! [`names`] has those of whole images and of maps, for what knows no sections.
-
-pub mod names;
+//! [`Names`](crate::Names) has those of whole images and of maps, for what knows no sections.
 
 use std::cmp::Reverse;
 use std::fmt;

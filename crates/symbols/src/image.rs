@@ -1,4 +1,4 @@
-//! What a listing needs of an ELF file: its executable sections and its symbols.
+//! What is in an ELF file: executable sections, what is loaded, symbols.
 
 use std::ops::Range;
 
@@ -22,6 +22,16 @@ pub struct Section<'data> {
     /// The address of its first byte.
     pub address: u64,
     /// Its bytes.
+    pub data: &'data [u8],
+}
+
+/// What is loaded of a file.
+pub struct Segment<'data> {
+    /// The address of its first byte.
+    pub address: u64,
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// Its bytes; none where the file lacks them.
     pub data: &'data [u8],
 }
 
@@ -97,8 +107,8 @@ pub struct Image<'data> {
     pub is_object: bool,
     /// The addresses that it takes when it is loaded, each with the one behind it, which may have a name too.
     pub extents: Vec<Range<u64>>,
-    /// What is loaded: addresses and bytes, none of what the file lacks.
-    pub segments: Vec<(u64, &'data [u8])>,
+    /// What is loaded.
+    pub segments: Vec<Segment<'data>>,
 }
 
 /// What is wrong with a file.
@@ -200,18 +210,20 @@ fn extents(header: &Header, endian: Endianness, data: &[u8]) -> Result<Vec<Range
         .collect())
 }
 
-/// What is loaded of a file: addresses and bytes.
+/// What is loaded of a file.
 fn loaded<'data>(
     header: &Header,
     endian: Endianness,
     data: &'data [u8],
-) -> Result<Vec<(u64, &'data [u8])>, ImageError> {
+) -> Result<Vec<Segment<'data>>, ImageError> {
     let segments = header.program_headers(endian, data)?.iter();
     let loaded = segments.filter(|segment| segment.p_type(endian) == object::elf::PT_LOAD);
-    let bytes =
-        |segment: &<Header as FileHeader>::ProgramHeader| segment.data(endian, data).unwrap_or_default();
     Ok(loaded
-        .map(|segment| (segment.p_vaddr(endian), bytes(segment)))
+        .map(|segment| Segment {
+            address: segment.p_vaddr(endian),
+            offset: segment.p_offset(endian),
+            data: segment.data(endian, data).unwrap_or_default(),
+        })
         .collect())
 }
 

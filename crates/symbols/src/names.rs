@@ -7,8 +7,8 @@ use std::path::Path;
 
 use sidestep_ia64::encoding;
 
-use super::rank;
 use crate::image::{Image, Kind};
+use crate::table::rank;
 
 /// Functions and data by address.
 #[derive(Clone, Debug, Default)]
@@ -51,17 +51,19 @@ impl Names {
             Err(source) => return Err(NamesError::Read { path, source }),
         };
         if bytes.starts_with(b"\x7fELF") {
-            return Ok(Names::of_image(&bytes));
+            return Ok(Names::of_file(&bytes));
         }
         Names::of_map(&String::from_utf8_lossy(&bytes)).map_err(|line| NamesError::Line { path, line })
     }
 
-    /// Those of an ELF file; none if it has none or cannot be read.
-    pub fn of_image(file: &[u8]) -> Names {
+    /// Those of the bytes of an ELF file; none if it has none or cannot be read.
+    pub fn of_file(file: &[u8]) -> Names {
+        Image::parse(file).map_or_else(|_| Names::default(), |image| Names::of_image(&image))
+    }
+
+    /// Those of an image.
+    pub fn of_image(image: &Image<'_>) -> Names {
         let mut names = Names::default();
-        let Ok(image) = Image::parse(file) else {
-            return names;
-        };
         let is_place = |kind: Kind| kind != Kind::Section;
         let mut symbols: Vec<_> = (image.symbols.iter())
             .filter(|symbol| symbol.section.is_some() && is_place(symbol.kind))
@@ -70,7 +72,7 @@ impl Names {
         for symbol in symbols {
             names.insert(symbol.address, &symbol.name);
         }
-        names.extents = image.extents;
+        names.extents.clone_from(&image.extents);
         names
     }
 
