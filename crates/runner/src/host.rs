@@ -9,9 +9,10 @@ use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::host::{Host, Span};
 use sidestep_hypervisor::virtual_machine::{Core, CoreModel, MachineAddress};
-use sidestep_ia64::{Driver, Exit, Processor};
+use sidestep_ia64::{Exit, Processor};
 use sidestep_itanium2::{Counters, Parameters, Pipeline};
 
+use crate::machine::advance_clock;
 use crate::shared::Shared;
 
 /// Makes cores, and knows afterwards what they counted.
@@ -55,50 +56,31 @@ impl CoreModel for ModelledCores {
         pipeline.drive_clock();
         let shared = Shared::new(pipeline);
         self.pipelines().push(shared.clone());
-        Box::new(ModelledCore {
-            pipeline: shared,
-            told: 0,
-        })
+        Box::new(ModelledCore(shared))
     }
 }
 
 /// One core.
-struct ModelledCore {
-    pipeline: Shared<Pipeline>,
-    /// The model's cycles when somebody was told last.
-    told: u64,
-}
+struct ModelledCore(Shared<Pipeline>);
 
-impl Driver for ModelledCore {
-    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
-        let mut pipeline = self.pipeline.lock();
-        let until = pipeline.cycles().saturating_add(limit);
-        pipeline.halt_at(until);
+impl Core for ModelledCore {
+    fn run(&mut self, processor: &mut Processor, cycles: u64) -> (Exit, u64) {
+        let mut pipeline = self.0.lock();
+        let before = pipeline.cycles();
+        pipeline.halt_at(before.saturating_add(cycles));
         let exit = processor.run_observed(u64::MAX, &mut *pipeline);
         // The monitor works on the processor before it goes on.
         pipeline.detach();
-        if let Some(cycles) = pipeline.take_clock() {
-            processor.advance_interval_time(cycles);
-        }
-        match exit {
-            Exit::Halted => Exit::Limit,
-            exit => exit,
-        }
+        advance_clock(processor, &mut pipeline);
+        (exit, pipeline.cycles() - before)
     }
 
-    fn elapsed(&mut self, _: u64) -> u64 {
-        let now = self.pipeline.lock().cycles();
-        now - std::mem::replace(&mut self.told, now)
-    }
-}
-
-impl Core for ModelledCore {
     fn enter(&mut self, owner: usize) {
-        self.pipeline.lock().enter_space(owner as u64);
+        self.0.lock().enter_space(owner as u64);
     }
 
     fn touch(&mut self, address: MachineAddress, bytes: u64, writes: bool) {
-        self.pipeline.lock().touch(address.on_hardware(), bytes, writes);
+        self.0.lock().touch(address.on_hardware(), bytes, writes);
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::fmt::Debug;
 
-use sidestep_ia64::{Driver, PhysicalAddress};
+use sidestep_ia64::{Exit, PhysicalAddress, Processor};
 
 use super::machine_address::MachineAddress;
 
@@ -16,9 +16,12 @@ pub trait CoreModel: Debug + Send + Sync {
     fn core(&self) -> Box<dyn Core>;
 }
 
-/// One core. As a [`Driver`] its limit and the time that elapses are in cycles, and it moves the interval time counter
-/// on by them.
-pub trait Core: Driver + Send {
+/// One core, which keeps the time of what executes on it.
+pub trait Core: Send {
+    /// Executes for at most `cycles`, or a little more where an instruction takes several, and moves the interval time
+    /// counter on by them. Answers what ended it, [`Exit::Halted`] where the cycles are over, and the cycles that passed.
+    fn run(&mut self, processor: &mut Processor, cycles: u64) -> (Exit, u64);
+
     /// A virtual processor of virtual machine `owner` executes next: its virtual addresses are not those of others.
     fn enter(&mut self, owner: usize);
 

@@ -408,21 +408,21 @@ impl VirtualProcessor {
     pub(super) fn run(&mut self, costs: &HostCosts, cycles: u64) -> RunOutcome {
         self.prepare();
         let timer_ticks = self.processor.ticks_to_timer().unwrap_or(u64::MAX);
-        // A modelled core's limit is in cycles, and without one an instruction is a tick.
-        let most = match &self.core {
-            Some(_) => cycles,
-            None => costs.instructions_in(cycles),
-        };
-        let limit = most.clamp(1, timer_ticks.max(1));
+        // Without a modelled core an instruction is a tick of the timer; with one, a cycle.
+        let instructions = costs.instructions_in(cycles).clamp(1, timer_ticks.max(1));
+        let cycles = cycles.clamp(1, timer_ticks.max(1));
         self.attention.store(false, Ordering::Relaxed);
         let stack_level = self.stack_level();
         self.set_stack_level(compression::real_level(stack_level));
         self.processor.exchange_system_state(&mut self.real);
         let before = self.processor.instructions_retired();
-        let exit = match (&mut self.guard, &mut self.core) {
-            (Some(guard), _) => guard.run(&mut self.processor, limit),
-            (None, Some(core)) => core.run(&mut self.processor, limit),
-            (None, None) => self.processor.run(limit),
+        let (exit, elapsed) = match (&mut self.guard, &mut self.core) {
+            (Some(guard), _) => (guard.run(&mut self.processor, instructions), None),
+            (None, Some(core)) => {
+                let (exit, elapsed) = core.run(&mut self.processor, cycles);
+                (exit, Some(elapsed))
+            }
+            (None, None) => (self.processor.run(instructions), None),
         };
         let exit = match exit {
             Exit::Halted => Exit::Limit,
@@ -434,12 +434,9 @@ impl VirtualProcessor {
         self.set_stack_level(compression::guest_level(self.stack_level(), stack_level));
         let retired = self.processor.instructions_retired() - before;
         self.collect_status();
-        match (&self.guard, &mut self.core) {
-            (None, Some(core)) => {
-                let elapsed = core.elapsed(retired);
-                self.spent(elapsed, retired, timer_ticks);
-            }
-            _ => self.executed(costs, retired, timer_ticks),
+        match elapsed {
+            Some(elapsed) => self.spent(elapsed, retired, timer_ticks),
+            None => self.executed(costs, retired, timer_ticks),
         }
         match page {
             Some(Err(fault)) => RunOutcome {

@@ -3,9 +3,10 @@
 //! Manual volume 2, section 5.8.4. The block takes 2 MB of physical addresses at [`INTERRUPT_BLOCK`]. An 8-byte store
 //! into its lower half sends the interrupt that the data describe to the processor that the address names by its local
 //! identifier (cr.lid: id and eid); single bytes in the upper half acknowledge an 8259 (INTA) and set the external task
-//! priority (XTP). Devices send the same messages with [`InterruptBlock::send`].
+//! priority (XTP), which matters to a chipset that chooses among processors: here a message reaches the one it names.
+//! Devices send the same messages with [`InterruptBlock::send`].
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -18,8 +19,6 @@ use crate::memory::INTERRUPT_BLOCK;
 const UPPER_HALF: u64 = 1 << 20;
 /// The interrupt acknowledge byte.
 const INTA: u64 = 0x1e_0000;
-/// The external task priority byte.
-const XTP: u64 = 0x1e_0008;
 /// The vector of the non-maskable interrupt, and the one of an 8259.
 const NON_MASKABLE: u8 = 2;
 const EXTERNAL_CONTROLLER: u8 = 0;
@@ -29,11 +28,11 @@ const EXTERNAL_CONTROLLER: u8 = 0;
 pub enum Delivery {
     /// An external interrupt with this vector.
     Interrupt(u8),
-    /// A platform management interrupt, which belongs to firmware.
+    /// A platform management interrupt, which belongs to firmware. This one has no use for it.
     PlatformManagement(u8),
     /// The non-maskable interrupt.
     NonMaskable,
-    /// An initialisation interrupt, which belongs to firmware.
+    /// An initialisation interrupt, which belongs to firmware. This one calls no OS_INIT handler.
     Initialisation,
     /// The interrupt of an 8259.
     ExternalController,
@@ -87,16 +86,12 @@ impl LocalIdentifier {
 struct Target {
     identifier: AtomicU32,
     interrupts: OnceLock<Arc<Interrupts>>,
-    external_priority: AtomicU8,
-    initialisation: AtomicBool,
 }
 
 /// One processor as a target, as machines are saved with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetState {
     identifier: u32,
-    external_priority: u8,
-    initialisation: bool,
 }
 
 /// The processors of a machine as targets of interrupts.
@@ -117,8 +112,6 @@ impl InterruptBlock {
                 .bits(),
             ),
             interrupts: OnceLock::new(),
-            external_priority: AtomicU8::new(0),
-            initialisation: AtomicBool::new(false),
         };
         let targets = (0..processors).map(target).collect();
         InterruptBlock { targets, wakeups }
@@ -140,8 +133,6 @@ impl InterruptBlock {
     pub(crate) fn save(&self) -> Vec<TargetState> {
         let state = |target: &Target| TargetState {
             identifier: target.identifier.load(Ordering::Relaxed),
-            external_priority: target.external_priority.load(Ordering::Relaxed),
-            initialisation: target.initialisation.load(Ordering::Relaxed),
         };
         self.targets.iter().map(state).collect()
     }
@@ -150,12 +141,6 @@ impl InterruptBlock {
     pub(crate) fn restore(&self, states: &[TargetState]) {
         for (target, state) in self.targets.iter().zip(states) {
             target.identifier.store(state.identifier, Ordering::Relaxed);
-            target
-                .external_priority
-                .store(state.external_priority, Ordering::Relaxed);
-            target
-                .initialisation
-                .store(state.initialisation, Ordering::Relaxed);
         }
     }
 
@@ -187,11 +172,6 @@ impl InterruptBlock {
         self.targets.len()
     }
 
-    /// Whether an initialisation interrupt was sent to processor `index` since this was asked last.
-    pub fn take_initialisation(&self, index: usize) -> bool {
-        self.targets[index].initialisation.swap(false, Ordering::AcqRel)
-    }
-
     /// A load of a processor from the block.
     pub(crate) fn load(&self, offset: u64, size: u64) -> u64 {
         // There is no 8259 whose vector could be acknowledged; the rest of the block is not for reading.
@@ -202,16 +182,10 @@ impl InterruptBlock {
         }
     }
 
-    /// A store of processor `index` to the block.
-    pub(crate) fn store(&self, index: usize, offset: u64, size: u64, value: u64) {
-        if offset < UPPER_HALF {
-            if let (8, Some(delivery)) = (size, Delivery::from_data(value)) {
-                self.send(named(offset), delivery);
-            }
-        } else if offset == XTP && size == 1 {
-            self.targets[index]
-                .external_priority
-                .store(value as u8, Ordering::Relaxed);
+    /// A store of a processor to the block.
+    pub(crate) fn store(&self, offset: u64, size: u64, value: u64) {
+        if let (true, 8, Some(delivery)) = (offset < UPPER_HALF, size, Delivery::from_data(value)) {
+            self.send(named(offset), delivery);
         }
     }
 
@@ -220,11 +194,7 @@ impl InterruptBlock {
             Delivery::Interrupt(vector) => Some(vector),
             Delivery::NonMaskable => Some(NON_MASKABLE),
             Delivery::ExternalController => Some(EXTERNAL_CONTROLLER),
-            Delivery::PlatformManagement(_) => None,
-            Delivery::Initialisation => {
-                target.initialisation.store(true, Ordering::Release);
-                None
-            }
+            Delivery::PlatformManagement(_) | Delivery::Initialisation => None,
         };
         if let (Some(vector), Some(interrupts)) = (vector, target.interrupts.get()) {
             interrupts.request(vector);
@@ -257,31 +227,20 @@ mod tests {
     #[test]
     fn a_store_sends_to_the_processor_that_the_address_names() {
         let (block, interrupts) = block();
-        block.store(0, 1 << 12, 8, 0x41);
+        block.store(1 << 12, 8, 0x41);
         assert_eq!(interrupts[1].requests(1), 1 << 1);
         assert_eq!(interrupts[0].requests(1), 0);
         block.identify(0, LocalIdentifier { id: 5, eid: 3 });
-        block.store(1, 5 << 12 | 3 << 4, 8, 4 << 8);
+        block.store(5 << 12 | 3 << 4, 8, 4 << 8);
         assert_eq!(interrupts[0].requests(0), 1 << 2, "the non-maskable interrupt");
-        block.store(1, 9 << 12, 8, 0x41);
-        block.store(1, 1 << 12, 4, 0x42);
+        block.store(9 << 12, 8, 0x41);
+        block.store(1 << 12, 4, 0x42);
         assert_eq!(interrupts[1].requests(1), 1 << 1, "nobody there; not eight bytes");
-    }
-
-    #[test]
-    fn initialisation_is_for_firmware_to_take() {
-        let (block, _) = block();
-        block.store(0, 1 << 12, 8, 5 << 8);
-        assert!(!block.take_initialisation(0));
-        assert!(block.take_initialisation(1));
-        assert!(!block.take_initialisation(1));
     }
 
     #[test]
     fn nobody_acknowledges_an_8259() {
         let (block, _) = block();
         assert_eq!(block.load(INTA, 1), 15);
-        block.store(1, XTP, 1, 0x80);
-        assert_eq!(block.targets[1].external_priority.load(Ordering::Relaxed), 0x80);
     }
 }

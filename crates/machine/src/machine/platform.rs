@@ -171,7 +171,7 @@ unsafe impl PhysicalMemory for Port {
     fn store_device(&self, address: PhysicalAddress, size: u64, value: u64) -> bool {
         match interrupt_block_offset(address) {
             Some(offset) => {
-                self.platform.interrupts.store(self.index, offset, size, value);
+                self.platform.interrupts.store(offset, size, value);
                 true
             }
             None => self.platform.bus.store(address, size, value),

@@ -43,14 +43,19 @@ impl Timed {
 impl Driver for Timed {
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
         let exit = processor.run_observed(limit, &mut self.pipeline);
-        if let Some(cycles) = self.pipeline.take_clock() {
-            processor.advance_interval_time(cycles);
-        }
+        advance_clock(processor, &mut self.pipeline);
         exit
     }
 
     fn elapsed(&mut self, _: u64) -> u64 {
         let now = self.pipeline.cycles();
         now - std::mem::replace(&mut self.told, now)
+    }
+}
+
+/// Moves a processor's interval time counter on to its pipeline's cycles.
+pub(crate) fn advance_clock(processor: &mut Processor, pipeline: &mut Pipeline) {
+    if let Some(cycles) = pipeline.take_clock() {
+        processor.advance_interval_time(cycles);
     }
 }

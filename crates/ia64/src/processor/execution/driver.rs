@@ -9,7 +9,7 @@ use crate::processor::Processor;
 
 /// Runs one processor.
 pub trait Driver {
-    /// Executes at most `limit` instructions; a driver of a core that keeps a clock of its own, for that many cycles.
+    /// Executes at most `limit` instructions.
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit;
 
     /// How much time the last run took, in which `retired` instructions retired, in ticks of the interval time counter:
