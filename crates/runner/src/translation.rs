@@ -1,8 +1,9 @@
-//! A program whose hot code is translated.
+//! Programs, machines and hosts whose hot code is translated.
 
+use std::fmt;
 use std::sync::{Mutex, MutexGuard};
 
-use sidestep_ia64::execution::Untimed;
+use sidestep_ia64::execution::{Drivers, Untimed};
 use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_linux_user::code_names::CodeNames;
 use sidestep_linux_user::engine::Engine;
@@ -10,7 +11,7 @@ use sidestep_translator::{LockStep, Settings, Statistics, Translator, Translator
 
 use crate::shared::Shared;
 
-/// The translators of a process, one for each thread.
+/// The translators of a process, one for each thread, or those of a machine, one for each processor.
 #[derive(Debug)]
 pub struct Translation {
     settings: Settings,
@@ -19,6 +20,17 @@ pub struct Translation {
     /// Whether everything is interpreted as well and compared.
     is_checked: bool,
     threads: Mutex<Vec<Shared<Thread>>>,
+}
+
+impl fmt::Display for Translation {
+    /// What its translators have done, together.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut sum = Statistics::default();
+        for thread in self.threads().iter() {
+            sum += thread.lock().translator().statistics();
+        }
+        sum.fmt(out)
+    }
 }
 
 impl Translation {
@@ -75,8 +87,8 @@ impl Driver for Shared<Thread> {
     }
 }
 
-impl Engine for Translation {
-    fn attach(&self) -> Box<dyn Driver + Send> {
+impl Drivers for Translation {
+    fn driver(&self) -> Box<dyn Driver + Send> {
         let Ok(translator) = Translator::new(self.settings) else {
             // Memory has become scarce since the first one: this thread is interpreted.
             return Box::new(Untimed);
@@ -88,22 +100,25 @@ impl Engine for Translation {
         self.threads().push(thread.clone());
         Box::new(thread)
     }
+}
+
+impl Engine for Translation {
+    fn attach(&self) -> Box<dyn Driver + Send> {
+        self.driver()
+    }
 
     fn forget(&self) {
         self.threads().clear();
     }
 
     fn report(&self, _: &CodeNames) -> Result<String, String> {
-        let mut sum = Statistics::default();
         for thread in self.threads().iter() {
-            let thread = thread.lock();
-            if let Some(difference) = thread.difference() {
+            if let Some(difference) = thread.lock().difference() {
                 return Err(difference.to_owned());
             }
-            sum += thread.translator().statistics();
         }
         Ok(if self.is_told {
-            sum.to_string()
+            self.to_string()
         } else {
             String::new()
         })

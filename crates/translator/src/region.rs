@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
-use sidestep_ia64::encoding::{Effects, Instruction, Operation};
+use sidestep_ia64::encoding::{Effects, Instruction, Operation, Resource};
 use sidestep_ia64::execution::{DecodedBlock, MicroOperation};
+use sidestep_ia64::registers::status::psr;
 
 use crate::slots::Slots;
 
@@ -125,14 +126,31 @@ impl Region {
 
     /// The general registers that its instructions name.
     pub fn general_registers(&self) -> [u64; 2] {
-        let entries = self.nodes.iter().flat_map(|node| &node.block.instructions);
-        let instructions = entries.filter_map(|entry| entry.decoded.instruction.as_ref().ok());
-        let named = instructions.fold(Slots::NONE, |named, instruction| {
+        let named = self.instructions().fold(Slots::NONE, |named, instruction| {
             named
                 .union(Slots::read_by(instruction))
                 .union(Slots::written_by(instruction))
         });
         named.general_registers()
+    }
+
+    /// The bits of PSR that disable floating-point registers which its instructions name. A kernel runs with most of
+    /// them disabled, so that it need not save them.
+    pub fn disabling_bits(&self) -> u64 {
+        self.instructions().fold(0, |bits, instruction| {
+            let (sources, destinations) = (instruction.sources(), instruction.destinations());
+            let named = sources.iter().chain(destinations.iter());
+            named.fold(bits, |bits, resource| match resource {
+                Resource::Float(2..32) => bits | psr::DFL,
+                Resource::Float(32..) => bits | psr::DFH,
+                _ => bits,
+            })
+        })
+    }
+
+    fn instructions(&self) -> impl Iterator<Item = &Instruction> {
+        let entries = self.nodes.iter().flat_map(|node| &node.block.instructions);
+        entries.filter_map(|entry| entry.decoded.instruction.as_ref().ok())
     }
 }
 

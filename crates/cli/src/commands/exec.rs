@@ -31,6 +31,7 @@ use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 use super::check::Check;
 use super::debugger::debugger_at;
 use super::perf::parse_processor;
+use super::translate::Translate;
 use super::{Outcome, TRACE_LIMIT};
 
 /// Where the trace goes unless a file is named.
@@ -165,45 +166,6 @@ fn parse_trace(text: &str) -> Result<PathBuf, String> {
         None if text == "insn" => Ok(STANDARD_ERROR.into()),
         Some(("insn", file)) if !file.is_empty() => Ok(file.into()),
         _ => Err("must be insn or insn=FILE".into()),
-    }
-}
-
-/// What is translated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Translate {
-    /// What runs often
-    Auto,
-    /// Everything that runs, at once: to test the translator
-    Always,
-    /// Nothing: everything is interpreted
-    Never,
-}
-
-impl Translate {
-    /// What runs a program so; `None` for the interpreter.
-    #[cfg(feature = "translator")]
-    fn engine(self, is_told: bool, is_checked: bool) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
-        use sidestep_runner::translation::Translation;
-        use sidestep_translator::Settings;
-
-        let settings = match self {
-            Translate::Auto => Settings::AUTOMATIC,
-            Translate::Always => Settings::ALWAYS,
-            Translate::Never => return Ok(None),
-        };
-        let translation = Translation::new(settings, is_told, is_checked)?;
-        Ok(Some(Arc::new(translation)))
-    }
-
-    /// What runs a program so; `None` for the interpreter, which is all that this build has.
-    #[cfg(not(feature = "translator"))]
-    fn engine(self, _: bool, _: bool) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
-        match self {
-            Translate::Auto | Translate::Always => {
-                Err(super::not_built("translates nothing", "translator").into())
-            }
-            Translate::Never => Ok(None),
-        }
     }
 }
 

@@ -16,6 +16,7 @@ mod perf;
 mod run;
 mod schedule;
 mod sensitivity;
+mod translate;
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};

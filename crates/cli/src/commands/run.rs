@@ -30,6 +30,10 @@ pub struct Run {
     /// is put back when it ends; a kernel's writes reach the file at once.
     #[arg(long, value_name = "FILE[,readonly]")]
     disk: Vec<DiskTable>,
+    /// Print statistics to the standard error at the end: a FUCE chip's counters; how many instructions an IA-64
+    /// machine has executed, and with --translate how many of them translated.
+    #[arg(long)]
+    stats: bool,
     #[command(flatten)]
     fuce: fuce::Options,
     #[command(flatten)]
@@ -85,7 +89,8 @@ impl Run {
         }
     }
 
-    fn boot(self) -> Outcome {
+    fn boot(mut self) -> Outcome {
+        self.execution.wants_statistics = self.stats;
         let disk = (!self.disk.is_empty()).then_some("--disk");
         let starts = self.kernel.kernel.as_ref().or(self.image.as_ref());
         if let Some(started) = starts {
@@ -117,7 +122,7 @@ impl Run {
         match Kind::of(image, &bytes) {
             Some(Kind::Fuce) => {
                 refuse(image, [self.execution.given(), host, consoles], "FUCE images")?;
-                self.fuce.run(&path, &bytes, &self.disk)
+                self.fuce.run(&path, &bytes, &self.disk, self.stats)
             }
             Some(Kind::Description) => {
                 refuse(image, [disk], "descriptions: they name their disks")?;

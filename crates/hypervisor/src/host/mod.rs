@@ -29,6 +29,7 @@ mod windows;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use sidestep_ia64::execution::Drivers;
 use thiserror::Error;
 
 use crate::costs::{Cost, HostCosts};
@@ -251,6 +252,16 @@ impl Host {
     /// The virtual machines.
     pub fn machines(&self) -> &[Arc<Mutex<VirtualMachine>>] {
         &self.machines
+    }
+
+    /// Has virtual processors executed by other drivers than the interpreter: the same guests' instructions, in another
+    /// way. Modelled cores execute them themselves.
+    pub fn execute_by(&mut self, drivers: &dyn Drivers) {
+        for machine in &self.machines {
+            for processor in locked(machine).processors_mut() {
+                processor.set_driver(drivers.driver());
+            }
+        }
     }
 
     /// How many cores it has.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sidestep_ia64::execution::guard::Guard;
-use sidestep_ia64::execution::{Driver, Observer, Permission, Place};
+use sidestep_ia64::execution::{Driver, Observer, Permission, Place, Untimed};
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::mmu::entry::TranslationEntry;
 use sidestep_ia64::mmu::vhpt::RegionRegister;
@@ -121,6 +121,8 @@ pub struct VirtualProcessor {
     guard: Option<Guard>,
     /// The core that it has, where cores are modelled.
     core: Option<Box<dyn Core>>,
+    /// What executes it, where cores are not.
+    driver: Box<dyn Driver + Send>,
 }
 
 impl VirtualProcessor {
@@ -167,6 +169,7 @@ impl VirtualProcessor {
             sampling: None,
             guard: None,
             core: None,
+            driver: Box::new(Untimed),
         };
         created.in_real_state(|processor| processor.set_monitored(true));
         created
@@ -221,6 +224,11 @@ impl VirtualProcessor {
     /// Puts it under a debugger's guard, or takes it from under one; the guard that it had.
     pub fn set_guard(&mut self, guard: Option<Guard>) -> Option<Guard> {
         std::mem::replace(&mut self.guard, guard)
+    }
+
+    /// Has a driver execute it.
+    pub(crate) fn set_driver(&mut self, driver: Box<dyn Driver + Send>) {
+        self.driver = driver;
     }
 
     /// Gives it a core that is modelled.
@@ -422,7 +430,7 @@ impl VirtualProcessor {
                 let (exit, elapsed) = core.run(&mut self.processor, cycles);
                 (exit, Some(elapsed))
             }
-            (None, None) => (self.processor.run(instructions), None),
+            (None, None) => (self.driver.run(&mut self.processor, instructions), None),
         };
         let exit = match exit {
             Exit::Halted => Exit::Limit,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sidestep_ia64::execution::{Driver, Observed, Untimed};
+use sidestep_ia64::execution::{Driver, Drivers, Observed, Untimed};
 use sidestep_itanium2::Parameters;
 use sidestep_machine::debug::server::{Connection, Finish, ServerError, serve};
 use sidestep_machine::debug::target::Debugged;
@@ -38,6 +38,8 @@ pub struct Prepared {
 pub enum Way {
     /// Nothing looks at them.
     Plain,
+    /// Something else than the interpreter executes the same instructions.
+    Driven(Arc<dyn Drivers>),
     /// A trace of each.
     Traced {
         /// What is traced.
@@ -103,6 +105,10 @@ impl Execution {
         let (mut sum, mut findings) = (None, None);
         let end = match &self.way {
             Way::Plain => self.attend(prepared, &mut vec![Untimed; processors], look),
+            Way::Driven(drivers) => {
+                let mut drivers: Vec<_> = (0..processors).map(|_| drivers.driver()).collect();
+                self.attend(prepared, &mut drivers, look)
+            }
             Way::Traced { kinds, names, sink } => {
                 let trace = |index| Trace::new(*kinds, index, names.clone(), Arc::clone(sink));
                 let mut drivers: Vec<_> = (0..processors).map(|index| Traced(trace(index))).collect();

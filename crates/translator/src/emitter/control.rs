@@ -7,7 +7,6 @@ use cranelift_frontend::FunctionBuilder;
 use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, UnitClass};
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::FPSR;
-use sidestep_ia64::registers::status::psr;
 
 use super::{
     DELIVERED_FAULT, DELIVERED_OTHER, Double, Emitter, Floats, LEFT_OVER, NEXT_BLOCK, OPERATION_BITS,
@@ -90,12 +89,16 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Refuses to begin where a register of the region has its NaT bit set, or floating-point registers are disabled.
+    /// Refuses to begin where a general register of the region has its NaT bit set, or a floating-point register of it
+    /// is disabled.
     pub fn check_entry(&mut self) {
-        let status = self.load_state(I64, layout::STATUS);
-        let disabled = self.constant((psr::DFL | psr::DFH).cast_signed());
-        let disabled = self.ins().band(status, disabled);
-        self.aside(disabled, |emitter| emitter.leave_over(0));
+        let disabling = self.region.disabling_bits();
+        if disabling != 0 {
+            let status = self.load_state(I64, layout::STATUS);
+            let disabling = self.constant(disabling.cast_signed());
+            let disabled = self.ins().band(status, disabling);
+            self.aside(disabled, |emitter| emitter.leave_over(0));
+        }
         self.leave_if_nat(0);
         self.move_on_to(0);
     }

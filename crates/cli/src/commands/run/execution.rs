@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use sidestep_files::Lines;
+use sidestep_ia64::execution::Drivers;
 use sidestep_itanium2::Parameters;
 use sidestep_machine::debug::address::Address;
 use sidestep_machine::debug::trace::{Kinds, Sink};
@@ -31,6 +32,7 @@ use signal_hook::iterator::Signals;
 use super::super::check::{Check, VIOLATED};
 use super::super::debugger::debugger_at;
 use super::super::perf::parse_processor;
+use super::super::translate::Translate;
 use super::super::{LIMIT_REACHED, Outcome, TRACE_LIMIT};
 use super::console::status::{self, Status};
 use super::console::stdio::show;
@@ -80,6 +82,14 @@ pub struct Options {
     /// With --timing: print cycles by function of the image, and the slowest function's bundles with theirs.
     #[arg(long, requires = "timing")]
     profile: bool,
+    /// Translate guests' code into code of the host: what runs often, everything, or nothing. What they do, and what
+    /// time it is for them, stays the same.
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "never",
+          conflicts_with_all = ["trace", "gdb", "timing", "check_groups"])]
+    translate: Translate,
+    /// Whether statistics are printed at the end.
+    #[arg(skip)]
+    pub wants_statistics: bool,
     #[command(flatten)]
     check: Check,
     /// Name addresses in traces by this ELF file or `System.map` [default: the image].
@@ -170,6 +180,7 @@ impl Options {
             ("--trace", self.trace.is_some()),
             ("--gdb", self.gdb.is_some()),
             ("--timing", self.timing.is_some()),
+            ("--translate", self.translate != Translate::Never),
             ("--check-groups", self.check.is_given()),
             ("--symbols", self.symbols.is_some()),
         ])
@@ -183,6 +194,18 @@ impl Options {
     /// The processor on whose model execution is timed, if it is.
     pub fn timing(&self) -> Option<&Parameters> {
         self.timing.as_ref()
+    }
+
+    /// What executes processors instead of the interpreter, if anything does.
+    pub fn drivers(&self) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
+        self.translate.drivers()
+    }
+
+    /// Tells at the end what drivers have done, if that is wanted.
+    pub fn tell(&self, drivers: &dyn Drivers) {
+        if self.wants_statistics {
+            status::printing(Some(b'\n'), || eprint!("{drivers}"));
+        }
     }
 
     /// Where a debugger connects, if it is to.
@@ -268,7 +291,7 @@ impl Options {
                     suppressions: check.suppressions,
                     names: Arc::clone(symbols),
                 },
-                None => Way::Plain,
+                None => self.drivers()?.map_or(Way::Plain, Way::Driven),
             },
         })
     }
@@ -295,6 +318,15 @@ impl Options {
             let profiled = self.profile.then(|| (&sum.profile, code()));
             let text = program::text_of(parameters, &sum.counters, profiled);
             status::printing(Some(b'\n'), || eprint!("{text}"));
+        }
+        if self.wants_statistics {
+            let executed = ready.prepared.machine.executed();
+            status::printing(Some(b'\n'), || {
+                eprintln!("{:<42} {executed:>14}", "instructions of all processors")
+            });
+        }
+        if let Way::Driven(drivers) = &execution.way {
+            self.tell(&**drivers);
         }
         if let (Some(findings), Way::Watched { suppressions, .. }) = (&finished.findings, &execution.way) {
             let text = groups::text(findings, suppressions, &symbols.naming());

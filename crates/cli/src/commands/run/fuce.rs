@@ -52,9 +52,6 @@ pub struct Options {
     /// Stop after so many cycles [default: 100000000000].
     #[arg(long, value_name = "N")]
     max_cycles: Option<u64>,
-    /// Print the chip's counters to the standard error at the end.
-    #[arg(long)]
-    stats: bool,
 }
 
 fn parse_word(text: &str) -> Result<(String, u32), String> {
@@ -76,12 +73,17 @@ impl Options {
             ("--word", !self.words.is_empty()),
             ("--no-preload", self.no_preload),
             ("--max-cycles", self.max_cycles.is_some()),
-            ("--stats", self.stats),
         ])
     }
 
     /// Boots the image and runs it to its end.
-    pub(super) fn run(self, path: &str, bytes: &[u8], disks: &[DiskTable]) -> Outcome {
+    pub(super) fn run(
+        self,
+        path: &str,
+        bytes: &[u8],
+        disks: &[DiskTable],
+        wants_statistics: bool,
+    ) -> Outcome {
         let disk = match disks {
             [] => None,
             [disk] if !disk.read_only => Some(disk.file.as_path()),
@@ -114,7 +116,7 @@ impl Options {
         if let (Some(file), false) = (disk, self.snapshot) {
             keep_disk(&chip, file)?;
         }
-        if self.stats {
+        if wants_statistics {
             std::io::stderr().write_all(statistics(&chip).as_bytes())?;
         }
         match stop {

@@ -107,6 +107,10 @@ impl Options {
         let (mut host, costs) = description
             .build(folder, traced.is_some(), model)
             .map_err(|error| format!("{name}: {error}"))?;
+        let drivers = execution.drivers()?;
+        if let Some(drivers) = &drivers {
+            host.execute_by(&**drivers);
+        }
         let stop = stop_flag()?;
         let mut consoles = Consoles::new(&host);
         let mut keyboard = Keyboard::of(&host);
@@ -118,6 +122,9 @@ impl Options {
             end = self.watch(&mut host, &costs, (&mut consoles, &mut keyboard), &stop)?;
         }
         consoles.flush(&host, true)?;
+        if let Some(drivers) = &drivers {
+            execution.tell(&**drivers);
+        }
         let report = host.report();
         match self.format.unwrap_or(Format::Text) {
             Format::Text => {

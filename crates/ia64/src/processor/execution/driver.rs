@@ -3,6 +3,8 @@
 //! Programs, machines and virtual machines are each generic over a [`Driver`], or hold one: what is not asked for costs
 //! nothing.
 
+use std::fmt::{Debug, Display};
+
 use super::observer::Observer;
 use super::run::Exit;
 use crate::processor::Processor;
@@ -17,6 +19,12 @@ pub trait Driver {
     fn elapsed(&mut self, retired: u64) -> u64 {
         retired
     }
+}
+
+/// Makes a driver for each processor of a machine or of a host. Shown as text it tells what its drivers have done.
+pub trait Drivers: Debug + Display + Send + Sync {
+    /// The driver of one more processor.
+    fn driver(&self) -> Box<dyn Driver + Send>;
 }
 
 /// Executes and nothing else.

@@ -28,7 +28,7 @@ pub use backend::{Backend, BlockInstruction, Context, DecodedBlock, Interpreter,
 pub use block::{BlockCache, FetchedInstruction};
 pub(crate) use block::{Forget, HOST_PAGE_LOG2};
 pub(crate) use code_page::CodeProperties;
-pub use driver::{Driver, Observed, Untimed};
+pub use driver::{Driver, Drivers, Observed, Untimed};
 pub use kind::Detail;
 pub use observer::{
     Dynamic, Event, Frame, Interruption, Observer, PERFORMANCE_REGISTERS, PerformanceRegisters, Permission,
