@@ -1,13 +1,13 @@
 //! Programs, machines and hosts whose hot code is translated.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use sidestep_ia64::execution::{Drivers, Untimed};
 use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_linux_user::code_names::CodeNames;
 use sidestep_linux_user::engine::Engine;
-use sidestep_translator::{LockStep, Settings, Statistics, Translator, TranslatorError};
+use sidestep_translator::{Background, LockStep, Settings, Statistics, Translator, TranslatorError};
 
 use crate::shared::Shared;
 
@@ -15,6 +15,8 @@ use crate::shared::Shared;
 #[derive(Debug)]
 pub struct Translation {
     settings: Settings,
+    /// What translates while guests go on; without, they wait.
+    background: Option<Arc<Background>>,
     /// Whether its statistics are told at the end.
     is_told: bool,
     /// Whether everything is interpreted as well and compared.
@@ -34,15 +36,21 @@ impl fmt::Display for Translation {
 }
 
 impl Translation {
-    /// Translates under some settings; `is_told` asks for statistics at the end, `is_checked` for a run in lock step
+    /// Translates under some settings, in the background or while the guest waits; `is_told` asks for statistics at the end, `is_checked` for a run in lock step
     /// with the interpreter, which the first difference ends.
     ///
     /// # Errors
     /// The host is none that code can be emitted for, or grants no memory for it.
-    pub fn new(settings: Settings, is_told: bool, is_checked: bool) -> Result<Translation, TranslatorError> {
-        Translator::new(settings)?;
+    pub fn new(
+        settings: Settings,
+        background: Option<Arc<Background>>,
+        (is_told, is_checked): (bool, bool),
+    ) -> Result<Translation, TranslatorError> {
+        // Whatever is missing is said before anything runs.
+        Translator::new(settings, None)?;
         Ok(Translation {
             settings,
+            background,
             is_told,
             is_checked,
             threads: Mutex::default(),
@@ -89,7 +97,7 @@ impl Driver for Shared<Thread> {
 
 impl Drivers for Translation {
     fn driver(&self) -> Box<dyn Driver + Send> {
-        let Ok(translator) = Translator::new(self.settings) else {
+        let Ok(translator) = Translator::new(self.settings, self.background.clone()) else {
             // Memory has become scarce since the first one: this thread is interpreted.
             return Box::new(Untimed);
         };

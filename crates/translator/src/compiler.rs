@@ -31,6 +31,9 @@ pub enum CompilerError {
     /// Cranelift does not take its settings.
     #[error("the code generator refuses its settings")]
     Settings(#[source] Box<CodegenError>),
+    /// The host grants no thread.
+    #[error("no thread to translate on can be had")]
+    Thread(#[source] std::io::Error),
 }
 
 /// Emits functions.

@@ -8,6 +8,7 @@
 //!   `compare`, `memory`, `float`, `moves` and `branch` are the families.
 //! - `emitter`: what is known of the guest's state at a place in emitted code, and how that code meets the processor;
 //!   `compiler`: one function a region.
+//! - [`Background`]: a host thread that translates while guests go on.
 //! - `unit`: emitted code and what makes it invalid; `code_memory`: where it stands.
 //!
 //! ```text
@@ -16,6 +17,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod background;
 mod branch;
 mod code_memory;
 mod compare;
@@ -33,6 +35,7 @@ mod statistics;
 mod translator;
 mod unit;
 
+pub use background::Background;
 pub use compiler::CompilerError;
 pub use lock_step::LockStep;
 pub use statistics::Statistics;

@@ -86,7 +86,11 @@ pub struct Region {
 
 impl Region {
     /// The region of a root: `find` knows the blocks at other places, `instructions_max` bounds their sum.
-    pub fn new(root: Arc<Node>, instructions_max: usize, find: impl Fn(u64) -> Option<Arc<Node>>) -> Region {
+    pub fn new(
+        root: Arc<Node>,
+        instructions_max: usize,
+        mut find: impl FnMut(u64) -> Option<Arc<Node>>,
+    ) -> Region {
         let mut size = root.block.instructions.len();
         let mut nodes = vec![root];
         let mut next = 0;

@@ -1,13 +1,15 @@
 //! The back end: which blocks are hot, and what is done about it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::mem;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
 
 use sidestep_ia64::Raised;
 use sidestep_ia64::execution::{Backend, Context, DecodedBlock, Detail, Interpreter, Observer, Running};
 
+use crate::background::{Background, Finished};
 use crate::code_memory::CodeMemory;
 use crate::compiler::{Code, Compiler, CompilerError};
 use crate::emitter::{LEFT_OVER, NEXT_BLOCK, OPERATION_BITS, RAISED};
@@ -62,7 +64,7 @@ const PIECES_MAX: usize = 1 << 17;
 /// Translates the blocks of one processor.
 pub struct Translator {
     settings: Settings,
-    compiler: Compiler,
+    generator: Generator,
     memory: Arc<Mutex<CodeMemory>>,
     /// The blocks by place.
     pieces: HashMap<u64, Weak<Piece>>,
@@ -71,17 +73,51 @@ pub struct Translator {
     statistics: Statistics,
 }
 
+/// What emits code.
+enum Generator {
+    /// The processor's own thread, which waits for it.
+    Here(Box<Compiler>),
+    /// Another thread.
+    Behind {
+        background: Arc<Background>,
+        finished: Arc<Finished>,
+        /// What is ordered and not delivered, by number.
+        ordered: BTreeMap<u64, Ordered>,
+        /// The next order's number.
+        number: u64,
+    },
+}
+
+/// A unit that is to be: its root, and all blocks that it is made of.
+struct Ordered {
+    root: Weak<Piece>,
+    members: Vec<Weak<Piece>>,
+}
+
 impl Translator {
-    /// A translator that has translated nothing.
+    /// A translator that has translated nothing: on a thread of its own, or while the processor waits where no
+    /// `background` is given.
     ///
     /// # Errors
     /// The host is none that code can be emitted for, or grants no memory for it.
-    pub fn new(settings: Settings) -> Result<Translator, TranslatorError> {
+    pub fn new(
+        settings: Settings,
+        background: Option<Arc<Background>>,
+    ) -> Result<Translator, TranslatorError> {
         let memory = CodeMemory::new(settings.code_bytes_max);
         let memory = memory.map_err(|error| TranslatorError::Memory(error.into()))?;
+        let generator = match background {
+            None => Generator::Here(Box::new(Compiler::new()?)),
+            Some(background) => Generator::Behind {
+                background,
+                finished: Arc::default(),
+                ordered: BTreeMap::new(),
+                number: 0,
+            },
+        };
         Ok(Translator {
             settings,
-            compiler: Compiler::new()?,
+            generator,
             memory: Arc::new(Mutex::new(memory)),
             pieces: HashMap::new(),
             roots: Vec::new(),
@@ -100,32 +136,90 @@ impl Translator {
             .expect("no thread panics while it puts code into memory")
     }
 
-    /// Makes a block the root of a unit, if that can be had.
+    /// Makes a block the root of a unit, or orders that, if it can be had.
     #[cold]
     fn promote(&mut self, root: &Arc<Piece>, is_system: bool) {
-        let started = std::time::Instant::now();
         let known = |place: u64| self.pieces.get(&place).and_then(Weak::upgrade);
         let Settings {
             joining_threshold,
             instructions_max,
             ..
         } = self.settings;
+        let mut found = vec![Arc::clone(root)];
         let region = Region::new(Arc::clone(&root.node), instructions_max, |place| {
-            let piece = known(place).filter(|piece| piece.entered() >= joining_threshold);
-            piece.map(|piece| Arc::clone(&piece.node))
+            let piece = known(place).filter(|piece| piece.entered() >= joining_threshold)?;
+            found.push(Arc::clone(&piece));
+            Some(Arc::clone(&piece.node))
         });
-        let members: Vec<Arc<Piece>> = region.nodes.iter().filter_map(|node| known(node.place)).collect();
-        let Some(code) = self.compiler.compile(&region, is_system) else {
+        let is_member = |piece: &&Arc<Piece>| region.nodes.iter().any(|node| Arc::ptr_eq(node, &piece.node));
+        let unit = Ordered {
+            root: Arc::downgrade(root),
+            members: found.iter().filter(is_member).map(Arc::downgrade).collect(),
+        };
+        match &mut self.generator {
+            Generator::Here(compiler) => {
+                let began = Instant::now();
+                let code = compiler.compile(&region, is_system);
+                self.install(&unit, region, code.as_deref(), began.elapsed());
+            }
+            Generator::Behind {
+                background,
+                finished,
+                ordered,
+                number,
+            } => {
+                *number += 1;
+                match background.order(*number, (region, is_system), finished) {
+                    Ok(is_new) => {
+                        if is_new {
+                            // What was ordered of a parent's thread comes no more.
+                            let lost = mem::take(ordered).into_values();
+                            let roots = lost.filter_map(|lost| lost.root.upgrade());
+                            roots.for_each(|root| root.forget_entries());
+                        }
+                        ordered.insert(*number, unit);
+                    }
+                    // Later, perhaps.
+                    Err(_) => root.forget_entries(),
+                }
+            }
+        }
+    }
+
+    /// Installs what the other thread has finished.
+    #[cold]
+    fn collect(&mut self) {
+        let Generator::Behind { finished, .. } = &self.generator else {
             return;
         };
-        let Some(place) = self.place(&code) else { return };
-        for member in &members {
-            member.belong_to(root);
+        for translated in finished.take() {
+            let Generator::Behind { ordered, .. } = &mut self.generator else {
+                return;
+            };
+            if let Some(unit) = ordered.remove(&translated.number) {
+                let code = translated.code.as_deref();
+                self.install(&unit, translated.region, code, translated.time);
+            }
         }
-        self.statistics.note_unit(&region, code.len(), started.elapsed());
+    }
+
+    /// Makes code a unit, unless one of its blocks is gone or there is no room for it.
+    fn install(&mut self, unit: &Ordered, region: Region, code: Option<&[u8]>, time: Duration) {
+        let (Some(root), Some(code)) = (unit.root.upgrade(), code) else {
+            return;
+        };
+        let members: Option<Vec<Arc<Piece>>> = unit.members.iter().map(Weak::upgrade).collect();
+        let Some(members) = members else {
+            return root.forget_entries();
+        };
+        let Some(place) = self.place(code) else { return };
+        for member in &members {
+            member.belong_to(&root);
+        }
+        self.statistics.note_unit(&region, code.len(), time);
         let memory = Arc::clone(&self.memory);
         root.install(Unit { region, memory }, place);
-        self.roots.push(Arc::downgrade(root));
+        self.roots.push(unit.root.clone());
     }
 
     /// Finds room for code; where there is none, everything is forgotten and begins anew.
@@ -175,6 +269,11 @@ impl Backend for Translator {
             }
             if !piece.code().is_null() {
                 return self.enter_unit(piece, running);
+            }
+            if let Generator::Behind { finished, .. } = &self.generator
+                && finished.is_some()
+            {
+                self.collect();
             }
         }
         Interpreter.enter(&piece.node.operations, running)

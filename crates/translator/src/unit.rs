@@ -61,6 +61,11 @@ impl Piece {
         self.entered.load(Ordering::Relaxed)
     }
 
+    /// Counts its entries from the beginning again.
+    pub fn forget_entries(&self) {
+        self.entered.store(0, Ordering::Relaxed);
+    }
+
     /// Its code; null for none.
     pub fn code(&self) -> *const u8 {
         self.code.load(Ordering::Relaxed)
@@ -87,7 +92,7 @@ impl Piece {
     /// Gives up its unit. No code of the unit may be running.
     pub fn retire(&self) {
         self.code.store(ptr::null_mut(), Ordering::Relaxed);
-        self.entered.store(0, Ordering::Relaxed);
+        self.forget_entries();
         *self.unit() = None;
     }
 }

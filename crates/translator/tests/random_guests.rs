@@ -25,7 +25,7 @@ fn translated(bytes: &[u8], end: u64, piece: u64, threshold: u32) -> (Option<Vec
         ..Settings::ALWAYS
     };
     let mut guest = Guest::new(bytes);
-    let mut translator = Translator::new(settings).expect("a host that code can be emitted for");
+    let mut translator = Translator::new(settings, None).expect("a host that code can be emitted for");
     let finished = guest.run(end, piece, |processor, limit| {
         processor.run_with(limit, &mut translator, &mut ())
     });

@@ -4,6 +4,9 @@
 #[path = "../../ia64/tests/machine/mod.rs"]
 mod machine;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use machine::{CODE, DATA, Machine};
 use proptest::prelude::*;
 use sidestep_ia64::encoding::{
@@ -14,7 +17,7 @@ use sidestep_ia64::float::{Flags, FloatRegister, StatusRegister};
 use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::{Exit, Processor, ProcessorState};
-use sidestep_translator::{LockStep, Settings, Translator};
+use sidestep_translator::{Background, LockStep, Settings, Translator};
 
 const BUNDLES: u64 = 24;
 const INSTRUCTIONS: u64 = 2000;
@@ -369,7 +372,7 @@ fn translator(threshold: u32) -> Translator {
         code_bytes_max: 1 << 20,
         ..Settings::ALWAYS
     };
-    Translator::new(settings).expect("a host that code can be emitted for")
+    Translator::new(settings, None).expect("a host that code can be emitted for")
 }
 
 proptest! {
@@ -419,4 +422,30 @@ fn lock_step_finds_nothing_and_changes_nothing() {
         assert!(lock_step.translator().statistics().translated > 0);
         assert!(interpreted == checked);
     }
+}
+
+/// What another thread has finished by when is up to the host: whatever it is, the program does the same.
+#[test]
+fn a_program_translated_in_the_background_does_what_an_interpreted_one_does() {
+    let background = Arc::<Background>::default();
+    let settings = Settings {
+        threshold: 1,
+        ..Settings::ALWAYS
+    };
+    let mut translated = 0;
+    for seed in 0..100 {
+        let mut translator =
+            Translator::new(settings, Some(Arc::clone(&background))).expect("a host with memory");
+        let interpreted = run(seed, Processor::run);
+        let other = run(seed, |processor, limit| {
+            std::thread::sleep(Duration::from_millis(2));
+            processor.run_with(limit, &mut translator, &mut ())
+        });
+        assert!(interpreted == other, "seed {seed}");
+        translated += translator.statistics().translated;
+        if translated > 0 && seed > 0 {
+            break;
+        }
+    }
+    assert!(translated > 0);
 }

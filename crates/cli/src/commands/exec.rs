@@ -31,7 +31,7 @@ use sidestep_runner::program::{self, Kept, Model, Report, Sum};
 use super::check::Check;
 use super::debugger::debugger_at;
 use super::perf::parse_processor;
-use super::translate::Translate;
+use super::translate::{self, Translate};
 use super::{Outcome, TRACE_LIMIT};
 
 /// Where the trace goes unless a file is named.
@@ -83,11 +83,8 @@ pub struct Exec {
     #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "check_groups"])]
     timing: Option<Parameters>,
 
-    /// Translate the program's code into code of the host: what runs often, everything, or nothing. What the program
-    /// does stays the same
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "never",
-          conflicts_with_all = ["trace", "timing", "check_groups"])]
-    translate: Translate,
+    #[command(flatten)]
+    translation: translate::Options,
 
     /// With --translate: interpret as well, compare registers and memory after every stretch, and end the run with
     /// status 125 at the first difference
@@ -274,7 +271,7 @@ impl Exec {
         if let Some(check) = self.check.wanted()? {
             return Ok(Some(Arc::new(Watched::new(check.ends, check.suppressions))));
         }
-        if let Some(engine) = self.translate.engine(self.stats, self.check_translation)? {
+        if let Some(engine) = self.translation.engine(self.stats, self.check_translation)? {
             return Ok(Some(engine));
         }
         let Some(parameters) = self.timing.clone() else {
@@ -309,6 +306,10 @@ impl Exec {
         flag(self.strace, "--strace");
         flag(self.profile, "--profile");
         flag(self.check_translation, "--check-translation");
+        flag(
+            self.translation.translate_synchronously,
+            "--translate-synchronously",
+        );
         let mut option = |name: &str, value: Option<OsString>| {
             if let Some(value) = value {
                 command.extend([OsStr::new(name).into(), value]);
@@ -330,7 +331,7 @@ impl Exec {
             "--max-instructions",
             self.max_instructions.map(|count| count.to_string().into()),
         );
-        let translate = match self.translate {
+        let translate = match self.translation.translate {
             Translate::Never => None,
             given => given.to_possible_value(),
         };

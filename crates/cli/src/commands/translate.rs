@@ -3,9 +3,23 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use sidestep_ia64::execution::Drivers;
 use sidestep_linux_user::engine::Engine;
+
+/// What is translated, and where.
+#[derive(Args)]
+#[group(id = "translation")]
+pub struct Options {
+    /// Translate the guest's code into code of the host: what runs often, everything, or nothing. What the guest does,
+    /// and what time it is for it, stays the same
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "never",
+          conflicts_with_all = ["trace", "gdb", "timing", "check_groups"])]
+    pub translate: Translate,
+    /// With --translate auto: translate on the thread that runs the guest, which waits for it, and not on one of its own
+    #[arg(long, requires = "translate")]
+    pub translate_synchronously: bool,
+}
 
 /// What is translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -19,51 +33,53 @@ pub enum Translate {
 }
 
 #[cfg(feature = "translator")]
-impl Translate {
+impl Options {
     /// What runs a program so; `None` for the interpreter.
-    pub fn engine(self, is_told: bool, is_checked: bool) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
+    pub fn engine(&self, is_told: bool, is_checked: bool) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
         let translation = self.translation(is_told, is_checked)?;
         Ok(translation.map(|translation| translation as Arc<dyn Engine>))
     }
 
     /// What runs the processors of a machine so; `None` for the interpreter.
-    pub fn drivers(self) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
+    pub fn drivers(&self) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
         let translation = self.translation(false, false)?;
         Ok(translation.map(|translation| translation as Arc<dyn Drivers>))
     }
 
     fn translation(
-        self,
+        &self,
         is_told: bool,
         is_checked: bool,
     ) -> Result<Option<Arc<sidestep_runner::translation::Translation>>, Box<dyn Error>> {
         use sidestep_runner::translation::Translation;
-        use sidestep_translator::Settings;
+        use sidestep_translator::{Background, Settings};
 
-        let settings = match self {
-            Translate::Auto => Settings::AUTOMATIC,
-            Translate::Always => Settings::ALWAYS,
+        let (settings, is_behind) = match self.translate {
+            Translate::Auto => (Settings::AUTOMATIC, !self.translate_synchronously),
+            Translate::Always => (Settings::ALWAYS, false),
             Translate::Never => return Ok(None),
         };
-        Ok(Some(Arc::new(Translation::new(settings, is_told, is_checked)?)))
+        let background = is_behind.then(Arc::<Background>::default);
+        let translation = Translation::new(settings, background, (is_told, is_checked))?;
+        Ok(Some(Arc::new(translation)))
     }
 }
 
 /// Without the translator there is the interpreter only.
 #[cfg(not(feature = "translator"))]
-impl Translate {
+impl Options {
     /// What runs a program so; `None` for the interpreter.
-    pub fn engine(self, _: bool, _: bool) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
+    pub fn engine(&self, _: bool, _: bool) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
         self.nothing()
     }
 
     /// What runs the processors of a machine so; `None` for the interpreter.
-    pub fn drivers(self) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
+    pub fn drivers(&self) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
         self.nothing()
     }
 
-    fn nothing<Runner>(self) -> Result<Option<Runner>, Box<dyn Error>> {
-        match self {
+    fn nothing<Runner>(&self) -> Result<Option<Runner>, Box<dyn Error>> {
+        match self.translate {
             Translate::Auto | Translate::Always => {
                 Err(super::not_built("translates nothing", "translator").into())
             }

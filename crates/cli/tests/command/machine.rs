@@ -79,6 +79,42 @@ fn examples_run() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// Needs the feature `translator`.
+#[test]
+fn translated_programs_of_machines_and_virtual_machines_do_the_same() {
+    if !cfg!(feature = "translator") {
+        return;
+    }
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for example in ["kernel.toml", "sidecore-host.toml"] {
+        let run = |options: &[&str]| {
+            let arguments = [&[example], options].concat();
+            let output = command(&arguments, &examples).output().expect("sidestep starts");
+            assert!(
+                output.status.success(),
+                "{example} {options:?}: {}",
+                text(&output.stderr)
+            );
+            output
+        };
+        let interpreted = run(&[]);
+        for options in [
+            &["--translate", "auto"][..],
+            &["--translate", "auto", "--translate-synchronously"],
+        ] {
+            let translated = run(options);
+            assert!(interpreted.stdout == translated.stdout, "{example} {options:?}");
+            assert!(interpreted.stderr == translated.stderr, "{example} {options:?}");
+        }
+        let told = text(&run(&["--translate", "auto", "--translate-synchronously", "--stats"]).stderr);
+        let line = told
+            .lines()
+            .find(|line| line.starts_with("instructions retired in translated code"));
+        let count = line.and_then(|line| line.split_whitespace().last()?.parse::<u64>().ok());
+        assert!(count.is_some_and(|count| count > 100_000), "{told}");
+    }
+}
+
 #[test]
 fn wrong_descriptions_are_refused_with_what_is_wrong() {
     let good = "image.file = 'IMAGES/machine-smp'\nmemory = [{ start = 0x100000, size = '15M' }]\n";

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
+use sidestep_ia64::PhysicalAddress;
 use sidestep_ia64::interrupts::{Interrupts, SPURIOUS};
 
 use super::wakeups::Wakeups;
@@ -154,10 +155,11 @@ impl InterruptBlock {
         true
     }
 
-    /// Sends what a device's store of `data` to physical address `address` says; false if that is not in the lower half
+    /// Sends what a device's store of `data` to an address says; false if that is not in the lower half
     /// of the block, or nobody is there.
-    pub fn message(&self, address: u64, data: u32) -> bool {
+    pub fn message(&self, address: PhysicalAddress, data: u32) -> bool {
         let Some(offset) = address
+            .0
             .checked_sub(INTERRUPT_BLOCK.0)
             .filter(|&offset| offset < UPPER_HALF)
         else {

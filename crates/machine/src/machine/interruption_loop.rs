@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Fault, Processor};
+use sidestep_ia64::{Fault, Processor, VirtualAddress};
 
 /// How many interruptions without an instruction between them are a loop: a sound handler's first bundle takes a few
 /// at most, of its translation and of that of the page table.
@@ -22,9 +22,9 @@ pub struct InterruptionLoop {
     /// The interruption that it takes.
     pub fault: Fault,
     /// The address of the bundle where it takes it.
-    pub ip: u64,
+    pub ip: VirtualAddress,
     /// The address of its handler.
-    pub handler: u64,
+    pub handler: VirtualAddress,
 }
 
 impl InterruptionLoop {
@@ -36,8 +36,8 @@ impl InterruptionLoop {
         (interruptions.in_a_row >= IN_A_ROW).then(|| InterruptionLoop {
             processor: index,
             fault,
-            ip,
-            handler: table.wrapping_add(fault.kind.vector()),
+            ip: VirtualAddress(ip),
+            handler: VirtualAddress(table.wrapping_add(fault.kind.vector())),
         })
     }
 }
@@ -52,13 +52,14 @@ impl fmt::Display for InterruptionLoop {
         } = self;
         write!(
             out,
-            "processor {processor} executes nothing any more, it takes one interruption after another: {} at {ip:#x}",
-            fault.kind.name()
+            "processor {processor} executes nothing any more, it takes one interruption after another: {} at {:#x}",
+            fault.kind.name(),
+            ip.0
         )?;
         if fault.kind.has_address() {
             write!(out, ", of the address {:#x}", fault.address.0)?;
         }
-        write!(out, ", with its handler at {handler:#x}")
+        write!(out, ", with its handler at {:#x}", handler.0)
     }
 }
 

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use sidestep_ia64::PhysicalAddress;
 
 use crate::machine::interrupt_block::InterruptBlock;
 
@@ -227,7 +228,8 @@ impl Inner {
         for message in &mut self.state.messages {
             if message.pending && !message.masked {
                 message.pending = false;
-                self.processors.message(message.address, message.data);
+                self.processors
+                    .message(PhysicalAddress(message.address), message.data);
             }
         }
     }

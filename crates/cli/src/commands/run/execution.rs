@@ -32,7 +32,7 @@ use signal_hook::iterator::Signals;
 use super::super::check::{Check, VIOLATED};
 use super::super::debugger::debugger_at;
 use super::super::perf::parse_processor;
-use super::super::translate::Translate;
+use super::super::translate::{self, Translate};
 use super::super::{LIMIT_REACHED, Outcome, TRACE_LIMIT};
 use super::console::status::{self, Status};
 use super::console::stdio::show;
@@ -82,11 +82,8 @@ pub struct Options {
     /// With --timing: print cycles by function of the image, and the slowest function's bundles with theirs.
     #[arg(long, requires = "timing")]
     profile: bool,
-    /// Translate guests' code into code of the host: what runs often, everything, or nothing. What they do, and what
-    /// time it is for them, stays the same.
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "never",
-          conflicts_with_all = ["trace", "gdb", "timing", "check_groups"])]
-    translate: Translate,
+    #[command(flatten)]
+    translation: translate::Options,
     /// Whether statistics are printed at the end.
     #[arg(skip)]
     pub wants_statistics: bool,
@@ -180,7 +177,7 @@ impl Options {
             ("--trace", self.trace.is_some()),
             ("--gdb", self.gdb.is_some()),
             ("--timing", self.timing.is_some()),
-            ("--translate", self.translate != Translate::Never),
+            ("--translate", self.translation.translate != Translate::Never),
             ("--check-groups", self.check.is_given()),
             ("--symbols", self.symbols.is_some()),
         ])
@@ -198,7 +195,7 @@ impl Options {
 
     /// What executes processors instead of the interpreter, if anything does.
     pub fn drivers(&self) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
-        self.translate.drivers()
+        self.translation.drivers()
     }
 
     /// Tells at the end what drivers have done, if that is wanted.

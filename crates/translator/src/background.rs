@@ -1,0 +1,157 @@
+//! Translation on a host thread of its own, while guests go on being interpreted: a sidecore of the translator.
+//!
+//! A processor [orders](Background::order) a region and goes on. What is finished waits with its [`Finished`] until the
+//! processor enters the next block that it interprets. What became of a region in between is for whoever takes it to
+//! see: nothing here knows of the processor.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, getpid};
+
+use crate::compiler::{Compiler, CompilerError};
+use crate::region::Region;
+
+/// A thread that emits code for all processors of a process.
+///
+/// It begins with the first order. A forked child has none of its parent's threads: there it begins again.
+#[derive(Default)]
+pub struct Background {
+    worker: Mutex<Option<Worker>>,
+}
+
+/// The thread, and the process that it is one of.
+struct Worker {
+    process: Pid,
+    orders: Sender<Order>,
+}
+
+/// A region to be translated.
+struct Order {
+    number: u64,
+    region: Region,
+    is_system: bool,
+    finished: Arc<Finished>,
+}
+
+/// What was translated and is to be taken, for one processor.
+#[derive(Default)]
+pub struct Finished {
+    /// Whether there is any, to be seen without a lock.
+    is_some: AtomicBool,
+    translated: Mutex<Vec<Translated>>,
+}
+
+/// A region with its code.
+pub struct Translated {
+    /// The number of its order.
+    pub number: u64,
+    /// What was ordered.
+    pub region: Region,
+    /// The code, which may be put anywhere; `None` where the code generator refuses.
+    pub code: Option<Vec<u8>>,
+    /// How long that took.
+    pub time: Duration,
+}
+
+impl Finished {
+    /// Whether something may be taken.
+    #[inline(always)]
+    pub fn is_some(&self) -> bool {
+        self.is_some.load(Ordering::Relaxed)
+    }
+
+    /// Takes what there is. Nothing while the thread adds to it, or where a forked child's parent did: that stays its.
+    pub fn take(&self) -> Vec<Translated> {
+        let Ok(mut translated) = self.translated.try_lock() else {
+            return Vec::new();
+        };
+        self.is_some.store(false, Ordering::Relaxed);
+        std::mem::take(&mut translated)
+    }
+
+    fn add(&self, translated: Translated) {
+        lock(&self.translated).push(translated);
+        self.is_some.store(true, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .expect("no thread panics while it orders or delivers translations")
+}
+
+impl Background {
+    /// Orders a region under a number, to be delivered to `finished`. Answers whether the thread is a new one, to which
+    /// nothing was ordered before.
+    ///
+    /// # Errors
+    /// There is no thread, and none can be had.
+    pub fn order(
+        &self,
+        number: u64,
+        (region, is_system): (Region, bool),
+        finished: &Arc<Finished>,
+    ) -> Result<bool, CompilerError> {
+        let mut worker = lock(&self.worker);
+        let process = getpid();
+        let is_new = worker.as_ref().is_none_or(|worker| worker.process != process);
+        if is_new {
+            let begun = Worker::begin(process)?;
+            // A parent's channel may be in the middle of something for ever.
+            worker.replace(begun).map(std::mem::forget);
+        }
+        let order = Order {
+            number,
+            region,
+            is_system,
+            finished: Arc::clone(finished),
+        };
+        let worker = worker.as_ref().expect("it has just begun");
+        let ordered = worker.orders.send(order);
+        assert!(
+            ordered.is_ok(),
+            "the thread takes orders as long as there is somebody to give them"
+        );
+        Ok(is_new)
+    }
+}
+
+impl Worker {
+    fn begin(process: Pid) -> Result<Worker, CompilerError> {
+        let compiler = Compiler::new()?;
+        let (orders, ordered) = channel();
+        let thread = thread::Builder::new().name("translator".to_owned());
+        let begun = thread.spawn(move || serve(compiler, &ordered));
+        begun.map_err(CompilerError::Thread)?;
+        Ok(Worker { process, orders })
+    }
+}
+
+/// Translates until nobody can order any more.
+fn serve(mut compiler: Compiler, ordered: &Receiver<Order>) {
+    for order in ordered {
+        // Whoever ordered it has gone.
+        if Arc::strong_count(&order.finished) == 1 {
+            continue;
+        }
+        let began = Instant::now();
+        let code = compiler.compile(&order.region, order.is_system);
+        order.finished.add(Translated {
+            number: order.number,
+            region: order.region,
+            code,
+            time: began.elapsed(),
+        });
+    }
+}
+
+impl std::fmt::Debug for Background {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Background")
+    }
+}
