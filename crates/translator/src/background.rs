@@ -4,6 +4,7 @@
 //! processor enters the next block that it interprets. What became of a region in between is for whoever takes it to
 //! see: nothing here knows of the processor.
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -70,7 +71,7 @@ impl Finished {
             return Vec::new();
         };
         self.is_some.store(false, Ordering::Relaxed);
-        std::mem::take(&mut translated)
+        mem::take(&mut translated)
     }
 
     fn add(&self, translated: Translated) {
@@ -102,8 +103,10 @@ impl Background {
         let is_new = worker.as_ref().is_none_or(|worker| worker.process != process);
         if is_new {
             let begun = Worker::begin(process)?;
-            // A parent's channel may be in the middle of something for ever.
-            worker.replace(begun).map(std::mem::forget);
+            if let Some(parents) = worker.replace(begun) {
+                // Its channel may be in the middle of something for ever.
+                mem::forget(parents);
+            }
         }
         let order = Order {
             number,
