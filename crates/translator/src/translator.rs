@@ -38,6 +38,13 @@ impl Settings {
         code_bytes_max: 32 << 20,
         instructions_max: 100,
     };
+    /// What pays for machines: a kernel executes much code a few thousand times while it starts, and translation takes
+    /// as long as interpreting an instruction ten thousand times.
+    pub const MACHINES: Settings = Settings {
+        threshold: 20_000,
+        joining_threshold: 5_000,
+        ..Settings::AUTOMATIC
+    };
     /// Everything at once: for tests.
     pub const ALWAYS: Settings = Settings {
         threshold: 1,

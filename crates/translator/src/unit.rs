@@ -48,6 +48,7 @@ impl Piece {
     }
 
     /// Counts an entry, and answers how many there were.
+    #[inline]
     pub fn count(&self) -> u32 {
         // The processor that enters it is the only one that counts: no exchange is needed, which would cost more than a
         // short block.
@@ -67,6 +68,7 @@ impl Piece {
     }
 
     /// Its code; null for none.
+    #[inline]
     pub fn code(&self) -> *const u8 {
         self.code.load(Ordering::Relaxed)
     }

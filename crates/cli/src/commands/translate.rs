@@ -6,6 +6,10 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use sidestep_ia64::execution::Drivers;
 use sidestep_linux_user::engine::Engine;
+#[cfg(feature = "translator")]
+use sidestep_runner::translation::Translation;
+#[cfg(feature = "translator")]
+use sidestep_translator::{Background, Settings};
 
 /// What is translated, and where.
 #[derive(Args)]
@@ -36,26 +40,23 @@ pub enum Translate {
 impl Options {
     /// What runs a program so; `None` for the interpreter.
     pub fn engine(&self, is_told: bool, is_checked: bool) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
-        let translation = self.translation(is_told, is_checked)?;
+        let translation = self.translation(Settings::AUTOMATIC, (is_told, is_checked))?;
         Ok(translation.map(|translation| translation as Arc<dyn Engine>))
     }
 
     /// What runs the processors of a machine so; `None` for the interpreter.
     pub fn drivers(&self) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
-        let translation = self.translation(false, false)?;
+        let translation = self.translation(Settings::MACHINES, (false, false))?;
         Ok(translation.map(|translation| translation as Arc<dyn Drivers>))
     }
 
     fn translation(
         &self,
-        is_told: bool,
-        is_checked: bool,
-    ) -> Result<Option<Arc<sidestep_runner::translation::Translation>>, Box<dyn Error>> {
-        use sidestep_runner::translation::Translation;
-        use sidestep_translator::{Background, Settings};
-
+        automatic: Settings,
+        (is_told, is_checked): (bool, bool),
+    ) -> Result<Option<Arc<Translation>>, Box<dyn Error>> {
         let (settings, is_behind) = match self.translate {
-            Translate::Auto => (Settings::AUTOMATIC, !self.translate_synchronously),
+            Translate::Auto => (automatic, !self.translate_synchronously),
             Translate::Always => (Settings::ALWAYS, false),
             Translate::Never => return Ok(None),
         };
