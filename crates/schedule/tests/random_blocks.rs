@@ -172,7 +172,8 @@ proptest! {
                 }
             }
         }
-        if let Err(difference) = equivalence::compare(&block, &outcome.bundles, 12) {
+        let own: Vec<usize> = (0..block.items.len()).collect();
+        if let Err(difference) = equivalence::compare(&block, (&block, &own, &outcome.bundles), 12) {
             prop_assert!(false, "{}", difference);
         }
     }
