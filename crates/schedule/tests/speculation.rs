@@ -78,9 +78,9 @@ fn nothing_passes_a_branch_that_the_source_does_not_allow_to() {
     }
     for (assertions, cycles) in [
         // Nobody said that r14 or r8 is not read behind the label.
-        ("", 6),
+        ("", 5),
         // r14 is computed in another register meanwhile; r8 waits for the branch.
-        ("\t// schedule: dead at slow: r14, r15\n", 5),
+        ("\t// schedule: dead at slow: r14, r15\n", 4),
         (
             "\t// schedule: dead at slow: r8, r14, r15\n\t// schedule: dead at return: r14, r15\n",
             4,
