@@ -26,7 +26,7 @@ pub enum Piece {
         /// Its lines.
         lines: std::ops::Range<usize>,
         /// Its instructions.
-        block: Block,
+        block: Box<Block>,
         /// What is written for each: the directives that belong to it, its text, its comment.
         texts: Vec<Text>,
         /// The bundles that it came from.
@@ -488,7 +488,7 @@ impl Reader<'_> {
         let (first, last) = (slots[0].0, slots[slots.len() - 1].0);
         self.pieces.push(Piece::Block {
             lines: open.first_line..end,
-            block,
+            block: Box::new(block),
             texts: open.texts,
             bundles: self.bundles[first..=last].to_vec(),
             original: instructions,

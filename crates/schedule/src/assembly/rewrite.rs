@@ -141,14 +141,14 @@ impl Work {
                 continue;
             };
             let before = verify::cycles(bundles, parameters);
-            let original = block.clone();
+            let original = (**block).clone();
             let (outcome, origins) = match speculation {
                 Speculation::None => (optimize(block, options), (0..block.items.len()).collect()),
                 Speculation::Asserted => {
                     let speculated = speculate(block, options);
                     if speculated.outcome.modelled < before {
                         *texts = renamed(texts, &speculated);
-                        *block = speculated.block;
+                        **block = speculated.block;
                     }
                     (speculated.outcome, speculated.origins)
                 }
@@ -157,7 +157,7 @@ impl Work {
             let is_written = outcome.modelled < before;
             let mut compared = Compared::default();
             if is_written {
-                let schedule = (&*block, &*origins, &*outcome.bundles);
+                let schedule = (&**block, &*origins, &*outcome.bundles);
                 compared =
                     compare(&original, schedule, STATES).map_err(|source| AssemblyError::Different {
                         path: path.display().to_string(),

@@ -10,10 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use sidestep_ia64::encoding::{
-    Bundle, DecodedSlot, Effects, Form, Instruction, Operand, Operation, Unit, decode,
-};
-use sidestep_ia64::execution::{Detail, Dynamic, Observer};
+use sidestep_ia64::encoding::{Bundle, Effects, Unit};
 use sidestep_ia64::float::FloatRegister;
 use sidestep_ia64::memory::{MemoryRegion, PhysicalMemory};
 use sidestep_ia64::mmu::entry::{MemoryAttribute, TranslationEntry};
@@ -24,6 +21,7 @@ use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{Exit, FaultKind, PhysicalAddress, Processor, TranslationSide, VirtualAddress};
 
+use super::assertions::{References, as_asserted};
 use crate::block::{Block, Item};
 use crate::bundle::{Content, Placed};
 use crate::sequencing::{self, Parts};
@@ -39,10 +37,6 @@ const CODE_END: u64 = 0x4000_0000 + PAGE / 2;
 const BACKING_STORE: u64 = 0x6000_0000;
 /// Where kernel registers point to if areas of memory lie apart.
 const AREAS: u64 = 0x3000_0000;
-/// Bytes that a reference has at most.
-const WIDEST_REFERENCE: u64 = 16;
-/// Whose contents are compared like any other's: `ar.ccv`.
-const CCV: i64 = 32;
 /// Instructions that a run has at most.
 const INSTRUCTIONS_MAX: u64 = 10_000;
 
@@ -73,6 +67,13 @@ struct Code<'a> {
     original: &'a Block,
     origins: &'a [usize],
     bundles: &'a [Placed],
+}
+
+impl Code<'_> {
+    /// Where its first bundle stands.
+    fn start(&self) -> u64 {
+        CODE_END - 16 * self.bundles.len() as u64
+    }
 }
 
 /// Compares a block with its schedule in as many random states. The schedule is of a block with the same instructions
@@ -120,7 +121,7 @@ pub fn compare(
         let left_out = &side_exits[..left_out];
         let mut seen = References::default();
         let first = run(&original, left_out, seed, &mut seen);
-        if seen.overlap(&original) {
+        if seen.overlap(&block.areas, original.start()) {
             compared.excluded += 1;
             continue;
         }
@@ -144,26 +145,6 @@ pub fn compare(
         }
     }
     Ok(compared)
-}
-
-/// A block whose assertion about addressing holds in every state: what would go to psr.l goes to ar.ccv.
-fn as_asserted(block: &Block) -> Block {
-    let mut block = block.clone();
-    if block.is_addressing_kept {
-        for item in &mut block.items {
-            if item.instruction.operation == Operation::MoveToPsrLower {
-                let value = i64::from(item.instruction.r2());
-                let mut forms =
-                    Form::named("mov.m").filter(|form| form.operands == [Operand::Ar3, Operand::R2]);
-                let form = forms.next().expect("moves to application registers are known");
-                let encoded = form
-                    .encode(item.instruction.predicate(), &[CCV, value], &[])
-                    .expect("a register");
-                item.instruction = decode(Unit::M, encoded.slot, 0).expect("what was encoded");
-            }
-        }
-    }
-    block
 }
 
 /// An item in a bundle and a group of its own.
@@ -367,7 +348,7 @@ fn target(original: &Block, item: usize) -> u64 {
 
 /// Runs bundles in a random state; branches that are left out are `nop`s.
 fn run(code: &Code<'_>, left_out: &[usize], seed: u64, seen: &mut References) -> End {
-    let start = CODE_END - 16 * code.bundles.len() as u64;
+    let start = code.start();
     let mut ground = Ground::new(seed);
     for (index, placed) in code.bundles.iter().enumerate() {
         let address = start + 16 * index as u64;
@@ -432,48 +413,6 @@ fn aimed(code: &Code<'_>, placed: &Placed, address: u64) -> Bundle {
         }
     }
     bundle
-}
-
-/// References to memory as they happened: the bundle, the address.
-#[derive(Default)]
-struct References {
-    places: Vec<(u64, u64)>,
-}
-
-impl Observer for References {
-    type Static = ();
-    const DETAIL: Detail = Detail::Everything;
-
-    fn decode(&mut self, _: &Instruction, _: &DecodedSlot) {}
-
-    fn retired(&mut self, (): &(), dynamic: &Dynamic<'_>) {
-        if let Some(address) = dynamic.reference {
-            self.places.push((dynamic.place.ip, address));
-        }
-    }
-}
-
-impl References {
-    /// Whether two areas met, in code with one item to each bundle.
-    fn overlap(&self, code: &Code<'_>) -> bool {
-        let start = CODE_END - 16 * code.bundles.len() as u64;
-        let areas: Vec<(u8, u64)> = self
-            .places
-            .iter()
-            .filter_map(|(ip, address)| {
-                let item = ip.checked_sub(start)? / 16;
-                let area = *code.block.areas.get(item as usize)?;
-                Some((area?, *address))
-            })
-            .collect();
-        let meets = |first: &(u8, u64), second: &(u8, u64)| {
-            first.0 != second.0 && first.1.abs_diff(second.1) < WIDEST_REFERENCE
-        };
-        areas
-            .iter()
-            .enumerate()
-            .any(|(index, first)| areas[index + 1..].iter().any(|second| meets(first, second)))
-    }
 }
 
 /// Host memory behind the physical addresses.
