@@ -6,7 +6,7 @@ use sidestep_itanium2::dispersal::Port;
 use sidestep_itanium2::flags::Flags;
 use sidestep_itanium2::instruction::StaticInstruction;
 
-use crate::sequencing::Effects;
+use crate::sequencing::{Effects, Parts};
 
 /// Why an instruction cannot be placed anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -137,6 +137,16 @@ pub struct Block {
     /// What is known of the memory that items refer to, beyond their own registers: by item, an object and an offset
     /// in it. Two objects never overlap.
     pub objects: Vec<Option<(u64, i64)>>,
+    /// By item, the area of memory that it refers to, where the source names one; two areas never overlap.
+    pub areas: Vec<Option<u8>>,
+    /// By item, of one that may leave the block: what nobody reads where it goes before it is written there. What
+    /// writes nothing else may be executed before the branch is.
+    pub dead: Vec<Parts>,
+    /// By item, of a branch that goes to a label if its predicate is on: which. Two to one label may change places.
+    pub targets: Vec<Option<u32>>,
+    /// Whether the source says that no reference to memory here is by what is written to PSR and to region registers
+    /// here, and that PSR is given no other mask of interrupts.
+    pub is_addressing_kept: bool,
 }
 
 impl Block {
@@ -154,6 +164,9 @@ impl Block {
             }
         }
         block.objects = vec![None; block.items.len()];
+        block.areas = vec![None; block.items.len()];
+        block.targets = vec![None; block.items.len()];
+        block.dead = vec![Parts::NONE; block.items.len()];
         Ok(block)
     }
 }

@@ -174,7 +174,7 @@ impl<'a> Model<'a> {
         }
         for read in &graph.reads {
             for other in graph.reads.iter().filter(|other| other.item != read.item) {
-                model.add_late(read, other);
+                model.add_late(read, other, &occupied);
             }
         }
         for cycle in 0..cycles {
@@ -265,7 +265,7 @@ impl<'a> Model<'a> {
     }
 
     /// A value that would return together with one that was asked for earlier comes a cycle later.
-    fn add_late(&mut self, read: &SystemRead, other: &SystemRead) {
+    fn add_late(&mut self, read: &SystemRead, other: &SystemRead, occupied: &[Truth]) {
         for cycle in 0..self.cycles {
             let Some(earlier) = (cycle + read.latency)
                 .checked_sub(other.latency)
@@ -280,6 +280,22 @@ impl<'a> Model<'a> {
             for (user, distance) in &read.uses {
                 let used = self.by(*user, cycle + distance);
                 self.clauses.any([first.not(), second.not(), used.not()]);
+            }
+            // The loads that it then meets are those of a cycle later.
+            let graph = self.graph;
+            let met = graph.recirculations.iter().find(|met| met.item == read.item);
+            let behind = occupied.get((cycle + read.latency + 1) as usize).copied();
+            if let (Some(met), Some(behind)) = (met, behind) {
+                let loads = met
+                    .others
+                    .iter()
+                    .map(|other| self.at(*other, cycle + read.latency));
+                let loads: Vec<Truth> = loads.collect();
+                let reached = self.count(&loads, met.least);
+                if let Some(reached) = reached.get(met.least - 1).copied() {
+                    self.clauses
+                        .any([first.not(), second.not(), reached.not(), behind.not()]);
+                }
             }
         }
     }

@@ -26,8 +26,10 @@ pub mod groups;
 pub mod list;
 pub mod optimize;
 pub mod predicates;
+pub mod rename;
 pub mod sanitizer;
 pub mod sequencing;
+pub mod speculate;
 pub mod tools;
 pub mod verify;
 

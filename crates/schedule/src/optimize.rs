@@ -50,10 +50,15 @@ impl Outcome {
 }
 
 /// Schedules whose lateness on the model is learnt from before the scheduler gives up to agree with it.
-const LESSONS: usize = 40;
+const LESSONS: usize = 200;
 
 /// Schedules a block.
 pub fn optimize(block: &Block, options: &Options) -> Outcome {
+    improve(block, options, None, 0)
+}
+
+/// Schedules a block of which a schedule and a bound may be known.
+pub(crate) fn improve(block: &Block, options: &Options, known: Option<Schedule>, bound: u32) -> Outcome {
     let parameters = &options.parameters;
     let architectural = Graph::new(block, Latencies::Architectural);
     let architectural = architectural.earliest().iter().max().map_or(0, |last| last + 1);
@@ -70,10 +75,19 @@ pub fn optimize(block: &Block, options: &Options) -> Outcome {
         .collect();
     let length = |schedule: &Schedule| schedule.len(&tails);
     let heights = heights(&graph, &tails);
-    let mut bound = lower_bound(&graph, &tails, &packer, &capacity);
-    let first = schedule(&graph, &heights, &mut packer);
-    let bundles = packer.layout(&first.groups(), stands_before(&graph));
-    let bundles = bundles.expect("the list scheduler packs each group where the one before leaves it");
+    let mut bound = lower_bound(&graph, &tails, &packer, &capacity).max(bound);
+    let listed = schedule(&graph, &heights, &mut packer);
+    let listed_length = length(&listed);
+    let known = known.filter(|known| length(known) < listed_length && graph.broken(&known.cycles).is_empty());
+    let known = known.and_then(|known| {
+        let bundles = packer.layout(&known.groups(), stands_before(&graph)).ok()?;
+        Some((known, bundles))
+    });
+    let (first, bundles) = known.unwrap_or_else(|| {
+        let bundles = packer.layout(&listed.groups(), stands_before(&graph));
+        let bundles = bundles.expect("the list scheduler packs each group where the one before leaves it");
+        (listed, bundles)
+    });
     let model = |bundles: &[Placed]| {
         let bundles: Vec<Bundle> = bundles.iter().map(|placed| placed.encode(&block.items)).collect();
         verify::timeline(&bundles, parameters)
@@ -87,7 +101,7 @@ pub fn optimize(block: &Block, options: &Options) -> Outcome {
         false => first,
     };
     let mut outcome = Outcome {
-        listed: length(&first),
+        listed: listed_length,
         cycles: length(&first),
         modelled,
         schedule: first,

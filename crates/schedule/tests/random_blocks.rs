@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sidestep_ia64::encoding::{Form, Instruction, Unit, UnitClass, decode};
+use sidestep_ia64::encoding::{Form, Instruction, Operand, Unit, UnitClass, decode};
 use sidestep_itanium2::Parameters;
 use sidestep_schedule::bundle::{Content, Packer};
 use sidestep_schedule::graph::Latencies;
-use sidestep_schedule::sequencing::Effects;
+use sidestep_schedule::sequencing::{Effects, Parts};
+use sidestep_schedule::speculate::speculate;
 use sidestep_schedule::verify::{self, equivalence};
 use sidestep_schedule::{Block, Graph, Options, optimize};
 
@@ -172,7 +173,8 @@ proptest! {
                 }
             }
         }
-        if let Err(difference) = equivalence::compare(&block, &outcome.bundles, 12) {
+        let own: Vec<usize> = (0..block.items.len()).collect();
+        if let Err(difference) = equivalence::compare(&block, (&block, &own, &outcome.bundles), 12) {
             prop_assert!(false, "{}", difference);
         }
     }
@@ -246,4 +248,56 @@ proptest! {
         prop_assert_eq!(outcome.modelled, least);
         prop_assert!(outcome.is_optimal());
     }
+
+    /// Over branches to one label, where some registers are dead, with registers of the scheduler's choice.
+    #[test]
+    fn what_passes_branches_in_other_registers_does_the_same(
+        draws in prop::collection::vec((0usize..1000, 0u8..4, prop::array::uniform4(0u64..1000)), 1..24),
+        exits in prop::collection::vec((0usize..24, 6u8..10), 0..4),
+        dead in (any::<u8>(), 0u64..16)
+    ) {
+        let parameters = Parameters::default();
+        let block = with_exits(&block(&draws), &exits, dead);
+        prop_assume!(!block.items.is_empty());
+        let options = Options { parameters, time_limit: Duration::from_millis(100) };
+        let speculated = speculate(&block, &options);
+        let outcome = &speculated.outcome;
+        prop_assert!(outcome.bound <= outcome.modelled);
+        let scheduled = (&speculated.block, &*speculated.origins, &*outcome.bundles);
+        if let Err(difference) = equivalence::compare(&block, scheduled, 16) {
+            prop_assert!(false, "{}: {:?}", difference, listing(&block));
+        }
+    }
+}
+
+/// A block with branches to a label before some of its items. Behind the label some of the registers that the code uses
+/// are dead.
+fn with_exits(block: &Block, exits: &[(usize, u8)], (general, predicates): (u8, u64)) -> Block {
+    let branch = |predicate: u8| {
+        let mut forms = Form::named("br.cond").filter(|form| form.operands == [Operand::Target25c]);
+        let form = forms.next().expect("it is an instruction");
+        let encoded = form.encode(predicate, &[0], &[]).expect("a predicate");
+        decode(Unit::B, encoded.slot, 0).expect("what was encoded")
+    };
+    let mut instructions = Vec::new();
+    for (index, item) in block.items.iter().enumerate() {
+        let here = exits.iter().filter(|(place, _)| *place == index);
+        instructions.extend(here.map(|(_, predicate)| branch(*predicate)));
+        instructions.push(item.instruction);
+    }
+    let mut block = Block::new(&instructions, &Parameters::default()).expect("all of them can be placed");
+    let mut dead = Parts {
+        predicate: predicates << 6,
+        ..Parts::NONE
+    };
+    for (place, register) in GENERAL.iter().enumerate() {
+        dead.general |= u128::from(general >> place & 1) << register;
+    }
+    for index in 0..block.items.len() {
+        if block.items[index].is_branch() {
+            block.targets[index] = Some(0);
+            block.dead[index] = dead;
+        }
+    }
+    block
 }

@@ -1,6 +1,10 @@
 // The fast path as one first writes it: the eight steps one after the other, loads and stores in pairs where two
 // pointers walk over a control block, and not a thought about what any instruction costs. See generic.S for the
 // convention.
+//
+// The comments that begin with `schedule:` are for `sidestep schedule --speculate`: what the generic path and the
+// receiver do not look at; that two threads' control blocks and a program's backing store lie apart; that the kernel's
+// memory is reached with any program's region and status; that the kernel fetches nothing by that region.
 
 #include "arguments.h"
 #include "layout.h"
@@ -9,6 +13,11 @@
 	.global	ipc_first
 	.proc	ipc_first
 ipc_first:
+	// schedule: dead at ipc_slow: r2-r8, r15, r24-r29, p6-p15, ar.rsc, stack
+	// schedule: dead at return: r2-r8, r14, r15, r24-r31
+	// schedule: apart: r2, r3, stack
+	// schedule: addressing kept
+	// schedule: fetching kept
 	// 1. Privilege. What the checks need is kept, for the slow path as well.
 { .mib
 	mov	r30 = ar.rsc

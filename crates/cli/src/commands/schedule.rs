@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use sidestep_itanium2::Parameters;
 use sidestep_schedule::Options;
-use sidestep_schedule::assembly::{FunctionReport, rewrite};
+use sidestep_schedule::assembly::{FunctionReport, Speculation, rewrite};
 use sidestep_schedule::tools::preprocess;
 
 use super::Outcome;
@@ -35,6 +35,10 @@ pub struct Schedule {
     /// Write the source with the scheduled functions; of a .S file, as the C preprocessor left it
     #[arg(short, long, value_name = "OUT.S")]
     output: Option<PathBuf>,
+    /// Let instructions pass branches before them, and choose registers anew, as far as comments of the source say who
+    /// reads what: `// schedule: dead at LABEL: r2-r8, p6`
+    #[arg(long)]
+    speculate: bool,
     /// Seconds that the exact scheduler may take for a block; 0: the list scheduler alone
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     time_limit: u64,
@@ -49,7 +53,11 @@ impl Schedule {
         };
         let text = preprocess(&self.file)?;
         let activity = Activity::begin("blocks are scheduled");
-        let rewritten = rewrite(&text, &self.file, self.function.as_deref(), &options)?;
+        let speculation = match self.speculate {
+            true => Speculation::Asserted,
+            false => Speculation::None,
+        };
+        let rewritten = rewrite(&text, &self.file, self.function.as_deref(), speculation, &options)?;
         drop(activity);
         let mut table = String::new();
         for function in &rewritten.functions {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use tests_need::ASSEMBLER;
+use tests_need::{ASSEMBLER, cross_compiler};
 
 fn sidestep(arguments: &[&str]) -> Output {
     let command = Command::new(env!("CARGO_BIN_EXE_sidestep"))
@@ -160,6 +160,59 @@ fn a_path_of_the_paper_gains_and_no_block_has_a_gap() {
         "{table}"
     );
     assert_eq!(table.matches("optimal").count(), 2, "{table}");
+}
+
+/// The guest with the path that the command writes in place of the one that it reads.
+#[test]
+fn messages_go_the_scheduled_way_and_every_case_ends_as_it_should() {
+    let (Some(_), Some(compiler)) = (ASSEMBLER.find(), cross_compiler()) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64");
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(sources)
+        .arg(folder.path())
+        .status();
+    assert!(copied.expect("cp starts").success());
+    let guest = folder.path().join("ia64");
+    let first = guest.join("ipc/first.S").display().to_string();
+    let scheduled = sidestep(&[
+        "schedule",
+        &first,
+        "--speculate",
+        "--time-limit",
+        "30",
+        "-o",
+        &first,
+    ]);
+    let said = String::from_utf8_lossy(&scheduled.stderr).into_owned();
+    assert!(scheduled.status.success(), "{said}");
+    let built = Command::new(guest.join("build"))
+        .arg(folder.path())
+        .arg("ipc")
+        .env("IA64_CC", compiler.gcc())
+        .status();
+    assert!(built.expect("the script starts").success());
+    for (case, code) in [
+        ("20", 0),
+        ("queue", 0),
+        ("long-message", 0),
+        ("one-way", 0),
+        ("no-partner", 0),
+        ("nat-word", 3),
+    ] {
+        let machine = format!(
+            "[machine]\nparameters = \"memory=64 ipc first {case}\"\n[image]\nfile = \"ipc\"\n\
+             [[memory]]\nstart = 0\nsize = \"64M\"\n"
+        );
+        let path = folder.path().join("machine.toml");
+        fs::write(&path, machine).expect("a temporary file can be written");
+        let output = sidestep(&["run", &path.display().to_string()]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{case}: {said}");
+    }
 }
 
 #[test]

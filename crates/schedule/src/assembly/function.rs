@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use object::{Object, ObjectSection, ObjectSymbol};
-use sidestep_ia64::encoding::{Bundle, Effects, Instruction, Operation, Template, Unit};
+use sidestep_ia64::encoding::{BranchKind, Bundle, Effects, Instruction, Operation, Template, Unit};
 use sidestep_itanium2::Parameters;
 
 use super::AssemblyError;
+use super::assertions::Assertions;
 use super::source::{Source, Statement};
 use crate::block::{Block, Item};
 use crate::bundle::{Content, Placed};
@@ -25,11 +26,13 @@ pub enum Piece {
         /// Its lines.
         lines: std::ops::Range<usize>,
         /// Its instructions.
-        block: Block,
+        block: Box<Block>,
         /// What is written for each: the directives that belong to it, its text, its comment.
         texts: Vec<Text>,
         /// The bundles that it came from.
         bundles: Vec<Bundle>,
+        /// The instructions of these, without `nop`s.
+        original: Vec<Instruction>,
     },
 }
 
@@ -42,6 +45,16 @@ pub struct Text {
     pub instruction: String,
     /// What was said beside it.
     pub comment: String,
+}
+
+/// How far blocks go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Speculation {
+    /// To the next branch or label.
+    #[default]
+    None,
+    /// To the next label: over branches, by what the source asserts; values get other registers.
+    Asserted,
 }
 
 /// A function between `.proc` and `.endp`.
@@ -145,7 +158,7 @@ impl Function {
         source: &Source,
         object: &[u8],
         wanted: Option<&str>,
-        parameters: &Parameters,
+        way: (&Parameters, Speculation),
         path: &Path,
     ) -> Result<Vec<Function>, AssemblyError> {
         let names = names(source);
@@ -168,16 +181,15 @@ impl Function {
             .into_iter()
             .filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name));
         chosen
-            .map(|(name, start)| Function::read(source, &file, name, start, parameters, path))
+            .map(|(name, start)| Function::read(source, &file, (name, start), way, path))
             .collect()
     }
 
     fn read(
         source: &Source,
         file: &object::File<'_>,
-        name: String,
-        start: usize,
-        parameters: &Parameters,
+        (name, start): (String, usize),
+        (parameters, speculation): (&Parameters, Speculation),
         path: &Path,
     ) -> Result<Function, AssemblyError> {
         let is_end = |statement: &Statement| match statement {
@@ -195,10 +207,16 @@ impl Function {
                 format!("the object file has no code of `{name}`, {reason}"),
             )
         })?;
+        let assertions = match speculation {
+            Speculation::None => Assertions::default(),
+            Speculation::Asserted => Assertions::read(&source.lines[start..end], path)?,
+        };
         let mut reader = Reader {
             source,
             path,
             parameters,
+            speculation,
+            assertions,
             slots: slots(&bundles),
             next: 0,
             bundles: &bundles,
@@ -278,6 +296,8 @@ struct Reader<'a> {
     source: &'a Source,
     path: &'a Path,
     parameters: &'a Parameters,
+    speculation: Speculation,
+    assertions: Assertions,
     slots: Vec<(usize, Result<Instruction, ()>)>,
     next: usize,
     bundles: &'a [Bundle],
@@ -403,8 +423,9 @@ impl Reader<'_> {
                 _ => String::new(),
             },
         });
-        // A block ends with the line of its last branch.
-        if is_branch(&instruction) {
+        // A block ends with the line of its last branch; what goes on behind branches may be one all the same.
+        let goes_on = self.speculation == Speculation::Asserted && is_side_exit(&instruction);
+        if is_branch(&instruction) && !goes_on {
             let is_more = self
                 .slots
                 .get(self.next)
@@ -454,15 +475,23 @@ impl Reader<'_> {
             .iter()
             .filter_map(|(_, instruction)| instruction.ok())
             .collect();
-        let mut block = Block::new(&instructions, self.parameters).expect("each instruction was looked at");
+        let mut open = open;
+        let mut scheduled = instructions.clone();
+        for (instruction, text) in scheduled.iter_mut().zip(&mut open.texts) {
+            (*instruction, text.instruction) = self.assertions.weakened(*instruction, &text.instruction);
+        }
+        let mut block = Block::new(&scheduled, self.parameters).expect("each instruction was looked at");
         block.mutex = open.mutex;
         block.objects = open.objects;
+        let texts = open.texts.iter().map(|text| text.instruction.as_str());
+        self.assertions.apply(&mut block, texts);
         let (first, last) = (slots[0].0, slots[slots.len() - 1].0);
         self.pieces.push(Piece::Block {
             lines: open.first_line..end,
-            block,
+            block: Box::new(block),
             texts: open.texts,
             bundles: self.bundles[first..=last].to_vec(),
+            original: instructions,
         });
     }
 }
@@ -470,6 +499,18 @@ impl Reader<'_> {
 /// Whether an instruction is a branch of the B or X unit: a check, which may go elsewhere too, ends no block.
 fn is_branch(instruction: &Instruction) -> bool {
     instruction.effects().contains(Effects::TRANSFERS) && matches!(instruction.unit, Unit::B | Unit::X)
+}
+
+/// Whether an instruction goes to a label if its predicate is on, and on if not.
+pub(super) fn is_side_exit(instruction: &Instruction) -> bool {
+    let is_conditional = matches!(
+        instruction.operation,
+        Operation::Branch {
+            kind: BranchKind::Conditional,
+            ..
+        }
+    );
+    is_conditional && instruction.is_relative() && instruction.predicate() != 0
 }
 
 /// The predicate registers that a directive names.

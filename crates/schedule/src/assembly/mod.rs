@@ -4,14 +4,16 @@
 //! matched with the statements of the source, one by one. A scheduled block is written with the statements of the
 //! source, so labels, relocations, hints and comments survive as they were; only bundles, stops and `nop`s are new.
 
+mod assertions;
 mod function;
 mod macros;
+mod registers;
 mod rewrite;
 mod source;
 
 use std::path::Path;
 
-pub use function::{Function, Piece, Text};
+pub use function::{Function, Piece, Speculation, Text};
 pub use rewrite::{BlockReport, FunctionReport, Rewritten, rewrite};
 pub use source::{Line, Source, Statement};
 

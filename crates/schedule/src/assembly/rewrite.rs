@@ -4,12 +4,14 @@ use std::path::Path;
 
 use sidestep_ia64::encoding::{Bundle, Effects, Instruction, Operation};
 
-use super::function::{code, slots, write};
+use super::function::{Speculation, Text, code, slots, write};
 use super::macros::expand;
+use super::registers::rename;
 use super::{AssemblyError, Function, Piece, Source, Unfaithful};
 use crate::bundle::Content;
 use crate::groups::Checker;
 use crate::optimize::{Options, Outcome, optimize};
+use crate::speculate::{Speculated, speculate};
 use crate::tools::assemble;
 use crate::verify;
 use crate::verify::equivalence::{Compared, compare};
@@ -64,15 +66,16 @@ pub fn rewrite(
     text: &str,
     path: &Path,
     wanted: Option<&str>,
+    speculation: Speculation,
     options: &Options,
 ) -> Result<Rewritten, AssemblyError> {
     let text = expand(text, path)?;
     let source = Source::parse(&text);
     let object = assemble(&text, path)?;
-    let functions = Function::all(&source, &object, wanted, &options.parameters, path)?;
+    let functions = Function::all(&source, &object, wanted, (&options.parameters, speculation), path)?;
     let mut work = Vec::new();
     for function in functions {
-        work.push(Work::new(&source, function, options, path)?);
+        work.push(Work::new(&source, function, speculation, options, path)?);
     }
     loop {
         let text = compose(&source, &work);
@@ -119,16 +122,18 @@ struct Work {
 impl Work {
     fn new(
         source: &Source,
-        function: Function,
+        mut function: Function,
+        speculation: Speculation,
         options: &Options,
         path: &Path,
     ) -> Result<Work, AssemblyError> {
         let parameters = &options.parameters;
         let mut blocks = Vec::new();
-        for piece in &function.pieces {
+        for piece in &mut function.pieces {
             let Piece::Block {
                 lines,
                 block,
+                texts,
                 bundles,
                 ..
             } = piece
@@ -136,13 +141,25 @@ impl Work {
                 continue;
             };
             let before = verify::cycles(bundles, parameters);
-            let outcome = optimize(block, options);
+            let original = (**block).clone();
+            let (outcome, origins) = match speculation {
+                Speculation::None => (optimize(block, options), (0..block.items.len()).collect()),
+                Speculation::Asserted => {
+                    let speculated = speculate(block, options);
+                    if speculated.outcome.modelled < before {
+                        *texts = renamed(texts, &speculated);
+                        **block = speculated.block;
+                    }
+                    (speculated.outcome, speculated.origins)
+                }
+            };
             let line = source.lines[lines.start].number;
             let is_written = outcome.modelled < before;
             let mut compared = Compared::default();
             if is_written {
+                let schedule = (&**block, &*origins, &*outcome.bundles);
                 compared =
-                    compare(block, &outcome.bundles, STATES).map_err(|source| AssemblyError::Different {
+                    compare(&original, schedule, STATES).map_err(|source| AssemblyError::Different {
                         path: path.display().to_string(),
                         line,
                         source,
@@ -212,12 +229,12 @@ impl Work {
         let mut reports = self.blocks.iter();
         let mut meant = Vec::new();
         for piece in &self.function.pieces {
-            let Piece::Block { block, .. } = piece else {
+            let Piece::Block { block, original, .. } = piece else {
                 continue;
             };
             let Some(report) = reports.next() else { continue };
             if !report.is_written {
-                meant.extend(block.items.iter().map(|item| item.instruction));
+                meant.extend(original.iter());
                 continue;
             }
             for content in report.outcome.bundles.iter().flat_map(|placed| placed.slots) {
@@ -228,6 +245,16 @@ impl Work {
         }
         meant
     }
+}
+
+/// The texts of a block in its new order, with the registers that it has now.
+fn renamed(texts: &[Text], speculated: &Speculated) -> Vec<Text> {
+    let places = speculated.origins.iter().zip(&speculated.names);
+    let text = places.map(|(origin, names)| Text {
+        instruction: rename(&texts[*origin].instruction, names),
+        ..texts[*origin].clone()
+    });
+    text.collect()
 }
 
 /// What the groups of bundles break.

@@ -1,12 +1,13 @@
 //! What is known of the items of a block together: predicates that exclude each other, addresses that do not meet;
 //! and the order that follows.
 
-use sidestep_ia64::encoding::{BaseUpdate, Effects, Operation};
+use sidestep_ia64::encoding::{BaseUpdate, Effects, IndirectFile, LoadKind, Operand, Operation, Side, Unit};
+use sidestep_ia64::registers::application::{BSPSTORE, RNAT, RSC};
 use sidestep_ia64::registers::status::psr;
 
 use crate::block::{Block, Item};
 use crate::predicates::{Predicates, Version};
-use crate::sequencing::State;
+use crate::sequencing::{Parts, State};
 
 /// What is known of the items together: values of predicates and addresses.
 pub(super) struct Facts<'a> {
@@ -15,6 +16,12 @@ pub(super) struct Facts<'a> {
     predicates: Predicates,
     references: Vec<Option<Reference>>,
     objects: &'a [Option<(u64, i64)>],
+    areas: &'a [Option<u8>],
+    dead: &'a [Parts],
+    targets: &'a [Option<u32>],
+    is_addressing_kept: bool,
+    /// By item, whether the register stack engine is in lazy mode there, whatever it was before the block.
+    lazy: Vec<bool>,
 }
 
 /// Where an item refers to: an unknown value, what is added to it, and how many bytes.
@@ -33,6 +40,11 @@ impl<'a> Facts<'a> {
             predicates: Predicates::default(),
             references: addresses(&block.items),
             objects: &block.objects,
+            areas: &block.areas,
+            dead: &block.dead,
+            targets: &block.targets,
+            is_addressing_kept: block.is_addressing_kept,
+            lazy: lazy(&block.items),
         };
         for (index, item) in block.items.iter().enumerate() {
             for (_, registers) in block.mutex.iter().filter(|(before, _)| *before == index) {
@@ -50,16 +62,32 @@ impl<'a> Facts<'a> {
     /// change places.
     pub fn order(&self, from: usize, to: usize) -> Option<i32> {
         let (first, second) = (&self.items[from], &self.items[to]);
+        if first.is_exit() && !second.is_exit() && self.may_precede(to, from) {
+            let conflict = first.effects.conflict(&second.effects);
+            if conflict.is_none() {
+                return None;
+            }
+        }
+        if self.targets[from].is_some() && self.targets[from] == self.targets[to] {
+            return None;
+        }
+        if self.targets[to].is_some() && !first.is_exit() && self.may_follow(from, to) {
+            let conflict = first.effects.conflict(&second.effects);
+            if conflict.is_none() {
+                return None;
+            }
+        }
         // A branch stays behind what is before it and before what is behind it.
         if second.is_exit() || first.is_exit() {
             let conflict = first.effects.conflict(&second.effects);
             return Some(i32::from(conflict.is_parted_by_stop() || must_end_group(first)));
         }
         if matches!(second.instruction.operation, Operation::Allocate)
-            || must_end_group(first)
-            || must_end_group(second)
+            || self.must_end_group(first)
+            || self.must_end_group(second)
         {
-            return Some(i32::from(must_end_group(first) || !must_end_group(second)));
+            let is_parted = self.must_end_group(first) || !self.must_end_group(second);
+            return Some(i32::from(is_parted));
         }
         if is_fence(first) || is_fence(second) {
             let conflict = first.effects.conflict(&second.effects);
@@ -76,15 +104,69 @@ impl<'a> Facts<'a> {
             return None;
         }
         let mut conflict = first.effects.conflict(&second.effects);
+        if self.is_addressing_kept
+            && (is_plain(first) && is_addressing(second) || is_addressing(first) && is_plain(second))
+        {
+            conflict = conflict.without_system();
+            return (!conflict.is_none()).then_some(i32::from(conflict.is_parted_by_stop()));
+        }
         if conflict.memory && self.are_apart(from, to) {
             conflict.memory = false;
         }
-        let guards =
-            guards_interrupts(first) && is_guarded(second) || is_guarded(first) && guards_interrupts(second);
+        let guards = self.guards_interrupts(first) && is_guarded(second)
+            || is_guarded(first) && self.guards_interrupts(second);
         if conflict.is_none() && !guards {
             return None;
         }
         Some(i32::from(conflict.is_parted_by_stop()))
+    }
+
+    /// Whether an item may be executed although a branch before it goes elsewhere: it cannot fault, and writes nothing
+    /// that anybody reads there.
+    fn may_precede(&self, item: usize, exit: usize) -> bool {
+        let moved = &self.items[item];
+        let dead = self.dead[exit];
+        let written = moved.effects.all_writes();
+        match moved.instruction.operation {
+            // What the register stack engine writes it may write at any time.
+            Operation::FlushRegisterStack => dead.state.contains(State::STACK),
+            // Its registers can be read in lazy mode, and what has set that comes first.
+            Operation::MoveFromApplication if self.lazy[item] && is_of_stack(moved) => {
+                written.without(dead).is_empty()
+            }
+            _ => is_harmless(moved) && written.without(dead).is_empty(),
+        }
+    }
+
+    /// Whether an item need not be executed where a branch behind it goes: nobody reads there what it writes. A fault
+    /// of a load is not taken there either.
+    fn may_follow(&self, item: usize, exit: usize) -> bool {
+        let moved = &self.items[item];
+        let is_load = matches!(
+            moved.instruction.operation,
+            Operation::Load {
+                kind: LoadKind::Normal,
+                ..
+            }
+        );
+        let written = moved.effects.all_writes();
+        (is_load || is_harmless(moved)) && written.without(self.dead[exit]).is_empty()
+    }
+
+    /// Whether everything behind the instruction is in a later group: where addressing is kept, what is serialised
+    /// beside it depends on nothing else.
+    fn must_end_group(&self, item: &Item) -> bool {
+        let waits = matches!(
+            item.instruction.operation,
+            Operation::Serialize { side: Side::Data }
+        );
+        must_end_group(item) && !(self.is_addressing_kept && waits)
+    }
+
+    /// Whether the instruction says if interrupts are taken.
+    fn guards_interrupts(&self, item: &Item) -> bool {
+        let keeps = self.is_addressing_kept && item.instruction.operation == Operation::MoveToPsrLower;
+        guards_interrupts(item) && !keeps
     }
 
     /// Whether two references to memory never meet, as far as addresses and what the source says tell.
@@ -92,6 +174,11 @@ impl<'a> Facts<'a> {
         let (first, second) = (&self.items[from].effects.memory, &self.items[to].effects.memory);
         if first.acquires || first.releases || second.acquires || second.releases {
             return false;
+        }
+        if let (Some(area), Some(other)) = (self.areas[from], self.areas[to])
+            && area != other
+        {
+            return true;
         }
         let (Some(one), Some(other)) = (self.references[from], self.references[to]) else {
             return false;
@@ -107,6 +194,82 @@ impl<'a> Facts<'a> {
         one.root == other.root && is_apart(one.offset, other.offset)
     }
 }
+
+/// By item, whether the register stack engine is in lazy mode there: the last to write ar.rsc was a constant that says
+/// so.
+fn lazy(items: &[Item]) -> Vec<bool> {
+    let mut is_lazy = false;
+    let mut lazy = Vec::new();
+    for item in items {
+        lazy.push(is_lazy);
+        if item.effects.all_writes().application >> RSC & 1 != 0 {
+            is_lazy =
+                is_harmless(item) && item.instruction.predicate() == 0 && item.instruction.immediate & 3 == 0;
+        }
+    }
+    lazy
+}
+
+/// Whether the instruction moves from a register of the register stack engine that only lazy mode lets be read.
+fn is_of_stack(item: &Item) -> bool {
+    matches!(item.instruction.ar3(), BSPSTORE | RNAT)
+}
+
+/// Whether the instruction cannot fault, whatever registers hold, and does nothing but write registers.
+fn is_harmless(item: &Item) -> bool {
+    use Operation as O;
+    let is_computation = matches!(item.instruction.unit, Unit::X)
+        && matches!(item.instruction.operation, O::MoveLong)
+        || matches!(
+            item.instruction.operation,
+            O::Add { .. }
+                | O::Subtract { .. }
+                | O::SubtractFromImmediate
+                | O::AddPointer { .. }
+                | O::AddImmediate
+                | O::AddLongImmediate
+                | O::Logical { .. }
+                | O::ShiftLeftAdd
+                | O::ShiftLeftAddPointer
+                | O::PopulationCount
+                | O::ShiftRight { .. }
+                | O::ShiftLeft
+                | O::ShiftRightPair
+                | O::Extract { .. }
+                | O::DepositZero { .. }
+                | O::Deposit { .. }
+                | O::ZeroExtend { .. }
+                | O::SignExtend { .. }
+                | O::Compare { .. }
+                | O::TestBit { .. }
+                | O::TestNat { .. }
+                | O::MoveFromBranch
+                | O::MoveFromPredicates
+        );
+    // Of application registers those that any program may read in any state, and a constant for ar.rsc.
+    let application = item.effects.reads.application | item.effects.all_writes().application;
+    let is_application = match item.instruction.operation {
+        O::MoveFromApplication => application & !READABLE == 0,
+        O::MoveToApplication { .. } => {
+            item.effects.all_writes().application == 1 << RSC
+                && item.instruction.form().operands.contains(&Operand::Imm8)
+                && (0..16).contains(&item.instruction.immediate)
+        }
+        _ => false,
+    };
+    let is_speculative = matches!(
+        item.instruction.operation,
+        O::Load {
+            kind: LoadKind::Speculative,
+            ..
+        }
+    );
+    is_computation || is_application || is_speculative
+}
+
+/// Application registers that any program may read, whatever the mode of the register stack is: kernel registers,
+/// ar.rsc, ar.ccv, ar.unat, ar.fpsr, ar.pfs, ar.lc, ar.ec.
+const READABLE: u128 = 0xff | 1 << RSC | 1 << 32 | 1 << 36 | 1 << 40 | 0b111 << 64;
 
 /// Whether everything behind the instruction is in a later group, whatever it is.
 fn must_end_group(item: &Item) -> bool {
@@ -129,6 +292,38 @@ fn is_fence(item: &Item) -> bool {
     )
 }
 
+/// Whether the instruction refers to memory, or moves application registers, and does nothing else: of system state it
+/// reads what references and privileges go by.
+fn is_plain(item: &Item) -> bool {
+    use Operation as O;
+    matches!(
+        item.instruction.operation,
+        O::Load { .. }
+            | O::Store { .. }
+            | O::LoadFloat { .. }
+            | O::StoreFloat { .. }
+            | O::LoadFloatPair { .. }
+            | O::FlushRegisterStack
+            | O::LoadRegisterStack
+            | O::MoveToApplication { .. }
+            | O::MoveFromApplication
+            | O::InvalidateAlat
+    )
+}
+
+/// Whether the instruction changes what references go by, or waits for such a change.
+fn is_addressing(item: &Item) -> bool {
+    use Operation as O;
+    matches!(
+        item.instruction.operation,
+        O::MoveToPsrLower
+            | O::MoveToIndirect {
+                file: IndirectFile::Region
+            }
+            | O::Serialize { .. }
+    )
+}
+
 /// Whether the instruction says if interrupts are taken.
 fn guards_interrupts(item: &Item) -> bool {
     item.effects.writes.status & (psr::I | psr::IC) != 0 && item.effects.serializes.is_none()
@@ -142,6 +337,14 @@ fn is_guarded(item: &Item) -> bool {
         || effects.writes.application != 0
         || !(effects.writes.state - State::FRAME - State::FLOAT_STATUS - State::ALAT).is_empty();
     memory || system || effects.writes.status != 0
+}
+
+/// By item, the register whose value its address is, but for a constant, while that was in it.
+pub(crate) fn roots(items: &[Item]) -> Vec<Option<u8>> {
+    let addresses = addresses(items).into_iter();
+    addresses
+        .map(|reference| reference.map(|reference| reference.root.0))
+        .collect()
 }
 
 /// The addresses that items refer to, as sums of a value that is in a register at some point and a constant.

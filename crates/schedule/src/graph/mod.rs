@@ -4,7 +4,7 @@
 //! in a group behind it, more where the pipeline would stall. The distances are those of the model's own tables:
 //! latencies of classes, bypasses, rules between pairs.
 
-mod facts;
+pub(crate) mod facts;
 
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::flags::Flags;

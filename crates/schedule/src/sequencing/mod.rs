@@ -123,6 +123,24 @@ impl Conflict {
         !self.memory && self.flow.or(self.output).or(self.anti).is_empty()
     }
 
+    /// The conflict on registers that programs have, without PSR, control registers and what has no number.
+    pub(crate) fn without_system(&self) -> Conflict {
+        let registers = |parts: Parts| Parts {
+            status: 0,
+            control: 0,
+            state: State::empty(),
+            ..parts
+        };
+        Conflict {
+            flow: registers(self.flow),
+            output: registers(self.output),
+            anti: registers(self.anti),
+            parted: registers(self.parted),
+            grouped: registers(self.grouped),
+            memory: false,
+        }
+    }
+
     /// Whether they may not be in one group: a stop has to part them, or serialisation.
     pub fn needs_stop(&self) -> bool {
         !self.parted.is_empty()

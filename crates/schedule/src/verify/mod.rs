@@ -1,5 +1,6 @@
 //! The result against the original: on the pipeline, cycle by cycle, and on the interpreter, in random states.
 
+mod assertions;
 pub mod equivalence;
 
 use sidestep_ia64::encoding::{Bundle, Operation};

@@ -1,0 +1,212 @@
+//! What a source says beyond its instructions, in comments of a function:
+//!
+//! ```text
+//! // schedule: dead at LABEL: r2-r8, r15, p6-p15, ar.rsc, stack
+//! // schedule: dead at return: r2-r8
+//! // schedule: apart: r2, r3, stack
+//! // schedule: addressing kept
+//! // schedule: fetching kept
+//! ```
+//!
+//! Nobody reads what is dead where a branch goes; `stack` is how far the register stack is in memory. Addresses that
+//! are made of r2 by adding constants, those made of r3 and the backing store never overlap. Where addressing is kept,
+//! no reference is by what the function writes to psr.l and to region registers, and psr.l gets no other mask of
+//! interrupts. Where fetching is kept, no instruction of it is fetched by that either: `srlz.d` serialises enough.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use sidestep_ia64::encoding::{Form, Instruction, Operation, Side, decode};
+use sidestep_ia64::registers::application::{BSPSTORE, RNAT, RSC};
+
+use super::AssemblyError;
+use super::function::is_side_exit;
+use super::source::Line;
+use crate::block::Block;
+use crate::graph::facts::roots;
+use crate::sequencing::{Parts, State};
+
+/// How a comment that asserts something begins.
+const MARK: &str = "schedule:";
+/// The area of the backing store; the others have the numbers of registers.
+const STACK: u8 = 0;
+
+/// What a function's comments assert.
+#[derive(Clone, Debug, Default)]
+pub struct Assertions {
+    /// What is dead, by the label of a branch, or `return`.
+    dead: BTreeMap<String, Parts>,
+    /// Registers whose addresses never meet those of another one; of the stack, 0.
+    apart: Vec<u8>,
+    is_addressing_kept: bool,
+    is_fetching_kept: bool,
+}
+
+impl Assertions {
+    /// Reads the comments of lines.
+    ///
+    /// # Errors
+    /// [`AssemblyError`] of a comment that says what is not known here.
+    pub fn read(lines: &[Line], path: &Path) -> Result<Assertions, AssemblyError> {
+        let mut assertions = Assertions::default();
+        for line in lines {
+            let comment = line.comment.trim_start_matches(['/', '*', ' ', '\t']);
+            let Some(said) = comment.strip_prefix(MARK) else {
+                continue;
+            };
+            let refuse = |reason: String| AssemblyError::statement(path, line.number, reason);
+            let said = said.trim().trim_end_matches("*/");
+            if let Some(rest) = said.strip_prefix("dead at ")
+                && let Some((label, list)) = rest.split_once(':')
+            {
+                let parts = assertions.dead.entry(label.trim().to_owned()).or_default();
+                for word in list.split(',') {
+                    *parts = parts.or(dead(word.trim()).map_err(refuse)?);
+                }
+            } else if let Some(list) = said.strip_prefix("apart:") {
+                for word in list.split(',') {
+                    assertions.apart.push(area(word.trim()).map_err(refuse)?);
+                }
+            } else if said.trim() == "addressing kept" {
+                assertions.is_addressing_kept = true;
+            } else if said.trim() == "fetching kept" {
+                assertions.is_fetching_kept = true;
+            } else {
+                return Err(refuse(format!(
+                    "`{MARK} {said}`: say `dead at LABEL: REGISTERS`, `dead at return: REGISTERS`, `apart: REGISTERS`, \
+                     `addressing kept` or `fetching kept`"
+                )));
+            }
+        }
+        Ok(assertions)
+    }
+
+    /// The instruction of a text as it is scheduled, and its text: serialisation of data, where that is enough.
+    pub fn weakened(&self, instruction: Instruction, text: &str) -> (Instruction, String) {
+        let is_weaker = self.is_fetching_kept
+            && instruction.operation
+                == Operation::Serialize {
+                    side: Side::Instruction,
+                };
+        if !is_weaker {
+            return (instruction, text.to_owned());
+        }
+        let form = Form::named("srlz.d").next().expect("it is an instruction");
+        let encoded = form
+            .encode(instruction.predicate(), &[], &[])
+            .expect("it has no operands");
+        let weaker = decode(instruction.unit, encoded.slot, 0).expect("what was encoded");
+        (weaker, text.replace("srlz.i", "srlz.d"))
+    }
+
+    /// Puts down in a block what is asserted; `texts` are its instructions as written.
+    pub fn apply<'a>(&self, block: &mut Block, texts: impl Iterator<Item = &'a str>) {
+        let roots = roots(&block.items);
+        block.is_addressing_kept = self.is_addressing_kept;
+        let mut labels: Vec<&str> = Vec::new();
+        for (index, text) in texts.enumerate() {
+            let item = &block.items[index];
+            let label = match item.instruction.operation {
+                Operation::Return => "return",
+                _ => text.split_whitespace().next_back().unwrap_or_default(),
+            };
+            if item.is_branch()
+                && let Some(dead) = self.dead.get(label)
+            {
+                block.dead[index] = *dead;
+                let known = labels.iter().position(|known| *known == label);
+                let number = known.unwrap_or(labels.len());
+                if known.is_none() {
+                    labels.push(label);
+                }
+                block.targets[index] = is_side_exit(&item.instruction).then_some(number as u32);
+            }
+            block.areas[index] = match item.instruction.operation {
+                Operation::FlushRegisterStack | Operation::LoadRegisterStack => Some(STACK),
+                _ => roots[index].filter(|root| *root != STACK),
+            }
+            .filter(|area| self.apart.contains(area));
+        }
+    }
+}
+
+/// A range of registers, as `r2` or `r2-r8`.
+fn range(word: &str, file: char) -> Option<std::ops::RangeInclusive<u32>> {
+    let number = |word: &str| word.trim().strip_prefix(file)?.parse::<u32>().ok();
+    match word.split_once('-') {
+        Some((first, last)) => Some(number(first)?..=number(last)?),
+        None => Some(number(word)?..=number(word)?),
+    }
+}
+
+/// What a word calls dead.
+fn dead(word: &str) -> Result<Parts, String> {
+    let mut parts = Parts::NONE;
+    if let Some(registers) = range(word, 'r').filter(|registers| *registers.end() < 128) {
+        registers.for_each(|register| parts.general |= 1 << register);
+    } else if let Some(registers) = range(word, 'p').filter(|registers| *registers.end() < 64) {
+        registers.for_each(|register| parts.predicate |= 1 << register);
+    } else if word == "ar.rsc" {
+        parts.application |= 1 << RSC;
+    } else if word == "stack" {
+        parts.application |= 1 << BSPSTORE | 1 << RNAT;
+        parts.state |= State::STACK;
+    } else {
+        return Err(format!(
+            "`{word}` cannot be called dead: general and predicate registers can, as `r2` or `p6-p15`, `ar.rsc`, and `stack`"
+        ));
+    }
+    Ok(parts)
+}
+
+/// The area that a word names.
+fn area(word: &str) -> Result<u8, String> {
+    if word == "stack" {
+        return Ok(STACK);
+    }
+    let register = range(word, 'r').filter(|registers| registers.start() == registers.end());
+    let register = register
+        .map(|registers| *registers.start())
+        .filter(|register| (1..128).contains(register));
+    register.map(|register| register as u8).ok_or_else(|| {
+        format!("`{word}` names no area: say a general register that addresses are made of, or `stack`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assembly::Source;
+
+    fn read(text: &str) -> Result<Assertions, AssemblyError> {
+        Assertions::read(&Source::parse(text).lines, Path::new("a.s"))
+    }
+
+    #[test]
+    fn comments_say_what_is_dead_and_what_never_overlaps() {
+        let text =
+            "// schedule: dead at slow: r2-r4, p6, ar.rsc, stack\n\t// schedule: apart: r2, stack\n// other";
+        let assertions = read(text).expect("it is right");
+        let dead = assertions.dead["slow"];
+        assert_eq!((dead.general, dead.predicate), (0b11100, 1 << 6));
+        assert!(dead.state.contains(State::STACK));
+        assert_eq!(dead.application, 1 << RSC | 1 << BSPSTORE | 1 << RNAT);
+        assert_eq!(assertions.apart, [2, STACK]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_with_its_line() {
+        for (text, part) in [
+            (
+                "\n// schedule: dead at slow: f2",
+                "a.s: line 2: `f2` cannot be called dead",
+            ),
+            ("// schedule: dead at slow: r2-r200", "`r2-r200` cannot"),
+            ("// schedule: apart: r0", "`r0` names no area"),
+            ("// schedule: quickly", "say `dead at LABEL"),
+        ] {
+            let error = read(text).expect_err("it is wrong").to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

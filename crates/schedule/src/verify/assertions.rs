@@ -1,0 +1,72 @@
+//! What a source asserts, in random states: states and stand-ins for which it holds.
+
+use sidestep_ia64::encoding::{DecodedSlot, Form, Instruction, Operand, Operation, Unit, decode};
+use sidestep_ia64::execution::{Detail, Dynamic, Observer};
+
+use crate::block::Block;
+
+/// Bytes that a reference has at most.
+const WIDEST_REFERENCE: u64 = 16;
+/// Whose contents are compared like any other's: `ar.ccv`.
+const CCV: i64 = 32;
+
+/// A block whose assertion about addressing holds in every state: what would go to psr.l goes to ar.ccv.
+pub(super) fn as_asserted(block: &Block) -> Block {
+    let mut block = block.clone();
+    if block.is_addressing_kept {
+        for item in &mut block.items {
+            if item.instruction.operation == Operation::MoveToPsrLower {
+                let value = i64::from(item.instruction.r2());
+                let mut forms =
+                    Form::named("mov.m").filter(|form| form.operands == [Operand::Ar3, Operand::R2]);
+                let form = forms.next().expect("moves to application registers are known");
+                let encoded = form
+                    .encode(item.instruction.predicate(), &[CCV, value], &[])
+                    .expect("a register");
+                item.instruction = decode(Unit::M, encoded.slot, 0).expect("what was encoded");
+            }
+        }
+    }
+    block
+}
+
+/// References to memory as they happened: the bundle, the address.
+#[derive(Default)]
+pub(super) struct References {
+    places: Vec<(u64, u64)>,
+}
+
+impl Observer for References {
+    type Static = ();
+    const DETAIL: Detail = Detail::Everything;
+
+    fn decode(&mut self, _: &Instruction, _: &DecodedSlot) {}
+
+    fn retired(&mut self, (): &(), dynamic: &Dynamic<'_>) {
+        if let Some(address) = dynamic.reference {
+            self.places.push((dynamic.place.ip, address));
+        }
+    }
+}
+
+impl References {
+    /// Whether two areas met, in code with one item to each bundle from `start` on, each with its area.
+    pub fn overlap(&self, of: &[Option<u8>], start: u64) -> bool {
+        let areas: Vec<(u8, u64)> = self
+            .places
+            .iter()
+            .filter_map(|(ip, address)| {
+                let item = ip.checked_sub(start)? / 16;
+                let area = *of.get(item as usize)?;
+                Some((area?, *address))
+            })
+            .collect();
+        let meets = |first: &(u8, u64), second: &(u8, u64)| {
+            first.0 != second.0 && first.1.abs_diff(second.1) < WIDEST_REFERENCE
+        };
+        areas
+            .iter()
+            .enumerate()
+            .any(|(index, first)| areas[index + 1..].iter().any(|second| meets(first, second)))
+    }
+}
