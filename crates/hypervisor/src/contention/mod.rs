@@ -73,7 +73,7 @@ pub enum ContentionError {
     TwoModels,
 }
 
-/// What contention has cost on a core, in thousandths of cycles, and where its references were answered.
+/// What contention has cost on a core, and where its references were answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ContentionCounts {
     /// References that the shared cache answered.
