@@ -50,7 +50,12 @@ const PINS: &[Pin] = &[
     // Figure 6: IS in double with given sets and with none, also where two host threads advance virtual machines.
     (
         "gang.npb",
-        &["hosts=gainestown", "kernels=is", "loads=double", "policies=given,none"],
+        &[
+            "hosts=gainestown",
+            "kernels=is",
+            "loads=double",
+            "policies=given,none",
+        ],
         &[["13458000.00", "10138000.00"], ["13458000.00", "9172000.00"]],
     ),
     (

@@ -8,7 +8,7 @@ use sidestep_gang::{CoscheduledSets, SharingMatrix, TaskId};
 use sidestep_hypervisor::virtual_machine::{Core, CoreModel, MachineAddress};
 use sidestep_ia64::encoding::{DecodedSlot, Instruction};
 use sidestep_ia64::execution::{Dynamic, Observer};
-use sidestep_ia64::{Driver, Exit, Processor};
+use sidestep_ia64::{Exit, Processor};
 use sidestep_lab::Number;
 
 /// Pages by which accesses are counted, as large as the monitor's detector sees them.
@@ -99,13 +99,14 @@ impl Drop for WatchedCore {
     }
 }
 
-impl Driver for WatchedCore {
-    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
-        processor.run_observed(limit, self)
-    }
-}
-
 impl Core for WatchedCore {
+    /// An instruction takes a cycle.
+    fn run(&mut self, processor: &mut Processor, cycles: u64) -> (Exit, u64) {
+        let before = processor.instructions_retired();
+        let exit = processor.run_observed(cycles, self);
+        (exit, processor.instructions_retired() - before)
+    }
+
     fn enter(&mut self, owner: usize, processor: usize) {
         if self.holder != Some((owner, processor)) {
             self.leave();
