@@ -180,7 +180,7 @@ static void work(void *state, struct team *team, int thread)
     make_rows(system, rows);
     for (long i = rows.first; i < rows.end; i++)
         system->x[i] = 1;
-    for (int iteration = 0; iteration < problems[system->class].iterations; iteration++) {
+    for (int iteration = 0; iteration < team_steps(team, problems[system->class].iterations); iteration++) {
         solve(system, team, thread, rows);
         double xz = dot(team, thread, rows, system->x, system->z);
         double scale = 1 / square_root(dot(team, thread, rows, system->z, system->z));

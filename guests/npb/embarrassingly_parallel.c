@@ -6,7 +6,7 @@
 #include "kernel.h"
 #include "numbers.h"
 
-enum { BATCH = 1 << 16, ANNULI = 10, SUMS = 2 + ANNULI };
+enum { BATCH = 1 << 13, ANNULI = 10, SUMS = 2 + ANNULI };
 
 static const uint64_t SEED = 271828183;
 
@@ -55,7 +55,8 @@ static void work(void *state, struct team *team, int thread)
 {
     struct deviates *deviates = state;
     double sums[SUMS] = {0};
-    struct range batches = team_share(team, thread, (1L << problems[deviates->class].pairs_log2) / BATCH);
+    long all = (1L << problems[deviates->class].pairs_log2) / BATCH;
+    struct range batches = team_share(team, thread, team_steps(team, all));
     for (long batch = batches.first; batch < batches.end; batch++) {
         add_batch(batch, sums);
         environment_step();

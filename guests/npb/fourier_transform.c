@@ -183,7 +183,7 @@ static void work(void *state, struct team *team, int thread)
     struct field *field = state;
     start(field, team, thread);
     transform_all(field, team, thread, field->spectrum, -1);
-    for (int time = 0; time < TIMES; time++) {
+    for (int time = 0; time < team_steps(team, TIMES); time++) {
         advance(field, team, thread);
         transform_all(field, team, thread, field->solution, 1);
         struct complex sum = checksum(field, team, thread);

@@ -1,6 +1,6 @@
 /* The instances of benchmarks that a program or a machine runs at the same time, each on threads of its own.
 
-   They are given as words: `KERNEL CLASS [--threads N] [--rounds N] [--spins N]`, and more of them behind `+`. Threads
+   They are given as words: `KERNEL CLASS [--threads N] [--rounds N] [--spins N] [--steps N]`, and more of them behind `+`. Threads
    are numbered through all instances in their order; in a machine a thread's number is its processor's. */
 
 #ifndef INSTANCES_H
@@ -14,6 +14,7 @@ struct instance {
     const struct kernel *kernel;
     enum problem_class class;
     long threads, rounds, spins;
+    long steps; /* of each round that are done at the most, and then nothing is verified; 0: all */
     char label[32]; /* what its lines begin with */
     struct team *team;
     void *state;

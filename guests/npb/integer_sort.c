@@ -123,7 +123,7 @@ static void work(void *state, struct team *team, int thread)
     generate(keys, team_share(team, thread, keys->count));
     if (thread == 0)
         keys->right = 0;
-    for (int iteration = 1; iteration <= ITERATIONS; iteration++) {
+    for (int iteration = 1; iteration <= team_steps(team, ITERATIONS); iteration++) {
         team_barrier(team);
         if (thread == 0) {
             keys->keys[iteration] = iteration;

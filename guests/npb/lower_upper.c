@@ -161,7 +161,7 @@ static void work(void *state, struct team *team, int thread)
     flow_residual(flow, team, thread);
     long announced = solver->announced;
     team_barrier(team);
-    for (int number = 0; number < problems[solver->class].steps; number++) {
+    for (int number = 0; number < team_steps(team, problems[solver->class].steps); number++) {
         step(flow, team, thread, &announced);
         if (thread == 0)
             environment_step();

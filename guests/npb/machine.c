@@ -76,13 +76,21 @@ void environment_step(void)
 {
 }
 
-/* Waits in the monitor for an interrupt, the timer's at the latest. */
-void environment_yield(void)
+static word interval_time(void)
 {
     word time;
     asm volatile("mov %0 = ar.itc" : "=r"(time));
-    asm volatile("mov cr.itm = %0;; mov cr.itv = %1;; srlz.d" ::"r"(time + YIELD_CYCLES), "r"((word)VECTOR) : "memory");
-    hypercall(WAIT_FOR_INTERRUPT, 0, 0, 0);
+    return time;
+}
+
+/* Waits in the monitor for an interrupt, the timer's at the latest: not at all if a processor that was without a core
+   meanwhile has missed that. */
+void environment_yield(void)
+{
+    word due = interval_time() + YIELD_CYCLES;
+    asm volatile("mov cr.itv = %1;; mov cr.itm = %0;; srlz.d" ::"r"(due), "r"((word)VECTOR) : "memory");
+    if ((long)(due - interval_time()) > 0)
+        hypercall(WAIT_FOR_INTERRUPT, 0, 0, 0);
     asm volatile("mov cr.itv = %0;; ssm psr.i;; srlz.d;; rsm psr.i;; srlz.d" ::"r"((word)VECTOR_MASKED) : "memory");
 }
 

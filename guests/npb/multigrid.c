@@ -253,7 +253,7 @@ static void work(void *state, struct team *team, int thread)
     charge(cycle, team, thread);
     clear(team, thread, side, solution);
     subtract(team, thread, side, solution, cycle->right, residual);
-    for (int iteration = 0; iteration < ITERATIONS; iteration++) {
+    for (int iteration = 0; iteration < team_steps(team, ITERATIONS); iteration++) {
         descend_and_ascend(cycle, team, thread);
         subtract(team, thread, side, solution, cycle->right, residual);
         if (thread == 0)

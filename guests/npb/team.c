@@ -4,10 +4,11 @@
 
 #include "environment.h"
 
-void team_initialize(struct team *team, int threads, long spins)
+void team_initialize(struct team *team, int threads, long spins, long steps)
 {
     team->threads = threads;
     team->spins = spins;
+    team->steps = steps;
 }
 
 /* One turn of waiting. */

@@ -26,13 +26,14 @@ struct member {
 struct team {
     int threads;
     long spins; /* turns that a waiting thread spins before it first yields */
+    long steps; /* of its benchmark that are done at the most; 0: all */
     struct {
         unsigned value;
     } __attribute__((aligned(LINE))) arrived, generation;
     struct member members[THREADS_MAX];
 };
 
-void team_initialize(struct team *team, int threads, long spins);
+void team_initialize(struct team *team, int threads, long spins, long steps);
 
 /* Comes back when all threads have come here. */
 void team_barrier(struct team *team);
@@ -46,6 +47,12 @@ void team_announce(struct team *team, int thread, long count);
 
 /* Comes back when a thread has announced `count` or more; at once if there is no such thread. */
 void team_await(struct team *team, int thread, long count);
+
+/* How many of a benchmark's steps are done. */
+static inline long team_steps(const struct team *team, long all)
+{
+    return team->steps > 0 && team->steps < all ? team->steps : all;
+}
 
 /* The part of `length` items that is a thread's. */
 struct range {

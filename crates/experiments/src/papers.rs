@@ -68,7 +68,7 @@ pub const RESULTS: &[PaperResult] = &[
     row("Partial Coscheduling", "coscheduling_results", "Figure 6", ["automatic", ""], "lower than static; CG UA and IS in double lose against full coscheduling", By("gang.policies", "automatic sets against given ones")),
     row("Partial Coscheduling", "coscheduling_results", "Figure 6", ["maximum", ""], "100% static and 50% automatic", By("gang.policies", "the greatest gain of automatic sets")),
     row("Partial Coscheduling", "", "Section 5", ["static double on Gainestown", ""], "no result close to 33%", By("gang.policies", "stated values")),
-    row("Partial Coscheduling", "", "Figure 7", ["all on Lynnfield, with SMT", ""], "no single value in the text", Nobody("no model of SMT: who shares a core costs nothing here")),
+    row("Partial Coscheduling", "", "Figure 7", ["all on Lynnfield, with SMT", ""], "no single value in the text", Nobody("no number to hold ours against; `gang.npb` in full says how far gains lie apart with SMT and without")),
     row("Sidecore", "sidecore_results", "Figure 1", ["page table update latency by sidecall against VM exit", ""], "41% lower on average", By("sidecore.calls", "operation=map")),
     row("Sidecore", "sidecore_results", "Figure 1", ["null call and CPUID", ""], "sidecall considerably lower than VM exit", By("sidecore.calls", "operation=null")),
     row("Sidecore", "sidecore_results", "Figure 1", ["VM exits and entries of a fault that creates a page table entry", ""], "2 without and 1 with the sidecore", By("sidecore.calls", "exits and entries of a fault")),

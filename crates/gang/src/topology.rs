@@ -58,6 +58,14 @@ impl Topology {
         Self::new((0..sockets * caches * physical * threads).map(place).collect())
     }
 
+    /// Its first cores, so many: those that guests have where the last ones serve.
+    ///
+    /// # Panics
+    /// Without cores, or with more than there are.
+    pub fn first(&self, cores: usize) -> Self {
+        Self::new(self.places[..cores].to_vec())
+    }
+
     /// How many cores there are.
     pub fn cores(&self) -> usize {
         self.places.len()
@@ -136,8 +144,8 @@ impl Topology {
         free
     }
 
-    /// The same cores, the first free thread of every physical core before any second.
-    fn by_physical_core(&self, cores: Vec<CoreId>) -> Vec<CoreId> {
+    /// The same cores, the first thread of every physical core among them before any second.
+    pub fn by_physical_core(&self, cores: Vec<CoreId>) -> Vec<CoreId> {
         let mut seen: std::collections::BTreeMap<u32, u32> = std::collections::BTreeMap::new();
         let mut ranked: Vec<(u32, CoreId)> = Vec::with_capacity(cores.len());
         for core in cores {

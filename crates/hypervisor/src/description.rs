@@ -13,6 +13,9 @@
 //! [detection]                 # which virtual processors share memory, found out while they run
 //! evaluation-ms = 5000
 //!
+//! [contention]                # what cores share, and what that costs
+//! hierarchy = "gainestown"
+//!
 //! [[vm]]
 //! name = "guest"
 //! image = "guest.elf"
@@ -29,6 +32,7 @@
 //! sets = [[0, 1], [2, 3]]     # who is to run together, under `scheduling = "partial"`
 //! ```
 
+mod contention;
 mod detection;
 mod error;
 
@@ -37,6 +41,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use contention::ContentionTable;
 pub use detection::{DetectionTable, Factor};
 pub use error::BuildError;
 use error::MACHINES_MAX;
@@ -71,6 +76,8 @@ pub struct Description {
     pub nic: Option<NicTable>,
     /// How it is found out which virtual processors share memory.
     pub detection: Option<DetectionTable>,
+    /// What its cores share.
+    pub contention: Option<ContentionTable>,
     /// Its virtual machines.
     #[serde(default)]
     pub vm: Vec<VirtualMachineTable>,
@@ -340,6 +347,9 @@ impl Description {
             detection,
             idle_cores: table.idle_cores.into(),
         })?;
+        if let Some(contention) = &self.contention {
+            host.contend(&contention.contention(folder)?)?;
+        }
         Ok((host, costs))
     }
 }
@@ -493,21 +503,27 @@ fn refuse(
 
 /// The table of a preset's name, or of a file.
 fn costs(folder: &Path, name: &str) -> Result<HostCosts, BuildError> {
-    table(folder, name, HostCosts::preset, HostCosts::parse)
+    table(folder, name, HostCosts::preset, HostCosts::parse, costs_error)
 }
 
 /// The same for a card.
 fn card_costs(folder: &Path, name: &str) -> Result<CardCosts, BuildError> {
-    table(folder, name, CardCosts::preset, CardCosts::parse)
+    table(folder, name, CardCosts::preset, CardCosts::parse, costs_error)
 }
 
-fn table<T>(
+fn costs_error(name: String, error: CostsError) -> BuildError {
+    BuildError::Costs { name, error }
+}
+
+/// A preset, or a file whose name ends in `.toml`.
+fn table<T, E>(
     folder: &Path,
     name: &str,
-    preset: fn(&str) -> Result<T, CostsError>,
-    parse: fn(&str) -> Result<T, CostsError>,
+    preset: fn(&str) -> Result<T, E>,
+    parse: fn(&str) -> Result<T, E>,
+    wrong: fn(String, E) -> BuildError,
 ) -> Result<T, BuildError> {
-    let costs = if name.ends_with(".toml") {
+    let found = if name.ends_with(".toml") {
         let path = folder.join(name);
         let text = sidestep_files::read_text(&path, sidestep_files::TEXT_BYTES_MAX)
             .map_err(|error| unreadable(&path, error))?;
@@ -515,10 +531,7 @@ fn table<T>(
     } else {
         preset(name)
     };
-    costs.map_err(|error| BuildError::Costs {
-        name: name.to_owned(),
-        error,
-    })
+    found.map_err(|error| wrong(name.to_owned(), error))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, BuildError> {

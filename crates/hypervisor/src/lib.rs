@@ -15,6 +15,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod calibration;
+pub mod contention;
 pub mod costs;
 pub mod cycle;
 pub mod debug;

@@ -75,7 +75,7 @@ impl Core for ModelledCore {
         (exit, pipeline.cycles() - before)
     }
 
-    fn enter(&mut self, owner: usize) {
+    fn enter(&mut self, owner: usize, _: usize) {
         self.0.lock().enter_space(owner as u64);
     }
 

@@ -11,7 +11,7 @@ use super::scenario::{CHANGES_OF_SETS, LOADS};
 /// Close to an expected gain, a share of it.
 const CLOSE: &str = "0.1";
 /// A gain that is at most this is none: a round more or less within the horizon makes as much.
-const NO_GAIN: &str = "1.01";
+pub const NO_GAIN: &str = "1.01";
 
 /// Whether the sweep is the paper's: made-up programs in its three scenarios, on its rule for idle cores.
 pub fn is_the_papers(inputs: &Inputs) -> bool {
@@ -28,7 +28,7 @@ fn expected(load: &str) -> Number {
 
 /// What the paper measured of given sets with a kind of program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Measured {
+pub enum Measured {
     /// Close to what it expected.
     Close,
     /// Below that.
@@ -75,41 +75,49 @@ pub fn stated(point: &Point) -> Vec<Stated> {
 }
 
 fn given(kind: &str, load: &str) -> Vec<Stated> {
-    let expected = expected(load);
-    let close = || {
-        Stated::value(
-            Quantity::Ratio,
-            expected,
-            CLOSE,
-            "Partial Coscheduling 5: close to what is expected",
-        )
-    };
-    vec![match measured(kind, load) {
-        Measured::Close => close(),
-        Measured::NotClose => Stated::at_most(
-            Quantity::Ratio,
-            expected * (Number::ONE - Number::decimal(CLOSE)),
-            "Partial Coscheduling 5: not close to what is expected",
-        ),
-        Measured::Unknown => close().standing(Standing::Unjudged),
-    }]
+    vec![measured(kind, load).stated(load)]
+}
+
+impl Measured {
+    /// The statement, of given sets under a load.
+    pub fn stated(self, load: &str) -> Stated {
+        let expected = expected(load);
+        let close = || {
+            Stated::value(
+                Quantity::Ratio,
+                expected,
+                CLOSE,
+                "Partial Coscheduling 5: close to what is expected",
+            )
+        };
+        match self {
+            Measured::Close => close(),
+            Measured::NotClose => Stated::at_most(
+                Quantity::Ratio,
+                expected * (Number::ONE - Number::decimal(CLOSE)),
+                "Partial Coscheduling 5: not close to what is expected",
+            ),
+            Measured::Unknown => close().standing(Standing::Unjudged),
+        }
+    }
 }
 
 /// A row with its gain.
-struct Gain<'a> {
+pub struct Gain<'a> {
     kind: &'a str,
     load: &'a str,
-    policy: &'a str,
-    gain: Number,
+    pub policy: &'a str,
+    pub gain: Number,
     /// Whether sets were found, of a policy that looks for them.
     has_found: bool,
 }
 
-impl Gain<'_> {
-    fn of(row: &Row) -> Option<Gain<'_>> {
+impl<'g> Gain<'g> {
+    /// The gain of a row whose program is at the coordinate `program`.
+    pub fn of(row: &'g Row, program: &str) -> Option<Gain<'g>> {
         let sidestep = &row.measurement()?.sidestep;
         Some(Gain {
-            kind: row.point.value("workload").text(),
+            kind: row.point.value(program).text(),
             load: row.point.value("load").text(),
             policy: row.point.value("policy").text(),
             gain: row.quantity(Quantity::Ratio)?,
@@ -122,7 +130,7 @@ impl Gain<'_> {
 
 /// What the paper states of the whole.
 pub fn findings(rows: &[Row]) -> Vec<Finding> {
-    let gains: Vec<Gain<'_>> = rows.iter().filter_map(Gain::of).collect();
+    let gains: Vec<Gain<'_>> = rows.iter().filter_map(|row| Gain::of(row, "workload")).collect();
     let of = |policy: &'static str| gains.iter().filter(move |gain| gain.policy == policy);
     let mut findings = Vec::new();
     findings.extend(expected_third(&of("given").collect::<Vec<_>>()));
@@ -162,7 +170,7 @@ fn expected_third(given: &[&Gain]) -> Option<Finding> {
 }
 
 /// The most that a policy gains.
-fn greatest(gains: &[&Gain], policy: &str, stated: Number, percent: &str) -> Option<Finding> {
+pub fn greatest(gains: &[&Gain], policy: &str, stated: Number, percent: &str) -> Option<Finding> {
     let greatest = gains.iter().max_by_key(|gain| gain.gain)?;
     let near = (greatest.gain - stated).abs() <= stated * Number::decimal(CLOSE);
     Some(Finding {
@@ -185,7 +193,7 @@ fn greatest(gains: &[&Gain], policy: &str, stated: Number, percent: &str) -> Opt
 }
 
 /// Found sets gain less than given ones, where any were found.
-fn lower(automatic: &[&Gain], given: &[&Gain]) -> Option<Finding> {
+pub fn lower(automatic: &[&Gain], given: &[&Gain]) -> Option<Finding> {
     let same = |one: &Gain, other: &Gain| (one.kind, one.load) == (other.kind, other.load);
     let compared: Vec<bool> = (automatic.iter())
         .filter(|found| found.has_found && found.gain > Number::decimal(NO_GAIN))
@@ -204,7 +212,7 @@ fn lower(automatic: &[&Gain], given: &[&Gain]) -> Option<Finding> {
 }
 
 /// Found sets are better than full coscheduling most of the time; where none are found they are not.
-fn mostly_better(automatic: &[&Gain]) -> Option<Finding> {
+pub fn mostly_better(automatic: &[&Gain]) -> Option<Finding> {
     if automatic.is_empty() {
         return None;
     }
@@ -235,7 +243,7 @@ fn mostly_better(automatic: &[&Gain]) -> Option<Finding> {
 }
 
 /// What nobody's coordination gains over full coscheduling, which the paper leaves out.
-fn uncoordinated(free: &[&Gain]) -> Option<Finding> {
+pub fn uncoordinated(free: &[&Gain]) -> Option<Finding> {
     let of_load = |load: &str| -> Option<String> {
         let gains: Vec<Number> = free
             .iter()

@@ -6,6 +6,8 @@ mod drawing;
 mod groups;
 mod host;
 mod judged;
+mod npb;
+mod overhead;
 mod policies;
 mod scale;
 pub mod scenario;
@@ -18,6 +20,8 @@ use sidestep_lab::Experiment;
 pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &groups::Groups,
     &policies::Policies,
+    &npb::Npb,
+    &overhead::Overhead,
     &threshold::Threshold,
     &scale::Scale,
     &host::Host,

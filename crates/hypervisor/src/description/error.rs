@@ -5,6 +5,7 @@ use sidestep_machine::description::kernel;
 use sidestep_machine::image::ImageError;
 use thiserror::Error;
 
+use crate::contention::HierarchyError;
 use crate::costs::CostsError;
 use crate::host::HostError;
 use crate::virtual_machine::VirtualMachineError;
@@ -30,6 +31,14 @@ pub enum BuildError {
         name: String,
         /// Why.
         error: CostsError,
+    },
+    /// A table of what cores share that cannot be used.
+    #[error("hierarchy `{name}`: {error}")]
+    Hierarchy {
+        /// The preset or file.
+        name: String,
+        /// Why.
+        error: HierarchyError,
     },
     /// Too many virtual machines, or none.
     #[error("there are {0} virtual machines (`[[vm]]`, with `count`): 1 to {MACHINES_MAX} are possible")]

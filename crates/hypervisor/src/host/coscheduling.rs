@@ -38,6 +38,7 @@ impl Host {
             }
         }
         self.scheduler.coschedule(coscheduling);
+        self.detects = coscheduling.detection.is_some();
         if let Some(settings) = coscheduling.detection {
             for machine in &self.machines {
                 locked(machine).detect(settings, &self.config.costs);
@@ -54,6 +55,9 @@ impl Host {
 
     /// Has detection cut virtual machines into sets, where it is time for that.
     pub(super) fn evaluate(&mut self, cores: usize) {
+        if !self.detects {
+            return;
+        }
         for (index, machine) in self.machines.iter().enumerate() {
             let mut machine = locked(machine);
             if let Some(sets) = machine.evaluate(&self.config.costs, self.time, cores) {
@@ -64,6 +68,9 @@ impl Host {
 
     /// Has detection take pages away, where it is time for that.
     pub(super) fn sample(&self) {
+        if !self.detects {
+            return;
+        }
         for machine in &self.machines {
             locked(machine).sample(&self.config.costs, self.time);
         }

@@ -17,6 +17,7 @@
 //! advanced: all results are the same bytes, which tests compare.
 
 pub mod card;
+mod contending;
 pub mod coscheduling;
 mod devices;
 pub mod dynamic;
@@ -32,6 +33,7 @@ use std::sync::{Arc, Mutex};
 use sidestep_ia64::execution::Drivers;
 use thiserror::Error;
 
+use crate::contention::{Contended, ContentionError};
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
 use crate::host::sidecores::{CoreTime, Executor, Machines, Polling, Sidecores, SidecoresError, locked};
@@ -43,7 +45,8 @@ use card::Card;
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
 pub use report::{
-    CoreReport, InterfaceReport, NicReport, Report, RequestReport, Span, VirtualMachineReport, kind_name,
+    ContentionReport, CoreReport, InterfaceReport, NicReport, Report, RequestReport, Span,
+    VirtualMachineReport, kind_name,
 };
 use schedule::{Scheduler, Scheduling};
 
@@ -101,6 +104,9 @@ pub enum HostError {
         /// How many it has.
         count: usize,
     },
+    /// Cores that cannot contend as they are to.
+    #[error(transparent)]
+    Contention(#[from] ContentionError),
     /// No virtual machine.
     #[error("the host has no virtual machine")]
     Empty,
@@ -143,8 +149,12 @@ pub struct Host {
     machines: Machines,
     sidecores: Sidecores,
     scheduler: Scheduler,
+    /// Whether it is found out who shares memory.
+    detects: bool,
     /// The cores that are modelled, while no virtual processor has them.
     cores: Vec<Option<Box<dyn Core>>>,
+    /// What the cores share, if that is modelled.
+    contended: Option<Contended>,
     time: Cycle,
     /// How many cores serve in this epoch.
     serving: usize,
@@ -231,12 +241,14 @@ impl Host {
         let modelled = || config.core_model.as_ref().map(|model| model.core());
         let mut host = Host {
             cores: (0..config.cores).map(|_| modelled()).collect(),
+            contended: None,
             accounts: vec![CoreAccount::default(); config.cores],
             pool: Pool::new(config.threads, &machines, &config.costs),
             config,
             machines,
             sidecores,
             scheduler,
+            detects: false,
             time: Cycle::START,
             serving,
             queue: BTreeMap::new(),
@@ -445,6 +457,7 @@ impl Host {
             .scheduler
             .assign(epoch, guests, &self.machines, &self.config.costs);
         self.hand_out_cores();
+        self.contend_in_epoch();
         self.place_card(debts);
         if self.config.trace {
             self.spans.extend(changes.into_iter().map(|(core, task)| Span {

@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::Host;
 use super::card::{Card, CardCounts};
+use crate::contention::ContentionCounts;
 use crate::cycle::Cycle;
 use crate::host::sidecores::{Worker, locked};
 use crate::nic::Delivery;
@@ -27,6 +28,15 @@ pub struct Span {
     pub start: Cycle,
     /// For how long.
     pub cycles: u64,
+}
+
+/// What contention has cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ContentionReport {
+    /// What the cores share.
+    pub hierarchy: String,
+    /// For each core.
+    pub cores: Vec<ContentionCounts>,
 }
 
 /// What one core did, in cycles.
@@ -208,6 +218,9 @@ pub struct Report {
     /// The card, if the host has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nic: Option<NicReport>,
+    /// What contention has cost, if that is modelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contention: Option<ContentionReport>,
 }
 
 impl Host {
@@ -240,6 +253,10 @@ impl Host {
                 .map(|machine| VirtualMachineReport::of(&locked(machine)))
                 .collect(),
             nic: self.sidecores.card().map(|card| self.nic_report(card)),
+            contention: self.contention().map(|(hierarchy, cores)| ContentionReport {
+                hierarchy: hierarchy.name.clone(),
+                cores,
+            }),
         }
     }
 

@@ -67,6 +67,10 @@ struct Task {
 pub(super) struct Scheduler {
     scheduling: Scheduling,
     idle_cores: IdleCores,
+    /// Which cores are close, if that is known.
+    topology: Option<Topology>,
+    /// The cores in the order in which they are homes: the first thread of each physical core before any second.
+    homes: Vec<CoreId>,
     /// Number of the first task of each virtual machine.
     first: Vec<usize>,
     sets: Vec<MachineSets>,
@@ -108,6 +112,8 @@ impl Scheduler {
         Scheduler {
             scheduling,
             idle_cores: IdleCores::Filled,
+            topology: None,
+            homes: Vec::new(),
             first,
             sets: processors.iter().map(whole).collect(),
             tasks: vec![Task::default(); views.len()],
@@ -131,6 +137,12 @@ impl Scheduler {
             }
         }
         self.has_other_sets = true;
+    }
+
+    /// Takes note which cores are close.
+    pub fn place_by(&mut self, topology: Topology) {
+        self.homes = topology.by_physical_core((0..topology.cores()).map(CoreId::new).collect());
+        self.topology = Some(topology);
     }
 
     /// Takes sets of a virtual machine that detection has found; given ones stay.
@@ -246,6 +258,15 @@ impl Scheduler {
         costs: &HostCosts,
     ) -> Waits {
         let mut waits = Waits::default();
+        let homes: Vec<CoreId> = match self.homes.len() {
+            0 => (0..cores).map(CoreId::new).collect(),
+            _ => self
+                .homes
+                .iter()
+                .copied()
+                .filter(|core| core.index() < cores)
+                .collect(),
+        };
         for (machine, &first) in machines.iter().zip(&self.first) {
             let machine = locked(machine);
             let runs = machine.exit_code().is_none();
@@ -255,7 +276,7 @@ impl Scheduler {
                 let ran = processor.cycles();
                 let ran_ns = costs.nanoseconds(ran.guest + ran.monitor + ran.polling);
                 view.progress_ns = ran_ns + task.credit_ns;
-                view.home = CoreId::new((first + number) % cores);
+                view.home = homes[(first + number) % cores];
                 view.runnable = runs && machine.wants_core(number, end);
                 let is_waiting = processor.activity() == Activity::Waiting;
                 match (before.0, view.runnable) {
@@ -287,7 +308,10 @@ impl Scheduler {
 
     /// Asks the policy.
     fn decide(&mut self, now_ns: u64, cores: usize) {
-        let topology = Topology::flat(cores);
+        let topology = match &self.topology {
+            Some(topology) => topology.first(cores),
+            None => Topology::flat(cores),
+        };
         let moment = Moment {
             now_ns,
             tasks: &self.views,

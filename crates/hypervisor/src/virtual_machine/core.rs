@@ -22,8 +22,9 @@ pub trait Core: Send {
     /// counter on by them. Answers what ended it, [`Exit::Halted`] where the cycles are over, and the cycles that passed.
     fn run(&mut self, processor: &mut Processor, cycles: u64) -> (Exit, u64);
 
-    /// A virtual processor of virtual machine `owner` executes next: its virtual addresses are not those of others.
-    fn enter(&mut self, owner: usize);
+    /// Virtual processor `processor` of virtual machine `owner` executes next: the virtual addresses of a virtual
+    /// machine are not those of others.
+    fn enter(&mut self, owner: usize, processor: usize);
 
     /// The monitor reads or writes the cache lines of `bytes` from an address of machine memory on.
     fn touch(&mut self, address: MachineAddress, bytes: u64, writes: bool);

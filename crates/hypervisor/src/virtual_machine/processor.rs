@@ -233,7 +233,7 @@ impl VirtualProcessor {
 
     /// Gives it a core that is modelled.
     pub(crate) fn give_core(&mut self, mut core: Box<dyn Core>) {
-        core.enter(self.owner);
+        core.enter(self.owner, self.index);
         self.core = Some(core);
     }
 

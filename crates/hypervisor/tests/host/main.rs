@@ -1,5 +1,6 @@
 //! Hosts with virtual machines that ask for things: by exit and by sidecall, alone and beside hostile ones.
 
+mod contention;
 mod devices;
 mod executors;
 mod fixture;

@@ -14,7 +14,7 @@ use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::debug::DebuggedHost;
 use sidestep_hypervisor::description::Description;
 use sidestep_hypervisor::host::sidecores::locked;
-use sidestep_hypervisor::host::{Host, HostEnd, Report, VirtualMachineReport, kind_name};
+use sidestep_hypervisor::host::{ContentionReport, Host, HostEnd, Report, VirtualMachineReport, kind_name};
 use sidestep_hypervisor::virtual_machine::{CoreModel, DetectionReport};
 use sidestep_itanium2::{Counters, Event};
 use sidestep_lab::Timeline;
@@ -417,6 +417,26 @@ fn text_of_detection(detection: &DetectionReport, machine: &VirtualMachineReport
     text
 }
 
+/// What contention has cost on each core.
+fn text_of_contention(contention: &ContentionReport) -> String {
+    let mut text = format!(
+        "\n{}\ncore  shared hits  memory lines   cycles of shared hits       memory    bandwidth     siblings\n",
+        contention.hierarchy
+    );
+    for (core, counts) in contention.cores.iter().enumerate() {
+        text.push_str(&format!(
+            "{core:>4} {:>12} {:>13} {:>23} {:>12} {:>12} {:>12}\n",
+            counts.shared_hits,
+            counts.memory_lines,
+            counts.shared_cycles,
+            counts.memory_cycles,
+            counts.bandwidth_cycles,
+            counts.sibling_cycles
+        ));
+    }
+    text
+}
+
 /// The report for people.
 fn text_of(report: &Report) -> String {
     let mut text = format!(
@@ -443,6 +463,9 @@ fn text_of(report: &Report) -> String {
             .map(|part| format!("{:>8}", percent(*part)))
             .collect();
         text.push_str(&format!("{:>4}   {}\n", core.core, parts.join(" ")));
+    }
+    if let Some(contention) = &report.contention {
+        text.push_str(&text_of_contention(contention));
     }
     if let Some(nic) = &report.nic {
         let counts = nic.counts;
