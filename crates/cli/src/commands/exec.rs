@@ -199,7 +199,7 @@ impl Exec {
         let (options, debugger) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
-                eprintln!("sidestep: {}", with_causes(error.as_ref()));
+                say!("sidestep: {}", with_causes(error.as_ref()));
                 return Ok(ExitCode::from(STATUS_FAILED as u8));
             }
         };
@@ -221,7 +221,7 @@ impl Exec {
         match sidestep_linux_user::run(launch) {
             Ok(ending) => ending.leave(),
             Err(error) => {
-                eprintln!("sidestep: {}", with_causes(&error));
+                say!("sidestep: {}", with_causes(&error));
                 Ok(ExitCode::from(error.exit_status()))
             }
         }

@@ -12,6 +12,7 @@ mod environment;
 pub mod execution;
 mod interruption;
 pub mod layout;
+mod light_calls;
 pub mod register_stack;
 mod semantics;
 mod snapshot;
@@ -20,6 +21,7 @@ mod virtualization;
 
 pub use execution::{Driver, Exit};
 pub use interruption::FruitlessInterruptions;
+pub use light_calls::LightCalls;
 pub use semantics::IDENTIFICATION;
 pub use snapshot::{InvalidState, ProcessorState};
 pub use virtualization::{Reference, SystemState, TranslationSide};
@@ -104,6 +106,8 @@ pub struct Processor {
     /// Host pages whose instructions this processor has changed, by number.
     pub(crate) changed_code: Vec<u64>,
     attention: Arc<AtomicBool>,
+    /// Who serves a program's light-weight calls.
+    light_calls: Option<Arc<dyn LightCalls>>,
 }
 
 /// Work that an instruction leaves for the execution loop.
@@ -168,6 +172,7 @@ impl Processor {
             stale_code_regions: 0,
             changed_code: Vec::new(),
             attention: Arc::default(),
+            light_calls: None,
         }
     }
 
@@ -187,6 +192,7 @@ impl Processor {
             retired: 0,
             changed_code: Vec::new(),
             attention: Arc::default(),
+            light_calls: None,
             ..*self
         }
     }

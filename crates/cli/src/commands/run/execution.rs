@@ -33,7 +33,7 @@ use super::super::check::{Check, VIOLATED};
 use super::super::debugger::debugger_at;
 use super::super::perf::parse_processor;
 use super::super::translate::{self, Translate};
-use super::super::{LIMIT_REACHED, Outcome, TRACE_LIMIT};
+use super::super::{LIMIT_REACHED, Outcome, TRACE_LIMIT, print_beside};
 use super::console::status::{self, Status};
 use super::console::stdio::show;
 use super::control::{Request, Requests};
@@ -263,7 +263,8 @@ impl Options {
                 (end, rebuild) => {
                     // The console gives the terminal back before anything else is printed.
                     drop(rebuild);
-                    eprint!("{panicked_at}");
+                    // Where it cannot be written, the exit code still says that the kernel panicked.
+                    let _ = print_beside(&panicked_at);
                     return self.report(ready.name, end, watcher.signal(), panic);
                 }
             }
@@ -314,20 +315,19 @@ impl Options {
             let code = || Ok(Code::new(ready.name, ready.image.to_vec()));
             let profiled = self.profile.then(|| (&sum.profile, code()));
             let text = program::text_of(parameters, &sum.counters, profiled);
-            status::printing(Some(b'\n'), || eprint!("{text}"));
+            status::printing(Some(b'\n'), || print_beside(&text))?;
         }
         if self.wants_statistics {
             let executed = ready.prepared.machine.executed();
-            status::printing(Some(b'\n'), || {
-                eprintln!("{:<42} {executed:>14}", "instructions of all processors")
-            });
+            let text = format!("{:<42} {executed:>14}\n", "instructions of all processors");
+            status::printing(Some(b'\n'), || print_beside(&text))?;
         }
         if let Way::Driven(drivers) = &execution.way {
             self.tell(&**drivers);
         }
         if let (Some(findings), Way::Watched { suppressions, .. }) = (&finished.findings, &execution.way) {
             let text = groups::text(findings, suppressions, &symbols.naming());
-            status::printing(Some(b'\n'), || eprint!("{text}"));
+            status::printing(Some(b'\n'), || print_beside(&text))?;
         }
         Ok(finished.end)
     }
@@ -345,12 +345,12 @@ impl Options {
             End::Reset => Ok(ExitCode::SUCCESS),
             End::Panic => {
                 let reason = panic.unwrap_or_else(|| "it gave no reason".to_owned());
-                eprintln!("sidestep: {name}: the guest's kernel panicked: {reason}");
+                say!("sidestep: {name}: the guest's kernel panicked: {reason}");
                 Ok(ExitCode::from(PANICKED))
             }
             End::Limit => {
                 let limit = self.max_instructions.unwrap_or(u64::MAX);
-                eprintln!("sidestep: {name}: stopped after {limit} instructions");
+                say!("sidestep: {name}: stopped after {limit} instructions");
                 Ok(ExitCode::from(LIMIT_REACHED))
             }
             End::Deadlock => Err(format!(
