@@ -178,7 +178,10 @@ impl<'a> Controller<'a> {
         match OnTime::take() {
             Ok(on_time) => self.on_time = Some(on_time),
             Err(error) => {
-                let _ = writeln!(io::stderr(), "sidestep: slots may end late, the controller has no real-time priority: {error}");
+                let _ = writeln!(
+                    io::stderr(),
+                    "sidestep: slots may end late, the controller has no real-time priority: {error}"
+                );
             }
         }
         Ok(())
@@ -648,7 +651,10 @@ impl OnTime {
 impl Drop for OnTime {
     fn drop(&mut self) {
         if let Err(error) = self.before.apply_class(0) {
-            let _ = writeln!(io::stderr(), "sidestep: the controller could not give back its real-time priority: {error}");
+            let _ = writeln!(
+                io::stderr(),
+                "sidestep: the controller could not give back its real-time priority: {error}"
+            );
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod coscheduling;
 mod devices;
 pub mod dynamic;
 mod pool;
+mod recorded;
 mod report;
 pub mod schedule;
 pub mod sidecores;
@@ -42,6 +43,7 @@ use crate::virtual_machine::{
 use card::Card;
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
+use recorded::Recorded;
 pub use report::{
     CoreReport, InterfaceReport, NicReport, Report, RequestReport, Span, VirtualMachineReport, kind_name,
 };
@@ -152,7 +154,7 @@ pub struct Host {
     /// Requests that were made and not handed over, in order.
     queue: BTreeMap<(Cycle, usize, usize, usize), Pending>,
     load: Load,
-    spans: Vec<Span>,
+    spans: Recorded<Span>,
     pool: Pool,
     /// The epoch that a debugger has interrupted.
     interrupted: Option<Epoch>,
@@ -241,7 +243,7 @@ impl Host {
             serving,
             queue: BTreeMap::new(),
             load: Load::default(),
-            spans: Vec::new(),
+            spans: Recorded::new(),
             interrupted: None,
             is_linked: false,
         };
@@ -374,6 +376,7 @@ impl Host {
                 // Spans were begun for the whole epoch.
                 let begun = self
                     .spans
+                    .events_mut()
                     .iter_mut()
                     .rev()
                     .take_while(|span| span.start == self.time);
@@ -447,12 +450,15 @@ impl Host {
         self.hand_out_cores();
         self.place_card(debts);
         if self.config.trace {
-            self.spans.extend(changes.into_iter().map(|(core, task)| Span {
-                core,
-                name: task,
-                start: self.time,
-                cycles: end - self.time,
-            }));
+            for (core, task) in changes {
+                let span = Span {
+                    core,
+                    name: task,
+                    start: self.time,
+                    cycles: end - self.time,
+                };
+                self.spans.push(self.time, span);
+            }
         }
         let before = self.spent();
         self.sample();

@@ -128,7 +128,11 @@ impl Thread {
         let may_serve = trace.is_none()
             && hold.is_none()
             && !process.options.strace
-            && process.options.engine.as_ref().is_none_or(|engine| engine.permits_light_calls());
+            && process
+                .options
+                .engine
+                .as_ref()
+                .is_none_or(|engine| engine.permits_light_calls());
         let light_calls = may_serve.then(|| Arc::new(ServedInRun::new(process.memory.clone())));
         processor.set_light_calls(light_calls.clone().map(|calls| calls as _));
         Thread {

@@ -70,7 +70,9 @@ impl Debugger for Gdb {
                     Ok(_) => {}
                     // A debugger that is gone has left.
                     Err(error) if error.is_connection_error() => {}
-                    Err(error) => print_error(&format!("sidestep: --gdb: the debugger broke the protocol: {error}\n")),
+                    Err(error) => print_error(&format!(
+                        "sidestep: --gdb: the debugger broke the protocol: {error}\n"
+                    )),
                 }
                 control.leave();
             }

@@ -67,8 +67,8 @@ pub struct Options {
     /// that Perfetto opens, to a file whose name ends in `.json`.
     #[arg(long, value_name = "KIND[,KIND][=FILE]|FILE.json", value_parser = parse_trace, conflicts_with_all = ["gdb", "check_groups"])]
     trace: Option<TraceRequest>,
-    /// With --trace KIND: the most bytes of a trace, which ends there with a line that says so while the machine goes
-    /// on: 65536, 64K, 512M, 4G.
+    /// With --trace: the most bytes of a trace. One of lines ends there with a line that says so, a timeline holds what
+    /// began first; the machines go on: 65536, 64K, 512M, 4G.
     #[arg(long, value_name = "SIZE", requires = "trace", default_value = TRACE_LIMIT)]
     trace_limit: Size,
     /// Wait for gdb at a port of this host (`:1234`), an address or a socket (`unix:PATH`), and run in virtual time
@@ -156,6 +156,11 @@ impl Options {
         (request.kinds == Kinds::default())
             .then_some(request.file.as_deref())
             .flatten()
+    }
+
+    /// The most bytes of a trace.
+    pub fn trace_limit(&self) -> u64 {
+        self.trace_limit.0
     }
 
     /// The options given that say how single processors are executed, of which a host with virtual machines has none.

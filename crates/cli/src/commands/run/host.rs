@@ -144,11 +144,27 @@ impl Options {
             sidestep_files::write(file, (recording + "\n").as_bytes())?;
         }
         if let Some(file) = traced {
-            let Occupancy { tracks, spans, steps } = Occupancy::of(&host, &costs);
+            let Occupancy {
+                tracks,
+                spans,
+                steps,
+                ended,
+            } = Occupancy::of(&host, &costs);
             let mut timeline = Timeline::of_spans(tracks, spans);
             timeline.flows(steps);
-            let timeline = render_timeline(&name, &timeline);
+            let (timeline, is_cut) = render_timeline(&name, &timeline, execution.trace_limit());
             sidestep_files::write(file, timeline.as_bytes())?;
+            match ended {
+                _ if is_cut => say!(
+                    "sidestep: {}: the trace ends early, at --trace-limit",
+                    file.display()
+                ),
+                Some(end) => say!(
+                    "sidestep: {}: the trace ends {end} ns after the start: no more is recorded",
+                    file.display()
+                ),
+                None => {}
+            }
         }
         for machine in &report.machines {
             if let Some(failure) = &machine.failure {
