@@ -352,7 +352,7 @@ fn what_cannot_be_recorded_or_reported_is_said_in_one_error() {
         "{said}"
     );
     // Nobody reads what cannot be written, but the exit code tells.
-    let device = fs::OpenOptions::new().write(true).open("/dev/full");
+    let device = std::fs::OpenOptions::new().write(true).open("/dev/full");
     let counted = Command::new(env!("CARGO_BIN_EXE_sidestep"))
         .args(["perf", "stat", &path, "1"])
         .env_remove("SIDESTEP_SYSROOT")

@@ -206,7 +206,8 @@ impl Options {
     /// Tells at the end what drivers have done, if that is wanted.
     pub fn tell(&self, drivers: &dyn Drivers) {
         if self.wants_statistics {
-            status::printing(Some(b'\n'), || eprint!("{drivers}"));
+            let text = drivers.to_string();
+            status::printing(Some(b'\n'), || say!("{}", text.trim_end()));
         }
     }
 

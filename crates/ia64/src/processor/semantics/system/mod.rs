@@ -90,8 +90,8 @@ pub(super) fn nothing(_: &mut Processor, _: &MicroOperation) -> Step {
     Ok(Flow::Next)
 }
 
-/// `hint @pause` in a spin loop is one on the host as well. A loop that goes on gives the host's core away: the processor
-/// that it waits for may have none.
+/// `hint @pause` in a spin loop is one on the host as well. A loop that goes on gives the host's core away: the
+/// processor that it waits for may have none.
 pub(super) fn hint(processor: &mut Processor, operation: &MicroOperation) -> Step {
     if operation.immediate == 0 {
         match processor.pauses.is_long(processor.retired) {
