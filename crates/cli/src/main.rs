@@ -3,6 +3,11 @@
 //! Each subcommand is one module under [`commands`]: its arguments, and what it does with them. A command
 //! returns the process's exit code; an error is printed once, here, and ends the process with code 1.
 
+#![warn(
+    clippy::print_stderr,
+    reason = "it panics where the standard error cannot be written: `say!` and `print_beside` do not"
+)]
+
 mod commands;
 #[cfg(test)]
 mod reference;

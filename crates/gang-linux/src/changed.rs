@@ -1,5 +1,6 @@
 //! Settings of the kernel that are changed for a time, with a note in the journal of what they were.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::HostError;
@@ -66,7 +67,8 @@ impl Changed {
 impl Drop for Changed {
     fn drop(&mut self) {
         if let Err(error) = write(&self.path, &self.before) {
-            eprintln!(
+            let _ = writeln!(
+                io::stderr(),
                 "sidestep: could not put {} back to {}: {error}",
                 self.path.display(),
                 self.before

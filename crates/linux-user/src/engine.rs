@@ -12,6 +12,12 @@ pub trait Engine: Debug + Send + Sync {
     /// What runs another thread.
     fn attach(&self) -> Box<dyn Driver + Send>;
 
+    /// Whether a thread may be served light-weight system calls without ending its driver's run. A driver that counts
+    /// what ends runs, or runs the same stretch twice, does not permit it.
+    fn permits_light_calls(&self) -> bool {
+        false
+    }
+
     /// The process was forked, and this is the child: what was done so far was the parent's.
     fn forget(&self);
 

@@ -121,14 +121,24 @@ static RUNNING: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// Only before the first instruction; nothing of the program has happened then.
 pub fn run(launch: Launch) -> Result<Ending, LaunchError> {
-    if RUNNING.swap(true, Ordering::AcqRel) {
-        return Err(LaunchError::Running);
-    }
-    let running = Running {
-        folder: current_folder(),
-        name: process_name(),
-        signals: Before::note(),
+    let running = Running::begin()?;
+    run_under(&running, launch)
+}
+
+/// Runs a program as [`run`] does, and ends this process as the program ended; comes back only with an error. What the
+/// program leaves behind (a timer, a signal that it blocks) then reaches nobody, as on Linux.
+pub fn run_to_exit(launch: Launch) -> LaunchError {
+    let running = match Running::begin() {
+        Ok(running) => running,
+        Err(error) => return error,
     };
+    match run_under(&running, launch) {
+        Ok(ending) => ending.leave(),
+        Err(error) => error,
+    }
+}
+
+fn run_under(running: &Running, launch: Launch) -> Result<Ending, LaunchError> {
     check(&launch.options)?;
     let (file, files) = open_files(&launch)?;
     let memory = Arc::new(Memory::new().map_err(LaunchError::Reserve)?);
@@ -182,6 +192,19 @@ struct Running {
     folder: Option<Reserved>,
     name: [u8; 16],
     signals: Before,
+}
+
+impl Running {
+    fn begin() -> Result<Running, LaunchError> {
+        if RUNNING.swap(true, Ordering::AcqRel) {
+            return Err(LaunchError::Running);
+        }
+        Ok(Running {
+            folder: current_folder(),
+            name: process_name(),
+            signals: Before::note(),
+        })
+    }
 }
 
 impl Drop for Running {

@@ -36,7 +36,7 @@ pub mod thread;
 pub mod trace;
 pub mod world;
 
-pub use launch::{Launch, LaunchError, run};
+pub use launch::{Launch, LaunchError, run, run_to_exit};
 pub use memory::gate;
 pub use process::{Ending, Options};
 pub use thread::{crash, strace, syscalls};

@@ -94,6 +94,8 @@ pub struct Occupancy {
     /// For each step of a packet's way the packet, the index of a track, what is done, from when on and for how long,
     /// in nanoseconds; in the order in which steps began.
     pub steps: Vec<(u64, usize, String, u64, u64)>,
+    /// From when on, in nanoseconds, nothing was recorded any more, if there was more than is kept.
+    pub ended: Option<u64>,
 }
 
 impl Occupancy {
@@ -117,6 +119,9 @@ impl Occupancy {
             tracks: cores.chain(host.devices()).take(tracks).collect(),
             spans: spans.collect(),
             steps: steps.collect(),
+            ended: host
+                .recording_ended()
+                .map(|end| costs.nanoseconds(end.since(Cycle::START))),
         }
     }
 }

@@ -115,6 +115,10 @@ impl Engine for Translation {
         self.driver()
     }
 
+    fn permits_light_calls(&self) -> bool {
+        !self.is_checked
+    }
+
     fn forget(&self) {
         self.threads().clear();
     }

@@ -68,11 +68,11 @@ impl Compare {
         let mut code = ExitCode::SUCCESS;
         for comparison in &comparisons {
             if let Some(defect) = &comparison.defect {
-                eprintln!("sidestep: {}: no findings: {defect}", comparison.about.name);
+                say!("sidestep: {}: no findings: {defect}", comparison.about.name);
                 code = ExitCode::FAILURE;
             }
             for (row, error) in comparison.failures() {
-                eprintln!("sidestep: {}: {}: {error}", comparison.about.name, row.point);
+                say!("sidestep: {}: {}: {error}", comparison.about.name, row.point);
                 code = ExitCode::FAILURE;
             }
         }
@@ -97,7 +97,7 @@ impl Compare {
         if let Some(path) = &self.trace {
             sidestep_files::write(path, report::trace::render(comparisons).as_bytes())?;
             for name in report::trace::silent(comparisons) {
-                eprintln!("sidestep: {name} records no timeline");
+                say!("sidestep: {name} records no timeline");
             }
         }
         self.outputs

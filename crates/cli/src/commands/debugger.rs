@@ -8,6 +8,6 @@ use sidestep_machine::debug::address::{Address, Listener, Stream};
 pub fn debugger_at(address: &Address) -> Result<Stream, Box<dyn Error>> {
     let refused = |error| format!("--gdb {address}: cannot wait for a debugger there: {error}");
     let listener = Listener::bind(address).map_err(refused)?;
-    eprintln!("sidestep: waiting for gdb: target remote {}", listener.address()?);
+    say!("sidestep: waiting for gdb: target remote {}", listener.address()?);
     Ok(listener.accept()?)
 }

@@ -199,7 +199,7 @@ impl Exec {
         let (options, debugger) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
-                eprintln!("sidestep: {}", with_causes(error.as_ref()));
+                say!("sidestep: {}", with_causes(error.as_ref()));
                 return Ok(ExitCode::from(STATUS_FAILED as u8));
             }
         };
@@ -218,13 +218,9 @@ impl Exec {
             inherited: std::mem::take(&mut self.descriptor),
             limits: std::mem::take(&mut self.guest_limit),
         };
-        match sidestep_linux_user::run(launch) {
-            Ok(ending) => ending.leave(),
-            Err(error) => {
-                eprintln!("sidestep: {}", with_causes(&error));
-                Ok(ExitCode::from(error.exit_status()))
-            }
-        }
+        let error = sidestep_linux_user::run_to_exit(launch);
+        say!("sidestep: {}", with_causes(&error));
+        Ok(ExitCode::from(error.exit_status()))
     }
 
     /// The host's environment with the changes asked for.

@@ -1,5 +1,13 @@
 //! The subcommands, one module each.
 
+/// Says a line on the standard error. Where that cannot be written (a full disk), the exit code still says how the
+/// command ended.
+macro_rules! say {
+    ($($line:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr().lock(), format_args!("{}\n", format_args!($($line)*)));
+    }};
+}
+
 mod activity;
 mod assemble;
 mod calibrate;
@@ -90,6 +98,13 @@ fn print(content: &[u8]) -> Result<(), Box<dyn Error>> {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes results to the standard error, beside what a program or guest prints on the standard output.
+fn print_beside(results: &str) -> Result<(), Box<dyn Error>> {
+    io::stderr()
+        .write_all(results.as_bytes())
+        .map_err(|error| format!("cannot write to the standard error: {error}").into())
 }
 
 /// Writes a table to the standard output, its lines no longer than those of the terminal, if that is one: what is cut

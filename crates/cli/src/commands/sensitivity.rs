@@ -133,7 +133,7 @@ fn in_virtual_time(chosen: Vec<&'static dyn Experiment>) -> Result<Vec<&'static 
             names.join(", ")
         )),
         (false, false) => {
-            eprintln!(
+            say!(
                 "sidestep: left out, because measured on this host: {}",
                 names.join(", ")
             );

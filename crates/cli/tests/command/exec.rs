@@ -67,6 +67,27 @@ fn system_calls_do_what_linux_says() {
 }
 
 #[test]
+fn light_weight_calls_do_the_same_and_are_counted_whoever_watches() {
+    let Some(program) = build("clocks.c", &["-static"]) else {
+        return;
+    };
+    for options in [&[][..], &["--strace"], &["--timing", "itanium2"]] {
+        let mut command = sidestep();
+        command.args(options).arg(&program);
+        expect_success(command);
+    }
+    let calls = |options: &[&str]| {
+        let mut command = sidestep();
+        command.args(options).arg("--stats").arg(&program).arg("count");
+        let said = String::from_utf8_lossy(&expect_success(command).stderr).into_owned();
+        let count = said.lines().find_map(|line| line.strip_prefix("system calls"));
+        count.expect("a count of calls").trim().to_owned()
+    };
+    assert_eq!(calls(&[]), calls(&["--strace"]));
+    let _ = fs::remove_file(program);
+}
+
+#[test]
 fn processes_end_replace_each_other_and_see_themselves_as_on_linux() {
     let Some(program) = build("processes.c", &["-static"]) else {
         return;

@@ -93,6 +93,37 @@ fn report_console_and_timeline_are_the_same_bytes_with_one_and_two_host_threads(
 }
 
 #[test]
+fn a_timeline_ends_at_its_limit() {
+    let description = HOST.replace("THREADS", "1");
+    let timeline = |limit: &str| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let output = run(
+            folder.path(),
+            &description,
+            &["--trace", "host.json", "--trace-limit", limit],
+        );
+        assert_eq!(output.status.code(), Some(0));
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        let file = fs::read(folder.path().join("host.json")).expect("a timeline");
+        let events: Value = serde_json::from_slice(&file).expect("a timeline is JSON");
+        (
+            file.len(),
+            events["traceEvents"].as_array().expect("events").clone(),
+            error,
+        )
+    };
+    let (bytes, all, error) = timeline("1G");
+    assert!(bytes > 4000 && !error.contains("the trace ends early"), "{error}");
+    let (bytes, first, error) = timeline("4000");
+    assert!(
+        bytes <= 4000 && error.contains("host.json: the trace ends early, at --trace-limit"),
+        "{error}"
+    );
+    assert!(!first.is_empty() && first.len() < all.len());
+    assert_eq!(first, all[..first.len()]);
+}
+
+#[test]
 fn a_timeline_shows_a_packet_from_ring_to_guest_as_a_flow() {
     let example = include_str!("../../../../examples/interfaces-host.toml");
     let description = example.replace("../guests/ia64/bin", "IMAGES");

@@ -1,7 +1,7 @@
 //! The commands that run programs on the model of a processor: `exec --timing`, `perf`, `explain`.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn sidestep(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sidestep"));
@@ -351,6 +351,15 @@ fn what_cannot_be_recorded_or_reported_is_said_in_one_error() {
         !full.status.success() && said.contains("cannot write /dev/full: No space left on device"),
         "{said}"
     );
+    // Nobody reads what cannot be written, but the exit code tells.
+    let device = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let counted = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+        .args(["perf", "stat", &path, "1"])
+        .env_remove("SIDESTEP_SYSROOT")
+        .stdout(Stdio::null())
+        .stderr(device.expect("the full device"))
+        .status();
+    assert_eq!(counted.expect("the command starts").code(), Some(1));
     mistake(
         &["perf", "report", "-i", file, "--sort", "symbol"],
         &["symbol", "sym"],

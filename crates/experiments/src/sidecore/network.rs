@@ -157,7 +157,9 @@ impl Network {
 
     /// What a host has recorded.
     pub fn timeline(&self, host: &Host) -> Timeline {
-        let Occupancy { tracks, spans, steps } = Occupancy::of(host, &self.costs);
+        let Occupancy {
+            tracks, spans, steps, ..
+        } = Occupancy::of(host, &self.costs);
         let mut timeline = Timeline::of_spans(tracks, spans);
         timeline.flows(steps);
         timeline

@@ -27,6 +27,7 @@ mod report;
 pub use program::Target;
 pub use report::{Gain, ProgramReport, Report};
 
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -177,7 +178,10 @@ impl<'a> Controller<'a> {
         match OnTime::take() {
             Ok(on_time) => self.on_time = Some(on_time),
             Err(error) => {
-                eprintln!("sidestep: slots may end late, the controller has no real-time priority: {error}");
+                let _ = writeln!(
+                    io::stderr(),
+                    "sidestep: slots may end late, the controller has no real-time priority: {error}"
+                );
             }
         }
         Ok(())
@@ -203,7 +207,8 @@ impl<'a> Controller<'a> {
         });
         let running: Vec<String> = running.collect();
         if !running.is_empty() {
-            eprintln!(
+            let _ = writeln!(
+                io::stderr(),
                 "sidestep: processes {} were started under the kernel's autogroups: between processes of different \
                  sessions their ranks do not count. Start them with `gang run -- COMMAND`, or boot with noautogroup",
                 running.join(", ")
@@ -646,7 +651,10 @@ impl OnTime {
 impl Drop for OnTime {
     fn drop(&mut self) {
         if let Err(error) = self.before.apply_class(0) {
-            eprintln!("sidestep: the controller could not give back its real-time priority: {error}");
+            let _ = writeln!(
+                io::stderr(),
+                "sidestep: the controller could not give back its real-time priority: {error}"
+            );
         }
     }
 }

@@ -94,13 +94,14 @@ impl DeviceProgram {
         let cycles = machine.device_cycles(&self.costs, &request, now).unwrap_or(0);
         shared.ticket(number).time = now + cycles;
         if let Some(services) = &mut shared.services {
-            services.push(Service {
+            let service = Service {
                 worker: Worker::Device(device),
                 machine: ticket.machine,
                 kind: Some(request.kind()),
                 start: now,
                 cycles,
-            });
+            };
+            services.push(now, service);
         }
         cycles
     }

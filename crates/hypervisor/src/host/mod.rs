@@ -22,6 +22,7 @@ pub mod coscheduling;
 mod devices;
 pub mod dynamic;
 mod pool;
+mod recorded;
 mod report;
 pub mod schedule;
 pub mod sidecores;
@@ -44,6 +45,7 @@ use crate::virtual_machine::{
 use card::Card;
 use dynamic::{Load, SidecorePolicy};
 use pool::Pool;
+use recorded::Recorded;
 pub use report::{
     ContentionReport, CoreReport, InterfaceReport, NicReport, Report, RequestReport, Span,
     VirtualMachineReport, kind_name,
@@ -162,7 +164,7 @@ pub struct Host {
     /// Requests that were made and not handed over, in order.
     queue: BTreeMap<(Cycle, usize, usize, usize), Pending>,
     load: Load,
-    spans: Vec<Span>,
+    spans: Recorded<Span>,
     pool: Pool,
     /// The epoch that a debugger has interrupted.
     interrupted: Option<Epoch>,
@@ -253,7 +255,7 @@ impl Host {
             serving,
             queue: BTreeMap::new(),
             load: Load::default(),
-            spans: Vec::new(),
+            spans: Recorded::new(),
             interrupted: None,
             is_linked: false,
         };
@@ -386,6 +388,7 @@ impl Host {
                 // Spans were begun for the whole epoch.
                 let begun = self
                     .spans
+                    .events_mut()
                     .iter_mut()
                     .rev()
                     .take_while(|span| span.start == self.time);
@@ -460,12 +463,15 @@ impl Host {
         self.contend_in_epoch();
         self.place_card(debts);
         if self.config.trace {
-            self.spans.extend(changes.into_iter().map(|(core, task)| Span {
-                core,
-                name: task,
-                start: self.time,
-                cycles: end - self.time,
-            }));
+            for (core, task) in changes {
+                let span = Span {
+                    core,
+                    name: task,
+                    start: self.time,
+                    cycles: end - self.time,
+                };
+                self.spans.push(self.time, span);
+            }
         }
         let before = self.spent();
         self.sample();

@@ -293,7 +293,10 @@ impl Host {
             return Vec::new();
         };
         let first = self.config.cores + self.machines.len() * DeviceKind::ALL.len();
-        let steps = card.steps().into_iter().map(|step| {
+        let (recorded, end) = (card.steps(), self.recording_ended());
+        let events = recorded.iter().flat_map(|steps| steps.events());
+        let kept = events.filter(|step| end.is_none_or(|end| step.start < end));
+        let steps = kept.map(|step| {
             let core = match card.track(step.place) {
                 Ok(track) => first + track,
                 Err(sidecore) => self.config.cores - 1 - sidecore,
@@ -311,12 +314,26 @@ impl Host {
         steps
     }
 
+    /// From when on nothing is recorded any more, if there was more than is kept.
+    pub fn recording_ended(&self) -> Option<Cycle> {
+        let services = self.sidecores.services();
+        let steps = self.sidecores.card().and_then(Card::steps);
+        let ends = [
+            self.spans.ended(),
+            services.and_then(|services| services.ended()),
+            steps.and_then(|steps| steps.ended()),
+        ];
+        ends.into_iter().flatten().min()
+    }
+
     /// Who was on which core, which services ran, and what devices did; empty unless recording was asked for.
     pub fn spans(&self) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
         // Epochs of one virtual processor on one core follow each other: one span.
         let mut open: Vec<Option<usize>> = vec![None; self.config.cores];
-        for span in &self.spans {
+        let end = self.recording_ended();
+        let is_kept = |start: Cycle| end.is_none_or(|end| start < end);
+        for span in self.spans.events().iter().filter(|span| is_kept(span.start)) {
             let before = open[span.core].map(|at| &mut spans[at]);
             match before {
                 Some(before) if before.name == span.name && before.start + before.cycles == span.start => {
@@ -328,22 +345,27 @@ impl Host {
                 }
             }
         }
-        let services = self.sidecores.services().into_iter();
-        spans.extend(services.map(|service| Span {
-            core: match service.worker {
-                Worker::Core(core) => self.config.cores - 1 - core,
-                Worker::Device(device) => {
-                    self.config.cores + service.machine * DeviceKind::ALL.len() + device as usize
-                }
-            },
-            name: format!(
-                "{} for {}",
-                kind_name(service.kind),
-                locked(&self.machines[service.machine]).name()
-            ),
-            start: service.start,
-            cycles: service.cycles,
-        }));
+        let services = self.sidecores.services();
+        let services = services.iter().flat_map(|services| services.events());
+        spans.extend(
+            services
+                .filter(|service| is_kept(service.start))
+                .map(|service| Span {
+                    core: match service.worker {
+                        Worker::Core(core) => self.config.cores - 1 - core,
+                        Worker::Device(device) => {
+                            self.config.cores + service.machine * DeviceKind::ALL.len() + device as usize
+                        }
+                    },
+                    name: format!(
+                        "{} for {}",
+                        kind_name(service.kind),
+                        locked(&self.machines[service.machine]).name()
+                    ),
+                    start: service.start,
+                    cycles: service.cycles,
+                }),
+        );
         spans
     }
 }

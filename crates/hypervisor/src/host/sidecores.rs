@@ -28,6 +28,7 @@ use thiserror::Error;
 
 use super::card::{Card, Ports};
 use super::devices::DeviceProgram;
+use super::recorded::Recorded;
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
 use crate::nic::NicConfig;
@@ -110,7 +111,7 @@ pub(super) struct Board {
     /// The tickets of each device of each virtual machine, the one that it works on first.
     pub queues: Vec<[VecDeque<usize>; DeviceKind::ALL.len()]>,
     /// What was served when, if that is recorded.
-    pub services: Option<Vec<Service>>,
+    pub services: Option<Recorded<Service>>,
 }
 
 /// Who served a request.
@@ -226,7 +227,7 @@ impl Sidecores {
             free: Vec::new(),
             cores: vec![Core::default(); count],
             queues: vec![Default::default(); machines.len()],
-            services: trace.then(Vec::new),
+            services: trace.then(Recorded::new),
         }));
         let mut graph = Graph::new();
         let mut looks = Vec::new();
@@ -408,9 +409,9 @@ impl Sidecores {
         board(&self.board).cores[core].time
     }
 
-    /// What was served when; empty unless recording was asked for.
-    pub fn services(&self) -> Vec<Service> {
-        board(&self.board).services.clone().unwrap_or_default()
+    /// What was served when, if recording was asked for.
+    pub(super) fn services(&self) -> Option<Recorded<Service>> {
+        board(&self.board).services.clone()
     }
 }
 
@@ -510,13 +511,14 @@ impl CoreProgram {
         );
         let mut shared = board(&self.board);
         if let Some(services) = &mut shared.services {
-            services.push(Service {
+            let service = Service {
                 worker: Worker::Core(self.core),
                 machine: ticket.machine,
                 kind: request.kind(),
                 start: now,
                 cycles: served.cycles,
-            });
+            };
+            services.push(now, service);
         }
         let core = &mut shared.cores[self.core];
         core.time.busy += served.cycles;

@@ -19,7 +19,8 @@ pub trait CoreModel: Debug + Send + Sync {
 /// One core, which keeps the time of what executes on it.
 pub trait Core: Send {
     /// Executes for at most `cycles`, or a little more where an instruction takes several, and moves the interval time
-    /// counter on by them. Answers what ended it, [`Exit::Halted`] where the cycles are over, and the cycles that passed.
+    /// counter on by them. Answers what ended it, [`Exit::Halted`] where the cycles are over, and the cycles that
+    /// passed.
     fn run(&mut self, processor: &mut Processor, cycles: u64) -> (Exit, u64);
 
     /// Virtual processor `processor` of virtual machine `owner` executes next: the virtual addresses of a virtual

@@ -16,8 +16,16 @@ const MAJOR_OPCODES: usize = 16;
 enum Node {
     /// Tests a bit; the indices are the nodes for 0 and 1.
     Test { bit: u8, branches: [u16; 2] },
-    /// The rows that are left, as a range of the tree's rows, most fixed bits first.
+    /// The rows that are left, as a range of the tree's candidates, most fixed bits first.
     Leaf { start: u16, end: u16 },
+}
+
+/// What of a row decides whether it is meant. Rows themselves are large: a short program would fetch most of them.
+#[derive(Clone, Copy)]
+struct Candidate {
+    mask: u64,
+    value: u64,
+    row: u16,
 }
 
 /// A decision tree over the rows of one class.
@@ -25,7 +33,7 @@ pub(super) struct DecisionTree {
     /// The first node for each major opcode.
     roots: [u16; MAJOR_OPCODES],
     nodes: Vec<Node>,
-    rows: Vec<u16>,
+    candidates: Vec<Candidate>,
 }
 
 impl DecisionTree {
@@ -39,7 +47,7 @@ impl DecisionTree {
         let mut tree = DecisionTree {
             roots: [0; MAJOR_OPCODES],
             nodes: Vec::new(),
-            rows: Vec::new(),
+            candidates: Vec::new(),
         };
         tree.roots = rows.map(|rows| tree.add(forms, rows));
         tree
@@ -50,11 +58,14 @@ impl DecisionTree {
         let index = self.nodes.len();
         let Some(bit) = best_bit(forms, &rows) else {
             rows.sort_by_key(|row| Reverse(forms[*row as usize].mask.count_ones()));
-            let start = self.rows.len() as u16;
-            self.rows.extend(rows);
+            let start = self.candidates.len() as u16;
+            self.candidates.extend(rows.into_iter().map(|row| {
+                let Form { mask, value, .. } = forms[row as usize];
+                Candidate { mask, value, row }
+            }));
             self.nodes.push(Node::Leaf {
                 start,
-                end: self.rows.len() as u16,
+                end: self.candidates.len() as u16,
             });
             return index as u16;
         };
@@ -71,13 +82,17 @@ impl DecisionTree {
         index as u16
     }
 
-    /// The rows that may match a slot.
-    pub(super) fn candidates(&self, slot: u64) -> &[u16] {
+    /// The row that a slot matches: of several, one with most fixed bits.
+    pub(super) fn find(&self, slot: u64) -> Option<u16> {
         let mut index = self.roots[(slot >> MAJOR_SHIFT) as usize % MAJOR_OPCODES];
         loop {
             match self.nodes[index as usize] {
                 Node::Test { bit, branches } => index = branches[(slot >> bit & 1) as usize],
-                Node::Leaf { start, end } => return &self.rows[start as usize..end as usize],
+                Node::Leaf { start, end } => {
+                    let candidates = &self.candidates[start as usize..end as usize];
+                    let found = candidates.iter().find(|row| slot & row.mask == row.value);
+                    return found.map(|candidate| candidate.row);
+                }
             }
         }
     }

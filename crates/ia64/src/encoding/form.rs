@@ -121,13 +121,6 @@ pub struct Form {
     pub length: Option<Operand>,
 }
 
-impl Form {
-    /// Whether a slot's fixed bits are those of this form.
-    pub fn matches(&self, slot: u64) -> bool {
-        slot & self.mask == self.value
-    }
-}
-
 /// The number of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FormIndex(u16);
@@ -164,9 +157,5 @@ pub fn all_forms() -> impl Iterator<Item = (FormIndex, &'static Form)> {
 
 /// The row of a class that matches a slot.
 pub(super) fn find(class: UnitClass, slot: u64) -> Option<FormIndex> {
-    let candidates = TABLE.trees[class as usize].candidates(slot);
-    let index = candidates
-        .iter()
-        .find(|index| TABLE.forms[**index as usize].matches(slot))?;
-    Some(FormIndex(*index))
+    TABLE.trees[class as usize].find(slot).map(FormIndex)
 }

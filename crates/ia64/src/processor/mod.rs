@@ -12,6 +12,8 @@ mod environment;
 pub mod execution;
 mod interruption;
 pub mod layout;
+mod light_calls;
+mod pauses;
 pub mod register_stack;
 mod semantics;
 mod snapshot;
@@ -20,6 +22,7 @@ mod virtualization;
 
 pub use execution::{Driver, Exit};
 pub use interruption::FruitlessInterruptions;
+pub use light_calls::LightCalls;
 pub use semantics::IDENTIFICATION;
 pub use snapshot::{InvalidState, ProcessorState};
 pub use virtualization::{Reference, SystemState, TranslationSide};
@@ -37,6 +40,7 @@ use crate::memory::tlb::TranslationCache;
 use crate::mmu::Mmu;
 use crate::processor::environment::{Environment, SystemMode};
 use crate::processor::execution::{BlockCache, Forget};
+use crate::processor::pauses::Pauses;
 use crate::processor::register_stack::RegisterStack;
 use crate::registers::application::{self, Presence};
 use crate::registers::frame::FrameMarker;
@@ -103,7 +107,11 @@ pub struct Processor {
     fruitless: FruitlessInterruptions,
     /// Host pages whose instructions this processor has changed, by number.
     pub(crate) changed_code: Vec<u64>,
+    /// How long it has been waiting in a loop.
+    pauses: Pauses,
     attention: Arc<AtomicBool>,
+    /// Who serves a program's light-weight calls.
+    light_calls: Option<Arc<dyn LightCalls>>,
 }
 
 /// Work that an instruction leaves for the execution loop.
@@ -167,7 +175,9 @@ impl Processor {
             pending: 0,
             stale_code_regions: 0,
             changed_code: Vec::new(),
+            pauses: Pauses::default(),
             attention: Arc::default(),
+            light_calls: None,
         }
     }
 
@@ -187,6 +197,7 @@ impl Processor {
             retired: 0,
             changed_code: Vec::new(),
             attention: Arc::default(),
+            light_calls: None,
             ..*self
         }
     }

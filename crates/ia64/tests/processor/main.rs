@@ -5,6 +5,7 @@ mod control_flow;
 mod float_instructions;
 mod float_multiply_add;
 mod float_oracle;
+mod light_calls;
 #[path = "../machine/mod.rs"]
 mod machine;
 #[path = "../random_guest/mod.rs"]

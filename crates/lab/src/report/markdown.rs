@@ -66,7 +66,7 @@ fn section(text: &mut String, comparison: &Comparison) {
     for (what, said) in table::heads(comparison) {
         line(format!("- {what}: {said}"));
     }
-    line(format!("\n{}", grid(&table::points(comparison))));
+    line(format!("\n{}", grid(&table::points(comparison, true))));
     for (point, error) in table::errors(comparison) {
         line(format!("- {point}: {error}"));
     }

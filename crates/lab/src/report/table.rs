@@ -35,7 +35,15 @@ fn comparison(comparison: &Comparison, width: usize) -> String {
         line(format!("  {what:8}  {said}"));
     }
     line(String::new());
-    text += &layout(&points(comparison), width, coordinates(comparison));
+    let mut table = points(comparison, true);
+    let is_too_narrow = narrowest(&table, coordinates(comparison)) > width;
+    if is_too_narrow {
+        table = points(comparison, false);
+    }
+    text += &layout(&table, width, coordinates(comparison));
+    if is_too_narrow {
+        text += "  The terminal is too narrow for intervals.\n";
+    }
     for (point, error) in errors(comparison) {
         writeln!(text, "  {point}: {error}").expect("writing to a string");
     }
@@ -113,15 +121,17 @@ fn place(row: &Row) -> Vec<String> {
 }
 
 /// The table of values, heading first.
-pub(super) fn points(comparison: &Comparison) -> Vec<Vec<String>> {
+pub(super) fn points(comparison: &Comparison, with_intervals: bool) -> Vec<Vec<String>> {
     let mut heading = names(comparison);
     heading.extend(["baseline", "sidestep", "ratio", "paper", "difference", "verdict"].map(str::to_owned));
     let mut table = vec![heading];
     for row in &comparison.rows {
         let mut cells = place(row);
         cells.extend(
-            [Quantity::Baseline, Quantity::Sidestep, Quantity::Ratio]
-                .map(|quantity| words::measured(row, quantity)),
+            [Quantity::Baseline, Quantity::Sidestep, Quantity::Ratio].map(|quantity| match with_intervals {
+                true => words::measured(row, quantity),
+                false => words::median(row, quantity),
+            }),
         );
         cells.push(join(row, |stated| {
             Some(format!(
@@ -184,19 +194,35 @@ pub(super) fn counters(comparison: &Comparison) -> Vec<Vec<String>> {
     table
 }
 
+/// How wide each column of a table is.
+fn widths(table: &[Vec<String>]) -> Vec<usize> {
+    let width = |column: usize| {
+        table
+            .iter()
+            .map(|row: &Vec<String>| row[column].chars().count())
+            .max()
+    };
+    (0..table[0].len())
+        .map(|column| width(column).unwrap_or(0))
+        .collect()
+}
+
+/// How narrow a table can be laid out: its first `fixed` columns beside the widest other one.
+fn narrowest(table: &[Vec<String>], fixed: usize) -> usize {
+    let widths = widths(table);
+    let (fixed, others) = widths.split_at(fixed);
+    fixed
+        .iter()
+        .chain(others.iter().max())
+        .map(|width| width + 2)
+        .sum()
+}
+
 /// Lays a table out in columns, right-aligned but for names; splits it between columns where it is too wide, repeating
 /// the first `fixed` columns.
 pub(super) fn layout(table: &[Vec<String>], width: usize, fixed: usize) -> String {
     let columns = table[0].len();
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| {
-            table
-                .iter()
-                .map(|row| row[column].chars().count())
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
+    let widths = widths(table);
     let fixed_width: usize = widths[..fixed].iter().map(|width| width + 2).sum();
     let mut text = String::new();
     let mut begin = fixed;
@@ -235,4 +261,23 @@ pub(super) fn is_name(table: &[Vec<String>], column: usize) -> bool {
         .map(|row| &row[column])
         .find(|cell| !cell.is_empty())
         .is_some_and(|cell| cell.starts_with(|first: char| first.is_alphabetic()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_split_down_to_its_widest_column() {
+        let table = [
+            ["point", "baseline", "sidestep"],
+            ["a", "5 [4, 6]", "17 [16, 18]"],
+        ];
+        let table = table.map(|row| row.map(str::to_owned).to_vec());
+        let width = narrowest(&table, 1);
+        assert_eq!(width, 2 + 5 + 2 + 11);
+        let text = layout(&table, width, 1);
+        assert!(text.lines().all(|line| line.len() <= width), "{text}");
+        assert!(text.lines().any(|line| line.len() == width), "{text}");
+    }
 }

@@ -31,17 +31,27 @@ pub fn render(comparisons: &[Comparison]) -> String {
     document(&events)
 }
 
-/// One timeline as a trace; `title` names its process.
-pub fn render_timeline(title: &str, timeline: &Timeline) -> String {
+/// One timeline as a trace of at most `limit_bytes`, and whether it was cut for that; `title` names its process. What
+/// begins last is left out.
+pub fn render_timeline(title: &str, timeline: &Timeline, limit_bytes: u64) -> (String, bool) {
     let mut events = Vec::new();
     side_events(&mut events, 1, title, timeline);
-    document(&events)
+    let mut bytes = document(&[]).len() as u64;
+    let fits = |event: &&String| {
+        bytes += event.len() as u64 + SEPARATOR.len() as u64;
+        bytes <= limit_bytes
+    };
+    let kept = events.iter().take_while(fits).count();
+    (document(&events[..kept]), kept < events.len())
 }
+
+/// What stands between two events.
+const SEPARATOR: &str = ",\n";
 
 fn document(events: &[String]) -> String {
     let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     for (index, event) in events.iter().enumerate() {
-        text.push_str(if index == 0 { "\n" } else { ",\n" });
+        text.push_str(if index == 0 { "\n" } else { SEPARATOR });
         text.push_str(event);
     }
     text.push_str("\n]}\n");

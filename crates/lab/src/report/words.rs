@@ -106,6 +106,14 @@ pub(super) fn measured(row: &Row, quantity: Quantity) -> String {
     }
 }
 
+/// The same without its interval.
+pub(super) fn median(row: &Row, quantity: Quantity) -> String {
+    match row.spread.and_then(|spread| spread.of(quantity)) {
+        Some(median) => show(median.value),
+        None => show_or_none(row.quantity(quantity)),
+    }
+}
+
 /// How the numbers came about.
 pub(super) fn nature(comparison: &Comparison) -> String {
     let repeated = match comparison.rows.iter().find_map(|row| row.spread?.sidestep) {

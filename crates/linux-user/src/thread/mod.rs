@@ -30,10 +30,13 @@ use crate::trace::Trace;
 use crate::world::{Generation, Member};
 use delivery::{Interrupted, Killed};
 use faults::{FaultSignal, PageState, signal_of};
+use syscalls::light::ServedInRun;
 use syscalls::{Arguments, SystemCallResult, Unfinished};
 
 /// The immediate of the `break` that enters the kernel.
 const SYSTEM_CALL_BREAK: u64 = 0x10_0000;
+/// The register that holds a system call's number.
+const NUMBER: u8 = 15;
 /// Instructions taken from a bounded budget at a time.
 const BUDGET_STEP: u64 = 1 << 20;
 /// How misaligned accesses are treated (`PR_SET_UNALIGN`).
@@ -89,6 +92,8 @@ pub struct Thread {
     attention: Arc<AtomicBool>,
     generation: Generation,
     trace: Option<Trace>,
+    /// Serves light-weight calls while the processor runs, if nobody is to be told of them.
+    light_calls: Option<Arc<ServedInRun>>,
     /// What runs the processor, if it does not run by itself.
     driver: Option<Box<dyn Driver + Send>>,
     /// What keeps it under a debugger's control, if there is one.
@@ -120,8 +125,19 @@ impl Thread {
         let progress = process.new_progress();
         let control = process.control().cloned();
         let hold = control.and_then(|control| Hold::new(control, attention.clone()));
+        let may_serve = trace.is_none()
+            && hold.is_none()
+            && !process.options.strace
+            && process
+                .options
+                .engine
+                .as_ref()
+                .is_none_or(|engine| engine.permits_light_calls());
+        let light_calls = may_serve.then(|| Arc::new(ServedInRun::new(process.memory.clone())));
+        processor.set_light_calls(light_calls.clone().map(|calls| calls as _));
         Thread {
             hold,
+            light_calls,
             process,
             processor,
             identifier: host::thread_id(),
@@ -231,12 +247,8 @@ impl Thread {
 
     fn system_call(&mut self) -> Result<(), Ended> {
         self.statistics.system_calls += 1;
-        let number = if self.processor.general.nat(15) {
-            u64::MAX
-        } else {
-            self.processor.general.value(15)
-        };
-        let arguments = self.system_call_arguments();
+        let number = number_of(&self.processor);
+        let arguments = arguments_of(&self.processor);
         if let Some(hold) = &self.hold {
             hold.enter_call(number, self.processor.duplicate(self.process.memory.clone()));
         }
@@ -260,25 +272,6 @@ impl Thread {
         };
         self.in_system_call = false;
         delivered
-    }
-
-    /// The output registers of the current frame; a NaT reads as all ones.
-    fn system_call_arguments(&self) -> Arguments {
-        let frame = self.processor.frame;
-        std::array::from_fn(|index| {
-            let register = 32 + frame.locals + index as u32;
-            match u8::try_from(register) {
-                Ok(register) if u32::from(register) < 32 + frame.size => {
-                    let nat = self.processor.general.nat(register);
-                    if nat {
-                        u64::MAX
-                    } else {
-                        self.processor.general.value(register)
-                    }
-                }
-                _ => 0,
-            }
-        })
     }
 
     /// Puts a result into the registers and steps over the `break`.
@@ -386,9 +379,17 @@ impl Thread {
 
     /// What the thread did in this process so far.
     fn totals(&self) -> Statistics {
-        let mut totals = Statistics::of(&self.processor);
+        let mut totals = self.of_processor();
         totals += self.statistics;
         totals - self.baseline
+    }
+
+    /// What its processor did, light-weight calls included.
+    fn of_processor(&self) -> Statistics {
+        Statistics {
+            system_calls: self.light_calls.as_ref().map_or(0, |calls| calls.served()),
+            ..Statistics::of(&self.processor)
+        }
     }
 
     fn publish_progress(&self) {
@@ -419,7 +420,7 @@ impl Thread {
         self.statistics = Statistics::default();
         self.baseline = Statistics {
             threads: 0,
-            ..Statistics::of(&self.processor)
+            ..self.of_processor()
         };
         self.progress = self.process.new_progress();
         if let Some(engine) = &self.process.options.engine {
@@ -448,6 +449,29 @@ impl Thread {
         };
         self.process.part(&self.peer, status);
     }
+}
+
+/// The number of the call that a processor is at; a NaT reads as all ones, here and in arguments.
+fn number_of(processor: &Processor) -> u64 {
+    match processor.general.nat(NUMBER) {
+        true => u64::MAX,
+        false => processor.general.value(NUMBER),
+    }
+}
+
+/// The arguments of the call that a processor is at: the output registers of the current frame.
+fn arguments_of(processor: &Processor) -> Arguments {
+    let frame = processor.frame;
+    std::array::from_fn(|index| {
+        let register = 32 + frame.locals + index as u32;
+        match u8::try_from(register) {
+            Ok(register) if u32::from(register) < 32 + frame.size => match processor.general.nat(register) {
+                true => u64::MAX,
+                false => processor.general.value(register),
+            },
+            _ => 0,
+        }
+    })
 }
 
 fn is_system_call(fault: &Fault) -> bool {

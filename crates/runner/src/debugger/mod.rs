@@ -23,7 +23,7 @@ use sidestep_linux_user::Ending;
 use sidestep_linux_user::control::{Control, Listener};
 use sidestep_linux_user::debugger::Debugger;
 use sidestep_linux_user::files::reserved::Reserved;
-use sidestep_linux_user::host::Errno;
+use sidestep_linux_user::host::{Errno, print_error};
 use sidestep_linux_user::process::Process;
 use sidestep_machine::debug::architecture::PACKET_BYTES;
 
@@ -70,13 +70,17 @@ impl Debugger for Gdb {
                     Ok(_) => {}
                     // A debugger that is gone has left.
                     Err(error) if error.is_connection_error() => {}
-                    Err(error) => eprintln!("sidestep: --gdb: the debugger broke the protocol: {error}"),
+                    Err(error) => print_error(&format!(
+                        "sidestep: --gdb: the debugger broke the protocol: {error}\n"
+                    )),
                 }
                 control.leave();
             }
         };
         if let Err(error) = thread::Builder::new().spawn(server) {
-            eprintln!("sidestep: --gdb: no thread can serve the debugger, so it is left out: {error}");
+            print_error(&format!(
+                "sidestep: --gdb: no thread can serve the debugger, so it is left out: {error}\n"
+            ));
             control.leave();
         }
     }

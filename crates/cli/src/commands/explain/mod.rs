@@ -108,7 +108,7 @@ impl Explain {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         if self.rules {
-            super::print(rules::text(&self.timing).as_bytes())?;
+            super::print_table(&rules::text(&self.timing))?;
             return Ok(ExitCode::SUCCESS);
         }
         let mut bytes = self.object()?;

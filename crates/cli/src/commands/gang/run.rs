@@ -107,7 +107,7 @@ impl Run {
         let stop = stop_flag()?;
         let stop = || stop.load(Ordering::Relaxed);
         let (report, _) = control::run(&self.state.folder, &targets, &settings, &stop)?;
-        eprintln!("{report}");
+        say!("{report}");
         if let Some(path) = &self.output {
             report::write(path, &report)?;
         }

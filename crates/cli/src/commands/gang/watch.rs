@@ -95,7 +95,7 @@ impl Watch {
         }
         self.save.as_deref().map(sidestep_files::probe).transpose()?;
         if !Screen::IS_BUILT && stdout().is_terminal() && !self.json {
-            eprintln!(
+            say!(
                 "sidestep: {}; JSON lines follow",
                 not_built("has no live view", "live")
             );
@@ -202,7 +202,7 @@ impl Watch {
             None
         };
         if screen.is_none() {
-            eprintln!("watching by {}; {}", watcher.way().faults, watcher.way().rate);
+            say!("watching by {}; {}", watcher.way().faults, watcher.way().rate);
         }
         let began = Instant::now();
         let mut reset_after = self.reset_after;

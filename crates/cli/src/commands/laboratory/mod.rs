@@ -95,9 +95,9 @@ impl Running {
             Some(_) => "They are kept: give the same command again to go on from there",
             None => "They are not kept, because of --no-cache",
         };
-        eprintln!("sidestep: interrupted with {finished} finished. {kept}.");
+        say!("sidestep: interrupted with {finished} finished. {kept}.");
         if self.cache_folder().is_some() {
-            eprintln!("    {}", same_command());
+            say!("    {}", same_command());
         }
         INTERRUPTED
     }

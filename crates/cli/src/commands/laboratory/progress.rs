@@ -43,7 +43,7 @@ impl Lines {
         let (end, ended) = mpsc::channel();
         let thread = thread::spawn(move || {
             while ended.recv_timeout(BETWEEN_LINES) == Err(RecvTimeoutError::Timeout) {
-                eprintln!("sidestep: {}", state());
+                say!("sidestep: {}", state());
             }
         });
         Lines { end, thread }
@@ -202,7 +202,7 @@ impl Observer for Progress {
     }
 
     fn cache_problem(&self, problem: &CacheProblem) {
-        let say = || self.bar.suspend(|| eprintln!("sidestep: {problem}"));
+        let say = || self.bar.suspend(|| say!("sidestep: {problem}"));
         match problem {
             // The same for every point: once is enough.
             CacheProblem::NotKept { .. } => self.not_kept.call_once(say),

@@ -22,7 +22,7 @@ use sidestep_runner::program::{self, Kept};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::Outcome;
+use super::{Outcome, print_beside};
 use record::Record;
 
 /// Count and attribute the cycles of a Linux/ia64 program on the model of an Itanium 2.
@@ -100,20 +100,22 @@ impl Stat {
     fn run(self) -> Outcome {
         let (parts, ended) = self.program.run(&Kept::Counters)?;
         let mut sum = Counters::default();
+        let mut text = String::new();
         for part in &parts {
             let counters = part.counters();
             if self.per_process {
-                eprintln!("process {}  {}", part.pid, part.program.display());
-                eprintln!("{}", self.text_of(&counters));
+                let _ = writeln!(text, "process {}  {}", part.pid, part.program.display());
+                let _ = writeln!(text, "{}", self.text_of(&counters));
             }
             sum += counters;
         }
         if self.per_process {
-            eprintln!("all processes");
+            text.push_str("all processes\n");
         }
         if !parts.is_empty() {
-            eprint!("{}", self.text_of(&sum));
+            text.push_str(&self.text_of(&sum));
         }
+        print_beside(&text)?;
         Ok(ended.outcome())
     }
 

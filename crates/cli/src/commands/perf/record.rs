@@ -8,6 +8,7 @@ use sidestep_itanium2::{Counters, Pace, Selection};
 use sidestep_runner::program::{self, Kept};
 use sidestep_runner::recording::{Contents, RecordedProcess, Recording};
 
+use super::super::print_beside;
 use super::Program;
 use crate::commands::Outcome;
 
@@ -85,7 +86,7 @@ impl Record {
         let recording = Recording::new(parameters.name, processes);
         sidestep_files::write(&self.output, &recording.to_json())?;
         let heading = program::heading(parameters, &counters);
-        eprintln!("{heading}sidestep: {}: {said}", self.output.display());
+        print_beside(&format!("{heading}sidestep: {}: {said}\n", self.output.display()))?;
         Ok(ended.outcome())
     }
 

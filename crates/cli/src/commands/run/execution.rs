@@ -33,7 +33,7 @@ use super::super::check::{Check, VIOLATED};
 use super::super::debugger::debugger_at;
 use super::super::perf::parse_processor;
 use super::super::translate::{self, Translate};
-use super::super::{LIMIT_REACHED, Outcome, TRACE_LIMIT};
+use super::super::{LIMIT_REACHED, Outcome, TRACE_LIMIT, print_beside};
 use super::console::status::{self, Status};
 use super::console::stdio::show;
 use super::control::{Request, Requests};
@@ -67,8 +67,8 @@ pub struct Options {
     /// that Perfetto opens, to a file whose name ends in `.json`.
     #[arg(long, value_name = "KIND[,KIND][=FILE]|FILE.json", value_parser = parse_trace, conflicts_with_all = ["gdb", "check_groups"])]
     trace: Option<TraceRequest>,
-    /// With --trace KIND: the most bytes of a trace, which ends there with a line that says so while the machine goes
-    /// on: 65536, 64K, 512M, 4G.
+    /// With --trace: the most bytes of a trace. One of lines ends there with a line that says so, a timeline holds what
+    /// began first; the machines go on: 65536, 64K, 512M, 4G.
     #[arg(long, value_name = "SIZE", requires = "trace", default_value = TRACE_LIMIT)]
     trace_limit: Size,
     /// Wait for gdb at a port of this host (`:1234`), an address or a socket (`unix:PATH`), and run in virtual time
@@ -158,6 +158,11 @@ impl Options {
             .flatten()
     }
 
+    /// The most bytes of a trace.
+    pub fn trace_limit(&self) -> u64 {
+        self.trace_limit.0
+    }
+
     /// The options given that say how single processors are executed, of which a host with virtual machines has none.
     pub fn of_processors(&self) -> Option<&'static str> {
         super::first_given(&[
@@ -201,7 +206,8 @@ impl Options {
     /// Tells at the end what drivers have done, if that is wanted.
     pub fn tell(&self, drivers: &dyn Drivers) {
         if self.wants_statistics {
-            status::printing(Some(b'\n'), || eprint!("{drivers}"));
+            let text = drivers.to_string();
+            status::printing(Some(b'\n'), || say!("{}", text.trim_end()));
         }
     }
 
@@ -263,7 +269,8 @@ impl Options {
                 (end, rebuild) => {
                     // The console gives the terminal back before anything else is printed.
                     drop(rebuild);
-                    eprint!("{panicked_at}");
+                    // Where it cannot be written, the exit code still says that the kernel panicked.
+                    let _ = print_beside(&panicked_at);
                     return self.report(ready.name, end, watcher.signal(), panic);
                 }
             }
@@ -314,20 +321,19 @@ impl Options {
             let code = || Ok(Code::new(ready.name, ready.image.to_vec()));
             let profiled = self.profile.then(|| (&sum.profile, code()));
             let text = program::text_of(parameters, &sum.counters, profiled);
-            status::printing(Some(b'\n'), || eprint!("{text}"));
+            status::printing(Some(b'\n'), || print_beside(&text))?;
         }
         if self.wants_statistics {
             let executed = ready.prepared.machine.executed();
-            status::printing(Some(b'\n'), || {
-                eprintln!("{:<42} {executed:>14}", "instructions of all processors")
-            });
+            let text = format!("{:<42} {executed:>14}\n", "instructions of all processors");
+            status::printing(Some(b'\n'), || print_beside(&text))?;
         }
         if let Way::Driven(drivers) = &execution.way {
             self.tell(&**drivers);
         }
         if let (Some(findings), Way::Watched { suppressions, .. }) = (&finished.findings, &execution.way) {
             let text = groups::text(findings, suppressions, &symbols.naming());
-            status::printing(Some(b'\n'), || eprint!("{text}"));
+            status::printing(Some(b'\n'), || print_beside(&text))?;
         }
         Ok(finished.end)
     }
@@ -345,12 +351,12 @@ impl Options {
             End::Reset => Ok(ExitCode::SUCCESS),
             End::Panic => {
                 let reason = panic.unwrap_or_else(|| "it gave no reason".to_owned());
-                eprintln!("sidestep: {name}: the guest's kernel panicked: {reason}");
+                say!("sidestep: {name}: the guest's kernel panicked: {reason}");
                 Ok(ExitCode::from(PANICKED))
             }
             End::Limit => {
                 let limit = self.max_instructions.unwrap_or(u64::MAX);
-                eprintln!("sidestep: {name}: stopped after {limit} instructions");
+                say!("sidestep: {name}: stopped after {limit} instructions");
                 Ok(ExitCode::from(LIMIT_REACHED))
             }
             End::Deadlock => Err(format!(

@@ -27,7 +27,7 @@ use sidestep_runner::host::{ModelledCores, Occupancy};
 use sidestep_runner::program;
 
 use super::super::debugger::debugger_at;
-use super::super::{INTERRUPTED, LIMIT_REACHED, Outcome, print, stop_flag};
+use super::super::{INTERRUPTED, LIMIT_REACHED, Outcome, print, print_beside, stop_flag};
 use super::console::status::{self, Status};
 use super::console::stdio::{self, Terminal};
 use super::{description, execution, exit_code, sharing};
@@ -128,13 +128,14 @@ impl Options {
         let report = host.report();
         match self.format.unwrap_or(Format::Text) {
             Format::Text => {
-                eprint!("{}", text_of(&report));
+                let mut text = text_of(&report);
                 if let Some(cores) = &cores {
-                    eprint!("{}", text_of_cores(cores));
+                    text += &text_of_cores(cores);
                 }
                 if let Some(measured) = host.measured() {
-                    eprint!("services on pinned cores, in nanoseconds of this machine:\n{measured}");
+                    text += &format!("services on pinned cores, in nanoseconds of this machine:\n{measured}");
                 }
+                print_beside(&text)?;
             }
             Format::Json => print(serde_json::to_string_pretty(&report)?.as_bytes())?,
         }
@@ -143,15 +144,31 @@ impl Options {
             sidestep_files::write(file, (recording + "\n").as_bytes())?;
         }
         if let Some(file) = traced {
-            let Occupancy { tracks, spans, steps } = Occupancy::of(&host, &costs);
+            let Occupancy {
+                tracks,
+                spans,
+                steps,
+                ended,
+            } = Occupancy::of(&host, &costs);
             let mut timeline = Timeline::of_spans(tracks, spans);
             timeline.flows(steps);
-            let timeline = render_timeline(&name, &timeline);
+            let (timeline, is_cut) = render_timeline(&name, &timeline, execution.trace_limit());
             sidestep_files::write(file, timeline.as_bytes())?;
+            match ended {
+                _ if is_cut => say!(
+                    "sidestep: {}: the trace ends early, at --trace-limit",
+                    file.display()
+                ),
+                Some(end) => say!(
+                    "sidestep: {}: the trace ends {end} ns after the start: no more is recorded",
+                    file.display()
+                ),
+                None => {}
+            }
         }
         for machine in &report.machines {
             if let Some(failure) = &machine.failure {
-                eprintln!("sidestep: {name}: virtual machine `{}`: {failure}", machine.name);
+                say!("sidestep: {name}: virtual machine `{}`: {failure}", machine.name);
             }
         }
         match end {
@@ -163,11 +180,11 @@ impl Options {
                 Err(format!("{name}: every virtual processor waits, and nothing will wake one").into())
             }
             None if stop.load(Ordering::Relaxed) => {
-                eprintln!("sidestep: {name}: interrupted at cycle {}", report.time);
+                say!("sidestep: {name}: interrupted at cycle {}", report.time);
                 Ok(ExitCode::from(INTERRUPTED))
             }
             Some(HostEnd::Time | HostEnd::Halted) | None => {
-                eprintln!("sidestep: {name}: stopped at cycle {}", report.time);
+                say!("sidestep: {name}: stopped at cycle {}", report.time);
                 Ok(ExitCode::from(LIMIT_REACHED))
             }
         }

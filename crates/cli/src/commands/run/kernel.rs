@@ -202,7 +202,7 @@ fn restore(file: &Path, changed: ChangedDisks, places: Places, execution: &Execu
     let built = saved.restore(consoles.open(), changed)?;
     let name = file.display().to_string();
     if !built.parts.description.network.is_empty() {
-        eprintln!("sidestep: {name}: connections of the network are not saved; the guest finds them broken");
+        say!("sidestep: {name}: connections of the network are not saved; the guest finds them broken");
     }
     execute(&name, built, (places, consoles), (requests, receiver), execution)
 }

@@ -29,6 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::sidecores::{Machines, Polling, SharedBoard, locked};
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
+use crate::host::recorded::Recorded;
 use crate::nic::costs::CardCost;
 use crate::nic::frame::{Address, Frame};
 use crate::nic::ring::Store;
@@ -119,7 +120,7 @@ impl Card {
             unread: vec![VecDeque::new(); interfaces],
             numbers: 0,
             counts: CardCounts::default(),
-            steps: trace.then(Vec::new),
+            steps: trace.then(Recorded::new),
         };
         Card {
             polling: Polling {
@@ -177,9 +178,9 @@ impl Card {
         (state.counts, state.vifs.iter().map(|vif| vif.counts).collect())
     }
 
-    /// What became of frames when; empty unless recording was asked for.
-    pub(super) fn steps(&self) -> Vec<Step> {
-        self.state().steps.clone().unwrap_or_default()
+    /// What became of frames when, if recording was asked for.
+    pub(super) fn steps(&self) -> Option<Recorded<Step>> {
+        self.state().steps.clone()
     }
 
     /// How guests learn of packets.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use serde::Serialize;
 
 use crate::cycle::Cycle;
+use crate::host::recorded::Recorded;
 use crate::nic::frame::Frame;
 use crate::nic::ring::Store;
 use crate::nic::vif::Vif;
@@ -82,7 +83,7 @@ pub(super) struct State {
     pub unread: Vec<VecDeque<(u64, u64)>>,
     pub numbers: u64,
     pub counts: CardCounts,
-    pub steps: Option<Vec<Step>>,
+    pub steps: Option<Recorded<Step>>,
 }
 
 /// Where the virtual processor of an interface is.
@@ -151,13 +152,14 @@ impl State {
     /// Records a step, if that is wanted.
     pub fn step(&mut self, frame: u64, place: Place, name: &'static str, start: Cycle, end: Cycle) {
         if let Some(steps) = &mut self.steps {
-            steps.push(Step {
+            let step = Step {
                 frame,
                 place,
                 name,
                 start,
                 cycles: end.since(start),
-            });
+            };
+            steps.push(start, step);
         }
     }
 }

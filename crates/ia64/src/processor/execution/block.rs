@@ -318,8 +318,14 @@ impl BlockCache {
     /// Takes out the blocks that a back end and an observer need; they are given back by [`BlockCache::put`].
     pub(crate) fn take<B: Backend, O: Observer>(&mut self, observer: &O) -> Box<Blocks<B::Code, O::Static>> {
         let kind = Kind::of::<B, O>(observer);
-        let found = self.kinds.iter().position(|(kept, _)| *kept == kind);
-        let kept = found.map(|index| self.kinds.remove(index));
+        // Mostly the kind of the run before, which was put back last.
+        let kept = match self.kinds.last() {
+            Some((last, _)) if *last == kind => self.kinds.pop(),
+            _ => {
+                let found = self.kinds.iter().position(|(kept, _)| *kept == kind);
+                found.map(|index| self.kinds.remove(index))
+            }
+        };
         let kept = kept.and_then(|(_, kept)| kept.into_any().downcast().ok());
         kept.unwrap_or_else(|| Box::new(Blocks::new(kind)))
     }

@@ -85,6 +85,7 @@ pub(crate) struct CodePages(Vec<CodePage>);
 
 impl CodePages {
     /// The page that holds the instruction pointer, if it is known.
+    #[inline]
     pub(crate) fn find(&self, processor: &Processor) -> Option<&CodePage> {
         let ip = processor.instruction_pointer().0;
         let page = self.0.get(index(processor, ip))?;
@@ -111,6 +112,7 @@ impl CodePages {
 }
 
 /// The place of a page in its context.
+#[inline]
 fn index(processor: &Processor, ip: u64) -> usize {
     let context = if processor.status & psr::IT == 0 {
         0

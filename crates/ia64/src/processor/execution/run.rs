@@ -178,10 +178,14 @@ impl Processor {
                 if self.retired == end {
                     return Exit::Limit;
                 }
-                match self.prepare(&mut code, blocks, others) {
-                    Ok(Prepared::Ready) => {}
-                    Ok(Prepared::TimerSet) => return Exit::Attention,
-                    Err(Raised) => return Exit::Fault(self.take_fault()),
+                if let Some(known) = self.known_code_page(&others.pages) {
+                    code = known;
+                } else {
+                    match self.prepare(&mut code, blocks, others) {
+                        Ok(Prepared::Ready) => {}
+                        Ok(Prepared::TimerSet) => return Exit::Attention,
+                        Err(Raised) => return Exit::Fault(self.take_fault()),
+                    }
                 }
                 watch.prepared(self);
             }
@@ -237,7 +241,9 @@ impl Processor {
                 let narrow = blocks.find_or_cut(key, place, code.page(), cut, watch.observer);
                 self.execute_narrow(&narrow, watch, is_followed)
             };
-            if let Err(Raised) = executed {
+            if let Err(Raised) = executed
+                && !self.serve_light_call()
+            {
                 return Exit::Fault(self.take_fault());
             }
         }
@@ -297,6 +303,23 @@ impl Processor {
         } else {
             execute(self)
         }
+    }
+
+    /// The page that holds the next block, if it was fetched from before and nothing is pending.
+    #[inline]
+    fn known_code_page(&mut self, pages: &CodePages) -> Option<CodePage> {
+        let nothing_pending = self.pending == 0
+            && self.stale_code_regions == 0
+            && self.changed_code.is_empty()
+            && !self.is_frame_incomplete();
+        if !nothing_pending {
+            return None;
+        }
+        let found = pages.find(self)?;
+        if let Some(system) = self.environment.system_mut() {
+            system.code = found.properties;
+        }
+        Some(*found)
     }
 
     /// Does what is pending before the next block, and puts the page that holds it into `code`.

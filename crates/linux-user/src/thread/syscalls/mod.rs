@@ -7,6 +7,7 @@
 pub mod descriptors;
 pub mod execute;
 pub mod ipc;
+pub mod light;
 pub mod memory;
 pub mod paths;
 pub mod polling;
@@ -101,6 +102,7 @@ fn dispatch(thread: &mut Thread, number: u64, arguments: &Arguments) -> SystemCa
         Some(call) => match call.action {
             Action::Missing => fail(libc::ENOSYS),
             Action::Emulated(handler) => handler(thread, arguments),
+            Action::Light(handler) => Ok(handler(&thread.process.memory, arguments)?),
             Action::Unconfined(_) if thread.process.files.is_confined() => fail(libc::EPERM),
             Action::Host(number) | Action::Unconfined(number) => {
                 forward(thread, call, number, arguments, false)
@@ -119,9 +121,9 @@ fn forward(
     blocking: bool,
 ) -> SystemCallResult {
     let mut translated = *arguments;
-    if !call.has_paths() {
-        for (shape, argument) in call.arguments.iter().zip(&mut translated) {
-            if shape.is_pointer() {
+    if !call.has_paths {
+        for (at, argument) in translated.iter_mut().enumerate() {
+            if call.pointers >> at & 1 != 0 {
                 *argument = thread.process.memory.pointer(*argument)?;
             }
         }
@@ -159,12 +161,6 @@ fn pass_on(thread: &Thread, number: i64, translated: Arguments, blocking: bool) 
 }
 
 impl SystemCall {
-    fn has_paths(&self) -> bool {
-        self.arguments
-            .iter()
-            .any(|shape| matches!(shape, Shape::Path | Shape::Link))
-    }
-
     /// Whether a symbolic link at the end of the path in argument `at` is followed.
     fn last(&self, at: usize, arguments: &Arguments) -> Last {
         let flags = self

@@ -47,7 +47,7 @@ pub enum Shape {
 
 impl Shape {
     /// Whether the argument is an address of guest memory.
-    pub fn is_pointer(self) -> bool {
+    pub const fn is_pointer(self) -> bool {
         match self {
             Shape::Path
             | Shape::Link

@@ -2,7 +2,7 @@
 
 use super::{Arguments, SystemCallResult, fail, paths};
 use crate::files::namespace::Last;
-use crate::host::{self, Errno};
+use crate::host;
 use crate::process::Process;
 use crate::thread::{Thread, Unaligned};
 
@@ -108,46 +108,6 @@ fn may_raise_limits(thread: &Thread) -> bool {
     let mut sets = [[0u32; 3]; 2];
     let arguments = [&raw mut header as u64, &raw mut sets as u64, 0, 0, 0, 0];
     thread.host(libc::SYS_capget, arguments).is_ok() && sets[0][0] >> CAP_SYS_RESOURCE & 1 != 0
-}
-
-/// `clock_gettime(clock, time)`: by the host's C library, which need not enter the kernel for most clocks.
-pub fn clock_gettime(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the C library writes `time`.
-    if unsafe { libc::clock_gettime(arguments[0] as libc::clockid_t, &mut time) } != 0 {
-        return Err(Errno::last().into());
-    }
-    thread
-        .process
-        .memory
-        .write(arguments[1], &[time.tv_sec, time.tv_nsec])?;
-    Ok(0)
-}
-
-/// `gettimeofday(time, zone)`: likewise.
-pub fn gettimeofday(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    let [time, zone, ..] = *arguments;
-    if zone != 0 {
-        let (time, zone) = (
-            thread.process.memory.pointer(time)?,
-            thread.process.memory.pointer(zone)?,
-        );
-        return thread.host(libc::SYS_gettimeofday, [time, zone, 0, 0, 0, 0]);
-    }
-    let mut now = libc::timeval {
-        tv_sec: 0,
-        tv_usec: 0,
-    };
-    // SAFETY: the C library writes `now`.
-    unsafe { libc::gettimeofday(&mut now, std::ptr::null_mut()) };
-    thread
-        .process
-        .memory
-        .write_optional(time, &[now.tv_sec, now.tv_usec])?;
-    Ok(0)
 }
 
 /// `personality(persona)`: only plain Linux, with or without its modifiers.

@@ -4,9 +4,11 @@
 //! `Host`, `Blocking` and `Unconfined` calls mean the same to both kernels: their arguments go to the host with guest
 //! addresses translated (see `super::forward`); the second may sleep, and the
 //! last are refused to a program with a root folder of its own. `Emulated` ones differ in a structure,
-//! a convention or an effect, and have a function. `Missing` ones give `ENOSYS`.
+//! a convention or an effect, and have a function. `Light` ones need nothing of the thread: see `super::light`.
+//! `Missing` ones give `ENOSYS`.
 
 use super::Handler;
+use super::light::{self, LightHandler};
 use super::shape::Shape::{self, *};
 use super::{
     descriptors, execute, ipc, memory, paths, polling, processes, remote, signals, sockets, system, threads,
@@ -28,11 +30,13 @@ pub enum Action {
     Unconfined(i64),
     /// Done here.
     Emulated(Handler),
+    /// Done without leaving the run of the processor.
+    Light(LightHandler),
     /// `ENOSYS`.
     Missing,
 }
 
-use Action::{Blocking, Emulated, Host, Missing, Unconfined};
+use Action::{Blocking, Emulated, Host, Light, Missing, Unconfined};
 
 /// One system call.
 #[derive(Clone, Copy)]
@@ -45,14 +49,27 @@ pub struct SystemCall {
     pub arguments: &'static [Shape],
     /// What is done for it.
     pub action: Action,
+    /// Which arguments are addresses of guest memory, a bit each.
+    pub pointers: u8,
+    /// Whether an argument is the path of a file.
+    pub has_paths: bool,
 }
 
 const fn row(number: u16, name: &'static str, arguments: &'static [Shape], action: Action) -> SystemCall {
+    let (mut pointers, mut has_paths) = (0, false);
+    let mut at = 0;
+    while at < arguments.len() {
+        pointers |= (arguments[at].is_pointer() as u8) << at;
+        has_paths |= matches!(arguments[at], Path | Link);
+        at += 1;
+    }
     SystemCall {
         number,
         name,
         arguments,
         action,
+        pointers,
+        has_paths,
     }
 }
 
@@ -96,13 +113,13 @@ pub static TABLE: &[SystemCall] = &[
     row(14, "chmod", &[Path, Mode], Host(libc::SYS_chmod)),
     row(15, "chown", &[Path, Int, Int], Host(libc::SYS_chown)),
     row(16, "lseek", &[Descriptor, Long, Named(names::WHENCE)], Host(libc::SYS_lseek)),
-    row(17, "getpid", &[], Host(libc::SYS_getpid)),
-    row(18, "getppid", &[], Host(libc::SYS_getppid)),
+    row(17, "getpid", &[], Light(light::getpid)),
+    row(18, "getppid", &[], Light(light::getppid)),
     row(19, "mount", &[Path, Path, Text, Hex, Pointer], Unconfined(libc::SYS_mount)),
     row(20, "umount2", &[Path, Hex], Unconfined(libc::SYS_umount2)),
     row(21, "setuid", &[Int], Host(libc::SYS_setuid)),
-    row(22, "getuid", &[], Host(libc::SYS_getuid)),
-    row(23, "geteuid", &[], Host(libc::SYS_geteuid)),
+    row(22, "getuid", &[], Light(light::getuid)),
+    row(23, "geteuid", &[], Light(light::geteuid)),
     row(24, "ptrace", &[Long, Int, Hex, Hex], Missing),
     row(25, "access", &[Path, Named(names::ACCESS)], Host(libc::SYS_access)),
     row(26, "sync", &[], Blocking(libc::SYS_sync)),
@@ -117,8 +134,8 @@ pub static TABLE: &[SystemCall] = &[
     row(35, "times", &[Pointer], Host(libc::SYS_times)),
     row(36, "brk", &[Hex], Emulated(memory::brk)),
     row(37, "setgid", &[Int], Host(libc::SYS_setgid)),
-    row(38, "getgid", &[], Host(libc::SYS_getgid)),
-    row(39, "getegid", &[], Host(libc::SYS_getegid)),
+    row(38, "getgid", &[], Light(light::getgid)),
+    row(39, "getegid", &[], Light(light::getegid)),
     row(40, "acct", &[Path], Unconfined(libc::SYS_acct)),
     row(41, "ioctl", &[Descriptor, Named(names::IOCTL), Hex], Emulated(descriptors::ioctl)),
     row(42, "fcntl", &[Descriptor, Named(names::FCNTL), Hex], Emulated(descriptors::fcntl)),
@@ -142,7 +159,7 @@ pub static TABLE: &[SystemCall] = &[
     row(60, "setrlimit", &[Named(names::RESOURCE), Pointer], Emulated(system::setrlimit)),
     row(61, "getrlimit", &[Named(names::RESOURCE), Pointer], Emulated(system::getrlimit)),
     row(62, "getrusage", &[Int, Pointer], Host(libc::SYS_getrusage)),
-    row(63, "gettimeofday", &[Pointer, Pointer], Emulated(system::gettimeofday)),
+    row(63, "gettimeofday", &[Pointer, Pointer], Light(light::gettimeofday)),
     row(64, "settimeofday", &[Pointer, Pointer], Host(libc::SYS_settimeofday)),
     row(65, "select", &[Int, Pointer, Pointer, Pointer, Pointer], Blocking(libc::SYS_select)),
     row(66, "poll", &[Pointer, Size, Int], Blocking(libc::SYS_poll)),
@@ -160,7 +177,7 @@ pub static TABLE: &[SystemCall] = &[
     row(78, "setpriority", &[Int, Int, Int], Host(libc::SYS_setpriority)),
     row(79, "statfs", &[Path, Pointer], Host(libc::SYS_statfs)),
     row(80, "fstatfs", &[Descriptor, Pointer], Host(libc::SYS_fstatfs)),
-    row(81, "gettid", &[], Host(libc::SYS_gettid)),
+    row(81, "gettid", &[], Light(light::gettid)),
     row(82, "semget", &[Hex, Int, Hex], Host(libc::SYS_semget)),
     row(83, "semop", &[Int, Pointer, Size], Blocking(libc::SYS_semop)),
     row(84, "semctl", &[Int, Int, Int, Hex], Emulated(ipc::semctl)),
@@ -303,7 +320,7 @@ pub static TABLE: &[SystemCall] = &[
     row(227, "timer_getoverrun", &[Int], Host(libc::SYS_timer_getoverrun)),
     row(228, "timer_delete", &[Int], Host(libc::SYS_timer_delete)),
     row(229, "clock_settime", &[Named(names::CLOCK), Timespec], Host(libc::SYS_clock_settime)),
-    row(230, "clock_gettime", &[Named(names::CLOCK), Pointer], Emulated(system::clock_gettime)),
+    row(230, "clock_gettime", &[Named(names::CLOCK), Pointer], Light(light::clock_gettime)),
     row(231, "clock_getres", &[Named(names::CLOCK), Pointer], Host(libc::SYS_clock_getres)),
     row(232, "clock_nanosleep", &[Named(names::CLOCK), Hex, Timespec, Pointer], Blocking(libc::SYS_clock_nanosleep)),
     row(233, "fstatfs64", &[Descriptor, Size, Pointer], Emulated(system::fstatfs64)),

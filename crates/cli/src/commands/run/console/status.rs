@@ -44,17 +44,18 @@ impl Screen {
 }
 
 /// Prints with `print` what ends with the byte `last`, without a status line in the way.
-pub fn printing(last: Option<u8>, print: impl FnOnce()) {
+pub fn printing<T>(last: Option<u8>, print: impl FnOnce() -> T) -> T {
     let mut screen = screen();
     screen.take_status();
-    print();
+    let printed = print();
     screen.printed = Some(Instant::now());
     screen.is_mid_line = last.map_or(screen.is_mid_line, |last| last != b'\n');
+    printed
 }
 
 /// Prints a line to the standard error.
 pub fn say(line: &str) {
-    printing(Some(b'\n'), || eprintln!("{line}"));
+    printing(Some(b'\n'), || say!("{line}"));
 }
 
 /// Shows how far a guest is while it is silent, until it is dropped.

@@ -60,7 +60,7 @@ pub fn pty(name: &str) -> io::Result<Stream<Master>> {
     modes.make_raw();
     termios::tcsetattr(&terminal, OptionalActions::Now, &modes)?;
     rustix::io::ioctl_fionbio(&master, true)?;
-    eprintln!("sidestep: the {name} is at {}", path.to_string_lossy());
+    say!("sidestep: the {name} is at {}", path.to_string_lossy());
     let file = File::from(master);
     let (sender, input) = mpsc::channel();
     let mut typed = file.try_clone()?;
@@ -117,7 +117,7 @@ pub fn tcp(name: &str, port: u16) -> io::Result<Stream<Connection>> {
     /// How long somebody who does not read holds up the machine, once.
     const PATIENCE: std::time::Duration = std::time::Duration::from_millis(200);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-    eprintln!(
+    say!(
         "sidestep: waiting for a connection to the {name} at {}",
         listener.local_addr()?
     );

@@ -90,10 +90,14 @@ pub(super) fn nothing(_: &mut Processor, _: &MicroOperation) -> Step {
     Ok(Flow::Next)
 }
 
-/// `hint @pause` in a spin loop is one on the host as well.
-pub(super) fn hint(_: &mut Processor, operation: &MicroOperation) -> Step {
+/// `hint @pause` in a spin loop is one on the host as well. A loop that goes on gives the host's core away: the
+/// processor that it waits for may have none.
+pub(super) fn hint(processor: &mut Processor, operation: &MicroOperation) -> Step {
     if operation.immediate == 0 {
-        std::hint::spin_loop();
+        match processor.pauses.is_long(processor.retired) {
+            true => std::thread::yield_now(),
+            false => std::hint::spin_loop(),
+        }
     }
     Ok(Flow::Next)
 }
