@@ -36,8 +36,8 @@ impl fmt::Display for Translation {
 }
 
 impl Translation {
-    /// Translates under some settings, in the background or while the guest waits; `is_told` asks for statistics at the end, `is_checked` for a run in lock step
-    /// with the interpreter, which the first difference ends.
+    /// Translates under some settings, in the background or while the guest waits; `is_told` asks for statistics at
+    /// the end, `is_checked` for a run in lock step with the interpreter, which the first difference ends.
     ///
     /// # Errors
     /// The host is none that code can be emitted for, or grants no memory for it.

@@ -20,7 +20,7 @@ pub struct Options {
     #[arg(long, value_name = "WHAT", value_enum, default_value = "never",
           conflicts_with_all = ["trace", "gdb", "timing", "check_groups"])]
     pub translate: Translate,
-    /// With --translate auto: translate on the thread that runs the guest, which waits for it, and not on one of its own
+    /// With --translate auto: translate on the thread that runs the guest, which waits for it, not on one of its own
     #[arg(long, requires = "translate")]
     pub translate_synchronously: bool,
 }
