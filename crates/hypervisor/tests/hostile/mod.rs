@@ -261,16 +261,21 @@ pub fn beside(
 }
 
 /// Whether a guest with an interface gets what it gets alone, whatever a neighbour does to its own rings: to the cycle
-/// where nobody but the card signals it, and all its packets in any case.
+/// that it executes where nobody but the card signals it, and all its packets in any case.
+///
+/// How long it is idle is left out: a processor that gave its core away has it back at the end of a window, and what a
+/// neighbour does ends windows, some cycles earlier.
 pub fn rings_are_harmless(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let work = format!("garbage {}", source.next() >> 1);
     for delivery in [Delivery::Vector, Delivery::Posted] {
-        assert_eq!(
-            beside(delivery, Some(&work)),
-            beside(delivery, None),
-            "{delivery:?} {work}"
-        );
+        let but_idle = |neighbour| {
+            let (mut report, interface, console) = beside(delivery, neighbour);
+            let [.., idle] = &mut report.cycles;
+            *idle = 0;
+            (report, interface, console)
+        };
+        assert_eq!(but_idle(Some(&work)), but_idle(None), "{delivery:?} {work}");
     }
     for delivery in [Delivery::Master, Delivery::Sidecore, Delivery::Adaptive] {
         let (report, interface, _) = beside(delivery, Some(&work));
