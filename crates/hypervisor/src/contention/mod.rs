@@ -4,9 +4,9 @@
 //! cache and its memory. Three effects, each charged to the virtual processor that suffers it:
 //!
 //! - **Siblings.** While two threads of a core execute, each is slower by a factor and has half of the core's cache.
-//! - **Cache.** In a socket's shared cache each virtual machine has a slice. What one fills takes the place of others in
-//!   proportion to what they have: that is replacement at random (as of the least recently used line, where all are used
-//!   alike), and the slices follow at the start of each epoch, by whole ways.
+//! - **Cache.** In a socket's shared cache each virtual machine has a slice. What one fills takes the place of others
+//!   in proportion to what they have: that is replacement at random (as of the least recently used line, where all
+//!   are used alike), and the slices follow at the start of each epoch, by whole ways.
 //! - **Bandwidth.** If what the threads of a socket would take from memory is more than it delivers, each line takes
 //!   longer by the same factor: the least with which the demand fits.
 //!
