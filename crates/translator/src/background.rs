@@ -129,10 +129,26 @@ impl Worker {
         let compiler = Compiler::new()?;
         let (orders, ordered) = channel();
         let thread = thread::Builder::new().name("translator".to_owned());
-        let begun = thread.spawn(move || serve(compiler, &ordered));
+        let begun = without_signals(|| thread.spawn(move || serve(compiler, &ordered)));
         begun.map_err(CompilerError::Thread)?;
         Ok(Worker { process, orders })
     }
+}
+
+/// Does something with every signal blocked, as threads stay that are begun meanwhile: a signal to the process is for
+/// the guest's threads, which may all have blocked it.
+fn without_signals<R>(body: impl FnOnce() -> R) -> R {
+    // SAFETY: a set of signals is plain data, which `sigfillset` writes.
+    let [mut all, mut before]: [libc::sigset_t; 2] = unsafe { mem::zeroed() };
+    // SAFETY: both sets live on the stack, and the mask is this thread's own.
+    unsafe {
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+    }
+    let result = body();
+    // SAFETY: as above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+    result
 }
 
 /// Translates until nobody can order any more.
