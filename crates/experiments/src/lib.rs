@@ -4,6 +4,7 @@
 
 mod cefos;
 pub mod gang;
+mod hosts;
 pub mod itanium;
 pub mod papers;
 pub mod sidecore;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sidestep_ia64::Raised;
 use sidestep_ia64::execution::{Backend, Context, DecodedBlock, Detail, Interpreter, Observer, Running};
 
-use crate::background::{Background, Finished};
+use crate::background::{Background, Finished, Translated};
 use crate::code_memory::CodeMemory;
 use crate::compiler::{Code, Compiler, CompilerError};
 use crate::emitter::{LEFT_OVER, NEXT_BLOCK, OPERATION_BITS, RAISED};
@@ -196,17 +196,23 @@ impl Translator {
     /// Installs what the other thread has finished.
     #[cold]
     fn collect(&mut self) {
-        let Generator::Behind { finished, .. } = &self.generator else {
+        let Generator::Behind {
+            finished, ordered, ..
+        } = &mut self.generator
+        else {
             return;
         };
-        for translated in finished.take() {
-            let Generator::Behind { ordered, .. } = &mut self.generator else {
-                return;
-            };
-            if let Some(unit) = ordered.remove(&translated.number) {
-                let code = translated.code.as_deref();
-                self.install(&unit, translated.region, code, translated.time);
-            }
+        // What a thread before this one was asked for is no order any more.
+        let units = finished.take().into_iter();
+        let units = units.filter_map(|translated| Some((ordered.remove(&translated.number)?, translated)));
+        for (
+            unit,
+            Translated {
+                region, code, time, ..
+            },
+        ) in units.collect::<Vec<_>>()
+        {
+            self.install(&unit, region, code.as_deref(), time);
         }
     }
 

@@ -9,7 +9,7 @@ use sidestep_lab::{
     Nature, Number, Point, PointError, Row, Verdict,
 };
 
-use super::npb::hosts::{self, Hosts, KERNELS, Policy};
+use super::npb::hosts::{self, Hosts, Policy};
 
 /// The cost of detection.
 pub struct Overhead;
@@ -47,11 +47,7 @@ impl Experiment for Overhead {
 
     fn inputs(&self) -> Vec<Input> {
         let mut all = vec![
-            Input::choices("kernels", KERNELS)
-                .quick("is,lu")
-                .about("the benchmark in both virtual machines")
-                .source("Partial Coscheduling, Table 1, but for UA")
-                .axis(),
+            hosts::kernels(),
             Input::choices("rates", &["1", "10", "100", LIMITED])
                 .about("rounds a millisecond in which pages are taken away; `limited`: as often as the default's limit allows")
                 .source("chosen: around the twenty of gang.npb")

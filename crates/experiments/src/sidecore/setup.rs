@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
 use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
-use sidestep_hypervisor::host::{Host, HostConfig, HostEnd, Report};
+use sidestep_hypervisor::host::{Host, HostConfig, Report};
 use sidestep_hypervisor::sidecall::request::Kind;
 use sidestep_hypervisor::virtual_machine::{
     CoreModel, ExitReason, Method, VirtualMachine, VirtualMachineConfig, Virtualization,
@@ -18,6 +17,7 @@ use sidestep_lab::{Assumption, Context, Input, Inputs, Number, PointError, Side,
 use sidestep_runner::host::{ModelledCores, Occupancy};
 
 use super::table;
+use crate::hosts::run_to_end;
 
 /// Counters of [`Run::side`] that findings look at: the exits of a fault and of the update that it asks for, and how
 /// long each takes.
@@ -31,8 +31,8 @@ pub fn lower() -> Number {
     Number::ratio(21, 20)
 }
 
-/// A run that takes longer does not end.
-const END: Cycle = Cycle(1 << 40);
+/// About a tenth of a second of work.
+const STRETCH_CYCLES: u64 = 10_000_000;
 
 /// The inputs that describe host and guest, the same for every experiment.
 pub fn inputs() -> Vec<Input> {
@@ -167,33 +167,7 @@ impl Setup {
             nic: None,
         };
         let mut host = Host::new(config, machines).map_err(|error| failed(error.to_string()))?;
-        loop {
-            // About a tenth of a second of work at a time.
-            let until = host.time() + 10_000_000;
-            match host.run(until).map_err(|error| failed(error.to_string()))? {
-                HostEnd::Ended => break,
-                HostEnd::Time if host.time() < END => {}
-                end => {
-                    return Err(failed(format!(
-                        "the guests do not end: {end:?} at cycle {}",
-                        host.time()
-                    )));
-                }
-            }
-            if context.cancelled() {
-                return Err(PointError::Cancelled);
-            }
-        }
-        let report = host.report();
-        for (index, machine) in report.machines.iter().enumerate() {
-            if machine.exit_code != Some(0) {
-                let console = String::from_utf8_lossy(locked(&host.machines()[index]).console()).into_owned();
-                return Err(failed(format!(
-                    "guest `{}` ended with {:?}: {console}",
-                    machine.name, machine.exit_code
-                )));
-            }
-        }
+        let report = run_to_end(&mut host, STRETCH_CYCLES, context)?;
         let Occupancy { tracks, spans, .. } = Occupancy::of(&host, &self.costs);
         let timeline = Timeline::of_spans(tracks, spans);
         Ok(Run {

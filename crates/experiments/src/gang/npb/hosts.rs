@@ -10,21 +10,22 @@ use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::host::coscheduling::Coscheduling;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
-use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
-use sidestep_hypervisor::host::{Host, HostConfig, HostEnd, Report};
+use sidestep_hypervisor::host::sidecores::{Executor, Polling};
+use sidestep_hypervisor::host::{Host, HostConfig, Report};
 use sidestep_hypervisor::virtual_machine::{
     CoreModel, DetectionReport, DetectionSettings, VirtualMachine, VirtualMachineConfig,
 };
 use sidestep_lab::{Context, Input, Inputs, Number, PointError, Side};
 
 use crate::gang::scenario::{CHANGES_OF_SETS, UTILISATION, factor_of_the_paper};
+use crate::hosts::{console, ended_wrong, run_to_end};
 
 /// Cores of the host, and the vCPUs of both virtual machines.
 pub const CORES: usize = 8;
 pub const VCPUS: [usize; 2] = [8, 4];
 
-/// A run that takes longer does not end.
-const END: Cycle = Cycle(1 << 40);
+/// About a tenth of a second of work.
+const STRETCH_CYCLES: u64 = 2_000_000;
 
 /// The benchmarks that the paper runs and this one has, and how many steps are a sample: some ten to thirty million
 /// instructions of four threads.
@@ -83,6 +84,15 @@ impl Policy {
             other => unreachable!("{other} is not a policy"),
         }
     }
+}
+
+/// The benchmarks that an experiment runs.
+pub fn kernels() -> Input {
+    Input::choices("kernels", KERNELS)
+        .quick("is,lu")
+        .about("the benchmark in both virtual machines")
+        .source("Partial Coscheduling, Table 1, but for UA")
+        .axis()
 }
 
 /// The inputs that every run has.
@@ -283,47 +293,14 @@ impl<'a> Hosts<'a> {
     }
 
     fn finish(&self, mut host: Host, context: &Context<'_>) -> Result<Run, PointError> {
-        let failed = |error: String| PointError::Failed(error);
-        loop {
-            // About a tenth of a second of work at a time.
-            let until = host.time() + 2_000_000;
-            match host.run(until).map_err(|error| failed(error.to_string()))? {
-                HostEnd::Ended => break,
-                HostEnd::Time if host.time() < END => {}
-                end => {
-                    return Err(failed(format!(
-                        "the guests do not end: {end:?} at cycle {}",
-                        host.time()
-                    )));
-                }
-            }
-            if context.cancelled() {
-                return Err(PointError::Cancelled);
-            }
-        }
-        let report = host.report();
+        let report = run_to_end(&mut host, STRETCH_CYCLES, context)?;
         let mut times_ns = Vec::new();
-        for (index, machine) in report.machines.iter().enumerate() {
-            let console = String::from_utf8_lossy(locked(&host.machines()[index]).console()).into_owned();
-            let ended = || {
-                format!(
-                    "guest `{}` ended with {:?}: {console}",
-                    machine.name, machine.exit_code
-                )
-            };
-            if machine.exit_code != Some(0) {
-                return Err(failed(ended()));
-            }
-            let times: Option<Vec<u64>> = console
-                .lines()
-                .filter(|line| line.ends_with(" s"))
-                .map(nanoseconds)
-                .collect();
-            times_ns.push(
-                times
-                    .filter(|times| !times.is_empty())
-                    .ok_or_else(|| failed(ended()))?,
-            );
+        for index in 0..report.machines.len() {
+            let console = console(&host, index);
+            let times = console.lines().filter(|line| line.ends_with(" s"));
+            let times: Option<Vec<u64>> = times.map(nanoseconds).collect();
+            let times = times.filter(|times| !times.is_empty());
+            times_ns.push(times.ok_or_else(|| ended_wrong(&host, &report, index))?);
         }
         Ok(Run {
             times_ns,

@@ -14,7 +14,7 @@ use sidestep_lab::{
     Number, Point, PointError, Row, Side, Stated,
 };
 
-use self::hosts::{FOUND_AT, Hosts, KERNELS, Policy, Run, VCPUS};
+use self::hosts::{FOUND_AT, Hosts, Policy, Run, VCPUS};
 use super::drawing;
 use super::scenario::{LOADS, gain_and_utilisation};
 
@@ -67,11 +67,7 @@ impl Experiment for Npb {
                 .about("what the cores share")
                 .source("Partial Coscheduling 4; each entry's source is in the table")
                 .axis(),
-            Input::choices("kernels", KERNELS)
-                .quick("is,lu")
-                .about("the benchmark in both virtual machines")
-                .source("Partial Coscheduling, Table 1, but for UA")
-                .axis(),
+            hosts::kernels(),
             Input::choices("loads", LOADS)
                 .about("what VM1 runs")
                 .source("Partial Coscheduling 4, Figure 5")
