@@ -33,6 +33,7 @@ pub use address::{PhysicalAddress, VirtualAddress};
 pub use fault::{Access, Fault, FaultKind};
 pub use memory::{AddressSpace, HostPage, MemoryRegion, PhysicalMemory, Refusal};
 pub use processor::{
-    Driver, Exit, FruitlessInterruptions, IDENTIFICATION, InvalidState, LightCalls, Processor, ProcessorState,
+    Driver, Exit, FruitlessInterruptions, Gate, IDENTIFICATION, InvalidState, LightCalls, Processor,
+    ProcessorState,
 };
 pub use processor::{Raised, Reference, SystemState, TranslationSide, execution, layout, register_stack};

@@ -25,124 +25,124 @@ macro_rules! operations {
         /// `add r1 = r2, r3` and, with `carry`, `add r1 = r2, r3, 1`.
         Add {
             carry: bool = "Adds one more.",
-        } => NONE, LOCAL, NOTHING, integer::add_handler(carry);
+        } => NONE, COMPUTES, NOTHING, integer::add_handler(carry);
         /// `sub r1 = r2, r3` and, with `borrow`, `sub r1 = r2, r3, 1`.
         Subtract {
             borrow: bool = "Subtracts one more.",
-        } => NONE, LOCAL, NOTHING, integer::subtract_handler(borrow);
+        } => NONE, COMPUTES, NOTHING, integer::subtract_handler(borrow);
         /// `sub r1 = immediate, r3`.
-        SubtractFromImmediate => NONE, LOCAL, NOTHING, call(integer::subtract_from_immediate);
+        SubtractFromImmediate => NONE, COMPUTES, NOTHING, call(integer::subtract_from_immediate);
         /// `addp4 r1 = r2, r3`: 32-bit pointer addition.
         AddPointer {
             first: Source = "`r2`, or the immediate (14 bits) in its place.",
-        } => NONE, LOCAL, NOTHING, integer::add_pointer_handler(first);
+        } => NONE, COMPUTES, NOTHING, integer::add_pointer_handler(first);
         /// `adds r1 = immediate, r3` (14 bits).
-        AddImmediate => NONE, LOCAL, NOTHING, integer::add_immediate_handler(instruction);
+        AddImmediate => NONE, COMPUTES, NOTHING, integer::add_immediate_handler(instruction);
         /// `addl r1 = immediate, r3` (22 bits), the base being [`r3_short`](crate::encoding::Instruction::r3_short).
-        AddLongImmediate => NONE, LOCAL, NOTHING, integer::lower_add_long_immediate(instruction);
+        AddLongImmediate => NONE, COMPUTES, NOTHING, integer::lower_add_long_immediate(instruction);
         /// `and`, `andcm`, `or`, `xor`: `r1 = first function r3`.
         Logical {
             function: Logical = "The bitwise function.",
             first: Source = "`r2`, or the immediate (8 bits).",
-        } => NONE, LOCAL, NOTHING, integer::logical_handler(function, first);
+        } => NONE, COMPUTES, NOTHING, integer::logical_handler(function, first);
         /// `shladd r1 = r2, immediate, r3`: `(r2 << immediate) + r3`, the immediate 1 to 4.
-        ShiftLeftAdd => NONE, LOCAL, NOTHING, inline(Code::ShiftLeftAdd);
+        ShiftLeftAdd => NONE, COMPUTES, NOTHING, inline(Code::ShiftLeftAdd);
         /// `shladdp4 r1 = r2, immediate, r3`: the same with 32-bit pointer addition.
-        ShiftLeftAddPointer => NONE, LOCAL, NOTHING, call(integer::shift_left_add_pointer);
+        ShiftLeftAddPointer => NONE, COMPUTES, NOTHING, call(integer::shift_left_add_pointer);
         /// `cmp`, `cmp4`: `p1, p2 = first relation r3`.
         Compare {
             relation: Relation = "The relation.",
             width: CompareWidth = "32 or 64 bits.",
             update: PredicateUpdate = "How the targets are written.",
             first: CompareSource = "The first operand.",
-        } => NONE, LOCAL, NOTHING, compare::lower_compare(instruction, (relation, width, update, first));
+        } => NONE, COMPUTES, NOTHING, compare::lower_compare(instruction, (relation, width, update, first));
 
         // Parallel integer (A and I units). Operands are `r1 = r2, r3` unless said otherwise.
         /// `padd`.
         ParallelAdd {
             size: Size = "Element size.",
             saturation: Saturation = "Overflow behaviour.",
-        } => NONE, LOCAL, NOTHING, parallel::add_handler(size, saturation);
+        } => NONE, COMPUTES, NOTHING, parallel::add_handler(size, saturation);
         /// `psub`.
         ParallelSubtract {
             size: Size = "Element size.",
             saturation: Saturation = "Overflow behaviour.",
-        } => NONE, LOCAL, NOTHING, parallel::subtract_handler(size, saturation);
+        } => NONE, COMPUTES, NOTHING, parallel::subtract_handler(size, saturation);
         /// `pavg`.
         ParallelAverage {
             size: Size = "Element size.",
             round_away: bool = "`.raz`: rounds away from zero instead of to odd.",
-        } => NONE, LOCAL, NOTHING, parallel::average_handler(size, round_away);
+        } => NONE, COMPUTES, NOTHING, parallel::average_handler(size, round_away);
         /// `pavgsub`.
         ParallelAverageSubtract {
             size: Size = "Element size.",
-        } => NONE, LOCAL, NOTHING, parallel::average_subtract_handler(size);
+        } => NONE, COMPUTES, NOTHING, parallel::average_subtract_handler(size);
         /// `pcmp`.
         ParallelCompare {
             size: Size = "Element size.",
             relation: ParallelRelation = "The relation.",
-        } => NONE, LOCAL, NOTHING, parallel::compare_handler(size, relation);
+        } => NONE, COMPUTES, NOTHING, parallel::compare_handler(size, relation);
         /// `pshladd2 r1 = r2, immediate, r3`.
-        ParallelShiftLeftAdd => NONE, LOCAL, NOTHING, call(parallel::shift_left_add_2);
+        ParallelShiftLeftAdd => NONE, COMPUTES, NOTHING, call(parallel::shift_left_add_2);
         /// `pshradd2 r1 = r2, immediate, r3`.
-        ParallelShiftRightAdd => NONE, LOCAL, NOTHING, call(parallel::shift_right_add_2);
+        ParallelShiftRightAdd => NONE, COMPUTES, NOTHING, call(parallel::shift_right_add_2);
         /// `pmpyshr2 r1 = r2, r3, immediate`: the immediate is 0, 7, 15 or 16.
         ParallelMultiplyShiftRight {
             signedness: Signedness = "Element interpretation.",
-        } => NONE, LOCAL, NOTHING, parallel::multiply_shift_right_handler(signedness);
+        } => NONE, COMPUTES, NOTHING, parallel::multiply_shift_right_handler(signedness);
         /// `pmpy2.l`, `pmpy2.r`.
         ParallelMultiply {
             half: Half = "The elements multiplied.",
-        } => NONE, LOCAL, NOTHING, parallel::multiply_handler(half);
+        } => NONE, COMPUTES, NOTHING, parallel::multiply_handler(half);
         /// `mix`.
         Mix {
             size: Size = "Element size.",
             half: Half = "The elements taken.",
-        } => NONE, LOCAL, NOTHING, parallel::mix_handler(size, half);
+        } => NONE, COMPUTES, NOTHING, parallel::mix_handler(size, half);
         /// `pack2`, `pack4`.
         Pack {
             size: Size = "Size of the source elements.",
             saturation: PackSaturation = "Result interpretation.",
-        } => NONE, LOCAL, NOTHING, parallel::pack_handler(size, saturation);
+        } => NONE, COMPUTES, NOTHING, parallel::pack_handler(size, saturation);
         /// `unpack`.
         Unpack {
             size: Size = "Element size.",
             half: UnpackHalf = "The half of the register spread.",
-        } => NONE, LOCAL, NOTHING, parallel::unpack_handler(size, half);
+        } => NONE, COMPUTES, NOTHING, parallel::unpack_handler(size, half);
         /// `pmin1.u` (unsigned bytes), `pmin2` (signed pairs).
         ParallelMinimum {
             size: Size = "Element size: one or two bytes.",
-        } => NONE, LOCAL, NOTHING, parallel::minimum_handler(size);
+        } => NONE, COMPUTES, NOTHING, parallel::minimum_handler(size);
         /// `pmax1.u` (unsigned bytes), `pmax2` (signed pairs).
         ParallelMaximum {
             size: Size = "Element size: one or two bytes.",
-        } => NONE, LOCAL, NOTHING, parallel::maximum_handler(size);
+        } => NONE, COMPUTES, NOTHING, parallel::maximum_handler(size);
         /// `psad1`.
-        ParallelSumAbsoluteDifference => NONE, LOCAL, NOTHING, call(parallel::sum_absolute_difference);
+        ParallelSumAbsoluteDifference => NONE, COMPUTES, NOTHING, call(parallel::sum_absolute_difference);
         /// `mux1 r1 = r2, immediate`: the immediate is the 4-bit permutation code.
-        MuxBytes => NONE, LOCAL, NOTHING, call(parallel::mux_bytes);
+        MuxBytes => NONE, COMPUTES, NOTHING, call(parallel::mux_bytes);
         /// `mux2 r1 = r2, immediate`: the immediate is the 8-bit permutation.
-        MuxPairs => NONE, LOCAL, NOTHING, call(parallel::mux_pairs);
+        MuxPairs => NONE, COMPUTES, NOTHING, call(parallel::mux_pairs);
         /// `pshr r1 = r3, r2` or `r1 = r3, immediate`.
         ParallelShiftRight {
             size: Size = "Element size.",
             signedness: Signedness = "Arithmetic or logical.",
             count: Source = "The count's source.",
-        } => NONE, LOCAL, NOTHING, parallel::shift_right_handler(size, signedness, count);
+        } => NONE, COMPUTES, NOTHING, parallel::shift_right_handler(size, signedness, count);
         /// `pshl r1 = r2, r3` or `r1 = r2, immediate`. The variable count is in `r3`.
         ParallelShiftLeft {
             size: Size = "Element size.",
             count: Source = "The count's source: `Register` means `r3`.",
-        } => NONE, LOCAL, NOTHING, parallel::shift_left_handler(size, count);
+        } => NONE, COMPUTES, NOTHING, parallel::shift_left_handler(size, count);
         /// `popcnt r1 = r3`.
-        PopulationCount => NONE, LOCAL, NOTHING, call(integer::population_count);
+        PopulationCount => NONE, COMPUTES, NOTHING, call(integer::population_count);
         /// `clz r1 = r3`.
         CountLeadingZeros => NONE, LOCAL, NOTHING, call(integer::count_leading_zeros);
         /// `czx r1 = r3`.
         ComputeZeroIndex {
             size: Size = "Element size: one or two bytes.",
             half: Half = "The side the search starts from.",
-        } => NONE, LOCAL, NOTHING, parallel::zero_index_handler(size, half);
+        } => NONE, COMPUTES, NOTHING, parallel::zero_index_handler(size, half);
         /// `mpy4 r1 = r2, r3`: unsigned 32 by 32 to 64 bits.
         MultiplyWord => NONE, LOCAL, NOTHING, call(integer::multiply_word);
         /// `mpyshl4 r1 = r2, r3`.
@@ -152,41 +152,41 @@ macro_rules! operations {
         /// `shr r1 = r3, r2`: the count is in `r2`.
         ShiftRight {
             signedness: Signedness = "Arithmetic or logical.",
-        } => NONE, LOCAL, NOTHING, integer::shift_right_handler(signedness);
+        } => NONE, COMPUTES, NOTHING, integer::shift_right_handler(signedness);
         /// `shl r1 = r2, r3`: the count is in `r3`.
-        ShiftLeft => NONE, LOCAL, NOTHING, inline(Code::ShiftLeft);
+        ShiftLeft => NONE, COMPUTES, NOTHING, inline(Code::ShiftLeft);
         /// `shrp r1 = r2, r3, immediate`.
-        ShiftRightPair => NONE, LOCAL, NOTHING, call(integer::shift_right_pair);
+        ShiftRightPair => NONE, COMPUTES, NOTHING, call(integer::shift_right_pair);
         /// `extr r1 = r3, position, length`.
         Extract {
             signedness: Signedness = "Sign extension or zero extension.",
-        } => NONE, LOCAL, NOTHING, integer::lower_extract(instruction, signedness);
+        } => NONE, COMPUTES, NOTHING, integer::lower_extract(instruction, signedness);
         /// `dep.z r1 = r2, position, length` or `r1 = immediate, position, length`.
         DepositZero {
             value: Source = "The field's value.",
-        } => NONE, LOCAL, NOTHING, integer::lower_deposit_zero(instruction, value);
+        } => NONE, COMPUTES, NOTHING, integer::lower_deposit_zero(instruction, value);
         /// `dep r1 = r2, r3, position, length` or `r1 = immediate, r3, position, length` (immediate 0 or -1).
         Deposit {
             value: Source = "The field's value.",
-        } => NONE, LOCAL, NOTHING, integer::lower_deposit(instruction, value);
+        } => NONE, COMPUTES, NOTHING, integer::lower_deposit(instruction, value);
         /// `zxt r1 = r3`.
         ZeroExtend {
             size: Size = "Size of the source.",
-        } => NONE, LOCAL, NOTHING, integer::zero_extend_handler(size);
+        } => NONE, COMPUTES, NOTHING, integer::zero_extend_handler(size);
         /// `sxt r1 = r3`.
         SignExtend {
             size: Size = "Size of the source.",
-        } => NONE, LOCAL, NOTHING, integer::sign_extend_handler(size);
+        } => NONE, COMPUTES, NOTHING, integer::sign_extend_handler(size);
         /// `tbit p1, p2 = r3, position`.
         TestBit {
             relation: BitRelation = "What makes the result 1.",
             update: PredicateUpdate = "How the targets are written.",
-        } => NONE, LOCAL, NOTHING, compare::lower_test_bit(instruction, relation, update);
+        } => NONE, COMPUTES, NOTHING, compare::lower_test_bit(instruction, relation, update);
         /// `tnat p1, p2 = r3`.
         TestNat {
             relation: BitRelation = "What makes the result 1.",
             update: PredicateUpdate = "How the targets are written.",
-        } => NONE, LOCAL, NOTHING, compare::lower_test_nat(instruction, relation, update);
+        } => NONE, COMPUTES, NOTHING, compare::lower_test_nat(instruction, relation, update);
         /// `tf p1, p2 = immediate`: tests a feature bit, the immediate 32 to 63.
         TestFeature {
             relation: BitRelation = "What makes the result 1.",
@@ -201,19 +201,19 @@ macro_rules! operations {
         /// `hint immediate`.
         Hint => NONE, LOCAL, NOTHING, call(system::hint);
         /// `movl r1 = immediate` (64 bits, X unit).
-        MoveLong => NONE, LOCAL, NOTHING, inline(Code::MoveImmediate);
+        MoveLong => NONE, COMPUTES, NOTHING, inline(Code::MoveImmediate);
 
         // Moves between register files (I and M units).
         /// `mov b1 = r2`; the immediate is the displacement of the tag, a branch-prediction hint.
         MoveToBranch => NONE, WRITES_BRANCH, NOTHING, inline(Code::MoveToBranch);
         /// `mov r1 = b2`.
-        MoveFromBranch => NONE, LOCAL, NOTHING, inline(Code::MoveFromBranch);
+        MoveFromBranch => NONE, COMPUTES, NOTHING, inline(Code::MoveFromBranch);
         /// `mov pr = r2, immediate`: the immediate is the sign-extended mask, bit 0 clear.
         MoveToPredicates => NONE, LOCAL, NOTHING, call(moves::to_predicates);
         /// `mov pr.rot = immediate`: the sign-extended value, low 16 bits clear.
         MoveToRotatingPredicates => NONE, LOCAL, NOTHING, call(moves::to_rotating_predicates);
         /// `mov r1 = pr`.
-        MoveFromPredicates => NONE, LOCAL, NOTHING, call(moves::from_predicates);
+        MoveFromPredicates => NONE, COMPUTES, NOTHING, call(moves::from_predicates);
         /// `mov r1 = ip`.
         MoveFromIp => NONE, LOCAL, NOTHING, call(moves::from_ip);
         /// `mov ar3 = r2` or `ar3 = immediate`, on the I unit or the M unit.

@@ -41,6 +41,9 @@ bitflags::bitflags! {
         /// Tells of privileged state, or changes it, at every privilege level: it does not trap in a virtual machine
         /// whose processor has no virtualization of its own.
         const SENSITIVE = 1 << 13;
+        /// Writes the registers that it names, from those that it names and constants, and does nothing else: whatever
+        /// they hold and in whatever state the processor is, it cannot fault.
+        const COMPUTES = 1 << 14;
     }
 }
 
@@ -53,6 +56,7 @@ impl Instruction {
 }
 
 const LOCAL: Effects = Effects::empty();
+const COMPUTES: Effects = Effects::COMPUTES;
 const ENDS: Effects = Effects::ENDS_BLOCK;
 const FRAME: Effects = Effects::CHANGES_FRAME;
 const CHANGES_STATUS: Effects = Effects::CHANGES_STATUS;

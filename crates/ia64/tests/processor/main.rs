@@ -1,6 +1,7 @@
 //! The processor as whoever runs it sees it.
 
 mod backend;
+mod computing;
 mod control_flow;
 mod float_instructions;
 mod float_multiply_add;

@@ -1,7 +1,7 @@
 //! What is known of the items of a block together: predicates that exclude each other, addresses that do not meet;
 //! and the order that follows.
 
-use sidestep_ia64::encoding::{BaseUpdate, Effects, IndirectFile, LoadKind, Operand, Operation, Side, Unit};
+use sidestep_ia64::encoding::{BaseUpdate, Effects, IndirectFile, LoadKind, Operand, Operation, Side};
 use sidestep_ia64::registers::application::{BSPSTORE, RNAT, RSC};
 use sidestep_ia64::registers::status::psr;
 
@@ -218,34 +218,7 @@ fn is_of_stack(item: &Item) -> bool {
 /// Whether the instruction cannot fault, whatever registers hold, and does nothing but write registers.
 fn is_harmless(item: &Item) -> bool {
     use Operation as O;
-    let is_computation = matches!(item.instruction.unit, Unit::X)
-        && matches!(item.instruction.operation, O::MoveLong)
-        || matches!(
-            item.instruction.operation,
-            O::Add { .. }
-                | O::Subtract { .. }
-                | O::SubtractFromImmediate
-                | O::AddPointer { .. }
-                | O::AddImmediate
-                | O::AddLongImmediate
-                | O::Logical { .. }
-                | O::ShiftLeftAdd
-                | O::ShiftLeftAddPointer
-                | O::PopulationCount
-                | O::ShiftRight { .. }
-                | O::ShiftLeft
-                | O::ShiftRightPair
-                | O::Extract { .. }
-                | O::DepositZero { .. }
-                | O::Deposit { .. }
-                | O::ZeroExtend { .. }
-                | O::SignExtend { .. }
-                | O::Compare { .. }
-                | O::TestBit { .. }
-                | O::TestNat { .. }
-                | O::MoveFromBranch
-                | O::MoveFromPredicates
-        );
+    let is_computation = item.instruction.effects().contains(Effects::COMPUTES);
     // Of application registers those that any program may read in any state, and a constant for ar.rsc.
     let application = item.effects.reads.application | item.effects.all_writes().application;
     let is_application = match item.instruction.operation {
