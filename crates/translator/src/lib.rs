@@ -5,11 +5,12 @@
 //! - `region`: which blocks are translated together, and what loops keep in variables; `slots`: what variables stand
 //!   for.
 //! - `operations`: the column over the table of operations: which are emitted in line, and by what; `integer`,
-//!   `compare`, `memory`, `float`, `moves` and `branch` are the families.
+//!   `compare`, `memory`, `float`, `moves`, `stack` and `branch` are the families.
 //! - `emitter`: what is known of the guest's state at a place in emitted code, and how that code meets the processor;
 //!   `compiler`: one function a region.
 //! - [`Background`]: a host thread that translates while guests go on.
-//! - `unit`: emitted code and what makes it invalid; `code_memory`: where it stands.
+//! - `links`: which unit follows where another was left; `unit`: emitted code and what makes it invalid; `code_memory`:
+//!   where it stands.
 //!
 //! ```text
 //!   blocks ─► region ─► operations ─► emitter ─► compiler (Cranelift) ─► code memory ─► unit ─► Backend::enter
@@ -25,12 +26,14 @@ mod compiler;
 mod emitter;
 mod float;
 mod integer;
+mod links;
 mod lock_step;
 mod memory;
 mod moves;
 mod operations;
 mod region;
 mod slots;
+mod stack;
 mod statistics;
 mod translator;
 mod unit;

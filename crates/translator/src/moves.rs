@@ -5,6 +5,7 @@ use sidestep_ia64::encoding::{Instruction, Source, Unit};
 use sidestep_ia64::registers::application::{
     self, CCV, EC, FPSR, KERNEL_0, KERNEL_7, LC, PFS, Presence, UNAT,
 };
+use sidestep_ia64::registers::frame::previous_function_state::IMPLEMENTED;
 
 use crate::emitter::Emitter;
 use crate::slots::Slot;
@@ -55,6 +56,19 @@ pub fn to_application(emitter: &mut Emitter, instruction: &Instruction, source: 
                 value = emitter.ins().band_imm_u(value, 0x3f);
             }
             emitter.set_under(instruction.predicate(), Slot::application(register), value);
+        }
+        PFS if is_legal(instruction) && source == Source::Register => {
+            let target = Slot::application(PFS);
+            emitter.under(
+                instruction.predicate(),
+                [target].into_iter().collect(),
+                |emitter| {
+                    let value = emitter.general(instruction.r2());
+                    // A bit that does not exist is a fault.
+                    let rare = emitter.ins().band_imm_s(value, !IMPLEMENTED.cast_signed());
+                    emitter.in_line(instruction, rare, |emitter, _| emitter.set(target, value));
+                },
+            );
         }
         _ => emitter.perform(Some(instruction)),
     }

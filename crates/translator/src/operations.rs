@@ -6,7 +6,7 @@
 use sidestep_ia64::encoding::{Instruction, LoadKind, Operation, Signedness};
 
 use crate::emitter::Emitter;
-use crate::{branch, compare, float, integer, memory, moves};
+use crate::{branch, compare, float, integer, memory, moves, stack};
 
 /// Emits a legal instruction.
 pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
@@ -117,6 +117,9 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         } => float::arithmetic::to_fixed(emitter, instruction, signedness, rounding, status),
         O::ConvertFromFixed => float::arithmetic::from_fixed(emitter, instruction),
 
+        // The register stack.
+        O::Allocate => stack::allocate(emitter, instruction),
+
         // Branches.
         O::Branch { kind, target } => branch::branch(emitter, instruction, kind, target),
 
@@ -176,7 +179,6 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         | O::SynchronizeInstructionCache
         | O::Serialize { .. }
         // The register stack.
-        | O::Allocate
         | O::FlushRegisterStack
         | O::LoadRegisterStack
         | O::Cover

@@ -23,6 +23,8 @@ pub struct Statistics {
     pub flushes: u64,
     /// How often a unit was entered.
     pub entered: u64,
+    /// How often a unit was entered from another one, without the loop that looks for blocks.
+    pub linked: u64,
     /// Instructions that retired in units.
     pub translated: u64,
     /// Units left by a fault or a system call.
@@ -53,6 +55,7 @@ impl AddAssign for Statistics {
             time,
             flushes,
             entered,
+            linked,
             translated,
             raised,
             left_over,
@@ -64,6 +67,7 @@ impl AddAssign for Statistics {
         self.time += time;
         self.flushes += flushes;
         self.entered += entered;
+        self.linked += linked;
         self.translated += translated;
         self.raised += raised;
         self.left_over += left_over;
@@ -76,6 +80,7 @@ impl fmt::Display for Statistics {
         let rows = [
             ("instructions retired in translated code", self.translated),
             ("translated code entered", self.entered),
+            ("  gone on from one unit with another", self.linked),
             ("  left by a fault or a call of the kernel", self.raised),
             ("  left in a block for a NaT", self.left_over),
             ("units translated", self.units),

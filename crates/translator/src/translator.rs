@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
 use std::ptr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-use sidestep_ia64::Raised;
 use sidestep_ia64::execution::{Backend, Context, DecodedBlock, Detail, Interpreter, Observer, Running};
+use sidestep_ia64::{Processor, Raised};
 
 use crate::background::{Background, Finished, Translated};
 use crate::code_memory::CodeMemory;
 use crate::compiler::{Code, Compiler, CompilerError};
 use crate::emitter::{LEFT_OVER, NEXT_BLOCK, OPERATION_BITS, RAISED};
+use crate::links::Links;
 use crate::region::{Node, Region};
 use crate::statistics::Statistics;
 use crate::unit::{Owned, Piece, Unit};
@@ -77,6 +79,7 @@ pub struct Translator {
     pieces: HashMap<u64, Weak<Piece>>,
     /// The roots of units.
     roots: Vec<Weak<Piece>>,
+    links: Links,
     statistics: Statistics,
 }
 
@@ -128,6 +131,7 @@ impl Translator {
             memory: Arc::new(Mutex::new(memory)),
             pieces: HashMap::new(),
             roots: Vec::new(),
+            links: Links::new(),
             statistics: Statistics::default(),
         })
     }
@@ -146,7 +150,7 @@ impl Translator {
     /// Makes a block the root of a unit, or orders that, if it can be had.
     #[cold]
     fn promote(&mut self, root: &Arc<Piece>, is_system: bool) {
-        let known = |place: u64| self.pieces.get(&place).and_then(Weak::upgrade);
+        let known = |place: u64| self.pieces.get(&place).and_then(Piece::kept);
         let Settings {
             joining_threshold,
             instructions_max,
@@ -181,7 +185,7 @@ impl Translator {
                         if is_new {
                             // What was ordered of a parent's thread comes no more.
                             let lost = mem::take(ordered).into_values();
-                            let roots = lost.filter_map(|lost| lost.root.upgrade());
+                            let roots = lost.filter_map(|lost| Piece::kept(&lost.root));
                             roots.for_each(|root| root.forget_entries());
                         }
                         ordered.insert(*number, unit);
@@ -218,10 +222,10 @@ impl Translator {
 
     /// Makes code a unit, unless one of its blocks is gone or there is no room for it.
     fn install(&mut self, unit: &Ordered, region: Region, code: Option<&[u8]>, time: Duration) {
-        let (Some(root), Some(code)) = (unit.root.upgrade(), code) else {
+        let (Some(root), Some(code)) = (Piece::kept(&unit.root), code) else {
             return;
         };
-        let members: Option<Vec<Arc<Piece>>> = unit.members.iter().map(Weak::upgrade).collect();
+        let members: Option<Vec<Arc<Piece>>> = unit.members.iter().map(Piece::kept).collect();
         let Some(members) = members else {
             return root.forget_entries();
         };
@@ -294,40 +298,112 @@ impl Backend for Translator {
 }
 
 impl Translator {
-    /// Executes a unit from its root on.
+    /// Executes a unit from its root on, and the units that follow.
     fn enter_unit<O: Observer>(
         &mut self,
-        root: &Piece,
+        root: &Arc<Piece>,
         mut running: Running<'_, '_, O>,
     ) -> Result<(), Raised> {
+        let Translator {
+            links, statistics, ..
+        } = self;
+        let flags = running.flags().map(ptr::from_ref);
         let remaining = running.remaining();
-        let [first, second] = running.flags();
-        let (first, second) = (ptr::from_ref(first), ptr::from_ref(second));
         let processor = running.processor();
-        let before = processor.instructions_retired();
-        // SAFETY: the code was emitted for this type, and its unit is alive. The processor is borrowed exclusively, the
-        // flags live as long as the run, and no more instructions may retire than `remaining`.
-        let code: Code = unsafe { mem::transmute(root.code()) };
-        // SAFETY: as above.
-        let answer = unsafe { code(processor, remaining, first, second) };
-        self.statistics.entered += 1;
-        self.statistics.translated += processor.instructions_retired() - before;
-        match answer {
-            NEXT_BLOCK => Ok(()),
-            RAISED => {
-                self.statistics.raised += 1;
-                Err(Raised)
+        let scope = Scope::new(&root.node, processor);
+        links.note(scope.place(processor).expect("the root's own"), root);
+        let begun = processor.instructions_retired();
+        let end = begun + remaining;
+        let mut piece = root;
+        statistics.entered += 1;
+        loop {
+            let processor = running.processor();
+            let before = processor.instructions_retired();
+            let left = execute(piece, processor, end - before, flags, statistics);
+            let retired = processor.instructions_retired();
+            statistics.translated += retired - before;
+            left?;
+            // A unit that does not fit what remains or the frame retires nothing.
+            if retired == before || !running.may_go_on() {
+                return Ok(());
             }
-            place => {
-                self.statistics.left_over += 1;
-                let place = place - LEFT_OVER;
-                let (node, operation) = (place >> OPERATION_BITS, place & ((1 << OPERATION_BITS) - 1));
-                let unit = root.unit();
-                let nodes = unit.as_ref().map(|unit| &unit.region.nodes);
-                let node = nodes.and_then(|nodes| nodes.get(node as usize));
-                let operations = &node.expect("a node of the unit").operations;
-                processor.finish_block(&operations[operation as usize..])
-            }
+            let next = scope
+                .place(running.processor())
+                .and_then(|place| links.find(place));
+            let Some(next) = next else { return Ok(()) };
+            statistics.linked += 1;
+            piece = next;
         }
+    }
+}
+
+/// Executes a unit from its root on until it is left for another block.
+#[inline(always)]
+fn execute(
+    root: &Piece,
+    processor: &mut Processor,
+    remaining: u64,
+    [first, second]: [*const AtomicBool; 2],
+    statistics: &mut Statistics,
+) -> Result<(), Raised> {
+    // SAFETY: the code was emitted for this type, and its unit is alive: it goes with its blocks, between two of them.
+    // The processor is borrowed exclusively, the flags live as long as the run, and no more instructions may retire
+    // than `remaining`.
+    let code: Code = unsafe { mem::transmute(root.code()) };
+    // SAFETY: as above.
+    let answer = unsafe { code(processor, remaining, first, second) };
+    match answer {
+        NEXT_BLOCK => Ok(()),
+        RAISED => {
+            statistics.raised += 1;
+            Err(Raised)
+        }
+        place => {
+            statistics.left_over += 1;
+            finish(root, processor, place - LEFT_OVER)
+        }
+    }
+}
+
+/// Leaves the rest of a block to the interpreter: the node and the operation that `place` combines.
+#[cold]
+fn finish(root: &Piece, processor: &mut Processor, place: i64) -> Result<(), Raised> {
+    let (node, operation) = (place >> OPERATION_BITS, place & ((1 << OPERATION_BITS) - 1));
+    let unit = root.unit();
+    let nodes = unit.as_ref().map(|unit| &unit.region.nodes);
+    let node = nodes.and_then(|nodes| nodes.get(node as usize));
+    let operations = &node.expect("a node of the unit").operations;
+    processor.finish_block(&operations[operation as usize..])
+}
+
+/// Where units may follow each other without the loop that looks for blocks.
+struct Scope {
+    /// Host address minus guest address on the page; `None` for a program, whose places are the guest's addresses.
+    distance: Option<u64>,
+    /// The host addresses of the page.
+    page: (u64, u64),
+}
+
+impl Scope {
+    /// What may follow a block that the processor is about to execute.
+    fn new(node: &Node, processor: &Processor) -> Scope {
+        let (address, _) = processor.instruction_pointer();
+        let distance = (node.place & !15).wrapping_sub(address);
+        Scope {
+            distance: processor.mmu().is_some().then_some(distance),
+            page: node.page,
+        }
+    }
+
+    /// The place at which the processor is, if that is in the scope.
+    #[inline(always)]
+    fn place(&self, processor: &Processor) -> Option<u64> {
+        let (address, slot) = processor.instruction_pointer();
+        let slot = u64::from(slot);
+        let Some(distance) = self.distance else {
+            return Some(address | slot);
+        };
+        let host = address.wrapping_add(distance);
+        (self.page.0..self.page.1).contains(&host).then_some(host | slot)
     }
 }

@@ -4,7 +4,7 @@
 //! forgotten in one way, and the last that a forgotten block does is to retire the units that it is part of.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use crate::code_memory::CodeMemory;
@@ -29,6 +29,8 @@ pub struct Piece {
     unit: Mutex<Option<Unit>>,
     /// The roots of the units that it is part of.
     roots: Mutex<Vec<Weak<Piece>>>,
+    /// Whether the processor has forgotten it: what still refers to it may not make it part of anything.
+    is_forgotten: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -44,7 +46,14 @@ impl Piece {
             code: AtomicPtr::default(),
             unit: Mutex::default(),
             roots: Mutex::default(),
+            is_forgotten: AtomicBool::new(false),
         }
+    }
+
+    /// The block that a reference names, as long as the processor keeps it.
+    pub fn kept(reference: &Weak<Piece>) -> Option<Arc<Piece>> {
+        let piece = reference.upgrade()?;
+        (!piece.is_forgotten.load(Ordering::Relaxed)).then_some(piece)
     }
 
     /// Counts an entry, and answers how many there were.
@@ -106,6 +115,7 @@ pub struct Owned(pub Arc<Piece>);
 
 impl Drop for Owned {
     fn drop(&mut self) {
+        self.0.is_forgotten.store(true, Ordering::Relaxed);
         let roots = std::mem::take(&mut *lock(&self.0.roots));
         roots
             .iter()

@@ -7,7 +7,7 @@ mod machine;
 use std::sync::Arc;
 use std::time::Duration;
 
-use machine::{CODE, DATA, Machine};
+use machine::{DATA, Machine, SECOND_PAGE};
 use proptest::prelude::*;
 use sidestep_ia64::encoding::{
     Bundle, CompareWidth, Effects, FixedRounding, FloatFormat, Form, Instruction, LoadKind, Operation,
@@ -20,6 +20,8 @@ use sidestep_ia64::{Exit, Processor, ProcessorState};
 use sidestep_translator::{Background, LockStep, Settings, Translator};
 
 const BUNDLES: u64 = 24;
+/// Where programs begin: half of them, and of the branches, lead to another page.
+const CODE: u64 = SECOND_PAGE - BUNDLES / 2 * 16;
 const INSTRUCTIONS: u64 = 2000;
 const STACKED: u8 = 48;
 /// Template of memory, integer and branch slots; of memory, floating-point and branch slots; each with a stop.
@@ -133,6 +135,7 @@ fn is_preferred(operation: Operation) -> bool {
         | O::DepositZero { .. }
         | O::ZeroExtend { .. }
         | O::SignExtend { .. }
+        | O::Allocate
         | O::MoveToBranch
         | O::MoveFromBranch
         | O::MoveFromApplication
@@ -177,6 +180,12 @@ fn instruction(source: &mut Source, forms: &[&Form], classes: &[UnitClass], unit
             None => {}
         }
         match decoded.operation {
+            // A frame that can be, and that the registers of most other instructions are in.
+            Operation::Allocate => {
+                put(13, 7, 60 + source.below(37));
+                put(20, 7, source.below(60));
+                put(27, 4, source.below(3));
+            }
             _ if form.class == UnitClass::F => {
                 for shift in [6, 13, 20, 27] {
                     put(shift, 7, source.floating());
@@ -231,7 +240,7 @@ fn machine(seed: u64) -> Machine {
         code.push(Bundle::new(Template::new(template), [memory, middle, branch]));
     }
     let mut machine = Machine::new();
-    machine.load_bundles(&code);
+    machine.load_bundles_at(CODE, &code);
     let processor = &mut machine.processor;
     processor.predicates = source.next() | 1;
     processor.frame = FrameMarker {
@@ -296,7 +305,7 @@ fn computation(source: &mut Source) -> Machine {
     });
     let bundles: Vec<Bundle> = bundles.collect();
     let mut machine = Machine::new();
-    machine.load_bundles(&bundles);
+    machine.load_bundles_at(CODE, &bundles);
     machine
 }
 
@@ -410,6 +419,18 @@ proptest! {
         }
         prop_assert!(translator.statistics().translated > 0);
     }
+}
+
+/// A unit that leaves its first block to the interpreter is entered from another one shortly before the end of a run.
+#[test]
+fn a_unit_entered_from_another_keeps_the_limit_where_a_nat_is() {
+    let mut translator = translator(1);
+    let seed = 2_857_206_062_128_420_386;
+    let interpreted = run(seed, Processor::run);
+    let translated = run(seed, |processor, limit| {
+        processor.run_with(limit, &mut translator, &mut ())
+    });
+    assert!(interpreted == translated);
 }
 
 #[test]

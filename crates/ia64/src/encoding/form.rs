@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use super::decision_tree::DecisionTree;
+use super::decision_tree::Rows;
 use super::forms;
 use super::instruction::UnitClass;
 use super::operand::{Field, Operand, ones};
@@ -134,16 +134,15 @@ impl FormIndex {
 
 struct Table {
     forms: Vec<Form>,
-    trees: [DecisionTree; 6],
+    classes: [Rows; 6],
 }
 
-/// The rows and, per class, the tree that finds them: constant data, built on first use.
+/// The rows and, per class, what finds them: constant data, built on first use.
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let forms = forms::all();
-    let tree = |class| DecisionTree::build(&forms, class);
     use UnitClass::{A, B, F, I, LX, M};
-    let trees = [A, I, M, B, F, LX].map(tree);
-    Table { forms, trees }
+    let classes = [A, I, M, B, F, LX].map(|class| Rows::of(&forms, class));
+    Table { forms, classes }
 });
 
 /// All rows of the opcode table.
@@ -157,5 +156,5 @@ pub fn all_forms() -> impl Iterator<Item = (FormIndex, &'static Form)> {
 
 /// The row of a class that matches a slot.
 pub(super) fn find(class: UnitClass, slot: u64) -> Option<FormIndex> {
-    TABLE.trees[class as usize].find(slot).map(FormIndex)
+    TABLE.classes[class as usize].find(slot).map(FormIndex)
 }

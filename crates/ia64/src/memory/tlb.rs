@@ -19,8 +19,10 @@ const NEVER: u64 = u64::MAX;
 const PAGES: usize = 4096;
 /// Addresses this close together share an entry of the second level: the usual page size of Linux/ia64.
 const PAGE_INDEX_LOG2: u32 = 14;
-/// Areas (data, stack, register backing store) are this far apart at least.
-const AREA_LOG2: u32 = 40;
+/// Areas (data, stack, register backing store) are this far apart at least: programs have half a region for each stack.
+const AREA_LOG2: u32 = 31;
+/// Half a region, and more, is above this bit.
+const HALF_REGION_LOG2: u32 = 53;
 /// The bits that select a granule.
 const GRANULE_MASK: u64 = !((1 << GRANULE_LOG2) - 1);
 
@@ -119,6 +121,14 @@ impl TranslationCache {
             .then(|| address.wrapping_add(entry.delta) as *mut u8)
     }
 
+    /// The host address for an aligned load, or a store, of the register stack engine, if its page is known. Data of
+    /// the program keeps its place in the first level, which the stack of registers would often take from it.
+    #[inline]
+    pub(crate) fn for_register_stack(&self, address: u64, access: Access) -> Option<*mut u8> {
+        let page = self.page(address).filter(|page| page.allows(access))?;
+        Some(page.host_address(VirtualAddress(address)))
+    }
+
     /// Remembers `page` and its granule that holds `address`.
     pub(crate) fn insert(&mut self, address: u64, page: &HostPage) {
         self.insert_granule(address, page);
@@ -210,7 +220,7 @@ fn entry_index(address: u64) -> usize {
 /// The place in the second level of the page that holds `address`. Areas of a program begin at round addresses:
 /// the high bits keep the first pages of one from those of another.
 fn page_index(address: u64) -> usize {
-    (address >> PAGE_INDEX_LOG2 ^ address >> AREA_LOG2) as usize % PAGES
+    (address >> PAGE_INDEX_LOG2 ^ address >> AREA_LOG2 ^ address >> HALF_REGION_LOG2) as usize % PAGES
 }
 
 impl HostPage {

@@ -56,24 +56,33 @@ impl Processor {
         }
     }
 
+    /// Whether the register stack engine accesses memory as loads and stores do.
+    fn is_backing_store_plain(&self) -> bool {
+        self.shares_data_context() && !self.register_stack.is_big_endian()
+    }
+
     /// Loads for the register stack engine, which has its own byte order.
     pub(crate) fn load_backing_store(&mut self, address: u64) -> Result<u64, Raised> {
-        match self.translations.for_load(address, 8) {
-            // SAFETY: as in `load`.
-            Some(host) if self.shares_data_context() => Ok(unsafe { u64::load(host) }),
-            _ => self.load_slowly::<u64>(address, Access::RegisterStackRead),
+        let known = self.translations.for_load(address, 8);
+        let access = Access::RegisterStackRead;
+        match known.or_else(|| self.translations.for_register_stack(address, access)) {
+            // SAFETY: as in `load`; the backing store is aligned.
+            Some(host) if self.is_backing_store_plain() => Ok(unsafe { u64::load(host) }),
+            _ => self.load_slowly::<u64>(address, access),
         }
     }
 
     /// Stores for the register stack engine, which has its own byte order.
     pub(crate) fn store_backing_store(&mut self, address: u64, value: u64) -> Result<(), Raised> {
-        match self.translations.for_store(address, 8) {
-            Some(host) if self.shares_data_context() => {
-                // SAFETY: as in `store`.
+        let known = self.translations.for_store(address, 8);
+        let access = Access::RegisterStackWrite;
+        match known.or_else(|| self.translations.for_register_stack(address, access)) {
+            Some(host) if self.is_backing_store_plain() => {
+                // SAFETY: as in `store`; the backing store is aligned.
                 unsafe { u64::store(host, value) };
                 Ok(())
             }
-            _ => self.store_slowly::<u64>(address, value, Access::RegisterStackWrite),
+            _ => self.store_slowly::<u64>(address, value, access),
         }
     }
 

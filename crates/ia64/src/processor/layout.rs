@@ -7,14 +7,16 @@
 //!
 //! A back end may write [`IP`], [`SLOT`], [`BLOCK_START`], [`RETIRED`], [`COMPLETED`], [`PREDICATES`], [`BRANCH`],
 //! [`FLOATING`] but f0 and f1, the values of [`GENERAL`] but r0, in [`APPLICATION`] CCV, UNAT, PFS, LC and EC with
-//! values that a guest may write, and may set PSR.mfl and mfh in [`STATUS`]. What else it changes, it changes through
-//! the processor's functions, which know what depends on it.
+//! values that a guest may write, and may set PSR.mfl and mfh in [`STATUS`]. Where the processor's function would do no
+//! more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`] and [`CLEAN_REGISTERS`] as `alloc` does. What else it changes,
+//! it changes through the processor's functions, which know what depends on it.
 
 use std::mem::offset_of;
 
 use crate::alat::AdvancedLoads;
 use crate::memory::tlb::TranslationCache;
 use crate::processor::Processor;
+use crate::processor::register_stack::RegisterStack;
 use crate::registers::frame::FrameMarker;
 use crate::registers::general::GeneralRegisters;
 
@@ -49,6 +51,10 @@ offsets! {
     TRANSLATIONS = offset_of!(Processor, translations);
     /// The size of the current frame, in registers: 32 bits.
     FRAME_SIZE = offset_of!(Processor, frame) + offset_of!(FrameMarker, size);
+    /// The size of its locals, in registers: 32 bits.
+    FRAME_LOCALS = offset_of!(Processor, frame) + offset_of!(FrameMarker, locals);
+    /// The size of its rotating part, in registers: 32 bits.
+    FRAME_ROTATING = offset_of!(Processor, frame) + offset_of!(FrameMarker, rotating);
     /// The rename base of the floating-point registers: 32 bits.
     FRAME_RENAME_FLOATING = offset_of!(Processor, frame) + offset_of!(FrameMarker, rename_floating);
     /// b0 to b7: 64 bits each.
@@ -61,6 +67,11 @@ offsets! {
     FLOATING = offset_of!(Processor, floating);
     /// ar0 to ar127, but for RSC, BSP, BSPSTORE and RNAT: 64 bits each.
     APPLICATION = offset_of!(Processor, application);
+    /// How many registers of the callers' frames memory does not hold yet: 32 bits.
+    DIRTY_REGISTERS = offset_of!(Processor, register_stack) + RegisterStack::DIRTY;
+    /// How many more are at hand, which memory holds as well: 32 bits. With the dirty ones and the current frame they
+    /// are no more than [`STACKED_REGISTERS`](crate::registers::frame::STACKED_REGISTERS).
+    CLEAN_REGISTERS = offset_of!(Processor, register_stack) + RegisterStack::CLEAN;
     /// Which places of memory advanced loads that are remembered have read, a bit each: the number of a place (its
     /// address in units of [`PLACE_LOG2`]) modulo 64. Zero if none is remembered: 64 bits.
     ADVANCED_LOADS = offset_of!(Processor, advanced_loads) + AdvancedLoads::PLACES;
@@ -102,12 +113,16 @@ mod tests {
             ("SLOT", 52),
             ("TRANSLATIONS", 56),
             ("FRAME_SIZE", 64),
+            ("FRAME_LOCALS", 68),
+            ("FRAME_ROTATING", 72),
             ("FRAME_RENAME_FLOATING", 80),
             ("BRANCH", 88),
             ("GENERAL", 160),
             ("GENERAL_NATS", 2208),
             ("FLOATING", 2224),
             ("APPLICATION", 4272),
+            ("DIRTY_REGISTERS", 7880),
+            ("CLEAN_REGISTERS", 7884),
             ("ADVANCED_LOADS", 7968),
             ("COMPLETED", 8176),
         ];

@@ -22,7 +22,7 @@ mod virtualization;
 
 pub use execution::{Driver, Exit};
 pub use interruption::FruitlessInterruptions;
-pub use light_calls::LightCalls;
+pub use light_calls::{Gate, LightCalls};
 pub use semantics::IDENTIFICATION;
 pub use snapshot::{InvalidState, ProcessorState};
 pub use virtualization::{Reference, SystemState, TranslationSide};
@@ -112,6 +112,8 @@ pub struct Processor {
     attention: Arc<AtomicBool>,
     /// Who serves a program's light-weight calls.
     light_calls: Option<Arc<dyn LightCalls>>,
+    /// Where the gate is by which it makes them, in a run in which it is open.
+    gate: u64,
 }
 
 /// Work that an instruction leaves for the execution loop.
@@ -178,6 +180,7 @@ impl Processor {
             pauses: Pauses::default(),
             attention: Arc::default(),
             light_calls: None,
+            gate: light_calls::NO_GATE,
         }
     }
 
@@ -198,6 +201,7 @@ impl Processor {
             changed_code: Vec::new(),
             attention: Arc::default(),
             light_calls: None,
+            gate: light_calls::NO_GATE,
             ..*self
         }
     }

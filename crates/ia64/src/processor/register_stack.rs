@@ -15,11 +15,14 @@
 //!                  ^ load point               ^ BSPSTORE                   ^ BSP
 //! ```
 
+use std::mem::offset_of;
+
 use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 use crate::processor::{Processor, Raised, pending};
 use crate::registers::frame::{FrameMarker, ROTATING_FLOATING, ROTATING_PREDICATES, STACKED_REGISTERS};
+use crate::registers::general::copy_values;
 use crate::registers::predicate;
 use crate::registers::status::rsc;
 
@@ -43,6 +46,7 @@ struct Fill {
 
 /// The registers of the callers' frames, and where the backing store stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(C)]
 pub struct RegisterStack {
     #[serde(with = "serde_big_array::BigArray")]
     values: [u64; RING],
@@ -64,6 +68,11 @@ pub struct RegisterStack {
 }
 
 impl RegisterStack {
+    /// Where the number of dirty registers stands, in bytes from its start.
+    pub(crate) const DIRTY: usize = offset_of!(RegisterStack, dirty);
+    /// Where the number of clean ones does.
+    pub(crate) const CLEAN: usize = offset_of!(RegisterStack, clean);
+
     /// An empty stack with its backing store at zero.
     pub fn new() -> RegisterStack {
         RegisterStack {
@@ -444,8 +453,9 @@ impl Processor {
         let stack = &mut self.register_stack;
         let values = self.general.slice(32, count as usize);
         let until_end = values.len().min(RING - stack.top);
-        stack.values[stack.top..stack.top + until_end].copy_from_slice(&values[..until_end]);
-        stack.values[..values.len() - until_end].copy_from_slice(&values[until_end..]);
+        let (first, rest) = values.split_at(until_end);
+        copy_values(&mut stack.values[stack.top..stack.top + until_end], first);
+        copy_values(&mut stack.values[..rest.len()], rest);
         if self.general.any_nat() || stack.nats != 0 {
             for offset in 0..count as usize {
                 stack.set_nat(stack.top + offset, self.general.nat(32 + offset as u8));

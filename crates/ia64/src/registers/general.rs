@@ -82,7 +82,7 @@ impl GeneralRegisters {
     /// Copies `count` registers, with their NaT bits, from `source` on to `target` on; the ranges may overlap.
     #[inline]
     pub(crate) fn copy(&mut self, source: usize, target: usize, count: usize) {
-        self.values.copy_within(source..source + count, target);
+        copy_within(&mut self.values, source, target, count);
         if self.nats != 0 && count > 0 {
             let mask = u128::MAX >> (128 - count);
             let moved = self.nats >> source & mask;
@@ -99,7 +99,7 @@ impl GeneralRegisters {
     /// Writes registers from `first` on, none of which has its NaT bit set.
     #[inline]
     pub(crate) fn set_slice(&mut self, first: usize, values: &[u64]) {
-        self.values[first..first + values.len()].copy_from_slice(values);
+        copy_values(&mut self.values[first..first + values.len()], values);
     }
 
     /// Rotates the values of the `count` registers from r32 on upwards by `distance`.
@@ -129,6 +129,56 @@ impl GeneralRegisters {
         self.nats = self.nats & !(0xffff << 16) | u128::from(*nats) << 16;
         *nats = current;
     }
+}
+
+/// Copies values of one length. Frames are small: a function that copies any number of bytes takes longer to begin
+/// than to copy most of them.
+#[inline]
+pub(crate) fn copy_values(target: &mut [u64], source: &[u64]) {
+    match source.len() {
+        0 => {}
+        1 => target[0] = source[0],
+        2..4 => put(target, ends::<2>(source)),
+        4..8 => put(target, ends::<4>(source)),
+        8..=16 => put(target, ends::<8>(source)),
+        _ => target.copy_from_slice(source),
+    }
+}
+
+/// As [`copy_values`], within an array.
+#[inline]
+fn copy_within(values: &mut [u64; 256], source: usize, target: usize, count: usize) {
+    let (from, to) = (source..source + count, target..target + count);
+    match count {
+        0 => {}
+        1 => values[target] = values[source],
+        2..4 => {
+            let moved = ends::<2>(&values[from]);
+            put(&mut values[to], moved);
+        }
+        4..8 => {
+            let moved = ends::<4>(&values[from]);
+            put(&mut values[to], moved);
+        }
+        8..=16 => {
+            let moved = ends::<8>(&values[from]);
+            put(&mut values[to], moved);
+        }
+        _ => values.copy_within(from, target),
+    }
+}
+
+/// The first and the last values of at least `N`; they meet or overlap where there are no more than twice as many.
+#[inline(always)]
+fn ends<const N: usize>(values: &[u64]) -> [[u64; N]; 2] {
+    let (first, last) = (values.first_chunk(), values.last_chunk());
+    [first, last].map(|end| *end.expect("at least as many"))
+}
+
+#[inline(always)]
+fn put<const N: usize>(values: &mut [u64], [first, last]: [[u64; N]; 2]) {
+    *values.first_chunk_mut().expect("at least as many") = first;
+    *values.last_chunk_mut().expect("at least as many") = last;
 }
 
 impl Default for GeneralRegisters {

@@ -1,15 +1,18 @@
-//! A processor on a page of code and a page of data, for tests that run short programs of one instruction a
+//! A processor on two pages of code and a page of data, for tests that run short programs of one instruction a
 //! bundle.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sidestep_ia64::encoding::{Bundle, Form, Template, UnitClass};
 use sidestep_ia64::{Access, AddressSpace, Exit, Fault, HostPage, Processor, Refusal, VirtualAddress};
 
 /// Where the code stands.
 pub const CODE: u64 = 0x1_0000;
+/// Where its second page begins.
+pub const SECOND_PAGE: u64 = CODE + PAGE as u64;
 /// Where the data stands; the page behind it is not mapped.
 pub const DATA: u64 = 0x2_0000;
 
@@ -25,8 +28,9 @@ const MLX_STOP: u8 = 0x05;
 struct Page([u8; PAGE]);
 
 struct Pages {
-    code: *mut Page,
+    code: *mut [Page; 2],
     data: *mut Page,
+    has_second_page: AtomicBool,
 }
 
 // SAFETY: the pages are leaked, so the pointers stay valid; only the processor of one test uses them.
@@ -39,7 +43,10 @@ unsafe impl AddressSpace for Pages {
     fn resolve(&self, address: VirtualAddress, access: Access) -> Result<HostPage, Refusal> {
         let start = address.0 & !(PAGE as u64 - 1);
         let (host, executable) = match start {
-            CODE => (self.code, true),
+            CODE => (self.code.cast::<Page>(), true),
+            SECOND_PAGE if self.has_second_page.load(Ordering::Relaxed) => {
+                (self.code.cast::<Page>().wrapping_add(1), true)
+            }
             DATA => (self.data, false),
             _ => return Err(Refusal::NotPresent),
         };
@@ -60,8 +67,7 @@ unsafe impl AddressSpace for Pages {
 /// The processor with its memory.
 pub struct Machine {
     pub processor: Processor,
-    code: *mut Page,
-    data: *mut Page,
+    pages: Arc<Pages>,
 }
 
 /// An instruction: mnemonic without hints, qualifying predicate, operand values as written. Of several forms the last
@@ -71,15 +77,16 @@ pub type Line<'a> = (&'a str, u8, &'a [i64]);
 
 impl Machine {
     pub fn new() -> Self {
-        let page = || Box::into_raw(Box::new(Page([0; PAGE])));
-        let (code, data) = (page(), page());
-        let mut processor = Processor::new(Arc::new(Pages { code, data }));
-        processor.predicates = !0;
-        Self {
-            processor,
+        let code = Box::into_raw(Box::new([(); 2].map(|()| Page([0; PAGE]))));
+        let data = Box::into_raw(Box::new(Page([0; PAGE])));
+        let pages = Arc::new(Pages {
             code,
             data,
-        }
+            has_second_page: AtomicBool::new(true),
+        });
+        let mut processor = Processor::new(Arc::clone(&pages) as Arc<dyn AddressSpace>);
+        processor.predicates = !0;
+        Self { processor, pages }
     }
 
     /// Runs instructions, one in a bundle, until control reaches the end behind them or one faults or traps.
@@ -101,21 +108,41 @@ impl Machine {
 
     /// As [`Machine::load`], of whole bundles.
     pub fn load_bundles(&mut self, bundles: &[Bundle]) {
-        // SAFETY: the page is leaked and no processor runs; what a test loads fits into it.
-        let code = unsafe { &mut (*self.code).0 };
-        for (place, bundle) in code.chunks_exact_mut(16).zip(bundles) {
+        self.load_bundles_at(CODE, bundles);
+    }
+
+    /// As [`Machine::load_bundles`], to an address of the code's pages.
+    pub fn load_bundles_at(&mut self, address: u64, bundles: &[Bundle]) {
+        // All zeros are a break in the first slot.
+        self.code().fill(0);
+        self.write_bundles(address, bundles);
+        self.processor.flush_translations();
+        self.processor.set_instruction_pointer(address, 0);
+    }
+
+    /// Writes bundles over what stands there; the processor is told nothing.
+    pub fn write_bundles(&mut self, address: u64, bundles: &[Bundle]) {
+        let places = self.code()[(address - CODE) as usize..].chunks_exact_mut(16);
+        for (place, bundle) in places.zip(bundles) {
             place.copy_from_slice(&bundle.to_bytes());
         }
-        // All zeros are a break in the first slot.
-        code[bundles.len() * 16..].fill(0);
+    }
+
+    /// Takes the second page of code away, or gives it back, and says so.
+    pub fn map_second_page(&mut self, is_mapped: bool) {
+        self.pages.has_second_page.store(is_mapped, Ordering::Relaxed);
         self.processor.flush_translations();
-        self.processor.set_instruction_pointer(CODE, 0);
+    }
+
+    fn code(&mut self) -> &mut [u8] {
+        // SAFETY: the pages are leaked and no processor runs while the reference lives.
+        unsafe { std::slice::from_raw_parts_mut(self.pages.code.cast(), 2 * PAGE) }
     }
 
     /// The bytes at the beginning of the data page.
     pub fn data(&mut self) -> &mut [u8] {
         // SAFETY: the page is leaked and no processor runs while the reference lives.
-        unsafe { &mut (*self.data).0 }
+        unsafe { &mut (*self.pages.data).0 }
     }
 }
 

@@ -462,16 +462,15 @@ fn number_of(processor: &Processor) -> u64 {
 /// The arguments of the call that a processor is at: the output registers of the current frame.
 fn arguments_of(processor: &Processor) -> Arguments {
     let frame = processor.frame;
-    std::array::from_fn(|index| {
-        let register = 32 + frame.locals + index as u32;
-        match u8::try_from(register) {
-            Ok(register) if u32::from(register) < 32 + frame.size => match processor.general.nat(register) {
-                true => u64::MAX,
-                false => processor.general.value(register),
-            },
-            _ => 0,
-        }
-    })
+    let mut arguments = Arguments::default();
+    for (register, argument) in (frame.locals..frame.size).zip(&mut arguments) {
+        let register = 32 + register as u8;
+        *argument = match processor.general.nat(register) {
+            true => u64::MAX,
+            false => processor.general.value(register),
+        };
+    }
+    arguments
 }
 
 fn is_system_call(fault: &Fault) -> bool {

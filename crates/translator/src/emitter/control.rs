@@ -89,9 +89,11 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Refuses to begin where a general register of the region has its NaT bit set, or a floating-point register of it
-    /// is disabled.
+    /// Refuses to begin where the root does not fit what remains or the frame: who enters from another unit has not
+    /// looked. Leaves it to the interpreter where a general register of the region has its NaT bit set, or a
+    /// floating-point register of it is disabled.
     pub fn check_entry(&mut self) {
+        self.stop_unless_it_fits(0);
         let disabling = self.region.disabling_bits();
         if disabling != 0 {
             let status = self.load_state(I64, layout::STATUS);
@@ -125,6 +127,11 @@ impl<'f> Emitter<'_, 'f> {
         self.is_pending = false;
         self.leaves = false;
         self.is_gone = false;
+        self.stop_unless_it_fits(node);
+    }
+
+    /// Leaves before a node that has more instructions than may still retire, or that writes above the frame.
+    fn stop_unless_it_fits(&mut self, node: usize) {
         let retired = i64::from(self.region.nodes[node].block.retired);
         let left = self.left;
         let is_short = self.ins().icmp_imm_u(IntCC::UnsignedLessThan, left, retired);

@@ -13,6 +13,7 @@ use crate::processor::execution::block::Known;
 use crate::processor::execution::kind::Detail;
 use crate::processor::execution::observer::{Dynamic, Event, Observer, Place, Registers, Watch};
 use crate::processor::execution::operation::{Flow, MicroOperation, Step};
+use crate::processor::execution::run::STEPPED;
 use crate::processor::semantics;
 use crate::processor::{Processor, Raised};
 
@@ -121,6 +122,19 @@ impl<O: Observer> Running<'_, '_, O> {
             attention,
             self.interrupts.map_or(attention, Interrupts::signalled),
         ]
+    }
+
+    /// Whether a back end that has executed a block may go on with the one at the instruction pointer by itself:
+    /// nothing is to be done before it, nobody wants the processor, and blocks are executed whole. Programs may go on
+    /// anywhere; in system mode only the page is known on which the block stood. Whether the next block fits what
+    /// remains and the frame is left to the back end.
+    #[inline(always)]
+    pub fn may_go_on(&self) -> bool {
+        let processor = &*self.processor;
+        processor.pending == 0
+            && processor.status & STEPPED == 0
+            && !processor.wants_attention()
+            && !self.interrupts.is_some_and(Interrupts::is_signalled)
     }
 }
 

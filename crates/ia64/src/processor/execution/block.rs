@@ -22,6 +22,8 @@ use crate::processor::semantics;
 
 /// Bundles in a block at most; bounds the distance between two looks at the attention flag.
 const BUNDLES_MAX: u16 = 64;
+/// Instructions for which a block in the making has room from the start: most blocks have no more.
+const INSTRUCTIONS_USUAL: usize = 48;
 /// Entries of the direct-mapped front of the blocks.
 const FRONT: usize = 4096;
 /// Instructions that were overwritten are forgotten by host pages of this size.
@@ -389,7 +391,7 @@ impl Decoding {
     fn new(slot: u8, context: &Context) -> Decoding {
         Decoding {
             block: DecodedBlock {
-                instructions: Vec::new(),
+                instructions: Vec::with_capacity(INSTRUCTIONS_USUAL),
                 next: (0, slot),
                 retired: 0,
                 highest_target: 0,
@@ -412,10 +414,10 @@ impl Decoding {
         let mut is_outside_frame = false;
         let ends = match &decoded.instruction {
             Ok(instruction) => {
-                if instruction.operation == Operation::Nop && self.detail == Detail::Effects {
+                if matches!(instruction.operation, Operation::Nop) && self.detail == Detail::Effects {
                     return false;
                 }
-                if instruction.operation == Operation::Allocate {
+                if matches!(instruction.operation, Operation::Allocate) {
                     self.frame_size = Some(u32::from(instruction.sof()));
                 }
                 let target = semantics::highest_general_target(instruction);

@@ -31,7 +31,7 @@ pub enum Exit {
 /// PSR bits that hold until one instruction has completed.
 const ONE_INSTRUCTION: u64 = psr::ID | psr::DA | psr::DD | psr::ED | psr::IA;
 /// PSR bits under which instructions execute one by one.
-const STEPPED: u64 = ONE_INSTRUCTION | psr::SS | psr::TB | psr::LP | psr::DB;
+pub(crate) const STEPPED: u64 = ONE_INSTRUCTION | psr::SS | psr::TB | psr::LP | psr::DB;
 
 /// What came of preparing the next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,7 @@ impl Processor {
             watch: Watch::new(observer, self),
         };
         self.recall_code_pages();
+        self.open_gate(limit);
         let end = self.retired.saturating_add(limit);
         let exit = self.run_with_interruptions(end, |processor, end| {
             let exit = processor.run_blocks(&mut session, end);

@@ -5,7 +5,7 @@ use crate::alat;
 use crate::encoding::{BranchKind, Instruction, Target};
 use crate::fault::{Fault, FaultKind, isr};
 use crate::processor::execution::{Flow, MicroOperation, Step};
-use crate::processor::{Processor, Raised, pending};
+use crate::processor::{Gate, Processor, Raised, pending};
 use crate::registers::application::{EC, LC, PFS};
 use crate::registers::frame::{FrameMarker, previous_function_state as pfs};
 
@@ -102,17 +102,25 @@ fn branch_while<const TOP: bool>(processor: &mut Processor, operation: &MicroOpe
 
 fn call_relative(processor: &mut Processor, operation: &MicroOperation) -> Step {
     link(processor, operation);
+    processor.call_frame();
     branch(processor, operation)
 }
 
 fn call_indirect(processor: &mut Processor, operation: &MicroOperation) -> Step {
     let target = processor.branch[usize::from(operation.r2 & 7)] & !15;
+    if target == processor.gate && operation.r1 & 7 == Gate::LINK && processor.serve_call_of_gate() {
+        // What the gate's return restores is as it was: the frame, the epilogue count, the privilege level.
+        link(processor, operation);
+        processor.target = processor.branch[usize::from(Gate::LINK)];
+        return Ok(Flow::Branch);
+    }
     link(processor, operation);
+    processor.call_frame();
     processor.target = target;
     Ok(Flow::Branch)
 }
 
-/// Saves the return address and the caller's frame, and makes the outputs the new frame.
+/// Saves the return address and the caller's frame.
 #[inline(always)]
 fn link(processor: &mut Processor, operation: &MicroOperation) {
     processor.branch[usize::from(operation.r1 & 7)] = processor.bundle_address(operation).wrapping_add(16);
@@ -120,7 +128,6 @@ fn link(processor: &mut Processor, operation: &MicroOperation) {
     processor.application[usize::from(PFS)] = processor.frame.bits()
         | epilogue << pfs::EPILOGUE_COUNT_SHIFT
         | u64::from(processor.privilege_level()) << pfs::PRIVILEGE_SHIFT;
-    processor.call_frame();
 }
 
 pub(super) fn return_(processor: &mut Processor, operation: &MicroOperation) -> Step {

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sidestep_ia64::{LightCalls, Processor};
+use sidestep_ia64::{Gate, LightCalls, Processor};
 
 use super::Arguments;
 use super::table::{self, Action};
 use crate::host::{self, Errno};
-use crate::memory::Memory;
+use crate::memory::{Memory, gate};
 use crate::thread::{SYSTEM_CALL_BREAK, arguments_of, number_of};
 
 /// The function of a light-weight call.
@@ -111,6 +111,13 @@ impl LightCalls for ServedInRun {
         Some(match handler(&self.memory, &arguments_of(processor)) {
             Ok(value) => [value, 0],
             Err(error) => [error.0 as u64, u64::MAX],
+        })
+    }
+
+    fn gate(&self) -> Option<Gate> {
+        Some(Gate {
+            address: gate::SYSTEM_CALL,
+            immediate: SYSTEM_CALL_BREAK,
         })
     }
 }
