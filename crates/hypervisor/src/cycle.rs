@@ -5,6 +5,9 @@ use std::ops::{Add, AddAssign, Sub};
 
 use serde::Serialize;
 
+/// The longest epoch of a host, in cycles.
+pub(crate) const EPOCH_CYCLES_MAX: u64 = 100_000;
+
 /// A point in a host's time: how many cycles of its cores it is since the start. What lies between two points is a
 /// number of cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

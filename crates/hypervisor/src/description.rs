@@ -28,6 +28,7 @@
 //! kernel = "vmlinux"          # a whole machine that starts this kernel
 //! initrd = "initramfs.cpio"
 //! append = "console=ttyS0"
+//! disk = "root.img"           # its own from the first write on
 //! memory = "256M"
 //! sets = [[0, 1], [2, 3]]     # who is to run together, under `scheduling = "partial"`
 //! ```
@@ -35,6 +36,8 @@
 mod contention;
 mod detection;
 mod error;
+mod nic;
+mod whole;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -45,13 +48,12 @@ pub use contention::ContentionTable;
 pub use detection::{DetectionTable, Factor};
 pub use error::BuildError;
 use error::MACHINES_MAX;
+pub use nic::NicTable;
 use serde::Deserialize;
 use sidestep_gang::policy::IdleCores;
 use sidestep_gang::{CoscheduledSets, TaskId};
-use sidestep_ia64::Processor;
 use sidestep_machine::description::Size;
-use sidestep_machine::description::devices::DiskTable;
-use sidestep_machine::description::kernel::{self, Consoles, KernelTable, MachineTable};
+pub use whole::DiskWrites;
 
 use crate::costs::{CostsError, HostCosts};
 use crate::host::coscheduling::Coscheduling;
@@ -59,11 +61,9 @@ use crate::host::dynamic::SidecorePolicy;
 use crate::host::schedule::{PolicyName, Scheduling};
 use crate::host::sidecores::{Executor, Polling};
 use crate::host::{Host, HostConfig};
-use crate::nic::costs::CardCosts;
-use crate::nic::{Delivery, NicConfig};
+use crate::nic::NicConfig;
 use crate::virtual_machine::{
-    CoreModel, Method, PurgeMethod, SerialLine, VirtualMachine, VirtualMachineConfig, VirtualMachineError,
-    Virtualization, WholeMachine,
+    CoreModel, Method, PurgeMethod, VirtualMachine, VirtualMachineConfig, VirtualMachineError, Virtualization,
 };
 
 /// The description of a host.
@@ -81,60 +81,6 @@ pub struct Description {
     /// Its virtual machines.
     #[serde(default)]
     pub vm: Vec<VirtualMachineTable>,
-}
-
-/// `[nic]`: a self-virtualised card. What is not given is as [`NicConfig::new`] has it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct NicTable {
-    /// How guests learn of packets.
-    pub delivery: Delivery,
-    /// What the card's work costs: the name of a preset, or a file.
-    pub costs: Option<String>,
-    /// The number of the host in addresses.
-    pub host: Option<u16>,
-    /// Micro-engines.
-    pub engines: Option<usize>,
-    /// Descriptors of each ring.
-    pub ring_entries: Option<u64>,
-    /// Frames that the card holds for an interface whose receive ring is full.
-    pub card_frames: Option<usize>,
-    /// Frames that wait for an engine.
-    pub input_frames: Option<usize>,
-    /// Bits of the identifier register.
-    pub register_bits: Option<usize>,
-    /// The core that gets the master interrupt.
-    pub interrupt_core: Option<usize>,
-    /// The longest that a packet waits for others, in microseconds.
-    pub latency_bound_us: Option<u64>,
-    /// How many packets are not kept waiting for more.
-    pub batch: Option<u64>,
-}
-
-impl NicTable {
-    fn config(&self, folder: &Path) -> Result<NicConfig, BuildError> {
-        let default = NicConfig::new(self.delivery);
-        let costs = match &self.costs {
-            Some(name) => Arc::new(card_costs(folder, name)?),
-            None => default.costs,
-        };
-        let bound_ns = self
-            .latency_bound_us
-            .map(|bound_us| bound_us.saturating_mul(1000));
-        Ok(NicConfig {
-            delivery: self.delivery,
-            host: self.host.unwrap_or(default.host),
-            engines: self.engines.unwrap_or(default.engines),
-            ring_entries: self.ring_entries.unwrap_or(default.ring_entries),
-            card_frames: self.card_frames.unwrap_or(default.card_frames),
-            input_frames: self.input_frames.unwrap_or(default.input_frames),
-            register_bits: self.register_bits.unwrap_or(default.register_bits),
-            interrupt_core: self.interrupt_core.unwrap_or(default.interrupt_core),
-            latency_bound_ns: bound_ns.unwrap_or(default.latency_bound_ns),
-            batch: self.batch.unwrap_or(default.batch),
-            costs,
-        })
-    }
 }
 
 /// `[host]`.
@@ -250,9 +196,10 @@ pub struct VirtualMachineTable {
     pub input: Option<PathBuf>,
     /// What the guest reads with the call for parameters.
     pub parameters: Option<String>,
-    /// The contents of its block device, which is not written back; for a kernel the file behind a virtio device that
-    /// it cannot write to.
+    /// The contents of its block device, which is not written back; for a kernel the file behind a virtio device.
     pub disk: Option<PathBuf>,
+    /// What a kernel's writes to its disk do.
+    pub disk_writes: Option<DiskWrites>,
     /// Which of its processors are to run together, under `scheduling = "partial"`; one that is in none runs alone.
     pub sets: Option<Vec<Vec<TaskId>>>,
     /// How many of it there are.
@@ -300,6 +247,7 @@ impl Description {
             .as_ref()
             .map(DetectionTable::settings)
             .transpose()?;
+        let nic = self.nic.as_ref().map(|nic| nic.config(folder)).transpose()?;
         let mut names = BTreeSet::new();
         let mut machines = Vec::new();
         let mut given = Vec::new();
@@ -315,7 +263,7 @@ impl Description {
                     return Err(BuildError::SameName(name));
                 }
                 given.push(vm.given_sets(&name, table.scheduling, detection.is_some())?);
-                machines.push(vm.build(folder, index, name)?);
+                machines.push(vm.build(folder, index, name, nic.as_ref())?);
             }
         }
         let config = HostConfig {
@@ -339,7 +287,7 @@ impl Description {
             threads: table.host_threads,
             services: table.services,
             trace,
-            nic: self.nic.as_ref().map(|nic| nic.config(folder)).transpose()?,
+            nic,
         };
         let mut host = Host::new(config, machines)?;
         host.coschedule(&Coscheduling {
@@ -355,10 +303,16 @@ impl Description {
 }
 
 impl VirtualMachineTable {
-    fn build(&self, folder: &Path, index: usize, name: String) -> Result<VirtualMachine, BuildError> {
+    fn build(
+        &self,
+        folder: &Path,
+        index: usize,
+        name: String,
+        nic: Option<&NicConfig>,
+    ) -> Result<VirtualMachine, BuildError> {
         match (&self.image, &self.kernel) {
             (Some(image), None) => self.with_image(folder, index, name, image),
-            (None, Some(kernel)) => self.with_kernel(folder, index, name, kernel),
+            (None, Some(kernel)) => self.with_kernel(folder, (index, name), kernel, nic),
             _ => Err(BuildError::Start(name)),
         }
     }
@@ -396,6 +350,7 @@ impl VirtualMachineTable {
             ("initrd", self.initrd.is_some()),
             ("append", self.append.is_some()),
             ("input", self.input.is_some()),
+            ("disk-writes", self.disk_writes.is_some()),
         ];
         refuse(&name, keys, "kernel")?;
         let path = folder.join(image);
@@ -412,60 +367,6 @@ impl VirtualMachineTable {
             },
             error => BuildError::Machine(error),
         })
-    }
-
-    /// A whole machine with a kernel.
-    fn with_kernel(
-        &self,
-        folder: &Path,
-        index: usize,
-        name: String,
-        kernel: &Path,
-    ) -> Result<VirtualMachine, BuildError> {
-        refuse(&name, [("parameters", self.parameters.is_some())], "image")?;
-        let disk = self.disk.iter().map(|disk| DiskTable {
-            file: disk.clone(),
-            read_only: true,
-        });
-        let description = kernel::Description {
-            machine: MachineTable {
-                processors: self.processors,
-                memory: self.memory.unwrap_or(Size(KERNEL_MEMORY)),
-                ..MachineTable::default()
-            },
-            kernel: KernelTable {
-                file: kernel.to_owned(),
-                initrd: self.initrd.clone(),
-                append: self.append.clone().unwrap_or_default(),
-            },
-            disk: disk.collect(),
-            network: Vec::new(),
-        };
-        let serial = match &self.input {
-            Some(input) => SerialLine::typed(&read(&folder.join(input))?),
-            None => SerialLine::open(),
-        };
-        let consoles = Consoles {
-            serial: Box::new(serial.clone()),
-            virtio: None,
-        };
-        let named = |error| BuildError::Kernel {
-            name: name.clone(),
-            error,
-        };
-        let (assembled, start) = description
-            .placed(folder)
-            .assemble(consoles, true)
-            .map_err(named)?;
-        let start = start.expect("the kernel was to be loaded");
-        let (platform, handlers) = assembled.builder.build_platform();
-        let whole = WholeMachine {
-            platform,
-            handlers: handlers.into(),
-            serial,
-        };
-        let prepare = |processor: &mut Processor, number: usize| start.prepare(processor, number);
-        Ok(VirtualMachine::whole(index, self.config(name), whole, prepare)?)
     }
 
     /// What both have.
@@ -504,11 +405,6 @@ fn refuse(
 /// The table of a preset's name, or of a file.
 fn costs(folder: &Path, name: &str) -> Result<HostCosts, BuildError> {
     table(folder, name, HostCosts::preset, HostCosts::parse, costs_error)
-}
-
-/// The same for a card.
-fn card_costs(folder: &Path, name: &str) -> Result<CardCosts, BuildError> {
-    table(folder, name, CardCosts::preset, CardCosts::parse, costs_error)
 }
 
 fn costs_error(name: String, error: CostsError) -> BuildError {

@@ -21,6 +21,7 @@ const struct command commands[] = {
     { "ls", "[-l] [FILE...]", list },
     { "mkdir", "FOLDER...", make_folder },
     { "mount", "[-t TYPE] [-o OPTIONS] DEVICE FOLDER", mount_file_system },
+    { "ping", "ADDRESS [COUNT]", ask_for_echoes },
     { "poweroff", "", power_off },
     { "ps", "", processes },
     { "reboot", "", restart },

@@ -1,4 +1,4 @@
-/* Network: an interface's address, and the two ends of a connection. */
+/* Network: an interface's address, echoes, and the two ends of a connection. */
 
 #include "userland.h"
 
@@ -6,6 +6,8 @@ enum {
     INTERNET = 2,
     STREAM = 1,
     DATAGRAM = 2,
+    RAW = 3,
+    CONTROL_MESSAGES = 1, /* the protocol of echoes */
     SET_ADDRESS = 0x8916,
     SET_NETMASK = 0x891c,
     GET_FLAGS = 0x8913,
@@ -16,6 +18,7 @@ enum {
     ROUTE_GATEWAY = 2,
     SOCKET_LEVEL = 1,
     REUSE_ADDRESS = 2,
+    RECEIVE_TIMEOUT = 20,
     INVALID_ARGUMENT = 22,
 };
 
@@ -179,4 +182,67 @@ int serve_echo(int count, char **words)
         while (system_call(__NR_wait4, -1L, 0L, 1L, 0L) > 0)
             ;
     }
+}
+
+/* A request for an echo, and the answer (RFC 792), behind a header of the Internet protocol without options. */
+struct echo {
+    uint8_t type, code;
+    uint16_t checksum, identifier, number;
+    uint8_t data[56];
+};
+
+enum { ECHO_ANSWER = 0, ECHO_REQUEST = 8, INTERNET_HEADER = 20 };
+
+static uint16_t checksum_of(const void *from, size_t bytes)
+{
+    const uint16_t *words = from;
+    uint32_t sum = 0;
+    for (size_t i = 0; i < bytes / 2; i++)
+        sum += words[i];
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)~sum;
+}
+
+/* Waits for the answer to a request, past whatever else comes, for as long as the socket does. */
+static int has_answered(long socket, const struct echo *request)
+{
+    static uint8_t packet[INTERNET_HEADER + sizeof *request];
+    const struct echo *answer = (const struct echo *)(packet + INTERNET_HEADER);
+    long got;
+    while ((got = system_call(__NR_read, socket, packet, (long)sizeof packet)) > 0)
+        if (got == sizeof packet && answer->type == ECHO_ANSWER && answer->identifier == request->identifier &&
+            answer->number == request->number && !memcmp(answer->data, request->data, sizeof answer->data))
+            return 1;
+    return 0;
+}
+
+int ask_for_echoes(int count, char **words)
+{
+    struct internet_address to = { .family = INTERNET };
+    long wanted = count == 3 ? number_of(words[2], -1) : 3, answered = 0;
+    if (count < 2 || count > 3 || wanted < 1 || !read_address(words[1], to.address))
+        return misuse("ping");
+    long socket = system_call(__NR_socket, (long)INTERNET, (long)RAW, (long)CONTROL_MESSAGES);
+    long one_second[2] = { 1, 0 };
+    long error = socket;
+    if (error >= 0)
+        error = system_call(__NR_setsockopt, socket, (long)SOCKET_LEVEL, (long)RECEIVE_TIMEOUT, one_second,
+            (long)sizeof one_second);
+    if (error >= 0)
+        error = system_call(__NR_connect, socket, &to, (long)sizeof to);
+    if (error < 0)
+        return failure("ping", words[1], error);
+    struct echo request = { .type = ECHO_REQUEST, .identifier = (uint16_t)system_call(__NR_getpid) };
+    for (size_t i = 0; i < sizeof request.data; i++)
+        request.data[i] = (uint8_t)i;
+    for (long number = 0; number < wanted; number++) {
+        request.number = (uint16_t)number;
+        request.checksum = 0;
+        request.checksum = checksum_of(&request, sizeof request);
+        system_call(__NR_write, socket, &request, (long)sizeof request);
+        answered += has_answered(socket, &request);
+    }
+    print("ping: %s answered %ld of %ld\n", words[1], answered, wanted);
+    return answered == wanted ? 0 : 1;
 }

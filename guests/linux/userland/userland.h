@@ -86,6 +86,7 @@ void end_sending(long socket);
 int configure_interface(int count, char **words);
 int connect_to(int count, char **words);
 int serve_echo(int count, char **words);
+int ask_for_echoes(int count, char **words);
 
 int load(int count, char **words);
 

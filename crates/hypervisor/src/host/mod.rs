@@ -36,7 +36,7 @@ use thiserror::Error;
 
 use crate::contention::{Contended, ContentionError};
 use crate::costs::{Cost, HostCosts};
-use crate::cycle::Cycle;
+use crate::cycle::{Cycle, EPOCH_CYCLES_MAX};
 use crate::host::sidecores::{CoreTime, Executor, Machines, Polling, Sidecores, SidecoresError, locked};
 use crate::nic::{NicConfig, NicError};
 use crate::virtual_machine::{
@@ -310,7 +310,6 @@ impl Host {
     /// The length of an epoch in cycles: what a packet takes, because that is how soon one virtual machine can affect
     /// another; and not so long that decisions come late.
     fn epoch_cycles(&self) -> u64 {
-        const EPOCH_CYCLES_MAX: u64 = 100_000;
         self.config.costs.cycles(Cost::Network).clamp(1, EPOCH_CYCLES_MAX)
     }
 
@@ -560,11 +559,13 @@ impl Host {
                 self.queue
                     .insert((pending.time, index, pending.processor, pending.slot), pending);
             }
-            stores.extend((machine.take_stores().into_iter()).map(|(time, store)| (time, index, store)));
+            stores.extend(
+                (machine.take_stores().into_iter()).map(|(time, pair, store)| (time, (index, pair), store)),
+            );
         }
-        stores.sort_by_key(|(time, index, _)| (*time, *index));
-        for (time, index, store) in stores {
-            self.sidecores.tell_card(index, time, store);
+        stores.sort_by_key(|(time, pair, _)| (*time, *pair));
+        for (time, pair, store) in stores {
+            self.sidecores.tell_card(pair, time, store);
         }
     }
 

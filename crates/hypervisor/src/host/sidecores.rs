@@ -291,10 +291,10 @@ impl Sidecores {
         self.card.as_ref().map(|attached| &*attached.card)
     }
 
-    /// Tells the card what a guest has stored, and when.
-    pub(super) fn tell_card(&mut self, machine: usize, time: Cycle, store: Store) {
+    /// Tells the card what a guest has stored for a pair of its rings, and when.
+    pub(super) fn tell_card(&mut self, pair: (usize, usize), time: Cycle, store: Store) {
         if let Some(Attached { card, ports }) = &self.card {
-            let (time, words) = card.told(machine, time, store);
+            let (time, words) = card.told(pair, time, store);
             send(&mut self.running, ports.stores, time, words);
         }
     }

@@ -22,7 +22,7 @@ impl Host {
         let activities = self
             .machines
             .iter()
-            .filter_map(|machine| locked(machine).next_activity());
+            .filter_map(|machine| locked(machine).next_store());
         let store = activities
             .min()
             .map(|time| time.max(floor).saturating_add(noticed + seen));
@@ -64,8 +64,9 @@ impl Host {
         let Some(card) = self.sidecores.card() else {
             return;
         };
-        let homes = (self.machines.iter().enumerate()).map(|(index, machine)| {
-            let processor = locked(machine).interface_processor().unwrap_or(0);
+        let homes = card.interfaces().iter().map(|(index, pair)| {
+            let index = *index;
+            let processor = locked(&self.machines[index]).ring_processor(*pair).unwrap_or(0);
             Home {
                 core: self.scheduler.last_core_of(index, processor).unwrap_or(0),
                 has_core: self.scheduler.core_of(index, processor).is_some(),

@@ -85,6 +85,30 @@ impl Frame {
         Address::from_bytes(self.bytes.get(..6)?.try_into().ok()?)
     }
 
+    /// Whether it is for many: for all on the network, or for those of a group (IEEE 802.3, the first bit of an
+    /// address).
+    pub fn is_for_many(&self) -> bool {
+        self.bytes.first().is_some_and(|first| first & 1 != 0)
+    }
+
+    /// A number that frames of one connection have in common: what addresses and ports of IPv4 and IPv6 come to.
+    pub fn flow(&self) -> u64 {
+        const TYPE: usize = 12;
+        let (from, to) = match self.bytes.get(TYPE..TYPE + 2) {
+            // Two addresses of 4 bytes, and the ports behind a header of 20.
+            Some([0x08, 0x00]) => (26, 38),
+            // Two addresses of 16 bytes, and the ports.
+            Some([0x86, 0xdd]) => (22, 58),
+            _ => return 0,
+        };
+        let named = self.bytes.get(from..to).unwrap_or_default();
+        // FNV-1a, and its high bits, which hang on every byte.
+        let hash = named.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        hash >> 32
+    }
+
     /// Bytes that the wire is busy for.
     pub fn wire_bytes(&self) -> u64 {
         (self.bytes.len() as u64 + 4).max(WIRE_MIN) + FRAME_OVERHEAD - 4

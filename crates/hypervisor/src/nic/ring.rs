@@ -109,6 +109,9 @@ pub fn area(entries: u64) -> u64 {
 
 /// In place of a field: an area was registered.
 const REGISTERED: u64 = u64::MAX;
+/// The same: an interrupt is due, or how many pairs of queues are used.
+const DUE: u64 = u64::MAX - 1;
+const PAIRS: u64 = u64::MAX - 2;
 
 /// What a guest has stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +124,10 @@ pub enum Store {
     Posted(u64),
     /// From when on it wants an interrupt.
     Wanted(u64),
+    /// A virtio driver is owed an interrupt, by what its queues say.
+    Due,
+    /// A virtio driver uses so many pairs of queues.
+    Pairs(u64),
 }
 
 impl Store {
@@ -131,12 +138,18 @@ impl Store {
             Store::Sent(count) => (field::SENT, count),
             Store::Posted(count) => (field::POSTED, count),
             Store::Wanted(count) => (field::WANTED, count),
+            Store::Due => (DUE, 0),
+            Store::Pairs(count) => (PAIRS, count),
         }
     }
 
     /// What two words say.
     pub(crate) fn from_words(what: u64, value: u64) -> Store {
-        Store::at(what, value).unwrap_or(Store::Registered(value))
+        match what {
+            DUE => Store::Due,
+            PAIRS => Store::Pairs(value),
+            _ => Store::at(what, value).unwrap_or(Store::Registered(value)),
+        }
     }
 
     /// What a store of 8 bytes at an offset of the page says, if that is a field of the guest's.
@@ -180,6 +193,8 @@ mod tests {
             Store::Sent(4),
             Store::Posted(5),
             Store::Wanted(6),
+            Store::Due,
+            Store::Pairs(7),
         ] {
             let (what, value) = store.to_words();
             assert_eq!(Store::from_words(what, value), store);

@@ -25,6 +25,17 @@ pub struct VifCounts {
     pub redundant: u64,
 }
 
+impl std::ops::AddAssign for VifCounts {
+    fn add_assign(&mut self, other: VifCounts) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.dropped += other.dropped;
+        self.refused += other.refused;
+        self.signals += other.signals;
+        self.redundant += other.redundant;
+    }
+}
+
 /// What follows from a store of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Followed {
@@ -51,6 +62,10 @@ pub struct Vif {
     wanted: u64,
     /// Whether the guest has asked for a signal since the last.
     is_armed: bool,
+    /// Whether a virtio driver is owed a signal.
+    is_due: bool,
+    /// How many pairs of queues its driver uses: this interface is the first of so many.
+    pairs: u64,
     /// Whether a frame was put into its ring since the last signal.
     has_news: bool,
     is_sending: bool,
@@ -75,6 +90,8 @@ impl Vif {
             filled: 0,
             wanted: 0,
             is_armed: false,
+            is_due: false,
+            pairs: 1,
             has_news: false,
             is_sending: false,
             is_filling: false,
@@ -128,6 +145,15 @@ impl Vif {
             Store::Sent(_) | Store::Posted(_) => {
                 self.counts.refused += 1;
                 Followed::Nothing
+            }
+            Store::Pairs(count) => {
+                self.pairs = count.max(1);
+                Followed::Nothing
+            }
+            Store::Due => {
+                self.is_due = true;
+                self.has_news = true;
+                Followed::Wanting
             }
             Store::Wanted(count) => {
                 self.wanted = count;
@@ -194,6 +220,11 @@ impl Vif {
         self.has_news = true;
     }
 
+    /// How many interfaces from this one on are pairs of queues that one driver uses.
+    pub fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
     /// How many frames its ring has got.
     pub fn received(&self) -> u64 {
         self.filled
@@ -201,12 +232,14 @@ impl Vif {
 
     /// Whether its guest is to be told.
     pub fn wants_signal(&self) -> bool {
-        self.is_armed && self.has_news && self.filled.wrapping_sub(self.wanted).cast_signed() > 0
+        self.is_due
+            || self.is_armed && self.has_news && self.filled.wrapping_sub(self.wanted).cast_signed() > 0
     }
 
     /// It is going to be told: not again before its guest asks for it.
     pub fn disarm(&mut self) {
         self.is_armed = false;
+        self.is_due = false;
     }
 
     /// Its guest is told; whether that is redundant.

@@ -68,8 +68,7 @@ impl VirtualMachine {
                 let processor = &self.processors[index];
                 match processor.activity {
                     Activity::Running | Activity::Polling | Activity::Asking => Some(processor.clock()),
-                    Activity::Waiting if self.wakes_by_itself(index) => Some(processor.clock()),
-                    Activity::Waiting => self.mailboxes[index].next(),
+                    Activity::Waiting => self.next_waking(index),
                     Activity::Stopped => None,
                 }
             })
@@ -83,10 +82,28 @@ impl VirtualMachine {
             || scheduled.any(|index| !self.wants_core(index, until))
     }
 
-    /// Whether a processor that waits has an interrupt already, or a timer or a device that will bring one.
-    fn wakes_by_itself(&self, index: usize) -> bool {
+    /// When a processor that waits has something to do: at once if it has an interrupt already, else when a timer, a
+    /// device or what arrives brings one.
+    fn next_waking(&self, index: usize) -> Option<Cycle> {
+        let clock = self.processors[index].clock();
         let processor = self.processors[index].processor();
-        processor.has_deliverable_interrupt() || processor.ticks_to_timer().is_some() || self.awaits_devices()
+        if processor.has_deliverable_interrupt() {
+            return Some(clock);
+        }
+        let timer = processor
+            .ticks_to_timer()
+            .map(|ticks| clock.saturating_add(ticks));
+        let due = [timer, self.next_of_devices(), self.mailboxes[index].next()];
+        due.into_iter().flatten().min().map(|time| time.max(clock))
+    }
+
+    /// The earliest time at which it may store something for the card.
+    pub(crate) fn next_store(&self) -> Option<Cycle> {
+        if self.waits_for_driver() {
+            None
+        } else {
+            self.next_activity()
+        }
     }
 
     /// Whether a debugger has halted one of its processors.
@@ -155,6 +172,7 @@ impl VirtualMachine {
                 break;
             }
             let due = self.attend(index);
+            self.read_queues(index);
             let mailbox = &self.mailboxes[index];
             let next = [mailbox.next(), mailbox.next_debt(), self.next_write(index), due];
             let next = next.into_iter().flatten().min();
@@ -209,6 +227,7 @@ impl VirtualMachine {
         self.settle();
         self.read_requests(index);
         self.read_rings(index);
+        self.read_queues(index);
     }
 
     /// Does what the guest's processor asked of its platform: interrupts and purges.

@@ -337,6 +337,11 @@ impl VirtualProcessor {
             }
             None if access == Access::Execute || shared.memory.region(reference).is_some() => Needed::Failure,
             None => match page {
+                Some(page) if shared.is_doorbell(reference) => {
+                    let fetched = self.processor.fetch_from(&page);
+                    self.execute(&fetched);
+                    Needed::Nothing
+                }
                 Some(page) => self.interpret_one(costs, page, ExitReason::Device),
                 // The register stack in a device: the machine has no meaning for it.
                 None => Needed::Failure,

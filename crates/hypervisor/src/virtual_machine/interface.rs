@@ -8,13 +8,15 @@
 use std::collections::VecDeque;
 
 use sidestep_ia64::PhysicalAddress;
+use sidestep_machine::memory::GuestMemory;
 
 use super::VirtualMachine;
 use super::exit::ExitReason;
+use super::front::{Front, News, VirtioFront};
 use super::mailbox::{Debt, Whom};
 use super::processor::Activity;
 use crate::costs::{Cost, HostCosts};
-use crate::cycle::Cycle;
+use crate::cycle::{Cycle, EPOCH_CYCLES_MAX};
 use crate::nic::frame::{Address, FRAME_MAX, FRAME_MIN};
 use crate::nic::ring::{self, Ring, Status, Store, field};
 
@@ -46,13 +48,22 @@ pub enum Written {
         /// The frame.
         bytes: Vec<u8>,
         /// Where the buffer is.
-        buffer: Option<PhysicalAddress>,
+        buffer: Option<Buffer>,
     },
     /// The card has taken a frame.
     Transmitted {
         /// What became of it.
         status: Status,
     },
+}
+
+/// A buffer for a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// At this address.
+    At(PhysicalAddress),
+    /// The first that was taken from a virtio queue and is not answered.
+    Taken,
 }
 
 /// What the card reads of a send ring.
@@ -83,6 +94,16 @@ pub struct InterruptCounts {
 pub(super) struct Interface {
     address: Address,
     entries: u64,
+    pairs: Vec<RingPair>,
+    /// The virtio device in front of it, if its driver knows no other.
+    front: Option<Front>,
+    /// From when on the card looks at the queues that the driver has set up last.
+    ready: Cycle,
+}
+
+/// Its rings: one pair, or as many as a virtio device has.
+#[derive(Default)]
+struct RingPair {
     /// How many areas were registered.
     generation: u64,
     bound: Option<Bound>,
@@ -96,8 +117,25 @@ pub(super) struct Interface {
 #[derive(Clone, Copy)]
 struct Bound {
     processor: usize,
-    area: PhysicalAddress,
-    vector: u8,
+    place: Place,
+}
+
+/// Where rings are, and how their owner is interrupted.
+#[derive(Clone, Copy)]
+enum Place {
+    /// In an area, by a vector.
+    Area { area: PhysicalAddress, vector: u8 },
+    /// In the queues of a virtio device, and as its driver wants.
+    Queues,
+}
+
+/// What a signal of the card's makes its guest see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// An interrupt by this vector.
+    Vector(u8),
+    /// What a pair of virtio queues is owed.
+    Pair(usize),
 }
 
 struct Write {
@@ -110,7 +148,7 @@ struct Write {
 /// From so many stores on that the card has not been told of, one of a field is one with the last of that field.
 const STORES_MAX: usize = 64;
 
-impl Interface {
+impl RingPair {
     fn note(&mut self, time: Cycle, store: Store) {
         let is_flood = self.stores.len() >= STORES_MAX;
         let same =
@@ -125,33 +163,115 @@ impl Interface {
 impl VirtualMachine {
     /// Gives it an interface, before it runs.
     pub(crate) fn attach_interface(&mut self, address: Address, entries: u64) {
+        let front = self
+            .whole
+            .as_ref()
+            .and_then(|whole| whole.network.clone())
+            .map(Front::new);
+        let pairs = front.as_ref().map_or(1, Front::pairs);
         self.interface = Some(Interface {
             address,
             entries,
-            generation: 0,
-            bound: None,
-            writes: VecDeque::new(),
-            stores: Vec::new(),
+            pairs: (0..pairs).map(|_| RingPair::default()).collect(),
+            front,
+            ready: Cycle::START,
         });
     }
 
-    /// The processor that its interface belongs to, once it has registered rings.
-    pub fn interface_processor(&self) -> Option<usize> {
-        self.interface.as_ref()?.bound.map(|bound| bound.processor)
+    /// How many pairs of rings its interface has, and the most descriptors of each.
+    pub(crate) fn ring_pairs(&self) -> (usize, u64) {
+        match &self.interface {
+            Some(Interface {
+                front: Some(front), ..
+            }) => (front.pairs(), VirtioFront::ENTRIES),
+            Some(interface) => (1, interface.entries),
+            None => (0, 0),
+        }
     }
 
-    /// Takes what its guest has stored for the card, and when.
-    pub(crate) fn take_stores(&mut self) -> Vec<(Cycle, Store)> {
-        self.interface
-            .as_mut()
-            .map_or_else(Vec::new, |interface| std::mem::take(&mut interface.stores))
+    /// The processor that a pair of its rings belongs to, once that is registered.
+    pub fn ring_processor(&self, pair: usize) -> Option<usize> {
+        self.bound_pair(pair).map(|bound| bound.processor)
+    }
+
+    fn bound_pair(&self, pair: usize) -> Option<Bound> {
+        self.interface.as_ref()?.pairs.get(pair)?.bound
+    }
+
+    fn pairs(&self) -> &[RingPair] {
+        self.interface.as_ref().map_or(&[], |interface| &interface.pairs)
+    }
+
+    /// Takes what its guest has stored for the card: the pair, and when.
+    pub(crate) fn take_stores(&mut self) -> Vec<(Cycle, usize, Store)> {
+        let pairs = self
+            .interface
+            .iter_mut()
+            .flat_map(|interface| interface.pairs.iter_mut().enumerate());
+        pairs
+            .flat_map(|(pair, rings)| {
+                let stores = std::mem::take(&mut rings.stores);
+                stores.into_iter().map(move |(time, store)| (time, pair, store))
+            })
+            .collect()
+    }
+
+    /// Whether nothing that it does concerns the card yet: there is a virtio device that no driver has set up. The card
+    /// takes an epoch until it looks at queues that were, so that hosts need not go on in windows before.
+    pub(super) fn waits_for_driver(&self) -> bool {
+        let interface = self
+            .interface
+            .as_ref()
+            .filter(|interface| interface.front.is_some());
+        interface.is_some_and(|interface| interface.pairs.iter().all(|rings| rings.bound.is_none()))
+    }
+
+    /// Looks what a virtio driver has done, by the clock of a processor.
+    pub(super) fn read_queues(&mut self, index: usize) {
+        let time = self.processors[index].clock();
+        let processors = self.processors.len();
+        let Some(Interface {
+            front: Some(front),
+            pairs,
+            ready,
+            ..
+        }) = &mut self.interface
+        else {
+            return;
+        };
+        for news in front.news() {
+            match news {
+                News::SetUp(is_used) => {
+                    *ready = time + EPOCH_CYCLES_MAX;
+                    for rings in pairs.iter_mut() {
+                        rings.generation += 1;
+                        rings.writes.clear();
+                        rings.bound = is_used.then_some(Bound {
+                            processor: 0,
+                            place: Place::Queues,
+                        });
+                        rings.note(*ready, Store::Registered(rings.generation));
+                    }
+                }
+                News::Stored(pair, store) => pairs[pair].note(time.max(*ready), store),
+            }
+            for (pair, rings) in pairs.iter_mut().enumerate() {
+                if let Some(bound) = &mut rings.bound {
+                    bound.processor = front.processor(pair, processors);
+                }
+            }
+        }
     }
 
     /// Registers an area for a processor: false if that cannot be.
     pub(super) fn register_interface(&mut self, index: usize, area: PhysicalAddress, vector: u64) -> bool {
         let memory = &self.shared.memory;
         let time = self.processors[index].clock();
-        let Some(interface) = &mut self.interface else {
+        let Some(interface) = self
+            .interface
+            .as_mut()
+            .filter(|interface| interface.front.is_none())
+        else {
             return false;
         };
         let Some(vector) = u8::try_from(vector).ok().filter(|vector| *vector >= 16) else {
@@ -174,13 +294,13 @@ impl VirtualMachine {
         if written.is_err() {
             return false;
         }
-        interface.generation += 1;
-        interface.writes.clear();
-        interface.note(time, Store::Registered(interface.generation));
-        let before = interface.bound.replace(Bound {
+        let rings = &mut interface.pairs[0];
+        rings.generation += 1;
+        rings.writes.clear();
+        rings.note(time, Store::Registered(rings.generation));
+        let before = rings.bound.replace(Bound {
             processor: index,
-            area,
-            vector,
+            place: Place::Area { area, vector },
         });
         if let Some(before) = before {
             self.processors[before.processor].set_ring_page(None);
@@ -199,21 +319,30 @@ impl VirtualMachine {
         let stores = processor.rings.take_stores();
         let time = processor.clock();
         for store in stores {
-            interface.note(time, store);
+            interface.pairs[0].note(time, store);
         }
     }
 
     /// The descriptor of a frame: address and length.
     fn descriptor(&self, ring: Ring, number: u64) -> Option<(PhysicalAddress, u64)> {
-        let interface = self.interface.as_ref()?;
-        let at = interface.bound?.area + ring.descriptor(number, interface.entries);
+        let entries = self.interface.as_ref()?.entries;
+        let Place::Area { area, .. } = self.bound_pair(0)?.place else {
+            return None;
+        };
+        let at = area + ring.descriptor(number, entries);
         let word = |offset: u64| self.shared.memory.read_value::<u64>(at + offset).ok();
         let length = word(8)? & u64::from(u32::MAX);
         Some((PhysicalAddress(word(0)?), length))
     }
 
     /// What the card reads of the send ring.
-    pub(crate) fn fetch(&self, number: u64) -> Fetched {
+    pub(crate) fn fetch(&mut self, pair: usize, number: u64) -> Fetched {
+        if let Some(Interface {
+            front: Some(front), ..
+        }) = &mut self.interface
+        {
+            return front.fetch(pair);
+        }
         let frame = self.descriptor(Ring::Send, number).and_then(|(address, length)| {
             (FRAME_MIN..=FRAME_MAX).contains(&length).then_some(())?;
             let mut bytes = vec![0; length as usize];
@@ -224,44 +353,68 @@ impl VirtualMachine {
     }
 
     /// The buffer for a frame of so many bytes; `None` if its descriptor is refused.
-    pub(crate) fn buffer(&self, number: u64, bytes: u64) -> Option<PhysicalAddress> {
+    pub(crate) fn buffer(&mut self, pair: usize, number: u64, bytes: u64) -> Option<Buffer> {
+        if let Some(Interface {
+            front: Some(front), ..
+        }) = &mut self.interface
+        {
+            return front.buffer(pair, bytes).then_some(Buffer::Taken);
+        }
         let (address, length) = self.descriptor(Ring::Receive, number)?;
-        (bytes <= length && self.shared.memory.holds(address, bytes)).then_some(address)
+        (bytes <= length && self.shared.memory.holds(address, bytes)).then_some(Buffer::At(address))
     }
 
     /// Has the card write something that is seen from `time` on, for the area that was registered as the
-    /// `generation`th.
-    pub(crate) fn write_from_card(&mut self, time: Cycle, generation: u64, number: u64, written: Written) {
-        if let Some(interface) = &mut self.interface {
-            let place = interface.writes.partition_point(|(earlier, _)| *earlier <= time);
+    /// `generation`th of a pair.
+    pub(crate) fn write_from_card(
+        &mut self,
+        time: Cycle,
+        (pair, generation): (usize, u64),
+        number: u64,
+        written: Written,
+    ) {
+        let rings = self
+            .interface
+            .as_mut()
+            .and_then(|interface| interface.pairs.get_mut(pair));
+        if let Some(rings) = rings {
+            let place = rings.writes.partition_point(|(earlier, _)| *earlier <= time);
             let write = Write {
                 generation,
                 number,
                 written,
             };
-            interface.writes.insert(place, (time, write));
+            rings.writes.insert(place, (time, write));
         }
     }
 
-    /// Signals its guest, at `time`.
-    pub(crate) fn signal(&mut self, time: Cycle, signal: Signal) {
-        if let Some(bound) = self.interface.as_ref().and_then(|interface| interface.bound) {
-            self.mailboxes[bound.processor].add_signal(time, bound.vector, signal);
+    /// Signals its guest for a pair of rings, at `time`.
+    pub(crate) fn signal(&mut self, pair: usize, time: Cycle, signal: Signal) {
+        if let Some(bound) = self.bound_pair(pair) {
+            let shown = match bound.place {
+                Place::Area { vector, .. } => Shown::Vector(vector),
+                Place::Queues => Shown::Pair(pair),
+            };
+            self.mailboxes[bound.processor].add_signal(time, shown, signal);
         }
+    }
+
+    /// Whether a pair of rings belongs to a processor.
+    fn has_rings(&self, index: usize) -> bool {
+        let mut bounds = self.pairs().iter().filter_map(|rings| rings.bound);
+        bounds.any(|bound| bound.processor == index)
     }
 
     /// A processor waits: what a signal has woken it for is done.
     pub(super) fn rests(&mut self, index: usize) {
-        if self.interface_processor() == Some(index) {
+        if self.has_rings(index) {
             self.is_woken = false;
         }
     }
 
     /// Whether a processor has got a signal since it waited last.
     pub fn is_signalled(&self, index: usize) -> bool {
-        let bound = self.interface.as_ref().and_then(|interface| interface.bound);
-        let is_its = bound.is_some_and(|bound| bound.processor == index);
-        is_its && (self.is_woken || self.mailboxes[index].has_signal())
+        self.has_rings(index) && (self.is_woken || self.mailboxes[index].has_signal())
     }
 
     /// Has the processor that has a core owe it something.
@@ -281,40 +434,48 @@ impl VirtualMachine {
 
     /// When the card's next write is seen by a processor.
     pub(super) fn next_write(&self, index: usize) -> Option<Cycle> {
-        let interface = self.interface.as_ref()?;
-        interface.bound.filter(|bound| bound.processor == index)?;
-        interface.writes.front().map(|(time, _)| *time)
+        self.next_write_of(index).map(|(time, _)| time)
+    }
+
+    /// The same, and for which pair.
+    fn next_write_of(&self, index: usize) -> Option<(Cycle, usize)> {
+        let pairs = self.pairs().iter().enumerate();
+        let owned = pairs.filter(|(_, rings)| rings.bound.is_some_and(|bound| bound.processor == index));
+        let writes = owned.filter_map(|(pair, rings)| Some((rings.writes.front()?.0, pair)));
+        writes.min()
     }
 
     /// Lets the card's writes into memory that a processor sees by its clock.
     pub(super) fn collect_writes(&mut self, index: usize) {
         let clock = self.processors[index].clock();
-        while self.next_write(index).is_some_and(|time| time <= clock) {
+        while let Some((time, pair)) = self.next_write_of(index).filter(|(time, _)| *time <= clock) {
             let interface = self.interface.as_mut().expect("it has a write");
-            let (Some((_, write)), Some(bound)) = (interface.writes.pop_front(), interface.bound) else {
+            let rings = &mut interface.pairs[pair];
+            let (Some((_, write)), Some(bound)) = (rings.writes.pop_front(), rings.bound) else {
                 return;
             };
-            if write.generation != interface.generation {
+            if write.generation != rings.generation {
                 continue;
             }
-            let entries = interface.entries;
-            let memory = &self.shared.memory;
-            let (ring, count, status, length) = match write.written {
-                Written::Received { bytes, buffer } => {
-                    let moved = buffer.filter(|buffer| memory.write(*buffer, &bytes).is_ok());
-                    let (status, length) = match moved {
-                        Some(_) => (Status::Done, bytes.len() as u64),
-                        None => (Status::Refused, 0),
-                    };
-                    (Ring::Receive, field::RECEIVED, status, length)
+            match (bound.place, &mut interface.front) {
+                (Place::Area { area, .. }, _) => {
+                    put_into_area(&self.shared.memory, area, interface.entries, write);
                 }
-                Written::Transmitted { status } => (Ring::Send, field::TRANSMITTED, status, 0),
-            };
-            let descriptor = bound.area + ring.descriptor(write.number, entries);
-            let told = memory
-                .write_value(descriptor + 8, (status as u64) << 32 | length)
-                .and(memory.write_value(bound.area + count, write.number + 1));
-            told.expect("a registered area is memory");
+                (Place::Queues, Some(front)) => {
+                    let is_due = match write.written {
+                        Written::Received {
+                            bytes,
+                            buffer: Some(Buffer::Taken),
+                        } => front.answer(pair, Ring::Receive, Some(&bytes)),
+                        Written::Received { .. } => front.answer(pair, Ring::Receive, None),
+                        Written::Transmitted { .. } => front.answer(pair, Ring::Send, None),
+                    };
+                    if is_due {
+                        rings.note(time, Store::Due);
+                    }
+                }
+                (Place::Queues, None) => {}
+            }
         }
     }
 
@@ -347,8 +508,18 @@ impl VirtualMachine {
     }
 
     /// A signal has come to a processor.
-    pub(super) fn take_signal(&mut self, costs: &HostCosts, index: usize, vector: u8, signal: Signal) {
-        self.interrupts[index].request(vector);
+    pub(super) fn take_signal(&mut self, costs: &HostCosts, index: usize, shown: Shown, signal: Signal) {
+        match shown {
+            Shown::Vector(vector) => self.interrupts[index].request(vector),
+            Shown::Pair(pair) => {
+                if let Some(Interface {
+                    front: Some(front), ..
+                }) = &mut self.interface
+                {
+                    front.interrupt(pair);
+                }
+            }
+        }
         let processor = &mut self.processors[index];
         match processor.activity {
             Activity::Running | Activity::Polling => {
@@ -371,4 +542,28 @@ impl VirtualMachine {
             Activity::Asking | Activity::Stopped => {}
         }
     }
+}
+
+/// Writes what the card has for an area into it.
+fn put_into_area(memory: &GuestMemory, area: PhysicalAddress, entries: u64, write: Write) {
+    let (ring, count, status, length) = match write.written {
+        Written::Received { bytes, buffer } => {
+            let moved = match buffer {
+                Some(Buffer::At(buffer)) => memory.write(buffer, &bytes).is_ok(),
+                Some(Buffer::Taken) | None => false,
+            };
+            let (status, length) = if moved {
+                (Status::Done, bytes.len() as u64)
+            } else {
+                (Status::Refused, 0)
+            };
+            (Ring::Receive, field::RECEIVED, status, length)
+        }
+        Written::Transmitted { status } => (Ring::Send, field::TRANSMITTED, status, 0),
+    };
+    let descriptor = area + ring.descriptor(write.number, entries);
+    let told = memory
+        .write_value(descriptor + 8, (status as u64) << 32 | length)
+        .and(memory.write_value(area + count, write.number + 1));
+    told.expect("a registered area is memory");
 }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::interface::Signal;
+use super::interface::{Shown, Signal};
 use crate::cycle::Cycle;
 use crate::sidecall::page;
 use crate::sidecall::request::Answer;
@@ -27,8 +27,8 @@ pub(super) enum Arrival {
     },
     /// An interrupt.
     Interrupt { vector: u8 },
-    /// A signal of the card's, for which an interrupt is requested.
-    Signal { vector: u8, signal: Signal },
+    /// A signal of the card's, and what its guest sees of it.
+    Signal { shown: Shown, signal: Signal },
 }
 
 /// What a processor owes the core that it has, for an interrupt of the card that came there.
@@ -79,17 +79,14 @@ impl Mailbox {
 
     /// Adds a signal of the card's. One that nobody has seen yet is one with it: the bit in the interrupt register that
     /// it asks for is one.
-    pub fn add_signal(&mut self, time: Cycle, vector: u8, signal: Signal) {
+    pub fn add_signal(&mut self, time: Cycle, shown: Shown, signal: Signal) {
         let waiting = self.arrivals.iter_mut().find_map(|(_, arrival)| match arrival {
-            Arrival::Signal {
-                vector: other,
-                signal,
-            } if *other == vector => Some(signal),
+            Arrival::Signal { shown: other, signal } if *other == shown => Some(signal),
             _ => None,
         });
         match waiting {
             Some(waiting) => waiting.is_redundant &= signal.is_redundant,
-            None => self.add(time, Arrival::Signal { vector, signal }),
+            None => self.add(time, Arrival::Signal { shown, signal }),
         }
     }
 

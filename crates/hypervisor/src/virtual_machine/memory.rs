@@ -1,6 +1,7 @@
 //! The physical memory that a guest believes in, and the machine's memory behind it.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,18 +31,30 @@ pub(super) struct Shared {
     pub memory: Arc<GuestMemory>,
     /// The devices, if it is a whole machine.
     pub platform: Option<Arc<Platform>>,
+    /// Where the guest may store to a device without an exit.
+    pub doorbells: Option<Range<PhysicalAddress>>,
     pub replaced: Replaced,
     outbox: Mutex<Outbox>,
 }
 
 impl Shared {
-    pub fn new(memory: Arc<GuestMemory>, platform: Option<Arc<Platform>>) -> Shared {
+    pub fn new(
+        memory: Arc<GuestMemory>,
+        platform: Option<Arc<Platform>>,
+        doorbells: Option<Range<PhysicalAddress>>,
+    ) -> Shared {
         Shared {
             memory,
             platform,
+            doorbells,
             replaced: Replaced::default(),
             outbox: Mutex::default(),
         }
+    }
+
+    /// Whether the guest may store to an address without an exit: a doorbell of the card's is there.
+    pub fn is_doorbell(&self, address: PhysicalAddress) -> bool {
+        (self.doorbells.as_ref()).is_some_and(|doorbells| doorbells.contains(&address))
     }
 
     pub fn outbox(&self) -> MutexGuard<'_, Outbox> {

@@ -21,6 +21,7 @@
 //!     service         what requests do, by exit and by sidecall alike
 //!     device          the block device and the network interface
 //!     interface       its interface of a self-virtualised card, and the card's signals
+//!     front           a virtio device in front of that, for kernels that know no other
 //!     core            the core under it, where that is modelled
 //!     sampling        its pages, taken away for a while to see which it touches
 //!   detection         which of its processors share memory
@@ -43,6 +44,7 @@ mod core;
 mod detection;
 mod device;
 mod exit;
+mod front;
 mod handle;
 mod interface;
 mod latency;
@@ -78,6 +80,7 @@ pub use core::{Core, CoreModel};
 pub use detection::{DetectionCounts, DetectionReport, DetectionSettings, FoundSets};
 pub use device::{DeviceKind, PACKET_MAX, QUEUE_MAX};
 pub use exit::{ExitCount, ExitCounts, ExitReason};
+pub use front::VirtioFront;
 pub use interface::InterruptCounts;
 pub(crate) use interface::{Fetched, Reach, Signal, Written};
 pub use latency::{Latencies, RequestLatencies};
@@ -202,7 +205,10 @@ impl VirtualMachine {
             ..
         } = config;
         let platform = whole.as_ref().map(|whole| Arc::clone(&whole.platform));
-        let shared = Arc::new(Shared::new(memory, platform));
+        let doorbells = whole
+            .as_ref()
+            .and_then(|whole| whole.network.as_ref()?.doorbells.clone());
+        let shared = Arc::new(Shared::new(memory, platform, doorbells));
         let created: Vec<VirtualProcessor> = (0..processors)
             .map(|processor| VirtualProcessor::new((index, processor), &shared, virtualization))
             .collect();

@@ -189,7 +189,7 @@ impl VirtualMachine {
                         processor.activity = Activity::Running;
                     }
                 }
-                Arrival::Signal { vector, signal } => self.take_signal(costs, index, vector, signal),
+                Arrival::Signal { shown, signal } => self.take_signal(costs, index, shown, signal),
                 Arrival::Answer { generation, .. } if generation != self.mailboxes[index].generation => {}
                 Arrival::Answer { slot, answer, .. } => {
                     processor.requests.set_served(slot, false);

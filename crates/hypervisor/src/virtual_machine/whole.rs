@@ -17,6 +17,7 @@ use sidestep_machine::machine::platform::Platform;
 
 use super::VirtualMachine;
 use super::exit::ExitReason;
+use super::front::VirtioFront;
 use super::processor::Activity;
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
@@ -32,6 +33,8 @@ pub struct WholeMachine {
     pub handlers: Arc<[Box<dyn HypercallHandler>]>,
     /// What is at the other end of its serial port.
     pub serial: SerialLine,
+    /// Its network device whose frames a card carries, if it has one.
+    pub network: Option<VirtioFront>,
 }
 
 /// What is at the other end of a serial port: what it has printed waits for the monitor, what was typed for the guest.

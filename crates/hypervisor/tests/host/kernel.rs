@@ -40,24 +40,17 @@ fn run(
     said
 }
 
+/// Every parameter with one processor or with two, while the monitor watches who shares memory and while it does not.
 fn checks_pass(virtualization: Virtualization) {
-    let two = [
-        ("kernel-2", 2, "format=long sharing=key"),
-        ("kernel-2", 2, "format=short"),
-        ("kernel-2", 2, "format=long walker=off superpages=on"),
-    ];
-    for (image, processors, parameters) in two {
-        all_right(image, processors, virtualization, parameters, true);
-    }
-    for (image, processors, parameters) in [
-        ("kernel-1", 1, "format=long"),
-        ("kernel-1", 1, "format=short"),
-        ("kernel-1", 1, "format=short walker=off"),
-        ("kernel-1", 1, "format=long walker=off superpages=on"),
-        ("kernel-2", 2, "format=long sharing=key"),
-        ("kernel-2", 2, "format=short"),
+    for (image, processors, parameters, is_watched) in [
+        ("kernel-2", 2, "format=long sharing=key", true),
+        ("kernel-2", 2, "format=long walker=off superpages=on", true),
+        ("kernel-2", 2, "format=short", true),
+        ("kernel-2", 2, "format=short", false),
+        ("kernel-1", 1, "format=short walker=off", false),
+        ("kernel-1", 1, "format=long", false),
     ] {
-        all_right(image, processors, virtualization, parameters, false);
+        all_right(image, processors, virtualization, parameters, is_watched);
     }
 }
 

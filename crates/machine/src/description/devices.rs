@@ -5,6 +5,7 @@
 //! a console, the entropy device last. All have the same [`VirtioTransport`].
 
 use std::convert::Infallible;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -195,7 +196,8 @@ pub struct Made {
 }
 
 impl Made {
-    fn new(name: impl Into<String>, device: impl VirtioDevice + 'static) -> Made {
+    /// A device and what it is called.
+    pub fn new(name: impl Into<String>, device: impl VirtioDevice + 'static) -> Made {
         Made {
             name: name.into(),
             device: Box::new(device),
@@ -231,6 +233,8 @@ pub struct Attached {
     pub interrupt: u32,
     /// The device.
     pub facilities: Facilities,
+    /// Where its doorbells are, if they are in a page of their own.
+    pub doorbells: Option<Range<PhysicalAddress>>,
 }
 
 /// Makes all that a description asks for, and a console device if there is a console for it.
@@ -257,9 +261,6 @@ pub fn make(description: &Description, console: Option<Box<dyn Console>>) -> Res
         Clock::Host => Entropy::of_host().map_err(DeviceError::Entropy)?,
     };
     made.push(Made::new("entropy", entropy));
-    if made.len() > layout::VIRTIO_MAX {
-        return Err(DeviceError::TooMany(made.len()));
-    }
     Ok(made)
 }
 
@@ -280,7 +281,7 @@ pub fn attach(
         let line = lines.line(interrupt);
         let line = move |asserted| line.set(asserted);
         let (memory, timeline) = (builder.memory(), builder.timeline());
-        let (facilities, place) = match transport {
+        let (facilities, place, doorbells) = match transport {
             VirtioTransport::Pci => {
                 let sources = virtio_pci::sources(device.queue_sizes().len());
                 let interrupts = Interrupts::new(sources, Box::new(line), builder.interrupts());
@@ -288,14 +289,20 @@ pub fn attach(
                 let start = layout::PCI as u32 + number as u32 * virtio_pci::SIZE;
                 let function =
                     virtio_pci::Transport::new(facilities.clone(), interrupts, start, interrupt as u8);
-                (facilities, Place::Slot(bus.add(Box::new(function))))
+                let page = PhysicalAddress(u64::from(start) + virtio_pci::NOTIFICATIONS);
+                let doorbells = page..page + virtio_pci::PAGE;
+                (
+                    facilities,
+                    Place::Slot(bus.add(Box::new(function))),
+                    Some(doorbells),
+                )
             }
             VirtioTransport::Mmio => {
                 let facilities = Facilities::new(device, memory, Box::new(line), timeline);
                 let start = PhysicalAddress(layout::VIRTIO + number as u64 * layout::VIRTIO_SIZE);
                 let registers = mmio::Transport::new(facilities.clone());
                 builder.attach(&name, start, layout::VIRTIO_SIZE, registers)?;
-                (facilities, Place::Memory(start))
+                (facilities, Place::Memory(start), None)
             }
         };
         attached.push(Attached {
@@ -303,6 +310,7 @@ pub fn attach(
             place,
             interrupt,
             facilities,
+            doorbells,
         });
     }
     let bus = Arc::new(bus);

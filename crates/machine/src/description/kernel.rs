@@ -25,7 +25,7 @@ use thiserror::Error;
 
 use super::Size;
 use super::bare::Clock;
-use super::devices::{self, Attached, DeviceError, DiskTable, NetworkTable, VirtioTransport};
+use super::devices::{self, Attached, DeviceError, DiskTable, Made, NetworkTable, VirtioTransport};
 use crate::compressed::{self, ExpandError};
 use crate::device::iosapic::{self, Iosapic, Lines};
 use crate::device::panic_watch::PanicWatch;
@@ -199,8 +199,9 @@ pub struct Built {
 pub struct Assembled {
     /// What the processors are to be added to.
     pub builder: MachineBuilder,
+    /// Its devices.
+    pub parts: Parts,
     image: Vec<u8>,
-    parts: Parts,
 }
 
 impl Assembled {
@@ -302,6 +303,19 @@ impl Description {
         consoles: Consoles,
         loads: bool,
     ) -> Result<(Assembled, Option<Start>), BuildError> {
+        self.assemble_with(consoles, Vec::new(), loads)
+    }
+
+    /// The same with further devices behind those that the description names.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn assemble_with(
+        &self,
+        consoles: Consoles,
+        further: Vec<Made>,
+        loads: bool,
+    ) -> Result<(Assembled, Option<Start>), BuildError> {
         let Size(size) = self.machine.memory;
         if size < MEMORY_MIN {
             return Err(BuildError::MemorySize(size));
@@ -312,7 +326,11 @@ impl Description {
         if self.machine.quantum_ticks == 0 {
             return Err(BuildError::Quantum);
         }
-        let made = devices::make(self, consoles.virtio)?;
+        let mut made = devices::make(self, consoles.virtio)?;
+        made.extend(further);
+        if made.len() > layout::VIRTIO_MAX {
+            return Err(DeviceError::TooMany(made.len()).into());
+        }
         let memory = GuestMemory::new(&layout::memory(size))?;
         let mut builder = MachineBuilder::new(memory, self.machine.processors);
         let memory = builder.memory();

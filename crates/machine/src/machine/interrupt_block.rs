@@ -169,6 +169,14 @@ impl InterruptBlock {
         delivery.is_some_and(|delivery| self.send(named(offset), delivery))
     }
 
+    /// The processor that a message to an address reaches.
+    pub fn processor_at(&self, address: PhysicalAddress) -> Option<usize> {
+        let offset = address.0.checked_sub(INTERRUPT_BLOCK.0)?;
+        let bits = (offset < UPPER_HALF).then(|| named(offset).bits())?;
+        let is_named = |target: &Target| target.identifier.load(Ordering::Relaxed) == bits;
+        self.targets.iter().position(is_named)
+    }
+
     /// How many processors there are.
     pub fn processors(&self) -> usize {
         self.targets.len()

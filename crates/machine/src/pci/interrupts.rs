@@ -112,6 +112,18 @@ impl Interrupts {
         true
     }
 
+    /// The processor that the message of a source goes to, if messages are sent.
+    pub fn target(&self, source: usize) -> Option<usize> {
+        let inner = self.inner();
+        let message = usize::from(*inner.state.sources.get(source)?);
+        let message = inner
+            .state
+            .messages
+            .get(message)
+            .filter(|_| inner.state.enabled)?;
+        inner.processors.processor_at(PhysicalAddress(message.address))
+    }
+
     /// The message of a source.
     pub fn message(&self, source: usize) -> u16 {
         self.inner()

@@ -1,7 +1,9 @@
 //! The block device: a file of the host as a disk (section 5.2).
 //!
 //! Writes reach the host's page cache at once, so they survive the end of this program; a flush is answered when
-//! the host has them on its disk. The file is locked as long as it is a disk: two machines cannot write to one.
+//! the host has them on its disk. The file is locked as long as it is a disk: two machines cannot write to one. With
+//! copy on write the file stays as it is, and several machines may have it: what each writes is its own, and gone with
+//! it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -11,6 +13,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::VirtioDevice;
+use super::overlay::Overlay;
 use super::request::{Request, RequestError};
 
 /// Bytes of a sector.
@@ -85,6 +88,8 @@ pub struct Block {
     file: File,
     size: u64,
     read_only: bool,
+    /// What was written, if the file is to stay as it is.
+    overlay: Option<Overlay>,
     configuration: [u8; 24],
 }
 
@@ -136,7 +141,21 @@ impl Block {
             file,
             size,
             read_only,
+            overlay: None,
             configuration,
+        })
+    }
+
+    /// The disk in the file at `path`, which stays as it is. Of what the driver writes, so many bytes are kept; what
+    /// would be more fails.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn copy_on_write(path: &Path, written_max: u64) -> Result<Block, DiskError> {
+        Ok(Block {
+            read_only: false,
+            overlay: Some(Overlay::new(written_max)),
+            ..Block::open(path, true)?
         })
     }
 
@@ -153,6 +172,9 @@ impl Block {
         let start = self.place(sector, bytes).ok_or(STATUS_FAILED)?;
         for_pieces(bytes, |offset, piece| {
             self.file.read_exact_at(piece, start + offset)?;
+            if let Some(overlay) = &self.overlay {
+                overlay.read((start + offset) / SECTOR, piece);
+            }
             request.write(offset, piece);
             Ok(())
         })?;
@@ -160,22 +182,37 @@ impl Block {
     }
 
     /// Copies sectors from the driver.
-    fn write(&self, sector: u64, request: &Request<'_>) -> Result<u64, u8> {
+    fn write(&mut self, sector: u64, request: &Request<'_>) -> Result<u64, u8> {
         let bytes = request.readable() - HEADER_BYTES as u64;
         let start = self.place(sector, bytes).ok_or(STATUS_FAILED)?;
         if self.read_only {
             return Err(STATUS_FAILED);
         }
+        if self
+            .overlay
+            .as_ref()
+            .is_some_and(|overlay| !overlay.has_room(sector, bytes / SECTOR))
+        {
+            return Err(STATUS_FAILED);
+        }
         for_pieces(bytes, |offset, piece| {
             request.read(HEADER_BYTES as u64 + offset, piece);
-            self.file.write_all_at(piece, start + offset)
+            match &mut self.overlay {
+                Some(overlay) => {
+                    overlay.write((start + offset) / SECTOR, piece);
+                    Ok(())
+                }
+                None => self.file.write_all_at(piece, start + offset),
+            }
         })?;
         Ok(0)
     }
 
     /// Has the host put everything on its disk.
     fn flush(&self) -> Result<u64, u8> {
-        self.file.sync_data().map_err(|_| STATUS_FAILED)?;
+        if self.overlay.is_none() {
+            self.file.sync_data().map_err(|_| STATUS_FAILED)?;
+        }
         Ok(0)
     }
 }

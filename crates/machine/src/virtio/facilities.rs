@@ -7,9 +7,12 @@
 //!
 //! Lock order: the device, then the registers, then whatever the interrupt line locks.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod carried;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use carried::Chain;
 use serde::{Deserialize, Serialize};
 use sidestep_ia64::PhysicalAddress;
 use virtio_queue::{Queue, QueueOwnedT, QueueT};
@@ -45,6 +48,12 @@ pub trait Interrupt: Send {
         false
     }
 
+    /// The processor that a message of the event would go to, if messages are sent.
+    fn target(&self, event: Event) -> Option<usize> {
+        let _ = event;
+        None
+    }
+
     /// Forgets what a driver has set up.
     fn reset(&self) {}
 }
@@ -62,8 +71,10 @@ pub(super) mod status {
     pub const NEEDS_RESET: u32 = 0x40;
 }
 
-/// Features of the transport: chains in tables of their own, and the standard rather than what was before it.
+/// Features of the transport: chains in tables of their own, event indices, and the standard rather than what was
+/// before it.
 const FEATURE_INDIRECT: u64 = 1 << 28;
+const FEATURE_EVENT_INDEX: u64 = 1 << 29;
 const FEATURE_VERSION_1: u64 = 1 << 32;
 
 /// Why a device interrupts.
@@ -90,6 +101,10 @@ pub(super) struct State {
     counters: Arc<Counters>,
     queues: Vec<Queue>,
     offered: u64,
+    /// Features of which a driver takes all or none.
+    together: u64,
+    /// Counts resets and queues that were made ready.
+    setups: u64,
     /// The device's work on the timeline.
     work: Option<Ticket>,
     /// The next poll of the device on the timeline.
@@ -111,6 +126,10 @@ struct Shared {
     configuration: Vec<u8>,
     identifier: u32,
     polls: bool,
+    /// Of each queue, whether somebody else carries it.
+    carried: Vec<bool>,
+    /// Whether a driver has done something that concerns who carries queues.
+    has_news: AtomicBool,
 }
 
 /// A device behind whatever transport.
@@ -205,12 +224,20 @@ impl Facilities {
             .map(|&size| Queue::new(size).expect("a device's queue sizes are powers of two"))
             .collect();
         let counters = Arc::<Counters>::default();
+        let carried: Vec<bool> = (0..queues.len()).map(|queue| device.is_carried(queue)).collect();
+        let event_index = if carried.contains(&true) {
+            FEATURE_EVENT_INDEX
+        } else {
+            0
+        };
         let state = State {
             memory: Arc::clone(&memory),
             interrupt,
             counters: Arc::clone(&counters),
             queues,
-            offered: device.features() | FEATURE_INDIRECT | FEATURE_VERSION_1,
+            offered: device.features() | FEATURE_INDIRECT | FEATURE_VERSION_1 | event_index,
+            together: device.features_together(),
+            setups: 0,
             work: None,
             poll: None,
             device_features_select: 0,
@@ -224,6 +251,8 @@ impl Facilities {
             configuration: device.configuration().to_vec(),
             identifier: device.identifier(),
             polls: device.poll_interval().is_some(),
+            carried,
+            has_news: AtomicBool::new(false),
             device: Mutex::new(device),
             state: Mutex::new(state),
             memory,
@@ -328,6 +357,9 @@ impl Facilities {
     /// The driver has put something into a queue.
     pub(super) fn notify(&self, queue: u32) {
         self.0.counters.notifications.fetch_add(1, Ordering::Relaxed);
+        if self.is_carried(queue as usize) {
+            return self.note_news();
+        }
         let mut state = self.state();
         if !state.is_running() || queue as usize >= state.queues.len() || state.work.is_some() {
             return;
@@ -342,11 +374,12 @@ impl Facilities {
             let mut device = lock(&self.0.device);
             self.state().reset();
             device.reset();
-            return;
+            return self.note_news();
         }
         let mut state = self.state();
         let was_running = state.is_running();
         state.set_status(value);
+        self.note_news();
         // Drivers may have filled a queue, and notified too early: only now is it looked at.
         if state.is_running() && !was_running && state.work.is_none() {
             state.work = Some(self.schedule(self.0.timeline.now()));
@@ -360,12 +393,16 @@ impl Facilities {
     pub(super) fn set_ready(&self, ready: bool) {
         if ready {
             self.state().make_ready();
+            self.note_news();
         } else {
             let _until_served = lock(&self.0.device);
             let mut state = self.state();
             if let Some(queue) = state.selected_queue() {
                 queue.reset();
+                state.setups += 1;
             }
+            drop(state);
+            self.note_news();
         }
     }
 
@@ -419,9 +456,12 @@ impl Facilities {
         let queues = self.state().queues.len();
         let transmitted = (1..queues)
             .rev()
+            .filter(|queue| !self.is_carried(*queue))
             .fold(false, |more, queue| self.serve(&mut **device, queue) | more);
         device.poll(due);
-        self.serve(&mut **device, 0) | transmitted
+        self.note_news();
+        let received = !self.is_carried(0) && self.serve(&mut **device, 0);
+        received | transmitted
     }
 
     /// Serves what is in a queue, as many requests as it has entries at most; says whether there may be more.
@@ -479,6 +519,11 @@ impl Facilities {
 }
 
 impl State {
+    /// Whether driver and device say by indices from when on they want to be told.
+    fn has_event_index(&self) -> bool {
+        self.driver_features & FEATURE_EVENT_INDEX != 0
+    }
+
     fn is_running(&self) -> bool {
         self.status & status::DRIVER_OK != 0 && self.status & status::NEEDS_RESET == 0
     }
@@ -505,6 +550,7 @@ impl State {
         for queue in &mut self.queues {
             queue.reset();
         }
+        self.setups += 1;
         self.driver_features = 0;
         self.device_features_select = 0;
         self.driver_features_select = 0;
@@ -516,8 +562,10 @@ impl State {
     }
 
     fn set_status(&mut self, value: u32) {
-        let acceptable =
-            self.driver_features & !self.offered == 0 && self.driver_features & FEATURE_VERSION_1 != 0;
+        let together = self.driver_features & self.together;
+        let acceptable = self.driver_features & !self.offered == 0
+            && self.driver_features & FEATURE_VERSION_1 != 0
+            && (together == 0 || together == self.together);
         let refused = if acceptable { 0 } else { status::FEATURES_OK };
         self.status = value & 0xff & !refused | self.status & status::NEEDS_RESET;
     }
@@ -580,6 +628,7 @@ impl State {
     /// Makes the selected queue ready if its rings are RAM; rings elsewhere are the driver's error.
     fn make_ready(&mut self) {
         let memory = Arc::clone(&self.memory);
+        let has_event_index = self.has_event_index();
         let Some(queue) = self.selected_queue() else {
             return;
         };
@@ -594,7 +643,9 @@ impl State {
             .iter()
             .all(|&(address, size)| is_ram(&memory, PhysicalAddress(address), size))
         {
+            queue.set_event_idx(has_event_index);
             queue.set_ready(true);
+            self.setups += 1;
         } else {
             self.fail();
         }

@@ -4,19 +4,22 @@
 //!   transports over PCI and by registers in memory.
 //! - [`request`]: the buffers of one request, checked before a device sees them.
 //! - [`block`], [`network`], [`console`] and [`entropy`]: the devices; each is a [`VirtioDevice`] and knows nothing of
-//!   its transport.
+//!   its transport. [`interface`] is a network device whose frames somebody else carries.
 //!
 //! A notification only schedules work on the machine's timeline; the work is done there, so the processor that
 //! notified goes on. What the driver gets wrong (a chain that loops, a buffer that is not RAM) is counted, and the
 //! device asks to be reset; a request that is well formed but impossible (a sector behind the end) is answered with
-//! its own status. Everything follows Virtual I/O Device (VIRTIO) version 1.2, without packed rings and event indices.
+//! its own status. Everything follows Virtual I/O Device (VIRTIO) version 1.2, without packed rings; event indices are
+//! there for queues that are carried.
 
 pub mod block;
 pub mod console;
 pub mod entropy;
 pub mod facilities;
+pub mod interface;
 pub mod mmio;
 pub mod network;
+mod overlay;
 pub mod pci;
 pub mod request;
 #[cfg(test)]
@@ -37,6 +40,18 @@ pub trait VirtioDevice: Send {
 
     /// Its configuration space, which drivers only read.
     fn configuration(&self) -> &[u8];
+
+    /// Features of its own of which a driver takes all or none.
+    fn features_together(&self) -> u64 {
+        0
+    }
+
+    /// Whether somebody else carries what is in a queue: takes requests with
+    /// [`Facilities::take`](facilities::Facilities::take) and answers them, in place of [`serve`](Self::serve).
+    fn is_carried(&self, queue: usize) -> bool {
+        let _ = queue;
+        false
+    }
 
     /// Serves a request from queue `queue` and says how many bytes of its writable buffers were written.
     ///

@@ -9,16 +9,19 @@ use crate::network::{FRAME_BYTES_MAX, Link};
 const RECEIVE: usize = 0;
 const QUEUE_SIZE: u16 = 256;
 /// The header before each frame; zero but for the number of buffers.
-const HEADER_BYTES: usize = 12;
-const BUFFERS_OFFSET: usize = 10;
+pub const HEADER_BYTES: usize = 12;
+pub(super) const BUFFERS_OFFSET: usize = 10;
 
-/// Features: the device says its address, and whether the link is up.
-mod feature {
+/// Features: the device says its address, and whether the link is up; it takes commands, and has several pairs of
+/// queues.
+pub(super) mod feature {
     pub const ADDRESS: u64 = 1 << 5;
     pub const STATUS: u64 = 1 << 16;
+    pub const COMMANDS: u64 = 1 << 17;
+    pub const PAIRS: u64 = 1 << 22;
 }
 
-const LINK_UP: u16 = 1;
+pub(super) const LINK_UP: u16 = 1;
 
 /// A hardware address.
 pub type HardwareAddress = [u8; 6];

@@ -45,7 +45,7 @@ pub enum RequestError {
 }
 
 /// Some bytes of guest memory, in pieces.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 struct Pieces {
     pieces: Vec<(PhysicalAddress, u64)>,
     size: u64,
@@ -80,6 +80,24 @@ impl Pieces {
             access(PhysicalAddress(address.0 + skip), done..done + part);
             done += part;
             skip = 0;
+        }
+    }
+}
+
+/// The buffers of a request without the memory that they are in.
+#[derive(Clone, Debug)]
+pub(super) struct Buffers {
+    readable: Pieces,
+    writable: Pieces,
+}
+
+impl Buffers {
+    /// The request again, in the memory that it was made in.
+    pub fn within(self, memory: &GuestMemory) -> Request<'_> {
+        Request {
+            memory,
+            readable: self.readable,
+            writable: self.writable,
         }
     }
 }
@@ -129,6 +147,14 @@ impl<'a> Request<'a> {
             Ok(request)
         } else {
             Err(RequestError::Endless { head })
+        }
+    }
+
+    /// What it consists of, to be kept.
+    pub(super) fn into_buffers(self) -> Buffers {
+        Buffers {
+            readable: self.readable,
+            writable: self.writable,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Devices behind their transport, driven as a guest's driver does: by registers and rings in memory.
 
+mod carried;
+
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -616,6 +618,33 @@ fn a_device_goes_on_from_what_was_saved() {
         !console.transport.facilities().restore(&saved),
         "it is of another kind"
     );
+}
+
+#[test]
+fn what_is_copied_on_write_is_one_machines_own_and_the_file_stays() {
+    let file = disk_file(8);
+    let before = fs::read(file.path()).expect("the disk");
+    let copied = || Block::copy_on_write(file.path(), 2 * SECTOR).expect("a disk");
+    let (mut driver, mut other) = (Driver::new(copied()), Driver::new(copied()));
+    let data = BUFFERS + 0x1000;
+    let write = |driver: &mut Driver, byte: u8, sector: u64, sectors: u64| {
+        let bytes = vec![byte; (sectors * SECTOR) as usize];
+        driver.memory.write(PhysicalAddress(data), &bytes).expect("RAM");
+        driver.disk(1, sector, &[(data, bytes.len() as u32, false)]).1
+    };
+    let read = |driver: &mut Driver, sector: u64| {
+        assert_eq!(driver.disk(0, sector, &[(data, SECTOR as u32, true)]).1, 0);
+        driver.value::<u8>(data + SECTOR - 1)
+    };
+    assert_eq!(write(&mut driver, 9, 2, 1), 0);
+    assert_eq!([read(&mut driver, 1), read(&mut driver, 2)], [1, 9]);
+    assert_eq!(read(&mut other, 2), 2);
+    assert_eq!(write(&mut driver, 8, 3, 2), 1, "three sectors are too many");
+    assert_eq!(read(&mut driver, 3), 3, "nothing of it");
+    assert_eq!(write(&mut driver, 7, 2, 2), 0);
+    assert_eq!([read(&mut driver, 2), read(&mut driver, 3)], [7, 7]);
+    assert_eq!(driver.disk(4, 0, &[]), (1, 0), "a flush");
+    assert_eq!(fs::read(file.path()).expect("the disk"), before);
 }
 
 #[test]

@@ -6,10 +6,10 @@ use super::Card;
 use super::program::Outlets;
 use super::state::{Place, State};
 use crate::cycle::Cycle;
-use crate::host::sidecores::{host_time, locked};
+use crate::host::sidecores::host_time;
 use crate::nic::frame::{FRAME_MAX, Frame};
 use crate::nic::ring::{Status, Store};
-use crate::nic::vif::Followed;
+use crate::nic::vif::{Followed, Vif};
 use crate::virtual_machine::{Fetched, Written};
 
 /// Bytes of a line that the bus moves at a time.
@@ -41,20 +41,40 @@ impl Card {
     /// A frame comes over the wire.
     pub(super) fn wire(&self, cx: &mut Context<'_>, ticket: usize, arrive: &[Edge<u64>]) {
         let mut state = self.state();
-        let interface = state.frame(ticket).to().map_or(0, |to| usize::from(to.interface));
-        self.pass_on(cx, &mut state, ticket, interface, arrive);
+        if state.frame(ticket).is_for_many() {
+            let frame = state.take(ticket);
+            return self.pass_on_to_all(cx, &mut state, &frame, None, arrive);
+        }
+        let machine = state.frame(ticket).to().map_or(0, |to| usize::from(to.interface));
+        self.pass_on(cx, &mut state, ticket, machine, arrive);
     }
 
-    /// Hands a frame to the engine of an interface, if that has room.
+    /// Hands a frame for many to the engines of all virtual machines but the one that sent it.
+    fn pass_on_to_all(
+        &self,
+        cx: &mut Context<'_>,
+        state: &mut State,
+        frame: &Frame,
+        from: Option<usize>,
+        arrive: &[Edge<u64>],
+    ) {
+        for machine in (0..self.machines.len()).filter(|machine| Some(*machine) != from) {
+            let ticket = state.keep(frame.clone(), Some(machine));
+            self.pass_on(cx, state, ticket, machine, arrive);
+        }
+    }
+
+    /// Hands a frame to the engine of a virtual machine's interface, if that has room.
     fn pass_on(
         &self,
         cx: &mut Context<'_>,
         state: &mut State,
         ticket: usize,
-        interface: usize,
+        machine: usize,
         arrive: &[Edge<u64>],
     ) {
-        let engine = self.engine_of(interface);
+        let first = self.first.get(machine).copied().unwrap_or(machine);
+        let engine = self.engine_of(self.steered(state, first, ticket));
         if state.waiting[engine] >= self.config.input_frames {
             state.counts.overrun += 1;
             state.take(ticket);
@@ -76,7 +96,7 @@ impl Card {
         let mut state = self.state();
         let start = host_time(cx.now());
         if first {
-            let round = self.machines.len().div_ceil(self.config.engines) as u64 * self.times.poll;
+            let round = self.interfaces.len().div_ceil(self.config.engines) as u64 * self.times.poll;
             let place = (interface / self.config.engines) as u64 * self.times.poll;
             cx.spend(place.wrapping_sub(start.0) % round);
         }
@@ -86,8 +106,9 @@ impl Card {
         };
         let generation = state.vifs[interface].generation();
         cx.spend(self.times.descriptor);
-        let mut machine = locked(&self.machines[interface]);
-        let status = match machine.fetch(number) {
+        let mut machine = self.machine_of(interface);
+        let pair = self.pair_of(interface);
+        let status = match machine.fetch(pair, number) {
             Fetched::Refused => {
                 state.vifs[interface].counts.refused += 1;
                 Status::Refused
@@ -104,8 +125,13 @@ impl Card {
                 let place = Place::Engine(self.engine_of(interface));
                 state.step(frame.number, place, "transmit", start, now);
                 match frame.to() {
+                    _ if frame.is_for_many() => {
+                        let from = Some(self.interfaces[interface].0);
+                        self.pass_on_to_all(cx, &mut state, &frame, from, arrive);
+                        state.outgoing.push_back((now, frame));
+                    }
                     Some(to) if to.host == self.config.host => {
-                        let ticket = state.keep(frame);
+                        let ticket = state.keep(frame, None);
                         self.pass_on(cx, &mut state, ticket, to.interface.into(), arrive);
                     }
                     _ => state.outgoing.push_back((now, frame)),
@@ -114,8 +140,17 @@ impl Card {
             }
         };
         let time = host_time(cx.now()) + self.times.write;
-        machine.write_from_card(time, generation, number, Written::Transmitted { status });
+        machine.write_from_card(time, (pair, generation), number, Written::Transmitted { status });
         cx.continue_to(again, (interface as u64, 0));
+    }
+
+    /// The interface that a frame goes to, of those that its receiver's driver uses: frames of one connection go to
+    /// one, so that they stay in order.
+    fn steered(&self, state: &State, first: usize, ticket: usize) -> usize {
+        match state.vifs.get(first).map_or(1, Vif::pairs) {
+            1 => first,
+            pairs => first + (state.frame(ticket).flow() % pairs) as usize,
+        }
     }
 
     fn lines(&self, bytes: usize) -> u64 {
@@ -128,11 +163,12 @@ impl Card {
         state.waiting[engine] -= 1;
         let start = host_time(cx.now());
         let (to, frame) = (state.frame(ticket).to(), state.frame(ticket).number);
-        let interface = to
+        let named = to
             .filter(|to| to.host == self.config.host)
-            .map(|to| usize::from(to.interface))
-            .filter(|interface| *interface < state.vifs.len());
-        let Some(interface) = interface else {
+            .map(|to| usize::from(to.interface));
+        let machine = state.kept(ticket).to.or(named);
+        let first = machine.and_then(|machine| self.first.get(machine).copied());
+        let Some(interface) = first.map(|first| self.steered(&state, first, ticket)) else {
             cx.spend(self.times.drop);
             state.counts.unknown += 1;
             state.take(ticket);
@@ -163,8 +199,9 @@ impl Card {
         };
         let frame = state.take(ticket);
         cx.spend(self.times.descriptor);
-        let mut machine = locked(&self.machines[interface]);
-        let buffer = machine.buffer(number, frame.bytes.len() as u64);
+        let mut machine = self.machine_of(interface);
+        let pair = self.pair_of(interface);
+        let buffer = machine.buffer(pair, number, frame.bytes.len() as u64);
         match buffer {
             Some(_) => cx.spend(self.lines(frame.bytes.len())),
             None => state.vifs[interface].counts.refused += 1,
@@ -174,7 +211,7 @@ impl Card {
         let bytes = frame.bytes;
         machine.write_from_card(
             now + self.times.write,
-            generation,
+            (pair, generation),
             number,
             Written::Received { bytes, buffer },
         );

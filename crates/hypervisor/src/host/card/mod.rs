@@ -13,7 +13,8 @@
 //!   flush k       packets have waited for others long enough                     sidecore k
 //! ```
 //!
-//! An interface's engine is its number modulo the engines, its sidecore likewise. The handler's core stands for the
+//! A virtual machine with a virtio device has an interface here for each of its pairs of queues; any other has one. An
+//! interface's engine is its number modulo the engines, its sidecore likewise. The handler's core stands for the
 //! monitor on the core that the interrupt is routed to: it does one thing after the other, and whoever has that core
 //! owes it the time. An event here is the card's or the sender's: what a guest, or a core, sees of it comes later by
 //! the way of the write or the signal. The host advances guests no further ahead than that (`Card::notice`).
@@ -35,7 +36,7 @@ use crate::nic::frame::{Address, Frame};
 use crate::nic::ring::Store;
 use crate::nic::vif::{Vif, VifCounts};
 use crate::nic::{Delivery, NicConfig, NicError, SIGNAL_CYCLES_MIN};
-use crate::virtual_machine::Debt;
+use crate::virtual_machine::{Debt, VirtualMachine};
 
 pub(super) use program::Ports;
 pub(super) use state::Home;
@@ -67,6 +68,10 @@ pub struct Card {
     board: SharedBoard,
     sidecores: usize,
     times: Times,
+    /// Of each interface, its virtual machine and which pair of rings it is there.
+    interfaces: Vec<(usize, usize)>,
+    /// Of each virtual machine, its first interface.
+    first: Vec<usize>,
     state: Mutex<State>,
 }
 
@@ -94,16 +99,22 @@ impl Card {
             drop: cycles(CardCost::Drop),
             latency_bound: config.latency_bound_ns * costs.clock_mhz / 1000,
         };
-        let interfaces = machines.len();
-        for (interface, machine) in machines.iter().enumerate() {
+        let (mut rings, mut first, mut vifs) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, machine) in machines.iter().enumerate() {
             let address = Address {
                 host: config.host,
-                interface: interface as u16,
+                interface: index as u16,
             };
-            locked(machine).attach_interface(address, config.ring_entries);
+            let mut machine = locked(machine);
+            machine.attach_interface(address, config.ring_entries);
+            let (pairs, entries) = machine.ring_pairs();
+            first.push(rings.len());
+            rings.extend((0..pairs).map(|pair| (index, pair)));
+            vifs.extend((0..pairs).map(|_| Vif::new(entries, config.card_frames)));
         }
+        let interfaces = rings.len();
         let state = State {
-            vifs: vec![Vif::new(config.ring_entries, config.card_frames); interfaces],
+            vifs,
             adaptive: vec![Rate::default(); interfaces],
             frames: Vec::new(),
             free: Vec::new(),
@@ -133,6 +144,8 @@ impl Card {
             board: Arc::clone(board),
             sidecores,
             times,
+            interfaces: rings,
+            first,
             state: Mutex::new(state),
         }
     }
@@ -175,7 +188,25 @@ impl Card {
     /// What the card did.
     pub(super) fn counts(&self) -> (CardCounts, Vec<VifCounts>) {
         let state = self.state();
-        (state.counts, state.vifs.iter().map(|vif| vif.counts).collect())
+        let mut sums = vec![VifCounts::default(); self.machines.len()];
+        for ((machine, _), vif) in self.interfaces.iter().zip(&state.vifs) {
+            sums[*machine] += vif.counts;
+        }
+        (state.counts, sums)
+    }
+
+    /// Its interfaces: the virtual machine of each, and which pair of rings it is there.
+    pub(super) fn interfaces(&self) -> &[(usize, usize)] {
+        &self.interfaces
+    }
+
+    /// The virtual machine of an interface.
+    fn machine_of(&self, interface: usize) -> MutexGuard<'_, VirtualMachine> {
+        locked(&self.machines[self.interfaces[interface].0])
+    }
+
+    fn pair_of(&self, interface: usize) -> usize {
+        self.interfaces[interface].1
     }
 
     /// What became of frames when, if recording was asked for.
@@ -204,7 +235,7 @@ impl Card {
         match place {
             Place::Engine(engine) => Ok(engine),
             Place::Core(_) => Ok(self.config.engines),
-            Place::Machine(machine) => Ok(self.config.engines + 1 + machine),
+            Place::Machine(interface) => Ok(self.config.engines + 1 + self.interfaces[interface].0),
             Place::Sidecore(sidecore) => Err(sidecore),
         }
     }
@@ -214,7 +245,7 @@ impl Card {
         if !self.config.delivery.needs_sidecore() {
             return 0;
         }
-        (sidecore..self.machines.len()).step_by(self.sidecores).count()
+        (sidecore..self.interfaces.len()).step_by(self.sidecores).count()
     }
 
     /// Says where each interface's virtual processor is from now on, and who has which core.
@@ -260,14 +291,20 @@ impl Card {
     }
 
     /// What the thread `stores` is told of a store, and when.
-    pub(super) fn told(&self, machine: usize, time: Cycle, store: Store) -> (Cycle, (u64, u64, u64)) {
+    pub(super) fn told(
+        &self,
+        (machine, pair): (usize, usize),
+        time: Cycle,
+        store: Store,
+    ) -> (Cycle, (u64, u64, u64)) {
         let (what, value) = store.to_words();
-        (time + self.times.notice, (machine as u64, what, value))
+        let interface = self.first[machine] + pair;
+        (time + self.times.notice, (interface as u64, what, value))
     }
 
     /// The ticket of a frame that is under way here.
     pub(super) fn ticket(&self, frame: Frame) -> usize {
-        self.state().keep(frame)
+        self.state().keep(frame, None)
     }
 
     fn engine_of(&self, interface: usize) -> usize {

@@ -85,7 +85,9 @@ impl Card {
             let frame = state.last[interface];
             state.step(frame, Place::Machine(interface), "signal", time, time);
         }
-        locked(&self.machines[interface]).signal(time, Signal { reach, is_redundant });
+        let pair = self.pair_of(interface);
+        self.machine_of(interface)
+            .signal(pair, time, Signal { reach, is_redundant });
     }
 
     /// Whoever has a core owes it the monitor's work there.
@@ -145,7 +147,11 @@ impl Card {
         let core_time = host_time(cx.now()) + self.costs.cycles(Cost::DeviceInterrupt);
         let here = self.config.interrupt_core;
         let holder = state.holders.get(here).copied().flatten();
-        let is_own = holder.is_some_and(|(machine, _)| named.contains(&machine));
+        let is_own = holder.is_some_and(|(machine, _)| {
+            named
+                .iter()
+                .any(|interface| self.interfaces[*interface].0 == machine)
+        });
         let whom = if is_own { Whom::Itself } else { Whom::Others };
         let debt = Debt {
             time: core_time,

@@ -51,7 +51,7 @@ pub enum Place {
     Core(usize),
     /// A sidecore.
     Sidecore(usize),
-    /// The virtual machine that it is for.
+    /// The virtual machine that it is for, by its interface.
     Machine(usize),
 }
 
@@ -59,7 +59,7 @@ pub enum Place {
 pub(super) struct State {
     pub vifs: Vec<Vif>,
     pub adaptive: Vec<Rate>,
-    pub frames: Vec<Option<Frame>>,
+    pub frames: Vec<Option<Kept>>,
     pub free: Vec<usize>,
     /// Frames that each engine has not looked at yet.
     pub waiting: Vec<usize>,
@@ -95,6 +95,14 @@ pub(in crate::host) struct Home {
     pub has_core: bool,
 }
 
+/// A frame that is under way.
+#[derive(Clone)]
+pub(super) struct Kept {
+    pub frame: Frame,
+    /// The virtual machine that this copy is for, of a frame for many.
+    pub to: Option<usize>,
+}
+
 /// How quickly an interface's frames follow each other.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Rate {
@@ -107,14 +115,15 @@ pub(super) struct Rate {
 
 impl State {
     /// Keeps a frame that is under way: its ticket.
-    pub fn keep(&mut self, frame: Frame) -> usize {
+    pub fn keep(&mut self, frame: Frame, to: Option<usize>) -> usize {
+        let kept = Kept { frame, to };
         match self.free.pop() {
             Some(ticket) => {
-                self.frames[ticket] = Some(frame);
+                self.frames[ticket] = Some(kept);
                 ticket
             }
             None => {
-                self.frames.push(Some(frame));
+                self.frames.push(Some(kept));
                 self.frames.len() - 1
             }
         }
@@ -122,6 +131,11 @@ impl State {
 
     /// A frame by its ticket.
     pub fn frame(&self, ticket: usize) -> &Frame {
+        &self.kept(ticket).frame
+    }
+
+    /// A frame by its ticket, with what is known of it.
+    pub fn kept(&self, ticket: usize) -> &Kept {
         self.frames[ticket]
             .as_ref()
             .expect("a ticket is valid until its frame is taken")
@@ -130,7 +144,7 @@ impl State {
     /// Takes a frame by its ticket.
     pub fn take(&mut self, ticket: usize) -> Frame {
         self.free.push(ticket);
-        self.frames[ticket].take().expect("a frame is taken once")
+        self.frames[ticket].take().expect("a frame is taken once").frame
     }
 
     /// The guest gives buffers back: it has read what was in them.
@@ -145,7 +159,7 @@ impl State {
                     self.step(frame, Place::Machine(interface), "read", time, time);
                 }
             }
-            Store::Sent(_) | Store::Wanted(_) => {}
+            Store::Sent(_) | Store::Wanted(_) | Store::Due | Store::Pairs(_) => {}
         }
     }
 

@@ -30,11 +30,12 @@ use crate::pci::interrupts::{Interrupts, MESSAGE_BYTES};
 pub const SIZE: u32 = 0x8000;
 
 /// Bytes of a structure's page.
-const PAGE: u64 = 0x1000;
+pub const PAGE: u64 = 0x1000;
 const COMMON: u64 = 0;
 const INTERRUPT_STATUS: u64 = PAGE;
 const DEVICE: u64 = 2 * PAGE;
-const NOTIFICATIONS: u64 = 3 * PAGE;
+/// Where the notifications of all queues are, in a page of their own.
+pub const NOTIFICATIONS: u64 = 3 * PAGE;
 const TABLE: u64 = 4 * PAGE;
 const PENDING: u64 = 5 * PAGE;
 
@@ -116,6 +117,16 @@ impl Interrupt for Interrupts {
 
     fn signal(&self, event: Event) -> bool {
         Interrupts::signal(
+            self,
+            match event {
+                Event::Configuration => CONFIGURATION_SOURCE,
+                Event::Queue(queue) => source(queue),
+            },
+        )
+    }
+
+    fn target(&self, event: Event) -> Option<usize> {
+        Interrupts::target(
             self,
             match event {
                 Event::Configuration => CONFIGURATION_SOURCE,
