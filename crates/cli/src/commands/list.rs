@@ -36,7 +36,9 @@ impl List {
         };
         let text = match (self.format, chosen.as_slice()) {
             (Format::Json, _) => catalogue::json(&chosen),
-            (Format::Text, [one]) if !self.names.is_empty() => catalogue::details(*one),
+            (Format::Text, [one]) if !self.names.is_empty() => {
+                catalogue::details(*one, super::terminal_width())
+            }
             (Format::Text, _) => catalogue::lines(&chosen, super::terminal_width()),
         };
         super::print(text.as_bytes())?;

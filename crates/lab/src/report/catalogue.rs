@@ -1,6 +1,5 @@
 //! The list of experiments, as text and as data.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use serde_json::json;
@@ -8,6 +7,7 @@ use serde_json::json;
 use crate::about::Nature;
 use crate::experiment::Experiment;
 use crate::input::Input;
+use crate::report::prose::paragraph;
 
 /// A line for each experiment: its name and its question, cut to `width` columns where that is given.
 pub fn lines(experiments: &[&dyn Experiment], width: Option<usize>) -> String {
@@ -35,41 +35,38 @@ fn cut(line: &str, width: Option<usize>) -> String {
 }
 
 /// One experiment in detail: its question, source, nature, duration, setting, and every input with meaning, default
-/// and source.
-pub fn details(experiment: &dyn Experiment) -> String {
+/// and source, in lines of at most `width` columns where that is given.
+pub fn details(experiment: &dyn Experiment, width: Option<usize>) -> String {
+    let width = width.unwrap_or(usize::MAX);
     let about = experiment.about();
     let (quick, full) = about.takes;
-    let mut text = format!(
-        "{}\n    {}\n    {}\n    {}, about {} quick and {} in full\n\n",
-        about.name,
-        about.question,
-        about.source,
-        nature(about.nature),
-        rough(quick),
-        rough(full),
-    );
-    let mut line =
-        |what: &str, said: &str| writeln!(text, "    {what:9} {said}").expect("writing to a string");
-    line("setting", about.setting);
-    line("baseline", about.baseline);
-    line("sidestep", about.sidestep);
-    line("reading", about.reading);
+    let mut text = format!("{}\n", about.name);
+    let mut write = |begin: &str, said: &str, indent| paragraph(&mut text, begin, said, indent, width);
+    write("    ", about.question, 6);
+    write("    ", about.source, 6);
+    let takes = format!("about {} quick and {} in full", rough(quick), rough(full));
+    write("    ", &format!("{}, {takes}", nature(about.nature)), 6);
+    write("", "", 0);
+    let parts = [
+        ("setting", about.setting),
+        ("baseline", about.baseline),
+        ("sidestep", about.sidestep),
+        ("reading", about.reading),
+    ];
+    for (what, about) in parts {
+        write(&format!("    {what:9} "), about, 14);
+    }
     for input in experiment.inputs() {
         let unit = match input.unit {
             "" => String::new(),
             unit => format!(" {unit}"),
         };
-        writeln!(
-            text,
-            "\n    --set {}{unit}\n        {}; {}\n        source: {}",
-            setting(&input),
-            input.about,
-            input.kind,
-            input.source
-        )
-        .expect("writing to a string");
+        write("", "", 0);
+        write("    --set ", &format!("{}{unit}", setting(&input)), 10);
+        write("        ", &format!("{}; {}", input.about, input.kind), 10);
+        write("        source: ", input.source, 10);
         if let Some(quick) = &input.quick {
-            writeln!(text, "        with --quick: {quick}").expect("writing to a string");
+            write("        with --quick: ", &quick.to_string(), 10);
         }
     }
     text

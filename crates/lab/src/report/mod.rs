@@ -13,6 +13,7 @@ pub mod table;
 pub mod trace;
 
 mod columns;
+mod prose;
 mod words;
 
 pub use words::{command, quoted};

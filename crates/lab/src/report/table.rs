@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use super::prose::paragraph;
 use super::words;
 use crate::about::Better;
 use crate::comparison::Comparison;
@@ -20,7 +21,8 @@ impl fmt::Display for Comparison {
 /// The usual width of a table.
 const TERMINAL_WIDTH: usize = 120;
 
-/// Comparisons as text, one after the other, no line of a table wider than `width` where a table can be split.
+/// Comparisons as text, one after the other, no line wider than `width`: tables are split where they can be, sentences
+/// go on in the next line.
 pub fn render(comparisons: &[Comparison], width: usize) -> String {
     let texts: Vec<String> = comparisons.iter().map(|each| comparison(each, width)).collect();
     texts.join("\n")
@@ -29,12 +31,11 @@ pub fn render(comparisons: &[Comparison], width: usize) -> String {
 fn comparison(comparison: &Comparison, width: usize) -> String {
     let about = &comparison.about;
     let mut text = String::new();
-    let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string");
-    line(format!("{}: {}", about.name, about.question));
+    paragraph(&mut text, &format!("{}: ", about.name), about.question, 2, width);
     for (what, said) in heads(comparison) {
-        line(format!("  {what:8}  {said}"));
+        paragraph(&mut text, &format!("  {what:8}  "), &said, 12, width);
     }
-    line(String::new());
+    text.push('\n');
     let mut table = points(comparison, true);
     let is_too_narrow = narrowest(&table, coordinates(comparison)) > width;
     if is_too_narrow {
@@ -45,7 +46,7 @@ fn comparison(comparison: &Comparison, width: usize) -> String {
         text += "  The terminal is too narrow for intervals.\n";
     }
     for (point, error) in errors(comparison) {
-        writeln!(text, "  {point}: {error}").expect("writing to a string");
+        paragraph(&mut text, &format!("  {point}: "), &error.to_string(), 4, width);
     }
     if has_counters(comparison) {
         text += "\n  Counters, baseline → sidestep\n";
@@ -55,25 +56,27 @@ fn comparison(comparison: &Comparison, width: usize) -> String {
         text += "\n  Findings\n";
     }
     for finding in &comparison.findings {
-        writeln!(
-            text,
-            "  {:10}  {}: {}",
-            words::verdict(finding.verdict),
-            finding.about,
-            finding.ours
-        )
-        .expect("writing to a string");
+        let begin = format!("  {:10}  ", words::verdict(finding.verdict));
+        paragraph(
+            &mut text,
+            &begin,
+            &format!("{}: {}", finding.about, finding.ours),
+            14,
+            width,
+        );
         for (what, said) in [("paper", &finding.stated), ("because", &finding.because)] {
             let source = match (what, finding.source.as_str()) {
                 ("paper", source) if !source.is_empty() => format!(" ({source})"),
                 _ => String::new(),
             };
             if !said.is_empty() {
-                writeln!(text, "              {what}: {said}{source}").expect("writing to a string");
+                let said = format!("{said}{source}");
+                paragraph(&mut text, &format!("              {what}: "), &said, 16, width);
             }
         }
     }
-    writeln!(text, "\n  {}", words::tally(comparison)).expect("writing to a string");
+    text.push('\n');
+    paragraph(&mut text, "  ", &words::tally(comparison), 4, width);
     text
 }
 
