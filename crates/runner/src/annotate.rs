@@ -119,6 +119,8 @@ impl Measured for ProfiledCycles<'_> {
 pub struct Code {
     path: String,
     bytes: Vec<u8>,
+    /// The names of what else runs, such as the programs of a kernel.
+    others: sidestep_symbols::Names,
 }
 
 impl Code {
@@ -138,7 +140,13 @@ impl Code {
         Code {
             path: path.to_owned(),
             bytes,
+            others: sidestep_symbols::Names::default(),
         }
+    }
+
+    /// The same, where these names say what the file's own symbols do not.
+    pub fn with_names_of_others(self, others: sidestep_symbols::Names) -> Code {
+        Code { others, ..self }
     }
 
     fn image(&self) -> Result<Image<'_>, AnnotateError> {
@@ -152,10 +160,15 @@ impl Code {
     pub fn by_symbol(&self, profile: &Profile) -> Result<String, AnnotateError> {
         let image = self.image()?;
         let symbols = SymbolTable::new(&image);
+        let name_of = |address| match (symbol_of(&image, &symbols, address), self.others.find(address)) {
+            (Some(symbol), _) => symbol.name.as_str(),
+            (None, Some((name, _))) => name,
+            (None, None) => UNKNOWN,
+        };
         let mut functions: BTreeMap<String, Place> = BTreeMap::new();
         for (address, place) in &profile.places {
             functions
-                .entry(function_of(&image, &symbols, *address))
+                .entry(name_of(*address).to_owned())
                 .or_default()
                 .add(place);
         }
@@ -376,4 +389,31 @@ pub fn percent(part: u64, whole: u64) -> String {
         .checked_div(u128::from(whole))
         .unwrap_or(0);
     format!("{}.{}%", thousandths / 10, thousandths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_the_file_does_not_name_have_the_names_of_others() {
+        let place = Place {
+            executions: 1,
+            issue_cycles: 2,
+            ..Place::default()
+        };
+        let profile = Profile {
+            places: [(0x4000_0000_0000_8010, place), (0x6000_0000_0000_0000, place)].into(),
+        };
+        let others = sidestep_symbols::Names::of_map("4000000000008000 T program\n4000000000009000 T end")
+            .expect("a map");
+        let code = Code::new("ipc", sidestep_guests::ia64::MESSAGES.to_vec());
+        let text = code.by_symbol(&profile).expect("an image");
+        assert!(text.contains(UNKNOWN) && !text.contains("program"), "{text}");
+        let text = code
+            .with_names_of_others(others)
+            .by_symbol(&profile)
+            .expect("an image");
+        assert!(text.contains("  program") && text.contains(UNKNOWN), "{text}");
+    }
 }

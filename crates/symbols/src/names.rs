@@ -103,6 +103,14 @@ impl Names {
         self.names.entry(address).or_insert_with(|| name.to_owned());
     }
 
+    /// Adds those of something else; the first name of an address stays.
+    pub fn extend(&mut self, other: Names) {
+        for (address, name) in other.names {
+            self.names.entry(address).or_insert(name);
+        }
+        self.extents.extend(other.extents);
+    }
+
     /// The name at or below an address of the image, and the distance from it.
     pub fn find(&self, address: u64) -> Option<(&str, u64)> {
         if !self.extents.is_empty() && !self.extents.iter().any(|extent| extent.contains(&address)) {
@@ -144,6 +152,17 @@ mod tests {
     use sidestep_ia64::encoding::Symbols as _;
 
     use super::*;
+
+    #[test]
+    fn names_of_several_files_keep_their_extents() {
+        let of = |text| Names::of_map(text).expect("a map");
+        let mut names = of("1000 T _start\n2000 T end\n");
+        names.extend(of("1000 T other\n4000 T main\n5000 T last\n"));
+        let found = |address| names.find(address).map(|(name, _)| name);
+        assert_eq!(found(0x1000), Some("_start"));
+        assert_eq!(found(0x4800), Some("main"));
+        assert_eq!(found(0x5001), None);
+    }
 
     #[test]
     fn a_map_names_addresses_from_each_symbol_on() {

@@ -89,9 +89,10 @@ pub struct Options {
     pub wants_statistics: bool,
     #[command(flatten)]
     check: Check,
-    /// Name addresses in traces by this ELF file or `System.map` [default: the image].
+    /// Name addresses by this ELF file or `System.map`; several are put together, such as those of a kernel and of a
+    /// program that it runs [default: the image].
     #[arg(long, value_name = "FILE")]
-    symbols: Option<PathBuf>,
+    symbols: Vec<PathBuf>,
 }
 
 /// What `--trace` asks for.
@@ -167,7 +168,7 @@ impl Options {
     pub fn of_processors(&self) -> Option<&'static str> {
         super::first_given(&[
             ("--max-instructions", self.max_instructions.is_some()),
-            ("--symbols", self.symbols.is_some()),
+            ("--symbols", !self.symbols.is_empty()),
             ("--profile", self.profile),
             ("--check-groups", self.check.is_given()),
             ("--trace KIND", self.trace.is_some() && self.timeline().is_none()),
@@ -184,7 +185,7 @@ impl Options {
             ("--timing", self.timing.is_some()),
             ("--translate", self.translation.translate != Translate::Never),
             ("--check-groups", self.check.is_given()),
-            ("--symbols", self.symbols.is_some()),
+            ("--symbols", !self.symbols.is_empty()),
         ])
     }
 
@@ -318,7 +319,11 @@ impl Options {
         let finished = execution.run(&mut ready.prepared, &mut look);
         let finished = finished.map_err(|error| with_causes(&error))?;
         if let (Some(sum), Some(parameters)) = (&finished.sum, &self.timing) {
-            let code = || Ok(Code::new(ready.name, ready.image.to_vec()));
+            let others = match self.symbols.is_empty() {
+                true => Names::default(),
+                false => symbols.clone(),
+            };
+            let code = || Ok(Code::new(ready.name, ready.image.to_vec()).with_names_of_others(others));
             let profiled = self.profile.then(|| (&sum.profile, code()));
             let text = program::text_of(parameters, &sum.counters, profiled);
             status::printing(Some(b'\n'), || print_beside(&text))?;
@@ -339,10 +344,14 @@ impl Options {
     }
 
     fn symbols(&self, image: &[u8]) -> Result<Arc<Names>, Box<dyn Error>> {
-        Ok(Arc::new(match &self.symbols {
-            Some(file) => Names::read(file).map_err(|error| with_causes(&error))?,
-            None => Names::of_file(image),
-        }))
+        if self.symbols.is_empty() {
+            return Ok(Arc::new(Names::of_file(image)));
+        }
+        let mut names = Names::default();
+        for file in &self.symbols {
+            names.extend(Names::read(file).map_err(|error| with_causes(&error))?);
+        }
+        Ok(Arc::new(names))
     }
 
     fn report(&self, name: &str, end: End, signal: Option<i32>, panic: Option<String>) -> Outcome {
