@@ -76,14 +76,19 @@ fn light_weight_calls_do_the_same_and_are_counted_whoever_watches() {
         command.args(options).arg(&program);
         expect_success(command);
     }
-    let calls = |options: &[&str]| {
+    let counts = |options: &[&str]| {
         let mut command = sidestep();
         command.args(options).arg("--stats").arg(&program).arg("count");
         let said = String::from_utf8_lossy(&expect_success(command).stderr).into_owned();
-        let count = said.lines().find_map(|line| line.strip_prefix("system calls"));
-        count.expect("a count of calls").trim().to_owned()
+        ["system calls", "instructions retired"].map(|what| {
+            let count = said.lines().find_map(|line| line.strip_prefix(what));
+            count.expect("a count").trim().to_owned()
+        })
     };
-    assert_eq!(calls(&[]), calls(&["--strace"]));
+    let alone = counts(&[]);
+    assert_eq!(alone, counts(&["--strace"]));
+    // A bound keeps the gate page from being left out.
+    assert_eq!(alone, counts(&["--max-instructions", "100000000"]));
     let _ = fs::remove_file(program);
 }
 
