@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use crate::HostError;
 
@@ -119,6 +121,11 @@ pub fn in_kernel_ns(process: i32) -> Option<u64> {
 /// The threads of a process in the order of their numbers; none when it is gone.
 pub fn threads(process: i32) -> Vec<i32> {
     numbered_entries(&format!("/proc/{process}/task"))
+}
+
+/// The exit code of a process that has ended; 128 more than the signal's number if a signal ended it, as shells say it.
+pub fn exit_code(status: ExitStatus) -> Option<i32> {
+    status.code().or_else(|| Some(128 + status.signal()?))
 }
 
 /// All processes.

@@ -27,6 +27,15 @@ fn scratch(name: &str) -> (tempfile::TempDir, PathBuf) {
     (folder, file)
 }
 
+/// A source in assembly, for commands that have it assembled; `None` where there is no assembler, which is said.
+#[track_caller]
+fn assembly(name: &str, code: &str) -> Option<(tempfile::TempDir, String)> {
+    tests_need::ASSEMBLER.find()?;
+    let (folder, file) = scratch(name);
+    std::fs::write(&file, code).expect("the source can be written");
+    Some((folder, file.to_str().expect("a UTF-8 path").to_owned()))
+}
+
 /// The one line that a mistake is answered with; the exit code is not zero and nothing was printed as a result.
 fn mistake(arguments: &[&str], named: &[&str]) {
     let output = sidestep(arguments);
@@ -84,11 +93,11 @@ fn an_unknown_processor_counter_or_symbol_is_answered_with_the_nearest_names() {
         &["perf", "stat", "-e", "CPU_CYCLE", &path],
         &["CPU_CYCLE", "CPU_CYCLES"],
     );
-    let (_folder, source) = scratch("f.S");
-    std::fs::write(&source, "\t.text\n\t.global pair\n\t.proc pair\npair:\n\tadd r8 = r32, r33\n\tbr.ret.sptk.many rp\n\t.endp pair\n")
-        .expect("the source can be written");
-    let source = source.to_str().expect("a UTF-8 path");
-    mistake(&["explain", source, "--function", "pear"], &["pear", "pair"]);
+    let code = "\t.text\n\t.global pair\n\t.proc pair\npair:\n\tadd r8 = r32, r33\n\tbr.ret.sptk.many rp\n\t.endp pair\n";
+    let Some((_folder, source)) = assembly("f.S", code) else {
+        return;
+    };
+    mistake(&["explain", &source, "--function", "pear"], &["pear", "pair"]);
 }
 
 #[test]
@@ -379,13 +388,10 @@ const WRONG_SOURCE: &str = "#define FIRST 1\nf:\tmov r14 = FIRST\n\tadd r15 = r1
 
 #[test]
 fn of_assembly_that_is_wrong_the_errors_are_shown_with_their_lines_and_no_warnings() {
-    let (_folder, file) = scratch("wrong.S");
-    std::fs::write(&file, WRONG_SOURCE).expect("the file can be written");
-    let file = file.to_str().expect("a UTF-8 path");
-    if tests_need::ASSEMBLER.find().is_none() {
+    let Some((_folder, file)) = assembly("wrong.S", WRONG_SOURCE) else {
         return;
-    }
-    let output = sidestep(&["explain", file]);
+    };
+    let output = sidestep(&["explain", &file]);
     let said = text(&output.stderr);
     assert!(!output.status.success());
     for line in [4, 6] {
@@ -418,10 +424,11 @@ fn the_rules_of_a_processor_are_printed_with_their_sources() {
 
 #[test]
 fn a_piece_of_assembly_is_explained_cycle_by_cycle() {
-    let (_folder, source) = scratch("wait.S");
     let code = "\t.text\n\t.global wait\n\t.proc wait\nwait:\n\tmov ar.rsc = 0\n\t;;\n\tmov r8 = ar.bspstore\n\t;;\n\tbr.ret.sptk.many rp\n\t.endp wait\n";
-    std::fs::write(&source, code).expect("the source can be written");
-    let output = sidestep(&["explain", source.to_str().expect("a UTF-8 path")]);
+    let Some((_folder, source)) = assembly("wait.S", code) else {
+        return;
+    };
+    let output = sidestep(&["explain", &source]);
     let said = text(&output.stdout);
     assert!(
         said.contains("12 bubbles: BE_RSE_BUBBLE.AR_DEP"),
@@ -432,10 +439,11 @@ fn a_piece_of_assembly_is_explained_cycle_by_cycle() {
 
 #[test]
 fn what_holds_up_everything_behind_it_is_named() {
-    let (_folder, source) = scratch("mask.S");
     let code = "\t.text\n\t.global mask\n\t.proc mask\nmask:\n\tmov psr.um = r8\n\t;;\n\tadds r9 = 1, r10\n\t.endp mask\n";
-    std::fs::write(&source, code).expect("the source can be written");
-    let said = text(&sidestep(&["explain", source.to_str().expect("a UTF-8 path")]).stdout);
+    let Some((_folder, source)) = assembly("mask.S", code) else {
+        return;
+    };
+    let said = text(&sidestep(&["explain", &source]).stdout);
     let bubbles = said.lines().find(|line| line.contains("4 bubbles"));
     assert!(
         bubbles.is_some_and(|line| line.contains("mov psr.um=r8")),
@@ -445,14 +453,15 @@ fn what_holds_up_everything_behind_it_is_named() {
 
 #[test]
 fn a_listing_that_is_not_run_shows_references_behind_a_region_register() {
-    let (_folder, source) = scratch("region.S");
     let pause = "\tnop.m 0\n\t;;\n".repeat(4);
     let code = format!(
         "\t.text\n\t.global region\n\t.proc region\nregion:\n\tmov rr[r0] = r8\n\t;;\n{pause}\tld8 r9 = [r10]\n\t;;\n\
          \tadds r9 = 1, r9\n\t.endp region\n"
     );
-    std::fs::write(&source, code).expect("the source can be written");
-    let said = text(&sidestep(&["explain", source.to_str().expect("a UTF-8 path")]).stdout);
+    let Some((_folder, source)) = assembly("region.S", &code) else {
+        return;
+    };
+    let said = text(&sidestep(&["explain", &source]).stdout);
     assert!(said.contains("BE_L1D_FPU_BUBBLE.L1D_DCURECIR"), "{said}");
 }
 
@@ -509,9 +518,10 @@ sum:
 
 #[test]
 fn a_function_is_run_and_explained_as_it_went() {
-    let (_folder, source) = scratch("sum.S");
-    std::fs::write(&source, SUM).expect("the source can be written");
-    let source = source.to_str().expect("a UTF-8 path");
+    let Some((_folder, source)) = assembly("sum.S", SUM) else {
+        return;
+    };
+    let source = source.as_str();
     let run = |options: &[&str]| {
         let words = ["explain", source, "--function", "sum", "--run"];
         sidestep(&[&words[..], options].concat())

@@ -1,6 +1,6 @@
 //! The programs that are scheduled, and their threads as they come and go.
 
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -110,11 +110,9 @@ impl Program {
         }
     }
 
-    /// Its exit code, if it was started here and has ended; 128 more than the signal's number if a signal ended it, as
-    /// shells say it.
+    /// Its exit code, if it was started here and has ended.
     pub fn exit_code(&mut self) -> Option<i32> {
-        let status = self.child.as_mut()?.try_wait().ok()??;
-        status.code().or_else(|| Some(128 + status.signal()?))
+        process::exit_code(self.child.as_mut()?.try_wait().ok()??)
     }
 
     /// The steps it has counted; zero for programs that count none.

@@ -54,7 +54,7 @@ pub struct Watch {
     /// Forget once, after this time, what was shared until then: the start of the programs
     #[arg(long, value_parser = seconds, value_name = "SECONDS")]
     reset_after: Option<Duration>,
-    /// Stop after this time
+    /// Stop after this time, and end the command
     #[arg(long, value_parser = seconds, value_name = "SECONDS")]
     seconds: Option<Duration>,
     /// Save what was found to a file, for `gang run --sets` and `compare gang.policies --matrix FILE`
@@ -139,23 +139,18 @@ impl Watch {
         let outcome = start(settings)
             .map_err(Into::into)
             .and_then(|watcher| self.show(watcher, child, stop));
-        let (last, way) = match outcome {
-            Ok(last) => last,
-            Err(error) => {
-                ask_to_end(child);
-                return Err(error);
-            }
-        };
-        if stop.load(Ordering::Relaxed) {
-            ask_to_end(child);
-        }
+        // Whatever ended the watch, nothing that it started goes on without it.
+        let code = child
+            .as_mut()
+            .and_then(|child| process::exit_code(child.try_wait().ok()??));
+        ask_to_end(child);
+        let (last, way) = outcome?;
         if let Some(path) = &self.save {
             report::write(path, &Recording::of(&last, &way))?;
         }
         if self.is_screen() {
             print(format!("{}\n\nsets: {}\n", last.matrix, last.sets).as_bytes())?;
         }
-        let code = child.as_mut().and_then(|child| child.try_wait().ok()??.code());
         Ok(code.map_or(ExitCode::SUCCESS, |code| {
             ExitCode::from(u8::try_from(code).unwrap_or(1))
         }))
