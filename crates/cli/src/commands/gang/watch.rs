@@ -136,6 +136,8 @@ impl Watch {
             settings.share_permille = None;
         }
         settings.detector.window_ns = self.window.as_nanos() as u64;
+        // What runs already has its memory initialised; who touches a page of it first says something.
+        settings.detector.skips_first_touch = !self.command.is_empty();
         let outcome = start(settings)
             .map_err(Into::into)
             .and_then(|watcher| self.show(watcher, child, stop));
