@@ -459,18 +459,20 @@ fn number_of(processor: &Processor) -> u64 {
     }
 }
 
-/// The arguments of the call that a processor is at: the output registers of the current frame.
+/// The arguments of the call that a processor is at: the output registers of the current frame. In line, because an
+/// array that is filled word by word and copied at once afterwards waits for the words.
+#[inline(always)]
 fn arguments_of(processor: &Processor) -> Arguments {
     let frame = processor.frame;
-    let mut arguments = Arguments::default();
-    for (register, argument) in (frame.locals..frame.size).zip(&mut arguments) {
-        let register = 32 + register as u8;
-        *argument = match processor.general.nat(register) {
-            true => u64::MAX,
-            false => processor.general.value(register),
-        };
-    }
-    arguments
+    let outputs = frame.size - frame.locals;
+    std::array::from_fn(|argument| {
+        let register = (32 + frame.locals as usize + argument) as u8 & 127;
+        match argument < outputs as usize {
+            true if processor.general.nat(register) => u64::MAX,
+            true => processor.general.value(register),
+            false => 0,
+        }
+    })
 }
 
 fn is_system_call(fault: &Fault) -> bool {
