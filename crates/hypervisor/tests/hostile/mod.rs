@@ -263,8 +263,8 @@ pub fn beside(
 /// Whether a guest with an interface gets what it gets alone, whatever a neighbour does to its own rings: to the cycle
 /// that it executes where nobody but the card signals it, and all its packets in any case.
 ///
-/// How long it is idle is left out: a store to the ring's page is noticed where a block of instructions ends, or before,
-/// where a window does; a neighbour's stores end windows.
+/// How long it is idle is left out: a store to the ring's page is noticed where a block of instructions ends, or
+/// before, where a window does; a neighbour's stores end windows.
 pub fn rings_are_harmless(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let work = format!("garbage {}", source.next() >> 1);
