@@ -1,8 +1,8 @@
 //! A schedule in as many bundles as its block had.
 //!
 //! The scheduler ends a group with a bundle, as that leaves the next one the most room; templates with a stop in the
-//! middle make the same groups shorter. What is left is filled with bundles of `nop`s: beside groups of one bundle, where
-//! they take no cycle, then behind the block's branch.
+//! middle make the same groups shorter. What is left is filled with bundles of `nop`s: beside groups of one bundle,
+//! where they take no cycle, then behind the block's branch.
 
 use sidestep_ia64::encoding::{Bundle, Operation, Template, Unit};
 use sidestep_itanium2::Parameters;
