@@ -12,7 +12,7 @@ const SLOTS: u64 = 3;
 /// The addresses of bundles that a procedure's unwind descriptors tell of: those of prologues, of the ends of regions
 /// that give the frame back, and of what no descriptor that is understood covers.
 pub fn described(procedure: &Procedure<'_>) -> Vec<Range<u64>> {
-    let all = (procedure.end - procedure.start) / Bundle::BYTES * SLOTS;
+    let all = procedure.end.saturating_sub(procedure.start) / Bundle::BYTES * SLOTS;
     let mut described = Vec::new();
     let mut region = 0..0_u64;
     let mut body = false;

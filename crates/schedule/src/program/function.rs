@@ -7,7 +7,7 @@ use sidestep_ia64::encoding::{Bundle, Effects, Illegal, Instruction, Operation, 
 use sidestep_itanium2::Parameters;
 
 use super::frames::described;
-use super::image::{Extent, Program, target};
+use super::image::{Extent, Program, addressed, target};
 use crate::block::{self, Block};
 
 /// Why a function cannot be scheduled.
@@ -110,7 +110,7 @@ impl Function {
             }
             leaders.insert(*target);
         }
-        for (address, bundle) in (start..).step_by(16).zip(&bundles) {
+        for (address, bundle) in addressed(start, &bundles) {
             for decoded in bundle.decode() {
                 let instruction = match decoded.instruction {
                     Ok(instruction) => instruction,
@@ -120,7 +120,7 @@ impl Function {
                     return refuse(address, Reason::Indirect);
                 }
                 if ends_block(&instruction) {
-                    leaders.insert(address + Bundle::BYTES);
+                    leaders.insert(address.saturating_add(Bundle::BYTES));
                 }
             }
         }
@@ -158,7 +158,7 @@ impl Piece {
     fn new(addresses: Range<u64>, bundles: &[Bundle], is_frame: bool, parameters: &Parameters) -> Piece {
         let mut instructions = Vec::new();
         let mut targets = Vec::new();
-        for (address, bundle) in (addresses.start..).step_by(16).zip(bundles) {
+        for (address, bundle) in addressed(addresses.start, bundles) {
             let decoded = bundle.decode().filter_map(|decoded| decoded.instruction.ok());
             for instruction in decoded.filter(|instruction| instruction.operation != Operation::Nop) {
                 targets.push(target(&instruction, address));

@@ -68,7 +68,7 @@ impl<'data> Program<'data> {
         }
         let mut arrivals: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for section in &image.sections {
-            for (address, bundle) in (section.address..).step_by(16).zip(bundles(section.data)) {
+            for (address, bundle) in addressed(section.address, bundles(section.data)) {
                 for decoded in bundle.decode() {
                     if let Some(target) = decoded.instruction.ok().and_then(|it| target(&it, address)) {
                         arrivals.entry(target).or_default().push(address);
@@ -108,6 +108,12 @@ impl<'data> Program<'data> {
 fn bundles(code: &[u8]) -> impl Iterator<Item = Bundle> {
     let bundles = code.chunks_exact(Bundle::BYTES as usize);
     bundles.map(|bytes| Bundle::from_bytes(bytes.try_into().expect("16 bytes")))
+}
+
+/// Bundles with their addresses, from that of the first. A damaged file may have one behind the last that there is.
+pub fn addressed<T>(start: u64, bundles: impl IntoIterator<Item = T>) -> impl Iterator<Item = (u64, T)> {
+    let numbered = bundles.into_iter().zip(0u64..);
+    numbered.map(move |(bundle, index)| (start.wrapping_add(index * Bundle::BYTES), bundle))
 }
 
 /// Where a branch or a check in the bundle at an address goes, if the instruction says so itself.

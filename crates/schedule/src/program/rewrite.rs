@@ -6,7 +6,7 @@ use sidestep_ia64::encoding::{Bundle, Instruction};
 use sidestep_itanium2::Parameters;
 
 use super::function::{Function, Piece};
-use super::image::Program;
+use super::image::{Program, addressed};
 use super::padding::{cost, fit};
 use crate::block::Block;
 use crate::bundle::Placed;
@@ -113,8 +113,7 @@ fn shorten(piece: &Piece, block: &Block, options: &Options) -> Result<Option<Cha
 /// The bundles at the addresses of a block, with branches and checks that go where they went; `None` if one would be
 /// too far from there.
 fn encode(piece: &Piece, block: &Block, placed: &[Placed], parameters: &Parameters) -> Option<Vec<Bundle>> {
-    let addresses = (piece.addresses.start..).step_by(Bundle::BYTES as usize);
-    let bundles = placed.iter().zip(addresses).map(|(placed, address)| {
+    let bundles = addressed(piece.addresses.start, placed).map(|(address, placed)| {
         let mut bundle = placed.encode(&block.items);
         for (slot, held) in placed
             .instructions(&block.items, parameters)
@@ -156,8 +155,7 @@ fn violations(bundles: &[Bundle]) -> usize {
 /// Writes changes into a program's file.
 pub fn write<'a>(file: &mut [u8], program: &Program<'_>, changes: impl Iterator<Item = &'a Change>) {
     for change in changes {
-        let addresses = (change.addresses.start..).step_by(Bundle::BYTES as usize);
-        for (address, bundle) in addresses.zip(&change.bundles) {
+        for (address, bundle) in addressed(change.addresses.start, &change.bundles) {
             let place = program
                 .offset(address)
                 .and_then(|offset| file.get_mut(offset..offset + 16));
