@@ -1,6 +1,6 @@
 //! Straight code: the instructions that are placed anew, without the `nop`s between them.
 
-use sidestep_ia64::encoding::{DecodedSlot, Instruction, Operation, Template, Unit, decode};
+use sidestep_ia64::encoding::{BranchKind, DecodedSlot, Instruction, Operation, Template, Unit, decode};
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::dispersal::Port;
 use sidestep_itanium2::flags::Flags;
@@ -92,6 +92,23 @@ impl Item {
     /// Whether it may leave the block: a branch or a check.
     pub fn is_exit(&self) -> bool {
         self.is_branch() || self.flags().contains(Flags::CHECKS) && !self.flags().contains(Flags::LOAD)
+    }
+
+    /// Whether it has to be the first of its group.
+    pub fn begins_group(&self) -> bool {
+        self.flags().contains(Flags::SPLIT_BEFORE)
+            || matches!(
+                self.instruction.operation,
+                Operation::Allocate | Operation::FlushRegisterStack | Operation::LoadRegisterStack
+            )
+    }
+
+    /// Whether it has to be in the last slot of a bundle: branches that count.
+    pub fn ends_bundle(&self) -> bool {
+        matches!(
+            self.instruction.operation,
+            Operation::Branch { kind, .. } if kind != BranchKind::Conditional
+        )
     }
 
     /// Slots that it fills: a long one fills two.

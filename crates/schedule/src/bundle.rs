@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use sidestep_ia64::encoding::{BranchKind, Bundle, Form, Instruction, Operation, Template, Unit};
+use sidestep_ia64::encoding::{Bundle, Form, Instruction, Template, Unit};
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::dispersal::{Port, Window};
 use sidestep_itanium2::flags::Flags;
@@ -240,7 +240,6 @@ impl Needs {
         };
         let unit = item.instruction.unit;
         let flags = item.flags();
-        let operation = item.instruction.operation;
         Needs {
             memory: port(Unit::M, 0),
             integer: port(Unit::I, 1),
@@ -248,15 +247,8 @@ impl Needs {
             long: (unit == Unit::X).then_some(item.known.port),
             branch: unit == Unit::B,
             hint: item.known.port == Port::BranchHint,
-            first: flags.contains(Flags::SPLIT_BEFORE)
-                || matches!(
-                    operation,
-                    Operation::Allocate | Operation::FlushRegisterStack | Operation::LoadRegisterStack
-                ),
-            last_slot: matches!(
-                operation,
-                Operation::Branch { kind, .. } if kind != BranchKind::Conditional
-            ),
+            first: item.begins_group(),
+            last_slot: item.ends_bundle(),
             splits: flags.contains(Flags::SPLIT_AFTER),
             from_bsp: flags.contains(Flags::FROM_BSP),
             flush_buffers: flags.contains(Flags::FLUSH_BUFFERS),

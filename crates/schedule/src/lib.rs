@@ -5,6 +5,7 @@
 //!   code; [`sanitizer`]: the same in a run, and what else it leaves undefined.
 //! - [`block`]: straight code as instructions to place; [`graph`]: which order and which distances they keep.
 //! - [`assembly`]: sources in GNU syntax, read and written; [`tools`]: binutils and the C preprocessor.
+//! - [`program`]: functions of linked programs, scheduled in place.
 //! - [`bundle`]: templates and slots for what issues in one cycle.
 //! - [`capacity`]: what issues in one cycle at most; [`bound`]: how few cycles are possible at all.
 //! - [`list`]: the fast scheduler; [`exact`]: the one that proves that there is none shorter.
@@ -26,6 +27,7 @@ pub mod groups;
 pub mod list;
 pub mod optimize;
 pub mod predicates;
+pub mod program;
 pub mod rename;
 pub mod sanitizer;
 pub mod sequencing;

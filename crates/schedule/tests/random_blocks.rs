@@ -6,8 +6,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sidestep_ia64::encoding::{Form, Instruction, Operand, Unit, UnitClass, decode};
 use sidestep_itanium2::Parameters;
-use sidestep_schedule::bundle::{Content, Packer};
+use sidestep_schedule::bundle::{Content, Packer, Placed};
 use sidestep_schedule::graph::Latencies;
+use sidestep_schedule::groups::Checker;
+use sidestep_schedule::program::padding::fit;
 use sidestep_schedule::sequencing::{Effects, Parts};
 use sidestep_schedule::speculate::speculate;
 use sidestep_schedule::verify::{self, equivalence};
@@ -178,6 +180,47 @@ proptest! {
             prop_assert!(false, "{}", difference);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
+
+    #[test]
+    fn a_schedule_does_the_same_in_any_room_that_it_fits_into(
+        draws in prop::collection::vec((0usize..1000, 0u8..4, prop::array::uniform4(0u64..1000)), 1..24)
+    ) {
+        let parameters = Parameters::default();
+        let block = block(&draws);
+        prop_assume!(!block.items.is_empty());
+        let options = Options { parameters: parameters.clone(), time_limit: Duration::ZERO };
+        let outcome = optimize(&block, &options);
+        let graph = Graph::new(&block, Latencies::Of(&parameters));
+        let own: Vec<usize> = (0..block.items.len()).collect();
+        let slots: usize = block.items.iter().map(|item| usize::from(item.slots())).sum();
+        let own_room = outcome.bundles.len();
+        prop_assert!(fit(&block, &graph, &outcome.bundles, ((slots - 1) / 3, false), &parameters).is_none());
+        for room in slots.div_ceil(3)..=own_room + 3 {
+            let Some(fitted) = fit(&block, &graph, &outcome.bundles, (room, false), &parameters) else {
+                prop_assert!(room < own_room);
+                continue;
+            };
+            prop_assert_eq!(fitted.bundles.len(), room);
+            prop_assert!(broken(&block, &fitted.bundles) <= broken(&block, &outcome.bundles));
+            if let Err(difference) = equivalence::compare(&block, (&block, &own, &fitted.bundles), 4) {
+                prop_assert!(false, "{}", difference);
+            }
+        }
+    }
+}
+
+/// How many rules of groups bundles break.
+fn broken(block: &Block, bundles: &[Placed]) -> usize {
+    let mut checker = Checker::default();
+    let mut count = 0;
+    for placed in bundles {
+        checker.bundle(0, placed.encode(&block.items), &mut |_| count += 1);
+    }
+    count
 }
 
 /// Every way to put items into groups, one behind the other, that keeps the architecture's order.

@@ -1,7 +1,11 @@
 //! `sidestep schedule FILE.S`: the functions of a source with the fewest cycles on the model of the pipeline.
 //!
 //! Instructions of a block change places, and get new bundles; nothing else changes. GNU as has to be installed.
+//! [`program`]: `sidestep schedule --program PROG`, the same for the hottest functions of a linked program.
 
+mod program;
+
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,15 +29,25 @@ use super::perf::parse_processor;
 #[derive(Args)]
 pub struct Schedule {
     /// Assembly source in GNU syntax (.S, .s)
-    file: PathBuf,
+    #[arg(required_unless_present = "program")]
+    file: Option<PathBuf>,
+    /// Instead: a linked program, whose hottest functions are scheduled where they are. It runs on the model, with an
+    /// empty standard input, before and after; what gets slower is put back
+    #[arg(long, value_name = "PROG", conflicts_with_all = ["file", "function", "speculate"])]
+    program: Option<PathBuf>,
+    /// How many functions of a program, those with the most cycles
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "program",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    hot: u32,
     /// Only this function
     #[arg(long, value_name = "NAME")]
     function: Option<String>,
     /// The processor
     #[arg(long, value_name = "PROCESSOR", default_value = "itanium2", value_parser = parse_processor)]
     timing: Parameters,
-    /// Write the source with the scheduled functions; of a .S file, as the C preprocessor left it
-    #[arg(short, long, value_name = "OUT.S")]
+    /// Write the source with the scheduled functions; of a .S file, as the C preprocessor left it. Of a program, the
+    /// program with them
+    #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Let instructions pass branches before them, and choose registers anew, as far as comments of the source say who
     /// reads what: `// schedule: dead at LABEL: r2-r8, p6`
@@ -42,6 +56,9 @@ pub struct Schedule {
     /// Seconds that the exact scheduler may take for a block; 0: the list scheduler alone
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     time_limit: u64,
+    /// The program's arguments
+    #[arg(value_name = "ARGS", last = true, requires = "program")]
+    arguments: Vec<OsString>,
 }
 
 impl Schedule {
@@ -51,13 +68,22 @@ impl Schedule {
             parameters: self.timing,
             time_limit: Duration::from_secs(self.time_limit),
         };
-        let text = preprocess(&self.file)?;
+        if let Some(program) = self.program {
+            let way = program::Way {
+                hot: self.hot,
+                output: self.output,
+                arguments: self.arguments,
+            };
+            return program::run(&program, way, &options);
+        }
+        let file = self.file.ok_or("say which file")?;
+        let text = preprocess(&file)?;
         let activity = Activity::begin("blocks are scheduled");
         let speculation = match self.speculate {
             true => Speculation::Asserted,
             false => Speculation::None,
         };
-        let rewritten = rewrite(&text, &self.file, self.function.as_deref(), speculation, &options)?;
+        let rewritten = rewrite(&text, &file, self.function.as_deref(), speculation, &options)?;
         drop(activity);
         let mut table = String::new();
         for function in &rewritten.functions {

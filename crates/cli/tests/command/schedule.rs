@@ -248,3 +248,74 @@ fn groups_are_checked_and_only_what_is_certain_fails() {
         assert!(list.contains(said), "{list}");
     }
 }
+
+#[test]
+fn a_programs_hottest_functions_get_faster_and_it_prints_the_same() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("hash").display().to_string();
+    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/hash");
+    let guest = guest.display().to_string();
+    let schedule = |out: &[&str]| {
+        let command = ["schedule", "--time-limit", "0", "--hot", "3", "--program", &guest];
+        let output = sidestep(&[&command[..], out, &["--", "1"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let table = schedule(&["-o", &out]);
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows.len(), 4, "{table}");
+    for row in &rows {
+        let cycles = |column: usize| row[column].parse::<u64>().expect("a number of cycles");
+        assert!(cycles(1) <= cycles(0), "{table}");
+    }
+    let main = rows
+        .iter()
+        .find(|row| row[4] == "main")
+        .expect("the hottest function");
+    assert!(
+        main[1].parse::<u64>().ok() < main[0].parse::<u64>().ok(),
+        "{table}"
+    );
+    // The same again, to the bit, and the program does what it did.
+    let first = fs::read(&out).expect("it was written");
+    assert_eq!(schedule(&["-o", &out]), table);
+    assert_eq!(fs::read(&out).expect("it was written"), first);
+    assert_ne!(first, fs::read(&guest).expect("a checked-in guest"));
+    assert_eq!(
+        sidestep(&["exec", &out, "1"]).stdout,
+        sidestep(&["exec", &guest, "1"]).stdout
+    );
+}
+
+#[test]
+fn refused_functions_are_listed_with_place_and_reason() {
+    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/hash");
+    let guest = guest.display().to_string();
+    let output = sidestep(&["schedule", "--time-limit", "0", "--program", &guest, "--", "1"]);
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    let refused = table.lines().find(|line| line.contains("print_list"));
+    let refused = refused.expect("it is among the ten");
+    assert!(refused.contains("refused: 0x4"), "{table}");
+    assert!(refused.contains("neither a call nor a return"), "{table}");
+}
+
+#[test]
+fn what_is_no_program_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = written(&folder, SLOW);
+    for (arguments, part) in [
+        (vec!["--program", &text], "not an ELF file"),
+        (vec!["--program", &text, "--speculate"], "cannot be used with"),
+        (vec!["--program", &text, "--hot", "0"], "0 is not in"),
+        (vec![], "required arguments"),
+    ] {
+        let output = sidestep(&[&["schedule"], &arguments[..]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(part), "{said}");
+    }
+}

@@ -162,20 +162,9 @@ impl Program {
             signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
         }
         let mut signals = Signals::new([SIGTERM, SIGHUP])?;
-        let mut first = Command::new("/proc/self/exe")
-            .args([
-                "exec",
-                "--timing",
-                self.timing.name,
-                "--kept",
-                &kept.to_string(),
-                "--parts",
-            ])
-            .arg(parts.path())
-            .arg("--")
+        let mut first = on_model(&self.timing, kept, &parts)
             .arg(&self.program)
             .args(&self.arguments)
-            .env_remove("SIDESTEP_SYSROOT")
             .spawn()
             .map_err(|error| format!("{}: cannot be started: {error}", self.program.display()))?;
         let pid = Pid::from_child(&first);
@@ -190,6 +179,24 @@ impl Program {
         handle.close();
         Ok((parts.read()?, Ended(status)))
     }
+}
+
+/// The command that runs a program, which is its next argument, on the model, and leaves what is kept of its processes.
+pub(super) fn on_model(parameters: &Parameters, kept: &Kept, parts: &Parts) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .args([
+            "exec",
+            "--timing",
+            parameters.name,
+            "--kept",
+            &kept.to_string(),
+            "--parts",
+        ])
+        .arg(parts.path())
+        .arg("--")
+        .env_remove("SIDESTEP_SYSROOT");
+    command
 }
 
 fn list() -> String {

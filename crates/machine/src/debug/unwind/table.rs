@@ -10,6 +10,8 @@ use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 /// The program header that says where the table is.
 const PT_IA_64_UNWIND: u32 = 0x7000_0001;
 const PT_LOAD: u32 = 1;
+/// The flags of a block that say that there is a handler for exceptions, or for termination.
+const HANDLERS: u64 = 3 << 32;
 
 /// A procedure and its descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +20,7 @@ struct Entry {
     end: u64,
     /// Where its descriptors are in the image, and how many bytes.
     descriptors: (usize, usize),
+    has_handler: bool,
 }
 
 /// The procedures of an image with what their frames look like.
@@ -36,6 +39,8 @@ pub struct Procedure<'a> {
     pub end: u64,
     /// Its unwind descriptors.
     pub descriptors: &'a [u8],
+    /// Whether a handler of its language is called when it is unwound: its table may name addresses.
+    pub has_handler: bool,
 }
 
 /// A loaded segment: its first address, its place in the file and its bytes there.
@@ -114,6 +119,7 @@ impl UnwindTable {
             start: entry.start,
             end: entry.end,
             descriptors: &self.image[start..start + bytes],
+            has_handler: entry.has_handler,
         }
     }
 }
@@ -134,6 +140,7 @@ impl Entry {
             start: segment.address.wrapping_add(start),
             end: segment.address.wrapping_add(end),
             descriptors,
+            has_handler: header & HANDLERS != 0,
         })
     }
 }
