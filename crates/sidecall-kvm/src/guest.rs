@@ -1,9 +1,9 @@
 //! The guest's program: it follows orders, one after the other, for ever.
 //!
-//! Assembled with the crate and copied into the guest, where it runs for users in 64-bit mode, without stack, interrupts or
-//! handlers. RBX is the order page, RSI the request page, RDI where the next sample goes, R12 the samples left, R13 the
-//! requests left in this one, R14 the page of the window, R15 the sequence, R9 when the sample began. A hypercall changes
-//! RAX.
+//! Assembled with the crate and copied into the guest, where it runs in 64-bit mode as for users, without stack,
+//! interrupts or handlers. RBX is the order page, RSI the request page, RDI where the next sample goes, R12 the samples
+//! left, R13 the requests left in this one, R14 the page of the window, R15 the sequence, R9 when the sample began. A
+//! hypercall changes RAX.
 
 use std::arch::global_asm;
 

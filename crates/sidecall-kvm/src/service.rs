@@ -111,7 +111,7 @@ impl Request {
         Ok(value)
     }
 
-    /// Where the frame lies. Only pages that are nothing else may be shown: the guest could do itself no good otherwise.
+    /// Where the frame lies. Only pages that are nothing else may be shown.
     fn frame_address(self) -> Result<u64, Status> {
         let is_frame = (page::FRAMES as u64..page::COUNT as u64).contains(&self.frame);
         is_frame
