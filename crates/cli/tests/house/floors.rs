@@ -20,6 +20,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("symbols", 2),
     ("translator", 2),
     ("gang-linux", 2),
+    ("sidecall-kvm", 2),
     ("ia64", 1),
     ("fuce", 1),
     ("zerowait", 1),

@@ -1,11 +1,13 @@
 //! Sidecores: requests of virtual machines served by a core that is already in the monitor, against leaving the guest.
 //!
 //! Source: S. Kumar, H. Raj, K. Schwan, I. Ganev, "Re-architecting VMMs for Multicore Systems: The Sidecore Approach".
-//! All experiments run the guests of `guests/ia64/sidecore` in IA-64 virtual machines on modelled hosts; what
-//! transitions cost is one table, an input, of which no entry comes from the paper's results.
+//! All experiments but `host`, which measures this machine, run the guests of `guests/ia64/sidecore` in IA-64 virtual
+//! machines on modelled hosts; what transitions cost is one table, an input, of which no entry comes from the paper's
+//! results.
 
 mod calls;
 mod dynamic;
+mod host;
 mod interrupts;
 mod isolation;
 mod lmbench;
@@ -26,4 +28,5 @@ pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &interrupts::Interrupts,
     &receive::Receive,
     &isolation::Isolation,
+    &host::Host,
 ];

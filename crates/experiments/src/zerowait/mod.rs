@@ -7,6 +7,8 @@
 mod gates;
 mod io;
 mod stopwatch;
+
+pub(crate) use stopwatch::processor_ns;
 mod tasks;
 
 use sidestep_lab::Experiment;

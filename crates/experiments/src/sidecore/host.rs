@@ -1,0 +1,245 @@
+//! Figure 1 on the machine at hand: a KVM guest that is left, and one whose requests a core serves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sidestep_hypervisor::calibration::{Calibration, Options, Quantity, allowed_cores};
+use sidestep_lab::{
+    About, Axis, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature, Number,
+    Point, PointError, Side,
+};
+use sidestep_sidecall_kvm::guest::Way;
+use sidestep_sidecall_kvm::kind::{Kind, picoseconds};
+use sidestep_sidecall_kvm::layout::{WINDOW_PAGES, page};
+use sidestep_sidecall_kvm::machine::{Guest, Order};
+use sidestep_sidecall_kvm::service::Operation;
+use sidestep_sidecall_kvm::sidecore::{Sidecore, pin};
+
+use crate::zerowait::processor_ns;
+
+/// Requests of a sample: more than a look at the clock costs.
+const BATCH: u64 = 16;
+/// Samples of a round: as many requests as the window has pages.
+const SAMPLES: usize = WINDOW_PAGES / BATCH as usize;
+/// Samples of each quantity that predicts.
+const CALIBRATION_SAMPLES: usize = 20;
+/// Cache lines that pass between the cores: request and answer, each taken back from its reader before it is written.
+const TRANSFERS: u64 = 4;
+
+/// Latency of a null call, identification and a page table update.
+pub struct Host;
+
+impl Experiment for Host {
+    fn about(&self) -> About {
+        About {
+            name: "sidecore.host",
+            question: "What does a call of the monitor cost on this machine, by leaving the guest and by sidecall?",
+            source: "Kumar et al., The Sidecore Approach, section II, Figure 1, on a real host",
+            setting: "A guest of KVM on one core, its sidecore on another. `null` does nothing, `identification` \
+                      returns a word, `map` creates an entry in a page table of the guest. One function serves both \
+                      sides; the guest measures with its time-stamp counter.",
+            baseline: "each request leaves the guest for this program",
+            sidestep: "each request goes through memory to a sidecore that polls",
+            metric: Metric::lower("time a call", "ns"),
+            nature: Nature::Measured,
+            takes: (Duration::from_secs(10), Duration::from_secs(30)),
+            reading: "Medians of the samples of all rounds, the sides in turns; the interval holds the median with \
+                      95 % confidence. Where the guest's loop takes many times the host's, KVM emulates the guest and \
+                      no other number means anything. A KVM that is itself nested makes exits dearer than hardware \
+                      does. Builds and other programs on the two cores disturb the sidecall more than the exit.",
+        }
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        vec![
+            Input::choices("operation", &["null", "identification", "map"])
+                .about("what is asked for")
+                .source("Sidecore II, Figure 1")
+                .axis(),
+            Input::integer("rounds", 20)
+                .between(1, 1000)
+                .quick("5")
+                .about("how often each side makes 512 calls, in turns")
+                .source("chosen: enough for a narrow interval"),
+        ]
+    }
+
+    fn points(&self, inputs: &Inputs) -> Result<Vec<Point>, String> {
+        Ok(inputs.sweep(&["operation"]))
+    }
+
+    fn run_point(
+        &self,
+        inputs: &Inputs,
+        point: &Point,
+        context: &Context,
+    ) -> Result<Measurement, PointError> {
+        let operation = match point.value("operation").to_string().as_str() {
+            "null" => Operation::Null,
+            "identification" => Operation::Identify,
+            _ => Operation::Map,
+        };
+        let rounds = inputs.count("rounds");
+        // A thread of its own is pinned, so that the caller may run where it could before.
+        std::thread::scope(|scope| {
+            let measured = scope.spawn(|| measure(operation, rounds, context)).join();
+            measured.unwrap_or_else(|_| Err(PointError::Panicked("the guest's thread".to_owned())))
+        })
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        vec![Figure::bars(
+            "Latency of calls on this machine (Figure 1)",
+            Axis::new("operation", "operation", ""),
+            Measure::Value,
+            "time a call",
+            "ns",
+        )]
+    }
+}
+
+fn unavailable(error: impl std::error::Error) -> PointError {
+    let cause = error.source().map(|cause| format!(": {cause}"));
+    PointError::Unavailable(format!("{error}{}", cause.unwrap_or_default()))
+}
+
+fn measure(operation: Operation, rounds: u64, context: &Context) -> Result<Measurement, PointError> {
+    let cores = allowed_cores().map_err(unavailable)?;
+    let &[own, other, ..] = cores.as_slice() else {
+        let reason = "a sidecore needs a second core, and this process may use one";
+        return Err(PointError::Unavailable(reason.to_owned()));
+    };
+    let mut guest = Guest::new().map_err(unavailable)?;
+    let options = Options {
+        samples: CALIBRATION_SAMPLES,
+        cores: (own, other),
+    };
+    let calibration = Calibration::measure(&options, |_| ()).map_err(unavailable)?;
+    pin(own).map_err(unavailable)?;
+    let kind = Kind::of(&mut guest).map_err(unavailable)?;
+
+    let mut exit = Calls::new(Way::Exit);
+    let mut sidecall = Calls::new(Way::Sidecall);
+    let mut hypercall = Calls::new(kind.hypercall);
+    for round in 0..=rounds {
+        if context.cancelled() {
+            return Err(PointError::Cancelled);
+        }
+        for calls in [&mut exit, &mut sidecall, &mut hypercall] {
+            calls.round(&mut guest, operation, other, round != 0)?;
+        }
+    }
+    let predicted = |quantity, times: u64| {
+        let median = calibration.get(quantity)?.median;
+        Some(Number::ratio(median * times, 1000))
+    };
+    let mut baseline = exit.side(&kind);
+    if let Some(time) = predicted(Quantity::GuestToProgram, 1) {
+        baseline = baseline.counter("predicted", time, "ns");
+    }
+    if let Some(time) = hypercall.median(&kind) {
+        baseline = baseline.counter("hypercall that the kernel answers", time, "ns");
+    }
+    baseline = baseline
+        .counter("guest's loop", Number::ratio(kind.guest_ps, 1000), "ns")
+        .counter("the program's loop", Number::ratio(kind.host_ps, 1000), "ns")
+        .count("runs by itself", i64::from(kind.is_native()))
+        .count("host is virtual", i64::from(kind.is_nested));
+    let mut sidestep = sidecall.side(&kind);
+    if let Some(time) = predicted(Quantity::Transfer, TRANSFERS) {
+        sidestep = sidestep.counter("predicted", time, "ns");
+    }
+    Ok(Measurement::new(baseline, sidestep))
+}
+
+/// The calls of one way.
+struct Calls {
+    way: Way,
+    ticks: Vec<u64>,
+    processor_ns: u64,
+    calls: u64,
+}
+
+impl Calls {
+    fn new(way: Way) -> Self {
+        Self {
+            way,
+            ticks: Vec::new(),
+            processor_ns: 0,
+            calls: 0,
+        }
+    }
+
+    /// 512 calls; a sidecore is there for as long as they take, and only for sidecalls.
+    fn round(
+        &mut self,
+        guest: &mut Guest,
+        operation: Operation,
+        core: usize,
+        counts: bool,
+    ) -> Result<(), PointError> {
+        let memory = Arc::clone(guest.memory());
+        for index in 0..WINDOW_PAGES {
+            memory.store(page::WINDOW, index, 0);
+        }
+        let has_sidecore = self.way == Way::Sidecall;
+        let start = || Sidecore::start(core, vec![memory], u64::MAX).map_err(unavailable);
+        let sidecore = has_sidecore.then(start).transpose()?;
+        let before = processor_ns();
+        let order = Order {
+            step: 1,
+            batch: BATCH,
+            samples: SAMPLES,
+            ..Order::one(self.way, operation)
+        };
+        let outcome = guest
+            .run(order)
+            .map_err(|error| PointError::Failed(error.to_string()))?;
+        let processor_ns = processor_ns() - before;
+        drop(sidecore);
+        if outcome.refused != 0 {
+            return Err(PointError::Failed(format!(
+                "{} requests were refused",
+                outcome.refused
+            )));
+        }
+        if counts {
+            self.ticks.extend(outcome.ticks);
+            self.processor_ns += processor_ns;
+            self.calls += WINDOW_PAGES as u64;
+        }
+        Ok(())
+    }
+
+    /// The call of a rank among the samples that are in order.
+    fn time(&self, rank: usize, kind: &Kind) -> Option<Number> {
+        let mut ticks = self.ticks.clone();
+        ticks.sort_unstable();
+        let time = picoseconds(*ticks.get(rank)?, kind.tick_ps);
+        Some(Number::ratio(time, 1000 * BATCH))
+    }
+
+    fn median(&self, kind: &Kind) -> Option<Number> {
+        self.time(self.ticks.len() / 2, kind)
+    }
+
+    fn side(&self, kind: &Kind) -> Side {
+        let count = self.ticks.len();
+        // Ranks between which the median is with 95 % confidence, whatever the distribution.
+        let reach = ((count * 9604 / 10_000).isqrt() + 1).min(count / 2);
+        let mut side = self.median(kind).map_or_else(Side::absent, Side::new);
+        for (name, rank) in [
+            ("interval from", count / 2 - reach),
+            ("interval to", count / 2 + reach),
+        ] {
+            if let Some(time) = self.time(rank.min(count.saturating_sub(1)), kind) {
+                side = side.counter(name, time, "ns");
+            }
+        }
+        side.counter(
+            "core time a call",
+            Number::ratio(self.processor_ns, self.calls.max(1)),
+            "ns",
+        )
+    }
+}

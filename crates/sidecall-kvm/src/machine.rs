@@ -1,0 +1,302 @@
+//! A virtual machine of `/dev/kvm` with one processor, which starts in 64-bit mode.
+//!
+//! There is no firmware, no real mode and no privileged code. A KVM without hardware for virtual machines, which keeps
+//! its guests by page tables alone (PVM), emulates those instruction by instruction, and runs by itself what runs for
+//! users in 64-bit mode. So the guest starts there, with the right to use ports, on every KVM.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::Thread;
+
+use kvm_bindings::{KVM_MAX_CPUID_ENTRIES, kvm_segment, kvm_userspace_memory_region};
+use kvm_ioctls::{Kvm, VcpuExit, VcpuFd, VmFd};
+
+use crate::guest::{Way, program};
+use crate::layout::{PAGE_BYTES, PAGE_WORDS, SAMPLES_MAX, order, page, port, request};
+use crate::memory::GuestMemory;
+use crate::service::{Operation, Request};
+
+/// Present, writable, for users.
+const TABLE_FLAGS: u64 = 0b111;
+/// Protected mode, coprocessor as it is today, write protection, alignment checks possible, paging.
+const CR0: u64 = 1 << 31 | 1 << 18 | 1 << 16 | 1 << 5 | 1 << 4 | 1 << 1 | 1;
+/// Physical address extension, which 64-bit mode needs.
+const CR4: u64 = 1 << 5;
+/// No-execute, 64-bit mode active and enabled, SYSCALL.
+const EFER: u64 = 1 << 11 | 1 << 10 | 1 << 8 | 1;
+/// The bit that is always set, and the right to use ports (IOPL).
+const RFLAGS: u64 = 3 << 12 | 2;
+/// Selectors of 64-bit code and of data for users, as Linux numbers its own: a KVM that runs guests as user code has no
+/// others.
+const CODE_SELECTOR: u16 = 0x33;
+const DATA_SELECTOR: u16 = 0x2b;
+
+/// Why a guest does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum GuestError {
+    /// The kernel refuses something.
+    #[error("{what} failed")]
+    Refused {
+        /// What was tried.
+        what: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The guest stopped where it should not have.
+    #[error("the guest stopped before its order was done: {0}")]
+    Stopped(String),
+    /// An order that cannot be.
+    #[error(
+        "an order of {samples} samples of {batch} requests: 1 to {SAMPLES_MAX} samples of 1 or more are possible"
+    )]
+    Order {
+        /// Samples.
+        samples: usize,
+        /// Requests in each.
+        batch: u64,
+    },
+}
+
+fn refused(what: &'static str) -> impl FnOnce(kvm_ioctls::Error) -> GuestError {
+    move |error| GuestError::Refused {
+        what,
+        source: io::Error::from_raw_os_error(error.errno()),
+    }
+}
+
+/// What the guest shall do.
+#[derive(Clone, Copy, Debug)]
+pub struct Order {
+    /// How it reaches the monitor.
+    pub way: Way,
+    /// What it asks for.
+    pub operation: Operation,
+    /// About which page of the window, first.
+    pub page: u64,
+    /// To show which page of memory.
+    pub frame: u64,
+    /// What the page grows by from request to request.
+    pub step: u64,
+    /// Requests in a sample.
+    pub batch: u64,
+    /// Samples.
+    pub samples: usize,
+    /// Whether the page is read after each: [`order::TOUCH`].
+    pub after: u64,
+}
+
+impl Order {
+    /// One request for `operation` by `way`, about the window's first page and the first page that it may show.
+    pub fn one(way: Way, operation: Operation) -> Self {
+        Self {
+            way,
+            operation,
+            page: 0,
+            frame: page::FRAMES as u64,
+            step: 0,
+            batch: 1,
+            samples: 1,
+            after: 0,
+        }
+    }
+}
+
+/// What came of an order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Ticks of the guest's time-stamp counter that each sample took.
+    pub ticks: Vec<u64>,
+    /// How the last request went, as the guest read it.
+    pub status: u64,
+    /// What it returned.
+    pub value: u64,
+    /// What the window's page held.
+    pub touched: u64,
+    /// How many requests were refused.
+    pub refused: u64,
+    /// How often the guest was left for the program to serve a request or to wake the sidecore.
+    pub exits: u64,
+}
+
+/// A guest and its processor. Whoever calls [`Guest::run`] is its core.
+pub struct Guest {
+    processor: VcpuFd,
+    _machine: VmFd,
+    // Freed after the machine that has it.
+    memory: Arc<GuestMemory>,
+    waker: Option<Thread>,
+}
+
+impl Guest {
+    /// A guest that waits for its first order.
+    ///
+    /// # Errors
+    /// When there is no `/dev/kvm`, or it refuses.
+    pub fn new() -> Result<Self, GuestError> {
+        let kvm = Kvm::new().map_err(refused("opening /dev/kvm"))?;
+        let machine = kvm.create_vm().map_err(refused("creating a virtual machine"))?;
+        let memory = Arc::new(GuestMemory::new());
+        write_tables(&memory);
+        write_program(&memory);
+        let (userspace_addr, memory_size) = memory.extent();
+        let region = kvm_userspace_memory_region {
+            slot: 0,
+            guest_phys_addr: 0,
+            memory_size,
+            userspace_addr,
+            flags: 0,
+        };
+        // SAFETY: the memory is page-aligned, and freed after the machine by the order of the fields. It consists of
+        // atomic words and of nothing else, so that a guest may change any of it at any time.
+        unsafe { machine.set_user_memory_region(region) }.map_err(refused("giving the guest memory"))?;
+        let processor = machine
+            .create_vcpu(0)
+            .map_err(refused("creating a virtual processor"))?;
+        let features = kvm
+            .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
+            .map_err(refused("asking which features a guest may have"))?;
+        processor
+            .set_cpuid2(&features)
+            .map_err(refused("giving the guest the host's features"))?;
+        let mut registers = processor
+            .get_sregs()
+            .map_err(refused("reading the processor's state"))?;
+        registers.cs = segment(CODE_SELECTOR, 0xb, 1);
+        let data = segment(DATA_SELECTOR, 0x3, 0);
+        for register in [
+            &mut registers.ds,
+            &mut registers.es,
+            &mut registers.fs,
+            &mut registers.gs,
+            &mut registers.ss,
+        ] {
+            *register = data;
+        }
+        (registers.cr0, registers.cr3) = (CR0, (page::LEVEL_4 * PAGE_BYTES) as u64);
+        (registers.cr4, registers.efer) = (CR4, EFER);
+        processor
+            .set_sregs(&registers)
+            .map_err(refused("setting the processor to 64-bit mode"))?;
+        let mut general = processor.get_regs().map_err(refused("reading the registers"))?;
+        (general.rip, general.rflags) = ((page::CODE * PAGE_BYTES) as u64, RFLAGS);
+        processor
+            .set_regs(&general)
+            .map_err(refused("setting the registers"))?;
+        Ok(Self {
+            processor,
+            _machine: machine,
+            memory,
+            waker: None,
+        })
+    }
+
+    /// The guest's memory.
+    pub fn memory(&self) -> &Arc<GuestMemory> {
+        &self.memory
+    }
+
+    /// Wakes `sidecore` from now on when the guest asks for it.
+    pub fn wakes(&mut self, sidecore: Option<Thread>) {
+        self.waker = sidecore;
+    }
+
+    /// Has the guest carry out `order`.
+    ///
+    /// # Errors
+    /// When the order is impossible, or the guest stops for another reason, as when it touches what is not mapped.
+    pub fn run(&mut self, order: Order) -> Result<Outcome, GuestError> {
+        if order.batch == 0 || order.samples == 0 || order.samples > SAMPLES_MAX {
+            let (samples, batch) = (order.samples, order.batch);
+            return Err(GuestError::Order { samples, batch });
+        }
+        let words = [
+            (order::WAY, order.way as u64),
+            (order::OPERATION, order.operation as u64),
+            (order::PAGE, order.page),
+            (order::FRAME, order.frame),
+            (order::STEP, order.step),
+            (order::BATCH, order.batch),
+            (order::SAMPLES, order.samples as u64),
+            (order::AFTER, order.after),
+            (order::REFUSED, 0),
+        ];
+        for (word, value) in words {
+            self.memory.store(page::ORDER, word, value);
+        }
+        let exits = self.until_done()?;
+        let result = |word| self.memory.load(page::ORDER, word);
+        let tick = |sample: usize| {
+            self.memory
+                .load(page::SAMPLES + sample / PAGE_WORDS, sample % PAGE_WORDS)
+        };
+        Ok(Outcome {
+            ticks: (0..order.samples).map(tick).collect(),
+            status: result(order::STATUS),
+            value: result(order::VALUE),
+            touched: result(order::TOUCHED),
+            refused: result(order::REFUSED),
+            exits,
+        })
+    }
+
+    fn until_done(&mut self) -> Result<u64, GuestError> {
+        let mut exits = 0;
+        loop {
+            match self.processor.run() {
+                Ok(VcpuExit::IoOut(port::DONE, _)) => return Ok(exits),
+                Ok(VcpuExit::IoOut(port::SERVE, _)) => {
+                    // By exit nothing was announced: what was answered last stays so.
+                    let sequence = self.memory.load(page::REQUEST, request::ANSWERED);
+                    Request::copy(&self.memory, sequence).serve(&self.memory);
+                }
+                Ok(VcpuExit::IoOut(port::WAKE, _)) => {
+                    if let Some(sidecore) = &self.waker {
+                        sidecore.unpark();
+                    }
+                }
+                Ok(other) => return Err(GuestError::Stopped(format!("{other:?}"))),
+                // A signal.
+                Err(error) if error.errno() == rustix::io::Errno::INTR.raw_os_error() => continue,
+                Err(error) => return Err(refused("running the guest")(error)),
+            }
+            exits += 1;
+        }
+    }
+}
+
+fn segment(selector: u16, kind: u8, is_long: u8) -> kvm_segment {
+    kvm_segment {
+        base: 0,
+        limit: u32::MAX,
+        selector,
+        type_: kind,
+        present: 1,
+        dpl: 3,
+        db: 1 - is_long,
+        s: 1,
+        l: is_long,
+        g: 1,
+        ..Default::default()
+    }
+}
+
+/// The guest's own memory where it lies, and after it the window, empty.
+fn write_tables(memory: &GuestMemory) {
+    let entry = |page: usize| (page * PAGE_BYTES) as u64 | TABLE_FLAGS;
+    memory.store(page::LEVEL_4, 0, entry(page::LEVEL_3));
+    memory.store(page::LEVEL_3, 0, entry(page::LEVEL_2));
+    memory.store(page::LEVEL_2, 0, entry(page::IDENTITY));
+    memory.store(page::LEVEL_2, 1, entry(page::WINDOW));
+    for page in 0..page::COUNT {
+        memory.store(page::IDENTITY, page, entry(page));
+    }
+}
+
+fn write_program(memory: &GuestMemory) {
+    for (word, bytes) in program().chunks(8).enumerate() {
+        let mut padded = [0; 8];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        memory.store(page::CODE, word, u64::from_le_bytes(padded));
+    }
+}
