@@ -459,20 +459,28 @@ fn number_of(processor: &Processor) -> u64 {
     }
 }
 
-/// The arguments of the call that a processor is at: the output registers of the current frame. In line, because an
-/// array that is filled word by word and copied at once afterwards waits for the words.
+/// The arguments of the call that a processor is at: the output registers of the current frame. In line and without a
+/// loop, because an array that is filled word by word and copied at once afterwards waits for the words.
 #[inline(always)]
 fn arguments_of(processor: &Processor) -> Arguments {
     let frame = processor.frame;
     let outputs = frame.size - frame.locals;
-    std::array::from_fn(|argument| {
-        let register = (32 + frame.locals as usize + argument) as u8 & 127;
-        match argument < outputs as usize {
+    let argument = |number: u32| {
+        let register = (32 + frame.locals + number) as u8 & 127;
+        match number < outputs {
             true if processor.general.nat(register) => u64::MAX,
             true => processor.general.value(register),
             false => 0,
         }
-    })
+    };
+    [
+        argument(0),
+        argument(1),
+        argument(2),
+        argument(3),
+        argument(4),
+        argument(5),
+    ]
 }
 
 fn is_system_call(fault: &Fault) -> bool {
