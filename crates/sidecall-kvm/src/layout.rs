@@ -40,8 +40,7 @@ pub const WINDOW_PAGES: usize = PAGE_WORDS;
 /// The first address of the window.
 pub const WINDOW_ADDRESS: u64 = 2 << 20;
 
-/// Words of the request page. The guest writes one cache line and the monitor the next, so that a call moves each line
-/// there and back.
+/// Words of the request page. Request and answer share one cache line, so that a call moves it there and back, once.
 pub mod request {
     /// The number of the request, written last.
     pub const SEQUENCE: usize = 0;
@@ -52,13 +51,13 @@ pub mod request {
     /// The page of memory that is to be seen there.
     pub const FRAME: usize = 3;
     /// The number of the request that is answered, written last.
-    pub const ANSWERED: usize = 8;
+    pub const ANSWERED: usize = 4;
     /// How it went.
-    pub const STATUS: usize = 9;
+    pub const STATUS: usize = 5;
     /// What was asked for.
-    pub const VALUE: usize = 10;
+    pub const VALUE: usize = 6;
     /// Not zero while the sidecore sleeps.
-    pub const ASLEEP: usize = 11;
+    pub const ASLEEP: usize = 7;
 }
 
 /// Words of the order page.

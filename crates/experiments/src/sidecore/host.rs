@@ -23,8 +23,8 @@ const BATCH: u64 = 16;
 const SAMPLES: usize = WINDOW_PAGES / BATCH as usize;
 /// Samples of each quantity that predicts.
 const CALIBRATION_SAMPLES: usize = 20;
-/// Cache lines that pass between the cores: request and answer, each taken back from its reader before it is written.
-const TRANSFERS: u64 = 4;
+/// Cache lines that pass between the cores, as the model of sidecalls has it: the request's and the answer's.
+const TRANSFERS: u64 = 2;
 
 /// Latency of a null call, identification and a page table update.
 pub struct Host;
