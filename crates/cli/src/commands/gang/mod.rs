@@ -8,6 +8,7 @@ mod watch;
 mod workload;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -66,6 +67,13 @@ impl Cut {
     fn selection(&self) -> Selection {
         self.factor.map_or(Selection::Modularity, Selection::Factor)
     }
+}
+
+/// The exit code of a program that was started here, as the command's own; without one it is success.
+fn passed_on(code: Option<i32>) -> ExitCode {
+    code.map_or(ExitCode::SUCCESS, |code| {
+        ExitCode::from(u8::try_from(code).unwrap_or(1))
+    })
 }
 
 /// A number of seconds above zero and below a year, such as 0.5.

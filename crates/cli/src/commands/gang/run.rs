@@ -1,7 +1,6 @@
 //! `sidestep gang run`: make threads that belong together run together.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use sidestep_gang_linux::control::{self, Kind, RunSettings, SetSource, Target};
 use sidestep_gang_linux::recording::Recording;
 
 use super::super::stop_flag;
-use super::{Cut, State, report, seconds};
+use super::{Cut, State, passed_on, report, seconds};
 use crate::commands::Outcome;
 
 /// Run programs, or take running ones, under a coscheduling policy; put everything back at the end.
@@ -116,9 +115,7 @@ impl Run {
             .iter()
             .filter_map(|program| program.exit_code)
             .find(|&code| code != 0);
-        Ok(failed.map_or(ExitCode::SUCCESS, |code| {
-            ExitCode::from(u8::try_from(code).unwrap_or(1))
-        }))
+        Ok(passed_on(failed))
     }
 
     fn kind(&self) -> Result<Kind, Box<dyn std::error::Error>> {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{ErrorKind, IsTerminal, Write, stdout};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use sidestep_gang_linux::watch::{Snapshot, WatchSettings, Watcher};
 
 use super::super::stop_flag;
 use super::screen::{Key, Screen};
-use super::{Cut, State, report, seconds};
+use super::{Cut, State, passed_on, report, seconds};
 use crate::commands::{Outcome, not_built, print};
 
 /// Show which threads of running programs share memory, and who should run together.
@@ -153,9 +153,7 @@ impl Watch {
         if self.is_screen() {
             print(format!("{}\n\nsets: {}\n", last.matrix, last.sets).as_bytes())?;
         }
-        Ok(code.map_or(ExitCode::SUCCESS, |code| {
-            ExitCode::from(u8::try_from(code).unwrap_or(1))
-        }))
+        Ok(passed_on(code))
     }
 
     fn is_screen(&self) -> bool {

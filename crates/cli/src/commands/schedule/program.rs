@@ -99,7 +99,7 @@ impl Bench<'_> {
 /// A function that may get faster.
 struct Work {
     extent: Extent,
-    /// How many of its blocks are written anew, or why none can be.
+    /// Its blocks that are written anew, or why none can be.
     changes: Result<Vec<Change>, Refused>,
     /// Whether it got slower, and was put back.
     is_put_back: bool,
