@@ -125,6 +125,11 @@ impl World {
         })
     }
 
+    /// How many exclusive changes there were.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
     /// Does something while no guest code runs, that takes nothing away from the memory.
     pub fn stopped<T>(&self, work: impl FnOnce() -> T) -> T {
         let mut state = self.state();

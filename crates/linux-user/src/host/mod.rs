@@ -1,6 +1,6 @@
 //! The doors to the host kernel, and the only assembly of the crate.
 //!
-//! Three operations need more than a library offers:
+//! Four operations need more than a library offers:
 //! - [`call`] passes a system call on as numbers, without a C library changing what it means.
 //! - [`call_interruptible`] does the same for calls that may block, without the race between "is a signal
 //!   pending?" and "block": the test and the `syscall` instruction form a short range of code, and the
@@ -9,8 +9,9 @@
 //!   through; a call that the kernel finished is never repeated.
 //! - [`guarded_copy`] and [`guarded_compare_exchange`] touch guest memory that may vanish at any moment: a
 //!   host fault inside them becomes an error, in the way of a kernel's exception table.
+//! - [`touch`] does both: its access may fault, or sleep until another thread brings the page.
 //!
-//! [`signals`] holds the handler that does both fix-ups.
+//! [`signals`] holds the handler that does the fix-ups.
 
 pub mod errno;
 pub mod open;
@@ -114,6 +115,36 @@ sidestep_guarded_fault:
     mov eax, 1
     ret
 
+    .hidden sidestep_touch
+    .globl sidestep_touch
+    .hidden sidestep_touch_end
+    .globl sidestep_touch_end
+    .hidden sidestep_touch_fault
+    .globl sidestep_touch_fault
+    .hidden sidestep_touch_restart
+    .globl sidestep_touch_restart
+    // rdi: the word that is not zero while a signal waits, rsi: byte, edx: not zero to store; returns 0, 1 after a
+    // fault, or -512. The store changes nothing, whoever else stores there meanwhile.
+sidestep_touch:
+    cmp dword ptr [rdi], 0
+    jne sidestep_touch_restart
+    test edx, edx
+    jne 2f
+    mov al, byte ptr [rsi]
+    xor eax, eax
+    ret
+2:
+    lock or byte ptr [rsi], 0
+    xor eax, eax
+    ret
+sidestep_touch_end:
+sidestep_touch_fault:
+    mov rax, 1
+    ret
+sidestep_touch_restart:
+    mov rax, -512
+    ret
+
     .hidden sidestep_signal_return
     .globl sidestep_signal_return
 sidestep_signal_return:
@@ -128,6 +159,10 @@ unsafe extern "C" {
     fn sidestep_interruptible(pending: *const AtomicU32, number: i64, arguments: *const [u64; 6]) -> i64;
     fn sidestep_guarded_copy(target: *mut u8, source: *const u8, length: usize) -> i32;
     fn sidestep_guarded_compare_exchange(word: *mut u32, expected: u32, new: u32, old: *mut u32) -> i32;
+    fn sidestep_touch(pending: *const AtomicU32, byte: *const u8, store: u32) -> i64;
+    static sidestep_touch_end: u8;
+    static sidestep_touch_fault: u8;
+    static sidestep_touch_restart: u8;
     static sidestep_interruptible_begin: u8;
     static sidestep_interruptible_end: u8;
     static sidestep_interruptible_restart: u8;
@@ -209,6 +244,32 @@ pub unsafe fn guarded_compare_exchange(word: *mut u32, expected: u32, new: u32) 
     match unsafe { sidestep_guarded_compare_exchange(word, expected, new, &mut old) } {
         0 => Ok(old),
         _ => Err(GuardedFault),
+    }
+}
+
+/// What came of touching a byte of guest memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touch {
+    /// It is there.
+    Present,
+    /// The host refuses it.
+    Fault,
+    /// A signal waits; the byte may still be missing.
+    Interrupted,
+}
+
+/// Loads a byte of guest memory, or stores it unchanged, and sleeps until another thread has brought its page, unless
+/// `pending` is or becomes non-zero first.
+///
+/// # Safety
+/// `byte` must lie within the guest's windows; `pending` must be the word that this thread's signal handler sets.
+/// [`signals::install_fault_handler`] must have run.
+pub unsafe fn touch(pending: &AtomicU32, byte: *mut u8, store: bool) -> Touch {
+    // SAFETY: a fault on the byte ends in `sidestep_touch_fault`; an atomic store of what is there changes nothing.
+    match unsafe { sidestep_touch(pending, byte, store.into()) } {
+        0 => Touch::Present,
+        RESTART => Touch::Interrupted,
+        _ => Touch::Fault,
     }
 }
 
@@ -321,6 +382,18 @@ mod tests {
         // SAFETY: the fault at the unmapped source is what the routine is for.
         let copied = unsafe { guarded_copy(target.as_mut_ptr(), std::ptr::without_provenance(4096), 16) };
         assert_eq!(copied, Err(GuardedFault));
+        let (none, some) = (AtomicU32::new(0), AtomicU32::new(1));
+        let byte = target.as_mut_ptr();
+        // SAFETY: the byte is valid, or its fault is what the routine is for.
+        unsafe {
+            assert_eq!(touch(&none, byte, true), Touch::Present);
+            assert_eq!(touch(&some, byte, true), Touch::Interrupted);
+            assert_eq!(
+                touch(&none, std::ptr::without_provenance_mut(4096), false),
+                Touch::Fault
+            );
+        }
+        assert_eq!(target, source);
         // SAFETY: as above.
         let exchanged = unsafe { guarded_compare_exchange(std::ptr::without_provenance_mut(4096), 0, 1) };
         assert_eq!(exchanged, Err(GuardedFault));

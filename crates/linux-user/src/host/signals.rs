@@ -220,6 +220,8 @@ unsafe extern "C" fn on_signal(
             &raw const super::sidestep_guarded_end,
         ) {
             *instruction = (&raw const super::sidestep_guarded_fault).addr() as i64;
+        } else if is_in_touch(at) {
+            *instruction = (&raw const super::sidestep_touch_fault).addr() as i64;
         } else {
             // A fault of the emulator itself, or of a guest access to a file mapping that shrank under it:
             // the access repeats under the default disposition and ends the process by this signal.
@@ -242,6 +244,8 @@ unsafe extern "C" fn on_signal(
     let begin = &raw const super::sidestep_interruptible_begin;
     if within(at, begin, &raw const super::sidestep_interruptible_end) {
         *instruction = (&raw const super::sidestep_interruptible_restart).addr() as i64;
+    } else if is_in_touch(at) {
+        *instruction = (&raw const super::sidestep_touch_restart).addr() as i64;
     }
     if is_call_back {
         return;
@@ -339,6 +343,11 @@ impl Before {
         }
         set_mask(self.mask);
     }
+}
+
+fn is_in_touch(at: usize) -> bool {
+    let begin = super::sidestep_touch as *const u8;
+    within(at, begin, &raw const super::sidestep_touch_end)
 }
 
 fn within(at: usize, begin: *const u8, end: *const u8) -> bool {

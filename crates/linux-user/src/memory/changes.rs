@@ -213,6 +213,7 @@ impl Memory {
                 shared,
                 growth,
                 backing,
+                watched: false,
             },
         );
         Ok(range.start)
@@ -482,12 +483,18 @@ impl Memory {
         heap.end
     }
 
-    /// Passes advice on; `ENOMEM` where something of the range is not mapped.
+    /// Passes advice on; `ENOMEM` where something of the range is not mapped. It may take pages away, which matters
+    /// where the program brings them.
     pub fn advise(&self, address: u64, length: u64, advice: u64) -> Result<(), Errno> {
         if length == 0 && address.is_multiple_of(PAGE) {
             return Ok(());
         }
-        self.forward(libc::SYS_madvise, address, length, advice)
+        let advise = || self.forward(libc::SYS_madvise, address, length, advice);
+        if self.knows_watching() {
+            self.world.exclusively(advise)
+        } else {
+            advise()
+        }
     }
 
     /// Passes a call on that takes an address, a length and one more argument, page by mapped page.
@@ -598,6 +605,7 @@ impl Memory {
                 shared: true,
                 growth: Growth::Fixed,
                 backing,
+                watched: false,
             },
         );
         Ok(start)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rangemap::RangeMap;
 
+use super::Need;
 use super::gaps::Gaps;
 use super::window::{PAGE, REGIONS, page_floor};
 
@@ -38,6 +39,16 @@ impl Protection {
     /// Whether instructions may be fetched.
     pub fn executes(self) -> bool {
         self.0 & 4 != 0
+    }
+
+    /// Whether an access is allowed.
+    pub fn allows(self, need: Need) -> bool {
+        (!need.read || self.reads()) && (!need.write || self.writes()) && (!need.execute || self.executes())
+    }
+
+    /// The same without the right to store.
+    pub fn without_stores(self) -> Protection {
+        Protection(self.0 & !2 | u8::from(self.writes()))
     }
 
     /// The host protection that serves it: guest code is read, never executed, by the host.
@@ -90,6 +101,8 @@ pub struct Mapping {
     pub growth: Growth,
     /// What it shows.
     pub backing: Backing,
+    /// Whether the program itself brings pages that are missing (see [`watched`](super::watched)).
+    pub watched: bool,
 }
 
 impl Mapping {
@@ -105,6 +118,7 @@ impl Mapping {
             shared: false,
             growth: Growth::Fixed,
             backing: Backing::Anonymous,
+            watched: false,
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`window`] turns guest addresses into host addresses, [`mapping`] records what the guest mapped, [`changes`] is
 //! `mmap` and its relatives, [`access`] copies between guest memory and structures, [`gate`] is the page that the
-//! kernel gives every process. This file ties them together and answers the processor's question "what is at this
-//! address?".
+//! kernel gives every process, [`watched`] is memory that the program fills page by page. This file ties them together
+//! and answers the processor's question "what is at this address?".
 //!
 //! Rules: every change of the mappings holds the write lock and keeps the host's mappings equal in extent and
 //! protection (execution aside); changes that take something away also stop the world, because processors
@@ -17,6 +17,7 @@ pub mod gate;
 mod limits;
 pub mod mapping;
 mod space;
+pub mod watched;
 pub mod window;
 
 use std::ops::Range;
@@ -51,6 +52,9 @@ pub struct Memory {
     /// Whether anybody else may write it: another thread, or another process through a shared mapping.
     shared: AtomicBool,
     gate: Gate,
+    /// Whether this process has to do with watched memory.
+    knows_watching: AtomicBool,
+    touched: Mutex<watched::Touched>,
     /// The threads that run in it.
     pub world: World,
 }
@@ -73,6 +77,8 @@ pub enum Denial {
     NotAllowed,
     /// The mapped file has no such page.
     BeyondFile,
+    /// The program may have to bring the page first: its thread must touch it from outside the world.
+    Absent,
 }
 
 /// What an access needs.
@@ -99,6 +105,13 @@ pub struct View {
     pub protection: Protection,
 }
 
+/// What an access has to know of a mapping.
+struct Found {
+    protection: Protection,
+    is_file: bool,
+    watched: bool,
+}
+
 impl Memory {
     /// An empty address space.
     pub fn new() -> Result<Memory, Errno> {
@@ -112,6 +125,8 @@ impl Memory {
             lock_future: AtomicBool::new(false),
             shared: AtomicBool::new(false),
             gate: Gate::new(),
+            knows_watching: AtomicBool::new(false),
+            touched: Mutex::default(),
             world: World::default(),
         })
     }
@@ -192,18 +207,26 @@ impl Memory {
             return Err(Denial::NotMapped);
         }
         let found = self.protection_at(address);
-        let (protection, is_file) = match found {
+        let Found {
+            protection,
+            is_file,
+            watched,
+        } = match found {
             Some(found) => found,
             None => {
                 self.grow(address)?;
                 self.protection_at(address).ok_or(Denial::NotMapped)?
             }
         };
-        let allowed = (!need.read || protection.reads())
-            && (!need.write || protection.writes())
-            && (!need.execute || protection.executes());
-        if !allowed {
+        if !protection.allows(need) {
             return Err(Denial::NotAllowed);
+        }
+        let protection = match watched {
+            true => self.known_rights(address, protection),
+            false => protection,
+        };
+        if watched && (protection == Protection::NONE || !protection.allows(need)) {
+            return Err(Denial::Absent);
         }
         if is_file {
             return self.file_view(address, protection);
@@ -217,13 +240,14 @@ impl Memory {
         })
     }
 
-    fn protection_at(&self, address: u64) -> Option<(Protection, bool)> {
+    fn protection_at(&self, address: u64) -> Option<Found> {
         let mappings = self.mappings();
         let (_, mapping) = mappings.at(address)?;
-        Some((
-            mapping.protection,
-            matches!(mapping.backing, Backing::File { .. }),
-        ))
+        Some(Found {
+            protection: mapping.protection,
+            is_file: matches!(mapping.backing, Backing::File { .. }),
+            watched: mapping.watched,
+        })
     }
 
     /// A file may end within a guest page, or have shrunk: only host pages that exist are shown.
@@ -358,6 +382,7 @@ impl Memory {
                     shared: false,
                     growth,
                     backing: Backing::Role(role),
+                    watched: false,
                 },
             );
         }

@@ -16,7 +16,7 @@ unsafe impl AddressSpace for Memory {
         };
         let view = self.view(address.0, need).map_err(|denial| match denial {
             Denial::NotMapped | Denial::BeyondFile if NAT_PAGE.contains(&address.0) => Refusal::AccessRights,
-            Denial::NotMapped | Denial::BeyondFile => Refusal::NotPresent,
+            Denial::NotMapped | Denial::BeyondFile | Denial::Absent => Refusal::NotPresent,
             Denial::NotAllowed => Refusal::AccessRights,
         })?;
         Ok(HostPage {

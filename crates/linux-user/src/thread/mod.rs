@@ -15,13 +15,14 @@ pub mod syscalls;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use sidestep_ia64::fault::isr;
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{Driver, Exit, Fault, FaultKind, Processor};
 
 use crate::code_names::CodeNames;
 use crate::control::Hold;
-use crate::host;
 use crate::host::signals::{Inbox, SignalSet};
+use crate::host::{self, Touch};
 use crate::memory::{Denial, NAT_PAGE, Need};
 use crate::process::{Ending, Peer, Process};
 use crate::signal::context::AlternateStack;
@@ -295,6 +296,9 @@ impl Thread {
     }
 
     fn fault(&mut self, fault: Fault) -> Result<(), Ended> {
+        if let Some(waited) = self.await_page(&fault) {
+            return waited;
+        }
         let may_emulate = fault.kind == FaultKind::UnalignedReference && !self.unaligned.raises();
         if may_emulate && self.processor.status & psr::AC != 0 {
             return self.without_alignment_check();
@@ -305,6 +309,24 @@ impl Thread {
         };
         let signal = signal_of(&fault, address + u64::from(slot), slot, self.page_state(&fault));
         self.kill_or_handle(signal, Some(fault))
+    }
+
+    /// Waits for the page that an access lacks, if another thread of the program has to bring it.
+    fn await_page(&mut self, fault: &Fault) -> Option<Result<(), Ended>> {
+        if fault.kind != FaultKind::PageNotPresent || !self.process.memory.knows_watching() {
+            return None;
+        }
+        let need = Need {
+            read: fault.isr & isr::READ != 0,
+            write: fault.isr & isr::WRITE != 0,
+            execute: fault.isr & isr::EXECUTE != 0,
+        };
+        let memory = &self.process.memory;
+        match memory.await_page(fault.address.0, need, self.inbox.pending())? {
+            Touch::Present => Some(Ok(())),
+            Touch::Interrupted => Some(self.deliver(None)),
+            Touch::Fault => None,
+        }
     }
 
     /// What runs the processor has halted it.
@@ -332,6 +354,9 @@ impl Thread {
             Exit::Halted => self.halted(),
             Exit::Attention => self.deliver(None),
             Exit::Fault(fault) => {
+                if let Some(waited) = self.await_page(&fault) {
+                    return waited;
+                }
                 let (address, slot) = self.processor.instruction_pointer();
                 let signal = signal_of(&fault, address + u64::from(slot), slot, self.page_state(&fault));
                 self.kill_or_handle(signal, Some(fault))
@@ -351,7 +376,7 @@ impl Thread {
         };
         match self.process.memory.view(address, nothing) {
             Ok(_) | Err(Denial::NotAllowed) => PageState::Mapped,
-            Err(Denial::BeyondFile) => PageState::BeyondFile,
+            Err(Denial::BeyondFile | Denial::Absent) => PageState::BeyondFile,
             Err(Denial::NotMapped) => PageState::Unmapped,
         }
     }
@@ -459,20 +484,23 @@ fn number_of(processor: &Processor) -> u64 {
     }
 }
 
-/// The arguments of the call that a processor is at: the output registers of the current frame. In line and without a
-/// loop, because an array that is filled word by word and copied at once afterwards waits for the words.
+/// An argument of the call that a processor is at.
+#[inline(always)]
+fn argument_of(processor: &Processor, number: u32) -> u64 {
+    let frame = processor.frame;
+    let register = (32 + frame.locals + number) as u8 & 127;
+    match number < frame.size - frame.locals {
+        true if processor.general.nat(register) => u64::MAX,
+        true => processor.general.value(register),
+        false => 0,
+    }
+}
+
+/// All of them. In line and without a loop, because an array that is filled word by word and copied at once afterwards
+/// waits for the words.
 #[inline(always)]
 fn arguments_of(processor: &Processor) -> Arguments {
-    let frame = processor.frame;
-    let outputs = frame.size - frame.locals;
-    let argument = |number: u32| {
-        let register = (32 + frame.locals + number) as u8 & 127;
-        match number < outputs {
-            true if processor.general.nat(register) => u64::MAX,
-            true => processor.general.value(register),
-            false => 0,
-        }
-    };
+    let argument = |number| argument_of(processor, number);
     [
         argument(0),
         argument(1),

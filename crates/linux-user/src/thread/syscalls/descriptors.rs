@@ -1,6 +1,6 @@
 //! Descriptors: `close`, `dup2`, `pipe`, `fcntl`, `ioctl`.
 
-use super::{Arguments, SystemCallResult, fail};
+use super::{Arguments, SystemCallResult, fail, userfault};
 use crate::files::reserved;
 use crate::thread::Thread;
 
@@ -113,6 +113,9 @@ const PLAIN_REQUESTS: &[u64] = &[
 pub fn ioctl(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let [descriptor, request, argument, ..] = *arguments;
     let request = request & 0xffff_ffff;
+    if request >> 8 & 0xff == userfault::KIND && request >> 30 != 0 {
+        return userfault::control(thread, arguments);
+    }
     let argument = if takes_number(request) {
         argument
     } else {

@@ -8,20 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sidestep_ia64::{Gate, LightCalls, Processor};
 
-use super::Arguments;
 use super::table::{self, Action};
 use crate::host::{self, Errno};
 use crate::memory::{Memory, gate};
-use crate::thread::{SYSTEM_CALL_BREAK, arguments_of, number_of};
+use crate::thread::{SYSTEM_CALL_BREAK, argument_of, number_of};
 
-/// The function of a light-weight call.
-pub type LightHandler = fn(&Memory, &Arguments) -> Result<u64, Errno>;
+/// The function of a light-weight call, which takes its arguments from the processor: most have fewer than two.
+pub type LightHandler = fn(&Memory, &Processor) -> Result<u64, Errno>;
 
 /// A call of the host without arguments that cannot fail to be quick.
 macro_rules! of_host {
     ($($(#[$documentation:meta])* $name:ident => $number:ident;)*) => {
         $($(#[$documentation])*
-        pub fn $name(_: &Memory, _: &Arguments) -> Result<u64, Errno> {
+        pub fn $name(_: &Memory, _: &Processor) -> Result<u64, Errno> {
             // SAFETY: the call touches no memory.
             unsafe { host::call(libc::$number, [0; 6]) }
         })*
@@ -46,22 +45,22 @@ of_host! {
 }
 
 /// `clock_gettime(clock, time)`: by the host's C library, which need not enter the kernel for most clocks.
-pub fn clock_gettime(memory: &Memory, arguments: &Arguments) -> Result<u64, Errno> {
+pub fn clock_gettime(memory: &Memory, processor: &Processor) -> Result<u64, Errno> {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: the C library writes `time`.
-    if unsafe { libc::clock_gettime(arguments[0] as libc::clockid_t, &mut time) } != 0 {
+    if unsafe { libc::clock_gettime(argument_of(processor, 0) as libc::clockid_t, &mut time) } != 0 {
         return Err(Errno::last());
     }
-    memory.write(arguments[1], &[time.tv_sec, time.tv_nsec])?;
+    memory.write(argument_of(processor, 1), &[time.tv_sec, time.tv_nsec])?;
     Ok(0)
 }
 
 /// `gettimeofday(time, zone)`: likewise.
-pub fn gettimeofday(memory: &Memory, arguments: &Arguments) -> Result<u64, Errno> {
-    let [time, zone, ..] = *arguments;
+pub fn gettimeofday(memory: &Memory, processor: &Processor) -> Result<u64, Errno> {
+    let [time, zone] = [0, 1].map(|number| argument_of(processor, number));
     if zone != 0 {
         let (time, zone) = (memory.pointer(time)?, memory.pointer(zone)?);
         // SAFETY: guest addresses were translated into the guest's windows, where the host checks access.
@@ -101,14 +100,15 @@ impl ServedInRun {
 
 impl LightCalls for ServedInRun {
     fn perform(&self, immediate: u64, processor: &Processor) -> Option<[u64; 2]> {
-        if immediate != SYSTEM_CALL_BREAK {
+        // A copy to memory whose pages the program brings may sleep, which must not happen here.
+        if immediate != SYSTEM_CALL_BREAK || self.memory.knows_watching() {
             return None;
         }
         let Action::Light(handler) = table::find(number_of(processor))?.action else {
             return None;
         };
         self.served.store(self.served() + 1, Ordering::Relaxed);
-        Some(match handler(&self.memory, &arguments_of(processor)) {
+        Some(match handler(&self.memory, processor) {
             Ok(value) => [value, 0],
             Err(error) => [error.0 as u64, u64::MAX],
         })

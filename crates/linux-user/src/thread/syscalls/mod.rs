@@ -9,6 +9,8 @@ pub mod execute;
 pub mod ipc;
 pub mod light;
 pub mod memory;
+#[cfg(test)]
+mod page;
 pub mod paths;
 pub mod polling;
 pub mod proc;
@@ -20,6 +22,7 @@ pub mod sockets;
 pub mod system;
 pub mod table;
 pub mod threads;
+pub mod userfault;
 pub mod vectors;
 
 use crate::files::HostPath;
@@ -102,7 +105,7 @@ fn dispatch(thread: &mut Thread, number: u64, arguments: &Arguments) -> SystemCa
         Some(call) => match call.action {
             Action::Missing => fail(libc::ENOSYS),
             Action::Emulated(handler) => handler(thread, arguments),
-            Action::Light(handler) => Ok(handler(&thread.process.memory, arguments)?),
+            Action::Light(handler) => Ok(handler(&thread.process.memory, &thread.processor)?),
             Action::Unconfined(_) if thread.process.files.is_confined() => fail(libc::EPERM),
             Action::Host(number) | Action::Unconfined(number) => {
                 forward(thread, call, number, arguments, false)

@@ -12,7 +12,7 @@ use super::light::{self, LightHandler};
 use super::shape::Shape::{self, *};
 use super::{
     descriptors, execute, ipc, memory, paths, polling, processes, remote, signals, sockets, system, threads,
-    vectors,
+    userfault, vectors,
 };
 use crate::thread::strace::names;
 
@@ -98,7 +98,7 @@ static ROWS: [u16; NUMBERS] = {
 pub static TABLE: &[SystemCall] = &[
     row(0, "ni_syscall", &[], Missing),
     row(1, "exit", &[Int], Emulated(processes::exit)),
-    row(2, "read", &[Descriptor, Output, Size], Blocking(libc::SYS_read)),
+    row(2, "read", &[Descriptor, Output, Size], Emulated(userfault::read)),
     row(3, "write", &[Descriptor, Input(2), Size], Blocking(libc::SYS_write)),
     row(4, "open", &[Path, Named(names::OPEN), Mode], Emulated(paths::open)),
     row(5, "close", &[Descriptor], Emulated(descriptors::close)),
@@ -409,7 +409,7 @@ pub static TABLE: &[SystemCall] = &[
     row(316, "memfd_create", &[Text, Hex], Host(libc::SYS_memfd_create)),
     row(317, "bpf", &[], Missing),
     row(318, "execveat", &[Folder, Path, Strings, Strings, AtFlags], Emulated(execute::execveat)),
-    row(319, "userfaultfd", &[], Missing),
+    row(319, "userfaultfd", &[Hex], Emulated(userfault::userfaultfd)),
     row(320, "membarrier", &[Hex, Hex, Int], Host(libc::SYS_membarrier)),
     row(321, "kcmp", &[Int, Int, Int, Hex, Hex], Host(libc::SYS_kcmp)),
     row(322, "mlock2", &[Hex, Size, Hex], Emulated(memory::mlock2)),
