@@ -3,7 +3,8 @@
 //! - [`memory`]: RAM and ROM behind physical addresses, as the host side reads and writes them; [`virtual_memory`]: the
 //!   same through a processor's translations, without effect.
 //! - [`bus`]: devices behind physical addresses; [`virtio`]: those for paravirtual drivers; [`network`]: what their
-//!   network cables lead to; [`pci`]: the bus that they are on.
+//!   network cables lead to; [`pci`]: the bus that they are on; [`lsi`]: a SCSI controller, and [`storage`]: what is
+//!   behind it and other controllers of disks.
 //! - [`machine`]: processors on one memory and one bus; interrupts between them, global purges, timed events,
 //!   hypercalls; two executors, deterministic virtual time and a host thread per processor.
 //! - [`debug`]: traces, and a stub for gdb.
@@ -23,11 +24,13 @@ pub mod description;
 pub mod device;
 pub mod firmware;
 pub mod image;
+pub mod lsi;
 pub mod machine;
 pub mod memory;
 pub mod network;
 pub mod pci;
 pub mod snapshot;
+pub mod storage;
 pub mod virtio;
 pub mod virtual_memory;
 

@@ -1,10 +1,12 @@
-//! What is attached to a whole machine: virtio devices, as a description or options ask for them.
+//! What is attached to a whole machine: virtio devices and controllers of disks, as a description or options ask for
+//! them.
 //!
 //! Devices are made before the machine's memory is, so that a disk that cannot be opened costs nothing; then they are
 //! attached in the order in which they were made, each with an interrupt of its own: disks first, then network devices,
-//! a console, the entropy device last. All have the same [`VirtioTransport`].
+//! a console, the entropy device last. All have the same [`VirtioTransport`]. Disks on a SCSI bus are behind one
+//! controller, which is on the PCI bus behind all of these.
 
-use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -19,16 +21,20 @@ use super::bare::Clock;
 use super::kernel::Description;
 use crate::device::iosapic::Lines;
 use crate::firmware::layout;
+use crate::lsi;
 use crate::machine::hypercall::Console;
 use crate::machine::{AttachError, MachineBuilder};
 use crate::network::Link;
 use crate::network::forward::{Forward, NoForward};
 use crate::network::tap::Tap;
+use crate::network::udp::Udp;
 use crate::network::user::UserNetwork;
 use crate::pci;
 use crate::pci::interrupts::Interrupts;
+use crate::storage::disk::{Disk, DiskError};
+use crate::storage::scsi::{Medium, Unit};
 use crate::virtio::VirtioDevice;
-use crate::virtio::block::{Block, DiskError};
+use crate::virtio::block::Block;
 use crate::virtio::console::VirtioConsole;
 use crate::virtio::entropy::{Entropy, Seeded};
 use crate::virtio::facilities::Facilities;
@@ -66,6 +72,17 @@ impl FromStr for VirtioTransport {
     }
 }
 
+/// What a disk is attached to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DiskBus {
+    /// It is a virtio device of its own.
+    #[default]
+    Virtio,
+    /// It is behind a SCSI controller, an LSI53C895A.
+    Scsi,
+}
+
 /// `[[disk]]`: a file as a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,21 +92,63 @@ pub struct DiskTable {
     /// Whether the guest may not write.
     #[serde(default)]
     pub read_only: bool,
+    /// What it is attached to.
+    #[serde(default)]
+    pub bus: DiskBus,
+    /// Whether it is a disk or a CD-ROM; that is always read-only and needs a bus with commands for it.
+    #[serde(default)]
+    pub media: Medium,
+}
+
+/// What is no disk.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NoDisk {
+    /// An unknown bus.
+    #[error("`bus={0}` must be `bus=virtio` or `bus=scsi`")]
+    Bus(String),
+    /// An unknown medium.
+    #[error("`media={0}` must be `media=disk` or `media=cdrom`")]
+    Medium(String),
 }
 
 impl FromStr for DiskTable {
-    type Err = Infallible;
+    type Err = NoDisk;
 
-    /// As an option says it: `FILE[,readonly]`.
-    fn from_str(text: &str) -> Result<DiskTable, Infallible> {
-        let (file, read_only) = match text.strip_suffix(",readonly") {
-            Some(file) => (file, true),
-            None => (text, false),
+    /// As an option says it: `FILE[,readonly][,bus=BUS][,media=MEDIUM]`; a file may have commas in its name.
+    fn from_str(text: &str) -> Result<DiskTable, NoDisk> {
+        let mut disk = DiskTable {
+            file: PathBuf::new(),
+            read_only: false,
+            bus: DiskBus::default(),
+            media: Medium::default(),
         };
-        Ok(DiskTable {
-            file: file.into(),
-            read_only,
-        })
+        let mut file = text;
+        while let Some((before, last)) = file.rsplit_once(',') {
+            match last.split_once('=') {
+                None if last == "readonly" => disk.read_only = true,
+                Some(("bus", "virtio")) => disk.bus = DiskBus::Virtio,
+                Some(("bus", "scsi")) => disk.bus = DiskBus::Scsi,
+                Some(("bus", other)) => return Err(NoDisk::Bus(other.to_owned())),
+                Some(("media", "disk")) => disk.media = Medium::Disk,
+                Some(("media", "cdrom")) => disk.media = Medium::Cdrom,
+                Some(("media", other)) => return Err(NoDisk::Medium(other.to_owned())),
+                _ => break,
+            }
+            file = before;
+        }
+        disk.file = file.into();
+        Ok(disk)
+    }
+}
+
+impl DiskTable {
+    /// Whether nothing but the file is said.
+    pub fn is_plain(&self) -> bool {
+        !self.read_only && self.bus == DiskBus::default() && self.media == Medium::default()
+    }
+
+    fn open(&self) -> Result<Disk, DiskError> {
+        Disk::open(&self.file, self.read_only || self.media == Medium::Cdrom)
     }
 }
 
@@ -108,13 +167,22 @@ pub enum NetworkTable {
         /// Its name.
         name: String,
     },
+    /// Another emulator's cable, a datagram for each frame.
+    Udp {
+        /// Where this end listens.
+        listen: SocketAddr,
+        /// Where the other one does.
+        peer: SocketAddr,
+    },
 }
 
 /// What is no network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoNetwork {
     /// An unknown kind.
-    #[error("`{0}` must be `user`, `user,hostfwd=tcp::PORT-:PORT` or `tap=NAME`")]
+    #[error(
+        "`{0}` must be `user`, `user,hostfwd=tcp::PORT-:PORT`, `tap=NAME` or `udp=ADDRESS:PORT,peer=ADDRESS:PORT`"
+    )]
     Kind(String),
     /// A forwarded port that is none.
     #[error(transparent)]
@@ -124,12 +192,20 @@ pub enum NoNetwork {
 impl FromStr for NetworkTable {
     type Err = NoNetwork;
 
-    /// As an option says it: `user[,hostfwd=...]...` or `tap=NAME`.
+    /// As an option says it: `user[,hostfwd=...]...`, `tap=NAME` or `udp=ADDRESS:PORT,peer=ADDRESS:PORT`.
     fn from_str(text: &str) -> Result<NetworkTable, NoNetwork> {
         let wrong = || NoNetwork::Kind(text.to_owned());
         if let Some(name) = text.strip_prefix("tap=") {
             let name = name.to_owned();
             return Ok(NetworkTable::Tap { name });
+        }
+        if let Some(ends) = text.strip_prefix("udp=") {
+            let (listen, peer) = ends.split_once(",peer=").ok_or_else(wrong)?;
+            let [listen, peer] = [listen, peer].map(|end| end.parse().map_err(|_| wrong()));
+            return Ok(NetworkTable::Udp {
+                listen: listen?,
+                peer: peer?,
+            });
         }
         let mut parts = text.split(',');
         if parts.next() != Some("user") {
@@ -145,7 +221,11 @@ impl FromStr for NetworkTable {
 }
 
 impl NetworkTable {
-    fn connect(&self) -> Result<Box<dyn Link>, DeviceError> {
+    /// Plugs the cable in.
+    ///
+    /// # Errors
+    /// What the host refuses.
+    pub fn connect(&self) -> Result<Box<dyn Link>, DeviceError> {
         Ok(match self {
             NetworkTable::User { hostfwd } => {
                 let network = UserNetwork::new(hostfwd);
@@ -154,6 +234,10 @@ impl NetworkTable {
             NetworkTable::Tap { name } => {
                 let name = name.clone();
                 Box::new(Tap::open(&name).map_err(|error| DeviceError::Tap { name, error })?)
+            }
+            NetworkTable::Udp { listen, peer } => {
+                let (listen, peer) = (*listen, *peer);
+                Box::new(Udp::open(listen, peer).map_err(|error| DeviceError::Udp { listen, error })?)
             }
         })
     }
@@ -181,12 +265,26 @@ pub enum DeviceError {
         /// What the host says.
         error: io::Error,
     },
+    /// The other emulator's frames cannot be received.
+    #[error("the host does not listen at {listen} for another emulator's frames: {error}")]
+    Udp {
+        /// Where.
+        listen: SocketAddr,
+        /// What the host says.
+        error: io::Error,
+    },
     /// The host gives no random bytes.
     #[error("the host gives no random bytes for the entropy device: {0}")]
     Entropy(io::Error),
     /// More devices than there is room for.
-    #[error("the machine has {0} virtio devices; there is room for {max}", max = layout::VIRTIO_MAX)]
+    #[error("the machine has {0} virtio devices and controllers; there is room for {max}", max = layout::VIRTIO_MAX)]
     TooMany(usize),
+    /// More disks on the SCSI bus than that has places for.
+    #[error("the machine has {0} disks on its SCSI bus; there is room for {max}", max = lsi::TARGETS_MAX)]
+    TooManyTargets(usize),
+    /// A CD-ROM that is a virtio device.
+    #[error("the CD-ROM `{}` must be on another bus than virtio, such as `scsi`", .0.display())]
+    VirtioCdrom(PathBuf),
 }
 
 /// A device that waits to be attached.
@@ -244,8 +342,13 @@ pub struct Attached {
 pub fn make(description: &Description, console: Option<Box<dyn Console>>) -> Result<Vec<Made>, DeviceError> {
     let mut made = Vec::new();
     for (number, disk) in description.disk.iter().enumerate() {
-        let block = Block::open(&disk.file, disk.read_only)?;
-        made.push(Made::new(format!("disk{number}"), block));
+        if disk.bus != DiskBus::Virtio {
+            continue;
+        }
+        if disk.media == Medium::Cdrom {
+            return Err(DeviceError::VirtioCdrom(disk.file.clone()));
+        }
+        made.push(Made::new(format!("disk{number}"), Block::new(disk.open()?)));
     }
     for (number, table) in description.network.iter().enumerate() {
         let mut address = HARDWARE_ADDRESS;
@@ -264,7 +367,24 @@ pub fn make(description: &Description, console: Option<Box<dyn Console>>) -> Res
     Ok(made)
 }
 
-/// Attaches the PCI bus, and devices to it or beside it, each at the next place.
+/// Makes what a description asks for on the SCSI bus.
+///
+/// # Errors
+/// See [`DeviceError`].
+pub fn make_scsi(description: &Description) -> Result<Vec<Unit>, DeviceError> {
+    let on_bus = |disk: &&DiskTable| disk.bus == DiskBus::Scsi;
+    let disks = description.disk.iter().filter(on_bus);
+    let units = disks
+        .map(|disk| Ok(Unit::new(disk.open()?, disk.media)))
+        .collect::<Result<Vec<_>, DiskError>>()?;
+    if units.len() > lsi::TARGETS_MAX {
+        return Err(DeviceError::TooManyTargets(units.len()));
+    }
+    Ok(units)
+}
+
+/// Attaches the PCI bus, and devices to it or beside it, each at the next place; the controller of `scsi`, if there is
+/// something for it, is the last on the bus.
 ///
 /// # Errors
 /// If something else answers there.
@@ -272,6 +392,7 @@ pub fn attach(
     builder: &mut MachineBuilder,
     lines: &Lines,
     made: Vec<Made>,
+    scsi: Vec<Unit>,
     transport: VirtioTransport,
 ) -> Result<(Vec<Attached>, Arc<pci::Bus>), AttachError> {
     let mut bus = pci::Bus::new();
@@ -313,6 +434,19 @@ pub fn attach(
             doorbells,
         });
     }
+    if !scsi.is_empty() {
+        let interrupt = layout::VIRTIO_INTERRUPT + attached.len() as u32;
+        let line = lines.line(interrupt);
+        let line = Box::new(move |asserted| line.set(asserted));
+        bus.add(Box::new(lsi::Controller::new(
+            scsi,
+            builder.memory(),
+            Interrupts::new(0, line, builder.interrupts()),
+            builder.timeline(),
+            layout::PCI_CONTROLLERS as u32,
+            interrupt as u8,
+        )));
+    }
     let bus = Arc::new(bus);
     let window = pci::Window::new(Arc::clone(&bus), layout::PCI);
     builder.attach("pci", PhysicalAddress(layout::PCI), layout::PCI_SIZE, window)?;
@@ -327,9 +461,14 @@ mod tests {
 
     #[test]
     fn a_disk_is_a_file_that_may_be_read_only() {
-        let parsed = |text: &str| text.parse::<DiskTable>().expect("always a disk");
+        let parsed = |text: &str| text.parse::<DiskTable>().expect("a disk");
         assert_eq!(parsed("a,b.img").file, Path::new("a,b.img"));
         assert!(!parsed("a.img").read_only);
+        let cd = parsed("a,bus=scsi,b.iso,bus=scsi,media=cdrom");
+        assert_eq!(cd.file, Path::new("a,bus=scsi,b.iso"));
+        assert_eq!((cd.bus, cd.media), (DiskBus::Scsi, Medium::Cdrom));
+        let wrong = "a.img,bus=floppy".parse::<DiskTable>();
+        assert_eq!(wrong, Err(NoDisk::Bus("floppy".into())));
         let read_only = parsed("a.img,readonly");
         assert_eq!(
             (read_only.file.as_path(), read_only.read_only),
@@ -348,7 +487,20 @@ mod tests {
         assert_eq!(hostfwd.len(), 2);
         let name = "tap0".to_owned();
         assert_eq!(parsed("tap=tap0"), Ok(NetworkTable::Tap { name }));
-        for wrong in ["", "usr", "user,", "user,hostfwd", "tap"] {
+        let [listen, peer] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        assert_eq!(
+            parsed("udp=127.0.0.1:1,peer=127.0.0.1:2"),
+            Ok(NetworkTable::Udp { listen, peer })
+        );
+        for wrong in [
+            "",
+            "usr",
+            "user,",
+            "user,hostfwd",
+            "tap",
+            "udp=127.0.0.1:1",
+            "udp=a,peer=b",
+        ] {
             assert_eq!(parsed(wrong), Err(NoNetwork::Kind(wrong.to_owned())));
         }
         assert!(matches!(

@@ -13,6 +13,7 @@
 //! [[disk]]
 //! file = "root.img"
 //! read_only = true
+//! bus = "scsi"
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ use thiserror::Error;
 
 use super::Size;
 use super::bare::Clock;
-use super::devices::{self, Attached, DeviceError, DiskTable, Made, NetworkTable, VirtioTransport};
+use super::devices::{self, Attached, DeviceError, DiskTable, Made, NetworkTable, Place, VirtioTransport};
 use crate::compressed::{self, ExpandError};
 use crate::device::iosapic::{self, Iosapic, Lines};
 use crate::device::panic_watch::PanicWatch;
@@ -328,19 +329,21 @@ impl Description {
         }
         let mut made = devices::make(self, consoles.virtio)?;
         made.extend(further);
-        if made.len() > layout::VIRTIO_MAX {
-            return Err(DeviceError::TooMany(made.len()).into());
+        let scsi = devices::make_scsi(self)?;
+        let places = made.len() + usize::from(!scsi.is_empty());
+        if places > layout::VIRTIO_MAX {
+            return Err(DeviceError::TooMany(places).into());
         }
         let memory = GuestMemory::new(&layout::memory(size))?;
         let mut builder = MachineBuilder::new(memory, self.machine.processors);
         let memory = builder.memory();
         let lines = Lines::new(builder.interrupts());
-        let (virtio, pci) = devices::attach(&mut builder, &lines, made, self.machine.virtio)?;
-        let on_pci = pci.functions() - 1;
+        let (virtio, pci) = devices::attach(&mut builder, &lines, made, scsi, self.machine.virtio)?;
+        let in_memory = |device: &&Attached| matches!(device.place, Place::Memory(_));
         let contents = Contents {
             processors: self.machine.processors,
-            pci_devices: on_pci,
-            memory_devices: virtio.len() - on_pci,
+            pci_devices: pci.functions() - 1,
+            memory_devices: virtio.iter().filter(in_memory).count(),
         };
         let epoch = self.machine.epoch_seconds;
         let (firmware, system_table) = firmware::install(&memory, contents, epoch, Arc::clone(&pci))?;

@@ -140,7 +140,7 @@ fn dsdt(contents: Contents) -> Sdt {
     let resources = Name::new("_CRS".into(), &resources.template());
     let port = Device::new("COM0".into(), vec![&identity, &unit, &resources]);
     table.append_slice(&bytes(&Scope::new("\\_SB_".into(), vec![&port])));
-    table.append_slice(&host_bridge(contents.pci_devices));
+    table.append_slice(&host_bridge(contents));
     for index in 0..contents.memory_devices {
         table.append_slice(&virtio(index));
     }
@@ -151,7 +151,7 @@ fn dsdt(contents: Contents) -> Sdt {
 ///
 /// Memory has the same addresses on both sides. So have ports: those of segment 0 are the processor's own, in the
 /// sparse space that the EFI memory map names, and need no translation.
-fn host_bridge(devices: usize) -> Vec<u8> {
+fn host_bridge(contents: Contents) -> Vec<u8> {
     const PORTS: u32 = 1 << 16;
     let buses = AddressSpace::<u16>::new_bus_number(0, 0xff);
     let ports = AddressSpace::<u32>::new_io(0, PORTS - 1, None);
@@ -159,15 +159,10 @@ fn host_bridge(devices: usize) -> Vec<u8> {
     let memory = AddressSpace::<u32>::new_memory(AddressSpaceCacheable::NotCacheable, true, start, end, None);
     let resources = ResourceTemplate::new(vec![&buses, &ports, &memory]);
     // Any function of the device in the slot, its first pin, no link device, the global system interrupt.
-    let routes: Vec<[u32; 4]> = (0..devices as u32)
-        .map(|device| {
-            [
-                (device + 1) << 16 | 0xffff,
-                0,
-                0,
-                layout::VIRTIO_INTERRUPT + device,
-            ]
-        })
+    // Interrupts of devices with registers in memory come before those of devices on the bus.
+    let first = layout::VIRTIO_INTERRUPT + contents.memory_devices as u32;
+    let routes: Vec<[u32; 4]> = (0..contents.pci_devices as u32)
+        .map(|device| [(device + 1) << 16 | 0xffff, 0, 0, first + device])
         .collect();
     let routes: Vec<Package<'_>> = routes
         .iter()

@@ -40,6 +40,8 @@ pub const FIRMWARE_END: u64 = FIRMWARE + 0x10_0000;
 pub const PCI: u64 = 0xe000_0000;
 /// Bytes of it.
 pub const PCI_SIZE: u64 = 256 << 20;
+/// Where firmware puts the registers of controllers, behind those of virtio devices.
+pub const PCI_CONTROLLERS: u64 = PCI + (1 << 20);
 /// The IOSAPIC.
 pub const IOSAPIC: u64 = 0xfec0_0000;
 /// Registers of a chip set, of which there are none.

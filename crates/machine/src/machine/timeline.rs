@@ -36,6 +36,13 @@ pub struct Ticket {
     sequence: u64,
 }
 
+impl Ticket {
+    /// Whether it is for this tick.
+    pub(crate) fn is_at(self, tick: u64) -> bool {
+        self.tick == tick
+    }
+}
+
 type Work = Box<dyn FnOnce(u64) + Send>;
 
 /// The clock and the agenda of a machine.

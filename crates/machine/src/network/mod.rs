@@ -3,9 +3,11 @@
 //! - [`user`]: a network of the guest and this program alone, whose connections are sockets of the host: needs no
 //!   privileges. [`forward`]: ports of the host that lead into it.
 //! - [`tap`]: an interface of the host.
+//! - [`udp`]: another emulator's cable.
 
 pub mod forward;
 pub mod tap;
+pub mod udp;
 pub mod user;
 
 /// The longest frame: a header of 14 bytes and 1,500 bytes.

@@ -1,6 +1,6 @@
 //! The configuration space of a function: 256 bytes, of which some bits can be written.
 //!
-//! One region of registers, in memory below 4 GB; a list of capabilities; an interrupt pin, if any.
+//! Regions of registers, in memory below 4 GB; a list of capabilities; an interrupt pin, if any.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +31,8 @@ pub const STATUS: u64 = field::STATUS as u64;
 /// The bit of the status that says that the function asks for an interrupt.
 pub const STATUS_INTERRUPT: u32 = 1 << 3;
 const STATUS_CAPABILITIES: u16 = 1 << 4;
+/// Base address registers of a function.
+const REGIONS_MAX: usize = 6;
 /// Where capabilities begin.
 const HEADER: usize = 0x40;
 
@@ -63,10 +65,21 @@ pub struct Identity {
 }
 
 /// Where a function's registers are now; clones follow it.
-#[derive(Clone, Debug)]
+///
+/// Offsets go through all regions: those of each begin where the regions before it end, at a multiple of its size.
+#[derive(Clone, Debug, Default)]
 pub struct Place {
+    regions: Vec<Region>,
+}
+
+#[derive(Clone, Debug)]
+struct Region {
+    /// Which base address register it has.
+    number: usize,
     start: Arc<AtomicU64>,
     size: u64,
+    /// The offset of its first byte.
+    first: u64,
 }
 
 impl Place {
@@ -75,14 +88,21 @@ impl Place {
 
     /// The offset of `size` bytes at a physical address, if all are registers of the function.
     pub fn offset(&self, address: u64, size: u64) -> Option<u64> {
-        let offset = address.checked_sub(self.start.load(Ordering::Relaxed))?;
-        (offset + size <= self.size).then_some(offset)
+        self.regions.iter().find_map(|region| {
+            let offset = address.checked_sub(region.start.load(Ordering::Relaxed))?;
+            let fits = offset.checked_add(size)? <= region.size;
+            fits.then_some(region.first + offset)
+        })
     }
 
-    /// The first address, if the function answers at all.
+    /// The first address of the first region, if the function answers at all.
     pub fn start(&self) -> Option<u64> {
-        let start = self.start.load(Ordering::Relaxed);
+        let start = self.regions.first()?.start.load(Ordering::Relaxed);
         (start != Place::NOWHERE).then_some(start)
+    }
+
+    fn end(&self) -> u64 {
+        self.regions.last().map_or(0, |region| region.first + region.size)
     }
 }
 
@@ -100,14 +120,10 @@ pub struct Configuration {
 impl Configuration {
     /// Of a function without registers, interrupts and capabilities.
     pub fn new(identity: Identity) -> Configuration {
-        let place = Place {
-            start: Arc::new(AtomicU64::new(Place::NOWHERE)),
-            size: 0,
-        };
         let mut space = Configuration {
             bytes: [0; BYTES],
             writable: [0; BYTES],
-            place,
+            place: Place::default(),
             next: HEADER,
             link: field::CAPABILITIES,
         };
@@ -132,11 +148,29 @@ impl Configuration {
     /// # Panics
     /// If the size is none, or the registers are not aligned to it.
     pub fn add_region(&mut self, size: u32, start: u32) {
+        self.add_region_at(0, size, start);
+    }
+
+    /// The same with the base address register of this number, behind the regions that were added before. The place
+    /// that was asked for earlier does not know of it.
+    ///
+    /// # Panics
+    /// As [`add_region`](Self::add_region), or if there is no such register.
+    pub fn add_region_at(&mut self, number: usize, size: u32, start: u32) {
+        assert!(number < REGIONS_MAX, "{REGIONS_MAX} regions");
         assert!(size.is_power_of_two() && size >= 16, "{size} bytes");
         assert!(start.is_multiple_of(size), "aligned to its size");
-        self.put(field::REGION, &start.to_le_bytes());
-        self.writable[field::REGION..][..4].copy_from_slice(&(!(size - 1)).to_le_bytes());
-        self.place.size = u64::from(size);
+        let register = field::REGION + 4 * number;
+        self.put(register, &start.to_le_bytes());
+        self.writable[register..][..4].copy_from_slice(&(!(size - 1)).to_le_bytes());
+        let size = u64::from(size);
+        let first = self.place.end().next_multiple_of(size);
+        self.place.regions.push(Region {
+            number,
+            start: Arc::new(AtomicU64::new(Place::NOWHERE)),
+            size,
+            first,
+        });
     }
 
     /// Gives the function the first interrupt pin, which firmware says leads to `line`.
@@ -228,13 +262,15 @@ impl Configuration {
             let mask = self.writable[at];
             self.bytes[at] = self.bytes[at] & !mask | byte & mask;
         }
-        let answers = self.place.size > 0 && self.command() & command::MEMORY != 0;
-        let start = if answers {
-            u64::from(u32::from_le_bytes(self.bytes(field::REGION)))
-        } else {
-            Place::NOWHERE
-        };
-        self.place.start.store(start, Ordering::Relaxed);
+        let answers = self.command() & command::MEMORY != 0;
+        for region in &self.place.regions {
+            let register = field::REGION + 4 * region.number;
+            let start = match answers {
+                true => u64::from(u32::from_le_bytes(self.bytes(register))),
+                false => Place::NOWHERE,
+            };
+            region.start.store(start, Ordering::Relaxed);
+        }
     }
 
     fn command(&self) -> u16 {

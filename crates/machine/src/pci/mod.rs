@@ -51,6 +51,17 @@ pub trait Function: Send {
 
     /// Stores `size` (1, 2, 4 or 8) bytes to its registers.
     fn store(&mut self, offset: u64, size: u64, value: u64);
+
+    /// What the function goes on from beside its configuration space and its interrupts, to be saved; what is behind
+    /// a function of its own, such as a virtio device, is saved with that.
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Goes on from what was saved of the same function; false if it was of another.
+    fn restore(&mut self, saved: &[u8]) -> bool {
+        saved.is_empty()
+    }
 }
 
 /// Which bytes a configuration access is for.
@@ -73,6 +84,7 @@ pub struct Address {
 pub struct FunctionState {
     configuration: Vec<u8>,
     interrupts: Option<InterruptsState>,
+    device: Vec<u8>,
 }
 
 struct Slot {
@@ -142,6 +154,7 @@ impl Bus {
             FunctionState {
                 configuration: function.configuration().save(),
                 interrupts: function.interrupts().map(Interrupts::save),
+                device: function.save(),
             }
         };
         self.slots.iter().map(state).collect()
@@ -156,7 +169,9 @@ impl Bus {
                 (Some(interrupts), Some(state)) => interrupts.restore(state),
                 _ => false,
             };
-            interrupts && function.configuration().restore(&state.configuration)
+            interrupts
+                && function.configuration().restore(&state.configuration)
+                && function.restore(&state.device)
         };
         states.len() == self.slots.len() && self.slots.iter().zip(states).all(restored)
     }

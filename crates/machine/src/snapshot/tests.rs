@@ -10,10 +10,11 @@ use tempfile::TempDir;
 use super::*;
 use crate::description::Size;
 use crate::description::bare::Clock;
-use crate::description::devices::{DiskTable, NetworkTable, VirtioTransport};
+use crate::description::devices::{DiskBus, DiskTable, NetworkTable, VirtioTransport};
 use crate::description::kernel::{EPOCH, KernelTable, MEMORY_MIN, MachineTable};
 use crate::machine::VirtualTime;
 use crate::machine::timeline::Phase;
+use crate::storage::scsi::Medium;
 
 const STATE: usize = MAGIC.len() + 12;
 const CHECKSUM_BYTES: usize = 4;
@@ -28,7 +29,16 @@ fn consoles() -> Consoles {
 /// A machine with a device of each kind that has executed a little: zeros, which are no instructions.
 fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
     let disk = folder.join("disk");
-    fs::write(&disk, [0; 4096]).expect("the folder is writable");
+    let cd = folder.join("cd");
+    for file in [&disk, &cd] {
+        fs::write(file, [0; 4096]).expect("the folder is writable");
+    }
+    let table = |file, bus, media| DiskTable {
+        file,
+        read_only: false,
+        bus,
+        media,
+    };
     let description = Description {
         machine: MachineTable {
             processors: 2,
@@ -44,10 +54,10 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
             initrd: None,
             append: String::new(),
         },
-        disk: vec![DiskTable {
-            file: disk,
-            read_only: false,
-        }],
+        disk: vec![
+            table(disk, DiskBus::Virtio, Medium::Disk),
+            table(cd, DiskBus::Scsi, Medium::Cdrom),
+        ],
         network: vec![NetworkTable::User { hostfwd: Vec::new() }],
     };
     let assembled = description.assemble(consoles(), false);

@@ -1,23 +1,11 @@
-//! The block device: a file of the host as a disk (section 5.2).
-//!
-//! Writes reach the host's page cache at once, so they survive the end of this program; a flush is answered when
-//! the host has them on its disk. The file is locked as long as it is a disk: two machines cannot write to one. With
-//! copy on write the file stays as it is, and several machines may have it: what each writes is its own, and gone with
-//! it.
+//! The block device: a [`Disk`] behind a queue (section 5.2).
 
-use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-
-use thiserror::Error;
+use std::path::Path;
 
 use super::VirtioDevice;
-use super::overlay::Overlay;
 use super::request::{Request, RequestError};
-
-/// Bytes of a sector.
-pub const SECTOR: u64 = 512;
+use crate::storage::disk::{Disk, DiskError, SECTOR};
 
 /// Bytes that are moved at once.
 const PIECE: usize = 1 << 16;
@@ -50,46 +38,9 @@ const HEADER_BYTES: usize = 16;
 const IDENTITY_BYTES: usize = 20;
 const IDENTITY: &[u8; IDENTITY_BYTES] = b"sidestep\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// Why a file cannot be a disk.
-#[derive(Debug, Error)]
-pub enum DiskError {
-    /// It cannot be opened.
-    #[error("the disk `{path}` cannot be opened: {source}")]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// What the host says.
-        source: io::Error,
-    },
-    /// It is no file, such as a folder or a pipe.
-    #[error("the disk `{path}` is not a regular file")]
-    NoFile {
-        /// What it is not.
-        path: PathBuf,
-    },
-    /// Its size is none of a disk.
-    #[error("the disk `{path}` has {size} bytes; it must have a multiple of {SECTOR}, and some")]
-    Size {
-        /// The file.
-        path: PathBuf,
-        /// Its size in bytes.
-        size: u64,
-    },
-    /// Another machine has it.
-    #[error("the disk `{path}` is in use by another program")]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
-}
-
 /// The device.
 pub struct Block {
-    file: File,
-    size: u64,
-    read_only: bool,
-    /// What was written, if the file is to stay as it is.
-    overlay: Option<Overlay>,
+    disk: Disk,
     configuration: [u8; 24],
 }
 
@@ -97,73 +48,33 @@ impl Block {
     /// The disk in the file at `path`.
     ///
     /// # Errors
-    /// If that cannot be opened or is in use, or is not a regular file of whole sectors.
+    /// As [`Disk::open`].
     pub fn open(path: &Path, read_only: bool) -> Result<Block, DiskError> {
-        let open_error = |source| DiskError::Open {
-            path: path.to_owned(),
-            source,
-        };
-        let metadata = path.metadata().map_err(open_error)?;
-        if !metadata.is_file() {
-            return Err(DiskError::NoFile {
-                path: path.to_owned(),
-            });
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(!read_only)
-            .open(path)
-            .map_err(open_error)?;
-        let locked = if read_only {
-            file.try_lock_shared()
-        } else {
-            file.try_lock()
-        };
-        locked.map_err(|error| match error {
-            TryLockError::WouldBlock => DiskError::InUse {
-                path: path.to_owned(),
-            },
-            TryLockError::Error(source) => open_error(source),
-        })?;
-        let size = file.metadata().map_err(open_error)?.len();
-        if size == 0 || !size.is_multiple_of(SECTOR) {
-            return Err(DiskError::Size {
-                path: path.to_owned(),
-                size,
-            });
-        }
-        // Capacity in sectors, largest segment (not offered), most segments, geometry (not offered), block size.
-        let mut configuration = [0; 24];
-        configuration[..8].copy_from_slice(&(size / SECTOR).to_le_bytes());
-        configuration[12..16].copy_from_slice(&SEGMENTS_MAX.to_le_bytes());
-        configuration[20..].copy_from_slice(&(SECTOR as u32).to_le_bytes());
-        Ok(Block {
-            file,
-            size,
-            read_only,
-            overlay: None,
-            configuration,
-        })
+        Disk::open(path, read_only).map(Block::new)
     }
 
-    /// The disk in the file at `path`, which stays as it is. Of what the driver writes, so many bytes are kept; what
-    /// would be more fails.
+    /// The disk in the file at `path`, which stays as it is, as [`Disk::copy_on_write`] has it.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As [`Disk::open`].
     pub fn copy_on_write(path: &Path, written_max: u64) -> Result<Block, DiskError> {
-        Ok(Block {
-            read_only: false,
-            overlay: Some(Overlay::new(written_max)),
-            ..Block::open(path, true)?
-        })
+        Disk::copy_on_write(path, written_max).map(Block::new)
     }
 
-    /// Where in the file `bytes` bytes from `sector` on are, if they are whole sectors of the disk.
+    /// A device for a disk.
+    pub fn new(disk: Disk) -> Block {
+        // Capacity in sectors, largest segment (not offered), most segments, geometry (not offered), block size.
+        let mut configuration = [0; 24];
+        configuration[..8].copy_from_slice(&(disk.size() / SECTOR).to_le_bytes());
+        configuration[12..16].copy_from_slice(&SEGMENTS_MAX.to_le_bytes());
+        configuration[20..].copy_from_slice(&(SECTOR as u32).to_le_bytes());
+        Block { disk, configuration }
+    }
+
+    /// Where on the disk `bytes` bytes from `sector` on are, if they are whole sectors of it.
     fn place(&self, sector: u64, bytes: u64) -> Option<u64> {
         let start = sector.checked_mul(SECTOR)?;
-        let fits = start.checked_add(bytes)? <= self.size;
-        (fits && bytes.is_multiple_of(SECTOR)).then_some(start)
+        self.disk.holds(start, bytes).then_some(start)
     }
 
     /// Copies sectors to the driver; answers how many bytes.
@@ -171,10 +82,7 @@ impl Block {
         let bytes = request.writable() - 1;
         let start = self.place(sector, bytes).ok_or(STATUS_FAILED)?;
         for_pieces(bytes, |offset, piece| {
-            self.file.read_exact_at(piece, start + offset)?;
-            if let Some(overlay) = &self.overlay {
-                overlay.read((start + offset) / SECTOR, piece);
-            }
+            self.disk.read(start + offset, piece)?;
             request.write(offset, piece);
             Ok(())
         })?;
@@ -185,34 +93,19 @@ impl Block {
     fn write(&mut self, sector: u64, request: &Request<'_>) -> Result<u64, u8> {
         let bytes = request.readable() - HEADER_BYTES as u64;
         let start = self.place(sector, bytes).ok_or(STATUS_FAILED)?;
-        if self.read_only {
-            return Err(STATUS_FAILED);
-        }
-        if self
-            .overlay
-            .as_ref()
-            .is_some_and(|overlay| !overlay.has_room(sector, bytes / SECTOR))
-        {
+        if !self.disk.takes(start, bytes) {
             return Err(STATUS_FAILED);
         }
         for_pieces(bytes, |offset, piece| {
             request.read(HEADER_BYTES as u64 + offset, piece);
-            match &mut self.overlay {
-                Some(overlay) => {
-                    overlay.write((start + offset) / SECTOR, piece);
-                    Ok(())
-                }
-                None => self.file.write_all_at(piece, start + offset),
-            }
+            self.disk.write(start + offset, piece)
         })?;
         Ok(0)
     }
 
     /// Has the host put everything on its disk.
     fn flush(&self) -> Result<u64, u8> {
-        if self.overlay.is_none() {
-            self.file.sync_data().map_err(|_| STATUS_FAILED)?;
-        }
+        self.disk.flush().map_err(|_| STATUS_FAILED)?;
         Ok(0)
     }
 }
@@ -243,7 +136,11 @@ impl VirtioDevice for Block {
     }
 
     fn features(&self) -> u64 {
-        let read_only = if self.read_only { feature::READ_ONLY } else { 0 };
+        let read_only = if self.disk.is_read_only() {
+            feature::READ_ONLY
+        } else {
+            0
+        };
         feature::SEGMENTS | feature::BLOCK_SIZE | feature::FLUSH | read_only
     }
 

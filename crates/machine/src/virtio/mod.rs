@@ -19,7 +19,6 @@ pub mod facilities;
 pub mod interface;
 pub mod mmio;
 pub mod network;
-mod overlay;
 pub mod pci;
 pub mod request;
 #[cfg(test)]

@@ -200,7 +200,7 @@ impl<'a> Request<'a> {
 }
 
 /// Whether a device may read and write all of these bytes: ROM is written by loaders alone.
-pub(super) fn is_ram(memory: &GuestMemory, address: PhysicalAddress, size: u64) -> bool {
+pub(crate) fn is_ram(memory: &GuestMemory, address: PhysicalAddress, size: u64) -> bool {
     let Some(end) = address.0.checked_add(size) else {
         return false;
     };

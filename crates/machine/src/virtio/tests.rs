@@ -12,7 +12,7 @@ use sidestep_ia64::PhysicalAddress;
 use tempfile::NamedTempFile;
 
 use super::VirtioDevice;
-use super::block::{Block, DiskError, SECTOR};
+use super::block::Block;
 use super::console::VirtioConsole;
 use super::entropy::{Entropy, Seeded};
 use super::facilities::{Facilities, LATENCY_TICKS, POLL_TICKS_MAX};
@@ -23,6 +23,7 @@ use crate::machine::hypercall::Console;
 use crate::machine::timeline::Timeline;
 use crate::memory::{GRANULE, GuestMemory, MemoryKind, MemoryRange};
 use crate::network::Link;
+use crate::storage::disk::{DiskError, SECTOR};
 
 const RAM_BYTES: u64 = 16 * GRANULE;
 const DESCRIPTORS: u64 = 0x1000;

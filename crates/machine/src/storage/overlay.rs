@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::block::SECTOR;
+use super::disk::SECTOR;
 
 /// The bytes of a sector.
 pub type Sector = [u8; SECTOR as usize];
