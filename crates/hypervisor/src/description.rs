@@ -10,6 +10,10 @@
 //! [nic]                       # a card that gives each virtual machine a network interface
 //! delivery = "sidecore"       # how guests learn of packets
 //!
+//! [uplink]                    # where its wire ends: a network of this computer, or `[link]` with another host
+//! kind = "tap"
+//! name = "tap0"
+//!
 //! [detection]                 # which virtual processors share memory, found out while they run
 //! evaluation-ms = 5000
 //!
@@ -38,6 +42,7 @@ mod detection;
 mod error;
 mod nic;
 mod whole;
+mod wire;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -53,7 +58,9 @@ use serde::Deserialize;
 use sidestep_gang::policy::IdleCores;
 use sidestep_gang::{CoscheduledSets, TaskId};
 use sidestep_machine::description::Size;
+use sidestep_machine::description::devices::NetworkTable;
 pub use whole::DiskWrites;
+pub use wire::{LinkTable, WireEnd};
 
 use crate::costs::{CostsError, HostCosts};
 use crate::host::coscheduling::Coscheduling;
@@ -74,6 +81,10 @@ pub struct Description {
     pub host: HostTable,
     /// The card that gives each virtual machine a network interface.
     pub nic: Option<NicTable>,
+    /// Another host, at the other end of the card's wire.
+    pub link: Option<LinkTable>,
+    /// A network of this computer there.
+    pub uplink: Option<NetworkTable>,
     /// How it is found out which virtual processors share memory.
     pub detection: Option<DetectionTable>,
     /// What its cores share.

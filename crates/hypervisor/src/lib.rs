@@ -3,7 +3,7 @@
 //! - [`virtual_machine`]: IA-64 virtual processors in the monitor's hands: exits, shadow translation, devices.
 //! - [`sidecall`]: requests that a guest leaves in memory for a core that is already in the monitor.
 //! - [`host`]: several virtual machines on one host, and its cores, of which some serve sidecalls.
-//! - [`link`]: two hosts whose cards are joined.
+//! - [`link`]: two hosts whose cards are joined; [`uplink`]: one whose card is joined to a network of this machine.
 //! - [`nic`]: a card that shows every virtual machine a network interface of its own.
 //! - [`cycle`]: time on a host; [`costs`]: what transitions cost there; [`calibration`]: what they cost on this
 //!   machine.
@@ -24,6 +24,7 @@ pub mod host;
 pub mod link;
 pub mod nic;
 pub mod sidecall;
+pub mod uplink;
 pub mod virtual_machine;
 
 pub use costs::{Cost, HostCosts};

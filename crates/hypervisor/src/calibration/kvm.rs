@@ -1,19 +1,25 @@
 //! Leaving a guest and entering it again, under the kernel's own monitor.
 //!
-//! The guest is a loop in real mode with one instruction that is measured; what the same loop takes without it is
-//! subtracted. It counts down in ESI, because CPUID changes the other registers, and halts at zero.
+//! Calls of the monitor are made by the guest of the real sidecalls, in 64-bit mode as for users, where every KVM lets
+//! a guest run by itself, and timed by that guest. What is for privileged code is measured in another guest: a loop in
+//! real mode with one instruction; what the same loop takes without it is subtracted. It counts down in ESI and halts
+//! at zero.
+
+use std::error::Error;
+use std::time::Duration;
 
 use kvm_bindings::kvm_userspace_memory_region;
 use kvm_ioctls::{Kvm, VcpuExit, VcpuFd, VmFd};
 
+use sidestep_sidecall_kvm::guest::Way;
+use sidestep_sidecall_kvm::kind::{Kind, picoseconds};
+use sidestep_sidecall_kvm::machine::{self as sidecall_kvm, GuestError, Order};
+use sidestep_sidecall_kvm::service::Operation;
+
 use super::core::PAGE;
-use super::sample::{Interval, sampled};
+use super::sample::{Interval, sampled, timed_by};
 use super::{Options, Unavailable, refused};
 
-/// CPUID: the kernel answers it.
-const CPUID: &[u8] = &[0x0f, 0xa2];
-/// OUT to port 0x80: nobody in the kernel is there, so that the program is asked.
-const OUT: &[u8] = &[0xe6, 0x80];
 /// MOV EAX, CR2: privileged, and where there is hardware for virtual machines, done by it.
 const READ_CR2: &[u8] = &[0x0f, 0x20, 0xd0];
 /// DEC ESI with the prefix for 32 bits.
@@ -89,8 +95,10 @@ impl Guest {
             loop {
                 match self.processor.run() {
                     Ok(VcpuExit::Hlt) => break,
-                    Ok(VcpuExit::IoOut(..)) => {}
-                    Ok(exit) => return Err(Unavailable::Guest(format!("{exit:?}"))),
+                    Ok(exit) => {
+                        let stopped = format!("the guest stopped for another reason than expected: {exit:?}");
+                        return Err(Unavailable::Guest(stopped));
+                    }
                     Err(error) if error.errno() == libc::EINTR => {}
                     Err(error) => return Err(failed("running a guest")(error)),
                 }
@@ -109,14 +117,31 @@ fn measure(options: &Options, instruction: &[u8]) -> Result<Interval, Unavailabl
     Ok(with.without(overhead))
 }
 
-/// An exit that the kernel handles.
-pub fn to_kernel(options: &Options) -> Result<Interval, Unavailable> {
-    measure(options, CPUID)
+/// What a call of the monitor takes that does nothing.
+fn call(options: &Options, way: impl FnOnce(&Kind) -> Way) -> Result<Interval, Unavailable> {
+    let mut guest = sidecall_kvm::Guest::new().map_err(unavailable)?;
+    let kind = Kind::of(&mut guest).map_err(unavailable)?;
+    let order = Order::one(way(&kind), Operation::Null);
+    timed_by(options.samples, |batch| {
+        let outcome = guest.run(Order { batch, ..order }).map_err(unavailable)?;
+        let time_ps = picoseconds(outcome.ticks[0], kind.tick_ps);
+        Ok(Duration::from_nanos(time_ps / 1000))
+    })
 }
 
-/// An exit that the program handles.
+fn unavailable(error: GuestError) -> Unavailable {
+    let cause = error.source().map_or(String::new(), |cause| format!(": {cause}"));
+    Unavailable::Guest(format!("{error}{cause}"))
+}
+
+/// An exit that the kernel handles: a hypercall, which it refuses, as the guest is not privileged.
+pub fn to_kernel(options: &Options) -> Result<Interval, Unavailable> {
+    call(options, |kind| kind.hypercall)
+}
+
+/// An exit that the program handles: a port that nobody in the kernel knows.
 pub fn to_program(options: &Options) -> Result<Interval, Unavailable> {
-    measure(options, OUT)
+    call(options, |_| Way::Exit)
 }
 
 /// A guest that halts at once, again and again.

@@ -73,8 +73,8 @@ pub enum Unavailable {
         /// Why it failed.
         error: std::io::Error,
     },
-    /// A virtual machine stopped for another reason than it should have.
-    #[error("the guest stopped for another reason than expected: {0}")]
+    /// A virtual machine cannot be made, or stopped for another reason than it should have.
+    #[error("{0}")]
     Guest(String),
 }
 
@@ -149,7 +149,7 @@ quantities! {
     /// A page's protection, changed on two cores.
     RemotePurge = "remote-purge", "changing a page's protection while both cores use the page", pair::remote_purge;
     /// Leaving a guest for the kernel.
-    GuestToKernel = "guest-to-kernel", "an exit that the kernel handles (CPUID), and the entry", kvm::to_kernel;
+    GuestToKernel = "guest-to-kernel", "an exit that the kernel handles (a hypercall), and the entry", kvm::to_kernel;
     /// Leaving a guest for the program.
     GuestToProgram = "guest-to-program", "an exit that the program handles (a port), and the entry", kvm::to_program;
     /// A guest that halts.

@@ -55,11 +55,15 @@ const OPERATIONS_MAX: u64 = 1 << 24;
 
 /// Picoseconds an operation, where `work` does so many operations.
 pub fn sampled<E>(samples: usize, mut work: impl FnMut(u64) -> Result<(), E>) -> Result<Interval, E> {
-    let mut timed = |operations: u64| -> Result<Duration, E> {
+    timed_by(samples, |operations| {
         let start = Instant::now();
         work(operations)?;
         Ok(start.elapsed())
-    };
+    })
+}
+
+/// The same, where `timed` says itself how long so many operations took.
+pub fn timed_by<E>(samples: usize, mut timed: impl FnMut(u64) -> Result<Duration, E>) -> Result<Interval, E> {
     let mut operations = 1;
     while timed(operations)? < SAMPLE_LEAST && operations < OPERATIONS_MAX {
         operations *= 2;

@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::contention::HierarchyError;
 use crate::costs::CostsError;
 use crate::host::HostError;
+use crate::link::LinkError;
 use crate::virtual_machine::VirtualMachineError;
 
 /// The most virtual machines of a host.
@@ -109,6 +110,15 @@ pub enum BuildError {
         /// Why.
         error: ImageError,
     },
+    /// The wire of a card that there is not.
+    #[error("`[{0}]` is for a host with a card: add a table `[nic]`")]
+    NoCard(&'static str),
+    /// A wire with too many ends.
+    #[error("`[link]` and `[uplink]` exclude each other: the card's wire ends once")]
+    TwoEnds,
+    /// A link that cannot be.
+    #[error(transparent)]
+    Link(#[from] LinkError),
     /// A virtual machine that cannot be made.
     #[error(transparent)]
     Machine(#[from] VirtualMachineError),

@@ -7,7 +7,8 @@ use sidestep_ia64::Processor;
 use sidestep_machine::description::Size;
 use sidestep_machine::description::devices::{DeviceError, Made};
 use sidestep_machine::description::kernel::{self, Consoles, KernelTable, MachineTable};
-use sidestep_machine::virtio::block::{Block, DiskError};
+use sidestep_machine::storage::disk::DiskError;
+use sidestep_machine::virtio::block::Block;
 use sidestep_machine::virtio::interface::{Interface, PAIRS_MAX};
 
 use super::{BuildError, KERNEL_MEMORY, VirtualMachineTable, read, refuse};

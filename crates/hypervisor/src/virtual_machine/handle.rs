@@ -115,6 +115,7 @@ impl VirtualProcessor {
             return Needed::Nothing;
         };
         let filled_before = self.filled_last.take();
+        self.rings.open(false);
         match fault.kind {
             FaultKind::Break if self.is_call(&fault) => Needed::Call,
             FaultKind::Break if fault.immediate == compression::REPLACEMENT => {
@@ -308,6 +309,13 @@ impl VirtualProcessor {
             Ok(Reference::Physical(physical)) => (physical, None),
             Ok(Reference::Translated(entry)) => (entry.physical_address(address), Some(entry)),
         };
+        if fault.kind == FaultKind::UnsupportedReference
+            && access.writes()
+            && self.rings.holds(reference)
+            && self.store_to_rings(costs, page)
+        {
+            return Needed::Nothing;
+        }
         let side = match access {
             Access::Execute => TranslationSide::Instruction,
             _ => TranslationSide::Data,
@@ -347,6 +355,23 @@ impl VirtualProcessor {
                 None => Needed::Failure,
             },
         }
+    }
+
+    /// Lets the guest make a store to the page that its card polls, alone and at its time; it costs what a store to
+    /// memory costs. The register stack engine's stores have no instruction: then the next run makes them.
+    fn store_to_rings(&mut self, costs: &HostCosts, page: Option<HostPage>) -> bool {
+        self.rings.open(true);
+        let Some(page) = page else {
+            return true;
+        };
+        let fetched = self.processor.fetch_from(&page);
+        let before = self.processor.instructions_retired();
+        let stored = self.in_real_state(|processor| processor.execute_fetched(&fetched));
+        self.rings.open(false);
+        self.collect_status();
+        let retired = self.processor.instructions_retired() - before;
+        self.executed(costs, retired, u64::MAX);
+        stored.is_ok()
     }
 
     fn interpret_one(&mut self, costs: &HostCosts, page: HostPage, reason: ExitReason) -> Needed {

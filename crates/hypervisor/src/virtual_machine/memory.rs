@@ -202,23 +202,43 @@ impl RequestPage {
 
 /// The page of a virtual processor's interface that its guest stores counts to, as the monitor sees it.
 ///
-/// As with the request page, the window tells of stores at the time at which they are made; the card polls the page.
+/// The card polls the page, and sees a store when it is made: to the cycle, however the guest's execution is cut into
+/// runs. So the window refuses stores, and the monitor executes the instruction alone.
 pub(super) struct RingPage {
     /// Where it is.
     pub page: RegisteredPage,
     /// What was stored, in order.
     stores: Mutex<Vec<Store>>,
-    /// Stops the processor at the next block.
-    attention: Arc<AtomicBool>,
+    /// Whether the window takes stores now.
+    is_open: AtomicBool,
 }
 
 impl RingPage {
-    pub fn new(attention: Arc<AtomicBool>) -> RingPage {
+    pub fn new() -> RingPage {
         RingPage {
             page: RegisteredPage::default(),
             stores: Mutex::default(),
-            attention,
+            is_open: AtomicBool::new(false),
         }
+    }
+
+    /// Whether a guest-physical address lies on it.
+    pub fn holds(&self, address: PhysicalAddress) -> bool {
+        let page = self.page.address();
+        page.is_some_and(|page| {
+            address
+                .offset_from(page)
+                .is_some_and(|offset| offset < page::SIZE)
+        })
+    }
+
+    /// Has the window take stores, or refuse them.
+    pub fn open(&self, is_open: bool) {
+        self.is_open.store(is_open, Ordering::Relaxed);
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
     }
 
     /// Takes what was stored since the last time.
@@ -230,7 +250,6 @@ impl RingPage {
         if let (8, Some(store)) = (size, Store::at(offset, value)) {
             let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
             stores.push(store);
-            self.attention.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -312,6 +331,9 @@ unsafe impl PhysicalMemory for MachineView {
         let Some((window, offset, guest)) = self.behind_window(address, size) else {
             return false;
         };
+        if matches!(window, Window::Rings) && !self.rings.is_open() {
+            return false;
+        }
         let bytes = value.to_le_bytes();
         let written = self.shared.memory.write(guest, &bytes[..size as usize]);
         match window {

@@ -137,7 +137,7 @@ impl VirtualProcessor {
         processor.system.control[usize::from(control::LID)] = (index as u64) << 24;
         let attention = processor.attention();
         let requests = Arc::new(RequestPage::new(Arc::clone(&attention)));
-        let rings = Arc::new(RingPage::new(Arc::clone(&attention)));
+        let rings = Arc::new(RingPage::new());
         let mut real = SystemState::new(Arc::new(MachineView {
             owner,
             processor: index,
@@ -474,7 +474,7 @@ impl VirtualProcessor {
     }
 
     /// Takes over what execution changed in PSR without an exit.
-    fn collect_status(&mut self) {
+    pub(super) fn collect_status(&mut self) {
         let real = self.real.status;
         let level = (real >> psr::CPL_SHIFT & 3) as u8;
         let level = match self.virtualization {
