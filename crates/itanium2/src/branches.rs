@@ -2,7 +2,8 @@
 //!
 //! A branch with a static hint (`.sptk`, `.spnt`) is predicted as the hint says. Others have a four-bit history of
 //! their own that chooses a two-bit counter, which starts as the hint says (manual, branch prediction). The front end
-//! takes an indirect target from the branch register, so a move to it must be [`Cost::ToBranchPrediction`] cycles old.
+//! takes an indirect target from the branch register, so a move to it must be [`Cost::ToBranchPrediction`] cycles old:
+//! whether it is depends on cycles, which the predictor leaves to others.
 //! Loops by ar.lc are predicted perfectly. Returns come from a stack of eight addresses.
 //!
 //! [`Cost::ToBranchPrediction`]: crate::parameters::Cost::ToBranchPrediction
@@ -26,14 +27,23 @@ pub enum Prediction {
     WrongTarget,
 }
 
+/// How a branch was predicted, as far as it does not depend on cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreseen {
+    /// So.
+    As(Prediction),
+    /// Right, unless its branch register was moved to so late that the front end used what it held before.
+    UnlessMoved,
+}
+
 /// The predictor's state.
 pub struct Predictor {
     histories: Vec<u8>,
     counters: Vec<u8>,
     returns: [u64; RETURNS],
     top: usize,
-    /// The value each branch register had before its last move, and when that was issued.
-    registers: [(u64, u64); 8],
+    /// The value each branch register had before its last move.
+    registers: [u64; 8],
 }
 
 /// A predictor that has seen nothing.
@@ -44,20 +54,19 @@ impl Default for Predictor {
             counters: vec![UNSEEN; COUNTERS],
             returns: [0; RETURNS],
             top: 0,
-            registers: [(0, 0); 8],
+            registers: [0; 8],
         }
     }
 }
 
 impl Predictor {
-    /// Notes a move to a branch register that issues at `cycle`.
-    pub fn moved(&mut self, register: u8, before: u64, cycle: u64) {
-        self.registers[usize::from(register & 7)] = (before, cycle);
+    /// Notes a move to a branch register, and what it held before.
+    pub fn moved(&mut self, register: u8, before: u64) {
+        self.registers[usize::from(register & 7)] = before;
     }
 
-    /// Predicts a branch at `ip` and `slot`, and learns from what it did. `prediction_delay` is how old a move to a
-    /// branch register must be at `cycle`.
-    pub fn branch(&mut self, branch: &Branch, cycle: u64, prediction_delay: u64) -> Prediction {
+    /// Predicts a branch, and learns from what it did.
+    pub fn branch(&mut self, branch: &Branch) -> Foreseen {
         let flags = branch.flags;
         let predicted = self.direction(branch);
         let is_taken = branch.taken.is_some();
@@ -65,20 +74,21 @@ impl Predictor {
             self.top = (self.top + 1) % RETURNS;
             self.returns[self.top] = branch.ip.wrapping_add(16);
         }
-        let expected = if flags.contains(Flags::RETURN) && is_taken {
-            let address = self.returns[self.top];
+        let returns = flags.contains(Flags::RETURN) && is_taken;
+        let address = self.returns[self.top];
+        if returns {
             self.top = (self.top + RETURNS - 1) % RETURNS;
-            Some(address)
-        } else if flags.contains(Flags::INDIRECT) {
-            let (before, moved) = self.registers[usize::from(branch.register & 7)];
-            (moved + prediction_delay > cycle).then_some(before)
-        } else {
-            None
-        };
+        }
         match branch.taken {
-            _ if predicted != is_taken => Prediction::WrongPath,
-            Some(target) if expected.is_some_and(|expected| expected != target) => Prediction::WrongTarget,
-            _ => Prediction::Correct,
+            _ if predicted != is_taken => Foreseen::As(Prediction::WrongPath),
+            Some(target) if returns && address != target => Foreseen::As(Prediction::WrongTarget),
+            Some(target) if !returns && flags.contains(Flags::INDIRECT) => {
+                match self.registers[usize::from(branch.register & 7)] == target {
+                    true => Foreseen::As(Prediction::Correct),
+                    false => Foreseen::UnlessMoved,
+                }
+            }
+            _ => Foreseen::As(Prediction::Correct),
         }
     }
 
@@ -130,6 +140,8 @@ pub struct Branch {
 mod tests {
     use super::*;
 
+    const CORRECT: Foreseen = Foreseen::As(Prediction::Correct);
+
     fn branch(flags: Flags, taken: Option<u64>) -> Branch {
         Branch {
             ip: 0x1000,
@@ -147,8 +159,8 @@ mod tests {
         let mut wrong_late = 0;
         for round in 0..400 {
             let taken = (round % 4 != 3).then_some(0x2000);
-            let prediction = predictor.branch(&branch(Flags::HINT_TAKEN, taken), round, 7);
-            wrong_late += u32::from(round > 100 && prediction != Prediction::Correct);
+            let foreseen = predictor.branch(&branch(Flags::HINT_TAKEN, taken));
+            wrong_late += u32::from(round > 100 && foreseen != CORRECT);
         }
         assert_eq!(wrong_late, 0);
     }
@@ -158,7 +170,7 @@ mod tests {
         let mut predictor = Predictor::default();
         let taken = branch(Flags::STATIC_HINT, Some(0x2000));
         for _ in 0..10 {
-            assert_eq!(predictor.branch(&taken, 0, 7), Prediction::WrongPath);
+            assert_eq!(predictor.branch(&taken), Foreseen::As(Prediction::WrongPath));
         }
     }
 
@@ -170,24 +182,20 @@ mod tests {
             let flags = Flags::RETURN | Flags::INDIRECT | Flags::STATIC_HINT | Flags::HINT_TAKEN;
             branch(flags, Some(target))
         };
-        predictor.branch(&call, 0, 7);
-        assert_eq!(predictor.branch(&back(0x1010), 10, 7), Prediction::Correct);
-        predictor.branch(&call, 20, 7);
-        assert_eq!(predictor.branch(&back(0x9000), 30, 7), Prediction::WrongTarget);
+        predictor.branch(&call);
+        assert_eq!(predictor.branch(&back(0x1010)), CORRECT);
+        predictor.branch(&call);
+        let wrong = Foreseen::As(Prediction::WrongTarget);
+        assert_eq!(predictor.branch(&back(0x9000)), wrong);
     }
 
     #[test]
     fn an_indirect_branch_needs_its_register_early() {
         let mut predictor = Predictor::default();
         let flags = Flags::INDIRECT | Flags::STATIC_HINT | Flags::HINT_TAKEN;
-        predictor.moved(6, 0x3000, 100);
-        assert_eq!(
-            predictor.branch(&branch(flags, Some(0x4000)), 106, 7),
-            Prediction::WrongTarget
-        );
-        assert_eq!(
-            predictor.branch(&branch(flags, Some(0x4000)), 107, 7),
-            Prediction::Correct
-        );
+        predictor.moved(6, 0x3000);
+        let elsewhere = branch(flags, Some(0x4000));
+        assert_eq!(predictor.branch(&elsewhere), Foreseen::UnlessMoved);
+        assert_eq!(predictor.branch(&branch(flags, Some(0x3000))), CORRECT);
     }
 }

@@ -118,6 +118,29 @@ impl Window {
         true
     }
 
+    /// The ports taken as a number, for [`Window::of_number`].
+    pub fn number(&self) -> u32 {
+        let counts = [self.bundles, self.loads, self.stores, self.any, self.integer];
+        let flags = u32::from(self.hint) << 1 | u32::from(self.closed);
+        counts
+            .iter()
+            .fold(flags, |number, count| number << 4 | u32::from(*count))
+    }
+
+    /// The window whose number this is.
+    pub fn of_number(number: u32) -> Window {
+        let count = |place: u32| (number >> (4 * place) & 15) as u8;
+        Window {
+            bundles: count(4),
+            loads: count(3),
+            stores: count(2),
+            any: count(1),
+            integer: count(0),
+            hint: number >> 21 & 1 != 0,
+            closed: number >> 20 & 1 != 0,
+        }
+    }
+
     /// Nothing may follow in this cycle.
     #[inline]
     pub fn close(&mut self) {

@@ -63,7 +63,7 @@ impl StaticInstruction {
     /// Reads an instruction and the slot of its bundle that it stands in.
     pub fn new(instruction: &Instruction, slot: &DecodedSlot, parameters: &Parameters) -> Self {
         let classified = classify(instruction);
-        let (rules_to, rules_from) = rules::rules_of(classified.ends);
+        let (rules_to, rules_from) = rules::rules_of(classified.ends, parameters.knowledge);
         let class = classified.class;
         let flags = flags(&classified, instruction);
         let is_branch = flags.contains(Flags::BRANCH);

@@ -4,7 +4,8 @@
 //! architectural state, and never changes a result. It knows the order in which instructions retired, the
 //! addresses they referenced and where branches went, and computes in which cycle each of them issued.
 //!
-//! - [`parameters`]: latencies, caches, penalties, each with its source; the presets.
+//! - [`parameters`]: latencies, caches, penalties, each with its source; the presets; [`knowledge`]: what others
+//!   believe.
 //! - [`dispersal`]: ports and split issue; [`rules`]: latencies between pairs of instructions (Tables 4 and 5).
 //! - [`classes`]: ports and latencies by class of instructions, and [`flags`] for what else they do; [`operations`]:
 //!   which operation has which; [`instruction`]: what is known of one before it runs; [`scoreboard`]: when registers
@@ -25,6 +26,7 @@ pub mod classes;
 pub mod dispersal;
 pub mod flags;
 pub mod instruction;
+pub mod knowledge;
 pub mod memory;
 pub mod names;
 pub mod operations;
@@ -37,7 +39,7 @@ pub mod rules;
 pub mod scoreboard;
 
 pub use parameters::Parameters;
-pub use pipeline::Pipeline;
+pub use pipeline::{Booking, Pipeline};
 pub use pmu::counters::Counters;
 pub use pmu::event::Event;
 pub use pmu::sampling::{Pace, Sampler};

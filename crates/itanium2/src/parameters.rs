@@ -6,6 +6,7 @@
 //! GCC's machine description `itanium2.md`; "Linux" the latencies noted beside the instructions in Linux's
 //! `arch/ia64/kernel/{ivt,fsys}.S`. Rows marked "assumed" have no published value.
 
+use crate::knowledge::Knowledge;
 use crate::names::Unknown;
 
 macro_rules! costs {
@@ -132,6 +133,8 @@ pub struct Parameters {
     pub tlb_first: usize,
     /// Entries of the second level of each TLB.
     pub tlb_second: usize,
+    /// How much is known of what system instructions take.
+    pub knowledge: Knowledge,
     costs: [u16; Cost::COUNT],
 }
 
@@ -185,10 +188,47 @@ const PRESETS: &[Preset] = &[
     ),
 ];
 
+/// A processor that is believed in: name, description, how much is known.
+type Belief = (&'static str, &'static str, Knowledge);
+
+/// The first preset as it was believed to be before it had been measured: what a schedule is made for that knows no
+/// more (paper 5.3.2 and 5.3.3).
+const BELIEFS: &[Belief] = &[
+    (
+        "itanium2-documented",
+        "Itanium 2 if system instructions took a cycle each, as nobody had said otherwise",
+        Knowledge::Documented,
+    ),
+    (
+        "itanium2-table4",
+        "the same, with the latencies of the register stack as measured",
+        Knowledge::RegisterStack,
+    ),
+];
+
+/// What only measurements told: latencies of system registers, and what meets in the pipeline. Of an unknown one a
+/// value is there in the next cycle and nothing waits; what is a distance or counts bubbles is none.
+const MEASURED: &[(Cost, u16)] = &[
+    (Cost::FromApplicationInteger, 1),
+    (Cost::FromApplicationMemory, 1),
+    (Cost::ToApplicationMemory, 1),
+    (Cost::FromSlowState, 1),
+    (Cost::FromControl, 1),
+    (Cost::FromTimer, 1),
+    (Cost::TimerInterval, 1),
+    (Cost::FromUserMask, 1),
+    (Cost::FromIndirect, 1),
+    (Cost::Probe, 1),
+    (Cost::StoreWindow, 0),
+    (Cost::WritebackConflict, 0),
+    (Cost::RegionConflict, 0),
+];
+
 impl Parameters {
-    /// The preset's names, in order.
+    /// The preset's names, in order; then those of processors that are believed in.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        PRESETS.iter().map(|preset| preset.0)
+        let beliefs = BELIEFS.iter().map(|belief| belief.0);
+        PRESETS.iter().map(|preset| preset.0).chain(beliefs)
     }
 
     /// The preset with a name.
@@ -196,6 +236,16 @@ impl Parameters {
     /// # Errors
     /// [`Unknown`] with the nearest names.
     pub fn by_name(name: &str) -> Result<Parameters, Unknown> {
+        if let Some((name, description, knowledge)) = BELIEFS.iter().find(|belief| belief.0 == name) {
+            let believed = Parameters {
+                name,
+                description,
+                knowledge: *knowledge,
+                ..Parameters::default()
+            };
+            let unknown = |believed: Parameters, (cost, value): &(Cost, u16)| believed.with(*cost, *value);
+            return Ok(MEASURED.iter().fold(believed, unknown));
+        }
         let (name, description, megahertz, l3, memory, source) = *PRESETS
             .iter()
             .find(|preset| preset.0 == name)
@@ -212,6 +262,7 @@ impl Parameters {
             memory,
             tlb_first: 32,
             tlb_second: 128,
+            knowledge: Knowledge::Measured,
             costs: std::array::from_fn(|index| Cost::ALL[index].usual()),
         })
     }

@@ -70,6 +70,27 @@ impl SystemQueue {
         done
     }
 
+    /// What is outstanding behind `cycle`, as when it is done and whether a value comes back, in the order of time.
+    pub fn outstanding(&self, cycle: u64) -> impl Iterator<Item = (u64, bool)> + '_ {
+        let outstanding = self.outstanding.iter();
+        outstanding
+            .filter(move |access| access.done > cycle)
+            .map(|access| (access.done, access.reads))
+    }
+
+    /// When the next access to a slow register may issue.
+    pub fn timer_free(&self) -> u64 {
+        self.timer_free
+    }
+
+    /// Puts back what is outstanding, in the order of time, and when a slow register is free.
+    pub fn put_back(&mut self, outstanding: impl Iterator<Item = (u64, bool)>, timer_free: u64) {
+        self.outstanding.clear();
+        self.outstanding
+            .extend(outstanding.map(|(done, reads)| Outstanding { done, reads }));
+        self.timer_free = timer_free;
+    }
+
     /// Whether a value comes back at `cycle`.
     pub fn returns_at(&self, cycle: u64) -> bool {
         self.outstanding
@@ -78,16 +99,10 @@ impl SystemQueue {
     }
 }
 
-/// A store that has issued: its line and when.
-#[derive(Clone, Copy, Debug, Default)]
-struct Store {
-    line: u64,
-    cycle: u64,
-}
-
 /// Stores between issue and the second-level cache.
 pub struct StoreBuffer {
-    recent: [Store; RECENT],
+    /// When the last stores issued.
+    recent: [u64; RECENT],
     next: usize,
     /// When each entry is free again.
     drains: Vec<u64>,
@@ -95,16 +110,13 @@ pub struct StoreBuffer {
 }
 
 /// Stores that a load within the store window can meet: two a cycle.
-const RECENT: usize = 8;
+pub const RECENT: usize = 8;
 
 impl StoreBuffer {
     /// An empty buffer.
     pub fn new(entries: usize) -> StoreBuffer {
         StoreBuffer {
-            recent: [Store {
-                line: u64::MAX,
-                cycle: 0,
-            }; RECENT],
+            recent: [0; RECENT],
             next: 0,
             drains: vec![0; entries],
             oldest: 0,
@@ -117,23 +129,45 @@ impl StoreBuffer {
         self.drains[self.oldest]
     }
 
-    /// Takes a store to `line` that issues at `cycle` and is done `duration` later.
+    /// Takes a store that issues at `cycle` and is done `duration` later.
     #[inline]
-    pub fn push(&mut self, line: u64, cycle: u64, duration: u64) {
-        self.recent[self.next] = Store { line, cycle };
+    pub fn push(&mut self, cycle: u64, duration: u64) {
+        self.recent[self.next] = cycle;
         self.next = (self.next + 1) % RECENT;
         self.drains[self.oldest] = cycle + duration;
         self.oldest = (self.oldest + 1) % self.drains.len();
     }
 
-    /// When the youngest store to `line` issued.
+    /// When the youngest of some of the last stores issued, of which the very last is in bit 0; `None` for none, or
+    /// for such as issued before the last [`RECENT`].
     #[inline]
-    pub fn last_to(&self, line: u64) -> Option<u64> {
-        self.recent
-            .iter()
-            .filter(|store| store.line == line)
-            .map(|store| store.cycle)
-            .max()
+    pub fn last_of(&self, stores: u16) -> Option<u64> {
+        let age = stores.trailing_zeros() as usize;
+        (age < RECENT).then(|| self.issued(age))
+    }
+
+    /// When a store issued behind which so many others have: fewer than [`RECENT`].
+    pub fn issued(&self, age: usize) -> u64 {
+        self.recent[(self.next + RECENT - 1 - age) % RECENT]
+    }
+
+    /// When each entry is free, the one that is used next first.
+    pub fn drains(&self) -> impl Iterator<Item = u64> + '_ {
+        let (behind, first) = self.drains.split_at(self.oldest);
+        first.iter().chain(behind).copied()
+    }
+
+    /// Puts back when the last stores issued, the very last first, and when each entry is free, the next one first.
+    pub fn put_back(&mut self, issued: impl Iterator<Item = u64>, drains: impl Iterator<Item = u64>) {
+        self.recent = [0; RECENT];
+        self.drains.fill(0);
+        (self.next, self.oldest) = (0, 0);
+        for (place, cycle) in self.recent.iter_mut().rev().zip(issued) {
+            *place = cycle;
+        }
+        for (place, cycle) in self.drains.iter_mut().zip(drains) {
+            *place = cycle;
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! A rule says how many cycles after an instruction of one set one of another set may issue at the earliest, and
 //! which counter shows the wait. An instruction may be in several of these sets, the ends of rules.
 
+use crate::knowledge::Knowledge;
 use crate::parameters::Cost;
 use crate::pmu::stall::Stall;
 
@@ -69,80 +70,39 @@ const fn rule(from: End, to: End, cycles: u16, stall: Stall, source: &'static st
     }
 }
 
+impl Knowledge {
+    fn has(self, rule: &Rule) -> bool {
+        match self {
+            Knowledge::Measured => true,
+            Knowledge::RegisterStack => rule.source == TABLE_4,
+            Knowledge::Documented => false,
+        }
+    }
+}
+
+/// The source of what is known of the register stack.
+const TABLE_4: &str = "paper table 4";
+
 /// The rules.
 pub const RULES: &[Rule] = &[
-    rule(
-        End::ToRsc,
-        End::RseRegister,
-        13,
-        Stall::RseDependency,
-        "paper table 4",
-    ),
+    rule(End::ToRsc, End::RseRegister, 13, Stall::RseDependency, TABLE_4),
     rule(
         End::ToBspstore,
         End::RseRegister,
         6,
         Stall::RseDependency,
-        "paper table 4",
+        TABLE_4,
     ),
-    rule(
-        End::FromBspstore,
-        End::ToRnat,
-        8,
-        Stall::SystemRegister,
-        "paper table 4",
-    ),
-    rule(
-        End::FromBsp,
-        End::ToRnat,
-        8,
-        Stall::SystemRegister,
-        "paper table 4",
-    ),
-    rule(
-        End::FromNat,
-        End::ToNat,
-        6,
-        Stall::SystemRegister,
-        "paper table 4",
-    ),
-    rule(
-        End::ToNat,
-        End::FromNat,
-        6,
-        Stall::SystemRegister,
-        "paper table 4",
-    ),
-    rule(
-        End::FromUnat,
-        End::Float,
-        6,
-        Stall::SystemRegister,
-        "paper table 4",
-    ),
-    rule(
-        End::ToBspstore,
-        End::FlushStack,
-        12,
-        Stall::RseOverflow,
-        "paper table 4",
-    ),
-    rule(End::ToRsc, End::LoadStack, 12, Stall::RseLoad, "paper table 4"),
-    rule(
-        End::ToBspstore,
-        End::LoadStack,
-        12,
-        Stall::RseLoad,
-        "paper table 4",
-    ),
-    rule(
-        End::FromBspstore,
-        End::LoadStack,
-        2,
-        Stall::RseLoad,
-        "paper table 4",
-    ),
-    rule(End::LoadStack, End::LoadStack, 8, Stall::RseLoad, "paper table 4"),
+    rule(End::FromBspstore, End::ToRnat, 8, Stall::SystemRegister, TABLE_4),
+    rule(End::FromBsp, End::ToRnat, 8, Stall::SystemRegister, TABLE_4),
+    rule(End::FromNat, End::ToNat, 6, Stall::SystemRegister, TABLE_4),
+    rule(End::ToNat, End::FromNat, 6, Stall::SystemRegister, TABLE_4),
+    rule(End::FromUnat, End::Float, 6, Stall::SystemRegister, TABLE_4),
+    rule(End::ToBspstore, End::FlushStack, 12, Stall::RseOverflow, TABLE_4),
+    rule(End::ToRsc, End::LoadStack, 12, Stall::RseLoad, TABLE_4),
+    rule(End::ToBspstore, End::LoadStack, 12, Stall::RseLoad, TABLE_4),
+    rule(End::FromBspstore, End::LoadStack, 2, Stall::RseLoad, TABLE_4),
+    rule(End::LoadStack, End::LoadStack, 8, Stall::RseLoad, TABLE_4),
     rule(
         End::ToUserMask,
         End::Serialize,
@@ -229,11 +189,12 @@ impl Behind {
     }
 }
 
-/// The rules whose later and earlier instruction one with these ends is, as sets of indices into [`RULES`].
-pub fn rules_of(ends: &[End]) -> (u32, u32) {
+/// The rules whose later and earlier instruction one with these ends is, as sets of indices into [`RULES`]; of those
+/// that the processor has.
+pub fn rules_of(ends: &[End], knowledge: Knowledge) -> (u32, u32) {
     let is_in = |end: End| ends.contains(&end);
     let mut sets = (0, 0);
-    for (index, rule) in RULES.iter().enumerate() {
+    for (index, rule) in RULES.iter().enumerate().filter(|(_, rule)| knowledge.has(rule)) {
         sets.0 |= u32::from(is_in(rule.to)) << index;
         sets.1 |= u32::from(is_in(rule.from)) << index;
     }

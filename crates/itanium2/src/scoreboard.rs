@@ -93,6 +93,22 @@ pub enum Producer {
 
 const PRODUCERS: usize = 10;
 
+impl Producer {
+    /// All of them, in order.
+    pub const ALL: [Producer; PRODUCERS] = [
+        Producer::Alu,
+        Producer::Load,
+        Producer::Multimedia,
+        Producer::Float,
+        Producer::SetFloat,
+        Producer::Transfer,
+        Producer::Compare,
+        Producer::FloatCompare,
+        Producer::ToBranch,
+        Producer::System,
+    ];
+}
+
 /// How much later, or earlier, than by the producer's latency a use can have its value.
 #[derive(Clone, Copy, Debug)]
 pub struct Bypass {
@@ -157,8 +173,8 @@ struct Entry {
 }
 
 /// How registers are renamed at the moment.
-#[derive(Clone, Copy, Default)]
-struct Renaming {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Renaming {
     /// The physical number of r32.
     bottom: u32,
     rotating: u32,
@@ -166,6 +182,114 @@ struct Renaming {
     float: u32,
     predicate: u32,
 }
+
+impl Renaming {
+    /// How the processor renames registers in a frame.
+    pub fn of(frame: &Frame) -> Renaming {
+        let marker = frame.marker;
+        Renaming {
+            bottom: (frame.depth % u64::from(STACKED_REGISTERS)) as u32,
+            rotating: marker.rotating,
+            general: marker.rename_general,
+            float: marker.rename_floating,
+            predicate: marker.rename_predicate,
+        }
+    }
+
+    /// Whether its bases lie inside what rotates. A program may return to a frame whose do not, where several names
+    /// mean one register.
+    pub fn is_regular(&self) -> bool {
+        self.rotating <= STACKED_REGISTERS
+            && (self.general == 0 || self.general < self.rotating)
+            && self.float < ROTATING_FLOATING
+            && self.predicate < ROTATING_PREDICATES
+    }
+
+    /// A number for how it goes on to another, both of them regular: registers with the same names in the one have the
+    /// same names in the other wherever the number is the same.
+    pub fn change_to(&self, next: &Renaming) -> u64 {
+        let distance = |from: u32, to: u32, size: u32| match to >= from {
+            true => u64::from(to - from),
+            false => u64::from(to + size - from),
+        };
+        let fields = [
+            (distance(self.bottom, next.bottom, STACKED_REGISTERS), 7),
+            (self.rotating.into(), 7),
+            (next.rotating.into(), 7),
+            (distance(self.float, next.float, ROTATING_FLOATING), 7),
+            (distance(self.predicate, next.predicate, ROTATING_PREDICATES), 6),
+            // Where the rotating region moves as a whole its bases count, else how far they are apart.
+            match self.bottom == next.bottom && self.rotating == next.rotating {
+                true => (distance(self.general, next.general, self.rotating), 7),
+                false => (self.general.into(), 7),
+            },
+            match self.bottom == next.bottom && self.rotating == next.rotating {
+                true => (0, 7),
+                false => (next.general.into(), 7),
+            },
+        ];
+        fields.iter().fold(0, |word, (field, bits)| word << bits | field)
+    }
+
+    /// The index on the board of a register by its name: by the index that it has where nothing is renamed.
+    fn index(&self, name: usize) -> usize {
+        let wrap = |number: u32, size: u32| if number >= size { number - size } else { number };
+        let within = |first: usize| (name - first) as u32;
+        match name {
+            32..128 => {
+                let number = within(32);
+                let rotated = match number < self.rotating {
+                    true => wrap(number + self.general, self.rotating),
+                    false => number,
+                };
+                32 + wrap(self.bottom + rotated, STACKED_REGISTERS) as usize
+            }
+            FIRST_ROTATING_FLOAT..256 => {
+                let number = within(FIRST_ROTATING_FLOAT);
+                FIRST_ROTATING_FLOAT + wrap(number + self.float, ROTATING_FLOATING) as usize
+            }
+            FIRST_ROTATING_PREDICATE..320 => {
+                let number = within(FIRST_ROTATING_PREDICATE);
+                FIRST_ROTATING_PREDICATE + wrap(number + self.predicate, ROTATING_PREDICATES) as usize
+            }
+            name => name,
+        }
+    }
+
+    /// The name of a register by its index on the board.
+    fn name(&self, index: usize) -> usize {
+        let back = |number: u32, base: u32, size: u32| match number >= base {
+            true => number - base,
+            false => number + size - base,
+        };
+        let within = |first: usize| (index - first) as u32;
+        match index {
+            32..128 => {
+                let rotated = back(within(32), self.bottom, STACKED_REGISTERS);
+                let number = match rotated < self.rotating {
+                    true => back(rotated, self.general, self.rotating),
+                    false => rotated,
+                };
+                32 + number as usize
+            }
+            FIRST_ROTATING_FLOAT..256 => {
+                let number = back(within(FIRST_ROTATING_FLOAT), self.float, ROTATING_FLOATING);
+                FIRST_ROTATING_FLOAT + number as usize
+            }
+            FIRST_ROTATING_PREDICATE..320 => {
+                let number = within(FIRST_ROTATING_PREDICATE);
+                FIRST_ROTATING_PREDICATE + back(number, self.predicate, ROTATING_PREDICATES) as usize
+            }
+            index => index,
+        }
+    }
+}
+
+const FIRST_ROTATING_FLOAT: usize = FLOATS as usize + 32;
+const FIRST_ROTATING_PREDICATE: usize = PREDICATES as usize + 16;
+
+/// The most cycles by which a bypass may be later than its producer's latency for [`Scoreboard::is_quiet`] to hold.
+const BYPASS_MAX: u64 = 2;
 
 /// The registers that are not ready yet.
 pub struct Scoreboard {
@@ -199,14 +323,61 @@ impl Scoreboard {
 
     /// Notes how the processor renames registers in a frame.
     pub fn rename(&mut self, frame: &Frame) {
-        let marker = frame.marker;
-        self.renaming = Renaming {
-            bottom: (frame.depth % u64::from(STACKED_REGISTERS)) as u32,
-            rotating: marker.rotating,
-            general: marker.rename_general,
-            float: marker.rename_floating,
-            predicate: marker.rename_predicate,
+        self.renaming = Renaming::of(frame);
+    }
+
+    /// How registers are renamed.
+    pub fn renaming(&self) -> Renaming {
+        self.renaming
+    }
+
+    /// Renames registers.
+    pub fn set_renaming(&mut self, renaming: Renaming) {
+        self.renaming = renaming;
+    }
+
+    /// Whether no bypass is later than the board expects.
+    pub fn has_usual_bypasses(&self) -> bool {
+        let bypasses = self.bypass.as_flattened();
+        bypasses.iter().all(|more| i64::from(*more) <= BYPASS_MAX as i64)
+    }
+
+    /// The registers that a use behind `cycle` could wait for, each by its name, with when it is ready and its
+    /// producer; in the order of the board.
+    pub fn outstanding(&self, cycle: u64) -> impl Iterator<Item = (usize, u64, Producer)> + '_ {
+        let entries = match self.is_quiet(cycle + 1) {
+            true => &[],
+            false => &self.entries[..],
         };
+        let outstanding = entries.iter().enumerate();
+        outstanding
+            .filter(move |(_, entry)| entry.ready + BYPASS_MAX > cycle + 1)
+            .map(|(index, entry)| (self.renaming.name(index), entry.ready, entry.producer))
+    }
+
+    /// The name of the register at a place.
+    pub fn name(&self, place: u16) -> usize {
+        self.renaming.name(usize::from(place))
+    }
+
+    /// The place of the register with a name.
+    pub fn place_of(&self, name: usize) -> u16 {
+        self.renaming.index(name) as u16
+    }
+
+    /// Forgets what is outstanding behind `cycle`, and puts back registers by their names.
+    pub fn put_back(&mut self, cycle: u64, outstanding: impl Iterator<Item = (usize, u64, Producer)>) {
+        if !self.is_quiet(cycle + 1) {
+            let ready = Entry {
+                ready: 0,
+                producer: Producer::Alu,
+            };
+            self.entries.fill(ready);
+        }
+        self.quiet = 0;
+        for (name, ready, producer) in outstanding {
+            self.set(self.place_of(name), ready, producer);
+        }
     }
 
     #[inline]
@@ -266,8 +437,7 @@ impl Scoreboard {
     /// Notes when the register at a place will be ready.
     #[inline]
     pub fn set(&mut self, place: u16, ready: u64, producer: Producer) {
-        // The longest bypass adds two cycles.
-        self.quiet = self.quiet.max(ready + 2);
+        self.quiet = self.quiet.max(ready + BYPASS_MAX);
         if place != 0 {
             self.entries[usize::from(place)] = Entry { ready, producer };
         }

@@ -9,7 +9,7 @@ use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::HostCosts;
 use sidestep_hypervisor::host::{Host, Span};
 use sidestep_hypervisor::virtual_machine::{Core, CoreModel, MachineAddress};
-use sidestep_ia64::{Exit, Processor};
+use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_itanium2::{Counters, Parameters, Pipeline};
 
 use crate::machine::advance_clock;
@@ -68,7 +68,7 @@ impl Core for ModelledCore {
         let mut pipeline = self.0.lock();
         let before = pipeline.cycles();
         pipeline.halt_at(before.saturating_add(cycles));
-        let exit = processor.run_observed(u64::MAX, &mut *pipeline);
+        let exit = pipeline.run(processor, u64::MAX);
         // The monitor works on the processor before it goes on.
         pipeline.detach();
         advance_clock(processor, &mut pipeline);

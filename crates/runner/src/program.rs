@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use sidestep_ia64::Driver;
 use sidestep_itanium2::pmu::sampling::Sampled;
-use sidestep_itanium2::{Counters, Pace, Parameters, Pipeline, Profile, Sampler, Selection};
+use sidestep_itanium2::{Booking, Counters, Pace, Parameters, Pipeline, Profile, Sampler, Selection};
 use sidestep_linux_user::code_names::CodeNames;
 use sidestep_linux_user::engine::Engine;
 
@@ -83,6 +83,8 @@ impl FromStr for Kept {
 pub struct Model<R> {
     parameters: Parameters,
     kept: Kept,
+    /// Whether blocks are booked as a whole where what they cost is known.
+    books_blocks: bool,
     report: R,
     pipelines: Mutex<Vec<Shared<Pipeline>>>,
 }
@@ -93,8 +95,17 @@ impl<R: Report> Model<R> {
         Model {
             parameters,
             kept,
+            books_blocks: true,
             report,
             pipelines: Mutex::default(),
+        }
+    }
+
+    /// The same, but for whether blocks are booked as a whole where what they cost is known. No number depends on it.
+    pub fn book_blocks(self, wanted: bool) -> Model<R> {
+        Model {
+            books_blocks: wanted,
+            ..self
         }
     }
 
@@ -108,6 +119,7 @@ impl<R: Report> Model<R> {
 impl<R: Report> Engine for Model<R> {
     fn attach(&self) -> Box<dyn Driver + Send> {
         let mut pipeline = Pipeline::new(self.parameters.clone());
+        pipeline.book_blocks(self.books_blocks);
         match &self.kept {
             Kept::Counters => {}
             Kept::Profile => pipeline.enable_profile(),
@@ -140,12 +152,15 @@ pub struct Sum {
     pub profile: Profile,
     /// The samples of each pipeline, in the order in which the threads were started.
     pub samples: Vec<Vec<Sampled>>,
+    /// How often blocks were booked as a whole.
+    pub booking: Booking,
 }
 
 impl Sum {
     /// Ends a pipeline's run and adds what it counted.
     pub fn add(&mut self, pipeline: &mut Pipeline) {
         self.counters += pipeline.finish();
+        self.booking += pipeline.booking();
         if let Some(part) = pipeline.profile() {
             self.profile.add(part);
         }

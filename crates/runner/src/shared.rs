@@ -1,37 +1,36 @@
-//! An observer that its processor runs under, and that whoever sums up looks at in between.
+//! What drives a processor, and what whoever sums up looks at in between.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sidestep_ia64::execution::Observer;
 use sidestep_ia64::{Driver, Exit, Processor};
 
-/// An observer in use while its processor runs, and free otherwise.
-pub(crate) struct Shared<O>(Arc<Mutex<O>>);
+/// A driver in use while its processor runs, and free otherwise.
+pub(crate) struct Shared<D>(Arc<Mutex<D>>);
 
-impl<O> Shared<O> {
-    pub(crate) fn new(observer: O) -> Shared<O> {
-        Shared(Arc::new(Mutex::new(observer)))
+impl<D> Shared<D> {
+    pub(crate) fn new(driver: D) -> Shared<D> {
+        Shared(Arc::new(Mutex::new(driver)))
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, O> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, D> {
         // What a panicking thread has left is not looked at: the panic ends the run.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<O> Clone for Shared<O> {
-    fn clone(&self) -> Shared<O> {
+impl<D> Clone for Shared<D> {
+    fn clone(&self) -> Shared<D> {
         Shared(Arc::clone(&self.0))
     }
 }
 
-impl<O: Observer> Driver for Shared<O> {
+impl<D: Driver> Driver for Shared<D> {
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
-        processor.run_observed(limit, &mut *self.lock())
+        self.lock().run(processor, limit)
     }
 }
 
-impl<O> std::fmt::Debug for Shared<O> {
+impl<D> std::fmt::Debug for Shared<D> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str("Shared")
     }

@@ -7,7 +7,7 @@ use sidestep_ia64::execution::{Drivers, Untimed};
 use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_linux_user::code_names::CodeNames;
 use sidestep_linux_user::engine::Engine;
-use sidestep_translator::{Background, LockStep, Settings, Statistics, Translator, TranslatorError};
+use sidestep_translator::{Background, LockStep, PerfMap, Settings, Statistics, Translator, TranslatorError};
 
 use crate::shared::Shared;
 
@@ -17,6 +17,8 @@ pub struct Translation {
     settings: Settings,
     /// What translates while guests go on; without, they wait.
     background: Option<Arc<Background>>,
+    /// Where the names of emitted code go.
+    perf_map: Option<Arc<PerfMap>>,
     /// Whether its statistics are told at the end.
     is_told: bool,
     /// Whether everything is interpreted as well and compared.
@@ -51,10 +53,17 @@ impl Translation {
         Ok(Translation {
             settings,
             background,
+            perf_map: None,
             is_told,
             is_checked,
             threads: Mutex::default(),
         })
+    }
+
+    /// The same, telling a file of names what is translated.
+    #[must_use]
+    pub fn with_perf_map(self, perf_map: Option<Arc<PerfMap>>) -> Translation {
+        Translation { perf_map, ..self }
     }
 
     fn threads(&self) -> MutexGuard<'_, Vec<Shared<Thread>>> {
@@ -86,9 +95,9 @@ impl Thread {
     }
 }
 
-impl Driver for Shared<Thread> {
+impl Driver for Thread {
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
-        match &mut *self.lock() {
+        match self {
             Thread::Translated(translator) => processor.run_with(limit, translator, &mut ()),
             Thread::Checked(lock_step) => lock_step.run(processor, limit),
         }
@@ -101,6 +110,7 @@ impl Drivers for Translation {
             // Memory has become scarce since the first one: this thread is interpreted.
             return Box::new(Untimed);
         };
+        let translator = translator.with_perf_map(self.perf_map.clone());
         let thread = Shared::new(match self.is_checked {
             false => Thread::Translated(translator),
             true => Thread::Checked(LockStep::new(translator)),

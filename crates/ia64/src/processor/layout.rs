@@ -8,8 +8,8 @@
 //! A back end may write [`IP`], [`SLOT`], [`BLOCK_START`], [`RETIRED`], [`COMPLETED`], [`PREDICATES`], [`BRANCH`],
 //! [`FLOATING`] but f0 and f1, the values of [`GENERAL`] but r0, in [`APPLICATION`] CCV, UNAT, PFS, LC and EC with
 //! values that a guest may write, and may set PSR.mfl and mfh in [`STATUS`]. Where the processor's function would do no
-//! more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`] and [`CLEAN_REGISTERS`] as `alloc` does. What else it changes,
-//! it changes through the processor's functions, which know what depends on it.
+//! more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`], [`FRAME_ROTATING`] and [`CLEAN_REGISTERS`] as `alloc` does.
+//! What else it changes, it changes through the processor's functions, which know what depends on it.
 
 use std::mem::offset_of;
 
@@ -55,6 +55,10 @@ offsets! {
     FRAME_LOCALS = offset_of!(Processor, frame) + offset_of!(FrameMarker, locals);
     /// The size of its rotating part, in registers: 32 bits.
     FRAME_ROTATING = offset_of!(Processor, frame) + offset_of!(FrameMarker, rotating);
+    /// The rename base of the general registers: 32 bits.
+    FRAME_RENAME_GENERAL = offset_of!(Processor, frame) + offset_of!(FrameMarker, rename_general);
+    /// The rename base of the predicates: 32 bits.
+    FRAME_RENAME_PREDICATE = offset_of!(Processor, frame) + offset_of!(FrameMarker, rename_predicate);
     /// The rename base of the floating-point registers: 32 bits.
     FRAME_RENAME_FLOATING = offset_of!(Processor, frame) + offset_of!(FrameMarker, rename_floating);
     /// b0 to b7: 64 bits each.
@@ -77,6 +81,8 @@ offsets! {
     ADVANCED_LOADS = offset_of!(Processor, advanced_loads) + AdvancedLoads::PLACES;
     /// The address of the last bundle of the block that was left last: 64 bits.
     COMPLETED = offset_of!(Processor, completed);
+    /// What the back end that runs has given to [`Processor::keep_for_back_end`]: 64 bits.
+    OF_BACK_END = offset_of!(Processor, of_back_end);
 }
 
 /// The size of a place of [`ADVANCED_LOADS`], as a power of two.
@@ -115,6 +121,8 @@ mod tests {
             ("FRAME_SIZE", 64),
             ("FRAME_LOCALS", 68),
             ("FRAME_ROTATING", 72),
+            ("FRAME_RENAME_GENERAL", 76),
+            ("FRAME_RENAME_PREDICATE", 84),
             ("FRAME_RENAME_FLOATING", 80),
             ("BRANCH", 88),
             ("GENERAL", 160),
@@ -125,6 +133,7 @@ mod tests {
             ("CLEAN_REGISTERS", 7884),
             ("ADVANCED_LOADS", 7968),
             ("COMPLETED", 8176),
+            ("OF_BACK_END", 8184),
         ];
         assert_eq!(TABLE, expected);
         let entry = (

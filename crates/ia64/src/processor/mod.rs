@@ -103,6 +103,8 @@ pub struct Processor {
     pub(crate) trapped: (u64, u8),
     /// The last bundle of the block that was left last.
     pub(crate) completed: u64,
+    /// What the back end that runs keeps with the processor.
+    pub(crate) of_back_end: u64,
     /// The interruptions that nothing came of.
     fruitless: FruitlessInterruptions,
     /// Host pages whose instructions this processor has changed, by number.
@@ -174,6 +176,7 @@ impl Processor {
             retired: 0,
             trapped: (0, 0),
             completed: 0,
+            of_back_end: 0,
             pending: 0,
             stale_code_regions: 0,
             changed_code: Vec::new(),

@@ -15,6 +15,8 @@
 //!                  ^ load point               ^ BSPSTORE                   ^ BSP
 //! ```
 
+mod usual;
+
 use std::mem::offset_of;
 
 use serde::{Deserialize, Serialize};
@@ -250,6 +252,9 @@ impl Processor {
     /// `br.call`: the locals of the current frame become dirty, the outputs become the callee's frame.
     #[inline]
     pub(crate) fn call_frame(&mut self) {
+        if self.call_usual_frame() {
+            return;
+        }
         self.unrotate_frame();
         let frame = self.frame;
         self.push_registers(frame.locals);
@@ -277,6 +282,9 @@ impl Processor {
     /// frame incomplete: the instruction itself is complete, and [`Processor::complete_frame`] goes on.
     #[inline]
     pub(crate) fn return_frame(&mut self, marker: FrameMarker, preserved: u32) -> Result<(), Raised> {
+        if self.return_usual_frame(marker, preserved) {
+            return Ok(());
+        }
         self.unrotate_frame();
         let kept = marker.size.saturating_sub(preserved);
         let dirty = self.register_stack.dirty;

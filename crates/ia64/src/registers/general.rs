@@ -96,6 +96,22 @@ impl GeneralRegisters {
         &self.values[first..first + count]
     }
 
+    /// The values of some registers from `first` on, and of what stands behind the last one.
+    #[inline(always)]
+    pub(crate) fn chunk<const N: usize>(&self, first: usize) -> [u64; N] {
+        *self.values[first..]
+            .first_chunk()
+            .expect("there are twice as many")
+    }
+
+    /// Writes some registers from `first` on, none of which has its NaT bit set.
+    #[inline(always)]
+    pub(crate) fn set_chunk<const N: usize>(&mut self, first: usize, values: [u64; N]) {
+        *self.values[first..]
+            .first_chunk_mut()
+            .expect("there are twice as many") = values;
+    }
+
     /// Writes registers from `first` on, none of which has its NaT bit set.
     #[inline]
     pub(crate) fn set_slice(&mut self, first: usize, values: &[u64]) {
@@ -109,7 +125,12 @@ impl GeneralRegisters {
         }
         if distance == 1 {
             let last = self.values[31 + count];
-            self.values.copy_within(32..31 + count, 33);
+            // Most rotating parts are small; their size is a multiple of eight.
+            match count {
+                8 => self.set_chunk(33, self.chunk::<7>(32)),
+                16 => self.set_chunk(33, self.chunk::<15>(32)),
+                _ => self.values.copy_within(32..31 + count, 33),
+            }
             self.values[32] = last;
         } else {
             self.values[32..32 + count].rotate_right(distance);

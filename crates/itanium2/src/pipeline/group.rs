@@ -1,13 +1,12 @@
 //! The issue group that forms, and what happens when it issues.
 
-use super::Pipeline;
+use super::timing::{Closed, Timing};
 use crate::dispersal::Window;
 use crate::flags::Flags;
 use crate::instruction::DESTINATIONS_MAX;
 use crate::parameters::{Cost, Parameters};
-use crate::pmu::event::Event;
 use crate::pmu::stall::Stall;
-use crate::profile::{Group, Issued};
+use crate::profile::Issued;
 use crate::queues::SystemAccess;
 use crate::rules::{BEHIND, Behind, Length};
 use crate::scoreboard::Producer;
@@ -85,8 +84,8 @@ pub(super) struct Forming {
     /// What issues in it, where somebody wants to know.
     pub instructions: Option<Vec<Issued>>,
     writes: List<Write, WRITES_MAX>,
-    /// Lines stored to, and how long each store takes.
-    stores: List<(u64, u64), INSTRUCTIONS_MAX>,
+    /// How long each store takes.
+    stores: List<u64, INSTRUCTIONS_MAX>,
     /// Accesses to system registers, and the places of what they write.
     system: List<(u16, SystemAccess), INSTRUCTIONS_MAX>,
     /// Bubbles behind the group.
@@ -117,12 +116,14 @@ impl Forming {
             u32::from(flags.contains(Flags::LOAD) && !flags.contains(Flags::SECOND_LEVEL));
     }
 
-    pub fn store(&mut self, line: u64, duration: u64) {
-        self.stores.push((line, duration));
+    /// A store that takes this long.
+    pub fn store(&mut self, duration: u64) {
+        self.stores.push(duration);
     }
 
-    pub fn stores(&self) -> &[(u64, u64)] {
-        self.stores.as_slice()
+    /// How many stores are in it.
+    pub fn stores(&self) -> usize {
+        self.stores.length
     }
 
     pub fn system_access(&mut self, place: u16, access: SystemAccess) {
@@ -158,6 +159,87 @@ impl Forming {
         self.behind.push((Stall::FrontEnd as u8, FLUSH));
     }
 
+    /// The group that forms as numbers, for [`Forming::put_back`]; registers go by what `name` makes of their places.
+    pub fn numbers(&self, mut out: impl FnMut(u64), name: impl Fn(u16) -> usize) {
+        let marks = [
+            self.has_reference,
+            self.writes_predicates,
+            self.moves_region,
+            self.is_flushed,
+        ];
+        out(u64::from(self.window.number()));
+        out(self.count.into());
+        out(self.flags.bits() & 0xffff_ffff);
+        out(self.flags.bits() >> 32);
+        out(self.rules.into());
+        out(self.first_level_returns.into());
+        out(marks.iter().fold(0, |marks, mark| marks << 1 | u64::from(*mark)));
+        out(self.writes.length as u64);
+        for write in self.writes.as_slice() {
+            out(name(write.place) as u64);
+            out(u64::from(write.latency) << 4 | write.producer as u64);
+        }
+        out(self.stores.length as u64);
+        self.stores.as_slice().iter().for_each(|duration| out(*duration));
+        out(self.system.length as u64);
+        for (place, access) in self.system.as_slice() {
+            out(name(*place) as u64);
+            out(access.latency << 2 | u64::from(access.reads) << 1 | u64::from(access.is_timer));
+        }
+        out(self.behind.length as u64);
+        for (stall, bubbles) in self.behind.as_slice() {
+            out((*stall).into());
+            out(*bubbles);
+        }
+    }
+
+    /// Puts back the group whose numbers these are, in the bundle at `ip`.
+    pub fn put_back(&mut self, ip: u64, mut next: impl FnMut() -> u64, place: impl Fn(usize) -> u16) {
+        self.ip = ip;
+        self.reset();
+        self.window = Window::of_number(next() as u32);
+        self.count = next() as u32;
+        self.flags = Flags::from_bits_retain(next() | next() << 32);
+        self.rules = next() as u32;
+        self.first_level_returns = next() as u32;
+        let marks = next();
+        let mark = |place: u32| marks >> place & 1 != 0;
+        (self.has_reference, self.writes_predicates) = (mark(3), mark(2));
+        (self.moves_region, self.is_flushed) = (mark(1), mark(0));
+        for _ in 0..next() {
+            let place = place(next() as usize);
+            let word = next();
+            self.writes.push(Write {
+                place,
+                latency: (word >> 4) as u16,
+                producer: Producer::ALL[(word & 15) as usize],
+            });
+        }
+        for _ in 0..next() {
+            self.stores.push(next());
+        }
+        for _ in 0..next() {
+            let place = place(next() as usize);
+            let word = next();
+            let access = SystemAccess {
+                latency: word >> 2,
+                reads: word >> 1 & 1 != 0,
+                is_timer: word & 1 != 0,
+            };
+            self.system.push((place, access));
+        }
+        for _ in 0..next() {
+            let stall = next() as u8;
+            self.behind.push((stall, next()));
+        }
+    }
+
+    /// Empty, in the bundle at `ip`.
+    pub fn clear(&mut self, ip: u64) {
+        self.ip = ip;
+        self.reset();
+    }
+
     /// Empty again, in the same bundle.
     fn reset(&mut self) {
         let ip = self.ip;
@@ -182,7 +264,7 @@ impl Forming {
 /// Stands for the parameters' lengths of a flush.
 const FLUSH: u64 = u64::MAX;
 
-impl Pipeline {
+impl Timing {
     /// Issues the group that forms, if there is one, and begins another.
     #[inline]
     pub(super) fn close(&mut self) {
@@ -206,15 +288,12 @@ impl Pipeline {
         self.cycle = at;
         self.groups += 1;
         if self.is_recorded {
-            self.record_group(bubbles);
-        }
-        if self.performance_monitor.has_threshold() {
-            let (now, before) = (&self.values, &self.values_before);
-            self.performance_monitor.cycle(|event| match event {
-                Event::CpuCycles => 1,
-                event => event.parts().of(now) - event.parts().of(before),
+            self.closed.push(Closed {
+                cycle: at,
+                first_ip: self.forming.first_ip,
+                bubbles,
+                instructions: self.forming.instructions.take().unwrap_or_default(),
             });
-            self.values_before = self.values;
         }
         self.issue(at);
         self.forming.reset();
@@ -228,8 +307,7 @@ impl Pipeline {
                 .set(write.place, at + u64::from(write.latency), write.producer);
         }
         for index in 0..self.forming.stores.length {
-            let (line, duration) = self.forming.stores.items[index];
-            self.stores.push(line, at, duration);
+            self.stores.push(at, self.forming.stores.items[index]);
         }
         let mut rules = self.forming.rules;
         while rules != 0 {
@@ -291,30 +369,7 @@ impl Pipeline {
             self.note_wait(stall, until, owner);
         }
         if self.forming.is_flushed {
-            self.fetch.restart(until - 1);
-        }
-    }
-
-    #[cold]
-    fn record_group(&mut self, bubbles: Vec<(Stall, u64, u64)>) {
-        if let Some(sampler) = &mut self.sampler {
-            sampler.issued(self.cycle - super::START, self.forming.first_ip, &bubbles);
-        }
-        if let Some(profile) = &mut self.profile {
-            let place = profile.places.entry(self.forming.first_ip).or_default();
-            place.issue_cycles += 1;
-            place.executions += 1;
-            for (stall, length, owner) in &bubbles {
-                let place = profile.places.entry(*owner).or_default();
-                place.bubbles[*stall as usize] += length;
-            }
-        }
-        if let Some(timeline) = &mut self.timeline {
-            timeline.push(Group {
-                cycle: self.cycle - super::START,
-                bubbles,
-                instructions: self.forming.instructions.take().unwrap_or_default(),
-            });
+            self.restart(until - 1);
         }
     }
 }

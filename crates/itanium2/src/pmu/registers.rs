@@ -61,6 +61,8 @@ pub struct PerformanceMonitor {
     is_frozen: bool,
     event_addresses: EventAddressRegisters,
     tagging: Tagging,
+    /// Whether any counter counts, or anything is kept.
+    is_counting: bool,
     /// Whether anything keeps events from counting.
     is_restricted: bool,
     /// What restricts at the instruction that retires.
@@ -73,8 +75,13 @@ pub struct PerformanceMonitor {
 
 impl PerformanceMonitor {
     /// Whether any counter counts, or anything is kept.
+    #[inline]
     pub fn is_counting(&self) -> bool {
-        self.counting.iter().any(Option::is_some) || self.is_keeping()
+        self.is_counting
+    }
+
+    fn note_whether_counting(&mut self) {
+        self.is_counting = self.counting.iter().any(Option::is_some) || self.is_keeping();
     }
 
     /// Whether single events are kept.
@@ -188,7 +195,8 @@ impl PerformanceMonitor {
                 !is_frozen && is_enabled(state, control, privileged)
             });
         self.is_restricted = false;
-        if self.is_counting() {
+        self.note_whether_counting();
+        if self.is_counting {
             self.tagging = Tagging::of(&state.performance);
             self.is_restricted = self.tagging.restricts();
         }
@@ -220,6 +228,7 @@ impl PerformanceMonitor {
         self.is_frozen = true;
         self.counting = [None; COUNT];
         self.event_addresses.configure(&state.performance, |_, _| false);
+        self.note_whether_counting();
         let vector = state.performance.vector;
         (vector & MASKED == 0).then_some(vector as u8)
     }

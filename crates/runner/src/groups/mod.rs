@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sidestep_ia64::Driver;
 use sidestep_ia64::encoding::NoSymbols;
+use sidestep_ia64::execution::Observed;
 use sidestep_linux_user::code_names::CodeNames;
 use sidestep_linux_user::engine::Engine;
 use sidestep_schedule::sanitizer::{Finding, Findings, Located, Sanitizer};
@@ -26,7 +27,7 @@ pub type Name<'a> = &'a dyn Fn(u64) -> Option<(String, u64)>;
 pub struct Watched {
     ends: bool,
     suppressions: Arc<Suppressions>,
-    sanitizers: Mutex<Vec<Shared<Sanitizer>>>,
+    sanitizers: Mutex<Vec<Shared<Observed<Sanitizer>>>>,
 }
 
 impl Watched {
@@ -39,14 +40,14 @@ impl Watched {
         }
     }
 
-    fn sanitizers(&self) -> MutexGuard<'_, Vec<Shared<Sanitizer>>> {
+    fn sanitizers(&self) -> MutexGuard<'_, Vec<Shared<Observed<Sanitizer>>>> {
         self.sanitizers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn findings(&self) -> Findings {
         let mut all = Findings::default();
         for sanitizer in self.sanitizers().iter() {
-            all.merge(sanitizer.lock().findings());
+            all.merge(sanitizer.lock().0.findings());
         }
         all
     }
@@ -63,7 +64,7 @@ fn name_in<'a>(names: &'a CodeNames) -> impl Fn(u64) -> Option<(String, u64)> + 
 
 impl Engine for Watched {
     fn attach(&self) -> Box<dyn Driver + Send> {
-        let shared = Shared::new(Sanitizer::new(self.ends));
+        let shared = Shared::new(Observed(Sanitizer::new(self.ends)));
         self.sanitizers().push(shared.clone());
         Box::new(shared)
     }
@@ -78,7 +79,7 @@ impl Engine for Watched {
 
     fn ends(&self, names: &CodeNames) -> bool {
         for sanitizer in self.sanitizers().iter() {
-            sanitizer.lock().go_on();
+            sanitizer.lock().0.go_on();
         }
         is_violated(&self.findings(), &self.suppressions, &name_in(names))
     }

@@ -42,7 +42,7 @@ impl Timed {
 
 impl Driver for Timed {
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
-        let exit = processor.run_observed(limit, &mut self.pipeline);
+        let exit = self.pipeline.run(processor, limit);
         advance_clock(processor, &mut self.pipeline);
         exit
     }

@@ -10,6 +10,7 @@ use crate::encoding::Effects;
 use crate::interrupts::Interrupts;
 use crate::memory::HostPage;
 use crate::processor::execution::block::Known;
+use crate::processor::execution::gathering::Together;
 use crate::processor::execution::kind::Detail;
 use crate::processor::execution::observer::{Dynamic, Event, Observer, Place, Registers, Watch};
 use crate::processor::execution::operation::{Flow, MicroOperation, Step};
@@ -97,6 +98,8 @@ pub struct Running<'a, 'o, O: Observer> {
     pub(crate) watch: &'a mut Watch<'o, O>,
     /// Whether the observer follows the block.
     pub(crate) is_followed: bool,
+    /// The block's identity, if the observer takes its instructions together.
+    pub(crate) gathers: Option<u64>,
     /// How many instructions may retire; the block has no more.
     pub(crate) remaining: u64,
     pub(crate) interrupts: Option<&'a Interrupts>,
@@ -172,10 +175,14 @@ impl Backend for Interpreter {
             known,
             watch,
             is_followed,
+            gathers,
             ..
         } = running;
         match O::DETAIL {
-            Detail::Everything if is_followed => processor.execute_observed(code, known, watch),
+            Detail::Everything if is_followed => match gathers {
+                Some(identity) => processor.execute_gathered(code, known, identity, watch),
+                None => processor.execute_observed(code, known, watch),
+            },
             Detail::Everything | Detail::Effects => processor.execute(code),
         }
     }
@@ -223,6 +230,13 @@ impl Processor {
             Err(Raised) => self.stop_at(operation),
         }
         step
+    }
+
+    /// Keeps a word for the back end, which its code finds at
+    /// [`OF_BACK_END`](crate::processor::layout::OF_BACK_END) as long as the run goes on. It is no state of the
+    /// processor's.
+    pub fn keep_for_back_end(&mut self, word: u64) {
+        self.of_back_end = word;
     }
 
     /// Executes the last operations of a block, what a back end leaves over; as for [`Processor::perform`], the
@@ -299,6 +313,79 @@ impl Processor {
         Ok(())
     }
 
+    /// As [`Processor::execute_observed`], telling of all instructions together, behind the last.
+    fn execute_gathered<O: Observer>(
+        &mut self,
+        operations: &[MicroOperation],
+        known: &[Known<O::Static>],
+        identity: u64,
+        watch: &mut Watch<'_, O>,
+    ) -> Result<(), Raised> {
+        self.block_start = self.ip;
+        let (leave, operations) = operations.split_last().expect("an operation leaves the block");
+        let mut gathered = watch.gathered.take().unwrap_or_default();
+        gathered.begin();
+        let mut last = leave;
+        let mut flow = Ok(Flow::Next);
+        for (index, (operation, known)) in operations.iter().zip(known).enumerate() {
+            let executed = self.predicate(known.predicate);
+            gathered.executed[index / 64] |= u64::from(executed) << (index % 64);
+            if let (true, Some(base)) = (executed, known.base) {
+                gathered.references[index] = self.general.value(base);
+            }
+            if self.predicate(operation.predicate) {
+                flow = (operation.execute)(self, operation);
+            }
+            if flow.is_err() && !self.raised.is_some_and(|fault| fault.kind.is_trap()) {
+                last = operation;
+                break;
+            }
+            gathered.retired = index + 1;
+            if known.effects.intersects(GATHERED) {
+                if known.effects.contains(Effects::CHANGES_FRAME) {
+                    gathered.frames.push((index, self.observed_frame()));
+                }
+                if executed && known.effects.contains(Effects::WRITES_BRANCH) {
+                    let register = usize::from(operation.r1 & 7);
+                    gathered.branches.push((index, register, self.branch[register]));
+                }
+                if executed && known.effects.contains(Effects::ADVANCED) {
+                    gathered.advanced.push((index, self.advanced_load_events()));
+                }
+            }
+            if flow != Ok(Flow::Next) {
+                last = operation;
+                break;
+            }
+        }
+        gathered.taken = (flow == Ok(Flow::Branch)).then_some(self.target);
+        watch.observer.retired_together(&Together {
+            identity,
+            start: self.block_start,
+            operations,
+            known,
+            gathered: &gathered,
+            status: self.status,
+            memory: self,
+        });
+        watch.gathered = Some(gathered);
+        match flow {
+            Ok(Flow::Next) => {
+                (last.execute)(self, last)?;
+                self.arrive(last);
+                Ok(())
+            }
+            Ok(Flow::Branch) => {
+                self.arrive(last);
+                Ok(())
+            }
+            Err(Raised) => {
+                self.stop_at(last);
+                Err(Raised)
+            }
+        }
+    }
+
     /// Tells an observer what an instruction has changed. Loop branches rename registers under a false predicate, too.
     #[cold]
     fn tell_effects<O: Observer>(
@@ -361,6 +448,11 @@ impl Processor {
         }
     }
 }
+
+/// Effects that are gathered.
+const GATHERED: Effects = Effects::CHANGES_FRAME
+    .union(Effects::WRITES_BRANCH)
+    .union(Effects::ADVANCED);
 
 /// Effects that observers are told of.
 const TOLD: Effects = Effects::CHANGES_FRAME

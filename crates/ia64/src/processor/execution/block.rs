@@ -10,18 +10,20 @@
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::encoding::{Bundle, DecodedSlot, Effects, Illegal, Instruction, Operation};
 use crate::memory::{HostPage, Value};
 use crate::processor::execution::backend::{Backend, BlockInstruction, Context, DecodedBlock, Interpreter};
 use crate::processor::execution::code_page::CodePages;
+use crate::processor::execution::gathering::may_be_gathered;
 use crate::processor::execution::kind::{Detail, Kind};
 use crate::processor::execution::observer::Observer;
 use crate::processor::execution::operation::MicroOperation;
 use crate::processor::semantics;
 
 /// Bundles in a block at most; bounds the distance between two looks at the attention flag.
-const BUNDLES_MAX: u16 = 64;
+pub(crate) const BUNDLES_MAX: u16 = 64;
 /// Instructions for which a block in the making has room from the start: most blocks have no more.
 const INSTRUCTIONS_USUAL: usize = 48;
 /// Entries of the direct-mapped front of the blocks.
@@ -47,7 +49,12 @@ pub(crate) struct Block<C, S> {
     pub highest_target: u8,
     /// The size in bytes of the bundles that its instructions stand in.
     pub size: u64,
+    /// Tells it apart from every other block, if an observer may be told of its instructions together.
+    pub identity: Option<u64>,
 }
+
+/// The identity of the next block that is decoded for an observer.
+static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
 /// What is known of an instruction before it runs.
 pub(crate) struct Known<S> {
@@ -277,7 +284,9 @@ impl<C, S> Block<C, S> {
         context: &Context,
     ) -> Block<C, S> {
         let (bundle, slot) = decoded.next;
+        let is_gathered = !known.is_empty() && may_be_gathered(&known);
         Block {
+            identity: is_gathered.then(|| NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed)),
             code: backend.translate(&decoded, context),
             known,
             instructions: u32::from(decoded.retired),

@@ -9,6 +9,7 @@
 //! - `backend`: what executes a block: the [`Interpreter`], or another [`Backend`]; `operation`: the form that the
 //!   interpreter executes.
 //! - `observer`: who is told of everything, as values.
+//! - `gathering`: what a block's instructions did, for an observer that takes them together.
 //! - `code_page`: the pages that instructions are fetched from.
 //! - `trace`: the line of an instruction in a trace.
 //! - `run`: the loop, and why it ends; [`driver`]: who calls it; [`guard`]: a debugger's breakpoints and steps.
@@ -17,6 +18,7 @@ mod backend;
 mod block;
 mod code_page;
 pub mod driver;
+mod gathering;
 pub mod guard;
 mod kind;
 mod observer;
@@ -29,6 +31,7 @@ pub use block::{BlockCache, FetchedInstruction};
 pub(crate) use block::{Forget, HOST_PAGE_LOG2};
 pub(crate) use code_page::CodeProperties;
 pub use driver::{Driver, Drivers, Observed, Untimed};
+pub use gathering::Together;
 pub use kind::Detail;
 pub use observer::{
     Dynamic, Event, Frame, Interruption, Observer, PERFORMANCE_REGISTERS, PerformanceRegisters, Permission,

@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use super::gathering::{Gathered, Together};
 use super::kind::Detail;
 use crate::address::VirtualAddress;
 use crate::alat;
@@ -45,6 +46,23 @@ pub trait Observer {
 
     /// Called after an instruction has retired, in order.
     fn retired(&mut self, known: &Self::Static, dynamic: &Dynamic<'_>);
+
+    /// Whether it takes what the instructions of a block do together, by [`Observer::retired_together`] and not by
+    /// [`Observer::retired`] and events: asked before each block that it follows and that suits. `identity` tells the
+    /// block apart.
+    #[inline]
+    fn gathers(&mut self, identity: u64) -> bool {
+        let _ = identity;
+        false
+    }
+
+    /// Called behind the last instruction of a block that was gathered, before anything else happens.
+    fn retired_together(&mut self, together: &Together<'_, Self::Static>)
+    where
+        Self: Sized,
+    {
+        together.tell_each(self);
+    }
 
     /// Called after [`Observer::retired`], with the registers as the instruction left them, if
     /// [`Observer::INSPECTS`]: for traces and checkers.
@@ -417,6 +435,8 @@ impl Processor {
 pub(crate) struct Watch<'o, O> {
     pub observer: &'o mut O,
     walker_insertions: u64,
+    /// Room for what a block's instructions do, once there was one that was gathered.
+    pub gathered: Option<Box<Gathered>>,
 }
 
 impl<'o, O: Observer> Watch<'o, O> {
@@ -428,6 +448,7 @@ impl<'o, O: Observer> Watch<'o, O> {
         Watch {
             observer,
             walker_insertions: walker_insertions(processor),
+            gathered: None,
         }
     }
 

@@ -224,11 +224,14 @@ impl Processor {
                     .follows(Place { ip, slot }, last, Registers::new(self));
             }
             let executed = if is_whole && permission == Permission::Block {
+                let identity = block.identity.filter(|_| is_followed);
+                let gathers = identity.filter(|identity| watch.observer.gathers(*identity));
                 let running = Running {
                     processor: self,
                     known: &block.known,
                     watch,
                     is_followed,
+                    gathers,
                     remaining,
                     interrupts: interrupts.as_deref(),
                 };
@@ -288,12 +291,17 @@ impl Processor {
         watch: &mut Watch<'_, O>,
         is_followed: bool,
     ) -> Result<(), Raised> {
+        let identity = narrow
+            .identity
+            .filter(|_| is_followed && self.status & STEPPED == 0);
+        let gathers = identity.filter(|identity| watch.observer.gathers(*identity));
         let mut execute = |processor: &mut Processor| {
             let running = Running {
                 processor,
                 known: &narrow.known,
                 watch,
                 is_followed,
+                gathers,
                 remaining: u64::from(narrow.instructions),
                 interrupts: None,
             };

@@ -1,0 +1,214 @@
+//! What the instructions of a block did, gathered, for an observer that takes them together.
+//!
+//! An observer that is told of every instruction as it retires costs a call and its own bookkeeping for each. One that
+//! says so beforehand ([`Observer::gathers`](super::observer::Observer::gathers)) is told of all of a block's at once,
+//! with the same facts: [`Together`]. Blocks whose instructions use counters, or change what an observer is told of
+//! beyond frames, branch registers and advanced loads, are never gathered.
+
+use super::block::{BUNDLES_MAX, Known};
+use super::observer::{Dynamic, Event, Frame, Observer, Place, Translation};
+use super::operation::MicroOperation;
+use crate::alat;
+use crate::encoding::Effects;
+
+/// Instructions in a block at most.
+const INSTRUCTIONS_MAX: usize = BUNDLES_MAX as usize * 3;
+const WORDS: usize = INSTRUCTIONS_MAX / 64;
+
+/// What a block's instructions did, by their index in the block.
+pub(crate) struct Gathered {
+    /// How many have retired.
+    pub retired: usize,
+    pub executed: [u64; WORDS],
+    /// The address of each reference, where the instruction makes one and was executed.
+    pub references: [u64; INSTRUCTIONS_MAX],
+    /// Frames that instructions left.
+    pub frames: Vec<(usize, Frame)>,
+    /// Branch registers that instructions wrote: index of the instruction, register, value.
+    pub branches: Vec<(usize, usize, u64)>,
+    /// What had happened to advanced loads behind instructions that have to do with them.
+    pub advanced: Vec<(usize, alat::Events)>,
+    pub taken: Option<u64>,
+}
+
+impl Default for Gathered {
+    fn default() -> Gathered {
+        Gathered {
+            retired: 0,
+            executed: [0; WORDS],
+            references: [0; INSTRUCTIONS_MAX],
+            frames: Vec::new(),
+            branches: Vec::new(),
+            advanced: Vec::new(),
+            taken: None,
+        }
+    }
+}
+
+impl Gathered {
+    /// Empty again.
+    #[inline]
+    pub fn begin(&mut self) {
+        self.retired = 0;
+        self.executed = [0; WORDS];
+        self.frames.clear();
+        self.branches.clear();
+        self.advanced.clear();
+        self.taken = None;
+    }
+}
+
+/// Whether a block of these instructions may be gathered.
+pub(crate) fn may_be_gathered<S>(known: &[Known<S>]) -> bool {
+    const APART: Effects = Effects::USES_COUNTERS
+        .union(Effects::WRITES_REGION)
+        .union(Effects::WRITES_MONITOR);
+    known.iter().all(|known| {
+        let effects = known.effects;
+        // A return changes the frame as well, and is the last of its block that is executed.
+        let returns = effects.contains(Effects::CHANGES_FRAME);
+        known.of_observer.is_some()
+            && !effects.intersects(APART)
+            && (!effects.contains(Effects::CHANGES_STATUS) || returns)
+    })
+}
+
+/// The instructions of a block that have retired, in order: all of them, or those up to a taken branch or to one that
+/// raised a fault.
+#[derive(Clone, Copy)]
+pub struct Together<'a, S> {
+    pub(crate) identity: u64,
+    pub(crate) start: u64,
+    pub(crate) operations: &'a [MicroOperation],
+    pub(crate) known: &'a [Known<S>],
+    pub(crate) gathered: &'a Gathered,
+    pub(crate) status: u64,
+    pub(crate) memory: &'a dyn Translation,
+}
+
+impl<'a, S> Together<'a, S> {
+    /// Tells the block apart from every other that was ever decoded.
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// How many instructions have retired.
+    pub fn retired(&self) -> usize {
+        self.gathered.retired
+    }
+
+    /// How many instructions the block has.
+    pub fn length(&self) -> usize {
+        self.known.len()
+    }
+
+    /// What the observer keeps of an instruction.
+    ///
+    /// # Panics
+    /// If the block has no instruction of this index.
+    #[inline]
+    pub fn known(&self, index: usize) -> &'a S {
+        let known = self.known[index].of_observer.as_ref();
+        known.expect("a block with an illegal operation is not gathered")
+    }
+
+    /// Where an instruction stands.
+    ///
+    /// # Panics
+    /// As [`Together::known`].
+    #[inline]
+    pub fn place(&self, index: usize) -> Place {
+        let operation = &self.operations[index];
+        Place {
+            ip: self.start.wrapping_add(operation.bundle_offset()),
+            slot: operation.slot(),
+        }
+    }
+
+    /// Which instructions' qualifying predicates were true, one a bit.
+    #[inline]
+    pub fn executed(&self) -> &'a [u64] {
+        &self.gathered.executed
+    }
+
+    /// Where the branch went that was taken behind the last instruction, if it was one.
+    #[inline]
+    pub fn taken(&self) -> Option<u64> {
+        self.gathered.taken
+    }
+
+    /// The address that an executed instruction referred to; nothing in particular for one that makes no reference.
+    #[inline]
+    pub fn reference(&self, index: usize) -> u64 {
+        self.gathered.references[index]
+    }
+
+    /// What is known of an instruction only once it has run.
+    ///
+    /// # Panics
+    /// As [`Together::known`].
+    pub fn dynamic(&self, index: usize) -> Dynamic<'a> {
+        let executed = self.gathered.executed[index / 64] >> (index % 64) & 1 != 0;
+        let refers = executed && self.known[index].base.is_some();
+        Dynamic {
+            place: self.place(index),
+            executed,
+            reference: refers.then(|| self.gathered.references[index]),
+            taken: self.gathered.taken.filter(|_| index + 1 == self.gathered.retired),
+            memory: self.memory,
+        }
+    }
+
+    /// The frames that instructions left, by the index of the instruction, in order.
+    #[inline]
+    pub fn frames(&self) -> &'a [(usize, Frame)] {
+        &self.gathered.frames
+    }
+
+    /// Branch registers that instructions wrote: the index of the instruction, the register, its value; in order.
+    #[inline]
+    pub fn branches(&self) -> &'a [(usize, usize, u64)] {
+        &self.gathered.branches
+    }
+
+    /// What had happened to advanced loads behind instructions that have to do with them, by the index of the
+    /// instruction, in order.
+    #[inline]
+    pub fn advanced(&self) -> &'a [(usize, alat::Events)] {
+        &self.gathered.advanced
+    }
+
+    /// The processor status register behind the last instruction.
+    pub fn status(&self) -> u64 {
+        self.status
+    }
+
+    /// Tells an observer of each instruction, as if they had not been gathered.
+    pub fn tell_each<O: Observer<Static = S>>(&self, observer: &mut O) {
+        let mut frames = self.frames().iter().peekable();
+        let mut branches = self.branches().iter().peekable();
+        let mut advanced = self.advanced().iter().peekable();
+        for index in 0..self.retired() {
+            let dynamic = self.dynamic(index);
+            if let Some((_, frame)) = frames.next_if(|(at, _)| *at == index) {
+                observer.event(&Event::Frame(*frame));
+            }
+            // Whatever changes the status is the last of its block that is executed.
+            if dynamic.executed && self.known[index].effects.contains(Effects::CHANGES_STATUS) {
+                observer.event(&Event::Status(self.status));
+            }
+            if let Some(&(_, index, value)) = branches.next_if(|(at, ..)| *at == index) {
+                observer.event(&Event::Branch { index, value });
+            }
+            if let Some((_, events)) = advanced.next_if(|(at, _)| *at == index) {
+                observer.event(&Event::AdvancedLoads(*events));
+            }
+            observer.retired(self.known(index), &dynamic);
+        }
+    }
+
+    /// What answers for physical addresses.
+    pub fn memory(&self) -> &'a dyn Translation {
+        self.memory
+    }
+}

@@ -1,0 +1,88 @@
+//! Calls and returns of small frames where nothing is unusual: their registers are copied in chunks of one size.
+
+use super::{RING, above, below};
+use crate::processor::Processor;
+use crate::registers::frame::{FrameMarker, STACKED_REGISTERS};
+
+/// How many registers are copied at once.
+const CHUNK: usize = 8;
+
+impl Processor {
+    /// Whether no register of the frame or the stack is renamed or NaT, or still has to be loaded.
+    #[inline(always)]
+    fn is_usual(&self) -> bool {
+        let (frame, stack) = (self.frame, &self.register_stack);
+        frame.rename_general | frame.rename_floating | frame.rename_predicate == 0
+            && !self.general.any_nat()
+            && stack.nats == 0
+            && stack.fill.is_none()
+    }
+
+    /// As [`Processor::call_frame`] for a small frame where nothing is unusual; changes nothing and answers false where
+    /// it is another. Chunks of one size are copied quickest: what stands behind a frame may change.
+    #[inline(always)]
+    pub(super) fn call_usual_frame(&mut self) -> bool {
+        let frame = self.frame;
+        let (locals, outputs) = (
+            frame.locals as usize,
+            frame.size.wrapping_sub(frame.locals) as usize,
+        );
+        let top = self.register_stack.top;
+        if !self.is_usual() || locals > 2 * CHUNK || outputs > CHUNK || top > RING - 2 * CHUNK {
+            return false;
+        }
+        let stack = &mut self.register_stack;
+        let (first, second) = stack.values[top..].split_at_mut(CHUNK);
+        first.copy_from_slice(&self.general.chunk::<CHUNK>(32));
+        if locals > CHUNK {
+            second[..CHUNK].copy_from_slice(&self.general.chunk::<CHUNK>(32 + CHUNK));
+        }
+        let passed = self.general.chunk::<CHUNK>(32 + locals);
+        self.general.set_chunk(32, passed);
+        stack.top = (top + locals) % RING;
+        stack.dirty += frame.locals;
+        stack.backing_store = above(stack.backing_store, frame.locals);
+        stack.depth = stack.depth.wrapping_add(u64::from(frame.locals));
+        self.frame = FrameMarker {
+            size: outputs as u32,
+            ..FrameMarker::default()
+        };
+        true
+    }
+
+    /// As [`Processor::return_frame`] for a small frame all of whose registers are at hand where nothing is unusual;
+    /// changes nothing and answers false where it is another.
+    #[inline(always)]
+    pub(super) fn return_usual_frame(&mut self, marker: FrameMarker, preserved: u32) -> bool {
+        let count = preserved as usize;
+        let kept = marker.size.wrapping_sub(preserved);
+        let stack = &mut self.register_stack;
+        let base = stack.top.wrapping_sub(count);
+        let fits = preserved <= stack.dirty
+            && count <= 2 * CHUNK
+            && kept <= CHUNK as u32
+            && stack.dirty + kept <= STACKED_REGISTERS
+            && base <= RING - 2 * CHUNK
+            && marker.locals.max(marker.rotating) <= marker.size
+            && marker.rename_general | marker.rename_floating | marker.rename_predicate == 0;
+        if !fits || !self.is_usual() {
+            return false;
+        }
+        let stack = &mut self.register_stack;
+        let passed = self.general.chunk::<CHUNK>(32);
+        let (first, second) = stack.values[base..].split_at(CHUNK);
+        let whole = |values: &[u64]| *values.first_chunk::<CHUNK>().expect("two chunks are in the ring");
+        self.general.set_chunk(32, whole(first));
+        if count > CHUNK {
+            self.general.set_chunk(32 + CHUNK, whole(second));
+        }
+        self.general.set_chunk(32 + count, passed);
+        stack.top = base;
+        stack.dirty -= preserved;
+        stack.backing_store = below(stack.backing_store, preserved);
+        stack.depth = stack.depth.wrapping_sub(u64::from(preserved));
+        self.frame = marker;
+        self.trim_clean();
+        true
+    }
+}
