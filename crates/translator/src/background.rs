@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, getpid};
 
-use crate::compiler::{Compiler, CompilerError};
+use crate::compiler::{Compiler, CompilerError, Emitted};
 use crate::region::Region;
 
 /// A thread that emits code for all processors of a process.
@@ -52,8 +52,8 @@ pub struct Translated {
     pub number: u64,
     /// What was ordered.
     pub region: Region,
-    /// The code, which may be put anywhere; `None` where the code generator refuses.
-    pub code: Option<Vec<u8>>,
+    /// The code; `None` where the code generator refuses.
+    pub code: Option<Emitted>,
     /// How long that took.
     pub time: Duration,
 }

@@ -1,23 +1,19 @@
 //! Compares and tests of bits, which write two predicates: what the interpreter's family `compare` does.
 
 use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use sidestep_ia64::encoding::{
     BitRelation, CompareSource, CompareWidth, Instruction, PredicateUpdate, Relation,
 };
 
 use crate::emitter::Emitter;
-use crate::slots::Slot;
 
 pub fn compare(
     emitter: &mut Emitter,
     instruction: &Instruction,
     (relation, width, update, first): (Relation, CompareWidth, PredicateUpdate, CompareSource),
 ) {
-    let is_signed = !matches!(
-        relation,
-        Relation::Equal | Relation::NotEqual | Relation::LessUnsigned
-    );
     let condition = match relation {
         Relation::Equal => IntCC::Equal,
         Relation::NotEqual => IntCC::NotEqual,
@@ -35,7 +31,7 @@ pub fn compare(
     let b = emitter.general(instruction.r3());
     let [a, b] = match width {
         CompareWidth::DoubleWord => [a, b],
-        CompareWidth::Word => [a, b].map(|value| emitter.extend(value, 4, is_signed)),
+        CompareWidth::Word => [a, b].map(|value| emitter.ins().ireduce(I32, value)),
     };
     let result = emitter.ins().icmp(condition, a, b);
     write(emitter, instruction, update, result);
@@ -79,65 +75,54 @@ pub fn is_legal(instruction: &Instruction) -> bool {
 fn write(emitter: &mut Emitter, instruction: &Instruction, update: PredicateUpdate, result: Value) {
     let (p1, p2) = (instruction.p1(), instruction.p2());
     let executed = emitter.predicate(instruction.predicate());
-    let word = emitter.get(Slot::PREDICATES);
-    let cleared = without_targets(emitter, instruction);
-    let (written, otherwise) = match update {
-        PredicateUpdate::Normal => (with_result(emitter, instruction, cleared, result), word),
-        PredicateUpdate::Unconditional => (with_result(emitter, instruction, cleared, result), cleared),
-        PredicateUpdate::And => (emitter.ins().select(result, word, cleared), word),
-        PredicateUpdate::Or => {
-            let both = emitter.constant(both_targets(instruction));
-            let set = emitter.ins().bor(word, both);
-            (emitter.ins().select(result, set, word), word)
-        }
-        PredicateUpdate::OrAndComplement => {
-            let first = emitter.constant(1i64 << p1);
-            let set = emitter.ins().bor(cleared, first);
-            (emitter.ins().select(result, set, word), word)
-        }
-    };
-    let word = match executed {
-        None => written,
-        Some(condition) => emitter.ins().select(condition, written, otherwise),
-    };
-    let known = match (update, executed) {
+    match (update, executed) {
         (PredicateUpdate::Normal | PredicateUpdate::Unconditional, None) => {
-            let complement = emitter.ins().icmp_imm_u(IntCC::Equal, result, 0);
-            [(p1, Some(result)), (p2, Some(complement))]
+            emitter.set_complementary(p1, p2, result);
         }
         (PredicateUpdate::Unconditional, Some(condition)) => {
-            let complement = emitter.ins().icmp_imm_u(IntCC::Equal, result, 0);
-            let [first, second] = [result, complement].map(|value| emitter.ins().band(condition, value));
-            [(p1, Some(first)), (p2, Some(second))]
+            for (predicate, set) in [(p1, result), (p2, emitter.not(result))] {
+                let value = emitter.ins().band(condition, set);
+                emitter.set_predicate(predicate, value);
+            }
         }
-        _ => [(p1, None), (p2, None)],
-    };
-    emitter.set_predicates(word, known);
+        (PredicateUpdate::Normal, Some(condition)) => {
+            for (predicate, set) in [(p1, result), (p2, emitter.not(result))] {
+                change(emitter, predicate, |emitter, old| {
+                    emitter.ins().select(condition, set, old)
+                });
+            }
+        }
+        (PredicateUpdate::And, executed) => {
+            // What is not executed clears nothing.
+            let stays = match executed {
+                Some(condition) => {
+                    let not_executed = emitter.not(condition);
+                    emitter.ins().bor(result, not_executed)
+                }
+                None => result,
+            };
+            for predicate in [p1, p2] {
+                change(emitter, predicate, |emitter, old| emitter.ins().band(old, stays));
+            }
+        }
+        (PredicateUpdate::Or | PredicateUpdate::OrAndComplement, executed) => {
+            let sets = match executed {
+                Some(condition) => emitter.ins().band(condition, result),
+                None => result,
+            };
+            change(emitter, p1, |emitter, old| emitter.ins().bor(old, sets));
+            change(emitter, p2, |emitter, old| match update {
+                PredicateUpdate::Or => emitter.ins().bor(old, sets),
+                _ => emitter.ins().band_not(old, sets),
+            });
+        }
+    }
 }
 
-/// Writes the two targets of a comparison that is executed: its result, and the opposite.
-pub fn write_complementary(emitter: &mut Emitter, instruction: &Instruction, result: Value) {
-    let cleared = without_targets(emitter, instruction);
-    let word = with_result(emitter, instruction, cleared, result);
-    emitter.set(Slot::PREDICATES, word);
-}
-
-/// The bits of the two targets in the word of predicates. The first predicate is no target: it is always true.
-fn both_targets(instruction: &Instruction) -> i64 {
-    (1i64 << instruction.p1() | 1i64 << instruction.p2()) & !1
-}
-
-/// The word of predicates with the two targets clear.
-fn without_targets(emitter: &mut Emitter, instruction: &Instruction) -> Value {
-    let word = emitter.get(Slot::PREDICATES);
-    let others = emitter.constant(!both_targets(instruction));
-    emitter.ins().band(word, others)
-}
-
-/// A word of predicates that has the two targets clear, with the one set that a result chooses.
-fn with_result(emitter: &mut Emitter, instruction: &Instruction, cleared: Value, result: Value) -> Value {
-    let [first, second] =
-        [instruction.p1(), instruction.p2()].map(|predicate| emitter.constant(1i64 << predicate));
-    let set = emitter.ins().select(result, first, second);
-    emitter.ins().bor(cleared, set)
+/// Changes a predicate, unless it is the first, which is always true.
+fn change(emitter: &mut Emitter, predicate: u8, new: impl FnOnce(&mut Emitter, Value) -> Value) {
+    if let Some(old) = emitter.predicate(predicate) {
+        let value = new(emitter, old);
+        emitter.set_predicate(predicate, value);
+    }
 }

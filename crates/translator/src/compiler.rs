@@ -1,10 +1,10 @@
 //! From a region to host code: one function, through Cranelift.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, MemFlagsData, Signature, UserFuncName};
+use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, MemFlagsData, Signature, UserFuncName, Value};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CodegenError, Context};
@@ -17,10 +17,6 @@ use crate::emitter::{
 };
 use crate::operations;
 use crate::region::Region;
-
-/// The type of emitted functions: the processor, how many instructions may retire, and two flags to stop at. Answers
-/// one of the numbers of [`emitter`](crate::emitter).
-pub type Code = unsafe extern "C" fn(*mut Processor, u64, *const AtomicBool, *const AtomicBool) -> i64;
 
 /// Why there is no compiler.
 #[derive(Debug, thiserror::Error)]
@@ -36,12 +32,24 @@ pub enum CompilerError {
     Thread(#[source] std::io::Error),
 }
 
+/// Emitted code, which may be put anywhere.
+pub struct Emitted {
+    /// A unit.
+    pub unit: Vec<u8>,
+    /// The function by which units are entered, an [`Enter`](crate::chain::Enter): the same for all.
+    pub enter: Arc<[u8]>,
+}
+
 /// Emits functions.
+///
+/// Units end by jumping to the next one, so they have a calling convention of their own: one register has the
+/// processor's address, all others are anybody's.
 pub struct Compiler {
     isa: OwnedTargetIsa,
     context: Context,
     frontend: FunctionBuilderContext,
     control: ControlPlane,
+    enter: Option<Arc<[u8]>>,
     /// Whether the host multiplies and adds with one rounding.
     is_fused: bool,
 }
@@ -54,7 +62,14 @@ impl Compiler {
     pub fn new() -> Result<Compiler, CompilerError> {
         let mut flags = settings::builder();
         // Optimising once more takes longer than it saves: what could be found twice is in variables.
-        let wanted = [("opt_level", "none"), ("enable_verifier", VERIFIER)];
+        let wanted = [
+            ("opt_level", "none"),
+            ("enable_verifier", VERIFIER),
+            // Jumps from unit to unit need them.
+            ("preserve_frame_pointers", "true"),
+            // It has the processor's address.
+            ("enable_pinned_reg", "true"),
+        ];
         for (name, value) in wanted {
             let set = flags.set(name, value);
             set.map_err(|_| CompilerError::Host("a setting of the code generator is unknown"))?;
@@ -68,45 +83,73 @@ impl Compiler {
             context: Context::new(),
             frontend: FunctionBuilderContext::new(),
             control: ControlPlane::default(),
+            enter: None,
         })
     }
 
-    /// The code of a region, which may be put anywhere; `None` where Cranelift refuses it, as for being too large.
-    pub fn compile(&mut self, region: &Region, is_system: bool) -> Option<Vec<u8>> {
+    /// The code of a region; `None` where Cranelift refuses it, as for being too large.
+    pub fn compile(&mut self, region: &Region, is_system: bool) -> Option<Emitted> {
+        if self.enter.is_none() {
+            self.enter = Some(self.compile_enter()?.into());
+        }
+        let enter = self.enter.clone()?;
+        let signatures = (self.unit_signature(), self.perform_signature());
+        let is_fused = self.is_fused;
+        let unit = self.emit(signatures.0.clone(), |mut builder, _| {
+            let entry = Entry {
+                base: is_system.then(|| {
+                    let flags = MemFlagsData::trusted();
+                    let processor = builder.ins().get_pinned_reg(I64);
+                    builder.ins().load(I64, flags, processor, layout::IP as i32)
+                }),
+                unit_signature: builder.import_signature(signatures.0),
+                perform_signature: builder.import_signature(signatures.1),
+                perform: perform as *const () as i64,
+                perform_double: perform_double as *const () as i64,
+                is_fused,
+            };
+            let mut emitter = Emitter::new(builder, region, entry);
+            emitter.check_entry();
+            for node in 0..region.nodes.len() {
+                emitter.begin_node(node);
+                emit_node(&mut emitter, region, node);
+            }
+            emitter.finish()
+        })?;
+        Some(Emitted { unit, enter })
+    }
+
+    /// The function by which units are entered. The register that they have the processor's address in is to be what it
+    /// was when it returns.
+    fn compile_enter(&mut self) -> Option<Vec<u8>> {
+        let unit = self.unit_signature();
+        self.emit(self.perform_signature(), |mut builder, parameters| {
+            let unit = builder.import_signature(unit);
+            let before = builder.ins().get_pinned_reg(I64);
+            builder.ins().set_pinned_reg(parameters[0]);
+            let call = builder.ins().call_indirect(unit, parameters[1], &[]);
+            let answer = builder.inst_results(call)[0];
+            builder.ins().set_pinned_reg(before);
+            builder.ins().return_(&[answer]);
+            builder
+        })
+    }
+
+    /// The code of a function whose body is built behind its first block.
+    fn emit(
+        &mut self,
+        signature: Signature,
+        body: impl for<'f> FnOnce(FunctionBuilder<'f>, &[Value]) -> FunctionBuilder<'f>,
+    ) -> Option<Vec<u8>> {
         self.context.clear();
-        let function = Function::with_name_signature(UserFuncName::default(), self.signature(4));
-        self.context.func = function;
-        let perform_signature = self.signature(2);
+        self.context.func = Function::with_name_signature(UserFuncName::default(), signature);
         let mut builder = FunctionBuilder::new(&mut self.context.func, &mut self.frontend);
-        let perform_signature = builder.import_signature(perform_signature);
         let block = builder.create_block();
         builder.append_block_params_for_function_params(block);
         builder.switch_to_block(block);
         builder.seal_block(block);
-        let &[processor, left, first_flag, second_flag] = builder.block_params(block) else {
-            return None;
-        };
-        let flags = MemFlagsData::trusted();
-        let mut load = |offset| builder.ins().load(I64, flags, processor, offset as i32);
-        let (base, retired) = (load(layout::IP), load(layout::RETIRED));
-        let translations = load(layout::TRANSLATIONS);
-        let entry = Entry {
-            processor,
-            base,
-            end: builder.ins().iadd(retired, left),
-            translations,
-            flags: [first_flag, second_flag],
-            perform: builder.ins().iconst(I64, perform as *const () as i64),
-            perform_double: perform_double as *const () as i64,
-            is_fused: self.is_fused,
-        };
-        let mut emitter = Emitter::new(builder, region, entry, left, perform_signature, is_system);
-        emitter.check_entry();
-        for node in 0..region.nodes.len() {
-            emitter.begin_node(node);
-            emit_node(&mut emitter, region, node);
-        }
-        let builder = emitter.finish();
+        let parameters = builder.block_params(block).to_vec();
+        let builder = body(builder, &parameters);
         builder.finalize(self.isa.frontend_config());
         let compiled = self.context.compile(&*self.isa, &mut self.control).ok()?;
         // What is called is called through constants.
@@ -117,15 +160,27 @@ impl Compiler {
             .then(|| compiled.code_buffer().to_vec())
     }
 
-    /// A function of so many 64-bit numbers that answers one.
-    fn signature(&self, parameters: usize) -> Signature {
-        let mut signature = Signature::new(CallConv::triple_default(self.isa.triple()));
-        signature
-            .params
-            .extend(std::iter::repeat_n(AbiParam::new(I64), parameters));
-        signature.returns.push(AbiParam::new(I64));
-        signature
+    fn host_convention(&self) -> CallConv {
+        CallConv::triple_default(self.isa.triple())
     }
+
+    fn unit_signature(&self) -> Signature {
+        signature(CallConv::Tail, 0)
+    }
+
+    fn perform_signature(&self) -> Signature {
+        signature(self.host_convention(), 2)
+    }
+}
+
+/// A function of so many 64-bit numbers that answers one.
+fn signature(convention: CallConv, parameters: usize) -> Signature {
+    let mut signature = Signature::new(convention);
+    signature
+        .params
+        .extend(std::iter::repeat_n(AbiParam::new(I64), parameters));
+    signature.returns.push(AbiParam::new(I64));
+    signature
 }
 
 /// Cranelift checks its own input where tests run.

@@ -9,8 +9,8 @@
 //! - `emitter`: what is known of the guest's state at a place in emitted code, and how that code meets the processor;
 //!   `compiler`: one function a region.
 //! - [`Background`]: a host thread that translates while guests go on.
-//! - `links`: which unit follows where another was left; `unit`: emitted code and what makes it invalid; `code_memory`:
-//!   where it stands.
+//! - `links`: which unit follows where another was left, `chain`: what they share; `unit`: emitted code and what makes
+//!   it invalid; `code_memory`: where it stands; [`PerfMap`]: what it is called.
 //!
 //! ```text
 //!   blocks ─► region ─► operations ─► emitter ─► compiler (Cranelift) ─► code memory ─► unit ─► Backend::enter
@@ -20,6 +20,7 @@
 
 mod background;
 mod branch;
+mod chain;
 mod code_memory;
 mod compare;
 mod compiler;
@@ -31,6 +32,7 @@ mod lock_step;
 mod memory;
 mod moves;
 mod operations;
+mod perf_map;
 mod region;
 mod slots;
 mod stack;
@@ -41,5 +43,6 @@ mod unit;
 pub use background::Background;
 pub use compiler::CompilerError;
 pub use lock_step::LockStep;
+pub use perf_map::PerfMap;
 pub use statistics::Statistics;
 pub use translator::{Settings, Translator, TranslatorError};

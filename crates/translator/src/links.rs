@@ -1,8 +1,8 @@
 //! Links: from where a unit has left to the unit that goes on there.
 //!
 //! Most units leave for a place at which another begins: a function on another page, the place behind a call, the
-//! target of an indirect branch. The table knows the units that were entered lately by the places of their roots, so
-//! that one follows the other without the loop that looks for blocks.
+//! target of an indirect branch. The table knows the units that were entered lately by the places of their roots.
+//! Emitted code looks into it and goes on with the next unit by itself.
 //!
 //! A place is what decides which block runs there. For a program that is the guest's address: when its memory is mapped
 //! otherwise, all its blocks are forgotten, and the units with them. In system mode an address means another thing in
@@ -10,58 +10,85 @@
 //!
 //! A unit that is gone leaves its root here, without code: it is not found any more.
 
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use crate::unit::Piece;
 
-/// Places that are known at once.
-const LINKS: usize = 4096;
+/// No block begins there: there are three slots.
+const NOWHERE: u64 = 3;
 
-/// Where a unit begins.
-#[derive(Clone)]
+/// Where a unit begins, as emitted code reads it.
+#[derive(Clone, Copy)]
+#[repr(C)]
 struct Link {
     place: u64,
-    root: Arc<Piece>,
+    /// The address of the word that has the address of the unit's code, zero for none.
+    code: usize,
 }
 
 /// The roots of units by place.
 pub struct Links {
-    known: Vec<Option<Link>>,
+    known: Box<[Link]>,
+    /// What keeps the words that the links name.
+    roots: Box<[Option<Arc<Piece>>]>,
 }
 
 impl Links {
+    /// Places that are known at once, as a power of two.
+    pub const COUNT_LOG2: u32 = 12;
+    /// The size of a link, in bytes, as a power of two.
+    pub const SIZE_LOG2: u32 = size_of::<Link>().trailing_zeros();
+    /// Where a link has the place, in bytes from its start: 64 bits.
+    pub const PLACE: usize = offset_of!(Link, place);
+    /// Where a link has the address of the word that has the address of the code: 64 bits.
+    pub const CODE: usize = offset_of!(Link, code);
+    /// The number of a place's link is the exclusive or of the place shifted to the right by each of these and to the
+    /// left by [`Links::LEFT_SHIFT`], modulo their number. Bundles that follow each other stand behind each other;
+    /// functions of one offset on different pages do not meet.
+    pub const RIGHT_SHIFTS: [u32; 2] = [4, 16];
+    /// See [`Links::RIGHT_SHIFTS`].
+    pub const LEFT_SHIFT: u32 = 10;
+
     /// Nothing is known.
     pub fn new() -> Links {
+        let nothing = Link {
+            place: NOWHERE,
+            code: 0,
+        };
         Links {
-            known: vec![None; LINKS],
+            known: vec![nothing; 1 << Links::COUNT_LOG2].into(),
+            roots: vec![None; 1 << Links::COUNT_LOG2].into(),
         }
+    }
+
+    /// Where the table begins.
+    pub fn address(&self) -> usize {
+        self.known.as_ptr() as usize
+    }
+
+    /// The number of a place's link.
+    pub fn index(place: u64) -> usize {
+        let [near, far] = Links::RIGHT_SHIFTS.map(|shift| place >> shift);
+        (near ^ far ^ place << Links::LEFT_SHIFT) as usize % (1 << Links::COUNT_LOG2)
+    }
+
+    /// Whether it is known that a unit's root stands at a place.
+    #[inline]
+    pub fn knows(&self, place: u64, root: &Piece) -> bool {
+        let known = &self.known[Links::index(place)];
+        known.place == place && known.code == root.code_word()
     }
 
     /// Notes that a unit's root stands at a place.
-    #[inline]
     pub fn note(&mut self, place: u64, root: &Arc<Piece>) {
-        let known = &mut self.known[index(place)];
-        match known {
-            Some(link) if link.place == place && Arc::ptr_eq(&link.root, root) => {}
-            _ => {
-                *known = Some(Link {
-                    place,
-                    root: Arc::clone(root),
-                });
-            }
-        }
-    }
-
-    /// The root of the unit at a place, if it is known and has its code.
-    #[inline]
-    pub fn find(&self, place: u64) -> Option<&Arc<Piece>> {
-        let link = self.known[index(place)].as_ref()?;
-        (link.place == place && !link.root.code().is_null()).then_some(&link.root)
+        let index = Links::index(place);
+        self.known[index] = Link {
+            place,
+            code: root.code_word(),
+        };
+        self.roots[index] = Some(Arc::clone(root));
     }
 }
 
-/// Bundles that follow each other stand behind each other; functions of one offset on different pages do not meet.
-#[inline]
-fn index(place: u64) -> usize {
-    (place >> 4 ^ place >> 16 ^ place << 10) as usize % LINKS
-}
+const _: () = assert!(size_of::<Link>().is_power_of_two(), "a shift finds a link");

@@ -1,6 +1,7 @@
 //! Loads and stores of general registers: in line where the table of translations has their granule, by the
 //! interpreter's function where it has not.
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use sidestep_ia64::encoding::{BaseUpdate, Instruction, LoadKind, Size, StoreKind};
@@ -47,8 +48,8 @@ pub fn update_base(
     }
 }
 
-/// Finds the entry of the table of translations for an address. Answers what differs between the address, aligned and
-/// in its granule, and the one that the entry serves for the access, zero for nothing; and the host address.
+/// Finds the entry of the table of translations for an address. Answers whether the address, aligned and in its
+/// granule, differs from the one that the entry serves for the access; and the host address.
 pub fn translate(emitter: &mut Emitter, address: Value, bytes: u32, tag: usize) -> (Value, Value) {
     const GRANULE: u32 = layout::TRANSLATION_GRANULE_LOG2;
     const ENTRY_LOG2: u32 = layout::TRANSLATION_SIZE.trailing_zeros();
@@ -64,11 +65,11 @@ pub fn translate(emitter: &mut Emitter, address: Value, bytes: u32, tag: usize) 
     let looked_at = -1i64 << GRANULE | i64::from(bytes - 1);
     let looked_at = emitter.constant(looked_at);
     let wanted = emitter.ins().band(address, looked_at);
-    let difference = emitter.ins().bxor(wanted, served);
+    let differs = emitter.ins().icmp(IntCC::NotEqual, wanted, served);
     let delta = emitter
         .ins()
         .load(I64, flags, entry, layout::TRANSLATION_DELTA as i32);
-    (difference, emitter.ins().iadd(address, delta))
+    (differs, emitter.ins().iadd(address, delta))
 }
 
 /// A value that is not zero where an advanced load may be remembered that what is stored at an address, aligned, has to
@@ -93,13 +94,13 @@ pub fn load(
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
         let increment = increment(emitter, instruction, update);
-        let (mut rare, host) = translate(emitter, address, size.bytes(), layout::TRANSLATION_READ);
-        if is_ordered {
-            // It may have to forget advanced loads.
-            let advanced = emitter.load_state(I64, layout::ADVANCED_LOADS);
-            rare = emitter.ins().bor(rare, advanced);
-        }
+        let (rare, host) = translate(emitter, address, size.bytes(), layout::TRANSLATION_READ);
         emitter.in_line(instruction, rare, |emitter, aside| {
+            if is_ordered {
+                // It may have to forget advanced loads.
+                let advanced = emitter.load_state(I64, layout::ADVANCED_LOADS);
+                emitter.unless(advanced, aside);
+            }
             if kind == LoadKind::Fill {
                 let nat = nat_bit(emitter, address);
                 let nats = emitter.get(Slot::application(UNAT));
@@ -141,10 +142,10 @@ pub fn store(
         let address = emitter.general(instruction.r3());
         let value = emitter.general(instruction.r2());
         let increment = increment(emitter, instruction, update);
-        let (difference, host) = translate(emitter, address, size.bytes(), layout::TRANSLATION_WRITE);
-        let advanced = remembers(emitter, address);
-        let rare = emitter.ins().bor(difference, advanced);
-        emitter.in_line(instruction, rare, |emitter, _| {
+        let (rare, host) = translate(emitter, address, size.bytes(), layout::TRANSLATION_WRITE);
+        emitter.in_line(instruction, rare, |emitter, aside| {
+            let advanced = remembers(emitter, address);
+            emitter.unless(advanced, aside);
             let value = match size {
                 Size::Eight => value,
                 _ => emitter.ins().ireduce(kind_of(size), value),

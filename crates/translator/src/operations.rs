@@ -3,7 +3,7 @@
 //! An operation is emitted in line, or performed: by the function of the interpreter, called from the emitted code. The
 //! match has an arm for every operation and no other: one that is new does not compile before it is classified.
 
-use sidestep_ia64::encoding::{Instruction, LoadKind, Operation, Signedness};
+use sidestep_ia64::encoding::{Instruction, LoadKind, Operation, Signedness, Source};
 
 use crate::emitter::Emitter;
 use crate::{branch, compare, float, integer, memory, moves, stack};
@@ -68,6 +68,9 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         O::MoveToBranch => moves::to_branch(emitter, instruction),
         O::MoveFromBranch => moves::from_branch(emitter, instruction),
         O::MoveFromIp => moves::from_ip(emitter, instruction),
+        O::MoveFromPredicates => moves::from_predicates(emitter, instruction),
+        O::MoveToPredicates => moves::to_predicates(emitter, instruction, Source::Register),
+        O::MoveToRotatingPredicates => moves::to_predicates(emitter, instruction, Source::Immediate),
         O::MoveToApplication { value } => moves::to_application(emitter, instruction, value),
         O::MoveFromApplication => moves::from_application(emitter, instruction),
 
@@ -150,10 +153,7 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         | O::ParallelShiftRight { .. }
         | O::ParallelShiftLeft { .. }
         | O::ComputeZeroIndex { .. }
-        // Moves of system registers, and of all predicates.
-        | O::MoveToPredicates
-        | O::MoveToRotatingPredicates
-        | O::MoveFromPredicates
+        // Moves of system registers.
         | O::MoveToControl
         | O::MoveFromControl
         | O::MoveToPsrLower

@@ -26,7 +26,7 @@ pub struct Node {
 
 impl Node {
     /// The host address and slot so many bytes behind its first bundle, if that is on its page.
-    fn at(&self, offset: i64, slot: u8) -> Option<u64> {
+    pub fn at(&self, offset: i64, slot: u8) -> Option<u64> {
         let address = (self.place & !15).wrapping_add_signed(offset);
         (self.page.0..self.page.1)
             .contains(&address)
@@ -55,7 +55,7 @@ impl Node {
     }
 
     /// Whether its last instruction always goes elsewhere.
-    fn ends_by_leaving(&self) -> bool {
+    pub fn ends_by_leaving(&self) -> bool {
         let last = self.block.instructions.last();
         last.is_some_and(|entry| match &entry.decoded.instruction {
             Ok(instruction) => instruction.always_transfers(),
@@ -78,16 +78,22 @@ pub fn branch_offset(instruction: &Instruction, bundle: u16) -> Option<i64> {
 pub struct Region {
     /// The blocks, in the order in which they are emitted.
     pub nodes: Vec<Arc<Node>>,
-    /// For each, the slots that are in variables where it begins.
+    /// For each, the slots that are in variables where it begins, wherever control comes from.
     pub held: Vec<Slots>,
     /// The nodes at which execution goes on behind calls.
     pub return_points: Vec<usize>,
+    /// For each, whether one place alone leads to it, and that is in a node before it.
+    pub has_one_way_in: Vec<bool>,
+    /// The guest's address of the root's first bundle; of a program, whose code stays where it is.
+    pub base: u64,
 }
 
 impl Region {
-    /// The region of a root: `find` knows the blocks at other places, `instructions_max` bounds their sum.
+    /// The region of a root that stands at the guest's address `base`: `find` knows the blocks at other places,
+    /// `instructions_max` bounds their sum.
     pub fn new(
         root: Arc<Node>,
+        base: u64,
         instructions_max: usize,
         mut find: impl FnMut(u64) -> Option<Arc<Node>>,
     ) -> Region {
@@ -109,11 +115,29 @@ impl Region {
         }
         let points: Vec<u64> = nodes.iter().flat_map(|node| node.return_points()).collect();
         let is_point = |&node: &usize| points.contains(&nodes[node].place);
+        let successors = successors(&nodes);
+        let has_one_way_in: Vec<bool> = (0..nodes.len())
+            .map(|node| {
+                let ways = successors.iter().enumerate();
+                let ways = ways.flat_map(|(from, next)| next.iter().map(move |&to| (from, to)));
+                let mut ways = ways.filter(|&(_, to)| to == node).map(|(from, _)| from);
+                let is_before = ways.next().is_some_and(|from| from < node);
+                node > 0 && is_before && ways.next().is_none() && !is_point(&node)
+            })
+            .collect();
         Region {
-            held: held(&nodes),
+            held: held(&nodes, &successors),
             return_points: (0..nodes.len()).filter(is_point).collect(),
+            has_one_way_in,
             nodes,
+            base,
         }
+    }
+
+    /// How many instructions retire at most when a node and those behind it are executed once.
+    pub fn retired_from(&self, node: usize) -> u64 {
+        let behind = self.nodes[node..].iter();
+        behind.map(|node| u64::from(node.block.retired)).sum()
     }
 
     /// The node that begins so many bytes behind the first bundle of another, at a slot.
@@ -177,14 +201,19 @@ fn used_and_changed(node: &Node) -> (Slots, Slots) {
     (used, changed)
 }
 
-/// For each node the slots that it, or what follows it in the same loop, uses first: those are worth a host register.
-fn held(nodes: &[Arc<Node>]) -> Vec<Slots> {
+/// For each node the nodes that its branches and its end lead to, once for each.
+fn successors(nodes: &[Arc<Node>]) -> Vec<Vec<usize>> {
     let index_of = |place: u64| nodes.iter().position(|node| node.place == place);
-    let successors: Vec<Vec<usize>> = nodes
+    nodes
         .iter()
         .map(|node| node.successors().filter_map(index_of).collect())
-        .collect();
-    let loops = loops(&successors);
+        .collect()
+}
+
+/// For each node of a loop the slots that it, or what follows it in the same loop, uses first: those are worth a host
+/// register. What is in no loop loads what it uses.
+fn held(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<Slots> {
+    let loops = loops(successors);
     let blocks: Vec<(Slots, Slots)> = nodes.iter().map(|node| used_and_changed(node)).collect();
     let mut held: Vec<Slots> = blocks.iter().map(|&(used, _)| used).collect();
     let mut is_changed = true;
@@ -199,6 +228,12 @@ fn held(nodes: &[Arc<Node>]) -> Vec<Slots> {
             let now = used.union(later.without(changed));
             is_changed |= now != held[node];
             held[node] = now;
+        }
+    }
+    for (node, held) in held.iter_mut().enumerate() {
+        let is_in_loop = successors[node].iter().any(|&next| loops[next] == loops[node]);
+        if !is_in_loop {
+            *held = Slots::NONE;
         }
     }
     held

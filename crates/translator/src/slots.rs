@@ -155,6 +155,11 @@ impl Slots {
         Slots(std::array::from_fn(|word| self.0[word] | other.0[word]))
     }
 
+    /// The slots in both sets.
+    pub fn intersection(self, other: Slots) -> Slots {
+        Slots(std::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
     /// The slots in this set and not in the other.
     pub fn without(self, other: Slots) -> Slots {
         Slots(std::array::from_fn(|word| self.0[word] & !other.0[word]))

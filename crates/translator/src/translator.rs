@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
 use std::ptr;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
+use sidestep_ia64::Raised;
 use sidestep_ia64::execution::{Backend, Context, DecodedBlock, Detail, Interpreter, Observer, Running};
-use sidestep_ia64::{Processor, Raised};
 
 use crate::background::{Background, Finished, Translated};
+use crate::chain::{Chain, Enter, NEXT_BLOCK, RAISED};
 use crate::code_memory::CodeMemory;
-use crate::compiler::{Code, Compiler, CompilerError};
-use crate::emitter::{LEFT_OVER, NEXT_BLOCK, OPERATION_BITS, RAISED};
+use crate::compiler::{Compiler, CompilerError, Emitted};
 use crate::links::Links;
+use crate::perf_map::PerfMap;
 use crate::region::{Node, Region};
 use crate::statistics::Statistics;
 use crate::unit::{Owned, Piece, Unit};
@@ -35,8 +35,8 @@ pub struct Settings {
 impl Settings {
     /// What pays for programs.
     pub const AUTOMATIC: Settings = Settings {
-        threshold: 2000,
-        joining_threshold: 500,
+        threshold: 8000,
+        joining_threshold: 2000,
         code_bytes_max: 32 << 20,
         instructions_max: 100,
     };
@@ -75,11 +75,15 @@ pub struct Translator {
     settings: Settings,
     generator: Generator,
     memory: Arc<Mutex<CodeMemory>>,
+    /// The function by which units are entered, once there is one.
+    enter: Option<Enter>,
     /// The blocks by place.
     pieces: HashMap<u64, Weak<Piece>>,
     /// The roots of units.
     roots: Vec<Weak<Piece>>,
     links: Links,
+    /// Where the names of units go.
+    perf_map: Option<Arc<PerfMap>>,
     statistics: Statistics,
 }
 
@@ -129,11 +133,19 @@ impl Translator {
             settings,
             generator,
             memory: Arc::new(Mutex::new(memory)),
+            enter: None,
             pieces: HashMap::new(),
             roots: Vec::new(),
             links: Links::new(),
+            perf_map: None,
             statistics: Statistics::default(),
         })
+    }
+
+    /// The translator, telling a file of names what it translates.
+    #[must_use]
+    pub fn with_perf_map(self, perf_map: Option<Arc<PerfMap>>) -> Translator {
+        Translator { perf_map, ..self }
     }
 
     /// What it has done so far.
@@ -149,7 +161,7 @@ impl Translator {
 
     /// Makes a block the root of a unit, or orders that, if it can be had.
     #[cold]
-    fn promote(&mut self, root: &Arc<Piece>, is_system: bool) {
+    fn promote(&mut self, root: &Arc<Piece>, base: u64, is_system: bool) {
         let known = |place: u64| self.pieces.get(&place).and_then(Piece::kept);
         let Settings {
             joining_threshold,
@@ -157,7 +169,7 @@ impl Translator {
             ..
         } = self.settings;
         let mut found = vec![Arc::clone(root)];
-        let region = Region::new(Arc::clone(&root.node), instructions_max, |place| {
+        let region = Region::new(Arc::clone(&root.node), base, instructions_max, |place| {
             let piece = known(place).filter(|piece| piece.entered() >= joining_threshold)?;
             found.push(Arc::clone(&piece));
             Some(Arc::clone(&piece.node))
@@ -171,7 +183,7 @@ impl Translator {
             Generator::Here(compiler) => {
                 let began = Instant::now();
                 let code = compiler.compile(&region, is_system);
-                self.install(&unit, region, code.as_deref(), began.elapsed());
+                self.install(&unit, region, code, began.elapsed());
             }
             Generator::Behind {
                 background,
@@ -216,12 +228,12 @@ impl Translator {
             },
         ) in units.collect::<Vec<_>>()
         {
-            self.install(&unit, region, code.as_deref(), time);
+            self.install(&unit, region, code, time);
         }
     }
 
     /// Makes code a unit, unless one of its blocks is gone or there is no room for it.
-    fn install(&mut self, unit: &Ordered, region: Region, code: Option<&[u8]>, time: Duration) {
+    fn install(&mut self, unit: &Ordered, region: Region, code: Option<Emitted>, time: Duration) {
         let (Some(root), Some(code)) = (Piece::kept(&unit.root), code) else {
             return;
         };
@@ -229,19 +241,28 @@ impl Translator {
         let Some(members) = members else {
             return root.forget_entries();
         };
-        let Some(place) = self.place(code) else { return };
+        let Some((enter, place)) = self.place(&code) else {
+            return;
+        };
         for member in &members {
             member.belong_to(&root);
         }
-        self.statistics.note_unit(&region, code.len(), time);
-        let memory = Arc::clone(&self.memory);
-        root.install(Unit { region, memory }, place);
+        if let Some(map) = &self.perf_map {
+            map.note(place, code.unit.len(), region.base);
+        }
+        self.statistics.note_unit(&region, code.unit.len(), time);
+        let unit_of = Unit {
+            region,
+            memory: Arc::clone(&self.memory),
+            enter,
+        };
+        root.install(unit_of, place);
         self.roots.push(unit.root.clone());
     }
 
     /// Finds room for code; where there is none, everything is forgotten and begins anew.
-    fn place(&mut self, code: &[u8]) -> Option<*const u8> {
-        if let Some(place) = self.memory().put(code) {
+    fn place(&mut self, code: &Emitted) -> Option<(Enter, *const u8)> {
+        if let Some(place) = self.put(code) {
             return Some(place);
         }
         let roots = mem::take(&mut self.roots);
@@ -250,9 +271,20 @@ impl Translator {
             .filter_map(Weak::upgrade)
             .for_each(|root| root.retire());
         self.statistics.flushes += 1;
-        let mut memory = self.memory();
-        memory.clear();
-        memory.put(code)
+        self.memory().clear();
+        self.enter = None;
+        self.put(code)
+    }
+
+    /// Puts code into memory, and what enters it if that is not there yet.
+    fn put(&mut self, code: &Emitted) -> Option<(Enter, *const u8)> {
+        if self.enter.is_none() {
+            let enter = self.memory().put(&code.enter)?;
+            // SAFETY: the code was emitted for this type, and is forgotten with its memory.
+            self.enter = Some(unsafe { mem::transmute::<*const u8, Enter>(enter) });
+        }
+        let unit = self.memory().put(&code.unit)?;
+        Some((self.enter?, unit))
     }
 }
 
@@ -281,8 +313,9 @@ impl Backend for Translator {
         let piece = &code.0;
         if O::DETAIL == Detail::Effects {
             if piece.code().is_null() && piece.count() == self.settings.threshold {
-                let is_system = running.processor().mmu().is_some();
-                self.promote(piece, is_system);
+                let processor = running.processor();
+                let (base, is_system) = (processor.instruction_pointer().0, processor.mmu().is_some());
+                self.promote(piece, base, is_system);
             }
             if !piece.code().is_null() {
                 return self.enter_unit(piece, running);
@@ -304,106 +337,46 @@ impl Translator {
         root: &Arc<Piece>,
         mut running: Running<'_, '_, O>,
     ) -> Result<(), Raised> {
-        let Translator {
-            links, statistics, ..
-        } = self;
         let flags = running.flags().map(ptr::from_ref);
         let remaining = running.remaining();
         let processor = running.processor();
-        let scope = Scope::new(&root.node, processor);
-        links.note(scope.place(processor).expect("the root's own"), root);
         let begun = processor.instructions_retired();
-        let end = begun + remaining;
-        let mut piece = root;
-        statistics.entered += 1;
-        loop {
-            let processor = running.processor();
-            let before = processor.instructions_retired();
-            let left = execute(piece, processor, end - before, flags, statistics);
-            let retired = processor.instructions_retired();
-            statistics.translated += retired - before;
-            left?;
-            // A unit that does not fit what remains or the frame retires nothing.
-            if retired == before || !running.may_go_on() {
-                return Ok(());
-            }
-            let next = scope
-                .place(running.processor())
-                .and_then(|place| links.find(place));
-            let Some(next) = next else { return Ok(()) };
-            statistics.linked += 1;
-            piece = next;
-        }
-    }
-}
-
-/// Executes a unit from its root on until it is left for another block.
-#[inline(always)]
-fn execute(
-    root: &Piece,
-    processor: &mut Processor,
-    remaining: u64,
-    [first, second]: [*const AtomicBool; 2],
-    statistics: &mut Statistics,
-) -> Result<(), Raised> {
-    // SAFETY: the code was emitted for this type, and its unit is alive: it goes with its blocks, between two of them.
-    // The processor is borrowed exclusively, the flags live as long as the run, and no more instructions may retire
-    // than `remaining`.
-    let code: Code = unsafe { mem::transmute(root.code()) };
-    // SAFETY: as above.
-    let answer = unsafe { code(processor, remaining, first, second) };
-    match answer {
-        NEXT_BLOCK => Ok(()),
-        RAISED => {
-            statistics.raised += 1;
-            Err(Raised)
-        }
-        place => {
-            statistics.left_over += 1;
-            finish(root, processor, place - LEFT_OVER)
-        }
-    }
-}
-
-/// Leaves the rest of a block to the interpreter: the node and the operation that `place` combines.
-#[cold]
-fn finish(root: &Piece, processor: &mut Processor, place: i64) -> Result<(), Raised> {
-    let (node, operation) = (place >> OPERATION_BITS, place & ((1 << OPERATION_BITS) - 1));
-    let unit = root.unit();
-    let nodes = unit.as_ref().map(|unit| &unit.region.nodes);
-    let node = nodes.and_then(|nodes| nodes.get(node as usize));
-    let operations = &node.expect("a node of the unit").operations;
-    processor.finish_block(&operations[operation as usize..])
-}
-
-/// Where units may follow each other without the loop that looks for blocks.
-struct Scope {
-    /// Host address minus guest address on the page; `None` for a program, whose places are the guest's addresses.
-    distance: Option<u64>,
-    /// The host addresses of the page.
-    page: (u64, u64),
-}
-
-impl Scope {
-    /// What may follow a block that the processor is about to execute.
-    fn new(node: &Node, processor: &Processor) -> Scope {
-        let (address, _) = processor.instruction_pointer();
-        let distance = (node.place & !15).wrapping_sub(address);
-        Scope {
-            distance: processor.mmu().is_some().then_some(distance),
-            page: node.page,
-        }
-    }
-
-    /// The place at which the processor is, if that is in the scope.
-    #[inline(always)]
-    fn place(&self, processor: &Processor) -> Option<u64> {
         let (address, slot) = processor.instruction_pointer();
-        let slot = u64::from(slot);
-        let Some(distance) = self.distance else {
-            return Some(address | slot);
+        let (is_program, place) = match processor.mmu() {
+            None => (true, address | u64::from(slot)),
+            Some(_) => (false, root.node.place),
         };
-        let host = address.wrapping_add(distance);
-        (self.page.0..self.page.1).contains(&host).then_some(host | slot)
+        if !self.links.knows(place, root) {
+            if is_program && !root.is_for(address) {
+                return Interpreter.enter(&root.node.operations, running);
+            }
+            self.links.note(place, root);
+        }
+        let mut chain = Chain::new(begun + remaining, flags, self.links.address());
+        processor.keep_for_back_end(ptr::from_mut(&mut chain) as u64);
+        // SAFETY: who comes here has seen that the root has its code.
+        let enter = unsafe { root.enter() };
+        // SAFETY: the units are alive: they go with their blocks, between two of them. The processor is borrowed
+        // exclusively, the flags and the table of links live as long as the run, and no more instructions may retire
+        // than `remaining`.
+        let answer = unsafe { enter(processor, root.code()) };
+        let retired = processor.instructions_retired() - begun;
+        self.statistics.entered += 1;
+        self.statistics.linked += chain.followed();
+        self.statistics.translated += retired;
+        match answer {
+            // A unit that does not fit what remains retires nothing.
+            NEXT_BLOCK if retired == 0 => Interpreter.enter(&root.node.operations, running),
+            NEXT_BLOCK => Ok(()),
+            RAISED => {
+                self.statistics.raised += 1;
+                Err(Raised)
+            }
+            _ => {
+                self.statistics.left_over += 1;
+                // SAFETY: the code has answered that there is a rest; blocks are forgotten between two of them.
+                processor.finish_block(unsafe { chain.rest() })
+            }
+        }
     }
 }

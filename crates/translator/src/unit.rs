@@ -3,10 +3,12 @@
 //! A unit belongs to the block that is its root, and is made of more blocks. It goes when any of them goes: blocks are
 //! forgotten in one way, and the last that a forgotten block does is to retire the units that it is part of.
 
+use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use crate::chain::Enter;
 use crate::code_memory::CodeMemory;
 use crate::region::{Node, Region};
 
@@ -16,6 +18,8 @@ pub struct Unit {
     pub region: Region,
     /// Where it stands.
     pub memory: Arc<Mutex<CodeMemory>>,
+    /// The function by which it is entered, in the same memory.
+    pub enter: Enter,
 }
 
 /// A block as the translator keeps it.
@@ -26,6 +30,8 @@ pub struct Piece {
     entered: AtomicU32,
     /// The code of the unit whose root it is; null for none.
     code: AtomicPtr<u8>,
+    /// The function by which it is entered.
+    enter: AtomicPtr<u8>,
     unit: Mutex<Option<Unit>>,
     /// The roots of the units that it is part of.
     roots: Mutex<Vec<Weak<Piece>>>,
@@ -44,6 +50,7 @@ impl Piece {
             node: Arc::new(node),
             entered: AtomicU32::new(0),
             code: AtomicPtr::default(),
+            enter: AtomicPtr::default(),
             unit: Mutex::default(),
             roots: Mutex::default(),
             is_forgotten: AtomicBool::new(false),
@@ -82,13 +89,35 @@ impl Piece {
         self.code.load(Ordering::Relaxed)
     }
 
+    /// The function by which the unit is entered whose root it is.
+    ///
+    /// # Safety
+    /// There is such a unit.
+    pub unsafe fn enter(&self) -> Enter {
+        // SAFETY: the root of a unit has one, of this type.
+        unsafe { mem::transmute::<*mut u8, Enter>(self.enter.load(Ordering::Relaxed)) }
+    }
+
     /// The unit whose root it is.
     pub fn unit(&self) -> MutexGuard<'_, Option<Unit>> {
         lock(&self.unit)
     }
 
+    /// Whether its unit is for the code at an address of a program's.
+    pub fn is_for(&self, address: u64) -> bool {
+        self.unit()
+            .as_ref()
+            .is_some_and(|unit| unit.region.base == address)
+    }
+
+    /// The address of the word that has the address of its code, zero for none.
+    pub fn code_word(&self) -> usize {
+        self.code.as_ptr() as usize
+    }
+
     /// Makes it the root of a unit with its code at a place.
     pub fn install(&self, unit: Unit, code: *const u8) {
+        self.enter.store(unit.enter as *mut u8, Ordering::Relaxed);
         *self.unit() = Some(unit);
         self.code.store(code.cast_mut(), Ordering::Relaxed);
     }

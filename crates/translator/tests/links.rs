@@ -4,6 +4,7 @@
 #[path = "../../ia64/tests/machine/mod.rs"]
 mod machine;
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use machine::{CODE, DATA, Line, Machine, SECOND_PAGE, bundle};
 use sidestep_ia64::encoding::Bundle;
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::{Exit, Processor, ProcessorState};
-use sidestep_translator::{Settings, Translator};
+use sidestep_translator::{PerfMap, Settings, Translator};
 
 /// A piece of code: where it stands, and its instructions, one a bundle.
 type Part<'a> = (u64, &'a [Line<'a>]);
@@ -301,4 +302,60 @@ fn units_that_follow_each_other_for_ever_can_be_stopped() {
     let exit = machine.processor.run_with(u64::MAX, &mut translator, &mut ());
     assert_eq!(exit, Exit::Attention);
     stopping.join().expect("it only stores");
+}
+
+/// Moves a double that is no normal number to a register and back again and again.
+const ODD_NUMBERS: Part = (
+    CODE,
+    &[
+        ("alloc", 0, &[34, 64, 8, 8, 0]),
+        ("adds", 0, &[36, TURNS, 0]),
+        ("adds", 0, &[37, 5, 0]),
+        ("setf.d", 0, &[6, 37]),
+        ("getf.d", 0, &[8, 6]),
+        ("adds", 0, &[37, 1, 8]),
+        ("adds", 0, &[36, -1, 36]),
+        ("cmp.eq", 0, &[6, 7, 0, 36]),
+        ("br.cond B1", 7, &[-5 * 16]),
+    ],
+);
+
+#[test]
+fn a_number_that_is_not_normal_does_not_end_its_unit() {
+    let mut both = Both::new(&[ODD_NUMBERS]);
+    let (_, before) = (both.compare(u64::MAX), both.translator.statistics());
+    both.compare(u64::MAX);
+    let after = both.translator.statistics();
+    assert!(after.translated > before.translated);
+    assert_eq!(after.left_over, before.left_over);
+}
+
+#[test]
+fn a_perf_map_names_the_units_by_the_guests_functions() {
+    let path = std::env::temp_dir().join(format!("sidestep-perf-map-{}", std::process::id()));
+    let naming = |address: u64| (address >= FUNCTION).then(|| ("function".to_owned(), address - FUNCTION));
+    let map = PerfMap::create(&path, naming).expect("a new file");
+    let mut translator = translator().with_perf_map(Some(Arc::new(map)));
+    let mut machine = machine(&PARTS);
+    for _ in 0..8 {
+        from_the_beginning(&mut machine, (u64::MAX, false), |processor, limit| {
+            processor.run_with(limit, &mut translator, &mut ())
+        });
+    }
+    let text = std::fs::read_to_string(&path).expect("the file");
+    std::fs::remove_file(&path).expect("the file");
+    let units = translator.statistics().units;
+    assert_eq!(text.lines().count() as u64, units);
+    let is_line = |line: &str| {
+        let parts: Vec<&str> = line.split(' ').collect();
+        let numbers = parts[..2]
+            .iter()
+            .all(|number| u64::from_str_radix(number, 16).is_ok_and(|number| number > 0));
+        parts.len() == 3 && numbers
+    };
+    assert!(text.lines().all(is_line), "{text}");
+    let first = format!("guest:{CODE:#x}");
+    let names: Vec<&str> = text.lines().filter_map(|line| line.rsplit(' ').next()).collect();
+    assert!(names.contains(&"guest:function"), "{text}");
+    assert!(names.contains(&first.as_str()), "{text}");
 }

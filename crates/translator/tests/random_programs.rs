@@ -110,7 +110,7 @@ fn is_preferred(operation: Operation) -> bool {
         },
         O::Store { kind, .. } => kind != StoreKind::Release,
         O::LoadFloat { kind, format, .. } => {
-            kind == LoadKind::Normal && !matches!(format, FloatFormat::Extended | FloatFormat::Register)
+            matches!(kind, LoadKind::Normal | LoadKind::Fill) && format != FloatFormat::Extended
         }
         O::FloatMultiplyAdd { precision, .. } => precision != Precision::Dynamic,
         O::ConvertToFixed { rounding, .. } => rounding == FixedRounding::Truncate,
@@ -136,6 +136,9 @@ fn is_preferred(operation: Operation) -> bool {
         | O::ZeroExtend { .. }
         | O::SignExtend { .. }
         | O::Allocate
+        | O::MoveToPredicates
+        | O::MoveToRotatingPredicates
+        | O::MoveFromPredicates
         | O::MoveToBranch
         | O::MoveFromBranch
         | O::MoveFromApplication

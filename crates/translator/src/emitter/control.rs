@@ -1,4 +1,6 @@
-//! Where control goes: into a node, on to the next, aside for what is rare, to the interpreter's functions, and out.
+//! Where control goes: into a node, on to the next, aside for what is rare, and to the interpreter's functions.
+
+use std::mem::replace;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I8, I32, I64};
@@ -8,10 +10,8 @@ use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, UnitCla
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::FPSR;
 
-use super::{
-    DELIVERED_FAULT, DELIVERED_OTHER, Double, Emitter, Floats, LEFT_OVER, NEXT_BLOCK, OPERATION_BITS,
-    PERFORMED_BRANCH, PERFORMED_RAISED, RAISED,
-};
+use super::{DELIVERED_FAULT, Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
+use crate::chain::{Chain, NEXT_BLOCK, RAISED};
 use crate::region::branch_offset;
 use crate::slots::{Slot, Slots};
 
@@ -19,23 +19,6 @@ use crate::slots::{Slot, Slots};
 const RETURN_POINTS_MAX: usize = 6;
 
 impl<'f> Emitter<'_, 'f> {
-    /// The guest's address so many bytes behind the node's first bundle.
-    pub fn address(&mut self, offset: i64) -> Value {
-        let offset = self.region.offset(self.node).wrapping_add(offset);
-        let base = self.entry.base;
-        let offset = self.constant(offset);
-        self.ins().iadd(base, offset)
-    }
-
-    /// Notes where the block stands for the interpreter's functions.
-    fn note_block(&mut self) {
-        let start = self.address(0);
-        self.store_state(start, layout::BLOCK_START);
-        let (end, left) = (self.entry.end, self.left);
-        let retired = self.ins().isub(end, left);
-        self.store_state(retired, layout::RETIRED);
-    }
-
     /// Calls the interpreter's function for the current operation.
     fn call(&mut self) -> Value {
         let perform = self.entry.perform;
@@ -43,27 +26,16 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Calls a function that performs the current operation.
-    fn call_by(&mut self, perform: Value) -> Value {
+    fn call_by(&mut self, perform: i64) -> Value {
         self.note_block();
         let operation = &self.region.nodes[self.node].operations[self.index];
         let operation = self.constant(std::ptr::from_ref(operation) as i64);
-        let (signature, processor) = (self.perform_signature, self.entry.processor);
+        let perform = self.constant(perform);
+        let (signature, processor) = (self.entry.perform_signature, self.processor());
         let call = self
             .ins()
             .call_indirect(signature, perform, &[processor, operation]);
         self.builder.inst_results(call)[0]
-    }
-
-    fn answer(&mut self, code: i64) {
-        let code = self.constant(code);
-        self.ins().return_(&[code]);
-    }
-
-    /// Leaves the rest of the block, from an operation on, to the interpreter.
-    fn leave_over(&mut self, index: usize) {
-        self.flush();
-        self.note_block();
-        self.answer(LEFT_OVER + ((self.node as i64) << OPERATION_BITS | index as i64));
     }
 
     /// A value that is not zero where one of the region's registers has its NaT bit set; `None` for no registers.
@@ -89,11 +61,12 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Refuses to begin where the root does not fit what remains or the frame: who enters from another unit has not
-    /// looked. Leaves it to the interpreter where a general register of the region has its NaT bit set, or a
-    /// floating-point register of it is disabled.
+    /// Refuses to begin where the region does not fit what remains or the root does not fit the frame: who enters from
+    /// another unit has not looked. Leaves the root to the interpreter where a general register of the region has its
+    /// NaT bit set, or a floating-point register of it is disabled.
     pub fn check_entry(&mut self) {
-        self.stop_unless_it_fits(0);
+        self.stop_unless_left(0);
+        self.stop_unless_framed(0);
         let disabling = self.region.disabling_bits();
         if disabling != 0 {
             let status = self.load_state(I64, layout::STATUS);
@@ -105,44 +78,61 @@ impl<'f> Emitter<'_, 'f> {
         self.move_on_to(0);
     }
 
-    /// Holds what a node wants held, and jumps to it.
+    /// Holds what a node wants held, and jumps to it. Memory is up to date.
     fn move_on_to(&mut self, node: usize) {
         for slot in self.region.held[node].iter() {
             self.get(slot);
         }
-        let (header, left) = (self.headers[node], self.left);
-        self.ins().jump(header, &[left.into()]);
+        let header = self.headers[node];
+        self.ins().jump(header, &[]);
     }
 
     /// Goes on with the header of a node: looks whether the node may be executed.
     pub fn begin_node(&mut self, node: usize) {
         let header = self.headers[node];
-        self.builder.switch_to_block(header);
-        self.left = self.builder.append_block_param(header, I64);
+        self.switch_to(header);
+        if self.region.has_one_way_in[node] {
+            self.builder.seal_block(header);
+        }
         self.node = node;
-        self.held = self.region.held[node];
-        self.dirty = Slots::NONE;
-        self.known.clear();
-        self.floats = Floats::default();
+        self.known = self.arrivals[node].take().unwrap_or_else(|| Known {
+            held: self.region.held[node],
+            ..Known::default()
+        });
+        self.known.is_noted = false;
         self.is_pending = false;
         self.leaves = false;
         self.is_gone = false;
-        self.stop_unless_it_fits(node);
+        self.stop_unless_framed(node);
     }
 
-    /// Leaves before a node that has more instructions than may still retire, or that writes above the frame.
-    fn stop_unless_it_fits(&mut self, node: usize) {
-        let retired = i64::from(self.region.nodes[node].block.retired);
-        let left = self.left;
-        let is_short = self.ins().icmp_imm_u(IntCC::UnsignedLessThan, left, retired);
-        self.stop_if(is_short, node, left);
+    /// Leaves before a node where fewer instructions may still retire than it and the nodes behind it have. Between
+    /// two looks no node is executed twice.
+    fn stop_unless_left(&mut self, node: usize) {
+        let (end, retired) = (self.load_chain(Chain::END), self.load_state(I64, layout::RETIRED));
+        let left = self.ins().isub(end, retired);
+        let retired = self.region.retired_from(node);
+        let is_short = self
+            .ins()
+            .icmp_imm_u(IntCC::UnsignedLessThan, left, retired as i64);
+        self.stop_if(is_short, node);
+    }
+
+    /// Leaves before a node that writes above the frame.
+    fn stop_unless_framed(&mut self, node: usize) {
         let highest_target = self.region.nodes[node].block.highest_target;
-        if highest_target > 31 {
+        if highest_target > self.known.framed.max(31) {
             let size = self.load_state(I32, layout::FRAME_SIZE);
             let lowest = i64::from(highest_target) - 31;
             let is_small = self.ins().icmp_imm_u(IntCC::UnsignedLessThan, size, lowest);
-            self.stop_if(is_small, node, left);
+            self.stop_if(is_small, node);
+            self.known.framed = highest_target;
         }
+    }
+
+    /// Notes how many stacked registers the frame has.
+    pub fn note_frame(&mut self, size: u8) {
+        self.known.framed = 31 + size;
     }
 
     /// Goes on with another operation of the node.
@@ -158,10 +148,18 @@ impl<'f> Emitter<'_, 'f> {
 
     /// Goes on behind the block, unless control is gone.
     pub fn end_node(&mut self) {
-        let (bundle, slot) = self.region.nodes[self.node].block.next;
-        if !self.is_gone {
-            self.go_to(i64::from(bundle) * 16, slot);
+        let node = &self.region.nodes[self.node];
+        let (bundle, slot) = node.block.next;
+        let offset = i64::from(bundle) * 16;
+        if self.is_gone {
+            return;
         }
+        if node.ends_by_leaving() {
+            // Nobody comes here, and no other node is to know of a way from here.
+            self.complete_block();
+            return self.exit_to(offset, slot);
+        }
+        self.go_to(offset, slot);
     }
 
     /// Emits what happens where a branch is taken: control goes elsewhere in `body`, for good without a condition.
@@ -173,118 +171,148 @@ impl<'f> Emitter<'_, 'f> {
         let [taken, rest] = [(); 2].map(|()| self.builder.create_block());
         self.ins().brif(condition, taken, &[], rest, &[]);
         self.begin(taken);
-        let (held, dirty, left) = (self.held, self.dirty, self.left);
+        let before = self.known.clone();
         body(self);
-        (self.held, self.dirty, self.left) = (held, dirty, left);
+        self.known = before;
         self.begin(rest);
     }
 
-    /// Leaves before a node, at which so many instructions may still retire, where a value is not zero. Memory is up
-    /// to date.
-    fn stop_if(&mut self, condition: Value, node: usize, left: Value) {
-        let rest = self.builder.create_block();
+    /// Leaves before a node where a value is not zero.
+    fn stop_if(&mut self, condition: Value, node: usize) {
         let stop = self.stops[node];
-        self.ins().brif(condition, stop, &[left.into()], rest, &[]);
+        if !self.is_complete() {
+            return self.aside(condition, |emitter| {
+                emitter.complete_aside();
+                emitter.ins().jump(stop, &[]);
+            });
+        }
+        let rest = self.builder.create_block();
+        self.ins().brif(condition, stop, &[], rest, &[]);
         self.begin(rest);
     }
 
     /// Goes to where the function is left by a fault, where a value is not zero.
     fn raise_if(&mut self, condition: Value) {
         let rest = self.builder.create_block();
-        let raised = self.raised;
+        // In a later bundle of the block the function has stored which one was the last.
+        let is_first = self.bundle_offset() == 0;
+        let lacking = (self.known.retired, self.known.completed.filter(|_| is_first));
+        let builder = &mut self.builder;
+        let raised = *(self.raised.entry(lacking)).or_insert_with(|| builder.create_block());
         self.ins().brif(condition, raised, &[], rest, &[]);
         self.begin(rest);
     }
 
-    /// Leaves for an address of the guest, at which so many instructions may still retire. Memory is up to date.
-    fn leave_for(&mut self, target: Value, slot: u8, left: Value) {
-        self.store_state(target, layout::IP);
-        let slot = self.ins().iconst(I8, i64::from(slot));
-        self.store_state(slot, layout::SLOT);
-        let end = self.entry.end;
-        let retired = self.ins().isub(end, left);
-        self.store_state(retired, layout::RETIRED);
-        self.answer(NEXT_BLOCK);
-    }
-
-    /// Notes that the block is complete with the current operation, and answers how many instructions are left.
-    fn complete_block(&mut self) -> Value {
+    /// Notes that the block is complete with the current operation.
+    fn complete_block(&mut self) {
         let operation = &self.region.nodes[self.node].operations[self.index];
-        let (retired, offset) = (i64::from(operation.retired), operation.bundle_offset());
-        self.flush();
-        let last = self.address(offset.cast_signed());
-        self.store_state(last, layout::COMPLETED);
-        let left = self.left;
-        self.ins().iadd_imm_s(left, -retired)
+        let offset = self.region.offset(self.node);
+        self.known.completed = Some(offset.wrapping_add_unsigned(operation.bundle_offset()));
+        self.known.retired += u64::from(operation.retired);
     }
 
     /// Branches with the current operation to an address, aligned to bundles.
     pub fn branch_to(&mut self, target: Value) {
-        let left = self.complete_block();
-        self.leave_for(target, 0, left);
+        self.complete_block();
+        self.complete();
+        self.follow_to(target, false);
     }
 
     /// Goes on with the current operation so many bytes behind the node's first bundle, at a slot.
     pub fn go_to(&mut self, offset: i64, slot: u8) {
-        let left = self.complete_block();
-        let target = self.region.node_at(self.node, offset, slot);
-        let Some(next) = target.filter(|_| !self.leaves) else {
-            let target = self.address(offset);
-            return self.leave_for(target, slot, left);
-        };
-        self.go_on(next, left);
+        self.complete_block();
+        match self.region.node_at(self.node, offset, slot) {
+            Some(next) if !self.leaves => self.go_on(next),
+            _ => self.exit_to(offset, slot),
+        }
     }
 
     /// Goes on with a node, unless something wants the processor first.
-    fn go_on(&mut self, next: usize, left: Value) {
+    fn go_on(&mut self, next: usize) {
+        let is_carried = self.region.has_one_way_in[next];
+        if self.is_system || !is_carried {
+            self.complete();
+        }
         let mut wanted = Vec::new();
         if self.is_system || next <= self.node {
             // A program has no interrupts.
             let count = if self.is_system { 2 } else { 1 };
-            for flag in self.entry.flags.into_iter().take(count) {
-                // Another thread sets it: no two looks may become one.
-                wanted.push(self.ins().atomic_load(I8, MemFlagsData::trusted(), flag));
+            for flag in 0..count {
+                wanted.push(self.flag(flag));
             }
         }
         if self.is_system || self.is_pending {
             wanted.push(self.load_state(I32, layout::PENDING));
         }
         for condition in wanted {
-            self.stop_if(condition, next, left);
+            self.stop_if(condition, next);
         }
-        self.left = left;
+        if next <= self.node {
+            self.stop_unless_left(next);
+        }
+        if is_carried {
+            let header = self.headers[next];
+            self.ins().jump(header, &[]);
+            self.arrivals[next] = Some(self.known.clone());
+            return;
+        }
         self.move_on_to(next);
     }
 
     /// Emits an instruction whose common case is in line: `common` where `rare` is zero, the interpreter's function,
     /// in a block that rarely runs, where it is not. `common` may go there [`unless`](Emitter::unless) something is
-    /// zero, as long as it has changed nothing. Both change no slots but those that the instruction writes.
+    /// zero, as long as it has changed nothing. Both change no slots but those that the instruction writes, which the
+    /// word of predicates is not one of.
     pub fn in_line(&mut self, instruction: &Instruction, rare: Value, common: impl FnOnce(&mut Self, Block)) {
-        let targets = Slots::written_by(instruction);
-        let [in_line, aside, join] = [(); 3].map(|()| self.builder.create_block());
-        self.builder.set_cold_block(aside);
-        self.ins().brif(rare, aside, &[], in_line, &[]);
-        self.begin(in_line);
-        let before = self.slots();
+        let aside = self.builder.create_block();
+        let join = self.begin_in_line(Some(rare), aside);
+        let before = self.known.clone();
         common(self, aside);
         self.ins().jump(join, &[]);
-        let after = self.restore_slots(before);
-        self.begin(aside);
-        self.flush();
+        let after = self.begin_aside(aside, before);
         let answer = self.call();
         self.raise_if(answer);
-        self.come_back(instruction, targets);
+        self.come_back(instruction);
         self.ins().jump(join, &[]);
-        let aside = self.restore_slots(after);
-        self.floats.meet(&aside.floats);
+        self.join(join, after);
+    }
+
+    /// Begins what is executed where `rare` is zero, and answers the block where it comes together with `aside`.
+    fn begin_in_line(&mut self, rare: Option<Value>, aside: Block) -> Block {
+        let [in_line, join] = [(); 2].map(|()| self.builder.create_block());
+        self.builder.set_cold_block(aside);
+        match rare {
+            Some(rare) => self.ins().brif(rare, aside, &[], in_line, &[]),
+            None => self.ins().jump(in_line, &[]),
+        };
+        self.begin(in_line);
+        join
+    }
+
+    /// Begins what is executed aside, where `before` was known; answers what is known behind the other way.
+    fn begin_aside(&mut self, aside: Block, before: Known) -> Known {
+        let after = replace(&mut self.known, before);
+        self.begin(aside);
+        self.complete_word();
+        after
+    }
+
+    /// Goes on where both ways come together: `after` is known on the other one.
+    fn join(&mut self, join: Block, after: Known) {
+        let aside = replace(&mut self.known, after);
+        self.known.predicates = aside.predicates;
+        self.known.held = self.known.held.intersection(aside.held);
+        self.known.floats.meet(&aside.floats);
+        self.known.is_noted &= aside.is_noted;
         self.begin(join);
     }
 
-    /// Makes of what is known what holds once the interpreter's function has executed an instruction for
-    /// [`Emitter::in_line`], with the instruction's targets at hand.
-    fn come_back(&mut self, instruction: &Instruction, targets: Slots) {
-        self.held = self.held.without(targets);
-        self.floats.perform(Some(instruction));
+    /// Makes of what is known what holds once the interpreter's function has executed an instruction aside, with the
+    /// instruction's targets at hand.
+    fn come_back(&mut self, instruction: &Instruction) {
+        let targets = Slots::written_by(instruction);
+        self.known.held = self.known.held.without(targets);
+        self.known.floats.perform(Some(instruction));
         if may_set_nat(instruction) {
             let index = self.index + 1;
             self.leave_if_nat(index);
@@ -294,10 +322,9 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Emits an instruction that delivers a double to `register`: as [`Emitter::in_line`], with `common` answering
-    /// it. The interpreter's function comes back as well where it has delivered one, which is of single precision if
-    /// `is_single` says so of the instruction; else the interpreter goes on behind the instruction. The register has
-    /// been written in memory in any case.
+    /// Emits an instruction that delivers a double to `register`: as [`Emitter::in_line`], with `common` answering it.
+    /// Where the interpreter's function has delivered something else the value is a NaN. It is of single precision if
+    /// `is_single` says so of the instruction. The register has been written in memory in any case.
     pub fn deliver(
         &mut self,
         instruction: &Instruction,
@@ -305,46 +332,107 @@ impl<'f> Emitter<'_, 'f> {
         rare: Option<Value>,
         common: impl FnOnce(&mut Self, Block) -> Value,
     ) {
-        let targets = Slots::written_by(instruction);
-        let [in_line, aside, join] = [(); 3].map(|()| self.builder.create_block());
+        let aside = self.builder.create_block();
+        let join = self.begin_in_line(rare, aside);
         let value = self.builder.append_block_param(join, F64);
-        self.builder.set_cold_block(aside);
-        match rare {
-            Some(rare) => self.ins().brif(rare, aside, &[], in_line, &[]),
-            None => self.ins().jump(in_line, &[]),
-        };
-        self.begin(in_line);
-        let before = self.slots();
+        let before = self.known.clone();
         let result = common(self, aside);
         self.ins().jump(join, &[result.into()]);
-        let after = self.restore_slots(before);
-        self.begin(aside);
-        match is_float_only(instruction) {
-            true => self.flush_of(Slots::named_by(instruction)),
-            false => self.flush(),
-        }
+        let after = self.begin_aside(aside, before);
         let perform = self.entry.perform_double;
-        let perform = self.constant(perform);
         let answer = self.call_by(perform);
-        let is_none = self
-            .ins()
-            .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, answer, DELIVERED_OTHER);
-        let index = self.index + 1;
-        self.aside(is_none, |emitter| {
-            emitter.flush();
-            let is_raised = emitter.ins().icmp_imm_s(IntCC::Equal, answer, DELIVERED_FAULT);
-            emitter.raise_if(is_raised);
-            emitter.leave_over(index);
-        });
-        self.come_back(instruction, targets);
+        let is_raised = self.ins().icmp_imm_s(IntCC::Equal, answer, DELIVERED_FAULT);
+        self.raise_if(is_raised);
+        self.come_back(instruction);
         let result = self.ins().bitcast(F64, MemFlagsData::new(), answer);
         self.ins().jump(join, &[result.into()]);
-        let aside = self.restore_slots(after);
-        self.floats.meet(&aside.floats);
-        self.begin(join);
-        self.floats.note(register, Some(Double { value, is_single }));
+        self.join(join, after);
+        self.known
+            .floats
+            .note(register, Some(Double { value, is_single }));
         // The interpreter's function raises flags in it.
-        self.held.remove(Slot::application(FPSR));
+        self.known.held.remove(Slot::application(FPSR));
+    }
+
+    /// Writes the predicates of a comparison of numbers that is executed where `executed` is true, if it is given: its
+    /// `result` and the opposite, or what the interpreter's function delivers where `rare` is true.
+    pub fn compare_numbers(
+        &mut self,
+        instruction: &Instruction,
+        (executed, rare): (Option<Value>, Option<Value>),
+        result: Value,
+    ) {
+        let targets = [instruction.p1(), instruction.p2()];
+        if let (None, None) = (executed, rare) {
+            return self.set_complementary(targets[0], targets[1], result);
+        }
+        let join = self.builder.create_block();
+        let written = [(); 2].map(|()| self.builder.append_block_param(join, I8));
+        if let Some(executed) = executed {
+            let old = targets.map(|target| self.predicate(target).unwrap_or(result).into());
+            let then = self.builder.create_block();
+            self.ins().brif(executed, then, &[], join, &old);
+            self.begin(then);
+        }
+        let opposite = self.not(result);
+        let results = [result.into(), opposite.into()];
+        match rare {
+            None => {
+                self.ins().jump(join, &results);
+            }
+            Some(rare) => {
+                let aside = self.builder.create_block();
+                self.builder.set_cold_block(aside);
+                self.ins().brif(rare, aside, &[], join, &results);
+                let before = self.known.clone();
+                self.begin(aside);
+                self.complete_word();
+                let answer = self.call();
+                self.raise_if(answer);
+                let word = self.load_state(I64, Slot::PREDICATES.offset());
+                let delivered = targets.map(|target| {
+                    let bit = self.ins().ushr_imm_u(word, i64::from(target));
+                    let bit = self.ins().band_imm_u(bit, 1);
+                    self.ins().ireduce(I8, bit).into()
+                });
+                self.ins().jump(join, &delivered);
+                self.known = before;
+            }
+        }
+        self.begin(join);
+        for (target, value) in targets.into_iter().zip(written) {
+            self.set_predicate(target, value);
+        }
+        // The interpreter's function raises flags in it.
+        self.known.held.remove(Slot::application(FPSR));
+    }
+
+    /// Replaces the word of predicates, which is complete, by `written` where `executed` is true, if it is given; by
+    /// what the interpreter's function makes of it where `rare` is true as well.
+    pub fn replace_predicates(
+        &mut self,
+        (executed, rare): (Option<Value>, Value),
+        (written, word): (Value, Value),
+    ) {
+        let [join, aside] = [(); 2].map(|()| self.builder.create_block());
+        let replaced = self.builder.append_block_param(join, I64);
+        if let Some(executed) = executed {
+            let then = self.builder.create_block();
+            self.ins().brif(executed, then, &[], join, &[word.into()]);
+            self.begin(then);
+        }
+        self.builder.set_cold_block(aside);
+        self.ins().brif(rare, aside, &[], join, &[written.into()]);
+        let before = self.known.clone();
+        self.begin(aside);
+        let answer = self.call();
+        self.raise_if(answer);
+        let delivered = self.load_state(I64, Slot::PREDICATES.offset());
+        self.ins().jump(join, &[delivered.into()]);
+        self.known = before;
+        self.begin(join);
+        self.known.predicates = Predicates::default();
+        self.set(Slot::PREDICATES, replaced);
     }
 
     /// Goes to the interpreter's function of [`Emitter::in_line`] where a value is not zero.
@@ -361,35 +449,33 @@ impl<'f> Emitter<'_, 'f> {
         let condition = self.predicate(predicate);
         let changed = instruction.map_or(Slots::NONE, Slots::changed_by_performing);
         let is_float = instruction.is_some_and(is_float_only);
-        match instruction.filter(|_| is_float) {
-            Some(instruction) => self.flush_of(Slots::named_by(instruction)),
-            None => self.flush(),
-        }
+        self.complete();
         let join = condition.map(|condition| {
             let [then, join] = [(); 2].map(|()| self.builder.create_block());
             self.ins().brif(condition, then, &[], join, &[]);
             self.begin(then);
             join
         });
-        let held = self.held;
+        let (held, was_noted) = (self.known.held, self.known.is_noted);
+        if instruction.is_some_and(|instruction| instruction.effects().contains(Effects::CHANGES_FRAME)) {
+            self.known.framed = 0;
+        }
         let answer = self.call();
-        self.held = held.without(changed);
-        self.known.clear();
-        self.floats.perform(instruction);
+        self.known.held = held.without(changed);
+        self.known.predicates = Predicates::default();
+        self.known.floats.perform(instruction);
         let effects = instruction.map_or(Effects::empty(), Instruction::effects);
         self.is_pending |= !is_float;
         // A program's returns do not change its privilege.
         let may_stay = !self.is_system && instruction.is_some_and(is_return);
         self.leaves |= effects.contains(Effects::CHANGES_STATUS) && !may_stay;
         let is_raised = self.ins().icmp_imm_u(IntCC::Equal, answer, PERFORMED_RAISED);
-        match is_float {
-            false => self.raise_if(is_raised),
-            true => self.aside(is_raised, |emitter| {
-                emitter.flush();
-                emitter.answer(RAISED);
-            }),
-        }
+        self.raise_if(is_raised);
         if let Some(instruction) = instruction {
+            if is_branch(instruction) && instruction.always_transfers() {
+                self.is_gone = true;
+                return self.arrived(instruction, bundle);
+            }
             if is_branch(instruction) {
                 let is_taken = self.ins().icmp_imm_u(IntCC::Equal, answer, PERFORMED_BRANCH);
                 self.branch(Some(is_taken), |emitter| emitter.arrived(instruction, bundle));
@@ -402,56 +488,75 @@ impl<'f> Emitter<'_, 'f> {
         if let Some(join) = join {
             self.ins().jump(join, &[]);
             self.begin(join);
+            self.known.is_noted = was_noted;
         }
-        self.held = held.without(changed);
-        self.known.clear();
+        self.known.held = held.without(changed);
+        self.known.predicates = Predicates::default();
     }
 
-    /// Goes on where the interpreter's function has branched to.
+    /// Goes on where the interpreter's function has branched to: the processor is there.
     fn arrived(&mut self, instruction: &Instruction, bundle: u16) {
-        let offset = branch_offset(instruction, bundle);
-        let next = offset.and_then(|offset| self.region.node_at(self.node, offset, 0));
-        if self.leaves || next.is_none() && !is_return(instruction) {
+        if self.leaves {
             return self.answer(NEXT_BLOCK);
         }
-        // Another frame shows other registers.
-        if let Some(found) = self.any_nat() {
-            self.aside(found, |emitter| emitter.answer(NEXT_BLOCK));
+        let Some(offset) = branch_offset(instruction, bundle) else {
+            let target = self.load_state(I64, layout::IP);
+            if is_return(instruction) {
+                self.return_to(target);
+            }
+            return self.follow_to(target, true);
+        };
+        match self.region.node_at(self.node, offset, 0) {
+            Some(next) => {
+                // Another frame shows other registers.
+                if let Some(found) = self.any_nat() {
+                    self.aside(found, |emitter| emitter.answer(NEXT_BLOCK));
+                }
+                self.go_on(next);
+            }
+            None => self.exit_to(offset, 0),
         }
-        let operation = &self.region.nodes[self.node].operations[self.index];
-        let retired = i64::from(operation.retired);
-        let left = self.left;
-        let left = self.ins().iadd_imm_s(left, -retired);
-        if let Some(next) = next {
-            return self.go_on(next, left);
-        }
+    }
+
+    /// Goes on behind a call of the region where that is the target of a return.
+    fn return_to(&mut self, target: Value) {
         let region = self.region;
-        let target = self.load_state(I64, layout::IP);
         for &point in region.return_points.iter().take(RETURN_POINTS_MAX) {
-            let (base, offset) = (self.entry.base, region.offset(point));
-            let offset = self.constant(offset);
-            let address = self.ins().iadd(base, offset);
+            let address = self.address_from_root(region.offset(point));
             let is_there = self.ins().icmp(IntCC::Equal, target, address);
-            self.branch(Some(is_there), |emitter| emitter.go_on(point, left));
+            self.branch(Some(is_there), |emitter| {
+                if let Some(found) = emitter.any_nat() {
+                    emitter.aside(found, |emitter| emitter.answer(NEXT_BLOCK));
+                }
+                emitter.go_on(point);
+            });
         }
-        self.answer(NEXT_BLOCK);
     }
 
     /// Ends the function.
     pub fn finish(mut self) -> FunctionBuilder<'f> {
+        self.finish_exits();
         for node in 0..self.region.nodes.len() {
             let stop = self.stops[node];
             self.builder.set_cold_block(stop);
             self.begin(stop);
-            let left = self.builder.append_block_param(stop, I64);
             self.node = node;
             let target = self.address(0);
             let slot = (self.region.nodes[node].place & 3) as u8;
-            self.leave_for(target, slot, left);
+            self.leave_for(target, slot);
+            self.answer(NEXT_BLOCK);
         }
-        self.builder.set_cold_block(self.raised);
-        self.begin(self.raised);
-        self.answer(RAISED);
+        for ((retired, completed), raised) in std::mem::take(&mut self.raised) {
+            self.builder.set_cold_block(raised);
+            self.begin(raised);
+            self.known = Known {
+                retired,
+                completed,
+                ..Known::default()
+            };
+            self.complete_counts();
+            self.answer(RAISED);
+        }
         self.builder.seal_all_blocks();
         self.builder
     }

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use cranelift_codegen::ir::Value;
 use sidestep_ia64::encoding::{Effects, Instruction, Resource};
 
-/// The value of a register as a double, which has it exactly: a normal value or a zero.
+/// The value of a register as a double, which has it exactly: a normal value or a zero. It is a NaN where the register
+/// holds something else, of which memory alone knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Double {
     /// The value, of the host's 64-bit type.

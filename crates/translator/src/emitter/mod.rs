@@ -1,33 +1,31 @@
 //! The emitter: what of the guest's state is in variables, and how emitted code meets the processor.
 //!
-//! A slot is *held* while its variable has its value, and *dirty* while memory does not have it yet. Memory is brought
-//! up to date wherever something else may look: before the interpreter's functions are called, and before the next
-//! block. Calls that are made rarely, such as those of a load whose page is not at hand, stand in cold blocks with the
-//! stores that they need.
+//! A slot is *held* while its variable has its value. What changes goes to memory as well, at once: so whatever is
+//! rare, the interpreter's function for a load whose page is not at hand or a way out, finds everything in place and
+//! costs no code of its own. Only the word of predicates is brought up to date late, where something else may look at
+//! it.
 
 mod control;
 mod floats;
+mod leaving;
+mod predicates;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::mem::replace;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{AliasRegionData, Block, InstBuilder, MemFlagsData, SigRef, Type, Value};
 use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 
+use sidestep_ia64::layout;
+
 use crate::region::Region;
 use crate::slots::{Slot, Slots};
 
-pub use floats::{Double, Floats};
+use predicates::Predicates;
 
-/// What emitted code answers: that the next block follows at the instruction pointer.
-pub const NEXT_BLOCK: i64 = 0;
-/// That an instruction has raised a fault.
-pub const RAISED: i64 = 1;
-/// That the interpreter goes on within a block: this plus the node, shifted by [`OPERATION_BITS`], and the operation.
-pub const LEFT_OVER: i64 = 2;
-/// Bits for the number of an operation in a block.
-pub const OPERATION_BITS: u32 = 16;
+pub use floats::{Double, Floats};
 
 /// What the function that performs an operation answers: go on behind it.
 pub const PERFORMED: i64 = 0;
@@ -39,37 +37,42 @@ pub const PERFORMED_BRANCH: i64 = 2;
 /// What the function that performs an operation which delivers a double answers in place of the double's bits, which
 /// are none of a NaN: it has raised a fault.
 pub const DELIVERED_FAULT: i64 = i64::MAX;
-/// What it has delivered is no double that a register holds as doubles are loaded.
+/// What it has delivered is no double that a register holds as doubles are loaded: a NaN.
 pub const DELIVERED_OTHER: i64 = i64::MAX - 1;
 
 /// Values that hold for the whole function.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// The processor's address.
-    pub processor: Value,
-    /// The guest's address of the root's first bundle.
-    pub base: Value,
-    /// How many instructions may have retired when the run ends.
-    pub end: Value,
-    /// The address of the table of translations.
-    pub translations: Value,
-    /// The addresses of the flags at which it stops.
-    pub flags: [Value; 2],
-    /// The function that performs an operation.
-    pub perform: Value,
+    /// The guest's address of the root's first bundle, in system mode, where it may differ from entry to entry.
+    pub base: Option<Value>,
+    /// The signature of units.
+    pub unit_signature: SigRef,
+    /// The signature of the functions that perform an operation.
+    pub perform_signature: SigRef,
+    /// The address of the function that performs an operation.
+    pub perform: i64,
     /// The address of the one that performs an operation which delivers a double.
     pub perform_double: i64,
     /// Whether the host multiplies and adds with one rounding.
     pub is_fused: bool,
 }
 
-/// What is known of the slots at a place of the emitted code.
-#[derive(Clone, Debug)]
+/// What is known of the processor's state at a place of the emitted code.
+#[derive(Clone, Debug, Default)]
 pub struct Known {
+    /// The slots whose variables have their values.
     held: Slots,
-    dirty: Slots,
-    predicates: HashMap<u8, Value>,
-    floats: Floats,
+    predicates: Predicates,
+    /// Floating-point registers.
+    pub floats: Floats,
+    /// Whether memory has where the node stands.
+    is_noted: bool,
+    /// How many more instructions have retired where the node begins than memory says.
+    retired: u64,
+    /// The last bundle of the node before, in bytes behind the root's first, where memory does not have it.
+    completed: Option<i64>,
+    /// The highest register that the frame is known to have.
+    framed: u8,
 }
 
 /// What is emitted for one region.
@@ -80,10 +83,16 @@ pub struct Emitter<'a, 'f> {
     headers: Vec<Block>,
     /// For each node, where the function is left before it begins.
     stops: Vec<Block>,
-    /// Where the function is left by a fault.
-    raised: Block,
+    /// Where the function is left by a fault, by what memory lacks: instructions that have retired, and the last bundle
+    /// of the node before.
+    raised: BTreeMap<(u64, Option<i64>), Block>,
+    /// What is known where the nodes begin that one place alone leads to.
+    arrivals: Vec<Option<Known>>,
+    /// Where the function is left for a place outside, by bytes from the root's first bundle and slot.
+    exits: BTreeMap<(i64, u8), Block>,
     entry: Entry,
-    perform_signature: SigRef,
+    /// The processor's address, where it was asked for in the block that is being built.
+    processor: Option<Value>,
     state: MemFlagsData,
     guest: MemFlagsData,
     floating: MemFlagsData,
@@ -92,14 +101,8 @@ pub struct Emitter<'a, 'f> {
     general_registers: [u64; 2],
     node: usize,
     index: usize,
-    /// Instructions that may still retire where the node begins.
-    left: Value,
-    held: Slots,
-    dirty: Slots,
-    /// Predicates whose value is at hand as a truth value.
-    known: HashMap<u8, Value>,
-    /// What is known of floating-point registers.
-    pub floats: Floats,
+    /// What is known here.
+    pub known: Known,
     /// Whether something in the node may leave work for the processor before the next block.
     is_pending: bool,
     /// Whether the node ends in a way that no other node may follow directly.
@@ -110,14 +113,7 @@ pub struct Emitter<'a, 'f> {
 
 impl<'a, 'f> Emitter<'a, 'f> {
     /// An emitter behind the function's entry.
-    pub fn new(
-        mut builder: FunctionBuilder<'f>,
-        region: &'a Region,
-        entry: Entry,
-        left: Value,
-        perform_signature: SigRef,
-        is_system: bool,
-    ) -> Emitter<'a, 'f> {
+    pub fn new(mut builder: FunctionBuilder<'f>, region: &'a Region, entry: Entry) -> Emitter<'a, 'f> {
         let mut memory = |user_id: u32, description: &str| {
             let description = description.to_owned().into();
             let data = AliasRegionData { user_id, description };
@@ -129,28 +125,25 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let floating = memory(2, "floating-point registers");
         let headers = region.nodes.iter().map(|_| builder.create_block()).collect();
         let stops = region.nodes.iter().map(|_| builder.create_block()).collect();
-        let raised = builder.create_block();
         Emitter {
             builder,
             region,
             headers,
             stops,
-            raised,
-            perform_signature,
+            raised: BTreeMap::new(),
+            arrivals: vec![None; region.nodes.len()],
+            exits: BTreeMap::new(),
             state,
             guest,
             floating,
             variables: vec![None; Slot::COUNT],
-            is_system,
+            is_system: entry.base.is_some(),
             general_registers: region.general_registers(),
             node: 0,
             index: 0,
-            left,
+            processor: None,
             entry,
-            held: Slots::NONE,
-            dirty: Slots::NONE,
-            known: HashMap::new(),
-            floats: Floats::default(),
+            known: Known::default(),
             is_pending: false,
             leaves: false,
             is_gone: false,
@@ -169,13 +162,13 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// Loads from the processor's state.
     pub fn load_state(&mut self, kind: Type, offset: usize) -> Value {
-        let (flags, processor) = (self.state, self.entry.processor);
+        let (flags, processor) = (self.state, self.processor());
         self.ins().load(kind, flags, processor, offset as i32)
     }
 
     /// Stores to the processor's state.
     pub fn store_state(&mut self, value: Value, offset: usize) {
-        let (flags, processor) = (self.state, self.entry.processor);
+        let (flags, processor) = (self.state, self.processor());
         self.ins().store(flags, value, processor, offset as i32);
     }
 
@@ -194,9 +187,12 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.entry.is_fused
     }
 
-    /// The processor's address.
-    pub fn processor(&self) -> Value {
-        self.entry.processor
+    /// The processor's address, which a register of the host's is kept for.
+    pub fn processor(&mut self) -> Value {
+        let builder = &mut self.builder;
+        *self
+            .processor
+            .get_or_insert_with(|| builder.ins().get_pinned_reg(I64))
     }
 
     /// Flags of accesses to the processor's state.
@@ -205,33 +201,13 @@ impl<'a, 'f> Emitter<'a, 'f> {
     }
 
     /// The address of the table of translations.
-    pub fn translations(&self) -> Value {
-        self.entry.translations
+    pub fn translations(&mut self) -> Value {
+        self.load_state(I64, layout::TRANSLATIONS)
     }
 
     fn variable(&mut self, slot: Slot) -> Variable {
         let place = &mut self.variables[slot.index()];
         *place.get_or_insert_with(|| self.builder.declare_var(I64))
-    }
-
-    /// What is known of the slots here.
-    pub fn slots(&self) -> Known {
-        Known {
-            held: self.held,
-            dirty: self.dirty,
-            predicates: self.known.clone(),
-            floats: self.floats.clone(),
-        }
-    }
-
-    /// Makes something else known of the slots, where control comes from elsewhere; answers what was.
-    pub fn restore_slots(&mut self, known: Known) -> Known {
-        Known {
-            held: std::mem::replace(&mut self.held, known.held),
-            dirty: std::mem::replace(&mut self.dirty, known.dirty),
-            predicates: std::mem::replace(&mut self.known, known.predicates),
-            floats: std::mem::replace(&mut self.floats, known.floats),
-        }
     }
 
     /// The value of a slot.
@@ -240,10 +216,10 @@ impl<'a, 'f> Emitter<'a, 'f> {
             return self.constant(0);
         }
         let variable = self.variable(slot);
-        if !self.held.contains(slot) {
+        if !self.known.held.contains(slot) {
             let value = self.load_state(I64, slot.offset());
             self.builder.def_var(variable, value);
-            self.held.insert(slot);
+            self.known.held.insert(slot);
         }
         self.builder.use_var(variable)
     }
@@ -252,11 +228,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
     pub fn set(&mut self, slot: Slot, value: Value) {
         let variable = self.variable(slot);
         self.builder.def_var(variable, value);
-        self.held.insert(slot);
-        self.dirty.insert(slot);
-        if slot == Slot::PREDICATES {
-            self.known.clear();
-        }
+        self.store_state(value, slot.offset());
+        self.known.held.insert(slot);
     }
 
     /// A general register.
@@ -269,26 +242,33 @@ impl<'a, 'f> Emitter<'a, 'f> {
         if predicate == 0 {
             return None;
         }
-        if let Some(&known) = self.known.get(&predicate) {
+        if let Some(known) = self.known.predicates.known(predicate) {
             return Some(known);
         }
         let word = self.get(Slot::PREDICATES);
         let bit = self.constant(1i64 << predicate);
         let bit = self.ins().band(word, bit);
-        Some(self.builder.ins().icmp_imm_u(IntCC::NotEqual, bit, 0))
+        let value = self.ins().icmp_imm_u(IntCC::NotEqual, bit, 0);
+        self.known.predicates.note(predicate, value);
+        Some(value)
     }
 
-    /// Changes the word of predicates and says what some of them are now.
-    pub fn set_predicates(&mut self, word: Value, written: [(u8, Option<Value>); 2]) {
-        let known = std::mem::take(&mut self.known);
-        self.set(Slot::PREDICATES, word);
-        self.known = known;
-        for (predicate, value) in written {
-            match value {
-                Some(value) if predicate != 0 => self.known.insert(predicate, value),
-                _ => self.known.remove(&predicate),
-            };
-        }
+    /// Writes a predicate's truth value.
+    pub fn set_predicate(&mut self, predicate: u8, value: Value) {
+        self.known.predicates.write(predicate, value);
+    }
+
+    /// Writes a predicate's truth value, and to another one its opposite.
+    pub fn set_complementary(&mut self, predicate: u8, other: u8, value: Value) {
+        let opposite = self.not(value);
+        self.known
+            .predicates
+            .write_pair((predicate, value), (other, opposite));
+    }
+
+    /// The opposite of a truth value.
+    pub fn not(&mut self, value: Value) -> Value {
+        self.ins().icmp_imm_u(IntCC::Equal, value, 0)
     }
 
     /// Changes a slot where a predicate is true.
@@ -303,7 +283,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.set(slot, value);
     }
 
-    /// Emits something that happens only where a predicate is true and changes no slots but `targets`.
+    /// Emits something that happens only where a predicate is true and changes no slots but `targets`, which the word
+    /// of predicates is not one of.
     pub fn under(&mut self, predicate: u8, targets: Slots, body: impl FnOnce(&mut Self)) {
         let Some(condition) = self.predicate(predicate) else {
             return body(self);
@@ -314,22 +295,24 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let [then, join] = [(); 2].map(|()| self.builder.create_block());
         self.ins().brif(condition, then, &[], join, &[]);
         self.begin(then);
-        let before = self.slots();
+        let before = self.known.clone();
         body(self);
         self.ins().jump(join, &[]);
         self.begin(join);
-        let after = self.restore_slots(before);
-        self.dirty = self.dirty.union(targets);
-        self.floats.meet(&after.floats);
-        if targets.contains(Slot::PREDICATES) {
-            self.known.clear();
-        }
+        let after = replace(&mut self.known, before);
+        self.known.floats.meet(&after.floats);
     }
 
     /// Goes on with a block to which nothing else will jump.
     pub fn begin(&mut self, block: Block) {
-        self.builder.switch_to_block(block);
+        self.switch_to(block);
         self.builder.seal_block(block);
+    }
+
+    /// Goes on with a block.
+    fn switch_to(&mut self, block: Block) {
+        self.builder.switch_to_block(block);
+        self.processor = None;
     }
 
     /// Emits something in a block of its own that rarely runs; control does not come back from it.
@@ -338,27 +321,67 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.builder.set_cold_block(aside);
         self.ins().brif(condition, aside, &[], rest, &[]);
         self.begin(aside);
-        let (held, dirty) = (self.held, self.dirty);
+        let before = self.known.clone();
         body(self);
-        self.held = held;
-        self.dirty = dirty;
+        self.known = before;
         self.begin(rest);
     }
 
-    /// Brings memory up to date.
-    fn flush(&mut self) {
-        self.flush_of(Slots::ALL);
+    /// The word of all predicates.
+    pub fn predicate_word(&mut self) -> Value {
+        if let Some(word) = self.complete_word() {
+            let variable = self.variable(Slot::PREDICATES);
+            self.builder.def_var(variable, word);
+            self.known.predicates.note_completed();
+        }
+        self.get(Slot::PREDICATES)
     }
 
-    /// Brings memory up to date where it has some of the slots.
-    fn flush_of(&mut self, slots: Slots) {
-        let (left, flushed) = (self.dirty.without(slots), self.dirty);
-        for slot in flushed.without(left).iter() {
-            let variable = self.variable(slot);
-            let value = self.builder.use_var(variable);
-            self.store_state(value, slot.offset());
+    /// Brings memory up to date.
+    fn complete(&mut self) {
+        if !self.known.predicates.is_word_complete() {
+            self.predicate_word();
         }
-        self.dirty = left;
+        self.complete_counts();
+        (self.known.retired, self.known.completed) = (0, None);
+    }
+
+    /// Brings memory up to date in a block that stands apart, and leaves what is known as it is. Control does not come
+    /// back from it.
+    fn complete_aside(&mut self) {
+        self.complete_word();
+        self.complete_counts();
+    }
+
+    /// Stores where the last node ended and how many instructions have retired, as far as memory does not have it.
+    fn complete_counts(&mut self) {
+        if let Some(offset) = self.known.completed {
+            let last = self.address_from_root(offset);
+            self.store_state(last, layout::COMPLETED);
+        }
+        if self.known.retired > 0 {
+            let before = self.load_state(I64, layout::RETIRED);
+            let more = self.known.retired.cast_signed();
+            let retired = self.ins().iadd_imm_s(before, more);
+            self.store_state(retired, layout::RETIRED);
+        }
+    }
+
+    /// Whether memory has everything.
+    fn is_complete(&self) -> bool {
+        let known = &self.known;
+        known.predicates.is_word_complete() && known.retired == 0 && known.completed.is_none()
+    }
+
+    /// Stores the complete word of predicates, if memory does not have it.
+    fn complete_word(&mut self) -> Option<Value> {
+        if self.known.predicates.is_word_complete() {
+            return None;
+        }
+        let word = self.get(Slot::PREDICATES);
+        let word = self.known.predicates.completed(&mut self.builder, word);
+        self.store_state(word, Slot::PREDICATES.offset());
+        Some(word)
     }
 
     /// Sign-extends or zero-extends the low bytes of a value.

@@ -4,7 +4,7 @@
 //! The host computes where [`StatusRegister::host_controls`] says that it may, every operand is a normal value or a
 //! zero of the precision, and the result is a normal value above the smallest exponent: so neither V, D, O nor U can
 //! be raised, and the sign of a zero is not asked for. I is set already, or the host's own error terms prove that the
-//! result is exact. All else is the interpreter's.
+//! result is exact. All else is the interpreter's: an operand that is no number is a NaN, and so is the result then.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I64};
@@ -19,7 +19,7 @@ use sidestep_ia64::registers::application::FPSR;
 
 use super::{
     DOUBLE, Precision, SINGLE, deliver, double, either, integer, is_natval, is_not_well_above, is_writable,
-    of_normal, read, write,
+    number, of_normal, read, write,
 };
 use crate::compare;
 use crate::emitter::{Double, Emitter};
@@ -192,16 +192,12 @@ pub fn compare(
     if !compare::is_legal(instruction) || unconditional && instruction.predicate() != 0 {
         return emitter.perform(Some(instruction));
     }
-    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
-        let mut rare = None;
-        let [a, b] =
-            [instruction.f2(), instruction.f3()].map(|register| double(emitter, register, &mut rare).value);
-        let rare = rare.unwrap_or_else(|| emitter.constant(0));
-        emitter.in_line(instruction, rare, |emitter, _| {
-            let result = emitter.ins().fcmp(condition, a, b);
-            compare::write_complementary(emitter, instruction, result);
-        });
-    });
+    let executed = emitter.predicate(instruction.predicate());
+    let mut rare = None;
+    let [a, b] =
+        [instruction.f2(), instruction.f3()].map(|register| number(emitter, register, &mut rare).value);
+    let result = emitter.ins().fcmp(condition, a, b);
+    emitter.compare_numbers(instruction, (executed, rare), result);
 }
 
 /// `fcvt.fx.trunc` and `fcvt.fxu.trunc` of numbers that a signed integer holds.
@@ -218,7 +214,7 @@ pub fn to_fixed(
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let mut rare = None;
         let is_known_inexact = unless_host_may_compute(emitter, status, &mut rare);
-        let value = double(emitter, instruction.f2(), &mut rare).value;
+        let value = number(emitter, instruction.f2(), &mut rare).value;
         let end = emitter.ins().f64const(-(i64::MIN as f64));
         let first = match signedness {
             Signedness::Signed => emitter.ins().f64const(i64::MIN as f64),

@@ -9,7 +9,7 @@ pub mod arithmetic;
 pub mod memory;
 pub mod moves;
 
-use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F64, I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
 use sidestep_ia64::encoding::Instruction;
@@ -71,7 +71,7 @@ fn read(emitter: &mut Emitter, register: u8) -> Register {
 
 /// Writes a register, which is no constant, and notes in PSR that it was. The value is no longer at hand as a double.
 fn write(emitter: &mut Emitter, register: u8, value: Register) {
-    emitter.floats.note(register, None);
+    emitter.known.floats.note(register, None);
     let (address, offset) = place(emitter, register);
     let flags = emitter.floating_memory();
     emitter.ins().store(flags, value.significand, address, offset);
@@ -79,7 +79,7 @@ fn write(emitter: &mut Emitter, register: u8, value: Register) {
         .ins()
         .store(flags, value.sign_exponent, address, offset + SIGN_EXPONENT);
     let written = modified(register);
-    if !emitter.floats.mark(written) {
+    if !emitter.known.floats.mark(written) {
         let status = emitter.load_state(I64, layout::STATUS);
         let status = emitter.ins().bor_imm_u(status, written.cast_signed());
         emitter.store_state(status, layout::STATUS);
@@ -211,8 +211,23 @@ fn either(emitter: &mut Emitter, one: Option<Value>, other: Value) -> Value {
     }
 }
 
-/// The value of a register as a double. Where that is not at hand, `rare` becomes true as well if the register holds
-/// no normal value or zero as doubles are loaded, and the answer means nothing then.
+/// The value of a register as a double, where `rare` becomes true if it holds no normal value or zero.
+fn number(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Double {
+    let double = double(emitter, register, rare);
+    if is_writable(register & 127) {
+        unless_number(emitter, double, rare);
+    }
+    double
+}
+
+/// Makes `rare` true where a double is a NaN.
+fn unless_number(emitter: &mut Emitter, double: Double, rare: &mut Option<Value>) {
+    let is_none = emitter.ins().fcmp(FloatCC::Unordered, double.value, double.value);
+    *rare = Some(either(emitter, *rare, is_none));
+}
+
+/// The value of a register as a double. If the register holds no normal value or zero as doubles are loaded, the
+/// answer is a NaN where it was at hand, and `rare` becomes true and the answer means nothing where not.
 fn double(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Double {
     let register = register & 127;
     if register < 2 {
@@ -222,7 +237,7 @@ fn double(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Doub
             is_single: true,
         };
     }
-    if let Some(known) = emitter.floats.double(register) {
+    if let Some(known) = emitter.known.floats.double(register) {
         return known;
     }
     let register = read(emitter, register);
@@ -305,5 +320,5 @@ fn deliver(
         write(emitter, register, written);
         value
     });
-    emitter.floats.mark(modified(register));
+    emitter.known.floats.mark(modified(register));
 }

@@ -8,7 +8,7 @@ use super::{
     DOUBLE, EXPONENT_MASK, INTEGER_BIT, Precision, Register, SIGN_SHIFT, SINGLE, deliver, either, integer,
     is_natval, is_writable, read, write,
 };
-use crate::emitter::{Double, Emitter};
+use crate::emitter::Emitter;
 use crate::memory::targets;
 use crate::slots::Slot;
 
@@ -96,8 +96,8 @@ pub fn merge(emitter: &mut Emitter, instruction: &Instruction, merge: Merge) {
         let registers = [f2, f3].map(|register| read(emitter, register));
         let mut rare = None;
         for (number, register) in [f2, f3].into_iter().zip(registers) {
-            // Neither a constant nor a double is a NaTVal.
-            if is_writable(number) && emitter.floats.double(number).is_none() {
+            // No constant is a NaTVal.
+            if is_writable(number) {
                 let is_natval = is_natval(emitter, register);
                 rare = Some(either(emitter, rare, is_natval));
             }
@@ -113,22 +113,21 @@ pub fn merge(emitter: &mut Emitter, instruction: &Instruction, merge: Merge) {
             significand: registers[1].significand,
             sign_exponent: emitter.ins().bor(sign, exponent),
         };
-        if let Some(rare) = rare {
-            return emitter.in_line(instruction, rare, |emitter, _| {
-                write(emitter, instruction.f1(), merged);
-            });
-        }
-        let signed = match emitter.floats.double(f3) {
+        let signed = match emitter.known.floats.double(f3) {
             Some(double) if f2 == f3 => Some((double, double.value)),
             // f0 is positive.
             Some(double) if f2 == 0 => Some((double, emitter.ins().fabs(double.value))),
             _ => None,
         };
-        let value = signed.map(|(double, value)| Double {
-            value: if negates { emitter.ins().fneg(value) } else { value },
-            ..double
+        let Some((double, value)) = signed else {
+            let rare = rare.unwrap_or_else(|| emitter.constant(0));
+            return emitter.in_line(instruction, rare, |emitter, _| {
+                write(emitter, instruction.f1(), merged);
+            });
+        };
+        let value = if negates { emitter.ins().fneg(value) } else { value };
+        deliver(emitter, instruction, double.is_single, rare, |_, _| {
+            (merged, value)
         });
-        write(emitter, instruction.f1(), merged);
-        emitter.floats.note(instruction.f1() & 127, value);
     });
 }

@@ -1,0 +1,191 @@
+//! Ways out of a unit: on to the next one, back to the loop that looks for blocks, or to the interpreter within a
+//! block.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I32, I64};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use sidestep_ia64::layout;
+
+use super::Emitter;
+use crate::chain::{Chain, LEFT_OVER, NEXT_BLOCK};
+use crate::links::Links;
+
+impl Emitter<'_, '_> {
+    /// The guest's address so many bytes behind the node's first bundle.
+    pub fn address(&mut self, offset: i64) -> Value {
+        let offset = self.region.offset(self.node).wrapping_add(offset);
+        self.address_from_root(offset)
+    }
+
+    /// The guest's address so many bytes behind the root's first bundle.
+    pub(super) fn address_from_root(&mut self, offset: i64) -> Value {
+        match self.entry.base {
+            None => self.constant(self.region.base.wrapping_add_signed(offset).cast_signed()),
+            Some(base) => self.ins().iadd_imm_s(base, offset),
+        }
+    }
+
+    /// The address of what units share.
+    fn chain(&mut self) -> Value {
+        self.load_state(I64, layout::OF_BACK_END)
+    }
+
+    /// Loads from what units share.
+    pub(super) fn load_chain(&mut self, offset: usize) -> Value {
+        let (flags, chain) = (self.state, self.chain());
+        self.ins().load(I64, flags, chain, offset as i32)
+    }
+
+    fn store_chain(&mut self, value: Value, offset: usize) {
+        let (flags, chain) = (self.state, self.chain());
+        self.ins().store(flags, value, chain, offset as i32);
+    }
+
+    /// One of the flags at which units stop.
+    pub(super) fn flag(&mut self, flag: usize) -> Value {
+        let address = self.load_chain(Chain::FLAGS[flag]);
+        // Another thread sets it: no two looks may become one.
+        self.ins().atomic_load(I8, MemFlagsData::trusted(), address)
+    }
+
+    pub(super) fn answer(&mut self, code: i64) {
+        let code = self.constant(code);
+        self.ins().return_(&[code]);
+    }
+
+    /// Notes where the block stands for the interpreter's functions.
+    pub(super) fn note_block(&mut self) {
+        if std::mem::replace(&mut self.known.is_noted, true) {
+            return;
+        }
+        let start = self.address(0);
+        self.store_state(start, layout::BLOCK_START);
+    }
+
+    /// Leaves the rest of the block, from an operation on, to the interpreter.
+    pub(super) fn leave_over(&mut self, index: usize) {
+        self.complete_aside();
+        self.note_block();
+        let rest = &self.region.nodes[self.node].operations[index..];
+        for (value, offset) in [
+            (rest.as_ptr() as i64, Chain::REST),
+            (rest.len() as i64, Chain::REST_LENGTH),
+        ] {
+            let value = self.constant(value);
+            self.store_chain(value, offset);
+        }
+        self.answer(LEFT_OVER);
+    }
+
+    /// Puts the processor at an address of the guest.
+    pub(super) fn leave_for(&mut self, target: Value, slot: u8) {
+        self.store_state(target, layout::IP);
+        let slot = self.ins().iconst(I8, i64::from(slot));
+        self.store_state(slot, layout::SLOT);
+    }
+
+    /// Leaves for a place so many bytes behind the node's first bundle, at a slot.
+    pub(super) fn exit_to(&mut self, offset: i64, slot: u8) {
+        let offset = self.region.offset(self.node).wrapping_add(offset);
+        self.complete();
+        if self.leaves {
+            let target = self.address_from_root(offset);
+            self.leave_for(target, slot);
+            return self.answer(NEXT_BLOCK);
+        }
+        let builder = &mut self.builder;
+        let exit = *(self.exits.entry((offset, slot))).or_insert_with(|| builder.create_block());
+        self.ins().jump(exit, &[]);
+    }
+
+    /// Emits the ways out to places that are known.
+    pub(super) fn finish_exits(&mut self) {
+        for ((offset, slot), exit) in std::mem::take(&mut self.exits) {
+            self.begin(exit);
+            let target = self.address_from_root(offset);
+            let place = match self.is_system {
+                false => Some(self.region.base.wrapping_add_signed(offset) | u64::from(slot)),
+                true => self.region.nodes[0].at(offset, slot),
+            };
+            match place {
+                None => {
+                    self.leave_for(target, slot);
+                    self.answer(NEXT_BLOCK);
+                }
+                Some(place) => {
+                    let link = self.constant((Links::index(place) << Links::SIZE_LOG2) as i64);
+                    let place = self.constant(place.cast_signed());
+                    self.follow((place, link), Some((target, slot)));
+                }
+            }
+        }
+    }
+
+    /// Goes on with the unit at an address, if there is one. Where nobody `is_there` yet, the processor is put there.
+    pub(super) fn follow_to(&mut self, target: Value, is_there: bool) {
+        let place = match self.entry.base {
+            None => target,
+            Some(base) => {
+                let root = &self.region.nodes[0];
+                let (first, end) = root.page;
+                let distance = self.constant((root.place & !15).cast_signed());
+                let distance = self.ins().isub(distance, base);
+                let place = self.ins().iadd(target, distance);
+                let within = self.ins().iadd_imm_s(place, first.wrapping_neg().cast_signed());
+                let size = self.constant(end.wrapping_sub(first).cast_signed());
+                let is_elsewhere = self.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, within, size);
+                self.aside(is_elsewhere, |emitter| {
+                    if !is_there {
+                        emitter.leave_for(target, 0);
+                    }
+                    emitter.answer(NEXT_BLOCK);
+                });
+                place
+            }
+        };
+        let [near, far] = Links::RIGHT_SHIFTS.map(|shift| self.ins().ushr_imm_u(place, i64::from(shift)));
+        let high = self.ins().ishl_imm_u(place, i64::from(Links::LEFT_SHIFT));
+        let index = self.ins().bxor(near, far);
+        let index = self.ins().bxor(index, high);
+        let index = self.ins().band_imm_u(index, (1 << Links::COUNT_LOG2) - 1);
+        let index = self.ins().ishl_imm_u(index, i64::from(Links::SIZE_LOG2));
+        self.follow((place, index), (!is_there).then_some((target, 0)));
+    }
+
+    /// Goes on with the unit at a place, whose link is so many bytes behind the first one, if there is one and nothing
+    /// wants the processor. The processor is there, or has to be put to an address and slot first: units of programs
+    /// know where they are.
+    fn follow(&mut self, (place, link): (Value, Value), goal: Option<(Value, u8)>) {
+        let stop = self.builder.create_block();
+        self.builder.set_cold_block(stop);
+        if let Some((target, slot)) = goal.filter(|_| self.is_system) {
+            self.leave_for(target, slot);
+        }
+        let mut wanted = vec![self.load_state(I32, layout::PENDING), self.flag(0)];
+        if self.is_system {
+            wanted.push(self.flag(1));
+        }
+        for wanted in wanted {
+            self.unless(wanted, stop);
+        }
+        let (flags, links) = (self.state, self.load_chain(Chain::LINKS));
+        let link = self.ins().iadd(links, link);
+        let known = self.ins().load(I64, flags, link, Links::PLACE as i32);
+        let is_other = self.ins().icmp(IntCC::NotEqual, known, place);
+        self.unless(is_other, stop);
+        let word = self.ins().load(I64, flags, link, Links::CODE as i32);
+        let code = self.ins().load(I64, flags, word, 0);
+        let is_none = self.ins().icmp_imm_u(IntCC::Equal, code, 0);
+        self.unless(is_none, stop);
+        let followed = self.load_chain(Chain::FOLLOWED);
+        let followed = self.ins().iadd_imm_s(followed, 1);
+        self.store_chain(followed, Chain::FOLLOWED);
+        let signature = self.entry.unit_signature;
+        self.ins().return_call_indirect(signature, code, &[]);
+        self.begin(stop);
+        if let Some((target, slot)) = goal.filter(|_| !self.is_system) {
+            self.leave_for(target, slot);
+        }
+        self.answer(NEXT_BLOCK);
+    }
+}

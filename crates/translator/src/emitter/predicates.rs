@@ -1,0 +1,106 @@
+//! Predicates whose truth values are at hand, and the word of all predicates that follows them late.
+//!
+//! Most predicates are asked for by the next branch and written again soon. So a comparison writes truth values; they
+//! go into the word where something else may look at it.
+
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_frontend::FunctionBuilder;
+
+const COUNT: usize = 64;
+
+/// Predicates that the word does not have yet: those of one mask where a truth value is true, of the other where not.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    result: Value,
+    if_true: u64,
+    if_false: u64,
+    covered: u64,
+}
+
+/// What is known of the predicates.
+#[derive(Clone, Debug)]
+pub struct Predicates {
+    known: [Option<Value>; COUNT],
+    late: Vec<Late>,
+}
+
+impl Default for Predicates {
+    fn default() -> Predicates {
+        Predicates {
+            known: [None; COUNT],
+            late: Vec::new(),
+        }
+    }
+}
+
+impl Predicates {
+    /// The truth value of a predicate, if it is at hand.
+    pub fn known(&self, predicate: u8) -> Option<Value> {
+        self.known[usize::from(predicate & 63)]
+    }
+
+    /// Notes the truth value of a predicate that the word has.
+    pub fn note(&mut self, predicate: u8, value: Value) {
+        self.known[usize::from(predicate & 63)] = Some(value);
+    }
+
+    /// Writes a predicate; the first one stays true.
+    pub fn write(&mut self, predicate: u8, value: Value) {
+        self.write_late(value, 1 << (predicate & 63) & !1, 0);
+        if predicate != 0 {
+            self.note(predicate, value);
+        }
+    }
+
+    /// Writes a predicate and another one, which is its opposite.
+    pub fn write_pair(&mut self, (predicate, value): (u8, Value), (other, opposite): (u8, Value)) {
+        self.write_late(value, 1 << (predicate & 63) & !1, 1 << (other & 63) & !1);
+        for (predicate, value) in [(predicate, value), (other, opposite)] {
+            if predicate != 0 {
+                self.note(predicate, value);
+            }
+        }
+    }
+
+    fn write_late(&mut self, result: Value, if_true: u64, if_false: u64) {
+        let covered = if_true | if_false;
+        for late in &mut self.late {
+            late.covered &= !covered;
+            late.if_true &= !covered;
+            late.if_false &= !covered;
+        }
+        self.late.retain(|late| late.covered != 0);
+        if covered != 0 {
+            self.late.push(Late {
+                result,
+                if_true,
+                if_false,
+                covered,
+            });
+        }
+    }
+
+    /// Whether the word has everything.
+    pub fn is_word_complete(&self) -> bool {
+        self.late.is_empty()
+    }
+
+    /// The complete word, of one that lacks what was written late.
+    pub fn completed(&self, builder: &mut FunctionBuilder, word: Value) -> Value {
+        let covered = self.late.iter().fold(0, |covered, late| covered | late.covered);
+        let mut word = builder.ins().band_imm_s(word, (!covered).cast_signed());
+        for late in &self.late {
+            let [set, clear] =
+                [late.if_true, late.if_false].map(|mask| builder.ins().iconst(I64, mask.cast_signed()));
+            let bits = builder.ins().select(late.result, set, clear);
+            word = builder.ins().bor(word, bits);
+        }
+        word
+    }
+
+    /// Notes that the word has everything.
+    pub fn note_completed(&mut self) {
+        self.late.clear();
+    }
+}
