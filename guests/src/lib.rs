@@ -14,6 +14,8 @@ pub mod ia64 {
     ];
     /// Two threads that pass each other messages, of `ia64/ipc`.
     pub const MESSAGES: &[u8] = include_bytes!("../ia64/bin/ipc");
+    /// The source of its fast path as one first writes it, with what it asserts for a scheduler.
+    pub const MESSAGES_FIRST: &str = include_str!("../ia64/ipc/first.S");
     /// The guest of the monitor that makes every request, of `ia64/sidecore`.
     pub const REQUESTS: &[u8] = include_bytes!("../ia64/bin/sidecore-requests");
     /// The guest of the monitor that sends and receives packets, of `ia64/sidecore`.

@@ -1,6 +1,8 @@
 //! Straight code: the instructions that are placed anew, without the `nop`s between them.
 
-use sidestep_ia64::encoding::{BranchKind, DecodedSlot, Instruction, Operation, Template, Unit, decode};
+use sidestep_ia64::encoding::{
+    BranchKind, DecodedSlot, Instruction, LoadKind, Operation, Template, Unit, decode,
+};
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::dispersal::Port;
 use sidestep_itanium2::flags::Flags;
@@ -77,6 +79,24 @@ impl Item {
             ),
             instruction,
         })
+    }
+
+    /// A load as a speculative one: of x6, bits 30 to 35, the size and 4 (manual 3:4.4.1, table 4-33).
+    ///
+    /// # Panics
+    /// If it is no plain load of a general register: a broken invariant.
+    pub(crate) fn speculative(&self, parameters: &Parameters) -> Item {
+        let slot = self.instruction.slot | 4 << 30;
+        let instruction = decode(Unit::M, slot, 0).expect("each load has a speculative one");
+        let is_speculative = matches!(
+            instruction.operation,
+            Operation::Load {
+                kind: LoadKind::Speculative,
+                ..
+            }
+        );
+        assert!(is_speculative, "of a plain load");
+        Item::new(instruction, parameters).expect("a load can be placed")
     }
 
     /// What it does beside reading and writing registers.
@@ -156,6 +176,9 @@ pub struct Block {
     pub objects: Vec<Option<(u64, i64)>>,
     /// By item, the area of memory that it refers to, where the source names one; two areas never overlap.
     pub areas: Vec<Option<u8>>,
+    /// By item, whether the source says that what it refers to is in memory and translated whenever it is executed: as
+    /// a speculative load it may pass branches before it, without a check.
+    pub resident: Vec<bool>,
     /// By item, of one that may leave the block: what nobody reads where it goes before it is written there. What
     /// writes nothing else may be executed before the branch is.
     pub dead: Vec<Parts>,
@@ -182,6 +205,7 @@ impl Block {
         }
         block.objects = vec![None; block.items.len()];
         block.areas = vec![None; block.items.len()];
+        block.resident = vec![false; block.items.len()];
         block.targets = vec![None; block.items.len()];
         block.dead = vec![Parts::NONE; block.items.len()];
         Ok(block)

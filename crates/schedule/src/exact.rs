@@ -25,6 +25,9 @@ pub enum Answer {
     Unknown,
 }
 
+/// Items, each with its cycle counted from the first, that the model issues later than asked for.
+pub type Late = Vec<(usize, u32)>;
+
 /// The question.
 pub struct Question<'a> {
     /// Orders and distances.
@@ -33,10 +36,21 @@ pub struct Question<'a> {
     pub heights: &'a [u32],
     /// What a cycle holds.
     pub capacity: &'a Capacity,
-    /// Sets of items, each with its cycle counted from the first, that the model issues later than asked for.
-    pub late: &'a [Vec<(usize, u32)>],
+    /// What the model issues later than asked for.
+    pub late: &'a [Late],
+    /// Values that registers of limited number have to hold.
+    pub pressures: &'a [Pressure],
     /// When to give up.
     pub deadline: Instant,
+}
+
+/// Values and registers for them: no more values last from one cycle to the next than there are registers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pressure {
+    /// By value, the items that write or read it, first the one that makes it.
+    pub values: Vec<Vec<usize>>,
+    /// How many registers there are.
+    pub registers: usize,
 }
 
 /// A literal, or what is known already.
@@ -183,6 +197,11 @@ impl<'a> Model<'a> {
         for late in question.late {
             model.rule_out_everywhere(late);
         }
+        for pressure in question.pressures {
+            for cycle in 0..cycles {
+                model.add_pressure(pressure, cycle);
+            }
+        }
         model
     }
 
@@ -327,6 +346,28 @@ impl<'a> Model<'a> {
                 })
                 .collect();
             self.clauses.any(clause);
+        }
+    }
+
+    /// Counts the values that have been made by the end of a cycle and are used behind it, and rules out more of them
+    /// than registers.
+    fn add_pressure(&mut self, pressure: &Pressure, cycle: u32) {
+        let mut lasting = Vec::new();
+        for value in &pressure.values {
+            let Some((maker, others)) = value.split_first() else {
+                continue;
+            };
+            let made = self.by(*maker, cycle);
+            let lasts = self.clauses.variable();
+            for other in others {
+                let used = self.by(*other, cycle);
+                self.clauses.any([made.not(), used, lasts]);
+            }
+            lasting.push(lasts);
+        }
+        let reached = self.count(&lasting, pressure.registers + 1);
+        if let Some(too_many) = reached.get(pressure.registers) {
+            self.clauses.any([too_many.not()]);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::block::Block;
 use crate::bound::{heights, lower_bound};
 use crate::bundle::{Content, Packer, Placed};
 use crate::capacity::Capacity;
-use crate::exact::{Answer, Question};
+use crate::exact::{Answer, Late, Pressure, Question};
 use crate::graph::{Graph, Latencies};
 use crate::list::{Schedule, schedule, stands_before};
 use crate::verify;
@@ -57,34 +57,84 @@ pub fn optimize(block: &Block, options: &Options) -> Outcome {
     improve(block, options, None, 0)
 }
 
+/// A block as the schedulers see it.
+pub(crate) struct Problem<'a> {
+    pub graph: Graph,
+    pub packer: Packer<'a>,
+    capacity: Capacity,
+    /// Cycles that pass behind each item before the block's end, at least: behind one behind which issue splits the
+    /// rest of its bundle takes a cycle, whatever is in it.
+    tails: Vec<u32>,
+    heights: Vec<u32>,
+}
+
+impl<'a> Problem<'a> {
+    pub fn new(block: &'a Block, parameters: &Parameters) -> Problem<'a> {
+        let graph = Graph::new(block, Latencies::Of(parameters));
+        let packer = Packer::new(&block.items, parameters);
+        let mut present = vec![0; packer.signature_count()];
+        for item in 0..block.items.len() {
+            present[packer.signature(item)] += 1;
+        }
+        let tails: Vec<u32> = (0..block.items.len())
+            .map(|item| u32::from(packer.splits(item)))
+            .collect();
+        Problem {
+            capacity: Capacity::new(&packer, &present),
+            heights: heights(&graph, &tails),
+            graph,
+            packer,
+            tails,
+        }
+    }
+
+    /// Cycles from the first item to the end.
+    fn length(&self, schedule: &Schedule) -> u32 {
+        schedule.len(&self.tails)
+    }
+
+    /// Bundles for a schedule, if there are such.
+    pub fn layout(&mut self, schedule: &Schedule) -> Option<Vec<Placed>> {
+        let before = stands_before(&self.graph);
+        self.packer.layout(&schedule.groups(), before).ok()
+    }
+
+    /// Asks the exact scheduler for a schedule of `cycles`.
+    pub fn ask(
+        &mut self,
+        cycles: u32,
+        (late, pressures): (&[Late], &[Pressure]),
+        deadline: Instant,
+    ) -> Answer {
+        let question = Question {
+            graph: &self.graph,
+            heights: &self.heights,
+            capacity: &self.capacity,
+            late,
+            pressures,
+            deadline,
+        };
+        question.ask(&mut self.packer, cycles)
+    }
+}
+
 /// Schedules a block of which a schedule and a bound may be known.
 pub(crate) fn improve(block: &Block, options: &Options, known: Option<Schedule>, bound: u32) -> Outcome {
     let parameters = &options.parameters;
     let architectural = Graph::new(block, Latencies::Architectural);
     let architectural = architectural.earliest().iter().max().map_or(0, |last| last + 1);
-    let graph = Graph::new(block, Latencies::Of(parameters));
-    let mut packer = Packer::new(&block.items, parameters);
-    let mut present = vec![0; packer.signature_count()];
-    for item in 0..block.items.len() {
-        present[packer.signature(item)] += 1;
-    }
-    let capacity = Capacity::new(&packer, &present);
-    // Behind an instruction behind which issue splits the rest of its bundle takes a cycle, whatever is in it.
-    let tails: Vec<u32> = (0..block.items.len())
-        .map(|item| u32::from(packer.splits(item)))
-        .collect();
-    let length = |schedule: &Schedule| schedule.len(&tails);
-    let heights = heights(&graph, &tails);
-    let mut bound = lower_bound(&graph, &tails, &packer, &capacity).max(bound);
-    let listed = schedule(&graph, &heights, &mut packer);
-    let listed_length = length(&listed);
-    let known = known.filter(|known| length(known) < listed_length && graph.broken(&known.cycles).is_empty());
-    let known = known.and_then(|known| {
-        let bundles = packer.layout(&known.groups(), stands_before(&graph)).ok()?;
-        Some((known, bundles))
+    let mut problem = Problem::new(block, parameters);
+    let mut bound =
+        lower_bound(&problem.graph, &problem.tails, &problem.packer, &problem.capacity).max(bound);
+    let listed = schedule(&problem.graph, &problem.heights, &mut problem.packer);
+    let listed_length = problem.length(&listed);
+    let known = known.filter(|known| {
+        problem.length(known) < listed_length && problem.graph.broken(&known.cycles).is_empty()
     });
+
+    let known = known.and_then(|known| problem.layout(&known).map(|bundles| (known, bundles)));
     let (first, bundles) = known.unwrap_or_else(|| {
-        let bundles = packer.layout(&listed.groups(), stands_before(&graph));
+        let bundles = problem.layout(&listed);
         let bundles = bundles.expect("the list scheduler packs each group where the one before leaves it");
         (listed, bundles)
     });
@@ -96,13 +146,13 @@ pub(crate) fn improve(block: &Block, options: &Options, known: Option<Schedule>,
     let groups = model(&bundles);
     let modelled = last(&groups);
     // The processor issues as early as it can, also where the scheduler left time.
-    let first = match modelled < length(&first) {
+    let first = match modelled < problem.length(&first) {
         true => as_issued(&bundles, &groups, &first),
         false => first,
     };
     let mut outcome = Outcome {
         listed: listed_length,
-        cycles: length(&first),
+        cycles: problem.length(&first),
         modelled,
         schedule: first,
         bundles,
@@ -116,23 +166,16 @@ pub(crate) fn improve(block: &Block, options: &Options, known: Option<Schedule>,
     let mut late = Vec::new();
     while outcome.modelled > bound && Instant::now() < deadline {
         let wanted = outcome.modelled - 1;
-        let question = Question {
-            graph: &graph,
-            heights: &heights,
-            capacity: &capacity,
-            late: &late,
-            deadline,
-        };
-        match question.ask(&mut packer, wanted) {
+        match problem.ask(wanted, (&late, &[]), deadline) {
             Answer::Found(schedule, bundles) => {
                 let groups = model(&bundles);
                 let modelled = last(&groups);
                 if modelled < outcome.modelled {
-                    let schedule = match modelled < length(&schedule) {
+                    let schedule = match modelled < problem.length(&schedule) {
                         true => as_issued(&bundles, &groups, &schedule),
                         false => schedule,
                     };
-                    outcome.cycles = length(&schedule);
+                    outcome.cycles = problem.length(&schedule);
                     outcome.modelled = modelled;
                     outcome.schedule = schedule;
                     outcome.bundles = bundles;
@@ -169,7 +212,7 @@ fn as_issued(bundles: &[Placed], groups: &[sidestep_itanium2::Group], planned: &
 }
 
 /// What made a schedule late on the model: the items up to the first group that issued behind its cycle.
-fn lesson(schedule: &Schedule, groups: &[sidestep_itanium2::Group]) -> Vec<(usize, u32)> {
+fn lesson(schedule: &Schedule, groups: &[sidestep_itanium2::Group]) -> Late {
     let planned = schedule.groups();
     let first = planned.first().map_or(0, |group| schedule.cycles[group[0]]);
     let late = planned

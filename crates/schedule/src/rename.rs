@@ -9,6 +9,7 @@ use sidestep_ia64::encoding::{Operand, Unit, decode};
 use sidestep_itanium2::Parameters;
 
 use crate::block::{Block, Item};
+use crate::exact::Pressure;
 use crate::sequencing::Parts;
 
 /// Registers by kind.
@@ -27,6 +28,8 @@ struct Web {
     register: u8,
     /// The items that write or read it, in order.
     items: Vec<usize>,
+    /// Those that write it.
+    writers: Vec<usize>,
     /// Whether it was there before the block.
     is_given: bool,
     /// Whether it has to be in its register.
@@ -50,15 +53,18 @@ impl Busy {
 }
 
 impl Web {
-    /// From its first to its last item; from the start, if it was there before.
+    /// From its first to its last item; from the start, if it was there before; to the end of a cycle in which it is
+    /// written last, as nothing else is written to the register in that cycle.
     fn span(&self, cycles: &[u32]) -> Busy {
         let places = self.items.iter().map(|item| (cycles[*item], *item));
         let first = places.clone().min().unwrap_or_default();
+        let last = places.max().unwrap_or_default();
+        let is_written = self.writers.iter().any(|item| cycles[*item] == last.0);
         Busy {
             file: self.file,
             register: self.register,
             first: if self.is_given { (0, 0) } else { first },
-            last: places.max().unwrap_or_default(),
+            last: if is_written { (last.0, usize::MAX) } else { last },
         }
     }
 }
@@ -157,6 +163,7 @@ impl Webs {
             file,
             register,
             items: Vec::new(),
+            writers: Vec::new(),
             is_given,
             is_fixed: is_given,
         };
@@ -184,10 +191,12 @@ impl Webs {
             }
             if is_kept {
                 web.is_fixed |= file == File::Predicate && !has_field(item, file, register, true);
+                web.writers.push(index);
                 self.writes[index].push(self.webs.len());
             } else if is_written {
                 self.webs.push(std::mem::replace(&mut web, fresh(false)));
                 web.items.push(index);
+                web.writers.push(index);
                 web.is_fixed = !has_field(item, file, register, true);
                 self.writes[index].push(self.webs.len());
             }
@@ -222,6 +231,23 @@ impl Webs {
             }
         }
         pool
+    }
+
+    /// The values that can get other registers, by kind of register, and how many of these there are less `spared`.
+    pub fn pressures(&self, block: &Block, spared: usize) -> Vec<Pressure> {
+        let pool = self.pool(block);
+        let of = |file: File| Pressure {
+            values: (0..self.webs.len())
+                .filter(|web| self.webs[*web].file == file && self.is_free(*web, &pool))
+                .map(|web| self.webs[web].items.clone())
+                .collect(),
+            registers: pool
+                .iter()
+                .filter(|(other, _)| *other == file)
+                .count()
+                .saturating_sub(spared),
+        };
+        vec![of(File::General), of(File::Predicate)]
     }
 
     /// The block with a name of its own for each value that can have one, as far as there are such.
@@ -362,6 +388,7 @@ impl Webs {
             ));
             renamed.objects.push(block.objects[*item]);
             renamed.areas.push(block.areas[*item]);
+            renamed.resident.push(block.resident[*item]);
             renamed.dead.push(block.dead[*item]);
             renamed.targets.push(block.targets[*item]);
         }

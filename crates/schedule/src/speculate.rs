@@ -5,12 +5,20 @@
 //! shorter schedule, so its bound holds for all. Then registers are chosen for that schedule, and the code that they
 //! make is scheduled once more.
 
+use std::time::Instant;
+
 use crate::block::Block;
-use crate::bundle::Packer;
-use crate::graph::{Graph, Latencies};
-use crate::list::{Schedule, stands_before};
-use crate::optimize::{Options, Outcome, improve, optimize};
-use crate::rename::{Names, Webs};
+use crate::bundle::{Content, Placed};
+use crate::exact::Answer;
+use crate::graph::facts::is_load;
+use crate::list::Schedule;
+use crate::optimize::{Options, Outcome, Problem, improve, optimize};
+use crate::rename::{Assignment, Names, Webs};
+
+/// Cycles that registers may cost before the block keeps its own.
+const LONGER_MAX: u32 = 12;
+/// Registers that are left out when the scheduler counts values, so that each value finds one that is free for as long.
+const SPARED_MAX: usize = 8;
 
 /// A block with other registers.
 #[derive(Clone, Debug)]
@@ -21,17 +29,25 @@ pub struct Speculated {
     pub origins: Vec<usize>,
     /// What registers of the original each of its items names otherwise.
     pub names: Vec<Names>,
+    /// By item, whether it has become a speculative load, which stands before a branch that it was behind.
+    pub speculative: Vec<bool>,
     /// Its schedule. The bound is that of all choices of registers.
     pub outcome: Outcome,
 }
 
 /// Schedules a block with registers of the scheduler's choice; where there are not enough, with its own.
 pub fn speculate(block: &Block, options: &Options) -> Speculated {
-    let as_it_is = || Speculated {
-        block: block.clone(),
-        origins: (0..block.items.len()).collect(),
-        names: vec![Names::default(); block.items.len()],
-        outcome: optimize(block, options),
+    let as_it_is = || {
+        let outcome = optimize(block, options);
+        let origins: Vec<usize> = (0..block.items.len()).collect();
+        let mut block = block.clone();
+        Speculated {
+            speculative: make_speculative(&mut block, &origins, &outcome, options),
+            names: vec![Names::default(); origins.len()],
+            block,
+            origins,
+            outcome,
+        }
     };
     // What the source says of predicates names registers.
     if !block.mutex.is_empty() {
@@ -41,15 +57,14 @@ pub fn speculate(block: &Block, options: &Options) -> Speculated {
     let webs = Webs::new(block);
     let values = webs.alone(block, parameters);
     let relaxed = optimize(&values, options);
-    let sunk = sink(&values, &webs, options, &relaxed.schedule);
-    let Some(assignment) = webs.allocate(block, &sunk.cycles) else {
+    let Some((sunk, assignment)) = with_registers(block, &values, &webs, options, &relaxed) else {
         let mut own = as_it_is();
         own.outcome.bound = relaxed.bound.min(own.outcome.modelled);
         return own;
     };
     let mut origins: Vec<usize> = (0..block.items.len()).collect();
     origins.sort_by_key(|item| (sunk.cycles[*item], *item));
-    let renamed = webs.renamed(block, &assignment, &origins, parameters);
+    let mut renamed = webs.renamed(block, &assignment, &origins, parameters);
     let known = Schedule {
         cycles: origins.iter().map(|item| sunk.cycles[*item]).collect(),
     };
@@ -57,7 +72,9 @@ pub fn speculate(block: &Block, options: &Options) -> Speculated {
     outcome.listed = relaxed.listed;
     outcome.architectural = relaxed.architectural;
     outcome.bound = relaxed.bound.min(outcome.modelled);
+    let speculative = make_speculative(&mut renamed, &origins, &outcome, options);
     Speculated {
+        speculative,
         names: origins
             .iter()
             .map(|item| webs.names(*item, &assignment))
@@ -68,14 +85,79 @@ pub fn speculate(block: &Block, options: &Options) -> Speculated {
     }
 }
 
+/// Makes speculative loads of those that pass branches, and says which.
+fn make_speculative(block: &mut Block, origins: &[usize], outcome: &Outcome, options: &Options) -> Vec<bool> {
+    let speculative = passing(block, origins, &outcome.bundles);
+    let loads = block.items.iter_mut().zip(&speculative);
+    for (item, _) in loads.filter(|(_, passes)| **passes) {
+        *item = item.speculative(&options.parameters);
+    }
+    speculative
+}
+
+/// By item, whether it is a load that stands before a branch behind which it was.
+fn passing(block: &Block, origins: &[usize], bundles: &[Placed]) -> Vec<bool> {
+    let slots = bundles.iter().flat_map(|placed| placed.slots);
+    let order: Vec<usize> = slots
+        .filter_map(|content| match content {
+            Content::Item(item) => Some(item),
+            _ => None,
+        })
+        .collect();
+    let mut passes = vec![false; block.items.len()];
+    for (place, item) in order.iter().enumerate() {
+        passes[*item] = is_load(&block.items[*item])
+            && order[place..]
+                .iter()
+                .any(|later| block.items[*later].is_exit() && origins[*later] < origins[*item]);
+    }
+    passes
+}
+
+/// A schedule of the values for which there are registers, with these: that which is known, or else the shortest that
+/// the exact scheduler finds in which fewer values last at a time.
+fn with_registers(
+    block: &Block,
+    values: &Block,
+    webs: &Webs,
+    options: &Options,
+    relaxed: &Outcome,
+) -> Option<(Schedule, Assignment)> {
+    let mut problem = Problem::new(values, &options.parameters);
+    let allocated = |problem: &mut Problem<'_>, schedule: &Schedule| {
+        let sunk = sink(problem, webs, schedule);
+        let assignment = webs.allocate(block, &sunk.cycles)?;
+        Some((sunk, assignment))
+    };
+    let known = allocated(&mut problem, &relaxed.schedule);
+    if known.is_some() || options.time_limit.is_zero() {
+        return known;
+    }
+    let deadline = Instant::now() + options.time_limit;
+    for cycles in relaxed.cycles..=relaxed.cycles + LONGER_MAX {
+        for spared in 0..SPARED_MAX {
+            let pressures = webs.pressures(block, spared);
+            match problem.ask(cycles, (&[], &pressures), deadline) {
+                Answer::Found(schedule, _) => {
+                    let found = allocated(&mut problem, &schedule);
+                    if found.is_some() {
+                        return found;
+                    }
+                }
+                Answer::Impossible => break,
+                Answer::Unknown => return None,
+            }
+        }
+    }
+    None
+}
+
 /// A schedule of the same length in which values are made as late as they can be, so that they need a register for a
 /// shorter time: instructions all of whose operands are needed later anyway move towards the end.
-fn sink(values: &Block, webs: &Webs, options: &Options, schedule: &Schedule) -> Schedule {
-    let graph = Graph::new(values, Latencies::Of(&options.parameters));
-    let mut packer = Packer::new(&values.items, &options.parameters);
+fn sink(problem: &mut Problem<'_>, webs: &Webs, schedule: &Schedule) -> Schedule {
     let mut sunk = schedule.clone();
     let end = schedule.cycles.iter().copied().max().unwrap_or(0);
-    let mut order: Vec<usize> = (0..values.items.len()).collect();
+    let mut order: Vec<usize> = (0..problem.graph.len).collect();
     order.sort_by_key(|item| {
         (
             std::cmp::Reverse(schedule.cycles[*item]),
@@ -84,7 +166,7 @@ fn sink(values: &Block, webs: &Webs, options: &Options, schedule: &Schedule) -> 
     });
     for item in order {
         let now = sunk.cycles[item];
-        let users = graph.edges.iter().filter(|edge| edge.from == item);
+        let users = problem.graph.edges.iter().filter(|edge| edge.from == item);
         let latest = users
             .map(|edge| sunk.cycles[edge.to].saturating_sub(edge.distance))
             .min()
@@ -94,9 +176,7 @@ fn sink(values: &Block, webs: &Webs, options: &Options, schedule: &Schedule) -> 
                 continue;
             }
             sunk.cycles[item] = later;
-            let fits = graph.broken(&sunk.cycles).is_empty()
-                && packer.layout(&sunk.groups(), stands_before(&graph)).is_ok();
-            if fits {
+            if problem.graph.broken(&sunk.cycles).is_empty() && problem.layout(&sunk).is_some() {
                 break;
             }
             sunk.cycles[item] = now;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use sidestep_ia64::encoding::{Bundle, Form, Operation, Template, Unit};
@@ -12,6 +13,7 @@ use sidestep_schedule::bundle::nop;
 use sidestep_schedule::program::function::{Function, Kept, Reason};
 use sidestep_schedule::program::image::{Program, ProgramError, target};
 use sidestep_schedule::program::rewrite::{schedule, write};
+use tests_need::cross_compiler;
 
 fn guest(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin");
@@ -179,6 +181,43 @@ fn what_cannot_be_followed_is_refused_with_its_place() {
     longer.addresses.end += 8;
     let refused = Function::read(&program, &longer, &Parameters::default()).expect_err("half a bundle");
     assert_eq!(refused.reason, Reason::Extent);
+}
+
+/// A function that catches what another throws.
+const CATCHES: &str = "
+void thrower(int);
+int catches(int value) {
+    try {
+        thrower(value);
+    } catch (int caught) {
+        return caught;
+    }
+    return 0;
+}
+void thrower(int value) { throw value; }
+int main() { return catches(1); }
+";
+
+#[test]
+fn a_function_with_a_handler_for_exceptions_is_refused() {
+    let Some(compiler) = cross_compiler() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (folder.path().join("catches.cc"), folder.path().join("catches"));
+    fs::write(&source, CATCHES).expect("a temporary file can be written");
+    let built = Command::new(compiler.gxx())
+        .args(["-O1", "-fno-inline", "-static", "-o"])
+        .args([&program, &source])
+        .status();
+    assert!(built.expect("the compiler starts").success());
+    let file = fs::read(program).expect("it was built");
+    let program = Program::parse(&file).expect("a program");
+    let extent = program
+        .functions
+        .iter()
+        .find(|extent| extent.name.contains("catches"));
+    let extent = extent.expect("the compiler keeps it");
+    let refused = Function::read(&program, extent, &Parameters::default()).expect_err("it is refused");
+    assert_eq!(refused.reason, Reason::Handler);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 // convention.
 //
 // The comments that begin with `schedule:` are for `sidestep schedule --speculate`: what the generic path and the
-// receiver do not look at; that two threads' control blocks and a program's backing store lie apart; that the kernel's
-// memory is reached with any program's region and status; that the kernel fetches nothing by that region.
+// receiver do not look at; that two threads' control blocks and a program's backing store lie apart; that control
+// blocks are pinned; that the kernel's memory is reached with any program's region and status; that the kernel fetches
+// nothing by that region.
 
 #include "arguments.h"
 #include "layout.h"
@@ -16,6 +17,7 @@ ipc_first:
 	// schedule: dead at ipc_slow: r2-r8, r15, r24-r29, p6-p15, ar.rsc, stack
 	// schedule: dead at return: r2-r8, r14, r15, r24-r31
 	// schedule: apart: r2, r3, stack
+	// schedule: resident: r2, r3
 	// schedule: addressing kept
 	// schedule: fetching kept
 	// 1. Privilege. What the checks need is kept, for the slow path as well.

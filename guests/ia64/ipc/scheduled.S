@@ -1,284 +1,336 @@
-// The fast path scheduled by what public documentation says: every instruction as early as its operands allow when
-// each takes a cycle, the longest chain first, as many to a group as there are units, bundles chosen so that no group
-// splits; one branch for all the checks, whose results are gathered by parallel compares. It knows nothing of the
-// latencies between system instructions. Loads before the branch are speculative, as the receiver's name may be a NaT. See
-// generic.S for the convention.
-
-#include "layout.h"
-
-	.section .text.gate.fast, "ax"
-	.global	ipc_scheduled
-	.proc	ipc_scheduled
+// Made of first.S by the script `schedule`: a list scheduler that takes each latency of a system instruction for one cycle.
+ .section .text.gate.fast, "ax"
+ .global ipc_scheduled
+ .proc ipc_scheduled
 ipc_scheduled:
-{ .mmi
-	add	r3 = r9, r10				// no argument is a NaT
-	add	r4 = r17, r18
-	extr.u	r2 = r9, NUMBER_SHIFT, TCBS_SHIFT
+ // schedule: dead at ipc_slow: r2-r8, r15, r24-r29, p6-p15, ar.rsc, stack
+ // schedule: dead at return: r2-r8, r14, r15, r24-r31
+ // schedule: apart: r2, r3, stack
+ // schedule: resident: r2, r3
+ // schedule: addressing kept
+ // schedule: fetching kept
+ // 1. Privilege. What the checks need is kept, for the slow path as well.
+{	.mib
+	mov r30 = ar.rsc
+	mov r31 = pr
+	epc
 	;;
 }
-{ .mmi
-	add	r3 = r3, r11
-	add	r4 = r4, r19
-	shl	r5 = r2, TCB_SHIFT
+{	.mmi
+	add r2 = r9, r10
+	add r3 = r11, r14
+	add r4 = r16, r17
 }
-{ .mlx
-	add	r7 = r22, r23
-	movl	r6 = tcbs
+{	.mmi
+	add r5 = r18, r19
+	add r6 = r20, r21
+	add r7 = r22, r23
 	;;
 }
-{ .mib
-	add	r2 = r6, r5				// the receiver
-	add	r3 = r3, r14
-	epc						// 1. privilege
+{	.mmi
+	rsm (1 << 14)
+	add r8 = gp, sp
+	extr.u r24 = r9, 32, 3
 }
-{ .mmi
-	mov	r8 = KR_CURRENT				// 2. this thread
-	add	r4 = r4, r20
-	add	r7 = r7, gp
+{	.mmi
+	add r2 = r2, r3
+	add r4 = r4, r5
+	add r6 = r6, r7
 	;;
 }
-{ .mmi
-	adds	r15 = TCB_STATE, r2
-	adds	r5 = TCB_PARTNER, r2
-	adds	r6 = TCB_RESOURCES, r2
+{	.mmi
+	add r8 = r8, tp
+	add r2 = r2, r4
+	shl r24 = r24, 12
 }
-{ .mmi
-	add	r3 = r3, r16
-	add	r4 = r4, r21
-	add	r7 = r7, sp
+{	.mlx
+	mov ar.rsc = 0
+	movl r3 = tcbs
 	;;
 }
-{ .mmi
-	ld8.s	r24 = [r5]				// whom the receiver waits for
-	ld8.s	r25 = [r6], TCB_SPACE - TCB_RESOURCES	// whether it has more to exchange
-	adds	r26 = TCB_RESOURCES, r8
-}
-{ .mmi
-	adds	r27 = TCB_SENDERS, r8
-	add	r7 = r7, tp
-	add	r3 = r3, r4
+{	.mmi
+	add r6 = r6, r8
+	add r3 = r3, r24
+	nop.i	0
 	;;
 }
-{ .mmi
+{	.mmi
+	add r2 = r2, r6
+	ld8.s r24 = [r3]	// identity
+	adds r25 = 32, r3
+}
+{	.mmi
+	adds r26 = 40, r3
+	adds r27 = 8, r3
+	adds r5 = 24, r3
+	;;
+}
+{	.mmi
+	ld8.s r25 = [r25]
+	ld8.s r26 = [r26]
+	tnat.nz p6, p0 = r2
+}
+{	.mib
+	mov r2 = ar.k6
+	nop.i	0
+	(p6) br.cond.spnt.few ipc_slow
+	;;
+}
+{	.mmi
+	ld8 r4 = [r2]	// this thread's identity
+	cmp.ne p6, p0 = r24, r9	// no such thread
+	extr.u r24 = r11, 6, 16 - 6
+}
+{	.mib
+	adds r28 = 8, r2
+	adds r29 = 16, r2
+	(p6) br.cond.spnt.few ipc_slow
+	;;
+}
+{	.mmi
+	ld8 r27 = [r27]
+	ld8 r29 = [r29]
+	adds r6 = 24, r2
+}
+{	.mib
+	cmp.ne p6, p0 = 1, r25	// does not wait, or not for ever
+	adds r7 = 64, r2
+	(p6) br.cond.spnt.few ipc_slow
+	;;
+}
+{	.mmi
+	ld8 r5 = [r5]
+	ld8 r28 = [r28]
+	mov r25 = ar.pfs
+}
+{	.mmi
+	cmp.eq p6, p7 = (-1), r26
+	nop.m	0
+	nop.i	0
+	;;
+}
+{	.mmi
+	ld8 r6 = [r6]
+	(p7) cmp.ne.unc p8, p0 = r26, r4	// waits for somebody else
+	cmp.eq p6, p7 = (-1), r10
+}
+{	.mib
+	or r27 = r27, r28
+	nop.i	0
+	(p8) br.cond.spnt.few ipc_slow
+	;;
+}
+{	.mib
+	(p7) cmp.ne.unc p8, p0 = r9, r10	// wants the answer from somebody else
+	nop.i	0
+	(p8) br.cond.spnt.few ipc_slow
+	;;
+}
+{	.mmi
+	(p6) cmp.ne.unc p8, p0 = r0, r29	// wants any message, and there is one
+	cmp.ne p6, p0 = r0, r24	// typed items, or flags
+	and r24 = 0x3f, r11
+}
+{	.mbb
+	nop.m	0
+	(p8) br.cond.spnt.few ipc_slow
+	(p6) br.cond.spnt.few ipc_slow
+	;;
+}
+{	.mib
+	cmp.ltu p6, p0 = 8, r24	// more than fits in registers
+	zxt2 r24 = r14
+	(p6) br.cond.spnt.few ipc_slow
+	;;
+}
+{	.mib
+	cmp.ne p6, p0 = r0, r24	// does not wait for the answer, or not for ever
+	nop.i	0
+	(p6) br.cond.spnt.few ipc_slow
+	;;
+}
+{	.mib
+	cmp.ne p6, p0 = r0, r27	// one of them has more to exchange
+	mov r27 = rp
+	(p6) br.cond.spnt.few ipc_slow
+	;;
+}
+{	.mib
+	cmp.eq p6, p0 = r5, r6	// in one space, where senders have other names
+	adds r6 = 72, r2
+	(p6) br.cond.spnt.few ipc_slow
+	;;
+}
+{	.mmi
+	mov r29 = psr
+	st8 [r6] = gp, 16
+	mov r9 = r4
+	;;
+}
+{	.mmi
+	mov r28 = ar.unat
+	;;
+	mov ar.k7 = r5
+	nop.i	0
+}
+{	.mmi
+	st8 [r7] = r30, 16	// rsc
+	nop.m	0
+	nop.i	0
+	;;
+}
+{	.mmi
+	mov ar.k6 = r3
+	st8 [r7] = r25, 16	// pfs
+	nop.i	0
+	;;
+}
+{	.mmi
 	flushrs
-	mov	r5 = KR_SPACE				// and its space
-	zxt2	r4 = r11
-}
-{ .mmi
-	add	r3 = r3, r7
 	nop.m	0
 	nop.i	0
 	;;
 }
-{ .mii
-	ld8.s	r7 = [r2]				// identity
-	mov	r31 = pr				// kept for the slow path
-	cmp.eq	p6, p7 = r0, r0				// 3. fast until something says otherwise: p7
-}
-{ .mmi
-	cmp.eq	p8, p9 = ANYBODY, r24
-	cmp.eq	p10, p11 = ANYBODY, r10
-	cmp.ltu	p12, p0 = WORDS_IN_REGISTERS, r4
-	;;
-}
-{ .mmi
-	mov	r30 = ar.rsc				// kept for the slow path
-	ld8.s	r4 = [r15]				// state
-	cmp.eq.and.orcm p6, p7 = r9, r7			// there is such a thread
-}
-{ .mmi
-(p11)	cmp.eq.and.orcm p6, p7 = r9, r10		// the answer shall be the receiver's
-(p12)	cmp.ne.and.orcm p6, p7 = r0, r0			// words in registers, and nothing else
-	cmp.eq.and.orcm p6, p7 = r0, r25		// neither has more to exchange
-	;;
-}
-{ .mmi
-	rsm	PSR_I
-	ld8.s	r7 = [r6]				// its space
-	zxt2	r25 = r14
-}
-{ .mmi
-	ld8	r15 = [r8]				// this thread's identity
-	cmp.eq.and.orcm p6, p7 = STATE_WAITING, r4	// it waits
-	nop.i	0
-	;;
-}
-{ .mmi
-	ld8	r4 = [r26]
-	ld8	r6 = [r27]				// whoever wants to send to it
-	tnat.nz.or.andcm p7, p6 = r3
-}
-{ .mmi
-(p9)	cmp.eq.and.orcm p6, p7 = r24, r15		// for this one or any
-	cmp.eq.and.orcm p6, p7 = r0, r25		// this thread waits for the answer
-	cmp.ne.and.orcm p6, p7 = r7, r5			// in spaces of their own
-	;;
-}
-{ .mmi
-(p10)	cmp.eq.and.orcm p6, p7 = r0, r6			// or anybody's, and nobody has one
-	cmp.eq.and.orcm p6, p7 = r0, r4
-	adds	r3 = TCB_RSC, r8
-}
-{ .mib
-	adds	r5 = TCB_GP, r8
-	adds	r24 = TCB_RSC, r2
-(p7)	br.cond.spnt.few ipc_slow
-	;;
-}
-{ .mmi
-	mov	ar.rsc = 0
-	st8	[r3] = r30, 16				// rsc
-	mov	r6 = ar.pfs
-}
-{ .mmi
-	ld8	r25 = [r24], 16				// the receiver's: rsc
-	adds	r26 = TCB_REGION, r2
-	adds	r4 = TCB_GP, r2
-	;;
-}
-{ .mmi
-	mov	r27 = ar.bspstore			// 5. the sender's state
-	st8	[r5] = gp, 16				// gp
-	adds	r29 = TCB_LOCAL, r2
-}
-{ .mmi
-	ld8	gp = [r4], 16				// gp
-	ld8	r28 = [r24], 16				// pfs
-	mov	r9 = r15				// 8. back, as the receiver
-	;;
-}
-{ .mmi
-	mov	r15 = ar.rnat
-	st8	[r3] = r6, 16				// pfs
-	mov	ar.pfs = r28
-}
-{ .mmi
-	invala						// nor of its advanced loads
+{	.mmi
+	mov r24 = ar.bspstore
 	nop.m	0
 	nop.i	0
 	;;
 }
-{ .mmi
-	mov	r28 = ar.unat
-	st8	[r5] = r27, 16				// bspstore
+{	.mmi
+	mov r26 = ar.rnat
+	st8 [r6] = r24, 16	// bspstore
 	nop.i	0
 }
-{ .mmi
-	ld8	r6 = [r4], 16				// bspstore
+{	.mlx
+	nop.m	0
+	movl r24 = return_to_program
+	;;
+}
+{	.mmi
+	st8 [r7] = r26, 16	// rnat
+	st8 [r6] = r28, 16	// unat
+	nop.i	0
+	;;
+}
+{	.mmi
+	st8 [r7] = r31, 16	// predicates
+	st8 [r6] = r29, 16	// psr
+	nop.i	0
+	;;
+}
+{	.mmi
+	st8 [r7] = sp, 16
+	st8 [r6] = r27, 16	// rp
+	nop.i	0
+	;;
+}
+{	.mmi
+	st8 [r7] = tp
+	st8 [r6] = r24	// continuation
+	adds r7 = 64, r3
+}
+{	.mmi
+	adds r6 = 72, r3
+	invala	// nor of its advanced loads
+	nop.i	0
+	;;
+}
+{	.mmi
+	ld8 r30 = [r7], 16	// rsc
+	ld8 gp = [r6], 16
+	nop.i	0
+	;;
+}
+{	.mmi
+	ld8 r25 = [r7], 16	// pfs
+	ld8 r24 = [r6], 16	// bspstore
+	nop.i	0
+	;;
+}
+{	.mmi
+	ld8 r26 = [r7], 16	// rnat
+	ld8 r28 = [r6], 16	// unat
+	mov ar.pfs = r25
+}
+{	.mmi
+	mov ar.bspstore = r24
+	adds r24 = 48, r3
+	mov r25 = 1
+	;;
+}
+{	.mmi
+	ld8 r29 = [r6], 16	// psr
+	mov ar.rnat = r26
+	nop.i	0
+}
+{	.mmi
+	ld8 r24 = [r24]
 	nop.m	0
 	nop.i	0
 	;;
 }
-{ .mmi
-	st8	[r3] = r15, 16				// rnat
-	st8	[r5] = r28, 16				// unat
+{	.mmi
+	ld8 r31 = [r7], 16	// predicates
+	ld8 r27 = [r6]	// rp
 	nop.i	0
 }
-{ .mmi
-	ld8	r27 = [r24], 16				// rnat
+{	.mmi
+	mov rr[r0] = r24
+	adds r24 = 32, r2
+	nop.i	0
+	;;
+}
+{	.mmi
+	ld8 sp = [r7], 16
+	mov psr.l = r29
+	mov rp = r27
+}
+{	.mmi
+	st8 [r24] = r25, 40 - 32
 	nop.m	0
 	nop.i	0
 	;;
 }
-{ .mmi
-	ld8	r28 = [r26]				// its region
-	mov	ar.bspstore = r6
-	nop.i	0
+{	.mmi
+	mov ar.unat = r28
+	st8 [r24] = r10
+	adds r24 = 32, r3
 }
-{ .mmi
-	st8	[r3] = r31, 16				// predicates
-	ld8	r15 = [r4], 16				// unat
+{	.mmi
+	srlz.d	// for loads and for what is fetched
+	;;
+	ld8 tp = [r7]
+	mov pr = r31, -1
+}
+{	.mmi
+	st8 [r24] = r0	// STATE_RUNNING
+	adds r24 = 56, r3
 	nop.i	0
 	;;
 }
-{ .mmi
-	mov	r6 = psr
-	st8	[r3] = sp, 16				// sp
-	nop.i	0
-}
-{ .mmi
-	ld8	r26 = [r24], 16				// predicates
-	ld8	r14 = [r4], 16				// psr
-	nop.i	0
-	;;
-}
-{ .mmi
-	mov	ar.rnat = r27
-	st8	[r5] = r6, 16				// psr
-	mov	pr = r26, -1
-}
-{ .mmi
-	ld8	sp = [r24], 16				// sp
+{	.mmi
+	ld8 r24 = [r24]
 	nop.m	0
 	nop.i	0
 	;;
 }
-{ .mmi
-	mov	psr.l = r14
-	st8	[r3] = tp				// tp
-	mov	r6 = rp
-}
-{ .mmi
-	ld8	tp = [r24]				// tp
-	ld8	r26 = [r4]				// rp
-	adds	r27 = TCB_STATE, r8
-	;;
-}
-{ .mmi
-	ld8	r4 = [r29]				// its control block
-	mov	rr[r0] = r28
-	mov	r3 = STATE_WAITING
-}
-{ .mlx
-	st8	[r5] = r6, 16				// rp
-	movl	r8 = return_to_program
-	;;
-}
-{ .mmi
-	loadrs						// nothing of the sender's stays in the register stack
-	mov	ar.unat = r15
-	mov	rp = r26
-}
-{ .mmi
-	st8	[r27] = r3, TCB_PARTNER - TCB_STATE	// 7. waits
-	adds	r6 = TCB_STATE, r2
-	nop.i	0
-	;;
-}
-{ .mmi
-	srlz.d
+{	.mmi
+	mov ar.k5 = r24
 	nop.m	0
 	nop.i	0
 	;;
 }
-{ .mmi
-	mov	ar.rsc = r25
-	st8	[r5] = r8				// where it goes on when the generic path answers
+{	.mmi
+	loadrs	// nothing of the sender's stays in the register stack
+	mov ar.rsc = r30
 	nop.i	0
 	;;
 }
-{ .mmi
-	mov	KR_SPACE = r7				// 6. the address space
-	st8	[r27] = r10				// for whom
-	nop.i	0
-	;;
-}
-{ .mmi
-	mov	KR_CURRENT = r2
-	st8	[r6] = r0				// runs
-	nop.i	0
-	;;
-}
-{ .mmi
-	mov	KR_UTCB = r4
-	nop.m	0
-	nop.i	0
-	;;
-}
-{ .mib
-	ssm	PSR_I
+{	.mib
+	ssm (1 << 14)
 	nop.i	0
 	br.ret.sptk.many rp
 	;;
 }
-	.endp	ipc_scheduled
+ .endp ipc_scheduled

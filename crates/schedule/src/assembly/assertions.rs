@@ -4,13 +4,16 @@
 //! // schedule: dead at LABEL: r2-r8, r15, p6-p15, ar.rsc, stack
 //! // schedule: dead at return: r2-r8
 //! // schedule: apart: r2, r3, stack
+//! // schedule: resident: r2, r3
 //! // schedule: addressing kept
 //! // schedule: fetching kept
 //! ```
 //!
 //! Nobody reads what is dead where a branch goes; `stack` is how far the register stack is in memory. Addresses that
-//! are made of r2 by adding constants, those made of r3 and the backing store never overlap. Where addressing is kept,
-//! no reference is by what the function writes to psr.l and to region registers, and psr.l gets no other mask of
+//! are made of r2 by adding constants, those made of r3 and the backing store never overlap. What is resident is in
+//! memory and translated whenever the branches before a load of it are not taken: a speculative load of it defers no
+//! fault, so it needs no check. Where addressing is kept, no reference is by what the function writes to psr.l, to
+//! region registers and, as privilege and byte order of the register stack, to ar.rsc, and psr.l gets no other mask of
 //! interrupts. Where fetching is kept, no instruction of it is fetched by that either: `srlz.d` serialises enough.
 
 use std::collections::BTreeMap;
@@ -21,7 +24,7 @@ use sidestep_ia64::registers::application::{BSPSTORE, RNAT, RSC};
 
 use super::AssemblyError;
 use super::function::is_side_exit;
-use super::source::Line;
+use super::source::{Line, Source};
 use crate::block::Block;
 use crate::graph::facts::roots;
 use crate::sequencing::{Parts, State};
@@ -38,6 +41,8 @@ pub struct Assertions {
     dead: BTreeMap<String, Parts>,
     /// Registers whose addresses never meet those of another one; of the stack, 0.
     apart: Vec<u8>,
+    /// Registers whose addresses are in memory and translated.
+    resident: Vec<u8>,
     is_addressing_kept: bool,
     is_fetching_kept: bool,
 }
@@ -67,6 +72,10 @@ impl Assertions {
                 for word in list.split(',') {
                     assertions.apart.push(area(word.trim()).map_err(refuse)?);
                 }
+            } else if let Some(list) = said.strip_prefix("resident:") {
+                for word in list.split(',') {
+                    assertions.resident.push(pointer(word.trim()).map_err(refuse)?);
+                }
             } else if said.trim() == "addressing kept" {
                 assertions.is_addressing_kept = true;
             } else if said.trim() == "fetching kept" {
@@ -74,11 +83,32 @@ impl Assertions {
             } else {
                 return Err(refuse(format!(
                     "`{MARK} {said}`: say `dead at LABEL: REGISTERS`, `dead at return: REGISTERS`, `apart: REGISTERS`, \
-                     `addressing kept` or `fetching kept`"
+                     `resident: REGISTERS`, `addressing kept` or `fetching kept`"
                 )));
             }
         }
         Ok(assertions)
+    }
+
+    /// What the comments of one function of a source assert, the lines from its `.proc` on.
+    ///
+    /// # Errors
+    /// [`AssemblyError`] of a comment that says what is not known here, or if there is no such function.
+    pub fn of_function(text: &str, name: &str, path: &Path) -> Result<Assertions, AssemblyError> {
+        let source = Source::parse(text);
+        let says = |line: &Line, directive: &str| {
+            let mut words = line.text.split_whitespace();
+            words.next() == Some(directive) && words.next() == Some(name)
+        };
+        let lines = source.lines.as_slice();
+        let start = lines.iter().position(|line| says(line, ".proc"));
+        let start = start.ok_or_else(|| AssemblyError::NoFunction {
+            path: path.display().to_string(),
+            name: name.to_owned(),
+            known: "none of this name".to_owned(),
+        })?;
+        let end = lines.iter().position(|line| says(line, ".endp"));
+        Assertions::read(&lines[start..end.unwrap_or(lines.len()).max(start)], path)
     }
 
     /// The instruction of a text as it is scheduled, and its text: serialisation of data, where that is enough.
@@ -126,6 +156,7 @@ impl Assertions {
                 _ => roots[index].filter(|root| *root != STACK),
             }
             .filter(|area| self.apart.contains(area));
+            block.resident[index] = roots[index].is_some_and(|root| self.resident.contains(&root));
         }
     }
 }
@@ -164,19 +195,28 @@ fn area(word: &str) -> Result<u8, String> {
     if word == "stack" {
         return Ok(STACK);
     }
-    let register = range(word, 'r').filter(|registers| registers.start() == registers.end());
-    let register = register
-        .map(|registers| *registers.start())
-        .filter(|register| (1..128).contains(register));
-    register.map(|register| register as u8).ok_or_else(|| {
+    one(word).ok_or_else(|| {
         format!("`{word}` names no area: say a general register that addresses are made of, or `stack`")
     })
+}
+
+/// The register whose addresses a word calls resident.
+fn pointer(word: &str) -> Result<u8, String> {
+    one(word).ok_or_else(|| format!("`{word}` is no general register that addresses are made of"))
+}
+
+/// The general register that a word names.
+fn one(word: &str) -> Option<u8> {
+    let register = range(word, 'r').filter(|registers| registers.start() == registers.end());
+    let register = register.map(|registers| *registers.start());
+    register
+        .filter(|register| (1..128).contains(register))
+        .map(|register| register as u8)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assembly::Source;
 
     fn read(text: &str) -> Result<Assertions, AssemblyError> {
         Assertions::read(&Source::parse(text).lines, Path::new("a.s"))
@@ -203,6 +243,7 @@ mod tests {
             ),
             ("// schedule: dead at slow: r2-r200", "`r2-r200` cannot"),
             ("// schedule: apart: r0", "`r0` names no area"),
+            ("// schedule: resident: stack", "`stack` is no general register"),
             ("// schedule: quickly", "say `dead at LABEL"),
         ] {
             let error = read(text).expect_err("it is wrong").to_string();

@@ -426,11 +426,13 @@ impl Reader<'_> {
         // A block ends with the line of its last branch; what goes on behind branches may be one all the same.
         let goes_on = self.speculation == Speculation::Asserted && is_side_exit(&instruction);
         if is_branch(&instruction) && !goes_on {
+            // Where a call returns to is a bundle of its own.
+            let returns = matches!(instruction.operation, Operation::Call { .. });
             let is_more = self
                 .slots
                 .get(self.next)
                 .is_some_and(|(_, next)| next.is_ok_and(|next| is_branch(&next)));
-            if !is_more {
+            if returns || !is_more {
                 self.end_behind(index);
             }
         }

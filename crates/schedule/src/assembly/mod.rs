@@ -4,7 +4,7 @@
 //! matched with the statements of the source, one by one. A scheduled block is written with the statements of the
 //! source, so labels, relocations, hints and comments survive as they were; only bundles, stops and `nop`s are new.
 
-mod assertions;
+pub(crate) mod assertions;
 mod function;
 mod macros;
 mod registers;

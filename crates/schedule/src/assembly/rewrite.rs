@@ -250,11 +250,26 @@ impl Work {
 /// The texts of a block in its new order, with the registers that it has now.
 fn renamed(texts: &[Text], speculated: &Speculated) -> Vec<Text> {
     let places = speculated.origins.iter().zip(&speculated.names);
-    let text = places.map(|(origin, names)| Text {
-        instruction: rename(&texts[*origin].instruction, names),
-        ..texts[*origin].clone()
-    });
+    let text = places
+        .zip(&speculated.speculative)
+        .map(|((origin, names), is_speculative)| {
+            let instruction = rename(&texts[*origin].instruction, names);
+            Text {
+                instruction: match is_speculative {
+                    true => speculative(&instruction),
+                    false => instruction,
+                },
+                ..texts[*origin].clone()
+            }
+        });
     text.collect()
+}
+
+/// A load's text as that of a speculative one: `ld8.s` for `ld8`, hints behind that.
+fn speculative(text: &str) -> String {
+    let mnemonic = text.find("ld").map(|start| start + "ld8".len());
+    let (load, rest) = text.split_at(mnemonic.unwrap_or(text.len()));
+    format!("{load}.s{rest}")
 }
 
 /// What the groups of bundles break.

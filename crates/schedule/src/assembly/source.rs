@@ -50,9 +50,11 @@ impl Source {
         let mut number = 0usize;
         for text in text.lines() {
             number = number.wrapping_add(1);
-            // The preprocessor says where the next line is from.
-            if let Some(marker) = text.strip_prefix("# ") {
+            // A line of its own is a comment: around what a compiler was given as assembly, `#APP`. The preprocessor
+            // says where the next line is from.
+            if let Some(marker) = text.strip_prefix('#').filter(|_| !in_comment) {
                 if let Some(next) = marker
+                    .trim_start()
                     .split(' ')
                     .next()
                     .and_then(|next| next.parse::<usize>().ok())

@@ -17,6 +17,7 @@ pub(super) struct Facts<'a> {
     references: Vec<Option<Reference>>,
     objects: &'a [Option<(u64, i64)>],
     areas: &'a [Option<u8>],
+    resident: &'a [bool],
     dead: &'a [Parts],
     targets: &'a [Option<u32>],
     is_addressing_kept: bool,
@@ -41,6 +42,7 @@ impl<'a> Facts<'a> {
             references: addresses(&block.items),
             objects: &block.objects,
             areas: &block.areas,
+            resident: &block.resident,
             dead: &block.dead,
             targets: &block.targets,
             is_addressing_kept: block.is_addressing_kept,
@@ -103,6 +105,11 @@ impl<'a> Facts<'a> {
         {
             return None;
         }
+        if self.is_addressing_kept
+            && (is_flush(first) && is_stack_mode(second) || is_stack_mode(first) && is_flush(second))
+        {
+            return None;
+        }
         let mut conflict = first.effects.conflict(&second.effects);
         if self.is_addressing_kept
             && (is_plain(first) && is_addressing(second) || is_addressing(first) && is_plain(second))
@@ -134,6 +141,7 @@ impl<'a> Facts<'a> {
             Operation::MoveFromApplication if self.lazy[item] && is_of_stack(moved) => {
                 written.without(dead).is_empty()
             }
+            _ if self.resident[item] && is_load(moved) => written.without(dead).is_empty(),
             _ => is_harmless(moved) && written.without(dead).is_empty(),
         }
     }
@@ -142,15 +150,8 @@ impl<'a> Facts<'a> {
     /// of a load is not taken there either.
     fn may_follow(&self, item: usize, exit: usize) -> bool {
         let moved = &self.items[item];
-        let is_load = matches!(
-            moved.instruction.operation,
-            Operation::Load {
-                kind: LoadKind::Normal,
-                ..
-            }
-        );
         let written = moved.effects.all_writes();
-        (is_load || is_harmless(moved)) && written.without(self.dead[exit]).is_empty()
+        (is_load(moved) || is_harmless(moved)) && written.without(self.dead[exit]).is_empty()
     }
 
     /// Whether everything behind the instruction is in a later group: where addressing is kept, what is serialised
@@ -210,6 +211,17 @@ fn lazy(items: &[Item]) -> Vec<bool> {
     lazy
 }
 
+/// Whether the instruction is a load that can be a speculative one.
+pub(crate) fn is_load(item: &Item) -> bool {
+    matches!(
+        item.instruction.operation,
+        Operation::Load {
+            kind: LoadKind::Normal,
+            ..
+        }
+    )
+}
+
 /// Whether the instruction moves from a register of the register stack engine that only lazy mode lets be read.
 fn is_of_stack(item: &Item) -> bool {
     matches!(item.instruction.ar3(), BSPSTORE | RNAT)
@@ -223,11 +235,7 @@ fn is_harmless(item: &Item) -> bool {
     let application = item.effects.reads.application | item.effects.all_writes().application;
     let is_application = match item.instruction.operation {
         O::MoveFromApplication => application & !READABLE == 0,
-        O::MoveToApplication { .. } => {
-            item.effects.all_writes().application == 1 << RSC
-                && item.instruction.form().operands.contains(&Operand::Imm8)
-                && (0..16).contains(&item.instruction.immediate)
-        }
+        O::MoveToApplication { .. } => is_stack_mode(item),
         _ => false,
     };
     let is_speculative = matches!(
@@ -238,6 +246,20 @@ fn is_harmless(item: &Item) -> bool {
         }
     );
     is_computation || is_application || is_speculative
+}
+
+/// Whether the instruction moves a constant to ar.rsc that it can have: mode, privilege and byte order of the register
+/// stack.
+fn is_stack_mode(item: &Item) -> bool {
+    matches!(item.instruction.operation, Operation::MoveToApplication { .. })
+        && item.effects.all_writes().application == 1 << RSC
+        && item.instruction.form().operands.contains(&Operand::Imm8)
+        && (0..16).contains(&item.instruction.immediate)
+}
+
+/// Whether the instruction writes the register stack to memory.
+fn is_flush(item: &Item) -> bool {
+    item.instruction.operation == Operation::FlushRegisterStack
 }
 
 /// Application registers that any program may read, whatever the mode of the register stack is: kernel registers,

@@ -388,7 +388,9 @@ fn recirculations(items: &[Item], reads: &[SystemRead], parameters: &Parameters)
     };
     let references = with(Flags::LOAD | Flags::STORE | Flags::PREFETCH, Flags::empty());
     let loads = with(Flags::LOAD, Flags::SECOND_LEVEL);
-    let regions = with(Flags::REGION, Flags::empty());
+    let costs = |cost: Cost| parameters.cost(cost) > 0;
+    let mut regions = with(Flags::REGION, Flags::empty());
+    regions.retain(|_| costs(Cost::RegionConflict));
     let behind_region = regions.iter().map(|item| Recirculation {
         item: *item,
         distance: parameters.cost(Cost::RegionConflictDistance) as u32,
@@ -397,7 +399,7 @@ fn recirculations(items: &[Item], reads: &[SystemRead], parameters: &Parameters)
     });
     let returning = reads
         .iter()
-        .filter(|read| read.latency > 0 && loads.len() >= 2)
+        .filter(|read| costs(Cost::WritebackConflict) && read.latency > 0 && loads.len() >= 2)
         .map(|read| Recirculation {
             item: read.item,
             distance: read.latency - 1,

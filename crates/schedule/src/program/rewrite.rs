@@ -16,7 +16,7 @@ use crate::optimize::{Options, optimize};
 use crate::verify::equivalence::{Compared, Difference, compare};
 
 /// Random states in which each block that is written is compared with what it was.
-const STATES: u64 = 128;
+pub(super) const STATES: u64 = 128;
 
 /// A block that is written anew.
 #[derive(Clone, Debug)]
@@ -99,21 +99,32 @@ fn shorten(piece: &Piece, block: &Block, options: &Options) -> Result<Option<Cha
             address: piece.addresses.start,
             source,
         })?;
-    Ok(
-        encode(piece, block, &fitted.bundles, parameters).map(|bundles| Change {
-            addresses: piece.addresses.clone(),
-            bundles,
-            before,
-            after: fitted.cycles,
-            compared,
-        }),
+    Ok(encode(
+        piece.addresses.start,
+        &piece.targets,
+        block,
+        &fitted.bundles,
+        parameters,
     )
+    .map(|bundles| Change {
+        addresses: piece.addresses.clone(),
+        bundles,
+        before,
+        after: fitted.cycles,
+        compared,
+    }))
 }
 
-/// The bundles at the addresses of a block, with branches and checks that go where they went; `None` if one would be
-/// too far from there.
-fn encode(piece: &Piece, block: &Block, placed: &[Placed], parameters: &Parameters) -> Option<Vec<Bundle>> {
-    let bundles = addressed(piece.addresses.start, placed).map(|(address, placed)| {
+/// The bundles of a block from an address on, with branches and checks that go where they went, by item; `None` if one
+/// would be too far from there.
+pub(super) fn encode(
+    start: u64,
+    targets: &[Option<u64>],
+    block: &Block,
+    placed: &[Placed],
+    parameters: &Parameters,
+) -> Option<Vec<Bundle>> {
+    let bundles = addressed(start, placed).map(|(address, placed)| {
         let mut bundle = placed.encode(&block.items);
         for (slot, held) in placed
             .instructions(&block.items, parameters)
@@ -121,7 +132,7 @@ fn encode(piece: &Piece, block: &Block, placed: &[Placed], parameters: &Paramete
             .enumerate()
         {
             let Some((item, instruction)) = held else { continue };
-            if let Some(target) = piece.targets[item] {
+            if let Some(target) = targets[item] {
                 bundle = aim(bundle, slot, instruction, target.wrapping_sub(address) as i64)?;
             }
         }
@@ -143,7 +154,7 @@ fn aim(bundle: Bundle, slot: usize, instruction: Instruction, distance: i64) -> 
 }
 
 /// How many rules the groups of bundles break.
-fn violations(bundles: &[Bundle]) -> usize {
+pub(super) fn violations(bundles: &[Bundle]) -> usize {
     let mut checker = Checker::default();
     let mut count = 0;
     for bundle in bundles {

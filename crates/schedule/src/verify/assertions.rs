@@ -30,6 +30,28 @@ pub(super) fn as_asserted(block: &Block) -> Block {
     block
 }
 
+/// Predicates with which a block begins as its source says of them: of registers that are never on together, and that
+/// nothing in the block has written by then, the first that is on.
+pub(super) fn exclusive(block: &Block, predicates: u64) -> u64 {
+    let mut exclusive = predicates;
+    for (before, registers) in &block.mutex {
+        let written = block.items[..*before].iter();
+        let written = written.fold(0, |set, item| set | item.effects.all_writes().predicate);
+        let given = exclusive & registers & !written;
+        let first = given & given.wrapping_neg();
+        exclusive &= !(given & !first);
+    }
+    exclusive
+}
+
+/// Whether an item that has faulted refers to what the source calls resident, which does not hold in this state then.
+pub(super) fn is_absent(block: &Block, item: u64) -> bool {
+    block
+        .resident
+        .get(item as usize)
+        .is_some_and(|resident| *resident)
+}
+
 /// References to memory as they happened: the bundle, the address.
 #[derive(Default)]
 pub(super) struct References {
