@@ -23,6 +23,10 @@ const AREAS: &[&[&dyn Experiment]] = &[
     zerowait::EXPERIMENTS,
 ];
 
+/// The version of what the experiments compute, `VERSION+SOURCES`: another whenever a source changes that has a part in
+/// it. Two programs with the same version have the same points in virtual time.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("SIDESTEP_SOURCES"));
+
 /// No experiment has a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no experiment or area is called `{name}`{}; `sidestep list` names them", did_you_mean(.nearest))]

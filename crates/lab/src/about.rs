@@ -71,7 +71,8 @@ impl Metric {
 }
 
 /// Which way a metric is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Better {
     /// Less is better: the ratio is baseline over sidestep.
     Lower,

@@ -184,3 +184,44 @@ fn markdown_has_a_section_with_every_point_counter_and_finding() {
         }
     }
 }
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_part_of_a_data_set_says_what_its_points_depend_on() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use report::dataset::{Points, keys, render};
+    use sidestep_lab::Plan;
+    use sidestep_lab::run::cache::Cache;
+
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::at(folder.path(), "1+sources");
+    let points = |request: &Request| Points {
+        comparison: compare(&RedundantSignals, request).unwrap(),
+        keys: Plan::new(&RedundantSignals, request).unwrap().keys(&cache),
+    };
+    let other = Request {
+        settings: vec!["guests=1".to_owned(), "bits=4".to_owned()],
+        ..Request::default()
+    };
+    let both = [points(&Request::default()), points(&other)];
+    let part = folder.path().join("part");
+    std::fs::write(&part, render(&both, "1+sources")).unwrap();
+    let distinct: BTreeSet<String> = keys(&part).unwrap().into_iter().collect();
+    assert_eq!(
+        distinct.len(),
+        5,
+        "a key for each point, another for another input"
+    );
+
+    let reader = SerializedFileReader::new(std::fs::File::open(&part).unwrap()).unwrap();
+    let rows: Vec<String> = (reader.get_row_iter(None).unwrap())
+        .map(|row| row.unwrap().to_string())
+        .collect();
+    assert!(rows[0].contains(r#"version: "1+sources""#), "{}", rows[0]);
+    assert!(rows[0].contains("machine: null"), "{}", rows[0]);
+    assert!(rows[4].contains("in.bits: 4"), "{}", rows[4]);
+
+    std::fs::write(&part, "no parquet").unwrap();
+    let error = keys(&part).unwrap_err().to_string();
+    assert!(error.contains("is no part of a data set of points"), "{error}");
+}

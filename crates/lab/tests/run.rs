@@ -19,6 +19,9 @@ use sidestep_lab::{
     Point, PointError, Request, Runner, Side, report,
 };
 
+/// Of what computes the points that these tests keep.
+const VERSION: &str = "tests";
+
 /// Keeps what it is told.
 #[derive(Default)]
 struct Witness(Mutex<Vec<String>>);
@@ -122,7 +125,7 @@ impl Experiment for Misbehaving {
 #[test]
 fn the_outcome_does_not_depend_on_jobs_or_cache() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::at(folder.path());
+    let cache = Cache::at(folder.path(), VERSION);
     let (alone, _) = run(&RedundantSignals, &traced(), None, 1);
     let (first, _) = run(&RedundantSignals, &traced(), Some(&cache), 4);
     let (second, problems) = run(&RedundantSignals, &traced(), Some(&cache), 3);
@@ -143,7 +146,7 @@ fn the_outcome_does_not_depend_on_jobs_or_cache() {
 #[test]
 fn a_longer_sweep_keeps_the_points_of_a_shorter_one_but_an_input_changes_them() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::at(folder.path());
+    let cache = Cache::at(folder.path(), VERSION);
     let with = |settings: &[&str]| Request {
         settings: settings.iter().map(|text| text.to_string()).collect(),
         ..Request::default()
@@ -163,7 +166,7 @@ fn a_longer_sweep_keeps_the_points_of_a_shorter_one_but_an_input_changes_them() 
 #[test]
 fn a_corrupt_entry_is_named_and_its_point_runs_anew() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::at(folder.path());
+    let cache = Cache::at(folder.path(), VERSION);
     let (first, _) = run(&RedundantSignals, &traced(), Some(&cache), 1);
     let mut entries: Vec<_> = fs::read_dir(folder.path())
         .unwrap()
@@ -206,7 +209,7 @@ fn a_corrupt_entry_is_named_and_its_point_runs_anew() {
 #[test]
 fn an_entry_under_another_points_name_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::at(folder.path());
+    let cache = Cache::at(folder.path(), VERSION);
     run(&RedundantSignals, &traced(), Some(&cache), 1);
     let entries: Vec<_> = fs::read_dir(folder.path())
         .unwrap()
@@ -223,7 +226,7 @@ fn an_entry_under_another_points_name_is_refused() {
 
 #[test]
 fn a_cache_that_cannot_be_written_costs_no_result() {
-    let cache = Cache::at("/proc/no-such-folder");
+    let cache = Cache::at("/proc/no-such-folder", VERSION);
     let (comparison, problems) = run(&RedundantSignals, &Request::default(), Some(&cache), 1);
     assert!(comparison.rows.iter().all(|row| row.result.is_ok()));
     assert_eq!(problems.len(), 4);
@@ -236,7 +239,7 @@ fn a_cache_that_cannot_be_written_costs_no_result() {
 #[test]
 fn the_content_of_a_file_is_part_of_the_key() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::at(folder.path().join("cache"));
+    let cache = Cache::at(folder.path().join("cache"), VERSION);
     let recording = folder.path().join("recording");
     let request = Request {
         settings: vec![format!("recording={}", recording.display())],
@@ -248,12 +251,47 @@ fn the_content_of_a_file_is_part_of_the_key() {
         let (comparison, _) = run(&experiment, &request, Some(&cache), 1);
         assert_eq!(comparison.from_cache, cached, "{content}");
     }
+    let elsewhere = folder.path().join("elsewhere");
+    fs::rename(&recording, &elsewhere).unwrap();
+    let request = Request {
+        settings: vec![format!("recording={}", elsewhere.display())],
+        ..Request::default()
+    };
+    let (comparison, _) = run(&experiment, &request, Some(&cache), 1);
+    assert_eq!(comparison.from_cache, 4, "where a file lies changes nothing");
+}
+
+#[test]
+fn another_version_has_points_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    for (version, cached) in [("1", 0), ("2", 0), ("1", 4)] {
+        let cache = Cache::at(folder.path(), version);
+        let (comparison, _) = run(&RedundantSignals, &Request::default(), Some(&cache), 1);
+        assert_eq!(comparison.from_cache, cached, "{version}");
+    }
+}
+
+#[test]
+fn a_part_of_a_sweep_has_the_rows_of_the_whole() {
+    let plan = Plan::new(&RedundantSignals, &Request::default()).unwrap();
+    let part = plan.part(1..3);
+    let runner = Runner {
+        jobs: NonZeroUsize::MIN,
+        cache: None,
+        cancelled: &AtomicBool::new(false),
+        observer: &(),
+    };
+    let [whole, part] = &runner.run(&[plan, part])[..] else {
+        panic!("a comparison for each plan");
+    };
+    assert_eq!(part.rows, whole.rows[1..3]);
+    assert!(!whole.findings.is_empty() && part.findings.is_empty());
 }
 
 #[test]
 fn a_panic_is_the_failure_of_its_point_alone_and_is_not_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::at(folder.path());
+    let cache = Cache::at(folder.path(), VERSION);
     let request = Request {
         settings: vec!["panic=on".to_owned()],
         ..Request::default()
@@ -326,7 +364,7 @@ fn after_an_interruption_the_finished_points_are_there() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::at(folder.path());
+    let cache = Cache::at(folder.path(), VERSION);
     let cancelled = AtomicBool::new(false);
     let stopping = Stopping(&cancelled, AtomicUsize::new(0));
     let runner = Runner {

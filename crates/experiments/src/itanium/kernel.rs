@@ -82,7 +82,8 @@ impl Guest {
         }
     }
 
-    fn image(self) -> &'static [u8] {
+    /// What it is loaded from.
+    pub fn image(self) -> &'static [u8] {
         match self {
             Guest::Kernel(processors) => ia64::KERNELS[processors - 1],
             Guest::Messages => ia64::MESSAGES,
@@ -150,8 +151,7 @@ impl Meter for Untimed {
 }
 
 impl Run {
-    /// Runs the kernel to its end, in virtual time. `meters` are one for each processor, and are given back with what
-    /// they know. `cancelled` is asked now and then.
+    /// Runs the guest as it is: see [`Run::run_from`].
     ///
     /// # Errors
     /// If the kernel does not end by itself and with exit code zero.
@@ -160,10 +160,24 @@ impl Run {
         meters: &mut [M],
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Finished, KernelError> {
+        self.run_from(self.guest.image(), meters, cancelled)
+    }
+
+    /// Runs the kernel of an image of the guest to its end, in virtual time. `meters` are one for each processor, and
+    /// are given back with what they know. `cancelled` is asked now and then.
+    ///
+    /// # Errors
+    /// If the kernel does not end by itself and with exit code zero.
+    pub fn run_from<M: Meter>(
+        &self,
+        image: &[u8],
+        meters: &mut [M],
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Finished, KernelError> {
         let marks = Arc::new(Marks::default());
         let output = Output::default();
         let dumps = KeptDumps::default();
-        let mut machine = self.machine(&marks, &output, &dumps)?;
+        let mut machine = self.machine(image, (&marks, &output, &dumps))?;
         let mut readings = Vec::new();
         let mut left = self.instructions_max;
         loop {
@@ -206,15 +220,14 @@ impl Run {
 
     fn machine(
         &self,
-        marks: &Arc<Marks>,
-        output: &Output,
-        dumps: &KeptDumps,
+        image: &[u8],
+        (marks, output, dumps): (&Arc<Marks>, &Output, &KeptDumps),
     ) -> Result<Machine, KernelError> {
         let processors = self.guest.processors();
         let failed = |error: &dyn std::fmt::Display| KernelError::Machine(error.to_string());
         let memory =
             GuestMemory::new(&[MemoryRange::ram(0, self.memory_mb << 20)]).map_err(|error| failed(&error))?;
-        let loaded = image::load(&memory, self.guest.image()).map_err(|error| failed(&error))?;
+        let loaded = image::load(&memory, image).map_err(|error| failed(&error))?;
         let mut builder = MachineBuilder::new(memory, processors);
         let parameters = format!("memory={} {}", self.memory_mb, self.parameters);
         builder.handle(StandardCalls::new(Box::new(output.clone()), &parameters));

@@ -7,6 +7,7 @@ pub mod core_file;
 mod ipc;
 pub mod kernel;
 mod latency;
+pub mod path;
 mod signal;
 mod syscall;
 pub mod timed;

@@ -71,6 +71,16 @@ pub fn run(
     inputs: &Inputs,
     context: &Context,
 ) -> Result<Finished, PointError> {
+    run_from((guest, guest.image()), parameters, inputs, context)
+}
+
+/// The same of an image of the guest.
+pub fn run_from(
+    (guest, image): (Guest, &[u8]),
+    parameters: String,
+    inputs: &Inputs,
+    context: &Context,
+) -> Result<Finished, PointError> {
     let run = Run {
         guest,
         parameters,
@@ -80,7 +90,7 @@ pub fn run(
         keeps_dumps: true,
     };
     let mut meters = Timed::each(&processor(inputs), guest.processors());
-    run.run(&mut meters, &|| context.cancelled())
+    run.run_from(image, &mut meters, &|| context.cancelled())
         .map_err(KernelError::into_point_error)
 }
 

@@ -1,7 +1,7 @@
 //! Figure 1 on the machine at hand: a KVM guest that is left, and one whose requests a core serves.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sidestep_hypervisor::calibration::{Calibration, Options, Quantity, allowed_cores};
 use sidestep_lab::{
@@ -21,6 +21,10 @@ use crate::zerowait::processor_ns;
 const BATCH: u64 = 16;
 /// Samples of a round: as many requests as the window has pages.
 const SAMPLES: usize = WINDOW_PAGES / BATCH as usize;
+/// How long a guest asks for nothing, how often; and how many looks in vain a sidecore makes before it sleeps.
+const REST: Duration = Duration::from_millis(50);
+const RESTS: usize = 5;
+const LOOKS: u64 = 1 << 13;
 /// Samples of each quantity that predicts.
 const CALIBRATION_SAMPLES: usize = 20;
 /// Cache lines that pass between the cores, as the model of sidecalls has it: the request's and the answer's.
@@ -129,6 +133,7 @@ fn measure(operation: Operation, rounds: u64, context: &Context) -> Result<Measu
             calls.round(&mut guest, operation, other, round != 0)?;
         }
     }
+    let rest = Rest::of(&mut guest, operation, other, &kind, context)?;
     let predicted = |quantity, times: u64| {
         let median = calibration.get(quantity)?.median;
         Some(Number::ratio(median * times, 1000))
@@ -149,7 +154,52 @@ fn measure(operation: Operation, rounds: u64, context: &Context) -> Result<Measu
     if let Some(time) = predicted(Quantity::Transfer, TRANSFERS) {
         sidestep = sidestep.counter("predicted", time, "ns");
     }
+    sidestep = sidestep
+        .counter("core time of the sidecore while nobody calls", rest.share, "%")
+        .counter("first call after it slept", rest.first, "ns");
     Ok(Measurement::new(baseline, sidestep))
+}
+
+/// What a sidecore takes that sleeps while its guest asks for nothing.
+struct Rest {
+    /// Of a core, in percent.
+    share: Number,
+    /// The median of calls that had to wake it, in nanoseconds.
+    first: Number,
+}
+
+impl Rest {
+    fn of(
+        guest: &mut Guest,
+        operation: Operation,
+        core: usize,
+        kind: &Kind,
+        context: &Context,
+    ) -> Result<Rest, PointError> {
+        let memory = Arc::clone(guest.memory());
+        let sidecore = Sidecore::start(core, vec![Arc::clone(&memory)], LOOKS).map_err(unavailable)?;
+        guest.wakes(sidecore.waker());
+        let start = Instant::now();
+        let mut times = Vec::new();
+        for _ in 0..RESTS {
+            if context.cancelled() {
+                return Err(PointError::Cancelled);
+            }
+            std::thread::sleep(REST);
+            memory.store(page::WINDOW, 0, 0);
+            let called = guest.run(Order::one(Way::Sidecall, operation));
+            let called = called.map_err(|error| PointError::Failed(error.to_string()))?;
+            times.push(picoseconds(called.ticks[0], kind.tick_ps));
+        }
+        let elapsed = start.elapsed().as_nanos() as u64;
+        guest.wakes(None);
+        let processor_ns = sidecore.end().processor_ns;
+        times.sort_unstable();
+        Ok(Rest {
+            share: Number::ratio(100 * processor_ns, elapsed),
+            first: Number::ratio(times[times.len() / 2], 1000),
+        })
+    }
 }
 
 /// The calls of one way.

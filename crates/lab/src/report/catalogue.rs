@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::about::Nature;
 use crate::experiment::Experiment;
+use crate::figure::{Figure, Measure};
 use crate::input::Input;
 use crate::report::prose::paragraph;
 
@@ -87,27 +88,59 @@ pub fn json(experiments: &[&dyn Experiment]) -> String {
                         "default": input.default.to_string(),
                         "quick": input.quick.as_ref().map(ToString::to_string),
                         "unit": input.unit,
+                        "axis": input.axis,
                         "source": input.source,
                     })
                 })
                 .collect();
+            let figures: Vec<_> = experiment.figures().iter().map(figure).collect();
             json!({
                 "experiment": about.name,
                 "question": about.question,
                 "source": about.source,
                 "nature": about.nature,
+                "setting": about.setting,
+                "reading": about.reading,
                 "baseline": about.baseline,
                 "sidestep": about.sidestep,
                 "metric": about.metric.name,
                 "unit": about.metric.unit,
+                "better": about.metric.better,
                 "seconds_quick": about.takes.0.as_secs(),
                 "seconds_full": about.takes.1.as_secs(),
                 "inputs": inputs,
+                "figures": figures,
             })
         })
         .collect();
     let document = json!({ "schema": "sidestep.list/1", "experiments": experiments });
     serde_json::to_string_pretty(&document).expect("text and lists are JSON") + "\n"
+}
+
+/// What a chart shows, as data.
+fn figure(figure: &Figure) -> Json {
+    let measure = match figure.y {
+        Measure::Value => json!("value"),
+        Measure::Ratio => json!("ratio"),
+        Measure::Counter(name) => json!({ "counter": name }),
+    };
+    json!({
+        "title": figure.title,
+        "x": {
+            "coordinate": figure.x.coordinate,
+            "label": figure.x.label,
+            "unit": figure.x.unit,
+            "logarithmic": figure.x.logarithmic,
+        },
+        "y": {
+            "measure": measure,
+            "label": figure.y_label,
+            "unit": figure.y_unit,
+            "logarithmic": figure.y_logarithmic,
+        },
+        "lines": figure.lines,
+        "bars": figure.bars,
+    })
 }
 
 fn setting(input: &Input) -> String {

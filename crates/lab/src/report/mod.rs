@@ -2,6 +2,8 @@
 
 pub mod catalogue;
 pub mod csv;
+#[cfg(feature = "parquet")]
+pub mod dataset;
 pub mod html;
 pub mod json;
 pub mod markdown;

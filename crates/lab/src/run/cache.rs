@@ -1,9 +1,12 @@
 //! Finished points, kept on disk: an interrupted sweep goes on where it stopped.
 //!
-//! An entry is one repetition of one point, in a file named by a hash over everything it depends on: the program's
-//! build, the experiment, the inputs that are not axes (with the content of files), the coordinates, the seed, and for
-//! measured time the host. The entry begins with a checksum of the rest: what is not exactly as it was written is
-//! reported, and the point runs anew.
+//! An entry is one repetition of one point, in a file named by a hash over everything it depends on: the version of
+//! what computes it, the experiment, the inputs that are not axes (with the content of files), the coordinates, the
+//! seed, and for measured time the build and the host. The entry begins with a checksum of the rest: what is not
+//! exactly as it was written is reported, and the point runs anew.
+//!
+//! In virtual time sources decide what comes out and nothing else does: whatever is built of the same ones, the command
+//! or a library, shares its points. Measured time is a build's own.
 
 use std::fmt::Write;
 use std::fs;
@@ -15,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::about::{About, Nature};
-use crate::input::{Input, Inputs, Kind};
+use crate::input::{Input, Inputs, Kind, Value};
 use crate::measurement::Measurement;
 use crate::point::Point;
 
@@ -26,6 +29,7 @@ const MAGIC: &str = "sidestep-point-1";
 #[derive(Debug)]
 pub struct Cache {
     folder: PathBuf,
+    version: String,
     build: String,
 }
 
@@ -90,10 +94,12 @@ pub enum CacheProblem {
 }
 
 impl Cache {
-    /// The cache in a folder, which need not exist yet.
-    pub fn at(folder: impl Into<PathBuf>) -> Cache {
+    /// The cache in a folder, which need not exist yet, of what a version of the experiments computes: a text that is
+    /// another whenever their sources are.
+    pub fn at(folder: impl Into<PathBuf>, version: impl Into<String>) -> Cache {
         Cache {
             folder: folder.into(),
+            version: version.into(),
             build: build_identifier(),
         }
     }
@@ -103,6 +109,11 @@ impl Cache {
         let key = self.describe(key);
         let path = self.folder.join(format!("{}.point", hash(key.as_bytes())));
         Entry { path, key }
+    }
+
+    /// The key of a repetition of a point as a name: a hash over all that it depends on.
+    pub fn name(&self, key: &Key) -> String {
+        hash(self.describe(key).as_bytes())
     }
 
     /// The measurement kept in a place, if there is one.
@@ -156,21 +167,15 @@ impl Cache {
 
     /// The key as text, a line for each thing that the measurement depends on.
     fn describe(&self, key: &Key) -> String {
-        let mut text = format!("build {}\nexperiment {}\n", self.build, key.about.name);
+        let mut text = format!("version {}\nexperiment {}\n", self.version, key.about.name);
         let mut line = |what: &str, name: &str, value: String| {
             writeln!(text, "{what} {name}={value:?}").expect("writing to a string");
         };
         for (name, value) in key.inputs.iter() {
-            line("input", name, value.to_string());
-            let kind = key
-                .declared
-                .iter()
-                .find(|input| input.key == name)
-                .map(|input| &input.kind);
-            if kind == Some(&Kind::File) && !value.text().is_empty() {
-                let content = sidestep_files::read(Path::new(value.text()), sidestep_files::IMAGE_BYTES_MAX)
-                    .unwrap_or_default();
-                line("content", name, hash(&content));
+            match content_of(key.declared, name, value) {
+                // A file counts by what is in it, wherever it lies.
+                Some(content) => line("content", name, content),
+                None => line("input", name, value.to_string()),
             }
         }
         for (name, value) in key.point.coordinates() {
@@ -179,10 +184,21 @@ impl Cache {
         line("seed", "seed", key.seed.to_string());
         line("trace", "trace", key.trace.to_string());
         if key.about.nature == Nature::Measured {
+            line("build", "build", self.build.clone());
             line("host", "host", host_identifier());
         }
         text
     }
+}
+
+/// A hash of the content of the file that an input names, if it names one.
+pub fn content_of(declared: &[Input], name: &str, value: &Value) -> Option<String> {
+    let input = declared.iter().find(|input| input.key == name)?;
+    if input.kind != Kind::File || value.text().is_empty() {
+        return None;
+    }
+    let content = sidestep_files::read(Path::new(value.text()), sidestep_files::IMAGE_BYTES_MAX);
+    Some(hash(&content.unwrap_or_default()))
 }
 
 fn decode(bytes: &[u8], key: &str) -> Result<Measurement, &'static str> {
@@ -205,23 +221,41 @@ fn decode(bytes: &[u8], key: &str) -> Result<Measurement, &'static str> {
     }
 }
 
-fn hash(bytes: &[u8]) -> String {
+pub(crate) fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
         .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// What tells this build of the program from every other: the linker's build identifier, or without one a hash of the
-/// file.
+/// What tells this build of the program or library from every other: the linker's build identifier, or without one a
+/// hash of the file.
 fn build_identifier() -> String {
     let program = || -> io::Result<String> {
-        let path = std::env::current_exe()?;
+        let path = own_file()?;
         match linker_identifier(&path) {
             Some(identifier) => Ok(identifier),
             None => Ok(hash(&fs::read(path)?)),
         }
     };
     program().unwrap_or_else(|_| format!("unknown build of {}", env!("CARGO_PKG_VERSION")))
+}
+
+/// The file that this code was loaded from: the program's, or a library's that it has loaded.
+fn own_file() -> io::Result<PathBuf> {
+    let here = build_identifier as fn() -> String as usize;
+    let holds = |range: &str| {
+        let (start, end) = range.split_once('-')?;
+        let number = |text| usize::from_str_radix(text, 16).ok();
+        Some((number(start)?..number(end)?).contains(&here))
+    };
+    // Each line: range, rights, offset, device, inode, path.
+    let maps = fs::read_to_string("/proc/self/maps")?;
+    let found = maps.lines().find_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let path = rest.find('/').map(|start| PathBuf::from(&rest[start..]))?;
+        holds(range)?.then_some(path)
+    });
+    found.map_or_else(std::env::current_exe, Ok)
 }
 
 fn linker_identifier(program: &Path) -> Option<String> {
@@ -232,7 +266,7 @@ fn linker_identifier(program: &Path) -> Option<String> {
 }
 
 /// What tells this host from others as far as measured time goes.
-fn host_identifier() -> String {
+pub fn host_identifier() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     format!("{} with {cores} cores", name.trim())
