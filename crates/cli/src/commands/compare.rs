@@ -1,17 +1,19 @@
 //! `sidestep compare`: runs experiments and writes what came out.
 
 use std::error::Error;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use serde_json::json;
 use sidestep_experiments as experiments;
 use sidestep_lab::run::plan_all;
-use sidestep_lab::{Comparison, Runner, report};
+use sidestep_lab::{Comparison, Plan, Runner, report};
 
-use super::Outcome;
 use super::laboratory::progress::Progress;
 use super::laboratory::{Format, Outputs, Running, stop_on_signals};
+use super::{Outcome, package};
 
 /// Run experiments: baseline against sidestep, beside what the paper states.
 ///
@@ -35,6 +37,10 @@ pub struct Compare {
     /// Also record what happens when, for Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Have a Dask cluster compute the points that are not kept yet, by its scheduler's address: tcp://HOST:8786. Those
+    /// that measure real time run here. Needs the Python package `sidestep` of the same version
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["no_cache", "trace"])]
+    on: Option<String>,
 }
 
 impl Compare {
@@ -49,6 +55,11 @@ impl Compare {
         let plans = plan_all(&chosen, &request)?;
         self.outputs.check(&[&self.trace])?;
         let cache = self.running.cache();
+        if let Some(address) = &self.on
+            && !self.fill(address, &plans)?
+        {
+            return Ok(ExitCode::FAILURE);
+        }
 
         let cancelled = stop_on_signals()?;
         let progress = Progress::new(&plans, &cancelled);
@@ -77,6 +88,35 @@ impl Compare {
             }
         }
         Ok(code)
+    }
+
+    /// Has a cluster compute what the cache lacks; says whether it could.
+    fn fill(&self, address: &str, plans: &[Plan]) -> Result<bool, Box<dyn Error>> {
+        let folder = self
+            .running
+            .cache_folder()
+            .ok_or("--on needs a folder for finished points: --cache FOLDER")?;
+        let request = |plan: &Plan| {
+            let request = plan.request();
+            json!({
+                "experiment": plan.about().name,
+                "settings": request.settings,
+                "quick": request.quick,
+                "seed": request.seed,
+                "repetitions": request.repetitions,
+            })
+        };
+        let requests: Vec<_> = plans.iter().map(request).collect();
+        let arguments = [
+            OsStr::new("fill"),
+            OsStr::new("--on"),
+            OsStr::new(address),
+            OsStr::new("--cache"),
+            folder.as_os_str(),
+            OsStr::new("--version"),
+            OsStr::new(experiments::VERSION),
+        ];
+        Ok(package::run(arguments, &serde_json::to_vec(&requests)?)?.success())
     }
 
     /// Writes every output; each appears whole or not at all.

@@ -83,6 +83,11 @@ pub struct Exec {
     #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "check_groups"])]
     timing: Option<Parameters>,
 
+    /// With --timing: compute what every block of instructions costs, also where it is known from before; to test the
+    /// model, whose numbers do not depend on it
+    #[arg(long, requires = "timing")]
+    compute_blocks: bool,
+
     #[command(flatten)]
     translation: translate::Options,
 
@@ -175,6 +180,8 @@ struct TimingReport {
     program: PathBuf,
     /// The program to take symbols from, if cycles are wanted by function.
     profiled: Option<PathBuf>,
+    /// Whether it tells how often blocks were booked as a whole.
+    tells_booking: bool,
 }
 
 impl Report for TimingReport {
@@ -188,7 +195,11 @@ impl Report for TimingReport {
             true => String::new(),
             false => format!("process {process}  {}\n", self.program.display()),
         };
-        Ok(label + &program::text_of(parameters, &sum.counters, profiled))
+        let mut text = label + &program::text_of(parameters, &sum.counters, profiled);
+        if self.tells_booking {
+            text += &sum.booking.to_string();
+        }
+        Ok(text)
     }
 }
 
@@ -267,7 +278,8 @@ impl Exec {
         if let Some(check) = self.check.wanted()? {
             return Ok(Some(Arc::new(Watched::new(check.ends, check.suppressions))));
         }
-        if let Some(engine) = self.translation.engine(self.stats, self.check_translation)? {
+        let wanted = (self.stats, self.check_translation);
+        if let Some(engine) = self.translation.engine(&self.program, wanted)? {
             return Ok(Some(engine));
         }
         let Some(parameters) = self.timing.clone() else {
@@ -275,19 +287,22 @@ impl Exec {
         };
         if let (Some(parts), Some(kept)) = (&self.parts, &self.kept) {
             let report = Leave::new(parts, &self.program, !matches!(kept, Kept::Counters));
-            return Ok(Some(Arc::new(Model::new(parameters, kept.clone(), report))));
+            let model = Model::new(parameters, kept.clone(), report);
+            return Ok(Some(Arc::new(model.book_blocks(!self.compute_blocks))));
         }
         let report = TimingReport {
             first: (self.descriptor.is_empty()).then(std::process::id),
             program: self.program.clone(),
             profiled: self.profile.then(|| self.program.clone()),
+            tells_booking: self.stats,
         };
         let kept = if self.profile {
             Kept::Profile
         } else {
             Kept::Counters
         };
-        Ok(Some(Arc::new(Model::new(parameters, kept, report))))
+        let model = Model::new(parameters, kept, report);
+        Ok(Some(Arc::new(model.book_blocks(!self.compute_blocks))))
     }
 
     /// The command that runs another program in the same way; its environment is the program's own affair.
@@ -301,11 +316,13 @@ impl Exec {
         flag(self.stats, "--stats");
         flag(self.strace, "--strace");
         flag(self.profile, "--profile");
+        flag(self.compute_blocks, "--compute-blocks");
         flag(self.check_translation, "--check-translation");
         flag(
             self.translation.translate_synchronously,
             "--translate-synchronously",
         );
+        flag(self.translation.perf_map, "--perf-map");
         let mut option = |name: &str, value: Option<OsString>| {
             if let Some(value) = value {
                 command.extend([OsStr::new(name).into(), value]);

@@ -15,12 +15,15 @@ mod check;
 mod compare;
 mod debugger;
 mod disasm;
+mod documentation;
 mod exec;
 mod explain;
 mod gang;
 mod laboratory;
 mod list;
+mod package;
 mod perf;
+mod results;
 mod run;
 mod schedule;
 mod sensitivity;
@@ -53,6 +56,7 @@ pub enum Command {
     List(list::List),
     Compare(compare::Compare),
     Sensitivity(sensitivity::Sensitive),
+    Results(results::Results),
     Exec(Box<exec::Exec>),
     Disasm(disasm::Disasm),
     Gang(gang::Gang),
@@ -62,6 +66,8 @@ pub enum Command {
     Perf(perf::Perf),
     Explain(explain::Explain),
     Schedule(schedule::Schedule),
+    Completions(documentation::Completions),
+    Manual(documentation::Manual),
 }
 
 impl Command {
@@ -71,6 +77,7 @@ impl Command {
             Command::List(list) => list.run(),
             Command::Compare(compare) => compare.run(),
             Command::Sensitivity(sensitive) => sensitive.run(),
+            Command::Results(results) => results.run(),
             Command::Exec(exec) => exec.run(),
             Command::Disasm(disasm) => disasm.run(),
             Command::Gang(gang) => gang.run(),
@@ -80,6 +87,8 @@ impl Command {
             Command::Perf(perf) => perf.run(),
             Command::Explain(explain) => explain.run(),
             Command::Schedule(schedule) => schedule.run(),
+            Command::Completions(completions) => completions.run(),
+            Command::Manual(manual) => manual.run(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `--translate`: what of a guest's code becomes code of the host.
 
 use std::error::Error;
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
@@ -9,7 +10,9 @@ use sidestep_linux_user::engine::Engine;
 #[cfg(feature = "translator")]
 use sidestep_runner::translation::Translation;
 #[cfg(feature = "translator")]
-use sidestep_translator::{Background, Settings};
+use sidestep_symbols::Names;
+#[cfg(feature = "translator")]
+use sidestep_translator::{Background, PerfMap, Settings};
 
 /// What is translated, and where.
 #[derive(Args)]
@@ -23,6 +26,9 @@ pub struct Options {
     /// With --translate auto: translate on the thread that runs the guest, which waits for it, not on one of its own
     #[arg(long, requires = "translate")]
     pub translate_synchronously: bool,
+    /// With --translate: tell Linux's perf, in /tmp/perf-PID.map, what the translated code is called
+    #[arg(long, requires = "translate")]
+    pub perf_map: bool,
 }
 
 /// What is translated.
@@ -39,14 +45,18 @@ pub enum Translate {
 #[cfg(feature = "translator")]
 impl Options {
     /// What runs a program so; `None` for the interpreter.
-    pub fn engine(&self, is_told: bool, is_checked: bool) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
-        let translation = self.translation(Settings::AUTOMATIC, (is_told, is_checked))?;
+    pub fn engine(
+        &self,
+        program: &Path,
+        (is_told, is_checked): (bool, bool),
+    ) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
+        let translation = self.translation(Settings::AUTOMATIC, (is_told, is_checked), Some(program))?;
         Ok(translation.map(|translation| translation as Arc<dyn Engine>))
     }
 
     /// What runs the processors of a machine so; `None` for the interpreter.
     pub fn drivers(&self) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
-        let translation = self.translation(Settings::MACHINES, (false, false))?;
+        let translation = self.translation(Settings::MACHINES, (false, false), None)?;
         Ok(translation.map(|translation| translation as Arc<dyn Drivers>))
     }
 
@@ -54,6 +64,7 @@ impl Options {
         &self,
         automatic: Settings,
         (is_told, is_checked): (bool, bool),
+        program: Option<&Path>,
     ) -> Result<Option<Arc<Translation>>, Box<dyn Error>> {
         let (settings, is_behind) = match self.translate {
             Translate::Auto => (automatic, !self.translate_synchronously),
@@ -62,7 +73,20 @@ impl Options {
         };
         let background = is_behind.then(Arc::<Background>::default);
         let translation = Translation::new(settings, background, (is_told, is_checked))?;
-        Ok(Some(Arc::new(translation)))
+        let perf_map = self.perf_map(program)?;
+        Ok(Some(Arc::new(translation.with_perf_map(perf_map))))
+    }
+
+    /// The file of names, if it is asked for, by the symbols of a program that has some.
+    fn perf_map(&self, program: Option<&Path>) -> Result<Option<Arc<PerfMap>>, Box<dyn Error>> {
+        if !self.perf_map {
+            return Ok(None);
+        }
+        let names = program.and_then(|program| Names::read(program).ok());
+        let path = PerfMap::path();
+        let map = PerfMap::create(&path, move |address| names.as_ref()?.naming()(address));
+        let map = map.map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Some(Arc::new(map)))
     }
 }
 
@@ -70,7 +94,7 @@ impl Options {
 #[cfg(not(feature = "translator"))]
 impl Options {
     /// What runs a program so; `None` for the interpreter.
-    pub fn engine(&self, _: bool, _: bool) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
+    pub fn engine(&self, _: &Path, _: (bool, bool)) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
         self.nothing()
     }
 

@@ -327,3 +327,42 @@ fn after_a_kill_nothing_is_half_written_and_every_kept_point_is_whole() {
     );
     assert!(names(&folder.path().join("sidestep")).len() >= kept);
 }
+
+#[test]
+fn what_the_package_for_python_does_needs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["results", "SELECT 1"][..],
+        &["results", "diff", "1", "2"],
+        &["compare", QUICK, "--on", "tcp://127.0.0.1:1"],
+    ] {
+        for (interpreter, said) in [
+            (
+                "/no/python",
+                "/no/python: cannot be started: No such file or directory",
+            ),
+            (
+                "false",
+                "false: has no package sidestep; SIDESTEP_PYTHON names another",
+            ),
+        ] {
+            let mut command = sidestep(folder.path());
+            let output = command
+                .args(arguments)
+                .env("SIDESTEP_PYTHON", interpreter)
+                .output()
+                .unwrap();
+            let error = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{error}");
+            assert!(
+                error.contains(said) && error.contains("the book's page on Python"),
+                "{error}"
+            );
+        }
+    }
+    let error = error(
+        folder.path(),
+        &["compare", QUICK, "--on", "tcp://127.0.0.1:1", "--no-cache"],
+    );
+    assert!(error.contains("cannot be used with"), "{error}");
+}

@@ -105,6 +105,23 @@ fn processes_end_replace_each_other_and_see_themselves_as_on_linux() {
 }
 
 #[test]
+fn a_program_brings_pages_of_its_own_memory() {
+    let Some(program) = build("userfault.c", &["-static", "-pthread"]) else {
+        return;
+    };
+    for options in [&[][..], &["--timing", "itanium2"]] {
+        let mut command = sidestep();
+        let output = command.args(options).arg(&program).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let is_offered = output.status.code() != Some(77);
+        if tests_need::host(is_offered, "the host offers this user no userfaultfd") {
+            assert!(output.status.success(), "{said}");
+        }
+    }
+    let _ = fs::remove_file(program);
+}
+
+#[test]
 fn a_program_with_a_root_folder_names_nothing_beyond_it() {
     let Some(program) = build("rooted.c", &["-static"]) else {
         return;

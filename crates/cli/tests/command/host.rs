@@ -8,10 +8,10 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use sidestep_gang_linux::recording::Recording;
 
-const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guests/ia64/bin");
+pub const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guests/ia64/bin");
 
 /// A host with virtual machines that share sidecores, cores and a network.
-const HOST: &str = "[host]
+pub const HOST: &str = "[host]
 cores = 4
 sidecores = 'dynamic'
 slot-us = 50
@@ -42,7 +42,7 @@ parameters = 'receive 10'
 ";
 
 /// Runs the host that a description tells of, in a folder with the description in it.
-fn run(folder: &Path, description: &str, arguments: &[&str]) -> Output {
+pub fn run(folder: &Path, description: &str, arguments: &[&str]) -> Output {
     fs::write(folder.join("host.toml"), description.replace("IMAGES", IMAGES))
         .expect("the folder is writable");
     Command::new(env!("CARGO_BIN_EXE_sidestep"))

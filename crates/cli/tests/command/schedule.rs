@@ -156,10 +156,10 @@ fn a_path_of_the_paper_gains_and_no_block_has_a_gap() {
     let output = sidestep(&["schedule", &source("scheduled.S").display().to_string()]);
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        table.starts_with("ipc_scheduled: 79 cycles, 95 before"),
+        table.starts_with("ipc_scheduled: 73 cycles, 85 before"),
         "{table}"
     );
-    assert_eq!(table.matches("optimal").count(), 2, "{table}");
+    assert!(table.contains("optimal") && !table.contains("at most"), "{table}");
 }
 
 /// The guest with the path that the command writes in place of the one that it reads.
@@ -302,6 +302,41 @@ fn refused_functions_are_listed_with_place_and_reason() {
     let refused = refused.expect("it is among the ten");
     assert!(refused.contains("refused: 0x4"), "{table}");
     assert!(refused.contains("neither a call nor a return"), "{table}");
+}
+
+/// A program that ends at once, with 7.
+const ENDS: &str = "\
+\t.text
+\t.global _start
+\t.proc _start
+_start:
+\talloc r2 = ar.pfs, 0, 0, 1, 0
+\tmov r15 = 1025
+\tmov out0 = 7
+\t;;
+\tbreak 0x100000
+\t;;
+\t.endp _start
+";
+
+#[test]
+fn a_program_that_is_loaded_elsewhere_is_refused() {
+    let Some(compiler) = cross_compiler() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (text, program) = (written(&folder, ENDS), folder.path().join("ends"));
+    let linked = Command::new(compiler.gcc())
+        .args(["-pie", "-nostdlib", "-Wl,--no-dynamic-linker", &text, "-o"])
+        .arg(&program)
+        .status();
+    assert!(linked.expect("the compiler starts").success());
+    let program = program.display().to_string();
+    assert_eq!(sidestep(&["exec", &program]).status.code(), Some(7));
+    let output = sidestep(&["schedule", "--time-limit", "0", "--program", &program]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && said.contains("it is loaded elsewhere"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -3,8 +3,10 @@
 
 use std::fs;
 use std::io::Write;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use sidestep_gang_linux::recording::Recording;
 
@@ -171,4 +173,94 @@ fn a_panic_and_a_reset_end_a_virtual_machine_and_say_so() {
             "{said}"
         );
     }
+}
+
+/// Addresses of IPv4.
+const OUTSIDE: [u8; 4] = [10, 1, 0, 9];
+const INSIDE: [u8; 4] = [10, 1, 0, 1];
+/// Addresses of Ethernet: ours, and that of interface 0 of host 0.
+const OUR_HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 9];
+const GUEST_HARDWARE: [u8; 6] = [2, b'S', 0, 0, 0, 0];
+
+/// The checksum of the Internet's protocols (RFC 1071).
+fn checksum(bytes: &[u8]) -> [u8; 2] {
+    let words = bytes
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
+    let sum: u32 = words.sum();
+    (!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes()
+}
+
+/// A request for an echo, as `ping` sends it.
+fn echo_request() -> Vec<u8> {
+    let mut echo = vec![8, 0, 0, 0, 0x12, 0x34, 0, 1];
+    echo.extend(b"from outside");
+    let sum = checksum(&echo);
+    echo[2..4].copy_from_slice(&sum);
+    let mut header = vec![0x45, 0, 0, 20 + echo.len() as u8, 0, 1, 0, 0, 64, 1, 0, 0];
+    header.extend(OUTSIDE.iter().chain(&INSIDE));
+    let sum = checksum(&header);
+    header[10..12].copy_from_slice(&sum);
+    [&GUEST_HARDWARE[..], &OUR_HARDWARE, &[8, 0], &header, &echo].concat()
+}
+
+#[test]
+fn a_guest_answers_ping_from_outside() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let line = "ifconfig eth0 10.1.0.1 255.255.255.0; echo up; sleep 1000";
+    let Some(machine) = virtual_machine(line, "") else {
+        return;
+    };
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket
+        .set_read_timeout(Some(Duration::from_millis(300)))
+        .expect("a time");
+    let peer = socket.local_addr().expect("an address");
+    // A port that was free a moment ago.
+    let listen = UdpSocket::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let listen = listen.expect("an address");
+    let description = format!(
+        "[host]\n[nic]\ndelivery = 'vector'\n[uplink]\nkind = 'udp'\nlisten = '{listen}'\npeer = '{peer}'\n{machine}"
+    );
+    fs::write(folder.path().join("host.toml"), description).expect("the folder is writable");
+    let mut host = Command::new(env!("CARGO_BIN_EXE_sidestep"));
+    host.args(["run", "host.toml"]).current_dir(folder.path());
+    let mut host = host
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("sidestep starts");
+    let mut frame = [0; 1514];
+    let mut answered = false;
+    while !answered && host.try_wait().expect("a state").is_none() {
+        // The guest may not be up yet: another one goes out whenever nothing comes for a while.
+        let Ok((size, _)) = socket.recv_from(&mut frame) else {
+            socket.send_to(&echo_request(), listen).expect("room");
+            continue;
+        };
+        if size < 42 {
+            continue;
+        }
+        match frame[12..14] {
+            // It asks who has our address (RFC 826).
+            [8, 6] if frame[38..42] == OUTSIDE => {
+                let mut reply = frame[..size].to_vec();
+                reply[..6].copy_from_slice(&GUEST_HARDWARE);
+                reply[6..12].copy_from_slice(&OUR_HARDWARE);
+                reply[20..22].copy_from_slice(&[0, 2]);
+                reply.copy_within(22..32, 32);
+                reply[22..28].copy_from_slice(&OUR_HARDWARE);
+                reply[28..32].copy_from_slice(&OUTSIDE);
+                socket.send_to(&reply, listen).expect("room");
+            }
+            [8, 0] => {
+                let is_reply = frame[23] == 1 && frame[34] == 0;
+                answered = is_reply && frame[42..54] == *b"from outside";
+            }
+            _ => {}
+        }
+    }
+    host.kill().expect("it can be ended");
+    host.wait().expect("it ends");
+    assert!(answered, "the host ended before");
 }

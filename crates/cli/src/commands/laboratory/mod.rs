@@ -70,10 +70,12 @@ impl Running {
 
     /// Where finished points are kept, if anywhere.
     pub fn cache(&self) -> Option<Cache> {
-        self.cache_folder().map(Cache::at)
+        self.cache_folder()
+            .map(|folder| Cache::at(folder, sidestep_experiments::VERSION))
     }
 
-    fn cache_folder(&self) -> Option<PathBuf> {
+    /// The folder where finished points are kept, if there is one.
+    pub fn cache_folder(&self) -> Option<PathBuf> {
         if self.no_cache {
             return None;
         }

@@ -86,7 +86,7 @@ impl Options {
     ) -> Outcome {
         let disk = match disks {
             [] => None,
-            [disk] if !disk.read_only => Some(disk.file.as_path()),
+            [disk] if disk.is_plain() => Some(disk.file.as_path()),
             _ => return Err(format!("{path}: a FUCE machine has at most one disk, and writes to it").into()),
         };
         let mut image = Image::from_bytes(bytes).map_err(|error| format!("{path}: {error}"))?;

@@ -39,9 +39,10 @@ pub struct Options {
     /// How much memory [default: 1G].
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
-    /// A network device: `user[,hostfwd=tcp:[ADDRESS]:PORT-[ADDRESS]:PORT]...` with connections by this program, or
-    /// `tap=NAME` at a tap interface of the host; may be given several times.
-    #[arg(long, value_name = "user|tap=NAME")]
+    /// A network device: `user[,hostfwd=tcp:[ADDRESS]:PORT-[ADDRESS]:PORT]...` with connections by this program,
+    /// `tap=NAME` at a tap interface of the host, or `udp=ADDRESS:PORT,peer=ADDRESS:PORT` with a datagram for each
+    /// frame, as QEMU's UDP sockets have it; may be given several times.
+    #[arg(long, value_name = "user|tap=NAME|udp=ADDRESS")]
     net: Vec<NetworkTable>,
     /// How virtio devices are found: on the PCI bus, or by registers in memory that ACPI tables name [default: pci].
     #[arg(long, value_name = "pci|mmio")]
