@@ -10,14 +10,14 @@ use sidestep_ia64::Raised;
 use sidestep_ia64::execution::{Backend, Context, DecodedBlock, Detail, Interpreter, Observer, Running};
 
 use crate::background::{Background, Finished, Translated};
-use crate::chain::{Chain, Enter, NEXT_BLOCK, RAISED};
+use crate::chain::{self, Enter, NEXT_BLOCK, RAISED};
 use crate::code_memory::CodeMemory;
 use crate::compiler::{Compiler, CompilerError, Emitted};
 use crate::links::Links;
 use crate::perf_map::PerfMap;
 use crate::region::{Node, Region};
 use crate::statistics::Statistics;
-use crate::unit::{Owned, Piece, Unit};
+use crate::unit::{Owned, Piece, Support, Unit};
 
 /// When code is translated, and how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +75,8 @@ pub struct Translator {
     settings: Settings,
     generator: Generator,
     memory: Arc<Mutex<CodeMemory>>,
-    /// The function by which units are entered, once there is one.
-    enter: Option<Enter>,
+    /// The functions that units are used with, once there are any.
+    support: Option<Support>,
     /// The blocks by place.
     pieces: HashMap<u64, Weak<Piece>>,
     /// The roots of units.
@@ -133,7 +133,7 @@ impl Translator {
             settings,
             generator,
             memory: Arc::new(Mutex::new(memory)),
-            enter: None,
+            support: None,
             pieces: HashMap::new(),
             roots: Vec::new(),
             links: Links::new(),
@@ -241,7 +241,7 @@ impl Translator {
         let Some(members) = members else {
             return root.forget_entries();
         };
-        let Some((enter, place)) = self.place(&code) else {
+        let Some((support, place)) = self.place(&code) else {
             return;
         };
         for member in &members {
@@ -254,14 +254,14 @@ impl Translator {
         let unit_of = Unit {
             region,
             memory: Arc::clone(&self.memory),
-            enter,
+            support,
         };
         root.install(unit_of, place);
         self.roots.push(unit.root.clone());
     }
 
     /// Finds room for code; where there is none, everything is forgotten and begins anew.
-    fn place(&mut self, code: &Emitted) -> Option<(Enter, *const u8)> {
+    fn place(&mut self, code: &Emitted) -> Option<(Support, *const u8)> {
         if let Some(place) = self.put(code) {
             return Some(place);
         }
@@ -272,19 +272,23 @@ impl Translator {
             .for_each(|root| root.retire());
         self.statistics.flushes += 1;
         self.memory().clear();
-        self.enter = None;
+        self.support = None;
         self.put(code)
     }
 
-    /// Puts code into memory, and what enters it if that is not there yet.
-    fn put(&mut self, code: &Emitted) -> Option<(Enter, *const u8)> {
-        if self.enter.is_none() {
-            let enter = self.memory().put(&code.enter)?;
-            // SAFETY: the code was emitted for this type, and is forgotten with its memory.
-            self.enter = Some(unsafe { mem::transmute::<*const u8, Enter>(enter) });
+    /// Puts code into memory, and what it is used with if that is not there yet.
+    fn put(&mut self, code: &Emitted) -> Option<(Support, *const u8)> {
+        if self.support.is_none() {
+            let enter = self.memory().put(&code.support.enter)?;
+            let preserving = self.memory().put(&code.support.preserving)?;
+            self.support = Some(Support {
+                // SAFETY: the code was emitted for this type, and is forgotten with its memory.
+                enter: unsafe { mem::transmute::<*const u8, Enter>(enter) },
+                preserving,
+            });
         }
         let unit = self.memory().put(&code.unit)?;
-        Some((self.enter?, unit))
+        Some((self.support?, unit))
     }
 }
 
@@ -352,17 +356,17 @@ impl Translator {
             }
             self.links.note(place, root);
         }
-        let mut chain = Chain::new(begun + remaining, flags, self.links.address());
-        processor.keep_for_back_end(ptr::from_mut(&mut chain) as u64);
         // SAFETY: who comes here has seen that the root has its code.
-        let enter = unsafe { root.enter() };
+        let Support { enter, preserving } = unsafe { root.support() };
+        let links = self.links.address();
+        chain::begin(processor, begun + remaining, flags, links, preserving);
         // SAFETY: the units are alive: they go with their blocks, between two of them. The processor is borrowed
         // exclusively, the flags and the table of links live as long as the run, and no more instructions may retire
         // than `remaining`.
         let answer = unsafe { enter(processor, root.code()) };
         let retired = processor.instructions_retired() - begun;
         self.statistics.entered += 1;
-        self.statistics.linked += chain.followed();
+        self.statistics.linked += chain::followed(processor);
         self.statistics.translated += retired;
         match answer {
             // A unit that does not fit what remains retires nothing.
@@ -375,7 +379,8 @@ impl Translator {
             _ => {
                 self.statistics.left_over += 1;
                 // SAFETY: the code has answered that there is a rest; blocks are forgotten between two of them.
-                processor.finish_block(unsafe { chain.rest() })
+                let rest = unsafe { chain::rest(processor) };
+                processor.finish_block(rest)
             }
         }
     }

@@ -18,9 +18,21 @@ pub struct Unit {
     pub region: Region,
     /// Where it stands.
     pub memory: Arc<Mutex<CodeMemory>>,
-    /// The function by which it is entered, in the same memory.
-    pub enter: Enter,
+    /// The functions that it is used with, in the same memory.
+    pub support: Support,
 }
+
+/// Where the functions stand that all units of a memory are used with.
+#[derive(Clone, Copy)]
+pub struct Support {
+    /// The one by which units are entered.
+    pub enter: Enter,
+    /// The one that performs an operation for them and changes no register of the host.
+    pub preserving: *const u8,
+}
+
+// SAFETY: it is addresses of code, in memory that the unit keeps.
+unsafe impl Send for Support {}
 
 /// A block as the translator keeps it.
 pub struct Piece {
@@ -32,6 +44,8 @@ pub struct Piece {
     code: AtomicPtr<u8>,
     /// The function by which it is entered.
     enter: AtomicPtr<u8>,
+    /// The function that performs operations for it.
+    preserving: AtomicPtr<u8>,
     unit: Mutex<Option<Unit>>,
     /// The roots of the units that it is part of.
     roots: Mutex<Vec<Weak<Piece>>>,
@@ -51,6 +65,7 @@ impl Piece {
             entered: AtomicU32::new(0),
             code: AtomicPtr::default(),
             enter: AtomicPtr::default(),
+            preserving: AtomicPtr::default(),
             unit: Mutex::default(),
             roots: Mutex::default(),
             is_forgotten: AtomicBool::new(false),
@@ -89,13 +104,16 @@ impl Piece {
         self.code.load(Ordering::Relaxed)
     }
 
-    /// The function by which the unit is entered whose root it is.
+    /// The functions with which the unit is used whose root it is.
     ///
     /// # Safety
     /// There is such a unit.
-    pub unsafe fn enter(&self) -> Enter {
-        // SAFETY: the root of a unit has one, of this type.
-        unsafe { mem::transmute::<*mut u8, Enter>(self.enter.load(Ordering::Relaxed)) }
+    pub unsafe fn support(&self) -> Support {
+        Support {
+            // SAFETY: the root of a unit has one, of this type.
+            enter: unsafe { mem::transmute::<*mut u8, Enter>(self.enter.load(Ordering::Relaxed)) },
+            preserving: self.preserving.load(Ordering::Relaxed),
+        }
     }
 
     /// The unit whose root it is.
@@ -117,7 +135,9 @@ impl Piece {
 
     /// Makes it the root of a unit with its code at a place.
     pub fn install(&self, unit: Unit, code: *const u8) {
-        self.enter.store(unit.enter as *mut u8, Ordering::Relaxed);
+        let Support { enter, preserving } = unit.support;
+        self.enter.store(enter as *mut u8, Ordering::Relaxed);
+        self.preserving.store(preserving.cast_mut(), Ordering::Relaxed);
         *self.unit() = Some(unit);
         self.code.store(code.cast_mut(), Ordering::Relaxed);
     }
