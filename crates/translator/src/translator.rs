@@ -81,6 +81,9 @@ pub struct Translator {
     pieces: HashMap<u64, Weak<Piece>>,
     /// The roots of units.
     roots: Vec<Weak<Piece>>,
+    /// How often the next unit's root has to be entered, by place, where there was a unit already: twice as often as
+    /// for the one before. What is translated and forgotten again and again soon is not any more.
+    thresholds: HashMap<u64, u32>,
     links: Links,
     /// Where the names of units go.
     perf_map: Option<Arc<PerfMap>>,
@@ -136,6 +139,7 @@ impl Translator {
             support: None,
             pieces: HashMap::new(),
             roots: Vec::new(),
+            thresholds: HashMap::new(),
             links: Links::new(),
             perf_map: None,
             statistics: Statistics::default(),
@@ -257,7 +261,19 @@ impl Translator {
             support,
         };
         root.install(unit_of, place);
+        if self.thresholds.len() >= PIECES_MAX {
+            self.thresholds.clear();
+        }
+        let threshold = self.threshold(root.node.place).saturating_mul(2);
+        self.thresholds.insert(root.node.place, threshold);
+        root.set_threshold(threshold);
         self.roots.push(unit.root.clone());
+    }
+
+    /// How often the block at a place has to be entered to become the root of a unit.
+    fn threshold(&self, place: u64) -> u32 {
+        let known = self.thresholds.get(&place).copied();
+        known.unwrap_or(self.settings.threshold)
     }
 
     /// Finds room for code; where there is none, everything is forgotten and begins anew.
@@ -302,7 +318,7 @@ impl Backend for Translator {
             operations: Interpreter.translate(block, context),
             block: block.clone(),
         };
-        let piece = Arc::new(Piece::new(node));
+        let piece = Arc::new(Piece::new(node, self.threshold(context.place)));
         if context.detail == Detail::Effects {
             if self.pieces.len() >= PIECES_MAX {
                 self.pieces.retain(|_, piece| piece.strong_count() > 0);
@@ -316,7 +332,7 @@ impl Backend for Translator {
     fn enter<O: Observer>(&mut self, code: &Owned, mut running: Running<'_, '_, O>) -> Result<(), Raised> {
         let piece = &code.0;
         if O::DETAIL == Detail::Effects {
-            if piece.code().is_null() && piece.count() == self.settings.threshold {
+            if piece.code().is_null() && piece.count() {
                 let processor = running.processor();
                 let (base, is_system) = (processor.instruction_pointer().0, processor.mmu().is_some());
                 self.promote(piece, base, is_system);

@@ -40,6 +40,8 @@ pub struct Piece {
     pub node: Arc<Node>,
     /// How often it was entered since it last had no unit.
     entered: AtomicU32,
+    /// How often it has to be entered to become the root of a unit.
+    threshold: AtomicU32,
     /// The code of the unit whose root it is; null for none.
     code: AtomicPtr<u8>,
     /// The function by which it is entered.
@@ -58,11 +60,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Piece {
-    /// A block that was not entered yet.
-    pub fn new(node: Node) -> Piece {
+    /// A block that was not entered yet, and has to be that often to become the root of a unit.
+    pub fn new(node: Node, threshold: u32) -> Piece {
         Piece {
             node: Arc::new(node),
             entered: AtomicU32::new(0),
+            threshold: AtomicU32::new(threshold),
             code: AtomicPtr::default(),
             enter: AtomicPtr::default(),
             preserving: AtomicPtr::default(),
@@ -78,14 +81,14 @@ impl Piece {
         (!piece.is_forgotten.load(Ordering::Relaxed)).then_some(piece)
     }
 
-    /// Counts an entry, and answers how many there were.
+    /// Counts an entry, and answers whether it is the one that makes the block worth a unit.
     #[inline]
-    pub fn count(&self) -> u32 {
+    pub fn count(&self) -> bool {
         // The processor that enters it is the only one that counts: no exchange is needed, which would cost more than a
         // short block.
         let entered = self.entered.load(Ordering::Relaxed).wrapping_add(1);
         self.entered.store(entered, Ordering::Relaxed);
-        entered
+        entered == self.threshold.load(Ordering::Relaxed)
     }
 
     /// How often it was entered so far.
@@ -131,6 +134,11 @@ impl Piece {
     /// The address of the word that has the address of its code, zero for none.
     pub fn code_word(&self) -> usize {
         self.code.as_ptr() as usize
+    }
+
+    /// Sets how often it has to be entered once its unit has gone, to become the root of another one.
+    pub fn set_threshold(&self, threshold: u32) {
+        self.threshold.store(threshold, Ordering::Relaxed);
     }
 
     /// Makes it the root of a unit with its code at a place.

@@ -6,8 +6,6 @@ use crate::registers::frame::{FrameMarker, STACKED_REGISTERS};
 
 /// How many registers are copied at once.
 const CHUNK: usize = 8;
-/// The most of a small frame's locals.
-const LOCALS_MAX: usize = 4 * CHUNK;
 
 impl Processor {
     /// Whether no register of the frame or the stack is renamed or NaT, or still has to be loaded.
@@ -31,7 +29,7 @@ impl Processor {
         );
         let top = self.register_stack.top;
         let end = top + locals.next_multiple_of(CHUNK);
-        if !self.is_usual() || locals > LOCALS_MAX || outputs > CHUNK || end > RING {
+        if !self.is_usual() || outputs > CHUNK || end > RING {
             return false;
         }
         let stack = &mut self.register_stack;
@@ -62,7 +60,6 @@ impl Processor {
         let base = stack.top.wrapping_sub(count);
         let end = base.wrapping_add(count.next_multiple_of(CHUNK));
         let fits = preserved <= stack.dirty
-            && count <= LOCALS_MAX
             && kept <= CHUNK as u32
             && stack.dirty + kept <= STACKED_REGISTERS
             && count <= stack.top
