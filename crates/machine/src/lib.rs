@@ -4,7 +4,7 @@
 //!   same through a processor's translations, without effect.
 //! - [`bus`]: devices behind physical addresses; [`virtio`]: those for paravirtual drivers; [`network`]: what their
 //!   network cables lead to; [`pci`]: the bus that they are on; [`lsi`]: a SCSI controller, and [`storage`]: what is
-//!   behind it and other controllers of disks.
+//!   behind it and other controllers of disks; [`e1000`]: a network adapter.
 //! - [`machine`]: processors on one memory and one bus; interrupts between them, global purges, timed events,
 //!   hypercalls; two executors, deterministic virtual time and a host thread per processor.
 //! - [`debug`]: traces, and a stub for gdb.
@@ -22,6 +22,7 @@ pub mod compressed;
 pub mod debug;
 pub mod description;
 pub mod device;
+pub mod e1000;
 pub mod firmware;
 pub mod image;
 pub mod lsi;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use sidestep_machine::description::devices::DiskTable;
+use sidestep_machine::description::disks::DiskTable;
 
 use super::Outcome;
 
