@@ -28,7 +28,7 @@ pub struct Run {
     image: Option<PathBuf>,
     /// A raw image as a disk of a FUCE machine or a kernel's, of which there may be several. What a FUCE image writes
     /// is put back when it ends; a kernel's writes reach the file at once. A kernel's may be on a SCSI bus, and may be
-    /// a CD-ROM there: `FILE[,readonly][,bus=virtio|scsi][,media=disk|cdrom]`.
+    /// a CD-ROM there: `FILE[,readonly][,bus=virtio|scsi|ahci][,media=disk|cdrom]`.
     #[arg(long, value_name = "FILE[,OPTION]...")]
     disk: Vec<DiskTable>,
     /// Print statistics to the standard error at the end: a FUCE chip's counters; how many instructions an IA-64

@@ -3,7 +3,7 @@
 //! Devices are made before the machine's memory is, so that a disk that cannot be opened costs nothing; then they are
 //! attached in the order in which they were made, each with an interrupt of its own: disks first, then network devices,
 //! a console, the entropy device last. All have the same [`VirtioTransport`]. [`Controllers`] are on the PCI bus behind
-//! all of these: one for the disks on a SCSI bus, then network adapters.
+//! all of these: one for the disks on a SCSI bus, one for those on Serial ATA, then network adapters.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -19,6 +19,7 @@ use super::bare::Clock;
 use super::disks::{DiskBus, DiskTable};
 use super::kernel::Description;
 use super::networks::NetworkModel;
+use crate::ahci::{self, Behind};
 use crate::device::iosapic::Lines;
 use crate::e1000;
 use crate::firmware::layout;
@@ -29,6 +30,7 @@ use crate::network::Link;
 use crate::network::forward::Forward;
 use crate::pci;
 use crate::pci::interrupts::Interrupts;
+use crate::storage::ata::Drive;
 use crate::storage::disk::DiskError;
 use crate::storage::scsi::{Medium, Unit};
 use crate::virtio::VirtioDevice;
@@ -109,8 +111,11 @@ pub enum DeviceError {
     /// More disks on the SCSI bus than that has places for.
     #[error("the machine has {0} disks on its SCSI bus; there is room for {max}", max = lsi::TARGETS_MAX)]
     TooManyTargets(usize),
+    /// More than the Serial ATA controller has ports for.
+    #[error("the machine has {0} disks on Serial ATA; there are {max} ports", max = ahci::PORTS_MAX)]
+    TooManyPorts(usize),
     /// A CD-ROM that is a virtio device.
-    #[error("the CD-ROM `{}` must be on another bus than virtio, such as `scsi`", .0.display())]
+    #[error("the CD-ROM `{}` must be on another bus than virtio: `scsi` or `ahci`", .0.display())]
     VirtioCdrom(PathBuf),
 }
 
@@ -206,6 +211,8 @@ fn hardware_address(number: usize) -> HardwareAddress {
 pub struct Controllers {
     /// What is behind the SCSI controller, which is there if there is something.
     scsi: Vec<Unit>,
+    /// What is behind the Serial ATA controller, likewise.
+    ahci: Vec<Behind>,
     /// Network adapters.
     adapters: Vec<(HardwareAddress, Box<dyn Link>)>,
 }
@@ -216,25 +223,38 @@ impl Controllers {
     /// # Errors
     /// See [`DeviceError`].
     pub fn make(description: &Description) -> Result<Controllers, DeviceError> {
-        let on_bus = |disk: &&DiskTable| disk.bus == DiskBus::Scsi;
-        let disks = description.disk.iter().filter(on_bus);
-        let scsi = disks
-            .map(|disk| Ok(Unit::new(disk.open()?, disk.media)))
+        let on_bus = |bus| description.disk.iter().filter(move |disk| disk.bus == bus);
+        let unit = |disk: &DiskTable| Ok(Unit::new(disk.open()?, disk.media));
+        let scsi = on_bus(DiskBus::Scsi)
+            .map(unit)
             .collect::<Result<Vec<_>, DiskError>>()?;
         if scsi.len() > lsi::TARGETS_MAX {
             return Err(DeviceError::TooManyTargets(scsi.len()));
+        }
+        let behind = |disk: &DiskTable| {
+            Ok(match disk.media {
+                Medium::Disk => Behind::Disk(Drive::new(disk.open()?)),
+                Medium::Cdrom => Behind::Cdrom(unit(disk)?),
+            })
+        };
+        let ahci = on_bus(DiskBus::Ahci)
+            .map(behind)
+            .collect::<Result<Vec<_>, DiskError>>()?;
+        if ahci.len() > ahci::PORTS_MAX {
+            return Err(DeviceError::TooManyPorts(ahci.len()));
         }
         let tables = description.network.iter().enumerate();
         let adapters = tables
             .filter(|(_, table)| table.model == NetworkModel::E1000)
             .map(|(number, table)| Ok((hardware_address(number), table.network.connect()?)))
             .collect::<Result<Vec<_>, DeviceError>>()?;
-        Ok(Controllers { scsi, adapters })
+        Ok(Controllers { scsi, ahci, adapters })
     }
 
     /// How many functions they are on the bus.
     pub fn functions(&self) -> usize {
-        usize::from(!self.scsi.is_empty()) + self.adapters.len()
+        let buses = [self.scsi.is_empty(), self.ahci.is_empty()];
+        buses.into_iter().filter(|is_empty| !is_empty).count() + self.adapters.len()
     }
 
     /// Puts them on the bus; the first has this interrupt.
@@ -254,6 +274,14 @@ impl Controllers {
             let (memory, timeline) = (builder.memory(), builder.timeline());
             bus.add(Box::new(lsi::Controller::new(
                 self.scsi, memory, interrupts, timeline, start, line,
+            )));
+        }
+        if !self.ahci.is_empty() {
+            let (interrupts, line) = interrupts();
+            let start = places.memory(ahci::REGISTERS_BYTES);
+            let (memory, timeline) = (builder.memory(), builder.timeline());
+            bus.add(Box::new(ahci::Controller::new(
+                self.ahci, memory, interrupts, timeline, start, line,
             )));
         }
         for (address, link) in self.adapters {

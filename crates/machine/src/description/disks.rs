@@ -18,6 +18,8 @@ pub enum DiskBus {
     Virtio,
     /// It is behind a SCSI controller, an LSI53C895A.
     Scsi,
+    /// It is behind a Serial ATA controller.
+    Ahci,
 }
 
 /// `[[disk]]`: a file as a disk.
@@ -41,7 +43,7 @@ pub struct DiskTable {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoDisk {
     /// An unknown bus.
-    #[error("`bus={0}` must be `bus=virtio` or `bus=scsi`")]
+    #[error("`bus={0}` must be `bus=virtio`, `bus=scsi` or `bus=ahci`")]
     Bus(String),
     /// An unknown medium.
     #[error("`media={0}` must be `media=disk` or `media=cdrom`")]
@@ -65,6 +67,7 @@ impl FromStr for DiskTable {
                 None if last == "readonly" => disk.read_only = true,
                 Some(("bus", "virtio")) => disk.bus = DiskBus::Virtio,
                 Some(("bus", "scsi")) => disk.bus = DiskBus::Scsi,
+                Some(("bus", "ahci")) => disk.bus = DiskBus::Ahci,
                 Some(("bus", other)) => return Err(NoDisk::Bus(other.to_owned())),
                 Some(("media", "disk")) => disk.media = Medium::Disk,
                 Some(("media", "cdrom")) => disk.media = Medium::Cdrom,

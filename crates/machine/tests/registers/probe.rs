@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sidestep_ia64::PhysicalAddress;
+use sidestep_machine::ahci::{self, Behind};
 use sidestep_machine::device::iosapic::{self, Iosapic, Lines};
 use sidestep_machine::device::power::{self, Power};
 use sidestep_machine::device::serial::{self, Serial};
@@ -19,6 +20,7 @@ use sidestep_machine::memory::{GuestMemory, MemoryRange};
 use sidestep_machine::network::Link;
 use sidestep_machine::pci::interrupts::Interrupts;
 use sidestep_machine::pci::{Address, Bus, Ports, Window};
+use sidestep_machine::storage::ata::Drive;
 use sidestep_machine::storage::disk::Disk;
 use sidestep_machine::storage::scsi::{Medium, Unit};
 use sidestep_machine::virtio::VirtioDevice;
@@ -32,17 +34,21 @@ use sidestep_machine::{Machine, MachineBuilder};
 
 const RAM_BYTES: u64 = 1 << 20;
 const DISK_BYTES: usize = 8 << 10;
-const DISKS: usize = 3;
+const DISKS: usize = 5;
 /// Where the registers of controllers are, and how many bytes of them.
-const CONTROLLERS: [(u64, u64); 2] = [
+const CONTROLLERS: [(u64, u64); 3] = [
     (layout::PCI_CONTROLLERS, lsi::SIZE as u64),
     (layout::PCI_CONTROLLERS + ADAPTER, e1000::REGISTERS_BYTES as u64),
+    (
+        layout::PCI_CONTROLLERS + 2 * ADAPTER,
+        ahci::REGISTERS_BYTES as u64,
+    ),
 ];
 const ADAPTER: u64 = e1000::REGISTERS_BYTES as u64;
 /// Functions on the bus, with the bridge.
-pub const FUNCTIONS: u8 = 7;
+pub const FUNCTIONS: u8 = 8;
 /// Places of devices: of PCI's virtio functions the first, and of controllers the last.
-pub const PLACES: u8 = 11;
+pub const PLACES: u8 = 12;
 /// Bytes of one act: what, where, how wide, and a value.
 const ACT_BYTES: usize = 12;
 
@@ -103,7 +109,7 @@ struct Probed {
 }
 
 impl Probed {
-    fn new([memory_disk, pci_disk, scsi_disk]: [&Path; DISKS]) -> Probed {
+    fn new([memory_disk, pci_disk, scsi_disk, disk, cdrom]: [&Path; DISKS]) -> Probed {
         let memory = GuestMemory::new(&[MemoryRange::ram(0, RAM_BYTES)]).expect("a good layout");
         let mut builder = MachineBuilder::new(memory, 1);
         let lines = Lines::new(builder.interrupts());
@@ -165,10 +171,10 @@ impl Probed {
                 builder.interrupts(),
             )
         };
-        let [scsi_start, network_start] = CONTROLLERS.map(|(start, _)| start as u32);
-        let disk = Disk::open(scsi_disk, false).expect("a disk");
+        let [scsi_start, network_start, ahci_start] = CONTROLLERS.map(|(start, _)| start as u32);
+        let open = |path: &Path| Disk::open(path, false).expect("a disk");
         bus.add(Box::new(Controller::new(
-            vec![Unit::new(disk, Medium::Disk)],
+            vec![Unit::new(open(scsi_disk), Medium::Disk)],
             builder.memory(),
             interrupts(layout::VIRTIO_INTERRUPT + 8),
             builder.timeline(),
@@ -182,6 +188,17 @@ impl Probed {
             interrupts(layout::VIRTIO_INTERRUPT + 9),
             builder.timeline(),
             [network_start, layout::PCI_CONTROLLER_PORTS],
+            0,
+        )));
+        bus.add(Box::new(ahci::Controller::new(
+            vec![
+                Behind::Disk(Drive::new(open(disk))),
+                Behind::Cdrom(Unit::new(open(cdrom), Medium::Cdrom)),
+            ],
+            builder.memory(),
+            interrupts(layout::VIRTIO_INTERRUPT + 10),
+            builder.timeline(),
+            ahci_start,
             0,
         )));
         let bus = Arc::new(bus);
@@ -311,12 +328,12 @@ impl Probed {
         }
     }
 
-    /// Lets the controllers answer, gives SCRIPTS something to run and the adapter its rings.
+    /// Lets the controllers answer, gives SCRIPTS something to run, the adapter its rings and ports their lists.
     fn set_up_controllers(&mut self) {
-        for slot in FUNCTIONS - 2..FUNCTIONS {
+        for slot in FUNCTIONS - CONTROLLERS.len() as u8..FUNCTIONS {
             self.configure(slot, 4, (2, 7));
         }
-        let [scsi, network] = CONTROLLERS.map(|(start, _)| start);
+        let [scsi, network, ahci] = CONTROLLERS.map(|(start, _)| start);
         for (register, value) in [
             (0x2800, 0x8000), // the ring to receive, its bytes and end
             (0x2808, 0x80),
@@ -328,6 +345,12 @@ impl Probed {
             (0x3818, 4),
         ] {
             self.store(network + register, 4, value);
+        }
+        // Of both ports: the list, the place of frames, receive and start.
+        for port in [0x100, 0x180] {
+            for (register, value) in [(0x00, 0xa000), (0x08, 0xb000), (0x14, u32::MAX), (0x18, 0x11)] {
+                self.store(ahci + port + register, 4, value.into());
+            }
         }
         // Its table, and where SCRIPTS begin.
         self.store(scsi + 0x10, 4, 0x7000);
