@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::storage::disk::{Disk, DiskError};
+use crate::storage::disk::{Disk, DiskError, Format};
 use crate::storage::scsi::Medium;
 
 /// What a disk is attached to.
@@ -26,8 +26,11 @@ pub enum DiskBus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskTable {
-    /// The raw image, relative to the description.
+    /// The image, relative to the description.
     pub file: PathBuf,
+    /// How the disk is in its file: raw, if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
     /// Whether the guest may not write.
     #[serde(default)]
     pub read_only: bool,
@@ -45,6 +48,9 @@ pub enum NoDisk {
     /// An unknown bus.
     #[error("`bus={0}` must be `bus=virtio`, `bus=scsi` or `bus=ahci`")]
     Bus(String),
+    /// An unknown format.
+    #[error("`format={0}` must be `format=raw` or `format=qcow2`")]
+    Format(String),
     /// An unknown medium.
     #[error("`media={0}` must be `media=disk` or `media=cdrom`")]
     Medium(String),
@@ -53,10 +59,11 @@ pub enum NoDisk {
 impl FromStr for DiskTable {
     type Err = NoDisk;
 
-    /// As an option says it: `FILE[,readonly][,bus=BUS][,media=MEDIUM]`; a file may have commas in its name.
+    /// As an option says it: `FILE[,readonly][,format=FORMAT][,bus=BUS][,media=MEDIUM]`; a file may have commas in its name.
     fn from_str(text: &str) -> Result<DiskTable, NoDisk> {
         let mut disk = DiskTable {
             file: PathBuf::new(),
+            format: None,
             read_only: false,
             bus: DiskBus::default(),
             media: Medium::default(),
@@ -65,6 +72,9 @@ impl FromStr for DiskTable {
         while let Some((before, last)) = file.rsplit_once(',') {
             match last.split_once('=') {
                 None if last == "readonly" => disk.read_only = true,
+                Some(("format", "raw")) => disk.format = Some(Format::Raw),
+                Some(("format", "qcow2")) => disk.format = Some(Format::Qcow2),
+                Some(("format", other)) => return Err(NoDisk::Format(other.to_owned())),
                 Some(("bus", "virtio")) => disk.bus = DiskBus::Virtio,
                 Some(("bus", "scsi")) => disk.bus = DiskBus::Scsi,
                 Some(("bus", "ahci")) => disk.bus = DiskBus::Ahci,
@@ -84,7 +94,8 @@ impl FromStr for DiskTable {
 impl DiskTable {
     /// Whether nothing but the file is said.
     pub fn is_plain(&self) -> bool {
-        !self.read_only && self.bus == DiskBus::default() && self.media == Medium::default()
+        let is_default = self.bus == DiskBus::default() && self.media == Medium::default();
+        !self.read_only && self.format.is_none() && is_default
     }
 
     /// Opens the file.
@@ -92,7 +103,8 @@ impl DiskTable {
     /// # Errors
     /// If it is no disk.
     pub fn open(&self) -> Result<Disk, DiskError> {
-        Disk::open(&self.file, self.read_only || self.media == Medium::Cdrom)
+        let read_only = self.read_only || self.media == Medium::Cdrom;
+        Disk::open_as(&self.file, self.format, read_only)
     }
 }
 
@@ -110,6 +122,9 @@ mod tests {
         let cd = parsed("a,bus=scsi,b.iso,bus=scsi,media=cdrom");
         assert_eq!(cd.file, Path::new("a,bus=scsi,b.iso"));
         assert_eq!((cd.bus, cd.media), (DiskBus::Scsi, Medium::Cdrom));
+        assert_eq!(parsed("a.img,format=qcow2").format, Some(Format::Qcow2));
+        let wrong = "a.img,format=vdi".parse::<DiskTable>();
+        assert_eq!(wrong, Err(NoDisk::Format("vdi".into())));
         let wrong = "a.img,bus=floppy".parse::<DiskTable>();
         assert_eq!(wrong, Err(NoDisk::Bus("floppy".into())));
         let read_only = parsed("a.img,readonly");

@@ -37,6 +37,7 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
     }
     let table = |file, bus, media| DiskTable {
         file,
+        format: None,
         read_only: false,
         bus,
         media,
