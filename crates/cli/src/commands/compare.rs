@@ -77,8 +77,10 @@ impl Compare {
         }
         // A page shows a timeline beside the numbers. Nobody waits long for a point each.
         let quietly = Runner {
+            jobs: self.running.jobs(),
+            cache: cache.as_ref(),
+            cancelled: &cancelled,
             observer: &(),
-            ..runner
         };
         if self.outputs.html.is_some() && quietly.record(&plans, &mut comparisons).is_err() {
             return self.interrupted(&comparisons);

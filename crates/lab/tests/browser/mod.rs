@@ -128,7 +128,10 @@ impl Browser {
     /// A key, pressed and let go: its name as of `KeyboardEvent.key`, and the code that Windows gave it.
     pub fn key(&mut self, key: &str, code: u32, is_shifted: bool) {
         let modifiers = if is_shifted { 8 } else { 0 };
-        let text = (key.chars().count() == 1).then_some(key);
+        let text = match key {
+            "Enter" => Some("\r"),
+            key => (key.chars().count() == 1).then_some(key),
+        };
         for kind in ["keyDown", "keyUp"] {
             let mut event = json!({
                 "type": kind, "key": key, "windowsVirtualKeyCode": code, "modifiers": modifiers,
@@ -138,6 +141,12 @@ impl Browser {
             }
             self.call("Input.dispatchKeyEvent", event);
         }
+        self.settle();
+    }
+
+    /// Waits until the page has drawn itself, and has been told that it was scrolled.
+    fn settle(&mut self) {
+        self.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))");
     }
 
     /// Text, as it is typed.
@@ -167,11 +176,11 @@ impl Browser {
 
     /// The middle of an element, which is scrolled to.
     pub fn middle(&mut self, selector: &str) -> (f64, f64) {
-        let selector = Value::from(selector);
+        let element = format!("document.querySelector({})", Value::from(selector));
+        self.value(&format!("{element}.scrollIntoView({{ block: 'center' }})"));
+        self.settle();
         let middle = self.value(&format!(
-            "(() => {{ const element = document.querySelector({selector}); \
-             element.scrollIntoView({{ block: 'center' }}); const box = element.getBoundingClientRect(); \
-             return [box.left + box.width / 2, box.top + box.height / 2]; }})()"
+            "(box => [box.left + box.width / 2, box.top + box.height / 2])({element}.getBoundingClientRect())"
         ));
         (middle[0].as_f64().unwrap(), middle[1].as_f64().unwrap())
     }

@@ -344,7 +344,7 @@ impl Plot<'_> {
                 circle class={ "mark " (classes) } cx=(Length(*x)) cy=(Length(*y)) r="3.5" {
                     title { (self.said(series, mark)) }
                 }
-                (self.stated(*x, mark))
+                (self.stated(*x, series, mark))
             }
         }
     }
@@ -364,7 +364,7 @@ impl Plot<'_> {
                         title { (self.said(series, mark)) }
                     }
                     (self.interval(x + width / 2.0, mark, "axis"))
-                    (self.stated(x + width / 2.0, mark))
+                    (self.stated(x + width / 2.0, series, mark))
                 }
             }
         }
@@ -398,14 +398,14 @@ impl Plot<'_> {
     }
 
     /// The paper's value as a diamond, with its tolerance.
-    fn stated(&self, x: f64, mark: &Mark) -> Markup {
+    fn stated(&self, x: f64, series: &Series, mark: &Mark) -> Markup {
         let placed = (mark.stated).and_then(|(value, tolerance)| Some((value, tolerance, self.y_of(value)?)));
         html! {
             @if let Some((value, tolerance, y)) = placed {
                 @if let (Some(low), Some(high)) = (self.y_of(value - tolerance), self.y_of(value + tolerance)) {
                     line class="tolerance" x1=(Length(x)) x2=(Length(x)) y1=(Length(low)) y2=(Length(high)) {}
                 }
-                (diamond(x, y, html! { title { "paper: " (words::show(value)) } }))
+                (diamond(x, y, html! { title { (self.said(series, mark)) } }))
             }
         }
     }

@@ -34,7 +34,7 @@
 
   // Neither hidden with its series nor beyond the edge of a picture that is zoomed.
   const isSeen = (mark, svg) => {
-    if (!mark.checkVisibility()) return false;
+    if (mark.closest(".off")) return false;
     const plot = mark.closest(".plot");
     if (!plot) return true;
     const [left, top, right, bottom] = plot.dataset.box.split(" ").map(Number);
@@ -48,7 +48,8 @@
 
   const walk = (svg, marks) => {
     const lines = new Map();
-    for (const mark of marks) {
+    // A paper's diamond says what the mark of its point says.
+    for (const mark of marks.filter(mark => !mark.matches(".stated"))) {
       const of = mark.closest(".series") ?? svg;
       lines.set(of, [...(lines.get(of) ?? []), mark]);
     }
@@ -120,6 +121,10 @@
       for (const each of entries) set(each, wasAlone || each === entry);
     };
     for (const entry of entries) {
+      const { x, y, width, height } = entry.getBBox();
+      const room = document.createElementNS(svg.namespaceURI, "rect");
+      for (const [key, value] of Object.entries({ class: "room", x, y, width, height })) room.setAttribute(key, value);
+      entry.prepend(room);
       entry.setAttribute("role", "checkbox");
       entry.setAttribute("aria-label", entry.textContent);
       entry.setAttribute("tabindex", "0");
