@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native, figures, settings, tables
 from .errors import Error, UnknownExperiment
-from .own import OwnExperiment, Policy
+from .own import OwnExperiment, Policy, Service
 
 if TYPE_CHECKING:
     import altair
@@ -29,7 +29,7 @@ Progress = Callable[[int, int], None]
 class Experiment:
     """A figure or table of a paper, or one of one's own: baseline against sidestep over a sweep."""
 
-    def __init__(self, of: str | OwnExperiment | Policy) -> None:
+    def __init__(self, of: str | OwnExperiment | Policy | Service) -> None:
         self.of = of
         if isinstance(of, str):
             try:
@@ -40,8 +40,10 @@ class Experiment:
             self.study = _native.Study.own(of, of.source_version())
         elif isinstance(of, Policy):
             self.study = _native.Study.governed(of.name, of, of.source_version())
+        elif isinstance(of, Service):
+            self.study = _native.Study.served(of.name, of, of.source_version())
         else:
-            raise TypeError(f"{of!r} is no experiment: a name, an OwnExperiment or a Policy")
+            raise TypeError(f"{of!r} is no experiment: a name, an OwnExperiment, a Policy or a Service")
 
     @cached_property
     def description(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native, cluster, settings, tables
 from .errors import Error
-from .own import OwnExperiment, Policy
+from .own import OwnExperiment, Policy, Service
 from .studies import Experiment, Progress
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Sweep:
 
     def __init__(
         self,
-        experiment: str | OwnExperiment | Policy | Experiment,
+        experiment: str | OwnExperiment | Policy | Service | Experiment,
         grid: Mapping[str, Any],
         *,
         into: str | Path | None = None,
@@ -238,7 +238,7 @@ class Sweep:
 
 
 def sweep(
-    experiment: str | OwnExperiment | Policy | Experiment,
+    experiment: str | OwnExperiment | Policy | Service | Experiment,
     grid: Mapping[str, Any],
     *,
     on: Client | str | int | None = None,
@@ -265,7 +265,7 @@ def hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, (list, set)) else value
 
 
-def by_value(definition: OwnExperiment | Policy) -> bytes:
+def by_value(definition: OwnExperiment | Policy | Service) -> bytes:
     """A definition as workers get it: with its code where that is the notebook's."""
     try:
         import cloudpickle  # type: ignore[import-untyped, unused-ignore]

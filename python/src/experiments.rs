@@ -19,6 +19,7 @@ use crate::attention::attending;
 use crate::errors::error;
 use crate::own::Own;
 use crate::policies::Governed;
+use crate::services;
 
 /// Adds what is here to the module.
 pub fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -83,6 +84,15 @@ impl Study {
     fn governed(name: &str, policy: Py<PyAny>, version: Option<&str>) -> Study {
         Study {
             experiment: Box::leak(Box::new(Governed::new(name, policy))),
+            version: version.map(|version| format!("{VERSION} {version}")),
+        }
+    }
+
+    /// A service of a sidecore that is written in Python, asked by exit and by sidecall.
+    #[staticmethod]
+    fn served(name: &str, service: Py<PyAny>, version: Option<&str>) -> Study {
+        Study {
+            experiment: Box::leak(Box::new(services::experiment(name, service))),
             version: version.map(|version| format!("{VERSION} {version}")),
         }
     }

@@ -68,6 +68,8 @@ kinds! {
     Send = 9, "send";
     /// Receiving a packet.
     Receive = 10, "receive";
+    /// What the user's own service does.
+    Own = 11, "own";
 }
 
 impl Kind {
@@ -125,6 +127,11 @@ pub enum Request {
         address: PhysicalAddress,
         /// Its bytes.
         size: u64,
+    },
+    /// What the user's own service does, with arguments that it alone understands.
+    Own {
+        /// The arguments.
+        arguments: [u64; 3],
     },
     /// What a device serves.
     Device(DeviceRequest),
@@ -202,6 +209,7 @@ impl Request {
                 address: PhysicalAddress(first),
                 size: second,
             },
+            Some(Kind::Own) => Request::Own { arguments },
             Some(Kind::ReadBlock) => Request::Device(DeviceRequest::ReadBlock(transfer)),
             Some(Kind::WriteBlock) => Request::Device(DeviceRequest::WriteBlock(transfer)),
             Some(Kind::Send) => Request::Device(DeviceRequest::Send {
@@ -226,6 +234,7 @@ impl Request {
             Request::Timer { .. } => Kind::Timer,
             Request::Interrupt { .. } => Kind::Interrupt,
             Request::Console { .. } => Kind::Console,
+            Request::Own { .. } => Kind::Own,
             Request::Device(request) => request.kind(),
             Request::Unknown => return None,
         })
