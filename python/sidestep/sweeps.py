@@ -58,7 +58,10 @@ Part = tuple[tuple[tuple[str, Any], ...], int, int]
 @functools.lru_cache(maxsize=64)
 def experiment_of(experiment: str | bytes) -> Experiment:
     """An experiment on a worker, made once."""
-    return Experiment(experiment if isinstance(experiment, str) else pickle.loads(experiment))
+    if isinstance(experiment, str):
+        return Experiment(experiment)
+    definition, version = pickle.loads(experiment)
+    return Experiment(definition, version)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -266,12 +269,14 @@ def hashable(value: Any) -> Any:
 
 
 def by_value(definition: OwnExperiment | Policy | Service) -> bytes:
-    """A definition as workers get it: with its code where that is the notebook's."""
+    """A definition as workers get it: with its code where that is the notebook's or the script's, and with the version
+    of its source, which cannot be read there."""
+    given = definition, definition.source_version()
     try:
         import cloudpickle  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
-        return pickle.dumps(definition)
-    pickled: bytes = cloudpickle.dumps(definition)
+        return pickle.dumps(given)
+    pickled: bytes = cloudpickle.dumps(given)
     return pickled
 
 

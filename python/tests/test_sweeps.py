@@ -221,7 +221,7 @@ def test_the_command_has_a_cluster_fill_its_cache(client: Client, own_cache: Pat
     )
     assert run.stdout == without.stdout
     written = {entry: entry.stat().st_ino for entry in own_cache.glob("*.point")}
-    assert len(written) == 7
+    assert len(written) == 4 + 5
     # With everything kept no cluster is needed.
     nowhere = [*command[:-3], "tcp://127.0.0.1:1", *command[-2:]]
     again = subprocess.run(nowhere, env=environment, capture_output=True, check=True)

@@ -13,6 +13,7 @@
 //! | 8 write block | sector, guest-physical address, sectors | 0, once the device is done |
 //! | 9 send | virtual machine, guest-physical address, bytes | 0, once the packet is on its way |
 //! | 10 receive | guest-physical address, bytes at most | bytes received; refused if there is no packet |
+//! | 11 own | three, as a [service of the user's own](crate::virtual_machine::OwnService) understands them | its answer; refused without one |
 //!
 //! `map` and `unmap` change the guest's own VHPT, where its PTA says that it is, and the shadow: the guest must not
 //! touch the entry itself. An entry that was valid before is purged from the TLBs of all its processors.
