@@ -1,4 +1,4 @@
-//! What happened when, beside the numbers: the timelines of the first point that has any, side beside side on one scale.
+//! What happened when, beside the numbers: the timelines of the first point that has any, both sides on one scale.
 
 use maud::{Markup, html};
 

@@ -142,7 +142,8 @@ pub fn draw(title: &str, timeline: &Timeline, window: Window) -> Markup {
             @for (index, name) in names.iter().enumerate() {
                 g class={ "series k" (index % COLOURS) } data-series=(index) {
                     @for span in spans.iter().filter(|span| span.event.name == *name) {
-                        @let (from, to) = (x(span.event.start_ns), x(span.event.start_ns.saturating_add(span.duration_ns)));
+                        @let from = x(span.event.start_ns);
+                        @let to = x(span.event.start_ns.saturating_add(span.duration_ns));
                         rect class="span" x=(Length(from)) width=(Length((to - from).max(0.5)))
                             y=(Length(tops[span.event.track] + span.lane as f64 * LANE)) height=(Length(LANE - 2.0)) {
                             title { (said(timeline, span.event)) }
