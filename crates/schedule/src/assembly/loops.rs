@@ -159,7 +159,7 @@ fn surroundings(source: &Source, function: &Function) -> Surroundings {
     let keeps_all = if instructions.iter().any(rotates) || sizes.is_some_and(|sizes| sizes.rotating > 0) {
         Some("the function rotates registers already")
     } else if instructions.iter().any(moves_epilogue_count) {
-        Some("the function uses ar.ec")
+        Some("the function moves ar.ec")
     } else {
         None
     };

@@ -211,11 +211,37 @@ impl Emitter<'_> {
             instruction = format!("(p{}) {instruction}", FIRST_STAGE + stage as u8);
         }
         Text {
-            // What directives say of predicates holds of other ones now.
-            directives: Vec::new(),
+            // What the source's say of predicates holds of other ones now.
+            directives: self.exclusive(item).into_iter().collect(),
             instruction,
             comment: own.comment.clone(),
         }
+    }
+}
+
+impl Emitter<'_> {
+    /// For the assembler: the predicate of an instruction and the other one of its compare, which has become another
+    /// register meanwhile.
+    fn exclusive(&self, item: usize) -> Option<String> {
+        let effects = &self.block.items[item].effects;
+        let values = &self.values.values;
+        let maker = |value: &Value| value.accesses.first().map(|access| access.item);
+        let is_read = |value: &Value| {
+            let mut accesses = value.accesses.iter();
+            (value.file, value.register) == (File::Predicate, effects.qualifier)
+                && accesses.any(|access| access.item == item && access.reads)
+        };
+        let own = values.iter().position(is_read)?;
+        let is_other = |other: &usize| {
+            *other != own
+                && values[*other].file == File::Predicate
+                && maker(&values[*other]) == maker(&values[own])
+        };
+        let other = (0..values.len()).find(is_other)?;
+        let complements = self.block.items[maker(&values[own])?].effects.complements;
+        let stage = self.schedule.stage(item);
+        let (own, other) = (self.name(own, stage), self.name(other, stage));
+        complements.then(|| format!(".pred.rel \"mutex\", p{own}, p{other}"))
     }
 }
 

@@ -433,7 +433,10 @@ fn judged(
     let compared = loops::compare(given.block, original, &trial, &dead, STATES).map_err(Wrong::Different)?;
     let cycles = rate(&trial, parameters);
     let total = |trial: &Trial<'_>, count: u64| loops::cycles(trial, count, parameters);
-    let worth_from = (1..=MEASURED).find(|count| total(&trial, *count) <= total(original, *count));
+    // The more iterations, the more it gains.
+    let counts: Vec<u64> = (1..=MEASURED).collect();
+    let first = counts.partition_point(|count| total(&trial, *count) > total(original, *count));
+    let worth_from = counts.get(first).copied();
     Ok(Pipelined {
         instructions: found
             .into_iter()
