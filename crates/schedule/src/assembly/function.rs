@@ -359,12 +359,6 @@ impl Reader<'_> {
             .any(|statement| matches!(statement, Statement::Instruction(_) | Statement::Nop));
         for statement in &line.statements {
             match statement {
-                Statement::Label(_) if has_code => {
-                    return refuse(
-                        "a label and an instruction on one line: put the label on a line of its own"
-                            .to_owned(),
-                    );
-                }
                 Statement::Label(_) => {
                     self.close(index);
                     self.verbatim(index);

@@ -98,7 +98,9 @@ impl<'a> Facts<'a> {
             || self.must_end_group(first)
             || self.must_end_group(second)
         {
-            let is_parted = self.must_end_group(first) || !self.must_end_group(second);
+            let is_parted = self.must_end_group(first)
+                || !self.must_end_group(second)
+                || first.effects.conflict(&second.effects).is_parted_by_stop();
             return Some(i32::from(is_parted));
         }
         if is_fence(first) || is_fence(second) {

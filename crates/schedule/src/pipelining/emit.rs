@@ -64,7 +64,8 @@ impl Emitter<'_> {
         let mut text = String::new();
         self.before(&mut text);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}:", self.label);
+        // The front end takes pairs of bundles.
+        let _ = writeln!(text, "\t.align 32\n{}:", self.label);
         let branch = Text {
             instruction: format!("br.ctop.sptk.few {}", self.label),
             ..Text::default()

@@ -5,6 +5,7 @@
 //! prologue and epilogue. Values get rotating registers, a new one in each iteration. What the registers of the
 //! source held behind the loop they hold behind the kernel as well.
 //!
+//! - [`suitable`]: which loops can be pipelined; [`version`]: increments of addresses apart;
 //! - [`values`]: what registers hold, and which may rotate; [`distances`]: what instructions of any iteration wait for;
 //! - [`modulo`]: a cycle for each; [`rotation`]: registers; [`emit`]: the text.
 
@@ -12,20 +13,20 @@ mod distances;
 mod emit;
 mod modulo;
 mod rotation;
+mod suitable;
 mod values;
+mod version;
 
 use std::path::Path;
 
-use sidestep_ia64::encoding::{BaseUpdate, BranchKind, Bundle, Instruction, LoadKind, Operation};
-use sidestep_ia64::registers::application::{EC, FPSR, LC, UNAT};
+use sidestep_ia64::encoding::{BranchKind, Bundle, Instruction};
+use sidestep_ia64::registers::application::EC;
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::registers::status::psr;
 use sidestep_itanium2::Parameters;
-use sidestep_itanium2::flags::Flags;
 
-use crate::assembly::{AssemblyError, Text};
-use crate::assembly::{code_of, slots};
-use crate::block::{Block, Item};
+use crate::assembly::{AssemblyError, Text, code_of, slots};
+use crate::block::Block;
 use crate::bound;
 use crate::bundle::Packer;
 use crate::capacity::Capacity;
@@ -38,15 +39,15 @@ use distances::{distances, recurrence};
 use emit::Emitter;
 use modulo::schedule;
 use rotation::Numbers;
+use suitable::{is_counted, unsuitable};
 use values::{Home, Values};
+use version::Version;
 
 /// Random states in which a loop is compared with its pipelined version.
-const STATES: u64 = 256;
+const STATES: u64 = 128;
 /// Iterations of which the rate is measured, and those before it.
 const MEASURED: u64 = 64;
 const WARM: u64 = 32;
-/// Instructions of a loop at most.
-const INSTRUCTIONS_MAX: usize = 150;
 /// Intervals that are tried, from the least possible on.
 const INTERVALS: u32 = 8;
 
@@ -217,7 +218,7 @@ pub fn pipeline(
                 let Some((modulo, bundles)) = schedule(&distances, &mut packer, count, interval) else {
                     continue;
                 };
-                let room = (96 - frame_of(given.surroundings).size - 1) as u8;
+                let room = 95u32.saturating_sub(frame_of(given.surroundings).size) as u8;
                 let Some(numbers) = Numbers::new(&values, &modulo, room / 8 * 8) else {
                     "there are too few rotating registers".clone_into(&mut reason);
                     continue;
@@ -234,16 +235,9 @@ pub fn pipeline(
                     label: &given.label,
                 };
                 let text = emitter.text(&bundles);
-                let found = judged(
-                    given,
-                    &original,
-                    (text, &modulo, &numbers),
-                    &values,
-                    parameters,
-                    path,
-                );
-                let found = found.map_err(|error| error.in_line(path, line))?;
-                if found.cycles < limit {
+                let schedule = (text, &modulo, &numbers);
+                let found = judged(given, &original, schedule, &values, limit, (parameters, path));
+                if let Some(found) = found.map_err(|error| error.in_line(path, line))? {
                     best = Some(found);
                     break;
                 }
@@ -253,104 +247,6 @@ pub fn pipeline(
     (_, report.units, report.recurrence) = least;
     report.outcome = best.ok_or(reason);
     Ok(report)
-}
-
-/// A loop's instructions, its branch last in the block, with the texts of the others.
-struct Version {
-    block: Block,
-    texts: Vec<Text>,
-}
-
-impl Version {
-    /// The loop as it is; and, if others name the registers that its references to memory increment, with additions of
-    /// their own for these: a value that is added to in passing is in one register.
-    fn all(given: &Loop<'_>, parameters: &Parameters, path: &Path) -> Result<Vec<Version>, AssemblyError> {
-        let (branch, body) = given.block.items.split_last().expect("it has a branch");
-        let own = Version {
-            block: given.block.clone(),
-            texts: given.texts[..body.len()].to_vec(),
-        };
-        let is_shared = |index: usize| {
-            let base = 1u128 << body[index].instruction.r3();
-            let names =
-                |item: &Item| (item.effects.reads.general | item.effects.all_writes().general) & base != 0;
-            body.iter()
-                .enumerate()
-                .any(|(other, item)| other != index && names(item))
-        };
-        let mut texts: Vec<Text> = Vec::new();
-        // By instruction, which it was.
-        let mut origins = Vec::new();
-        for (index, (item, text)) in body.iter().zip(&own.texts).enumerate() {
-            origins.push(index);
-            let increments = item.instruction.base_update() == BaseUpdate::Immediate && is_shared(index);
-            match increments.then(|| parted(&text.instruction)).flatten() {
-                None => texts.push(text.clone()),
-                Some((reference, addition)) => {
-                    texts.push(Text {
-                        instruction: reference,
-                        ..text.clone()
-                    });
-                    texts.push(Text {
-                        instruction: addition,
-                        ..Text::default()
-                    });
-                    origins.push(index);
-                }
-            }
-        }
-        if texts.len() == own.texts.len() {
-            return Ok(vec![own]);
-        }
-        let lines: String = texts
-            .iter()
-            .map(|text| format!("\t{}\n\t;;\n", text.instruction))
-            .collect();
-        let bundles = code_of(&assemble(&format!("\t.text\n{lines}"), path)?, path)?;
-        let mut instructions: Vec<Instruction> = slots(&bundles)
-            .into_iter()
-            .filter_map(|(_, instruction)| instruction.ok())
-            .collect();
-        instructions.push(branch.instruction);
-        let Ok(mut block) = Block::new(&instructions, parameters) else {
-            return Ok(vec![own]);
-        };
-        let place = |of: usize| {
-            origins
-                .iter()
-                .position(|origin| *origin == of)
-                .unwrap_or(origins.len())
-        };
-        let asserted = given.block.mutex.iter();
-        block.mutex = asserted
-            .map(|(before, registers)| (place(*before), *registers))
-            .collect();
-        for (index, origin) in origins.iter().enumerate() {
-            let is_reference = place(*origin) == index;
-            block.objects[index] = given.block.objects[*origin].filter(|_| is_reference);
-            block.areas[index] = given.block.areas[*origin].filter(|_| is_reference);
-        }
-        Ok(vec![own, Version { block, texts }])
-    }
-
-    /// The block without its branch.
-    fn body(&self) -> Block {
-        let mut body = self.block.clone();
-        body.items.truncate(self.texts.len());
-        body
-    }
-}
-
-/// The text of a reference that increments its base by a constant, without that, and the addition.
-fn parted(text: &str) -> Option<(String, String)> {
-    let (reference, amount) = text.rsplit_once(',')?;
-    let base = reference.split_once('[')?.1.split_once(']')?.0.trim();
-    let qualifier = text.strip_prefix('(').and_then(|text| text.split_once(')'));
-    let qualifier = qualifier.map_or(String::new(), |(qualifier, _)| format!("({qualifier}) "));
-    Some((
-        reference.trim_end().to_owned(),
-        format!("{qualifier}adds {base} = {}, {base}", amount.trim()),
-    ))
 }
 
 /// Why a pipelined text cannot be judged, or is wrong.
@@ -385,15 +281,16 @@ impl Wrong {
     }
 }
 
-/// Holds a pipelined text against the loop, in random states and on the model.
+/// Holds a pipelined text against the loop, on the model and in random states; `None` if its iterations take no fewer
+/// than `limit` cycles.
 fn judged(
     given: &Loop<'_>,
     original: &Trial<'_>,
     (text, modulo, numbers): (String, &modulo::Modulo, &Numbers),
     values: &Values,
-    parameters: &Parameters,
-    path: &Path,
-) -> Result<Pipelined, Wrong> {
+    limit: u64,
+    (parameters, path): (&Parameters, &Path),
+) -> Result<Option<Pipelined>, Wrong> {
     let object = assemble(&format!("\t.text\n{text}"), path)?;
     let bundles = code_of(&object, path)?;
     let is_branch = |(_, instruction): &(usize, Result<Instruction, ()>)| {
@@ -411,6 +308,10 @@ fn judged(
         kernel: end.saturating_sub(length),
         frame: original.frame,
     };
+    let cycles = rate(&trial, parameters);
+    if cycles >= limit {
+        return Ok(None);
+    }
     let mut dead = Parts::NONE;
     dead.application |= 1 << EC;
     // Which half of the floating-point registers was written.
@@ -431,13 +332,12 @@ fn judged(
     // Nobody has put anything into stacked registers that the function does not name.
     dead.general |= !used & !0 << 32;
     let compared = loops::compare(given.block, original, &trial, &dead, STATES).map_err(Wrong::Different)?;
-    let cycles = rate(&trial, parameters);
     let total = |trial: &Trial<'_>, count: u64| loops::cycles(trial, count, parameters);
     // The more iterations, the more it gains.
     let counts: Vec<u64> = (1..=MEASURED).collect();
     let first = counts.partition_point(|count| total(&trial, *count) > total(original, *count));
     let worth_from = counts.get(first).copied();
-    Ok(Pipelined {
+    Ok(Some(Pipelined {
         instructions: found
             .into_iter()
             .filter_map(|(_, instruction)| instruction.ok())
@@ -449,7 +349,7 @@ fn judged(
         rotating: numbers.region(File::General).size,
         worth_from,
         compared,
-    })
+    }))
 }
 
 /// Bundles between a label and what follows the loop, as they are written.
@@ -478,90 +378,11 @@ fn frame_of(surroundings: &Surroundings) -> FrameMarker {
 
 /// Scratch registers that the function does not use.
 fn spare(surroundings: &Surroundings) -> Vec<u8> {
-    let scratch = (14..32).chain([2, 3, 9, 10, 11]);
+    // Not those of results: what a call left there may pass through.
+    let scratch = (14..32).chain([2, 3]);
     scratch
         .filter(|register| surroundings.used.general >> register & 1 == 0)
         .collect()
-}
-
-/// Whether the instruction is a loop branch of a kind.
-fn is_counted(instruction: &Instruction, wanted: BranchKind) -> bool {
-    matches!(instruction.operation, Operation::Branch { kind, .. } if kind == wanted)
-}
-
-/// Why a loop cannot be pipelined, whatever its values are.
-fn unsuitable(given: &Loop<'_>) -> Option<String> {
-    let (branch, body) = given.block.items.split_last()?;
-    if let Some(reason) = given.surroundings.keeps_all {
-        return Some(reason.to_owned());
-    }
-    match branch.instruction.operation {
-        Operation::Branch {
-            kind: BranchKind::CountedLoop,
-            ..
-        } => {}
-        Operation::Branch {
-            kind: BranchKind::Conditional,
-            ..
-        } => {
-            return Some(
-                "a condition ends it: how often it runs is not known before it, as ar.lc says it for br.cloop".to_owned(),
-            );
-        }
-        _ => return Some("its registers rotate already".to_owned()),
-    }
-    if body.is_empty() {
-        return Some("it only counts".to_owned());
-    }
-    if body.len() > INSTRUCTIONS_MAX {
-        return Some(format!("it has more than {INSTRUCTIONS_MAX} instructions"));
-    }
-    let found = body.iter().zip(given.texts).find_map(|(item, text)| {
-        let why = obstacle(item)?;
-        Some(format!("`{}` {why}", text.instruction))
-    });
-    found
-}
-
-/// Why an instruction cannot be one of several iterations at the same time.
-fn obstacle(item: &Item) -> Option<&'static str> {
-    let effects = &item.effects;
-    let (reads, writes) = (effects.reads, effects.all_writes());
-    let loop_registers = 1u128 << EC | 1 << LC;
-    let known = State::FLOAT_STATUS | State::ALAT;
-    let is_advanced = matches!(
-        item.instruction.operation,
-        Operation::Load { kind, .. } | Operation::LoadFloat { kind, .. } | Operation::LoadFloatPair { kind, .. }
-            if !matches!(kind, LoadKind::Normal | LoadKind::Speculative | LoadKind::Bias | LoadKind::Acquire)
-    );
-    if item.is_exit() {
-        Some("may leave it in the middle")
-    } else if is_advanced {
-        Some("is a load whose address is remembered, or that needs such a one")
-    } else if item
-        .flags()
-        .intersects(Flags::READS_PREDICATES | Flags::ALL_PREDICATES)
-    {
-        Some("names all predicates, of which some rotate")
-    } else if (reads.predicate | writes.predicate) >> 16 != 0 {
-        Some("names a rotating predicate")
-    } else if (reads.float | writes.float) >> 32 != 0 {
-        Some("names a floating-point register that rotates")
-    } else if reads.application & loop_registers != 0 || writes.application & !(1 << UNAT) != 0 {
-        Some("is about an application register")
-    } else if reads.application & !(1 << UNAT | 1 << FPSR | 1 << 32) != 0 {
-        Some("reads an application register")
-    } else if writes.control != 0
-        || effects.writes.status != 0
-        || writes.branch != 0
-        || effects.serializes.is_some()
-    {
-        Some("is about the system")
-    } else if !(writes.state - known).is_empty() {
-        Some("writes state that has no register")
-    } else {
-        None
-    }
 }
 
 /// By instruction, whether the predicate of its stage goes before it: else it does no harm in an iteration that does
@@ -619,25 +440,4 @@ fn staged(body: &Block, values: &Values, surroundings: &Surroundings) -> Result<
         }
     });
     staged.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reference_is_parted_from_its_increment() {
-        let parts = |text| parted(text).expect("it increments its base");
-        assert_eq!(
-            parts("(p6) st8 [r33] = r14, 8"),
-            (
-                "(p6) st8 [r33] = r14".to_owned(),
-                "(p6) adds r33 = 8, r33".to_owned()
-            )
-        );
-        assert_eq!(
-            parts("ldfd f6 = [r32], -16"),
-            ("ldfd f6 = [r32]".to_owned(), "adds r32 = -16, r32".to_owned())
-        );
-    }
 }

@@ -1,6 +1,6 @@
 //! A loop against its pipelined version, in random states with random counts, and the cycles of both on the model.
 
-use sidestep_ia64::encoding::{Bundle, Effects};
+use sidestep_ia64::encoding::{Bundle, Effects, Template, Unit};
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_itanium2::{Parameters, Pipeline};
 
@@ -9,6 +9,7 @@ use super::assertions::References;
 use super::equivalence::{Compared, Difference, alone};
 use super::ground::{CODE_END, End, Ground, Setting};
 use crate::block::Block;
+use crate::bundle::nop;
 use crate::sanitizer::Sanitizer;
 use crate::sequencing::Parts;
 
@@ -27,14 +28,17 @@ pub struct Trial<'a> {
 }
 
 impl Trial<'_> {
+    /// Where it begins: with a pair of bundles, as the front end takes them.
     fn start(&self) -> u64 {
-        CODE_END - 16 * self.bundles.len() as u64
+        CODE_END - 16 * self.bundles.len().next_multiple_of(2) as u64
     }
 
     /// Memory with the code, its branch aimed.
     fn ground(&self, seed: u64) -> Ground {
         let mut ground = Ground::new(seed);
-        for (index, bundle) in self.bundles.iter().enumerate() {
+        let nops = Bundle::new(Template::new(0x10), [nop(Unit::M), nop(Unit::I), nop(Unit::B)]);
+        let padding = (self.bundles.len() % 2 == 1).then_some(&nops);
+        for (index, bundle) in self.bundles.iter().chain(padding).enumerate() {
             let distance = (self.kernel as i64 - index as i64) * 16;
             let aimed = aimed(*bundle, distance);
             ground

@@ -264,7 +264,9 @@ mod tests {
     /// The starts of what is left.
     fn left(is_by_blocks: bool, slower: &[u64]) -> Vec<u64> {
         let mut changes = changes();
-        put_back(&mut changes, is_by_blocks, |addresses| slower.contains(&addresses.start));
+        put_back(&mut changes, is_by_blocks, |addresses| {
+            slower.contains(&addresses.start)
+        });
         changes.iter().map(|change| change.addresses.start).collect()
     }
 
