@@ -88,7 +88,8 @@ fn what_cannot_be_pipelined_stays_with_a_reason() {
         return;
     }
     let ends_by_condition = leaf("\tld8 r14 = [r32], 8\n\t;;\n\tcmp.ne p6, p7 = r14, r0\n\t;;")
-        .replace("\tbr.cloop.sptk.few", "\t(p6) br.cond.sptk.few");
+        .replace("\tbr.cloop.sptk.few", "\t(p6) br.cond.sptk.few")
+        .replace("\tbr.ret", "\tmov r8 = r14\n\tbr.ret");
     let rotates = leaf(ADD).replace("br.cloop", "br.ctop");
     for (text, reason) in [
         (ends_by_condition, "a condition ends it"),
@@ -113,10 +114,7 @@ fn what_cannot_be_pipelined_stays_with_a_reason() {
             leaf("\tld8 r14 = [r32], 8\n\t;;\n\tmov r15 = ar.lc"),
             "is about an application register",
         ),
-        (
-            leaf("\tld8 r14 = [r32]\n\t;;\n\tadd r32 = r14, r0\n\t;;"),
-            "no schedule of fewer cycles",
-        ),
+        (leaf("\tadd r14 = r14, r34"), "no schedule of fewer cycles"),
     ] {
         let said = report(&text).outcome.expect_err(&text);
         assert!(said.contains(reason), "{said}\n{text}");
@@ -205,6 +203,6 @@ proptest! {
 fn cases() -> u32 {
     match std::env::var("SIDESTEP_RANDOM_LOOPS") {
         Ok(text) => text.parse().expect("SIDESTEP_RANDOM_LOOPS is a number"),
-        Err(_) => 16,
+        Err(_) => 8,
     }
 }

@@ -464,10 +464,7 @@ impl Reader<'_> {
             // A loop is a block of its own.
             let ends_loop = matches!(
                 instruction.operation,
-                Operation::Branch {
-                    kind: BranchKind::CountedLoop,
-                    ..
-                }
+                Operation::Branch { kind, .. } if kind != BranchKind::Conditional
             ) && next.is_some_and(|(bundle, _)| *bundle != self.slots[self.next - 1].0);
             if returns || !is_more || ends_loop {
                 self.end_behind(index);

@@ -80,7 +80,7 @@ impl Emitter<'_> {
     }
 
     /// The stacked registers that the function names, which are elsewhere while the loop runs.
-    fn stacked(&self) -> impl Iterator<Item = u8> + '_ {
+    fn stacked(&self) -> impl DoubleEndedIterator<Item = u8> + '_ {
         let size = if self.moves_frame() {
             self.frame().size()
         } else {
@@ -106,7 +106,8 @@ impl Emitter<'_> {
         }
         let _ = writeln!(text, "\tmov r{} = pr", self.spare[0]);
         let _ = writeln!(text, "\tmov ar.ec = {}", self.schedule.stages());
-        for register in self.stacked() {
+        // From above, as the places of the lower ones may be registers of the frame.
+        for register in self.stacked().rev() {
             let _ = writeln!(text, "\tmov r{} = r{register}", register + rotating);
         }
         let _ = writeln!(text, "\t;;\n\tmov pr.rot = 1 << {FIRST_STAGE}");

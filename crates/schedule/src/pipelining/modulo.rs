@@ -187,7 +187,7 @@ fn stands_before(
         return second == cycles.len();
     }
     distances.iter().any(|distance| {
-        let is_of_both = (distance.from, distance.to) == (first, second);
+        let is_of_both = distance.cycles == 0 && (distance.from, distance.to) == (first, second);
         let met = cycles[first].zip(cycles[second]);
         is_of_both && met.is_some_and(|(from, to)| to == from + distance.at(interval))
     })
