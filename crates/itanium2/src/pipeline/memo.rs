@@ -37,8 +37,6 @@ const NONE: u32 = u32::MAX;
 
 /// What is worth looking at in a block.
 pub(super) struct Facts {
-    /// Whether its instructions do nothing but what signatures and states speak of.
-    pub suits: bool,
     /// The instructions that the surroundings are asked about, in order.
     pub points: Box<[Point]>,
 }
@@ -175,7 +173,7 @@ statistics! {
     instructions "their instructions";
     new "blocks in a new state";
     flushed "blocks behind a flush";
-    unsuitable "blocks of rare instructions";
+    unsuitable "blocks that change level";
     watched "blocks that are watched";
     resting "blocks while at rest";
     forgotten "times all were forgotten";

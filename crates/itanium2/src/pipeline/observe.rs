@@ -11,7 +11,7 @@ use sidestep_ia64::fault::{FaultKind, isr};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{Driver, Exit, Processor};
 
-use super::{Pipeline, START};
+use super::{Pipeline, START, together};
 use crate::flags::Flags;
 use crate::instruction::StaticInstruction;
 use crate::pmu::event::Event;
@@ -44,8 +44,12 @@ impl Observer for Pipeline {
     }
 
     #[inline]
-    fn gathers(&mut self, identity: u64) -> bool {
-        self.may_book(identity)
+    fn gathers(&mut self, _: u64) -> bool {
+        self.may_book()
+    }
+
+    fn stands_apart(&self, known: &StaticInstruction) -> bool {
+        together::stands_apart(known)
     }
 
     #[inline]

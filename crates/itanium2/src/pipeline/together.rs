@@ -39,16 +39,19 @@ const MOVES: Flags = Flags::BRANCH
     .union(Flags::CHECKS);
 const REFERS: Flags = Flags::LOAD.union(Flags::STORE).union(Flags::PREFETCH);
 
+/// Whether an instruction is computed by itself wherever others of its block are booked together.
+pub(super) fn stands_apart(known: &StaticInstruction) -> bool {
+    let flags = known.flags;
+    let leaves = flags.contains(Flags::PRIVILEGE) && !flags.contains(Flags::RETURN);
+    flags.intersects(RARE) || leaves || known.behind.is_some()
+}
+
 /// Looks at a block for the first time.
 fn facts(block: &Block<'_>) -> Facts {
     let mut points = Vec::new();
-    let mut suits = true;
     let mut pair = None;
     for index in 0..block.length() {
-        let known = block.known(index);
-        let flags = known.flags;
-        let leaves = flags.contains(Flags::PRIVILEGE) && !flags.contains(Flags::RETURN);
-        suits &= !flags.intersects(RARE) && !leaves && known.behind.is_none();
+        let flags = block.known(index).flags;
         let here = block.place(index).ip >> 5;
         let point = Point {
             index,
@@ -61,7 +64,6 @@ fn facts(block: &Block<'_>) -> Facts {
         }
     }
     Facts {
-        suits,
         points: points.into(),
     }
 }
@@ -221,29 +223,23 @@ impl Answered<'_> {
 impl Pipeline {
     /// Whether blocks may be booked as a whole at the moment.
     #[inline]
-    pub(super) fn may_book(&mut self, identity: u64) -> bool {
+    pub(super) fn may_book(&mut self) -> bool {
         if !self.memo.is_on {
             return false;
         }
         let is_watched = !self.is_attached
             || self.is_configured_anew
             || self.is_monitor_changed
-            || self.seen.is_system
             || self.timing.is_recorded
             || self.performance_monitor.is_counting()
-            || self.seen.status & DECIDING != self.monitored_status;
+            || self.seen.status & DECIDING != self.monitored_status
+            || self.seen.privilege_level() != self.privilege_level;
         if is_watched {
             self.memo.statistics.watched += 1;
             return false;
         }
         if !self.timing.has_canonical_state() {
             self.memo.statistics.flushed += 1;
-            return false;
-        }
-        if let Some(block) = self.memo.block(identity)
-            && !self.memo.facts[block as usize].suits
-        {
-            self.memo.statistics.unsuitable += 1;
             return false;
         }
         !self.memo.rests()
@@ -265,8 +261,7 @@ impl Pipeline {
         };
         let changes_level = (block.status() ^ self.seen.status) & DECIDING != 0;
         let is_regular = |(_, frame): &(usize, Frame)| Renaming::of(frame).is_regular();
-        if changes_level || !self.memo.facts[number as usize].suits || !block.frames().iter().all(is_regular)
-        {
+        if changes_level || !block.frames().iter().all(is_regular) {
             self.memo.statistics.unsuitable += 1;
             block.tell_each(self);
             return;
