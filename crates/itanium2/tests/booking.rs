@@ -182,12 +182,16 @@ fn refresh(processor: &mut Processor, source: &mut Source<'_>) {
 
 /// Runs a random program, which goes on somewhere else whenever it faults. Answers how often a block was booked as a
 /// whole, and how often computed.
-fn run_random(bytes: &[u8], parameters: &Parameters) -> (u64, u64) {
+fn run_random(bytes: &[u8], parameters: &Parameters, profiles: bool) -> (u64, u64) {
     let mut source = Source::new(bytes);
     let mut machine = Machine::new();
     let bundles = program(&mut source);
     machine.load_bundles(&bundles);
     let mut both = Both::new(parameters);
+    if profiles {
+        both.computed.enable_profile();
+        both.booked.enable_profile();
+    }
     refresh(&mut machine.processor, &mut source);
     for _ in 0..120 {
         let piece = 1 + source.below(2000);
@@ -201,6 +205,7 @@ fn run_random(bytes: &[u8], parameters: &Parameters) -> (u64, u64) {
         both.assert_equal();
     }
     assert_eq!(both.booked.finish(), both.computed.finish());
+    assert_eq!(both.booked.profile(), both.computed.profile());
     let booking = both.booked.booking();
     (booking.whole, booking.new)
 }
@@ -209,9 +214,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 
     #[test]
-    fn random_programs_cost_the_same_booked_and_computed(bytes: [u8; 16], preset in 0..4_usize) {
+    fn random_programs_cost_the_same_booked_and_computed(
+        bytes: [u8; 16],
+        preset in 0..4_usize,
+        profiles: bool,
+    ) {
         let name = Parameters::names().nth(preset).expect("there are four presets");
-        run_random(&bytes, &Parameters::by_name(name).expect("a listed preset"));
+        run_random(&bytes, &Parameters::by_name(name).expect("a listed preset"), profiles);
     }
 }
 
@@ -243,7 +252,7 @@ fn random_programs_have_blocks_of_both_kinds() {
     let parameters = Parameters::default();
     let (mut whole, mut computed) = (0, 0);
     for seed in 0..16_u8 {
-        let (booked, new) = run_random(&[seed; 16], &parameters);
+        let (booked, new) = run_random(&[seed; 16], &parameters, false);
         (whole, computed) = (whole + booked, computed + new);
     }
     assert!(

@@ -139,6 +139,16 @@ fn kernels_cost_the_same_booked_and_computed() {
 }
 
 #[test]
+fn cycles_by_bundle_are_the_same_booked_and_computed() {
+    let machine = Bare {
+        profiles: true,
+        ..kernel(2, "memory=256 format=long program=tests")
+    };
+    let booking = machine.assert_equal();
+    assert!(booking.whole > 10_000, "{booking}");
+}
+
+#[test]
 fn guests_that_count_get_the_same_numbers_booked_and_computed() {
     for part in [
         "sample",

@@ -187,11 +187,19 @@ pub struct Together<'a, S> {
 
 impl<'a, S> Together<'a, S> {
     /// Tells the block apart from every other that was ever decoded.
+    #[inline]
     pub fn identity(&self) -> u64 {
         self.identity
     }
 
+    /// The address of the block's first bundle.
+    #[inline]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
     /// How many instructions have retired.
+    #[inline]
     pub fn retired(&self) -> usize {
         self.gathered.retired
     }
