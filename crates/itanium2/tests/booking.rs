@@ -260,3 +260,29 @@ fn random_programs_have_blocks_of_both_kinds() {
         "{whole} booked, {computed} computed"
     );
 }
+
+#[test]
+fn where_nothing_is_found_it_is_hardly_looked_for() {
+    const BLOCKS: u64 = 40_000;
+    let mut machine = Machine::new();
+    let lines: Vec<(&str, u8, [i64; 3])> = (1..48).map(|predicate| ("add", predicate, [10, 10, 8])).collect();
+    let lines: Vec<machine::Line<'_>> = lines
+        .iter()
+        .map(|(name, of, operands)| (*name, *of, &operands[..]))
+        .collect();
+    machine.load(&lines);
+    let mut pipeline = Pipeline::new(Parameters::default());
+    // Which instructions are executed is different each time.
+    let mut predicates = 1_u64;
+    for _ in 0..BLOCKS {
+        predicates = predicates
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        machine.processor.predicates = predicates | 1;
+        machine.processor.set_instruction_pointer(CODE, 0);
+        machine.processor.run_observed(100, &mut pipeline);
+    }
+    let booking = pipeline.booking();
+    assert!(booking.resting > BLOCKS * 3 / 4, "{booking}");
+    assert!(booking.whole < BLOCKS / 100, "{booking}");
+}

@@ -104,7 +104,8 @@ pub(super) fn word(index: usize, kind: u64, value: u64) -> u64 {
     index as u64 | kind << 8 | value << 16
 }
 
-/// Words of a signature that are held with the transition.
+/// Words of a signature that are held with the transition: the first, and which of the first 64 instructions were
+/// executed, which every signature has.
 const HELD: usize = 2;
 
 /// What a block costs: from one state to another. One line of the host's cache has what is needed to book it; what it
@@ -151,7 +152,7 @@ impl Transition {
             times: 0,
             groups: 0,
             retired: 0,
-            signature_length: 0,
+            signature_length: HELD as u16,
             stores_met: 0,
             has_restarted: false,
             signature: [0; HELD],
@@ -161,17 +162,18 @@ impl Transition {
 
     #[inline]
     fn is(&self, block: u64, state: u32, signature: &[u64]) -> bool {
+        let (held, rest) = signature.split_at(HELD);
         // Signatures are short: a call to compare them takes longer than comparing.
-        let pairs = || self.signature.iter().chain(&self.words).zip(signature);
         self.block == block
             && self.state == state
             && usize::from(self.signature_length) == signature.len()
-            && pairs().all(|(one, other)| one == other)
+            && self.signature == held
+            && self.words.iter().zip(rest).all(|(one, other)| one == other)
     }
 
     /// The signature's words behind those that are held.
     fn rest(&self) -> usize {
-        usize::from(self.signature_length).saturating_sub(HELD)
+        usize::from(self.signature_length) - HELD
     }
 
     /// Adds bubbles and events of all times.
@@ -202,19 +204,26 @@ impl Transition {
     }
 
     fn place(&self, log2: u32) -> usize {
-        let length = usize::from(self.signature_length);
-        let signature = self.signature.iter().chain(&self.words).take(length);
-        place(self.block, self.state, signature, log2)
+        place(
+            self.block,
+            self.state,
+            (&self.signature, &self.words[..self.rest()]),
+            log2,
+        )
     }
 }
 
 /// Where a transition belongs among `1 << log2`.
 #[inline]
-fn place<'a>(block: u64, state: u32, signature: impl Iterator<Item = &'a u64>, log2: u32) -> usize {
+fn place(block: u64, state: u32, (held, rest): (&[u64], &[u64]), log2: u32) -> usize {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
     let mut hash = (block << 32 ^ u64::from(state)).wrapping_mul(MULTIPLIER);
-    for word in signature {
-        hash = (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
+    for word in held {
+        hash = mix(hash, *word);
+    }
+    for word in rest {
+        hash = mix(hash, *word);
     }
     (hash >> (u64::BITS - log2)) as usize
 }
@@ -392,7 +401,7 @@ impl Memo {
     #[inline]
     pub fn find(&mut self, block: u64, state: u32) -> Option<&Transition> {
         self.window += 1;
-        let place = place(block, state, self.signature.iter(), self.transitions_log2);
+        let place = place(block, state, self.signature.split_at(HELD), self.transitions_log2);
         let found = &self.transitions[place];
         if !found.is(block, state, &self.signature) || found.times == u32::MAX {
             self.miss();
@@ -470,11 +479,8 @@ impl Memo {
         ) else {
             return;
         };
-        let mut signature = [0; HELD];
-        for (held, word) in signature.iter_mut().zip(&self.signature) {
-            *held = *word;
-        }
-        let mut words = self.signature.get(HELD..).unwrap_or_default().to_vec();
+        let signature = [self.signature[0], self.signature[1]];
+        let mut words = self.signature[HELD..].to_vec();
         let pairs = before.booked.iter().zip(&after.booked);
         let pairs = pairs.chain(before.values.iter().zip(&after.values)).enumerate();
         // How many instructions have retired is booked at once, as time may go by it.
@@ -497,7 +503,7 @@ impl Memo {
             self.settle_up(totals);
             self.grow();
         }
-        let at = place(block, state, self.signature.iter(), self.transitions_log2);
+        let at = place(block, state, self.signature.split_at(HELD), self.transitions_log2);
         let transition = &mut self.transitions[at];
         self.replaced += usize::from(transition.block != NO_BLOCK);
         transition.add_up(totals);

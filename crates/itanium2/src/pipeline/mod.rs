@@ -265,11 +265,10 @@ impl Pipeline {
     }
 
     /// The counters as an instruction sees them that issues when the group that forms would.
-    fn counters_ahead(&self) -> Counters {
-        let (mut booked, cycle) = self.timing.booked_ahead();
-        let mut values = self.values;
-        self.memo.add_up(&mut booked, &mut values);
-        Counters::new(values, booked, self.timing.groups, cycle - START)
+    fn counters_ahead(&mut self) -> Counters {
+        self.settle_up();
+        let (booked, cycle) = self.timing.booked_ahead();
+        Counters::new(self.values, booked, self.timing.groups, cycle - START)
     }
 
     /// Issues the group that forms, if there is one.
