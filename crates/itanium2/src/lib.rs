@@ -35,6 +35,7 @@ pub mod pipeline;
 pub mod pmu;
 pub mod profile;
 pub mod queues;
+mod recency;
 pub mod rules;
 pub mod scoreboard;
 

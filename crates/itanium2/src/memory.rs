@@ -10,6 +10,7 @@ use sidestep_ia64::registers::status::psr;
 use crate::parameters::{CacheShape, Cost, Parameters};
 use crate::pmu::event::Event;
 use crate::pmu::event_address::TranslatedBy;
+use crate::recency::Recency;
 
 /// A cache's tags.
 struct Cache {
@@ -46,47 +47,20 @@ impl Cache {
         if set[0] == line {
             return true;
         }
-        let found = set.iter().position(|tag| *tag == line);
-        match found {
-            Some(way) => set[..=way].rotate_right(1),
+        let found = (1..set.len()).find(|way| set[*way] == line);
+        let last = match found {
+            Some(way) => way,
             None if fill => {
-                set.rotate_right(1);
-                self.has_replaced = set[0] != EMPTY;
-                set[0] = line;
+                let last = set.len() - 1;
+                self.has_replaced = set[last] != EMPTY;
+                last
             }
-            None => {}
-        }
-        found.is_some()
-    }
-}
-
-/// The entries of one level of a translation buffer, the most recently used first.
-struct Pages {
-    pages: Vec<u64>,
-    entries: usize,
-}
-
-impl Pages {
-    fn new(entries: usize) -> Pages {
-        Pages {
-            pages: Vec::with_capacity(entries),
-            entries,
-        }
-    }
-
-    /// Looks a page up, and brings it in where it is missing.
-    #[inline]
-    fn access(&mut self, page: u64) -> bool {
-        if self.pages.first() == Some(&page) {
-            return true;
-        }
-        let found = self.pages.iter().position(|known| *known == page);
-        match found {
-            Some(at) => self.pages[..=at].rotate_right(1),
-            None => {
-                self.pages.truncate(self.entries - 1);
-                self.pages.insert(0, page);
-            }
+            None => return false,
+        };
+        // Each moves on by a way; a loop, as sets are too small for a call to move memory.
+        let mut before = line;
+        for tag in &mut set[..=last] {
+            before = std::mem::replace(tag, before);
         }
         found.is_some()
     }
@@ -125,8 +99,8 @@ pub struct Memory {
     l1d: Cache,
     l2: Cache,
     l3: Cache,
-    tlb_first: [Pages; 2],
-    tlb_second: [Pages; 2],
+    tlb_first: [Recency; 2],
+    tlb_second: [Recency; 2],
     latency_l2: u64,
     latency_l2_instruction: u64,
     latency_l3: u64,
@@ -188,7 +162,6 @@ impl Space<'_> {
     }
 
     /// The physical address behind a virtual one, as the second level sees it.
-    #[cold]
     fn physical(self, side: Side, address: u64) -> u64 {
         let side = match side {
             Side::Instruction => TranslationSide::Instruction,
@@ -201,7 +174,7 @@ impl Space<'_> {
 impl Memory {
     /// Empty caches.
     pub fn new(parameters: &Parameters) -> Memory {
-        let pages = |entries: usize| [Pages::new(entries), Pages::new(entries)];
+        let pages = |entries: usize| [Recency::new(entries), Recency::new(entries)];
         Memory {
             l1i: Cache::new(parameters.l1i),
             l1d: Cache::new(parameters.l1d),
@@ -220,12 +193,16 @@ impl Memory {
         }
     }
 
-    /// Whether the first data cache holds a loaded line; brings it in.
+    /// Bytes of a line of the first instruction cache, as a power of two.
+    pub fn instruction_line_log2(&self) -> u32 {
+        self.l1i.line_log2
+    }
+
+    /// Whether the first data cache holds a loaded line; brings it in. That it was read is counted by whoever asks.
     ///
     /// Answers the cycles more than a hit takes; `None` for a hit.
     #[inline]
     pub fn load(&mut self, space: Space<'_>, address: u64, values: &mut Values) -> Option<u64> {
-        values[Event::L1dReads as usize] += 1;
         let name = self.space ^ space.name(Side::Data, address);
         if self.l1d.access(name, true) {
             return None;
@@ -279,10 +256,9 @@ impl Memory {
         self.latency_memory
     }
 
-    /// A fetch of 32 bytes: cycles more than a hit takes.
+    /// A fetch of 32 bytes: cycles more than a hit takes. That it was made is counted by whoever asks.
     #[inline]
     pub fn fetch(&mut self, space: Space<'_>, address: u64, values: &mut Values) -> u64 {
-        values[Event::L1iReads as usize] += 1;
         let line = address >> self.l1i.line_log2;
         if self.last_line[0] == line {
             return 0;
@@ -414,16 +390,5 @@ mod tests {
         assert!(!cache.access(64, false));
         assert!(!cache.access(64, true));
         assert!(cache.access(64, false));
-    }
-
-    #[test]
-    fn pages_are_replaced_least_recently_used_first() {
-        let mut pages = Pages::new(2);
-        assert!(!pages.access(1));
-        assert!(!pages.access(2));
-        assert!(pages.access(1));
-        assert!(!pages.access(3));
-        assert!(pages.access(1));
-        assert!(!pages.access(2));
     }
 }

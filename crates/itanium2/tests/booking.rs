@@ -51,6 +51,10 @@ impl Observer for Both {
         self.booked.retired(known, dynamic);
     }
 
+    fn stands_apart(&self, known: &StaticInstruction) -> bool {
+        self.booked.stands_apart(known)
+    }
+
     fn gathers(&mut self, identity: u64) -> bool {
         self.booked.gathers(identity)
     }
@@ -178,12 +182,16 @@ fn refresh(processor: &mut Processor, source: &mut Source<'_>) {
 
 /// Runs a random program, which goes on somewhere else whenever it faults. Answers how often a block was booked as a
 /// whole, and how often computed.
-fn run_random(bytes: &[u8], parameters: &Parameters) -> (u64, u64) {
+fn run_random(bytes: &[u8], parameters: &Parameters, profiles: bool) -> (u64, u64) {
     let mut source = Source::new(bytes);
     let mut machine = Machine::new();
     let bundles = program(&mut source);
     machine.load_bundles(&bundles);
     let mut both = Both::new(parameters);
+    if profiles {
+        both.computed.enable_profile();
+        both.booked.enable_profile();
+    }
     refresh(&mut machine.processor, &mut source);
     for _ in 0..120 {
         let piece = 1 + source.below(2000);
@@ -197,6 +205,7 @@ fn run_random(bytes: &[u8], parameters: &Parameters) -> (u64, u64) {
         both.assert_equal();
     }
     assert_eq!(both.booked.finish(), both.computed.finish());
+    assert_eq!(both.booked.profile(), both.computed.profile());
     let booking = both.booked.booking();
     (booking.whole, booking.new)
 }
@@ -205,9 +214,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 
     #[test]
-    fn random_programs_cost_the_same_booked_and_computed(bytes: [u8; 16], preset in 0..4_usize) {
+    fn random_programs_cost_the_same_booked_and_computed(
+        bytes: [u8; 16],
+        preset in 0..4_usize,
+        profiles: bool,
+    ) {
         let name = Parameters::names().nth(preset).expect("there are four presets");
-        run_random(&bytes, &Parameters::by_name(name).expect("a listed preset"));
+        run_random(&bytes, &Parameters::by_name(name).expect("a listed preset"), profiles);
     }
 }
 
@@ -239,11 +252,37 @@ fn random_programs_have_blocks_of_both_kinds() {
     let parameters = Parameters::default();
     let (mut whole, mut computed) = (0, 0);
     for seed in 0..16_u8 {
-        let (booked, new) = run_random(&[seed; 16], &parameters);
+        let (booked, new) = run_random(&[seed; 16], &parameters, false);
         (whole, computed) = (whole + booked, computed + new);
     }
     assert!(
         whole > 1000 && computed > 1000,
         "{whole} booked, {computed} computed"
     );
+}
+
+#[test]
+fn where_nothing_is_found_it_is_hardly_looked_for() {
+    const BLOCKS: u64 = 40_000;
+    let mut machine = Machine::new();
+    let lines: Vec<(&str, u8, [i64; 3])> = (1..48).map(|predicate| ("add", predicate, [10, 10, 8])).collect();
+    let lines: Vec<machine::Line<'_>> = lines
+        .iter()
+        .map(|(name, of, operands)| (*name, *of, &operands[..]))
+        .collect();
+    machine.load(&lines);
+    let mut pipeline = Pipeline::new(Parameters::default());
+    // Which instructions are executed is different each time.
+    let mut predicates = 1_u64;
+    for _ in 0..BLOCKS {
+        predicates = predicates
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        machine.processor.predicates = predicates | 1;
+        machine.processor.set_instruction_pointer(CODE, 0);
+        machine.processor.run_observed(100, &mut pipeline);
+    }
+    let booking = pipeline.booking();
+    assert!(booking.resting > BLOCKS * 3 / 4, "{booking}");
+    assert!(booking.whole < BLOCKS / 100, "{booking}");
 }

@@ -52,6 +52,10 @@ impl Observer for Both {
         self.booked.retired(known, dynamic);
     }
 
+    fn stands_apart(&self, known: &StaticInstruction) -> bool {
+        self.booked.stands_apart(known)
+    }
+
     fn gathers(&mut self, identity: u64) -> bool {
         self.booked.gathers(identity)
     }

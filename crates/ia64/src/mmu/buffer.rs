@@ -51,23 +51,37 @@ impl Eq for Hints {}
 impl TranslationBuffer {
     /// The translation of `address` in region `region`.
     pub fn find(&self, address: VirtualAddress, region: u32) -> Option<&TranslationEntry> {
-        self.entries().find(|entry| entry.matches(address, region))
+        let hinted = self.place(self.hints.0[Hints::index(address)].into());
+        match hinted.filter(|entry| entry.matches(address, region)) {
+            Some(entry) => Some(entry),
+            None => self.entries().find(|entry| entry.matches(address, region)),
+        }
+    }
+
+    /// The translation at a place, of which registers are the first.
+    #[inline]
+    fn place(&self, index: usize) -> Option<&TranslationEntry> {
+        match index.checked_sub(REGISTERS) {
+            None => self.registers.get(index)?.as_ref(),
+            Some(index) => self.cache.get(index)?.as_ref(),
+        }
     }
 
     /// As [`find`](Self::find), and finds it faster the next time.
     pub(crate) fn look_up(&mut self, address: VirtualAddress, region: u32) -> Option<&TranslationEntry> {
-        let hint = &mut self.hints.0[Hints::index(address)];
-        let place = |index: usize| match index.checked_sub(REGISTERS) {
-            None => self.registers.get(index),
-            Some(index) => self.cache.get(index),
-        };
-        let matches =
-            |entry: &&Option<TranslationEntry>| entry.is_some_and(|entry| entry.matches(address, region));
-        if place(usize::from(*hint)).filter(matches).is_none() {
-            let mut places = self.registers.iter().chain(&self.cache);
-            *hint = places.position(|entry| matches(&entry))? as u8;
+        let hint = Hints::index(address);
+        let hinted = usize::from(self.hints.0[hint]);
+        if self
+            .place(hinted)
+            .is_some_and(|entry| entry.matches(address, region))
+        {
+            return self.place(hinted);
         }
-        place(usize::from(*hint))?.as_ref()
+        let mut places = self.registers.iter().chain(&self.cache);
+        let found =
+            places.position(|entry| entry.as_ref().is_some_and(|entry| entry.matches(address, region)))?;
+        self.hints.0[hint] = found as u8;
+        self.place(found)
     }
 
     /// Every valid translation, registers first.

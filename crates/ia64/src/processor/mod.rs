@@ -38,6 +38,7 @@ use crate::memory::AddressSpace;
 use crate::memory::physical::SharedPhysicalMemory;
 use crate::memory::tlb::TranslationCache;
 use crate::mmu::Mmu;
+use crate::mmu::buffer::TranslationBuffer;
 use crate::processor::environment::{Environment, SystemMode};
 use crate::processor::execution::{BlockCache, Forget};
 use crate::processor::pauses::Pauses;
@@ -104,11 +105,14 @@ pub struct Processor {
     /// The last bundle of the block that was left last.
     pub(crate) completed: u64,
     /// What the back end that runs keeps with the processor.
-    pub(crate) of_back_end: u64,
+    pub(crate) of_back_end: [u64; layout::OF_BACK_END_WORDS],
     /// The interruptions that nothing came of.
     fruitless: FruitlessInterruptions,
     /// Host pages whose instructions this processor has changed, by number.
     pub(crate) changed_code: Vec<u64>,
+    /// Whether an observer wants to know of data translations as they were before the walker inserts one, and these.
+    keeps_before_walk: bool,
+    before_walk: Option<Box<TranslationBuffer>>,
     /// How long it has been waiting in a loop.
     pauses: Pauses,
     attention: Arc<AtomicBool>,
@@ -176,10 +180,12 @@ impl Processor {
             retired: 0,
             trapped: (0, 0),
             completed: 0,
-            of_back_end: 0,
+            of_back_end: [0; layout::OF_BACK_END_WORDS],
             pending: 0,
             stale_code_regions: 0,
             changed_code: Vec::new(),
+            keeps_before_walk: false,
+            before_walk: None,
             pauses: Pauses::default(),
             attention: Arc::default(),
             light_calls: None,
@@ -202,6 +208,7 @@ impl Processor {
             fruitless: FruitlessInterruptions::default(),
             retired: 0,
             changed_code: Vec::new(),
+            before_walk: None,
             attention: Arc::default(),
             light_calls: None,
             gate: light_calls::NO_GATE,

@@ -131,6 +131,7 @@ impl Processor {
         }
         match self.walk(address, region, table) {
             Walk::Found(entry) => {
+                self.keep_before_walk();
                 self.mmu_mut().events.walker_hits += 1;
                 let side = if is_fetch {
                     TranslationSide::Instruction
@@ -148,6 +149,13 @@ impl Processor {
             })),
             Walk::Unreachable if !collects => Err(miss(FaultKind::DataNestedTlb)),
             Walk::Unreachable => Err(miss(FaultKind::VhptTranslation)),
+        }
+    }
+
+    /// Keeps the data translations as they are before the first of a block that the walker inserts, where somebody asks.
+    fn keep_before_walk(&mut self) {
+        if self.keeps_before_walk && self.before_walk.is_none() {
+            self.before_walk = Some(Box::new(self.mmu_mut().data.clone()));
         }
     }
 

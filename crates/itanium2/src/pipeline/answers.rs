@@ -160,6 +160,7 @@ impl Pipeline {
         if let Some(address) = dynamic.reference
             && flags.intersects(Flags::LOAD | Flags::STORE | Flags::PREFETCH)
         {
+            self.count_reference(flags);
             let reference = self.refer(dynamic.memory, flags, address, stores);
             answers.reference = Some(reference);
             if flags.contains(Flags::LOAD) && self.keeps_events() {
@@ -192,7 +193,7 @@ impl Pipeline {
             self.check(dynamic, flags);
         }
         if flags.contains(Flags::TO_BRANCH) {
-            self.move_to_branch(known);
+            self.move_to_branch(known.branch_register);
         }
         if flags.contains(Flags::CALL) {
             self.branch_registers = self.seen.branch;
@@ -205,16 +206,25 @@ impl Pipeline {
             (answers.spilling, answers.filling) = self.stack_traffic(dynamic.memory, &frame);
         }
         if flags.intersects(Flags::PRIVILEGE | Flags::REGION) {
+            self.enter_context(flags);
+        }
+    }
+
+    /// An instruction may have changed the address space or the privilege level.
+    #[inline]
+    pub(super) fn enter_context(&mut self, flags: Flags) {
+        // Without a kernel a return leaves both as they are.
+        if self.seen.is_system || !flags.contains(Flags::RETURN) {
             self.memory.context_changed();
         }
     }
 
     /// A branch register was moved to.
-    pub(super) fn move_to_branch(&mut self, known: &StaticInstruction) {
-        let register = usize::from(known.branch_register & 7);
-        let now = self.seen.branch[register];
-        let before = std::mem::replace(&mut self.branch_registers[register], now);
-        self.predictor.moved(known.branch_register, before);
+    pub(super) fn move_to_branch(&mut self, register: u8) {
+        let index = usize::from(register & 7);
+        let now = self.seen.branch[index];
+        let before = std::mem::replace(&mut self.branch_registers[index], now);
+        self.predictor.moved(register, before);
     }
 
     #[cold]
@@ -264,6 +274,27 @@ impl Pipeline {
         }
     }
 
+    /// Counts a reference that was made, whatever was answered.
+    #[inline]
+    pub(super) fn count_reference(&mut self, flags: Flags) {
+        let mut count = |event: Event, happens: bool| self.values[event as usize] += u64::from(happens);
+        let (loads, stores) = (flags.contains(Flags::LOAD), flags.contains(Flags::STORE));
+        count(Event::DataReferences, loads || stores);
+        count(Event::LoadsRetired, loads);
+        count(Event::StoresRetired, stores);
+        let is_first_level = match loads {
+            true => !flags.contains(Flags::SECOND_LEVEL),
+            false => flags.contains(Flags::PREFETCH),
+        };
+        count(Event::L1dReads, is_first_level);
+    }
+
+    /// Counts a fetch, if there was one.
+    #[inline]
+    pub(super) fn count_fetch(&mut self, bundle: Bundle) {
+        self.values[Event::L1iReads as usize] += u64::from(bundle == Bundle::New);
+    }
+
     /// A load, store or prefetch.
     #[inline]
     pub(super) fn refer(
@@ -286,9 +317,7 @@ impl Pipeline {
             duration: 0,
         };
         let line = address >> self.data_line_log2;
-        values[Event::DataReferences as usize] += u64::from(flags.intersects(Flags::LOAD | Flags::STORE));
         if flags.contains(Flags::LOAD) {
-            values[Event::LoadsRetired as usize] += 1;
             if flags.contains(Flags::SECOND_LEVEL) {
                 reference.more = self.memory.load_second(space, address, values);
             } else {
@@ -301,7 +330,6 @@ impl Pipeline {
             self.memory.load(space, address, values);
         }
         if flags.contains(Flags::STORE) {
-            values[Event::StoresRetired as usize] += 1;
             reference.duration = self.memory.store(space, address, values);
             self.stored_lines.push(line);
         }
@@ -331,6 +359,7 @@ impl Pipeline {
         let mut miss = 0;
         for at in (0..fills * 8).step_by(line) {
             let address = frame.backing_store_pointer.wrapping_add(at);
+            values[Event::L1dReads as usize] += 1;
             let more = self.memory.load(space, address, values);
             values[Event::L1dFillMisses as usize] += u64::from(more.is_some());
             miss = miss.max(more.unwrap_or(0));

@@ -17,6 +17,10 @@ const END: i32 = i32::MIN;
 /// Stores that can issue in a cycle: those to the ports M2 and M3.
 const STORES_A_CYCLE: u64 = 2;
 
+/// An address takes so many words of so many bits.
+const ADDRESS_WORDS: u32 = 3;
+const ADDRESS_BITS: u32 = 22;
+
 /// Writes a state's words.
 struct Writer<'a> {
     words: &'a mut Vec<i32>,
@@ -43,6 +47,13 @@ impl Writer<'_> {
     fn end(&mut self) {
         self.words.push(END);
     }
+
+    /// An address.
+    fn address(&mut self, address: u64) {
+        for part in 0..ADDRESS_WORDS {
+            self.word((address >> (part * ADDRESS_BITS) & ((1 << ADDRESS_BITS) - 1)) as usize);
+        }
+    }
 }
 
 /// Reads them.
@@ -62,6 +73,15 @@ impl Reader<'_> {
     fn cycle(&mut self) -> Option<u64> {
         let word = *self.words.next().expect("a list has an end");
         (word != END).then(|| self.cycle.wrapping_add_signed(word.into()))
+    }
+
+    /// An address.
+    fn address(&mut self) -> u64 {
+        let parts = (0..ADDRESS_WORDS).map(|part| {
+            let word = self.word().expect("an address has all its words");
+            (word as u64) << (part * ADDRESS_BITS)
+        });
+        parts.sum()
     }
 }
 
@@ -110,6 +130,9 @@ impl Timing {
             if self.until[index] > cycle + 1 {
                 out.word(index);
                 out.cycle(self.until[index]);
+                if self.is_recorded {
+                    out.address(self.owner[index]);
+                }
             }
         }
         out.end();
@@ -166,6 +189,9 @@ impl Timing {
         }
         out.end();
         if self.forming.count > 0 {
+            if self.is_recorded {
+                out.address(self.forming.first_ip);
+            }
             let scoreboard = &self.scoreboard;
             self.forming
                 .numbers(|number| out.word(number as usize), |place| scoreboard.name(place));
@@ -173,8 +199,8 @@ impl Timing {
         out.fits
     }
 
-    /// Puts a state back whose words these are, in the present cycle and with the present names; what was waited for
-    /// is booked to the bundle `owner`.
+    /// Puts a state back whose words these are, in the present cycle and with the present names; the last instruction
+    /// was in the bundle `owner`. Which bundle each wait is booked to is part of a state where somebody wants to know.
     pub fn read_state(&mut self, words: &[i32], owner: u64) {
         let cycle = self.cycle;
         let mut words = Reader {
@@ -185,7 +211,10 @@ impl Timing {
         while let Some(index) = words.word() {
             self.waits |= 1 << index;
             self.until[index] = words.cycle().expect("a wait has a cycle");
-            self.owner[index] = owner;
+            self.owner[index] = match self.is_recorded {
+                true => words.address(),
+                false => owner,
+            };
         }
         let outstanding = std::iter::from_fn(|| {
             let word = words.word()?;
@@ -235,10 +264,15 @@ impl Timing {
             self.moved[register] = words.cycle().expect("a move has a cycle");
         }
         if words.words.len() > 0 {
+            let first = match self.is_recorded {
+                true => words.address(),
+                false => owner,
+            };
             let next = || words.word().expect("a group has so many numbers") as u64;
             let scoreboard = &self.scoreboard;
             self.forming
                 .put_back(owner, next, |name| scoreboard.place_of(name));
+            self.forming.first_ip = first;
         } else {
             self.forming.clear(owner);
         }

@@ -2,6 +2,8 @@
 
 /// Pairs of bundles that the instruction buffer holds.
 pub(super) const BUFFER_PAIRS: usize = 4;
+/// Bytes of a pair of bundles, as a power of two.
+pub(super) const PAIR_LOG2: u32 = 5;
 /// No pair of bundles.
 const NONE: u64 = u64::MAX;
 
@@ -47,10 +49,18 @@ impl Position {
         self.is_redirected = true;
     }
 
-    /// The last instruction was in the bundle at `ip`, of the pair that was fetched last.
+    /// The last instruction was in the bundle at `ip`.
     #[inline]
     pub fn stay(&mut self, ip: u64) {
         self.ip = ip;
+    }
+
+    /// The last instruction was in the bundle at `ip`, whose pair was fetched last.
+    #[inline]
+    pub fn reach(&mut self, ip: u64) {
+        self.ip = ip;
+        self.pair = ip >> PAIR_LOG2;
+        self.is_redirected = false;
     }
 
     /// Goes on to the bundle at `ip`.
@@ -61,7 +71,7 @@ impl Position {
         }
         self.is_redirected = false;
         self.ip = ip;
-        let pair = ip >> 5;
+        let pair = ip >> PAIR_LOG2;
         if pair == self.pair {
             return Bundle::Fetched;
         }

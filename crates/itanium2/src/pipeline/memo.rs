@@ -14,17 +14,20 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
+use crate::flags::Flags;
 use crate::pmu::event::Event;
 use crate::pmu::stall::Stall;
+use crate::profile::Profile;
+
+use super::timing::Closed;
 
 /// States that are numbered before all are forgotten.
-const STATES_MAX: usize = 1 << 15;
-/// Blocks of which something is kept before all are forgotten.
-const BLOCKS_MAX: usize = 1 << 16;
-/// Transitions kept; another takes the place of one whose key falls together with its own.
-const TRANSITIONS_LOG2: u32 = 15;
-/// Places of the direct-mapped front of the blocks.
-const FRONT: usize = 1 << 12;
+const STATES_MAX: usize = 1 << 16;
+/// Places for transitions at first and at most; another transition takes the place of one whose key falls together
+/// with its own. There are more places once many had to go.
+const TRANSITIONS_LOG2: (u32, u32) = (13, 17);
+/// Places for what is known of blocks, by their identity.
+const BLOCKS: usize = 1 << 15;
 /// Blocks that are looked up between two looks at how many were found.
 const WINDOW: u32 = 1024;
 /// Of these, so many may be missing: a block that is computed and kept costs a few times one that is computed only.
@@ -32,26 +35,43 @@ const MISSES_MAX: u32 = WINDOW * 3 / 8;
 /// Blocks for which a memo rests that finds too little, at first and at most.
 const REST: (u32, u32) = (1 << 12, 1 << 16);
 
-/// No block, no state.
-const NONE: u32 = u32::MAX;
-
-/// What is worth looking at in a block.
-pub(super) struct Facts {
-    /// Whether its instructions do nothing but what signatures and states speak of.
-    pub suits: bool,
-    /// The instructions that the surroundings are asked about, in order.
-    pub points: Box<[Point]>,
-}
+/// No block: identities are those of blocks that were decoded, of which no machine has so many.
+const NO_BLOCK: u64 = u64::MAX;
+/// No state.
+const NO_STATE: u32 = u32::MAX;
 
 /// An instruction that the surroundings are asked about.
+#[derive(Clone, Copy)]
 pub(super) struct Point {
-    pub index: usize,
-    /// Whether a pair of bundles begins with it that was not fetched yet.
-    pub is_fetched: bool,
-    /// Whether it refers to memory.
-    pub refers: bool,
-    /// Whether it branches, or changes frame or branch registers.
-    pub moves: bool,
+    /// Its index in the block.
+    pub index: u16,
+    /// Bytes of its bundle from the block's first.
+    pub offset: u16,
+    pub slot: u8,
+    pub asks: Asks,
+    /// The branch register that it writes or branches to.
+    pub branch_register: u8,
+    pub is_predicated: bool,
+    pub flags: Flags,
+}
+
+bitflags::bitflags! {
+    /// What the surroundings are asked about an instruction.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) struct Asks: u8 {
+        /// It is the block's first, or begins a pair of bundles on another line of the instruction cache.
+        const FETCH = 1 << 0;
+        /// It refers to memory.
+        const REFERENCE = 1 << 1;
+        /// It branches, or changes frame or branch registers.
+        const MOVE = 1 << 2;
+    }
+}
+
+/// What is worth looking at in a block: the instructions that the surroundings are asked about, in order.
+struct Facts {
+    block: u64,
+    points: Box<[Point]>,
 }
 
 /// What the surroundings answered for a block's instructions, as words: equal where all answers are.
@@ -84,60 +104,128 @@ pub(super) fn word(index: usize, kind: u64, value: u64) -> u64 {
     index as u64 | kind << 8 | value << 16
 }
 
-/// What a block costs: from one state to another.
+/// Words of a signature that are held with the transition: the first, and which of the first 64 instructions were
+/// executed, which every signature has.
+const HELD: usize = 2;
+
+/// What a block costs: from one state to another. One line of the host's cache has what is needed to book it; what it
+/// adds to the counters is added up later, all at once.
+#[repr(align(64))]
 pub(super) struct Transition {
-    block: u32,
+    block: u64,
     state: u32,
-    signature_length: u32,
-    booked_length: u32,
-    /// The signature, then bubbles by cause, then events: the index above bit 48.
-    words: Box<[u64]>,
     pub exit: u32,
-    pub cycles: u64,
-    pub groups: u64,
+    pub cycles: u32,
+    /// How often it was booked since it was added up.
+    times: u32,
+    pub groups: u16,
+    pub retired: u16,
+    signature_length: u16,
+    /// How many of the last stores a load can meet behind it.
+    pub stores_met: u8,
     /// Whether the front end starts again behind it.
     pub has_restarted: bool,
+    signature: [u64; HELD],
+    /// The rest of the signature, then bubbles by cause and events: which above bit 48, events behind the causes. Where
+    /// cycles are kept by bundle, `BY_BUNDLE` follows, and pairs of words: an address, and what is booked to it, issue
+    /// cycles behind the causes.
+    words: Box<[u64]>,
 }
 
 const AMOUNT: u64 = (1 << 48) - 1;
+const BY_BUNDLE: u64 = u64::MAX;
+
+/// The counters that what was booked is added up in.
+pub(super) struct Totals<'a> {
+    pub booked: &'a mut [u64; Stall::COUNT],
+    pub values: &'a mut [u64; Event::COUNT],
+    pub profile: Option<&'a mut Profile>,
+}
 
 impl Transition {
     fn none() -> Transition {
         Transition {
-            block: NONE,
-            state: NONE,
-            signature_length: 0,
-            booked_length: 0,
-            words: Box::default(),
-            exit: NONE,
+            block: NO_BLOCK,
+            state: NO_STATE,
+            exit: NO_STATE,
             cycles: 0,
+            times: 0,
             groups: 0,
+            retired: 0,
+            signature_length: HELD as u16,
+            stores_met: 0,
             has_restarted: false,
+            signature: [0; HELD],
+            words: Box::default(),
         }
     }
 
     #[inline]
-    fn is(&self, block: u32, state: u32, signature: &[u64]) -> bool {
+    fn is(&self, block: u64, state: u32, signature: &[u64]) -> bool {
+        let (held, rest) = signature.split_at(HELD);
         // Signatures are short: a call to compare them takes longer than comparing.
-        let pairs = || self.words.iter().zip(signature);
         self.block == block
             && self.state == state
-            && self.signature_length as usize == signature.len()
-            && pairs().all(|(one, other)| one == other)
+            && usize::from(self.signature_length) == signature.len()
+            && self.signature == held
+            && self.words.iter().zip(rest).all(|(one, other)| one == other)
     }
 
-    /// Adds its bubbles and events.
-    #[inline]
-    pub fn book(&self, booked: &mut [u64; Stall::COUNT], values: &mut [u64; Event::COUNT]) {
-        let amounts = &self.words[self.signature_length as usize..];
-        let (bubbles, events) = amounts.split_at(self.booked_length as usize);
-        for word in bubbles {
-            booked[(word >> 48) as usize] += word & AMOUNT;
+    /// The signature's words behind those that are held.
+    fn rest(&self) -> usize {
+        usize::from(self.signature_length) - HELD
+    }
+
+    /// Adds bubbles and events of all times.
+    fn add_up(&self, totals: &mut Totals<'_>) {
+        let times = u64::from(self.times);
+        let mut words = self.words[self.rest()..].iter();
+        for word in words.by_ref().take_while(|word| **word != BY_BUNDLE) {
+            let (which, amount) = ((word >> 48) as usize, (word & AMOUNT) * times);
+            match which.checked_sub(Stall::COUNT) {
+                None => totals.booked[which] += amount,
+                Some(event) => totals.values[event] += amount,
+            }
         }
-        for word in events {
-            values[(word >> 48) as usize] += word & AMOUNT;
+        let Some(profile) = &mut totals.profile else {
+            return;
+        };
+        while let (Some(ip), Some(word)) = (words.next(), words.next()) {
+            let (which, amount) = ((word >> 48) as usize, (word & AMOUNT) * times);
+            let place = profile.places.entry(*ip).or_default();
+            match place.bubbles.get_mut(which) {
+                Some(bubbles) => *bubbles += amount,
+                None => {
+                    place.issue_cycles += amount;
+                    place.executions += amount;
+                }
+            }
         }
     }
+
+    fn place(&self, log2: u32) -> usize {
+        place(
+            self.block,
+            self.state,
+            (&self.signature, &self.words[..self.rest()]),
+            log2,
+        )
+    }
+}
+
+/// Where a transition belongs among `1 << log2`.
+#[inline]
+fn place(block: u64, state: u32, (held, rest): (&[u64], &[u64]), log2: u32) -> usize {
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
+    let mut hash = (block << 32 ^ u64::from(state)).wrapping_mul(MULTIPLIER);
+    for word in held {
+        hash = mix(hash, *word);
+    }
+    for word in rest {
+        hash = mix(hash, *word);
+    }
+    (hash >> (u64::BITS - log2)) as usize
 }
 
 /// The counters before a block, to find out what it adds.
@@ -175,7 +263,7 @@ statistics! {
     instructions "their instructions";
     new "blocks in a new state";
     flushed "blocks behind a flush";
-    unsuitable "blocks of rare instructions";
+    unsuitable "blocks that change level";
     watched "blocks that are watched";
     resting "blocks while at rest";
     forgotten "times all were forgotten";
@@ -186,16 +274,19 @@ pub(super) struct Memo {
     pub is_on: bool,
     /// The number of the state between two groups; `None` where only the pipeline itself has it.
     pub state: Option<u32>,
+    /// How many of the last stores a load can meet in that state.
+    pub stores_met: u8,
     /// Whether the pipeline itself has it, too.
     pub is_settled: bool,
     states: Vec<Arc<[i32]>>,
-    /// How many of the last stores a load can meet in each state.
-    stores_met: Vec<u8>,
     numbers: HashMap<Arc<[i32]>, u32>,
-    blocks: HashMap<u64, u32>,
-    front: Box<[(u64, u32)]>,
-    pub facts: Vec<Facts>,
+    facts: Box<[Facts]>,
     transitions: Box<[Transition]>,
+    transitions_log2: u32,
+    /// Transitions that had to go since there were more places.
+    replaced: usize,
+    /// Places of transitions that were booked since they were added up; of some more than once.
+    booked: Vec<u32>,
     pub signature: Signature,
     pub words: Vec<i32>,
     window: u32,
@@ -211,14 +302,15 @@ impl Memo {
         Memo {
             is_on,
             state: None,
+            stores_met: 0,
             is_settled: true,
             states: Vec::new(),
-            stores_met: Vec::new(),
             numbers: HashMap::new(),
-            blocks: HashMap::new(),
-            front: Box::default(),
-            facts: Vec::new(),
+            facts: Box::default(),
             transitions: Box::default(),
+            transitions_log2: TRANSITIONS_LOG2.0,
+            replaced: 0,
+            booked: Vec::new(),
             signature: Vec::new(),
             words: Vec::new(),
             window: 0,
@@ -240,51 +332,62 @@ impl Memo {
         true
     }
 
-    /// The number of a block of which something is kept.
+    /// The points of a block, to be put back; `find` finds them where nobody knows.
     #[inline]
-    pub fn block(&self, identity: u64) -> Option<u32> {
-        match self.front.get(identity as usize % FRONT) {
-            Some((of, block)) if *of == identity => Some(*block),
-            _ => None,
+    pub fn take_points(&mut self, block: u64, find: impl FnOnce() -> Box<[Point]>) -> Box<[Point]> {
+        match self.facts.get_mut(block as usize % BLOCKS) {
+            Some(facts) if facts.block == block => std::mem::take(&mut facts.points),
+            _ => {
+                self.make_room(block);
+                find()
+            }
         }
     }
 
-    /// The number of a block that the front does not know; `facts` are asked for where nobody does.
     #[cold]
-    pub fn find_block(&mut self, identity: u64, facts: impl FnOnce() -> Facts) -> u32 {
-        if self.front.is_empty() {
-            self.front = vec![(u64::MAX, NONE); FRONT].into();
-            self.transitions = (0..1 << TRANSITIONS_LOG2).map(|_| Transition::none()).collect();
+    fn make_room(&mut self, block: u64) {
+        if self.facts.is_empty() {
+            let none = || Facts {
+                block: NO_BLOCK,
+                points: Box::default(),
+            };
+            self.facts = (0..BLOCKS).map(|_| none()).collect();
+            self.transitions = (0..1 << self.transitions_log2)
+                .map(|_| Transition::none())
+                .collect();
         }
-        let next = self.facts.len() as u32;
-        let block = *self.blocks.entry(identity).or_insert(next);
-        if block == next {
-            self.facts.push(facts());
-        }
-        self.front[identity as usize % FRONT] = (identity, block);
-        block
+        self.facts[block as usize % BLOCKS].block = block;
     }
 
-    /// Forgets everything if there is too much of it; the pipeline itself has its state.
-    pub fn bound(&mut self) {
-        if self.states.len() < STATES_MAX && self.facts.len() < BLOCKS_MAX {
-            return;
-        }
-        let statistics = self.statistics;
-        *self = Memo::new(self.is_on);
-        self.statistics = statistics;
+    /// Puts the points of a block back.
+    #[inline]
+    pub fn put_points(&mut self, block: u64, points: Box<[Point]>) {
+        self.facts[block as usize % BLOCKS].points = points;
+    }
+
+    /// Whether there are so many states that all have to be forgotten.
+    pub fn has_too_many_states(&self) -> bool {
+        self.states.len() >= STATES_MAX
+    }
+
+    /// Forgets every state and transition, once all has been added up; the pipeline itself has its state.
+    pub fn forget(&mut self) {
+        assert!(self.booked.is_empty(), "what was booked is added up");
+        self.state = None;
+        self.states.clear();
+        self.numbers.clear();
+        self.transitions.fill_with(Transition::none);
         self.statistics.forgotten += 1;
     }
 
     /// The number of the state whose words stand in [`Memo::words`].
-    pub fn number(&mut self, stores_met: usize) -> u32 {
+    pub fn number(&mut self) -> u32 {
         if let Some(number) = self.numbers.get(&self.words[..]) {
             return *number;
         }
         let number = self.states.len() as u32;
         let words: Arc<[i32]> = self.words[..].into();
         self.states.push(Arc::clone(&words));
-        self.stores_met.push(stores_met as u8);
         self.numbers.insert(words, number);
         number
     }
@@ -294,35 +397,30 @@ impl Memo {
         Arc::clone(&self.states[number as usize])
     }
 
-    /// How many of the last stores a load can meet in a state.
+    /// Books the transition of a block from a state under the signature once more, if it is known.
     #[inline]
-    pub fn stores_met(&self, number: u32) -> usize {
-        usize::from(self.stores_met[number as usize])
-    }
-
-    #[inline]
-    fn place(&self, block: u32, state: u32) -> usize {
-        const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut hash = (u64::from(block) << 32 | u64::from(state)).wrapping_mul(MULTIPLIER);
-        for word in &self.signature {
-            hash = (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
-        }
-        (hash >> (u64::BITS - TRANSITIONS_LOG2)) as usize
-    }
-
-    /// The transition of a block from a state under the signature, if it is known.
-    #[inline]
-    pub fn find(&mut self, block: u32, state: u32) -> Option<&Transition> {
+    pub fn find(&mut self, block: u64, state: u32) -> Option<&Transition> {
         self.window += 1;
-        let place = self.place(block, state);
-        if self.transitions[place].is(block, state, &self.signature) {
-            return Some(&self.transitions[place]);
+        let place = place(block, state, self.signature.split_at(HELD), self.transitions_log2);
+        let found = &self.transitions[place];
+        if !found.is(block, state, &self.signature) || found.times == u32::MAX {
+            self.miss();
+            return None;
         }
+        if found.times == 0 {
+            self.booked.push(place as u32);
+        }
+        let found = &mut self.transitions[place];
+        found.times += 1;
+        Some(found)
+    }
+
+    #[cold]
+    fn miss(&mut self) {
         self.misses += 1;
         if self.window >= WINDOW {
             self.judge();
         }
-        None
     }
 
     /// Rests for a while if too little was found.
@@ -337,36 +435,106 @@ impl Memo {
         (self.window, self.misses) = (0, 0);
     }
 
-    /// Keeps what a block added to the counters on the way to another state.
+    /// Adds what was booked, and not added up yet, to counters.
+    pub fn add_up(&self, booked: &mut [u64; Stall::COUNT], values: &mut [u64; Event::COUNT]) {
+        let mut totals = Totals {
+            booked,
+            values,
+            profile: None,
+        };
+        let mut places = self.booked.clone();
+        places.sort_unstable();
+        places.dedup();
+        for place in places {
+            self.transitions[place as usize].add_up(&mut totals);
+        }
+    }
+
+    /// As [`Memo::add_up`], once and for all.
+    pub fn settle_up(&mut self, totals: &mut Totals<'_>) {
+        for place in self.booked.drain(..) {
+            let transition = &mut self.transitions[place as usize];
+            transition.add_up(totals);
+            transition.times = 0;
+        }
+    }
+
+    /// Whether so many transitions wait to be added up that it is time.
+    pub fn is_full(&self) -> bool {
+        self.booked.len() >= self.transitions.len()
+    }
+
+    /// Keeps what a block added to the counters on the way to another state, and which groups it closed where cycles
+    /// are kept by bundle; what another transition in its place has booked is added up.
     pub fn keep(
         &mut self,
-        (block, state, exit): (u32, u32, u32),
-        before: &Before,
-        after: &Before,
-        restarts: bool,
+        (block, state, exit): (u64, u32, u32),
+        (before, after): (&Before, &Before),
+        (closed, has_restarted): (Option<&[Closed]>, bool),
+        totals: &mut Totals<'_>,
     ) {
-        let mut words = self.signature.clone();
-        let differences = |before: &[u64], after: &[u64]| -> Vec<u64> {
-            let pairs = before.iter().zip(after).enumerate();
-            pairs
-                .filter(|(_, (before, after))| before != after)
-                .map(|(index, (before, after))| (index as u64) << 48 | (after - before) & AMOUNT)
-                .collect()
+        let (Ok(cycles), Ok(groups)) = (
+            u32::try_from(after.cycle - before.cycle),
+            u16::try_from(after.groups - before.groups),
+        ) else {
+            return;
         };
-        let booked = differences(&before.booked, &after.booked);
-        words.extend(&booked);
-        words.extend(differences(&before.values, &after.values));
-        let place = self.place(block, state);
-        self.transitions[place] = Transition {
+        let signature = [self.signature[0], self.signature[1]];
+        let mut words = self.signature[HELD..].to_vec();
+        let pairs = before.booked.iter().zip(&after.booked);
+        let pairs = pairs.chain(before.values.iter().zip(&after.values)).enumerate();
+        // How many instructions have retired is booked at once, as time may go by it.
+        let retired = Stall::COUNT + Event::InstructionsRetired as usize;
+        words.extend(
+            pairs
+                .filter(|(index, (before, after))| before != after && *index != retired)
+                .map(|(index, (before, after))| (index as u64) << 48 | (after - before) & AMOUNT),
+        );
+        if let Some(closed) = closed {
+            words.push(BY_BUNDLE);
+            for group in closed {
+                words.extend([group.first_ip, (Stall::COUNT as u64) << 48 | 1]);
+                for (stall, length, owner) in &group.bubbles {
+                    words.extend([*owner, (*stall as u64) << 48 | length & AMOUNT]);
+                }
+            }
+        }
+        if self.replaced > self.transitions.len() / 4 && self.transitions_log2 < TRANSITIONS_LOG2.1 {
+            self.settle_up(totals);
+            self.grow();
+        }
+        let at = place(block, state, self.signature.split_at(HELD), self.transitions_log2);
+        let transition = &mut self.transitions[at];
+        self.replaced += usize::from(transition.block != NO_BLOCK);
+        transition.add_up(totals);
+        *transition = Transition {
             block,
             state,
-            signature_length: self.signature.len() as u32,
-            booked_length: booked.len() as u32,
-            words: words.into(),
             exit,
-            cycles: after.cycle - before.cycle,
-            groups: after.groups - before.groups,
-            has_restarted: restarts,
+            cycles,
+            times: 0,
+            groups,
+            retired: (self.signature[0] & 0xffff) as u16,
+            signature_length: self.signature.len() as u16,
+            stores_met: self.stores_met,
+            has_restarted,
+            signature,
+            words: words.into(),
         };
+    }
+
+    /// Makes four times as many places.
+    fn grow(&mut self) {
+        self.transitions_log2 = (self.transitions_log2 + 2).min(TRANSITIONS_LOG2.1);
+        self.replaced = 0;
+        let more = (0..1 << self.transitions_log2)
+            .map(|_| Transition::none())
+            .collect();
+        for transition in std::mem::replace(&mut self.transitions, more) {
+            if transition.block != NO_BLOCK {
+                let place = transition.place(self.transitions_log2);
+                self.transitions[place] = transition;
+            }
+        }
     }
 }

@@ -81,6 +81,8 @@ pub struct Pipeline {
     timeline: Option<Vec<Group>>,
     sampler: Option<Box<Sampler>>,
     memo: Memo,
+    /// Whether blocks may be booked as a whole, until something happens that decides it anew.
+    is_bookable: bool,
 }
 
 impl Pipeline {
@@ -115,16 +117,18 @@ impl Pipeline {
             profile: None,
             timeline: None,
             sampler: None,
+            is_bookable: false,
         };
         pipeline.book_blocks(true);
         pipeline
     }
 
     /// Whether blocks are booked as a whole where what they cost is known, as they are unless somebody says otherwise.
-    /// No number depends on it. Blocks of machines with a kernel, of runs that are recorded or sampled, and of guests
-    /// whose performance monitor counts are always computed.
+    /// No number depends on it. Blocks of runs that are sampled or drawn as a timeline, and of guests whose performance
+    /// monitor counts, are always computed.
     pub fn book_blocks(&mut self, wanted: bool) {
         self.settle();
+        self.is_bookable = false;
         self.memo.is_on = wanted && self.has_canonical_states();
     }
 
@@ -140,12 +144,18 @@ impl Pipeline {
 
     /// Attributes cycles to bundles from now on.
     pub fn enable_profile(&mut self) {
+        self.is_bookable = false;
+        self.settle();
+        self.forget();
         self.profile = Some(Box::default());
         self.timing.is_recorded = true;
     }
 
     /// Takes samples from now on: from the start of a run, as events before it would count at its first instruction.
     pub fn enable_samples(&mut self, sampler: Sampler) {
+        self.is_bookable = false;
+        self.settle();
+        self.forget();
         self.sampler = Some(Box::new(sampler));
         self.timing.is_recorded = true;
     }
@@ -155,13 +165,16 @@ impl Pipeline {
         self.sampler.as_deref()
     }
 
-    /// The cycles by bundle, if they are wanted.
+    /// The cycles by bundle up to the last [`Pipeline::finish`], if they are wanted.
     pub fn profile(&self) -> Option<&Profile> {
         self.profile.as_deref()
     }
 
     /// Keeps every cycle from now on, for a table.
     pub fn enable_timeline(&mut self) {
+        self.is_bookable = false;
+        self.settle();
+        self.forget();
         self.timeline = Some(Vec::new());
         self.timing.is_recorded = true;
     }
@@ -169,6 +182,7 @@ impl Pipeline {
     /// Every cycle since [`Pipeline::enable_timeline`], with what issued in it; issues the group that forms.
     pub fn take_timeline(&mut self) -> Vec<Group> {
         self.close();
+        self.forget();
         let timeline = self.timeline.take().unwrap_or_default();
         self.timing.is_recorded = self.profile.is_some() || self.sampler.is_some();
         timeline
@@ -177,6 +191,7 @@ impl Pipeline {
     /// The counters once the group that forms has issued, which it then has: for the end of a run, or of a part of it.
     pub fn finish(&mut self) -> Counters {
         self.close();
+        self.settle_up();
         self.counters()
     }
 
@@ -185,12 +200,9 @@ impl Pipeline {
     /// # Panics
     /// If issue cycles and bubbles do not add up to the cycles: a broken invariant of the model.
     pub fn counters(&self) -> Counters {
-        Counters::new(
-            self.values,
-            self.timing.booked,
-            self.timing.groups,
-            self.timing.cycle - START,
-        )
+        let (mut values, mut booked) = (self.values, self.timing.booked);
+        self.memo.add_up(&mut booked, &mut values);
+        Counters::new(values, booked, self.timing.groups, self.timing.cycle - START)
     }
 
     /// Issues the group that forms and lets cycles pass in which every register becomes ready: for measurements that
@@ -222,6 +234,7 @@ impl Pipeline {
     pub fn detach(&mut self) {
         self.close();
         self.is_attached = false;
+        self.is_bookable = false;
     }
 
     /// Cycles up to the last group that issued.
@@ -252,7 +265,8 @@ impl Pipeline {
     }
 
     /// The counters as an instruction sees them that issues when the group that forms would.
-    fn counters_ahead(&self) -> Counters {
+    fn counters_ahead(&mut self) -> Counters {
+        self.settle_up();
         let (booked, cycle) = self.timing.booked_ahead();
         Counters::new(self.values, booked, self.timing.groups, cycle - START)
     }

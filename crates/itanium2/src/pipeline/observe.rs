@@ -11,7 +11,7 @@ use sidestep_ia64::fault::{FaultKind, isr};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{Driver, Exit, Processor};
 
-use super::{Pipeline, START};
+use super::{Pipeline, START, together};
 use crate::flags::Flags;
 use crate::instruction::StaticInstruction;
 use crate::pmu::event::Event;
@@ -40,12 +40,17 @@ impl Observer for Pipeline {
         if !self.is_attached {
             self.attach();
         }
+        self.is_bookable = false;
         self.retire(known, dynamic);
     }
 
     #[inline]
-    fn gathers(&mut self, identity: u64) -> bool {
-        self.may_book(identity)
+    fn gathers(&mut self, _: u64) -> bool {
+        self.may_book()
+    }
+
+    fn stands_apart(&self, known: &StaticInstruction) -> bool {
+        together::stands_apart(known)
     }
 
     #[inline]
@@ -54,6 +59,7 @@ impl Observer for Pipeline {
     }
 
     fn event(&mut self, event: &Told<'_>) {
+        self.is_bookable &= matches!(event, Told::Frame(_));
         match *event {
             Told::Resumed(state) => {
                 self.is_monitor_changed |= state.performance != self.seen.performance;
@@ -83,8 +89,10 @@ impl Observer for Pipeline {
     ) {
         // The instruction itself waits before it reads.
         self.settle();
+        self.is_bookable = false;
         let groups = self.timing.groups;
         let (bundle, more) = self.go_to(memory, place.ip);
+        self.count_fetch(bundle);
         self.timing.take_bundle(place.ip, bundle, more);
         self.note_groups(groups);
         self.follow_restart();
@@ -117,6 +125,7 @@ impl Observer for Pipeline {
             return None;
         }
         self.settle();
+        self.is_bookable = false;
         let now = self.counters_ahead();
         self.performance_monitor.look_for_overflow(&self.seen, &now)
     }
@@ -142,6 +151,7 @@ impl Pipeline {
         }
         let mut groups = self.timing.groups;
         let (bundle, more) = self.go_to(dynamic.memory, ip);
+        self.count_fetch(bundle);
         self.timing.take_bundle(ip, bundle, more);
         let port = self.timing.disperse(known);
         self.note_groups(groups);

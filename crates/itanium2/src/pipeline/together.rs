@@ -5,19 +5,21 @@
 //! depending on groups, starting again behind a branch that was mispredicted and not taken, follows from the branch's
 //! port and the stops behind it.
 
-use sidestep_ia64::execution::{Frame, Together};
+use sidestep_ia64::alat;
+use sidestep_ia64::execution::{Frame, State, Together};
 
 use super::answers::{Answers, Reference};
-use super::fetch::Bundle;
-use super::memo::{Before, Facts, Point, kind, word};
+use super::fetch::{Bundle, PAIR_LOG2};
+use super::memo::{Asks, Before, Point, Totals, kind, word};
 use super::observe::DECIDING;
 use super::{Pipeline, memo};
-use crate::branches::{Foreseen, Prediction};
+use crate::branches::{Branch, Foreseen, Prediction};
 use crate::dispersal::Port;
 use crate::flags::Flags;
 use crate::instruction::StaticInstruction;
 use crate::memory::Translation;
 use crate::parameters::Cost;
+use crate::pmu::event::Event;
 use crate::scoreboard::Renaming;
 
 /// A block's instructions.
@@ -39,31 +41,40 @@ const MOVES: Flags = Flags::BRANCH
     .union(Flags::CHECKS);
 const REFERS: Flags = Flags::LOAD.union(Flags::STORE).union(Flags::PREFETCH);
 
-/// Looks at a block for the first time.
-fn facts(block: &Block<'_>) -> Facts {
+/// Whether an instruction is computed by itself wherever others of its block are booked together.
+pub(super) fn stands_apart(known: &StaticInstruction) -> bool {
+    let flags = known.flags;
+    let leaves = flags.contains(Flags::PRIVILEGE) && !flags.contains(Flags::RETURN);
+    flags.intersects(RARE) || leaves || known.behind.is_some()
+}
+
+/// Looks at a block for the first time. Pairs of bundles behind the first on a line of the instruction cache are there
+/// when it is: nobody need be asked.
+fn points(block: &Block<'_>, line_log2: u32) -> Box<[Point]> {
     let mut points = Vec::new();
-    let mut suits = true;
-    let mut pair = None;
+    let mut line = None;
     for index in 0..block.length() {
         let known = block.known(index);
-        let flags = known.flags;
-        let leaves = flags.contains(Flags::PRIVILEGE) && !flags.contains(Flags::RETURN);
-        suits &= !flags.intersects(RARE) && !leaves && known.behind.is_none();
-        let here = block.place(index).ip >> 5;
-        let point = Point {
-            index,
-            is_fetched: pair.replace(here) != Some(here),
-            refers: flags.intersects(REFERS) && !flags.contains(Flags::NOP),
-            moves: flags.intersects(MOVES),
-        };
-        if point.is_fetched || point.refers || point.moves {
-            points.push(point);
+        let place = block.place(index);
+        let here = place.ip >> line_log2.max(PAIR_LOG2);
+        let is_reference = known.flags.intersects(REFERS) && !known.flags.contains(Flags::NOP);
+        let mut asks = Asks::empty();
+        asks.set(Asks::FETCH, line.replace(here) != Some(here));
+        asks.set(Asks::REFERENCE, is_reference);
+        asks.set(Asks::MOVE, known.flags.intersects(MOVES));
+        if !asks.is_empty() {
+            points.push(Point {
+                index: index as u16,
+                offset: place.ip.wrapping_sub(block.start()) as u16,
+                slot: place.slot,
+                asks,
+                branch_register: known.branch_register,
+                is_predicated: known.is_predicated,
+                flags: known.flags,
+            });
         }
     }
-    Facts {
-        suits,
-        points: points.into(),
-    }
+    points.into()
 }
 
 /// What usually comes of a reference.
@@ -139,6 +150,43 @@ fn unpack_foreseen(word: u64) -> Foreseen {
         1 => Foreseen::As(Prediction::WrongPath),
         2 => Foreseen::As(Prediction::WrongTarget),
         _ => Foreseen::UnlessMoved,
+    }
+}
+
+/// What a block's instructions left beside registers and memory, in order.
+struct Changes<'a> {
+    frames: &'a [(usize, Frame)],
+    branches: &'a [(usize, usize, u64)],
+    advanced: &'a [(usize, alat::Events)],
+}
+
+impl<'a> Changes<'a> {
+    fn of(block: &Block<'a>) -> Changes<'a> {
+        Changes {
+            frames: block.frames(),
+            branches: block.branches(),
+            advanced: block.advanced(),
+        }
+    }
+
+    /// Brings what was seen up to date with what the instructions up to one have left.
+    #[inline]
+    fn apply(&mut self, index: usize, seen: &mut State) {
+        while let [(at, frame), rest @ ..] = self.frames
+            && *at <= index
+        {
+            (seen.frame, self.frames) = (*frame, rest);
+        }
+        while let [(at, register, value), rest @ ..] = self.branches
+            && *at <= index
+        {
+            (seen.branch[*register], self.branches) = (*value, rest);
+        }
+        while let [(at, events), rest @ ..] = self.advanced
+            && *at <= index
+        {
+            (seen.advanced_loads, self.advanced) = (*events, rest);
+        }
     }
 }
 
@@ -221,32 +269,33 @@ impl Answered<'_> {
 impl Pipeline {
     /// Whether blocks may be booked as a whole at the moment.
     #[inline]
-    pub(super) fn may_book(&mut self, identity: u64) -> bool {
+    pub(super) fn may_book(&mut self) -> bool {
+        if !self.is_bookable && !self.becomes_bookable() {
+            return false;
+        }
+        if self.memo.state.is_none() && !self.timing.has_canonical_state() {
+            self.memo.statistics.flushed += 1;
+            return false;
+        }
+        !self.memo.rests()
+    }
+
+    /// Looks whether blocks may be booked from now on, until something happens.
+    fn becomes_bookable(&mut self) -> bool {
         if !self.memo.is_on {
             return false;
         }
         let is_watched = !self.is_attached
             || self.is_configured_anew
             || self.is_monitor_changed
-            || self.seen.is_system
-            || self.timing.is_recorded
+            || self.timeline.is_some()
+            || self.sampler.is_some()
             || self.performance_monitor.is_counting()
-            || self.seen.status & DECIDING != self.monitored_status;
-        if is_watched {
-            self.memo.statistics.watched += 1;
-            return false;
-        }
-        if !self.timing.has_canonical_state() {
-            self.memo.statistics.flushed += 1;
-            return false;
-        }
-        if let Some(block) = self.memo.block(identity)
-            && !self.memo.facts[block as usize].suits
-        {
-            self.memo.statistics.unsuitable += 1;
-            return false;
-        }
-        !self.memo.rests()
+            || self.seen.status & DECIDING != self.monitored_status
+            || self.seen.privilege_level() != self.privilege_level;
+        self.memo.statistics.watched += u64::from(is_watched);
+        self.is_bookable = !is_watched;
+        self.is_bookable
     }
 
     /// Books a block.
@@ -254,19 +303,9 @@ impl Pipeline {
         if block.retired() == 0 {
             return;
         }
-        let identity = block.identity();
-        let number = match self.memo.block(identity) {
-            Some(number) => number,
-            None => {
-                self.settle();
-                self.memo.bound();
-                self.memo.find_block(identity, || facts(block))
-            }
-        };
         let changes_level = (block.status() ^ self.seen.status) & DECIDING != 0;
         let is_regular = |(_, frame): &(usize, Frame)| Renaming::of(frame).is_regular();
-        if changes_level || !self.memo.facts[number as usize].suits || !block.frames().iter().all(is_regular)
-        {
+        if changes_level || !block.frames().iter().all(is_regular) {
             self.memo.statistics.unsuitable += 1;
             block.tell_each(self);
             return;
@@ -281,24 +320,25 @@ impl Pipeline {
                 }
             },
         };
-        let renaming = self.timing.scoreboard.renaming();
-        self.ask(block, number, state);
-        match self.memo.find(number, state) {
-            Some(transition) => {
-                self.timing.cycle += transition.cycles;
-                self.timing.groups += transition.groups;
-                transition.book(&mut self.timing.booked, &mut self.values);
-                let (exit, has_restarted) = (transition.exit, transition.has_restarted);
-                if has_restarted {
-                    self.position.redirect();
-                }
-                self.memo.state = Some(exit);
-                self.memo.is_settled = false;
-                self.memo.statistics.whole += 1;
-                self.memo.statistics.instructions += block.retired() as u64;
-            }
-            None => self.compute(block, (number, state), renaming),
+        let before = (self.timing.scoreboard.renaming(), self.position.ip());
+        self.ask(block);
+        let Some(transition) = self.memo.find(block.identity(), state) else {
+            self.compute(block, state, before);
+            return;
+        };
+        self.timing.cycle += u64::from(transition.cycles);
+        self.timing.groups += u64::from(transition.groups);
+        let retired = u64::from(transition.retired);
+        self.values[Event::InstructionsRetired as usize] += retired;
+        let (exit, stores_met) = (transition.exit, transition.stores_met);
+        if transition.has_restarted {
+            self.position.redirect();
         }
+        self.memo.state = Some(exit);
+        self.memo.stores_met = stores_met;
+        self.memo.is_settled = false;
+        self.memo.statistics.whole += 1;
+        self.memo.statistics.instructions += retired;
     }
 
     /// Gives the pipeline itself the state that it is in by number.
@@ -326,13 +366,15 @@ impl Pipeline {
         if !is_regular || !self.timing.write_state(&mut self.memo.words) {
             return None;
         }
-        let number = self.memo.number(self.timing.stores_met());
+        let number = self.memo.number();
         (self.memo.state, self.memo.is_settled) = (Some(number), true);
+        self.memo.stores_met = self.timing.stores_met() as u8;
         Some(number)
     }
 
     /// Asks the surroundings about a block's instructions, and writes down the signature.
-    fn ask(&mut self, block: &Block<'_>, number: u32, state: u32) {
+    #[inline]
+    fn ask(&mut self, block: &Block<'_>) {
         let mut signature = std::mem::take(&mut self.memo.signature);
         signature.clear();
         let retired = block.retired();
@@ -342,16 +384,16 @@ impl Pipeline {
         let last = signature.len() - 1;
         signature[last] &= u64::MAX >> (64 * last - retired);
         let second_level = u64::from(self.timing.parameters.l2.latency);
-        let mut stores = self.memo.stores_met(state);
-        let mut frames = block.frames().iter().peekable();
-        let mut branches = block.branches().iter().peekable();
-        let mut advanced = block.advanced().iter().peekable();
+        let mut stores = usize::from(self.memo.stores_met);
+        let mut changes = Changes::of(block);
         // Where the front end has started again behind a branch that was mispredicted and not taken.
         let mut restart = None;
-        // The facts are not changed meanwhile.
-        let facts = std::mem::take(&mut self.memo.facts);
-        for point in &facts[number as usize].points {
-            let index = point.index;
+        let line_log2 = self.memory.instruction_line_log2();
+        let points = self
+            .memo
+            .take_points(block.identity(), || points(block, line_log2));
+        for point in &points {
+            let index = usize::from(point.index);
             if index >= retired {
                 break;
             }
@@ -359,8 +401,9 @@ impl Pipeline {
             if let Some(at) = restarts {
                 self.fetch_again(block, at, &mut signature);
             }
-            if point.is_fetched && restarts != Some(index) {
-                let (bundle, more) = self.go_to(block.memory(), block.place(index).ip);
+            let ip = block.start().wrapping_add(point.offset.into());
+            if point.asks.contains(Asks::FETCH) && restarts != Some(index) {
+                let (bundle, more) = self.go_to(block.memory(), ip);
                 match bundle {
                     Bundle::Same => signature.push(word(index, kind::BUNDLE, 0)),
                     Bundle::Fetched => signature.push(word(index, kind::BUNDLE, 1)),
@@ -368,9 +411,9 @@ impl Pipeline {
                     Bundle::New => {}
                 }
             }
-            let flags = block.known(index).flags;
+            let flags = point.flags;
             let is_executed = executed[index / 64] >> (index % 64) & 1 != 0;
-            if point.refers && is_executed {
+            if point.asks.contains(Asks::REFERENCE) && is_executed {
                 let reference = self.refer(block.memory(), flags, block.reference(index), stores);
                 stores += usize::from(flags.contains(Flags::STORE));
                 if reference != usual_reference(flags, second_level) {
@@ -379,31 +422,26 @@ impl Pipeline {
                     signature.push(rest);
                 }
             }
-            if !point.moves {
+            if !point.asks.contains(Asks::MOVE) {
                 continue;
             }
-            while let Some((_, frame)) = frames.next_if(|(at, _)| *at <= index) {
-                self.seen.frame = *frame;
-            }
-            while let Some((_, register, value)) = branches.next_if(|(at, ..)| *at <= index) {
-                self.seen.branch[*register] = *value;
-            }
-            while let Some((_, events)) = advanced.next_if(|(at, _)| *at <= index) {
-                self.seen.advanced_loads = *events;
-            }
-            let foreseen = self.move_on(block, index, is_executed, &mut signature);
+            changes.apply(index, &mut self.seen);
+            let foreseen = self.move_on(block, point, is_executed, &mut signature);
             if foreseen == Foreseen::As(Prediction::WrongPath) {
                 restart.get_or_insert(issues_group(block, index) + 1);
             }
         }
+        self.memo.put_points(block.identity(), points);
+        changes.apply(usize::MAX, &mut self.seen);
         if let Some(at) = restart.filter(|at| *at < retired) {
             self.fetch_again(block, at, &mut signature);
         }
-        self.memo.facts = facts;
         self.memo.signature = signature;
-        self.position.stay(block.place(retired - 1).ip);
         if block.taken().is_some() {
+            self.position.stay(block.place(retired - 1).ip);
             self.position.redirect();
+        } else {
+            self.position.reach(block.place(retired - 1).ip);
         }
     }
 
@@ -418,28 +456,35 @@ impl Pipeline {
     }
 
     /// Asks about an instruction that branches, changes frame or branch registers, or has to do with advanced loads.
+    #[inline]
     fn move_on(
         &mut self,
         block: &Block<'_>,
-        index: usize,
+        point: &Point,
         is_executed: bool,
         signature: &mut memo::Signature,
     ) -> Foreseen {
-        let known = block.known(index);
-        let flags = known.flags;
-        let taken = block.taken().filter(|_| index + 1 == block.retired());
+        let index = usize::from(point.index);
+        let flags = point.flags;
         if is_executed && flags.intersects(Flags::ADVANCED | Flags::CHECKS) {
             self.check(&block.dynamic(index), flags);
         }
         if is_executed && flags.contains(Flags::TO_BRANCH) {
-            self.move_to_branch(known);
+            self.move_to_branch(point.branch_register);
         }
         if is_executed && flags.contains(Flags::CALL) {
             self.branch_registers = self.seen.branch;
         }
         let mut foreseen = Foreseen::As(Prediction::Correct);
         if flags.contains(Flags::BRANCH) {
-            foreseen = self.foresee(known, block.place(index), taken);
+            foreseen = self.predictor.branch(&Branch {
+                ip: block.start().wrapping_add(point.offset.into()),
+                slot: point.slot,
+                flags,
+                is_predicated: point.is_predicated,
+                register: point.branch_register,
+                taken: block.taken().filter(|_| index + 1 == block.retired()),
+            });
             if foreseen != Foreseen::As(Prediction::Correct) {
                 signature.push(word(index, kind::BRANCH, pack_foreseen(foreseen)));
             }
@@ -459,22 +504,25 @@ impl Pipeline {
             }
         }
         if is_executed && flags.contains(Flags::PRIVILEGE) {
-            self.memory.context_changed();
+            self.enter_context(flags);
         }
         foreseen
     }
 
-    /// Computes what the signature's instructions cost, and keeps it.
+    /// Computes what the signature's instructions cost from a state on, which had these names and was reached in this
+    /// bundle, and keeps it.
     #[cold]
-    fn compute(&mut self, block: &Block<'_>, (number, state): (u32, u32), renaming: Renaming) {
+    fn compute(&mut self, block: &Block<'_>, state: u32, (renaming, position): (Renaming, u64)) {
         self.memo.statistics.new += 1;
-        let position = self.position.ip();
         self.timing.scoreboard.set_renaming(renaming);
         if !self.memo.is_settled {
             let words = self.memo.state_words(state);
             self.timing.read_state(&words, position);
         }
         self.memo.is_settled = true;
+        if self.memo.is_full() {
+            self.settle_up();
+        }
         let before = self.counted();
         let signature = std::mem::take(&mut self.memo.signature);
         let has_restarted = self.time(block, &signature);
@@ -482,14 +530,49 @@ impl Pipeline {
         if has_restarted {
             self.position.redirect();
         }
+        let closed = std::mem::take(&mut self.timing.closed);
         self.memo.state = None;
         if self.timing.has_canonical_state()
+            && !self.forgets()
             && let Some(exit) = self.number_state()
         {
             let after = self.counted();
+            let mut totals = Totals {
+                booked: &mut self.timing.booked,
+                values: &mut self.values,
+                profile: self.profile.as_deref_mut(),
+            };
+            let transition = (block.identity(), state, exit);
+            let closed = self.timing.is_recorded.then_some(&closed[..]);
+            let counted = (&before, &after);
             self.memo
-                .keep((number, state, exit), &before, &after, has_restarted);
+                .keep(transition, counted, (closed, has_restarted), &mut totals);
         }
+        closed.into_iter().for_each(|group| self.record(group));
+    }
+
+    /// Adds up what was booked.
+    pub(super) fn settle_up(&mut self) {
+        self.memo.settle_up(&mut Totals {
+            booked: &mut self.timing.booked,
+            values: &mut self.values,
+            profile: self.profile.as_deref_mut(),
+        });
+    }
+
+    /// Forgets all states if there are too many; the pipeline itself has its own. Whether it did.
+    fn forgets(&mut self) -> bool {
+        if !self.memo.has_too_many_states() {
+            return false;
+        }
+        self.forget();
+        true
+    }
+
+    /// Forgets all states; the pipeline itself has its own.
+    pub(super) fn forget(&mut self) {
+        self.settle_up();
+        self.memo.forget();
     }
 
     fn counted(&self) -> Before {
@@ -518,7 +601,11 @@ impl Pipeline {
             self.timing.take_bundle(place.ip, bundle, more);
             self.timing.disperse(known);
             let answers = answered.answers(index, known, second_level);
+            self.count_fetch(bundle);
             self.count(answers.executed, known.flags);
+            if answers.reference.is_some() {
+                self.count_reference(known.flags);
+            }
             self.timing.wait_for_operands(known, answers.executed);
             if let Some((_, left)) = frames.next_if(|(at, _)| *at == index) {
                 frame = *left;

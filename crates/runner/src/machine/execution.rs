@@ -55,6 +55,8 @@ pub enum Way {
         parameters: Arc<Parameters>,
         /// Whether the cycles of each bundle are kept.
         keeps_profile: bool,
+        /// Whether blocks are booked as a whole where what they cost is known.
+        books_blocks: bool,
     },
     /// A sanitizer of each.
     Watched {
@@ -119,11 +121,14 @@ impl Execution {
             Way::Timed {
                 parameters,
                 keeps_profile,
+                books_blocks,
             } => {
                 let mut drivers = Timed::each(parameters, processors);
-                if *keeps_profile {
-                    let pipelines = drivers.iter_mut().map(Timed::pipeline_mut);
-                    pipelines.for_each(|pipeline| pipeline.enable_profile());
+                for pipeline in drivers.iter_mut().map(Timed::pipeline_mut) {
+                    pipeline.book_blocks(*books_blocks);
+                    if *keeps_profile {
+                        pipeline.enable_profile();
+                    }
                 }
                 let end = self.attend(prepared, &mut drivers, look);
                 let counted = sum.insert(Sum::default());

@@ -82,6 +82,10 @@ pub struct Options {
     /// With --timing: print cycles by function of the image, and the slowest function's bundles with theirs.
     #[arg(long, requires = "timing")]
     profile: bool,
+    /// With --timing: compute what every block of instructions costs, also where it is known from before; to test the
+    /// model, whose numbers do not depend on it.
+    #[arg(long, requires = "timing")]
+    compute_blocks: bool,
     #[command(flatten)]
     translation: translate::Options,
     /// Whether statistics are printed at the end.
@@ -289,6 +293,7 @@ impl Options {
             (None, Some(parameters)) => Way::Timed {
                 parameters: Arc::new(parameters.clone()),
                 keeps_profile: self.profile,
+                books_blocks: !self.compute_blocks,
             },
             (None, None) => match self.check.wanted()? {
                 Some(check) => Way::Watched {
@@ -330,7 +335,10 @@ impl Options {
         }
         if self.wants_statistics {
             let executed = ready.prepared.machine.executed();
-            let text = format!("{:<42} {executed:>14}\n", "instructions of all processors");
+            let mut text = format!("{:<42} {executed:>14}\n", "instructions of all processors");
+            if let Some(sum) = &finished.sum {
+                text += &sum.booking.to_string();
+            }
             status::printing(Some(b'\n'), || print_beside(&text))?;
         }
         if let Way::Driven(drivers) = &execution.way {

@@ -10,11 +10,12 @@ use crate::encoding::Effects;
 use crate::interrupts::Interrupts;
 use crate::memory::HostPage;
 use crate::processor::execution::block::Known;
-use crate::processor::execution::gathering::Together;
+use crate::processor::execution::gathering::{BeforeWalk, Gathered, Gathering, Kind, Together};
 use crate::processor::execution::kind::Detail;
 use crate::processor::execution::observer::{Dynamic, Event, Observer, Place, Registers, Watch};
 use crate::processor::execution::operation::{Flow, MicroOperation, Step};
 use crate::processor::execution::run::STEPPED;
+use crate::processor::layout::OF_BACK_END_WORDS;
 use crate::processor::semantics;
 use crate::processor::{Processor, Raised};
 
@@ -98,8 +99,8 @@ pub struct Running<'a, 'o, O: Observer> {
     pub(crate) watch: &'a mut Watch<'o, O>,
     /// Whether the observer follows the block.
     pub(crate) is_followed: bool,
-    /// The block's identity, if the observer takes its instructions together.
-    pub(crate) gathers: Option<u64>,
+    /// How the block's instructions are gathered, if the observer takes them together.
+    pub(crate) gathers: Option<&'a Gathering>,
     /// How many instructions may retire; the block has no more.
     pub(crate) remaining: u64,
     pub(crate) interrupts: Option<&'a Interrupts>,
@@ -180,7 +181,7 @@ impl Backend for Interpreter {
         } = running;
         match O::DETAIL {
             Detail::Everything if is_followed => match gathers {
-                Some(identity) => processor.execute_gathered(code, known, identity, watch),
+                Some(gathering) => processor.execute_gathered(code, known, gathering, watch),
                 None => processor.execute_observed(code, known, watch),
             },
             Detail::Everything | Detail::Effects => processor.execute(code),
@@ -232,11 +233,10 @@ impl Processor {
         step
     }
 
-    /// Keeps a word for the back end, which its code finds at
-    /// [`OF_BACK_END`](crate::processor::layout::OF_BACK_END) as long as the run goes on. It is no state of the
-    /// processor's.
-    pub fn keep_for_back_end(&mut self, word: u64) {
-        self.of_back_end = word;
+    /// Words that are kept for the back end, which its code finds at
+    /// [`OF_BACK_END`](crate::processor::layout::OF_BACK_END). They are no state of the processor's.
+    pub fn of_back_end(&mut self) -> &mut [u64; OF_BACK_END_WORDS] {
+        &mut self.of_back_end
     }
 
     /// Executes the last operations of a block, what a back end leaves over; as for [`Processor::perform`], the
@@ -256,6 +256,16 @@ impl Processor {
         watch: &mut Watch<'_, O>,
     ) -> Result<(), Raised> {
         self.block_start = self.ip;
+        self.observe_rest(operations, known, watch)
+    }
+
+    /// Executes the last operations of the block that starts at `block_start`, telling of every instruction.
+    fn observe_rest<O: Observer>(
+        &mut self,
+        operations: &[MicroOperation],
+        known: &[Known<O::Static>],
+        watch: &mut Watch<'_, O>,
+    ) -> Result<(), Raised> {
         let (leave, operations) = operations.split_last().expect("an operation leaves the block");
         for (operation, known) in operations.iter().zip(known) {
             let place = Place {
@@ -275,37 +285,14 @@ impl Processor {
             } else {
                 Ok(Flow::Next)
             };
-            let completed = match flow {
-                Ok(_) => true,
-                Err(Raised) => self.raised.is_some_and(|fault| fault.kind.is_trap()),
+            let did = Did {
+                place,
+                executed,
+                reference,
+                flow,
             };
-            if let (true, Some(of)) = (completed, &known.of_observer) {
-                watch.walks(self);
-                if known.effects.intersects(TOLD) {
-                    self.tell_effects(known.effects, executed, operation, watch);
-                }
-                let dynamic = Dynamic {
-                    place,
-                    executed,
-                    reference,
-                    taken: (flow == Ok(Flow::Branch)).then_some(self.target),
-                    memory: self,
-                };
-                watch.observer.retired(of, &dynamic);
-                if O::INSPECTS {
-                    watch.observer.inspect(of, &dynamic, Registers::new(self));
-                }
-            }
-            match flow {
-                Ok(Flow::Next) => {}
-                Ok(Flow::Branch) => {
-                    self.arrive(operation);
-                    return Ok(());
-                }
-                Err(Raised) => {
-                    self.stop_at(operation);
-                    return Err(Raised);
-                }
+            if !self.tell(operation, known, did, watch)? {
+                return Ok(());
             }
         }
         (leave.execute)(self, leave)?;
@@ -313,76 +300,189 @@ impl Processor {
         Ok(())
     }
 
-    /// As [`Processor::execute_observed`], telling of all instructions together, behind the last.
+    /// Tells an observer of an instruction that was executed, and goes where it leads. Answers whether the block goes
+    /// on behind it.
+    #[inline(always)]
+    fn tell<O: Observer>(
+        &mut self,
+        operation: &MicroOperation,
+        known: &Known<O::Static>,
+        did: Did,
+        watch: &mut Watch<'_, O>,
+    ) -> Result<bool, Raised> {
+        let Did {
+            place,
+            executed,
+            reference,
+            flow,
+        } = did;
+        if let (true, Some(of)) = (self.has_completed(flow), &known.of_observer) {
+            watch.walks(self);
+            if known.effects.intersects(TOLD) {
+                self.tell_effects(known.effects, executed, operation, watch);
+            }
+            let dynamic = Dynamic {
+                place,
+                executed,
+                reference,
+                taken: (flow == Ok(Flow::Branch)).then_some(self.target),
+                memory: self,
+            };
+            watch.observer.retired(of, &dynamic);
+            if O::INSPECTS {
+                watch.observer.inspect(of, &dynamic, Registers::new(self));
+            }
+        }
+        match flow {
+            Ok(Flow::Next) => Ok(true),
+            Ok(Flow::Branch) => {
+                self.arrive(operation);
+                Ok(false)
+            }
+            Err(Raised) => {
+                self.stop_at(operation);
+                Err(Raised)
+            }
+        }
+    }
+
+    /// Whether an instruction has retired: it has, too, where a trap follows it.
+    #[inline(always)]
+    fn has_completed(&self, flow: Step) -> bool {
+        match flow {
+            Ok(_) => true,
+            Err(Raised) => self.raised.is_some_and(|fault| fault.kind.is_trap()),
+        }
+    }
+
+    /// As [`Processor::execute_observed`], telling of the instructions together that are gathered, and of those behind
+    /// them one by one.
     fn execute_gathered<O: Observer>(
         &mut self,
         operations: &[MicroOperation],
         known: &[Known<O::Static>],
-        identity: u64,
+        gathering: &Gathering,
         watch: &mut Watch<'_, O>,
     ) -> Result<(), Raised> {
         self.block_start = self.ip;
-        let (leave, operations) = operations.split_last().expect("an operation leaves the block");
         let mut gathered = watch.gathered.take().unwrap_or_default();
-        gathered.begin();
-        let mut last = leave;
+        gathered.begin(gathering);
+        // A fault before the last block may have left one.
+        self.before_walk = None;
+        self.keeps_before_walk = true;
         let mut flow = Ok(Flow::Next);
-        for (index, (operation, known)) in operations.iter().zip(known).enumerate() {
-            let executed = self.predicate(known.predicate);
-            gathered.executed[index / 64] |= u64::from(executed) << (index % 64);
-            if let (true, Some(base)) = (executed, known.base) {
-                gathered.references[index] = self.general.value(base);
+        let mut last = None;
+        for acting in &gathering.acting {
+            let index = usize::from(acting.index);
+            let operation = &operations[index];
+            let mut executed = true;
+            if acting.predicate != 0 {
+                executed = self.predicate(acting.predicate);
+                gathered.executed[index / 64] |= u64::from(executed) << (index % 64);
             }
-            if self.predicate(operation.predicate) {
-                flow = (operation.execute)(self, operation);
+            if acting.kind.contains(Kind::REFERS) && executed {
+                gathered.references[index] = self.general.value(acting.base);
             }
-            if flow.is_err() && !self.raised.is_some_and(|fault| fault.kind.is_trap()) {
-                last = operation;
+            // Some operations act under a false predicate, too.
+            if executed || operation.predicate == 0 {
+                flow = semantics::execute(self, operation);
+            }
+            if acting.kind.contains(Kind::MAY_WALK) && self.before_walk.is_some() {
+                last = Some((index, executed));
                 break;
-            }
-            gathered.retired = index + 1;
-            if known.effects.intersects(GATHERED) {
-                if known.effects.contains(Effects::CHANGES_FRAME) {
-                    gathered.frames.push((index, self.observed_frame()));
-                }
-                if executed && known.effects.contains(Effects::WRITES_BRANCH) {
-                    let register = usize::from(operation.r1 & 7);
-                    gathered.branches.push((index, register, self.branch[register]));
-                }
-                if executed && known.effects.contains(Effects::ADVANCED) {
-                    gathered.advanced.push((index, self.advanced_load_events()));
-                }
             }
             if flow != Ok(Flow::Next) {
-                last = operation;
+                if self.has_completed(flow) {
+                    gathered.retired = index + 1;
+                    self.gather_changes(&mut gathered, index, operation, &known[index], executed);
+                } else {
+                    gathered.retired = index;
+                }
+                last = Some((index, executed));
                 break;
             }
+            if acting.kind.contains(Kind::CHANGES) {
+                self.gather_changes(&mut gathered, index, operation, &known[index], executed);
+            }
         }
-        gathered.taken = (flow == Ok(Flow::Branch)).then_some(self.target);
+        self.keeps_before_walk = false;
+        let before_walk = self.before_walk.take();
+        match (&before_walk, last) {
+            (Some(_), Some((index, _))) => gathered.retired = index,
+            (_, None) => gathered.retired = gathering.length,
+            (None, Some(_)) => {}
+        }
+        gathered.taken = (flow == Ok(Flow::Branch) && before_walk.is_none()).then_some(self.target);
+        let before_walk = before_walk.as_deref().map(|data| BeforeWalk {
+            processor: self,
+            data,
+        });
         watch.observer.retired_together(&Together {
-            identity,
+            identity: gathering.identity,
             start: self.block_start,
-            operations,
-            known,
+            operations: &operations[..gathering.length],
+            known: &known[..gathering.length],
             gathered: &gathered,
             status: self.status,
-            memory: self,
+            memory: match &before_walk {
+                None => self,
+                Some(before) => before,
+            },
         });
+        let has_walked = before_walk.is_some();
+        let Some((index, executed)) = last else {
+            watch.gathered = Some(gathered);
+            return self.observe_rest(&operations[gathering.length..], &known[gathering.length..], watch);
+        };
+        let operation = &operations[index];
+        if has_walked {
+            let did = Did {
+                place: Place {
+                    ip: self.bundle_address(operation),
+                    slot: operation.slot(),
+                },
+                executed,
+                reference: (executed && known[index].base.is_some()).then(|| gathered.references[index]),
+                flow,
+            };
+            watch.gathered = Some(gathered);
+            return match self.tell(operation, &known[index], did, watch)? {
+                true => self.observe_rest(&operations[index + 1..], &known[index + 1..], watch),
+                false => Ok(()),
+            };
+        }
         watch.gathered = Some(gathered);
         match flow {
-            Ok(Flow::Next) => {
-                (last.execute)(self, last)?;
-                self.arrive(last);
-                Ok(())
-            }
-            Ok(Flow::Branch) => {
-                self.arrive(last);
+            Ok(_) => {
+                self.arrive(operation);
                 Ok(())
             }
             Err(Raised) => {
-                self.stop_at(last);
+                self.stop_at(operation);
                 Err(Raised)
             }
+        }
+    }
+
+    /// Gathers what an instruction that has retired has changed.
+    #[inline]
+    fn gather_changes<S>(
+        &self,
+        gathered: &mut Gathered,
+        index: usize,
+        operation: &MicroOperation,
+        known: &Known<S>,
+        executed: bool,
+    ) {
+        if known.effects.contains(Effects::CHANGES_FRAME) {
+            gathered.frames.push((index, self.observed_frame()));
+        }
+        if executed && known.effects.contains(Effects::WRITES_BRANCH) {
+            let register = usize::from(operation.r1 & 7);
+            gathered.branches.push((index, register, self.branch[register]));
+        }
+        if executed && known.effects.contains(Effects::ADVANCED) {
+            gathered.advanced.push((index, self.advanced_load_events()));
         }
     }
 
@@ -449,10 +549,13 @@ impl Processor {
     }
 }
 
-/// Effects that are gathered.
-const GATHERED: Effects = Effects::CHANGES_FRAME
-    .union(Effects::WRITES_BRANCH)
-    .union(Effects::ADVANCED);
+/// What an instruction did, before anybody was told.
+struct Did {
+    place: Place,
+    executed: bool,
+    reference: Option<u64>,
+    flow: Step,
+}
 
 /// Effects that observers are told of.
 const TOLD: Effects = Effects::CHANGES_FRAME

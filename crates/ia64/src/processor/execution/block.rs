@@ -10,13 +10,12 @@
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::encoding::{Bundle, DecodedSlot, Effects, Illegal, Instruction, Operation};
 use crate::memory::{HostPage, Value};
 use crate::processor::execution::backend::{Backend, BlockInstruction, Context, DecodedBlock, Interpreter};
 use crate::processor::execution::code_page::CodePages;
-use crate::processor::execution::gathering::may_be_gathered;
+use crate::processor::execution::gathering::{Gathering, stands_apart};
 use crate::processor::execution::kind::{Detail, Kind};
 use crate::processor::execution::observer::Observer;
 use crate::processor::execution::operation::MicroOperation;
@@ -49,12 +48,9 @@ pub(crate) struct Block<C, S> {
     pub highest_target: u8,
     /// The size in bytes of the bundles that its instructions stand in.
     pub size: u64,
-    /// Tells it apart from every other block, if an observer may be told of its instructions together.
-    pub identity: Option<u64>,
+    /// How an observer may be told of its instructions together.
+    pub gathering: Option<Gathering>,
 }
-
-/// The identity of the next block that is decoded for an observer.
-static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
 /// What is known of an instruction before it runs.
 pub(crate) struct Known<S> {
@@ -66,22 +62,34 @@ pub(crate) struct Known<S> {
     pub predicate: u8,
     /// The register with the address of its memory reference, if it makes one.
     pub base: Option<u8>,
+    /// Whether it does nothing.
+    pub is_nop: bool,
+    /// Whether an observer is told of it by itself, not together with others of its block.
+    pub stands_apart: bool,
 }
 
 impl<S> Known<S> {
     fn new<O: Observer<Static = S>>(slot: &DecodedSlot, observer: &mut O) -> Known<S> {
         match &slot.instruction {
-            Ok(instruction) => Known {
-                effects: instruction.effects(),
-                predicate: instruction.predicate(),
-                base: instruction.operation.memory_access().map(|_| instruction.r3()),
-                of_observer: Some(observer.decode(instruction, slot)),
-            },
+            Ok(instruction) => {
+                let of_observer = observer.decode(instruction, slot);
+                let effects = instruction.effects();
+                Known {
+                    effects,
+                    predicate: instruction.predicate(),
+                    base: instruction.operation.memory_access().map(|_| instruction.r3()),
+                    is_nop: matches!(instruction.operation, Operation::Nop),
+                    stands_apart: stands_apart(effects) || observer.stands_apart(&of_observer),
+                    of_observer: Some(of_observer),
+                }
+            }
             Err(_) => Known {
                 of_observer: None,
                 effects: Effects::empty(),
                 predicate: 0,
                 base: None,
+                is_nop: false,
+                stands_apart: true,
             },
         }
     }
@@ -284,9 +292,8 @@ impl<C, S> Block<C, S> {
         context: &Context,
     ) -> Block<C, S> {
         let (bundle, slot) = decoded.next;
-        let is_gathered = !known.is_empty() && may_be_gathered(&known);
         Block {
-            identity: is_gathered.then(|| NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed)),
+            gathering: Gathering::new(&known),
             code: backend.translate(&decoded, context),
             known,
             instructions: u32::from(decoded.retired),

@@ -2,14 +2,20 @@
 //!
 //! An observer that is told of every instruction as it retires costs a call and its own bookkeeping for each. One that
 //! says so beforehand ([`Observer::gathers`](super::observer::Observer::gathers)) is told of all of a block's at once,
-//! with the same facts: [`Together`]. Blocks whose instructions use counters, or change what an observer is told of
-//! beyond frames, branch registers and advanced loads, are never gathered.
+//! with the same facts: [`Together`]. An instruction that [stands apart](Observer::stands_apart) and those behind it in
+//! its block are told of one by one; so are those from one on that makes the walker insert a translation, because where
+//! the addresses before it lay may not be found afterwards.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::block::{BUNDLES_MAX, Known};
 use super::observer::{Dynamic, Event, Frame, Observer, Place, Translation};
 use super::operation::MicroOperation;
 use crate::alat;
 use crate::encoding::Effects;
+use crate::mmu::buffer::TranslationBuffer;
+use crate::processor::Processor;
+use crate::processor::virtualization::TranslationSide;
 
 /// Instructions in a block at most.
 const INSTRUCTIONS_MAX: usize = BUNDLES_MAX as usize * 3;
@@ -46,11 +52,11 @@ impl Default for Gathered {
 }
 
 impl Gathered {
-    /// Empty again.
+    /// Empty again, for a block.
     #[inline]
-    pub fn begin(&mut self) {
+    pub fn begin(&mut self, gathering: &Gathering) {
         self.retired = 0;
-        self.executed = [0; WORDS];
+        self.executed = gathering.certain;
         self.frames.clear();
         self.branches.clear();
         self.advanced.clear();
@@ -58,23 +64,116 @@ impl Gathered {
     }
 }
 
-/// Whether a block of these instructions may be gathered.
-pub(crate) fn may_be_gathered<S>(known: &[Known<S>]) -> bool {
-    const APART: Effects = Effects::USES_COUNTERS
-        .union(Effects::WRITES_REGION)
-        .union(Effects::WRITES_MONITOR);
-    known.iter().all(|known| {
-        let effects = known.effects;
-        // A return changes the frame as well, and is the last of its block that is executed.
-        let returns = effects.contains(Effects::CHANGES_FRAME);
-        known.of_observer.is_some()
-            && !effects.intersects(APART)
-            && (!effects.contains(Effects::CHANGES_STATUS) || returns)
-    })
+/// An instruction that has to be executed: `nop`s are only counted.
+pub(crate) struct Acting {
+    /// Its index in the block.
+    pub index: u16,
+    /// Its qualifying predicate.
+    pub predicate: u8,
+    /// What else is gathered of it.
+    pub kind: Kind,
+    /// The register with the address of its memory reference, if it makes one.
+    pub base: u8,
 }
 
-/// The instructions of a block that have retired, in order: all of them, or those up to a taken branch or to one that
-/// raised a fault.
+bitflags::bitflags! {
+    /// What is gathered of an instruction beside that it was executed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Kind: u8 {
+        /// The address that it refers to.
+        const REFERS = 1 << 0;
+        /// The frame, branch register or advanced load that it leaves.
+        const CHANGES = 1 << 1;
+        /// Nothing: but it may make the walker insert a translation.
+        const MAY_WALK = 1 << 2;
+    }
+}
+
+/// Effects that are gathered.
+const GATHERED: Effects = Effects::CHANGES_FRAME
+    .union(Effects::WRITES_BRANCH)
+    .union(Effects::ADVANCED);
+
+/// How a block's instructions are gathered: those in front of the first that stands apart.
+pub(crate) struct Gathering {
+    /// Tells the block apart from every other that was ever decoded.
+    pub identity: u64,
+    /// How many instructions are gathered.
+    pub length: usize,
+    /// Those of them that have to be executed.
+    pub acting: Box<[Acting]>,
+    /// Those that are executed whatever the predicates are, one a bit.
+    certain: [u64; WORDS],
+}
+
+/// The identity of the next block that is decoded for an observer.
+static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
+
+impl Gathering {
+    /// How the instructions of a block are gathered; `None` if the first stands apart.
+    pub fn new<S>(known: &[Known<S>]) -> Option<Gathering> {
+        let length = known.iter().take_while(|known| !known.stands_apart).count();
+        let mut certain = [0; WORDS];
+        let mut acting = Vec::new();
+        for (index, known) in known[..length].iter().enumerate() {
+            if known.predicate == 0 {
+                certain[index / 64] |= 1 << (index % 64);
+            }
+            if known.is_nop && known.predicate == 0 {
+                continue;
+            }
+            let kinds = [
+                (known.base.is_some(), Kind::REFERS),
+                (known.effects.intersects(GATHERED), Kind::CHANGES),
+                (!known.effects.contains(Effects::COMPUTES), Kind::MAY_WALK),
+            ];
+            let kinds = kinds.into_iter().filter(|(is_it, _)| *is_it);
+            acting.push(Acting {
+                index: index as u16,
+                predicate: known.predicate,
+                kind: kinds.map(|(_, kind)| kind).collect(),
+                base: known.base.unwrap_or(0),
+            });
+        }
+        (length > 0).then(|| Gathering {
+            identity: NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed),
+            length,
+            acting: acting.into(),
+            certain,
+        })
+    }
+}
+
+/// Whether an instruction of these effects is told of by itself: it uses counters, or changes what an observer is told
+/// of beyond frames, branch registers and advanced loads, or where addresses lie.
+pub(crate) fn stands_apart(effects: Effects) -> bool {
+    const APART: Effects = Effects::USES_COUNTERS
+        .union(Effects::WRITES_REGION)
+        .union(Effects::WRITES_MONITOR)
+        .union(Effects::CHANGES_TRANSLATIONS)
+        .union(Effects::SERIALIZES);
+    // A return changes the frame as well, and is the last of its block that is executed.
+    let returns = effects.contains(Effects::CHANGES_FRAME);
+    effects.intersects(APART) || effects.contains(Effects::CHANGES_STATUS) && !returns
+}
+
+/// Data translations as they were before the walker inserted one.
+pub(crate) struct BeforeWalk<'a> {
+    pub processor: &'a Processor,
+    pub data: &'a TranslationBuffer,
+}
+
+impl Translation for BeforeWalk<'_> {
+    fn physical(&self, side: TranslationSide, address: u64) -> u64 {
+        match side {
+            TranslationSide::Data => self.processor.physical_data(self.data, address),
+            TranslationSide::Instruction => self.processor.physical(side, address),
+        }
+    }
+}
+
+/// The gathered instructions of a block that have retired, in order: all of them, or those up to a taken branch or to
+/// one that raised a fault.
 #[derive(Clone, Copy)]
 pub struct Together<'a, S> {
     pub(crate) identity: u64,
@@ -88,16 +187,24 @@ pub struct Together<'a, S> {
 
 impl<'a, S> Together<'a, S> {
     /// Tells the block apart from every other that was ever decoded.
+    #[inline]
     pub fn identity(&self) -> u64 {
         self.identity
     }
 
+    /// The address of the block's first bundle.
+    #[inline]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
     /// How many instructions have retired.
+    #[inline]
     pub fn retired(&self) -> usize {
         self.gathered.retired
     }
 
-    /// How many instructions the block has.
+    /// How many instructions of the block are gathered at most.
     pub fn length(&self) -> usize {
         self.known.len()
     }

@@ -16,6 +16,7 @@ use crate::alat;
 use crate::encoding::{DecodedSlot, Instruction};
 use crate::fault::Fault;
 use crate::float::FloatRegister;
+use crate::mmu::buffer::TranslationBuffer;
 use crate::processor::Processor;
 use crate::processor::virtualization::TranslationSide;
 use crate::registers::frame::FrameMarker;
@@ -53,6 +54,14 @@ pub trait Observer {
     #[inline]
     fn gathers(&mut self, identity: u64) -> bool {
         let _ = identity;
+        false
+    }
+
+    /// Whether it is told of an instruction by itself wherever others of its block are gathered, and of those behind it:
+    /// asked once when it was decoded.
+    #[inline]
+    fn stands_apart(&self, known: &Self::Static) -> bool {
+        let _ = known;
         false
     }
 
@@ -172,10 +181,20 @@ impl Translation for Processor {
         let Some(mmu) = self.mmu() else {
             return address;
         };
-        let (translates, buffer) = match side {
-            TranslationSide::Data => (psr::DT, &mmu.data),
-            TranslationSide::Instruction => (psr::IT, &mmu.instruction),
-        };
+        match side {
+            TranslationSide::Data => self.physical_data(&mmu.data, address),
+            TranslationSide::Instruction => self.physical_by(psr::IT, &mmu.instruction, address),
+        }
+    }
+}
+
+impl Processor {
+    /// The physical address behind a virtual one of data under the translations of a buffer.
+    pub(super) fn physical_data(&self, buffer: &TranslationBuffer, address: u64) -> u64 {
+        self.physical_by(psr::DT, buffer, address)
+    }
+
+    fn physical_by(&self, translates: u64, buffer: &TranslationBuffer, address: u64) -> u64 {
         if self.status & translates == 0 {
             // Bit 63 of a physical address chooses the memory attribute.
             return address & (u64::MAX >> 1);

@@ -224,8 +224,8 @@ impl Processor {
                     .follows(Place { ip, slot }, last, Registers::new(self));
             }
             let executed = if is_whole && permission == Permission::Block {
-                let identity = block.identity.filter(|_| is_followed);
-                let gathers = identity.filter(|identity| watch.observer.gathers(*identity));
+                let gathering = block.gathering.as_ref().filter(|_| is_followed);
+                let gathers = gathering.filter(|gathering| watch.observer.gathers(gathering.identity));
                 let running = Running {
                     processor: self,
                     known: &block.known,
@@ -291,10 +291,11 @@ impl Processor {
         watch: &mut Watch<'_, O>,
         is_followed: bool,
     ) -> Result<(), Raised> {
-        let identity = narrow
-            .identity
+        let gathering = narrow
+            .gathering
+            .as_ref()
             .filter(|_| is_followed && self.status & STEPPED == 0);
-        let gathers = identity.filter(|identity| watch.observer.gathers(*identity));
+        let gathers = gathering.filter(|gathering| watch.observer.gathers(gathering.identity));
         let mut execute = |processor: &mut Processor| {
             let running = Running {
                 processor,
