@@ -25,7 +25,9 @@ fn rewritten(text: &str) -> Rewritten {
 /// A leaf whose loop has these instructions.
 fn leaf(body: &str) -> String {
     format!(
-        "\t.text\n\t.proc f\nf:\n\t// schedule: apart: r32, r33\n\tmov ar.lc = r35\n\t;;\n.Lloop:\n{body}\n\tbr.cloop.sptk.few .Lloop\n\t;;\n\tbr.ret.sptk.many b0\n\t.endp f\n"
+        "\t.text\n\t.proc f\nf:\n\t// schedule: apart: r32, r33\n\
+         \tmov ar.lc = r35\n\t;;\n.Lloop:\n{body}\n\tbr.cloop.sptk.few .Lloop\n\t;;\n\
+         \tbr.ret.sptk.many b0\n\t.endp f\n"
     )
 }
 
@@ -54,10 +56,23 @@ const ADD: &str = "\tld8 r14 = [r32], 8\n\t;;\n\tadd r14 = r14, r34\n\t;;\n\tst8
 const DAXPY: &str =
     "\tldfd f6 = [r32], 8\n\tldfd f7 = [r33]\n\t;;\n\tfma.d f7 = f6, f8, f7\n\t;;\n\tstfd [r33] = f7, 8";
 const DOT: &str = "\tldfd f6 = [r32], 8\n\tldfd f7 = [r33], 8\n\t;;\n\tfma.d f8 = f6, f7, f8";
-const CONDITIONAL: &str = "\tld8 r14 = [r32], 8\n\t;;\n\tcmp.lt p6, p7 = r14, r34\n\t;;\n\t(p6) add r15 = r14, r34\n\t(p7) sub r15 = r14, r34\n\t;;\n\tst8 [r33] = r15, 8";
+const CONDITIONAL: &str = "\
+\tld8 r14 = [r32], 8\n\t;;\n\
+\tcmp.lt p6, p7 = r14, r34\n\t;;\n\
+\t(p6) add r15 = r14, r34\n\t(p7) sub r15 = r14, r34\n\t;;\n\
+\tst8 [r33] = r15, 8";
 const IN_PLACE: &str = "\tld8 r14 = [r32]\n\t;;\n\tadd r14 = r14, r34\n\t;;\n\tst8 [r32] = r14, 8";
-const WEIGHTED: &str = "\tld8 r14 = [r32], 8\n\t;;\n\tsetf.sig f6 = r14\n\t;;\n\txma.l f6 = f6, f9, f7\n\t;;\n\tgetf.sig r15 = f6\n\t;;\n\tadd r20 = r20, r15\n\txor r21 = r14, r15";
-const POINTERS: &str = "\tld8 r14 = [r16]\n\tadds r16 = 8, r16\n\t;;\n\tshladd r15 = r14, 2, r34\n\t;;\n\txor r15 = r15, r14\n\t;;\n\tst8 [r17] = r15\n\tadds r17 = 8, r17";
+const WEIGHTED: &str = "\
+\tld8 r14 = [r32], 8\n\t;;\n\
+\tsetf.sig f6 = r14\n\t;;\n\
+\txma.l f6 = f6, f9, f7\n\t;;\n\
+\tgetf.sig r15 = f6\n\t;;\n\
+\tadd r20 = r20, r15\n\txor r21 = r14, r15";
+const POINTERS: &str = "\
+\tld8 r14 = [r16]\n\tadds r16 = 8, r16\n\t;;\n\
+\tshladd r15 = r14, 2, r34\n\t;;\n\
+\txor r15 = r15, r14\n\t;;\n\
+\tst8 [r17] = r15\n\tadds r17 = 8, r17";
 
 /// Loops, with the least cycles for an iteration that is possible and what they take.
 #[test]
@@ -72,7 +87,7 @@ fn loops_take_as_many_cycles_an_iteration_as_planned() {
         (CONDITIONAL, 1, 1),
         (IN_PLACE, 1, 1),
         (WEIGHTED, 2, 2),
-        (POINTERS, 2, 2),
+        (POINTERS, 3, 3),
     ] {
         let (report, found) = pipelined(body);
         assert_eq!(report.units.max(report.recurrence), least, "{body}");
@@ -127,17 +142,17 @@ fn the_frame_is_elsewhere_while_general_registers_rotate() {
     if ASSEMBLER.find().is_none() {
         return;
     }
-    let text = leaf(ADD).replace(
+    let text = leaf(DAXPY).replace(
         "\tmov ar.lc",
         "\talloc r2 = ar.pfs, 4, 3, 2, 0\n\tmov r40 = r32\n\tmov ar.lc",
     );
     let found = report(&text).outcome.expect("it gains");
     assert!(found.rotating >= 8, "{}", found.text);
     assert!(found.text.contains("ar.pfs, 0, 7, 2, 0"), "{}", found.text);
-    // Where the function saves something in a stacked register for unwinding, they stay.
+    // Where the function saves something in a stacked register for unwinding, they stay, and nothing is gained here.
     let saving = text.replace("\talloc r2", "\t.prologue\n\t.save ar.pfs, r37\n\talloc r37");
-    let found = report(&saving).outcome.expect("it gains");
-    assert_eq!(found.rotating, 0, "{}", found.text);
+    let said = report(&saving).outcome.expect_err("it would have to rotate them");
+    assert!(said.contains("no schedule of fewer cycles"), "{said}");
 }
 
 /// Instructions of random loops; `A`, `B` are general registers, `P` a pointer, `F`, `G` floating-point ones.

@@ -121,14 +121,17 @@ fn stops_behind_blocks_that_stay_are_kept() {
 /// A block whose first group goes on behind the branch before it: what comes into it new may depend on that.
 const OPEN_GROUP: &str = "\
 \t.text
+\t.explicit
 \t.proc f
 f:
+\t.mmb
 \tcmp.eq p6, p7 = 1, r32
 \tld8 r14 = [r33]
 \t(p7) br.cond.sptk .L2
-\t.align 32
-.L2:
+\t.mmi
 \tadds r16 = 1, r32
+\tnop 0
+\tnop 0
 \t;;
 \tadds r17 = 1, r14
 \t;;
@@ -137,6 +140,8 @@ f:
 \tadds r19 = 1, r35
 \t;;
 \tadd r8 = r17, r18
+\t;;
+.L2:
 \tbr.ret.sptk.many b0
 \t;;
 \t.endp f
@@ -190,7 +195,7 @@ fn groups_that_go_on_and_system_code_are_written_right() {
         assert_eq!(String::from_utf8_lossy(&warnings), "");
         let written = fs::read_to_string(&out).expect("the result was written");
         assert!(
-            text != OPEN_GROUP || written.contains("(p7) br.cond.sptk .L2\n\t;;\n\t.align"),
+            text != OPEN_GROUP || written.contains("(p7) br.cond.sptk .L2\n\t;;\n{"),
             "{written}"
         );
     }

@@ -161,16 +161,17 @@ fn statements(code: &str) -> Vec<Statement> {
     statements
 }
 
-/// A label at the begin of a text.
+/// A label at the begin of a text. One in brackets is a tag, which names the place of an instruction.
 fn label(text: &str) -> Option<(&str, &str)> {
-    // Tags of branch predictions are labels in brackets.
-    let inner = text.strip_prefix('[').unwrap_or(text);
+    let (inner, closing) = match text.strip_prefix('[') {
+        Some(inner) => (inner, ":]"),
+        None => (text, ":"),
+    };
     let is_name = |character: char| character.is_alphanumeric() || "._$".contains(character);
-    let end = inner.find(|character| !is_name(character))?;
-    if end == 0 || text.starts_with('[') {
-        return None;
-    }
-    let next = inner[end..].strip_prefix(':')?;
+    let end = inner
+        .find(|character| !is_name(character))
+        .filter(|end| *end > 0)?;
+    let next = inner[end..].strip_prefix(closing)?;
     Some((&inner[..end], next.strip_prefix(':').unwrap_or(next)))
 }
 
@@ -234,6 +235,7 @@ mod tests {
                 Statement::Brace,
             ]
         );
+        assert_eq!(of("[.LEHB0:]"), [Statement::Label(".LEHB0".to_owned())]);
         assert_eq!(of(".string \"a;b//\" ;;").len(), 2);
         assert_eq!(
             of("/* add r1 = r2, r3\n ;; */ mov r1 = r2"),

@@ -32,7 +32,9 @@ pub(super) fn unsuitable(given: &Loop<'_>) -> Option<String> {
             ..
         } => {
             return Some(
-                "a condition ends it: how often it runs is not known before it, as ar.lc says it for br.cloop".to_owned(),
+                "a condition ends it: how often it runs is not known before it, as ar.lc says it for \
+                 br.cloop"
+                    .to_owned(),
             );
         }
         _ => return Some("its registers rotate already".to_owned()),
@@ -43,11 +45,10 @@ pub(super) fn unsuitable(given: &Loop<'_>) -> Option<String> {
     if body.len() > INSTRUCTIONS_MAX {
         return Some(format!("it has more than {INSTRUCTIONS_MAX} instructions"));
     }
-    let found = body.iter().zip(given.texts).find_map(|(item, text)| {
+    body.iter().zip(given.texts).find_map(|(item, text)| {
         let why = obstacle(item)?;
         Some(format!("`{}` {why}", text.instruction))
-    });
-    found
+    })
 }
 
 /// Why an instruction cannot be one of several iterations at the same time.
