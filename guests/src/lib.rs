@@ -18,6 +18,8 @@ pub mod ia64 {
     pub const MESSAGES_FIRST: &str = include_str!("../ia64/ipc/first.S");
     /// The guest of the monitor that makes every request, of `ia64/sidecore`.
     pub const REQUESTS: &[u8] = include_bytes!("../ia64/bin/sidecore-requests");
+    /// The guest of the monitor that asks a service of one's own, of `ia64/sidecore`.
+    pub const SERVICE: &[u8] = include_bytes!("../ia64/bin/sidecore-service");
     /// The guest of the monitor that sends and receives packets, of `ia64/sidecore`.
     pub const PACKETS: &[u8] = include_bytes!("../ia64/bin/sidecore-packets");
     /// The NAS Parallel Benchmarks as a guest without a kernel, of `npb`. Its parameters say which, on how many

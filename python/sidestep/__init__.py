@@ -4,13 +4,14 @@
 - `sweep`: any experiment over a grid, on a Dask cluster, into a Parquet data set that a later sweep goes on with.
 - `results`: every finished point as one table, asked in SQL.
 - `Program`, `Machine`, `Host`: Linux/ia64 programs, machines, and hosts with virtual machines.
-- `OwnExperiment`, `Policy`, `CostTable`: experiments, scheduling policies and cost tables of one's own.
+- `OwnExperiment`, `Policy`, `Service`, `CostTable`: experiments, scheduling policies, services of sidecores and cost
+  tables of one's own.
 """
 
 from ._native import VERSION as __version__
 from .errors import Error, UnknownExperiment
 from .machines import Host, Machine, Stopped
-from .own import Input, OwnExperiment, Policy, Side, Task
+from .own import Input, OwnExperiment, Policy, Served, Service, Side, Task
 from .programs import Debugged, Program, Run, Stop
 from .results import Results, results
 from .settings import CostTable
@@ -31,6 +32,8 @@ __all__ = [
     "Program",
     "Results",
     "Run",
+    "Served",
+    "Service",
     "Side",
     "Stop",
     "Stopped",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .errors import Error, needs
@@ -71,7 +73,7 @@ class connected:
             import distributed
         except ImportError as error:
             raise needs("dask[distributed]", "sweeps", "a sweep") from error
-        self.opened: list[Any] = []
+        self.opened = ExitStack()
         if on is not None and not isinstance(on, (str, int)):
             self.client = on
             return
@@ -79,22 +81,41 @@ class connected:
         if not isinstance(on, str):
             # Points that measure real time have the machine for themselves.
             workers = 1 if is_measured else on or os.cpu_count() or 1
-            target = distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=":0", processes=True
+            self.opened.enter_context(script_left_alone())
+            target = self.opened.enter_context(
+                distributed.LocalCluster(
+                    n_workers=workers, threads_per_worker=1, dashboard_address=":0", processes=True
+                )
             )
-            self.opened.append(target)
         try:
-            self.client = distributed.Client(target, set_as_default=False)
+            self.client = self.opened.enter_context(distributed.Client(target, set_as_default=False))
         except OSError as error:
+            self.opened.close()
             raise Error(f"{on}: no scheduler answers there: {error}") from error
-        self.opened.insert(0, self.client)
 
     def __enter__(self) -> Client:
         return self.client
 
     def __exit__(self, *_: object) -> None:
-        for opened in self.opened:
-            opened.close()
+        self.opened.close()
+
+
+@contextmanager
+def script_left_alone() -> Iterator[None]:
+    """Workers that are started meanwhile, or again after they died, do not run the caller's script.
+
+    A process that Python spawns runs its parent's main module anew, for the definitions in it. A sweep at the end of a
+    script would so start a cluster in each worker. Here definitions travel by value: workers need no main module.
+    """
+    main = sys.modules["__main__"]
+    names = [name for name in ("__file__", "__spec__") if hasattr(main, name)]
+    kept = {name: getattr(main, name) for name in names}
+    vars(main).pop("__file__", None)
+    main.__spec__ = None
+    try:
+        yield
+    finally:
+        vars(main).update(kept)
 
 
 def places(client: Client, is_measured: bool) -> list[Sequence[str] | None]:

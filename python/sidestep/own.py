@@ -1,4 +1,4 @@
-"""Experiments and scheduling policies that are written in Python."""
+"""Experiments, scheduling policies and services of sidecores that are written in Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .settings import text
 
-__all__ = ["Input", "OwnExperiment", "Policy", "Side", "Task"]
+__all__ = ["Input", "OwnExperiment", "Policy", "Served", "Service", "Side", "Task"]
 
 Number = int | float | Fraction
 
@@ -194,3 +194,33 @@ class Policy(Versioned):
         """A decision as the library asks for it."""
         grants, until_ns = self.assign(now_ns, [Task(*task) for task in tasks], cores)
         return list(grants), until_ns
+
+
+class Served(NamedTuple):
+    """What serving a request came to."""
+
+    #: What the guest gets, of 64 bits.
+    answer: int
+    #: Cycles of work, on whichever core it is done.
+    cycles: int = 0
+    #: Cache lines of the guest's that are touched: near on the guest's own core, they come over to a sidecore.
+    lines: int = 0
+
+
+class Service(Versioned):
+    """A service of a sidecore: what guests ask for, and what that costs.
+
+    It may keep what it needs in its attributes: each run of a guest has a copy of it as it was given.
+    """
+
+    #: The name of the experiment that asks it by exit and by sidecall.
+    name: str = "own.service"
+
+    def serve(self, number: int, second: int, third: int) -> int | Served:
+        """Answers a request with its arguments: its number, from 0 on, and the experiment's inputs of those names."""
+        raise NotImplementedError(f"{type(self).__name__}.serve answers a request")
+
+    def handle(self, number: int, second: int, third: int) -> Served:
+        """An answer as the library asks for it."""
+        served = self.serve(number, second, third)
+        return served if isinstance(served, Served) else Served(served)

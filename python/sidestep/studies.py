@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native, figures, settings, tables
 from .errors import Error, UnknownExperiment
-from .own import OwnExperiment, Policy
+from .own import OwnExperiment, Policy, Service, Versioned
 
 if TYPE_CHECKING:
     import altair
@@ -29,19 +29,24 @@ Progress = Callable[[int, int], None]
 class Experiment:
     """A figure or table of a paper, or one of one's own: baseline against sidestep over a sweep."""
 
-    def __init__(self, of: str | OwnExperiment | Policy) -> None:
+    def __init__(self, of: str | OwnExperiment | Policy | Service, version: str | None = None) -> None:
+        """Of a name that ships, or of a definition; `version` is that of its source, where that cannot be read."""
         self.of = of
+        if isinstance(of, Versioned) and version is None:
+            version = of.source_version()
         if isinstance(of, str):
             try:
                 self.study = _native.Study.named(of)
             except KeyError as error:
                 raise UnknownExperiment(error.args[0]) from None
         elif isinstance(of, OwnExperiment):
-            self.study = _native.Study.own(of, of.source_version())
+            self.study = _native.Study.own(of, version)
         elif isinstance(of, Policy):
-            self.study = _native.Study.governed(of.name, of, of.source_version())
+            self.study = _native.Study.governed(of.name, of, version)
+        elif isinstance(of, Service):
+            self.study = _native.Study.served(of.name, of, version)
         else:
-            raise TypeError(f"{of!r} is no experiment: a name, an OwnExperiment or a Policy")
+            raise TypeError(f"{of!r} is no experiment: a name, an OwnExperiment, a Policy or a Service")
 
     @cached_property
     def description(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native, cluster, settings, tables
 from .errors import Error
-from .own import OwnExperiment, Policy
+from .own import OwnExperiment, Policy, Service
 from .studies import Experiment, Progress
 
 if TYPE_CHECKING:
@@ -58,7 +58,10 @@ Part = tuple[tuple[tuple[str, Any], ...], int, int]
 @functools.lru_cache(maxsize=64)
 def experiment_of(experiment: str | bytes) -> Experiment:
     """An experiment on a worker, made once."""
-    return Experiment(experiment if isinstance(experiment, str) else pickle.loads(experiment))
+    if isinstance(experiment, str):
+        return Experiment(experiment)
+    definition, version = pickle.loads(experiment)
+    return Experiment(definition, version)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -81,7 +84,7 @@ class Sweep:
 
     def __init__(
         self,
-        experiment: str | OwnExperiment | Policy | Experiment,
+        experiment: str | OwnExperiment | Policy | Service | Experiment,
         grid: Mapping[str, Any],
         *,
         into: str | Path | None = None,
@@ -238,7 +241,7 @@ class Sweep:
 
 
 def sweep(
-    experiment: str | OwnExperiment | Policy | Experiment,
+    experiment: str | OwnExperiment | Policy | Service | Experiment,
     grid: Mapping[str, Any],
     *,
     on: Client | str | int | None = None,
@@ -265,13 +268,15 @@ def hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, (list, set)) else value
 
 
-def by_value(definition: OwnExperiment | Policy) -> bytes:
-    """A definition as workers get it: with its code where that is the notebook's."""
+def by_value(definition: OwnExperiment | Policy | Service) -> bytes:
+    """A definition as workers get it: with its code where that is the notebook's or the script's, and with the version
+    of its source, which cannot be read there."""
+    given = definition, definition.source_version()
     try:
         import cloudpickle  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
-        return pickle.dumps(definition)
-    pickled: bytes = cloudpickle.dumps(definition)
+        return pickle.dumps(given)
+    pickled: bytes = cloudpickle.dumps(given)
     return pickled
 
 

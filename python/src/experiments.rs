@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::slice;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -18,6 +19,7 @@ use crate::attention::attending;
 use crate::errors::error;
 use crate::own::Own;
 use crate::policies::Governed;
+use crate::services;
 
 /// Adds what is here to the module.
 pub fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -82,6 +84,15 @@ impl Study {
     fn governed(name: &str, policy: Py<PyAny>, version: Option<&str>) -> Study {
         Study {
             experiment: Box::leak(Box::new(Governed::new(name, policy))),
+            version: version.map(|version| format!("{VERSION} {version}")),
+        }
+    }
+
+    /// A service of a sidecore that is written in Python, asked by exit and by sidecall.
+    #[staticmethod]
+    fn served(name: &str, service: Py<PyAny>, version: Option<&str>) -> Study {
+        Study {
+            experiment: Box::leak(Box::new(services::experiment(name, service))),
             version: version.map(|version| format!("{VERSION} {version}")),
         }
     }
@@ -187,14 +198,21 @@ impl Plan {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Comparison> {
         let cache = self.cache(cache);
-        let plans = [self.plan.clone()];
-        let (mut comparisons, problems) =
-            run(py, &plans, cache.as_ref(), jobs, |py, done| match &progress {
+        let plan = self.plan.clone();
+        let (mut comparisons, problems) = run(
+            py,
+            slice::from_ref(&plan),
+            cache.as_ref(),
+            jobs,
+            |py, done| match &progress {
                 Some(progress) => progress.call1(py, (done,)).map(drop),
                 None => Ok(()),
-            })?;
+            },
+        )?;
         Ok(Comparison {
             comparison: comparisons.remove(0),
+            plan,
+            cache,
             problems,
         })
     }
@@ -276,6 +294,9 @@ fn run_parts<'py>(
 #[pyclass(frozen)]
 pub struct Comparison {
     comparison: sidestep_lab::Comparison,
+    /// What it came of, and where its points are kept: its page shows a timeline too.
+    plan: sidestep_lab::Plan<'static>,
+    cache: Option<Cache>,
     problems: Vec<String>,
 }
 
@@ -295,35 +316,43 @@ impl Comparison {
 
     /// As the command writes it, in its formats.
     fn json(&self) -> String {
-        report::json::render(std::slice::from_ref(&self.comparison))
+        report::json::render(slice::from_ref(&self.comparison))
     }
 
     fn table(&self, width: usize) -> String {
-        report::table::render(std::slice::from_ref(&self.comparison), width)
+        report::table::render(slice::from_ref(&self.comparison), width)
     }
 
     fn csv(&self) -> String {
-        report::csv::render(std::slice::from_ref(&self.comparison))
+        report::csv::render(slice::from_ref(&self.comparison))
     }
 
     fn markdown(&self) -> String {
-        report::markdown::render(std::slice::from_ref(&self.comparison))
+        report::markdown::render(slice::from_ref(&self.comparison))
     }
 
-    fn html(&self) -> String {
-        report::html::render(std::slice::from_ref(&self.comparison))
+    fn html(&self, py: Python<'_>) -> PyResult<String> {
+        let cancelled = AtomicBool::new(false);
+        let runner = Runner {
+            jobs: NonZeroUsize::MIN,
+            cache: self.cache.as_ref(),
+            cancelled: &cancelled,
+            observer: &(),
+        };
+        let mut comparisons = [self.comparison.clone()];
+        let plans = slice::from_ref(&self.plan);
+        let stop = || cancelled.store(true, Ordering::Relaxed);
+        attending(py, stop, |_| Ok(()), || runner.record(plans, &mut comparisons))?.map_err(error)?;
+        Ok(report::html::render(&comparisons))
     }
 
     fn parquet<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(
-            py,
-            &report::parquet::render(std::slice::from_ref(&self.comparison)),
-        )
+        PyBytes::new(py, &report::parquet::render(slice::from_ref(&self.comparison)))
     }
 
     /// Timelines in the Trace Event Format, where the plan asked for them.
     fn trace(&self) -> String {
-        report::trace::render(std::slice::from_ref(&self.comparison))
+        report::trace::render(slice::from_ref(&self.comparison))
     }
 
     /// The charts: file name and SVG.

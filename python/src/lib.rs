@@ -2,7 +2,7 @@
 //!
 //! - `attention`: what Python wants while something runs: Ctrl-C, progress. `errors`: one exception.
 //! - `experiments`: studies, plans and comparisons; `own`: experiments that are written in Python;
-//!   `policies`: scheduling policies that are.
+//!   `policies`: scheduling policies that are; `services`: services of sidecores that are.
 //! - `programs`: Linux programs, in a process of their own; `machines`: machines, with `callbacks`; `hosts`:
 //!   hosts with virtual machines.
 //!
@@ -20,6 +20,7 @@ mod machines;
 mod own;
 mod policies;
 mod programs;
+mod services;
 
 use pyo3::prelude::*;
 

@@ -53,3 +53,20 @@ class Nobody(sidestep.Policy):
 
     def assign(self, now_ns: int, tasks: Sequence[sidestep.Task], cores: int) -> tuple[Sequence[int | None], int]:
         return [len(tasks)], now_ns + 1
+
+
+class Counter(sidestep.Service):
+    """Counts what it is asked, and touches as many lines as the guest says."""
+
+    name = "own.counter"
+
+    def __init__(self, cycles: int = 500) -> None:
+        self.cycles = cycles
+        self.asked = 0
+
+    def serve(self, number: int, second: int, third: int) -> int | sidestep.Served:
+        assert number == self.asked, "each run has a service of its own, asked in order"
+        self.asked += 1
+        if number == third - 1:
+            raise ValueError(f"request {number} is one too many")
+        return sidestep.Served(self.asked, self.cycles, second) if self.cycles else self.asked

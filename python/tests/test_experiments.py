@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from own import Ferry, Nobody, Turns
+from own import Counter, Ferry, Nobody, Turns
 
 import sidestep
 
 COMMAND = ROOT / "target" / "release" / "sidestep"
+#: Those of the path that itanium.ipc runs.
+VERSIONS = ["first", "scheduled", "stack", "listed", "measured"]
 
 
 def test_experiments_are_a_mapping_with_inputs_defaults_and_sources() -> None:
@@ -37,7 +39,7 @@ def test_what_does_not_exist_is_said_as_the_command_says_it() -> None:
 
 def test_a_comparison_has_rows_verdicts_and_figures() -> None:
     comparison = sidestep.experiments["itanium.ipc"].compare(quick=True)
-    assert [row["at"]["version"] for row in comparison.rows] == ["first", "scheduled", "measured"]
+    assert [row["at"]["version"] for row in comparison.rows] == VERSIONS
     assert sum(comparison.verdicts.values()) == len(comparison.rows) + len(comparison.findings)
     assert all(figure.svg.startswith("<svg") for figure in comparison.figures)
     page = comparison._repr_html_()
@@ -49,7 +51,7 @@ def test_tables_and_charts_hold_the_rows() -> None:
     comparison = sidestep.experiments["itanium.ipc"].compare(quick=True)
     table = comparison.to_arrow()
     assert table.column("ratio").to_pylist() == [row["ratio"] for row in comparison.rows]
-    assert list(comparison.to_pandas()["at.version"]) == ["first", "scheduled", "measured"]
+    assert list(comparison.to_pandas()["at.version"]) == VERSIONS
     (chart,) = comparison.charts()
     values = json.loads(chart.to_json())["data"]["values"]
     assert {"x", "y", "series"} == set(values[0])
@@ -59,8 +61,8 @@ def test_progress_is_told_and_points_are_kept() -> None:
     told: list[tuple[int, int]] = []
     ipc = sidestep.experiments["itanium.ipc"]
     first = ipc.compare(quick=True, progress=lambda done, total: told.append((done, total)))
-    assert told[-1] == (3, 3)
-    assert (first.from_cache, ipc.compare(quick=True).from_cache) == (0, 3)
+    assert told[-1] == (5, 5)
+    assert (first.from_cache, ipc.compare(quick=True).from_cache) == (0, 5)
     assert ipc.compare(quick=True, cache=False).from_cache == 0
 
 
@@ -99,6 +101,21 @@ def test_a_policy_in_python_is_held_against_free_scheduling() -> None:
     comparison = turns.compare(quick=True, kind="regular", load="double")
     assert comparison.rows[0]["ratio"] > 1.1, "coscheduling pays for programs that wait for each other"
     assert turns.compare(quick=True, kind="regular", load="double", cache=False).rows == comparison.rows
+
+
+def test_a_service_in_python_is_asked_by_exit_and_by_sidecall() -> None:
+    served = sidestep.Experiment(Counter())
+    settings = {"transfer": 400, "cache_line": 10, "between": [0]}
+    plain, lines = (served.compare(settings, quick=True, second=second).rows[0] for second in (0, 10))
+    assert plain["ratio"] > 1
+    assert lines["baseline"] - plain["baseline"] == 100
+    assert abs(lines["sidestep"] - plain["sidestep"] - 4000) < 1
+    # A bare answer costs no work of its own.
+    free = sidestep.Experiment(Counter(0)).compare(settings, quick=True).rows[0]
+    assert plain["baseline"] - free["baseline"] == 500
+    wrong = served.compare(quick=True, third=3).rows[0]
+    assert (wrong["status"], wrong["error"]) == ("failed", "guest `guest`: ValueError: request 2 is one too many")
+    assert "What happened when" in served.compare(quick=True).to_bytes("html").decode()
 
 
 def test_a_policys_impossible_decision_is_named() -> None:

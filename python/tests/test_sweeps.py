@@ -19,7 +19,7 @@ import dask
 import pytest
 from conftest import ROOT
 from distributed import Client, LocalCluster
-from own import Ferry, Measured
+from own import Counter, Ferry, Measured, Turns
 
 import sidestep
 
@@ -86,6 +86,15 @@ def test_a_sweep_of_ones_own_experiment_keeps_failures_as_rows(client: Client) -
     assert sweep.to_pandas()["ratio"][1] == 2
 
 
+def test_a_service_a_policy_and_a_table_of_costs_work_in_a_sweep(client: Client) -> None:
+    tables = [sidestep.CostTable("xeon", {"exit": exit}) for exit in (500, 2000)]
+    served = sidestep.sweep(Counter(), {"host_file": tables, "between": [0], "count": 20}, on=client)
+    cheap, dear = (row["baseline"] for row in served.to_arrow().to_pylist())
+    assert dear - cheap == 1500, "a request by exit costs an exit"
+    turned = sidestep.sweep(Turns(), {"cores": [4, 8], "kind": ["bulk"], "load": ["double"]}, on=client)
+    assert turned.done == 2 and all(row["status"] == "measured" for row in turned.to_arrow().to_pylist())
+
+
 def test_measured_points_run_one_by_one_on_a_host_and_name_the_machine(client: Client, tmp_path: Path) -> None:
     log = tmp_path / "log"
     sweep = sidestep.sweep(Measured(), {"cars": [1, 2, 3], "log": str(log)}, on=client, repeat=2)
@@ -109,6 +118,20 @@ def test_mistakes_are_said_before_anything_runs(client: Client) -> None:
     soon = dask.config.set({"distributed.comm.timeouts.connect": "1s"})
     with soon, pytest.raises(sidestep.Error, match="no scheduler answers there"):
         sidestep.sweep("sidecore.calls", {"count": [7]}, on="tcp://127.0.0.1:1")
+
+
+def test_a_script_needs_no_guard(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    lines = [
+        "import sidestep",
+        "class Own(sidestep.OwnExperiment):",
+        "    inputs, axes = {'at': [1]}, ['at']",
+        "    def run(self, inputs, point, seed): return 2, point['at']",
+        "print(sidestep.sweep(Own(), {'at': [1, 2]}, on=1, into='own').to_pandas()['ratio'].tolist(), __file__)",
+    ]
+    script.write_text("\n".join(lines))
+    run = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == (f"[2.0, 1.0] {script}\n", "")
 
 
 class Cluster:
@@ -198,7 +221,7 @@ def test_the_command_has_a_cluster_fill_its_cache(client: Client, own_cache: Pat
     )
     assert run.stdout == without.stdout
     written = {entry: entry.stat().st_ino for entry in own_cache.glob("*.point")}
-    assert len(written) == 7
+    assert len(written) == 4 + 5
     # With everything kept no cluster is needed.
     nowhere = [*command[:-3], "tcp://127.0.0.1:1", *command[-2:]]
     again = subprocess.run(nowhere, env=environment, capture_output=True, check=True)

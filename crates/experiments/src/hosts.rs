@@ -50,10 +50,13 @@ pub fn console(host: &Host, index: usize) -> String {
 /// The error of a guest that did not end as it should.
 pub fn ended_wrong(host: &Host, report: &Report, index: usize) -> PointError {
     let machine = &report.machines[index];
-    PointError::Failed(format!(
-        "guest `{}` ended with {:?}: {}",
-        machine.name,
-        machine.exit_code,
-        console(host, index)
-    ))
+    PointError::Failed(match &machine.failure {
+        Some(failure) => format!("guest `{}`: {failure}", machine.name),
+        None => format!(
+            "guest `{}` ended with {:?}: {}",
+            machine.name,
+            machine.exit_code,
+            console(host, index)
+        ),
+    })
 }

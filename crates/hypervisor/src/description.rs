@@ -58,7 +58,7 @@ use serde::Deserialize;
 use sidestep_gang::policy::IdleCores;
 use sidestep_gang::{CoscheduledSets, TaskId};
 use sidestep_machine::description::Size;
-use sidestep_machine::description::devices::NetworkTable;
+use sidestep_machine::description::networks::NetworkTable;
 pub use whole::DiskWrites;
 pub use wire::{LinkTable, WireEnd};
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::HostCosts;
-use sidestep_hypervisor::sidecall::request::Request;
+use sidestep_hypervisor::sidecall::request::{Kind, Request};
 use sidestep_hypervisor::virtual_machine::{
     ExitReason, Progress, PurgeMethod, Server, VirtualMachine, VirtualMachineConfig, Virtualization,
 };
@@ -144,7 +144,7 @@ proptest! {
             let request = Request::read(kind, arguments);
             let server = if by_exit { Server::OwnCore } else { Server::Sidecore };
             let served = machine.serve(&costs, 0, request, server, time);
-            prop_assert_eq!(request.kind().is_some(), kind <= 10);
+            prop_assert_eq!(request.kind().is_some(), kind < Kind::ALL.len() as u64);
             if let Progress::Submitted(submitted) = served.progress {
                 prop_assert_eq!(request, Request::Device(submitted));
                 let _ = machine.transfer(&costs, &submitted, time);

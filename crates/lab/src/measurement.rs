@@ -61,6 +61,11 @@ impl Measurement {
             .any(|drawings| !drawings.is_empty())
     }
 
+    /// Whether either side recorded what happened when.
+    pub fn has_timeline(&self) -> bool {
+        !self.baseline.timeline.is_empty() || !self.sidestep.timeline.is_empty()
+    }
+
     /// Adds a picture that belongs to neither side alone.
     pub fn draw(mut self, drawing: Drawing) -> Measurement {
         self.drawings.push(drawing);

@@ -3,8 +3,8 @@
 //! - [`memory`]: RAM and ROM behind physical addresses, as the host side reads and writes them; [`virtual_memory`]: the
 //!   same through a processor's translations, without effect.
 //! - [`bus`]: devices behind physical addresses; [`virtio`]: those for paravirtual drivers; [`network`]: what their
-//!   network cables lead to; [`pci`]: the bus that they are on; [`lsi`]: a SCSI controller, and [`storage`]: what is
-//!   behind it and other controllers of disks.
+//!   network cables lead to; [`pci`]: the bus that they are on; [`lsi`] and [`ahci`]: controllers of disks, and
+//!   [`storage`]: what is behind them; [`e1000`]: a network adapter.
 //! - [`machine`]: processors on one memory and one bus; interrupts between them, global purges, timed events,
 //!   hypercalls; two executors, deterministic virtual time and a host thread per processor.
 //! - [`debug`]: traces, and a stub for gdb.
@@ -17,11 +17,13 @@
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod ahci;
 pub mod bus;
 pub mod compressed;
 pub mod debug;
 pub mod description;
 pub mod device;
+pub mod e1000;
 pub mod firmware;
 pub mod image;
 pub mod lsi;

@@ -177,6 +177,34 @@ impl GuestMemory {
         usize::try_from(size).is_ok_and(|size| self.map.check_range(GuestAddress(address.0), size))
     }
 
+    /// Whether a device may read and write all of these bytes: ROM is written by loaders alone.
+    pub fn is_ram(&self, address: PhysicalAddress, size: u64) -> bool {
+        let Some(end) = address.0.checked_add(size) else {
+            return false;
+        };
+        let touches = |range: &&MemoryRange| address.0 < range.end() && range.start.0 < end;
+        let is_ram = |range: &MemoryRange| range.kind == MemoryKind::Ram;
+        size == 0 || self.holds(address, size) && self.ranges.iter().filter(touches).all(is_ram)
+    }
+
+    /// Fills `bytes` from RAM, as a device does that reaches memory by itself.
+    pub fn read_ram(&self, address: PhysicalAddress, bytes: &mut [u8]) -> Result<(), MemoryError> {
+        let size = bytes.len() as u64;
+        match self.is_ram(address, size) {
+            true => self.read(address, bytes),
+            false => Err(MemoryError { address, size }),
+        }
+    }
+
+    /// Writes `bytes` to RAM, as a device does that reaches memory by itself; nothing if not all of them fit.
+    pub fn write_ram(&self, address: PhysicalAddress, bytes: &[u8]) -> Result<(), MemoryError> {
+        let size = bytes.len() as u64;
+        match self.is_ram(address, size) {
+            true => self.write(address, bytes),
+            false => Err(MemoryError { address, size }),
+        }
+    }
+
     /// Fills `bytes` from memory.
     pub fn read(&self, address: PhysicalAddress, bytes: &mut [u8]) -> Result<(), MemoryError> {
         let size = bytes.len() as u64;

@@ -18,19 +18,8 @@ pub fn lower_bound(graph: &Graph, tails: &[u32], packer: &Packer<'_>, capacity: 
         .map(|(early, height)| early + height + 1)
         .max();
     let mut bound = chain.unwrap_or(0);
-    let signatures = packer.signature_count();
-    let sets: Vec<u32> = match signatures {
-        0..=SIGNATURES_MAX => (1..1 << signatures).collect(),
-        _ => (0..signatures as u32)
-            .map(|signature| 1 << signature)
-            .chain([u32::MAX])
-            .collect(),
-    };
-    let mut present = vec![0; signatures];
-    for item in 0..graph.len {
-        present[packer.signature(item)] += 1;
-    }
-    for set in sets {
+    let present = present(packer, graph.len);
+    for set in sets(packer.signature_count()) {
         let members: Vec<usize> = (0..graph.len)
             .filter(|item| set >> packer.signature(*item) & 1 != 0)
             .collect();
@@ -57,6 +46,37 @@ pub fn lower_bound(graph: &Graph, tails: &[u32], packer: &Packer<'_>, capacity: 
         }
     }
     bound
+}
+
+/// Cycles that the units of a limited number take for all items, whatever their order.
+pub fn units(packer: &Packer<'_>, capacity: &Capacity, len: usize) -> u32 {
+    let present = present(packer, len);
+    let cycles = sets(packer.signature_count()).into_iter().map(|set| {
+        let members = (0..len).filter(|item| set >> packer.signature(*item) & 1 != 0);
+        let width = width(capacity, &present, set);
+        (members.count() as u32).div_ceil(width.max(1) as u32)
+    });
+    cycles.max().unwrap_or(0)
+}
+
+/// Items by signature.
+fn present(packer: &Packer<'_>, len: usize) -> Vec<usize> {
+    let mut present = vec![0; packer.signature_count()];
+    for item in 0..len {
+        present[packer.signature(item)] += 1;
+    }
+    present
+}
+
+/// The sets of signatures that are looked at.
+fn sets(signatures: usize) -> Vec<u32> {
+    match signatures {
+        0..=SIGNATURES_MAX => (1..1 << signatures).collect(),
+        _ => (0..signatures as u32)
+            .map(|signature| 1 << signature)
+            .chain([u32::MAX])
+            .collect(),
+    }
 }
 
 /// Cycles from each item's issue to the end of the block, at least, without its own.

@@ -17,6 +17,8 @@ use crate::sequencing::Parts;
 pub enum File {
     /// General registers.
     General,
+    /// Floating-point registers.
+    Float,
     /// Predicate registers.
     Predicate,
 }
@@ -91,16 +93,20 @@ pub struct Webs {
 pub type Assignment = Vec<u8>;
 
 impl File {
-    fn all(self, parts: &Parts) -> u128 {
+    /// The registers of a set, as bits.
+    pub(crate) fn all(self, parts: &Parts) -> u128 {
         match self {
             File::General => parts.general & !1,
+            File::Float => parts.float & !3,
             File::Predicate => u128::from(parts.predicate & !1),
         }
     }
 
-    fn registers(self) -> std::ops::Range<u8> {
+    /// The registers whose values are not fixed.
+    pub(crate) fn registers(self) -> std::ops::Range<u8> {
         match self {
             File::General => 1..128,
+            File::Float => 2..128,
             File::Predicate => 1..64,
         }
     }
@@ -271,6 +277,7 @@ impl Webs {
                 (false, _) => None,
                 (true, File::General) => general.next(),
                 (true, File::Predicate) => predicate.next(),
+                (true, File::Float) => None,
             };
             assignment.push(next.unwrap_or(web.register));
         }
@@ -283,6 +290,7 @@ impl Webs {
                 _ if web.register == *register => {}
                 File::General => new.general |= 1 << register,
                 File::Predicate => new.predicate |= 1 << register,
+                File::Float => new.float |= 1 << register,
             }
         }
         for dead in &mut alone.dead {

@@ -1,76 +1,91 @@
-//! What units that follow each other in one run share, in a form that emitted code reads and writes.
+//! What units that follow each other in one run share: words that the processor keeps for its back end, which emitted
+//! code reads and writes.
 
-use std::mem::offset_of;
 use std::ptr;
 use std::sync::atomic::AtomicBool;
 
-use sidestep_ia64::Processor;
 use sidestep_ia64::execution::MicroOperation;
+use sidestep_ia64::{Processor, layout};
 
-/// The type of the code by which units are entered: the processor, which keeps the address of what they share, and
-/// where the first one's code begins. Answers one of the numbers below.
+/// The type of the code by which units are entered: the processor, which keeps what they share, and where the first
+/// one's code begins. Answers one of the numbers below.
 pub type Enter = unsafe extern "C" fn(*mut Processor, *const u8) -> i64;
 
 /// What emitted code answers: that the next block follows at the instruction pointer.
 pub const NEXT_BLOCK: i64 = 0;
 /// That an instruction has raised a fault.
 pub const RAISED: i64 = 1;
-/// That the interpreter goes on within a block, with the operations that [`Chain::rest`] answers.
+/// That the interpreter goes on within a block, with the operations that [`rest`] answers.
 pub const LEFT_OVER: i64 = 2;
 
-/// What units that follow each other share.
-#[repr(C)]
-pub struct Chain {
+/// One of the words that units share.
+#[derive(Clone, Copy, Debug)]
+pub enum Word {
     /// How many instructions may have retired when the run ends.
-    end: u64,
-    /// The flags at which they stop.
-    flags: [*const AtomicBool; 2],
+    End,
+    /// The address of the flag at which every unit stops.
+    Attention,
+    /// The address of the other flag, at which units stop in system mode.
+    Interrupts,
     /// The address of the table of [`Links`](crate::links::Links).
-    links: usize,
+    Links,
     /// How often one unit went on with another.
-    followed: u64,
-    /// What is left of a block to the interpreter: the first operation, and how many.
-    rest: *const MicroOperation,
-    rest_length: u64,
+    Followed,
+    /// What is left of a block to the interpreter: the address of the first operation.
+    Rest,
+    /// How many operations that are.
+    RestLength,
+    /// The address of the function that performs an operation and changes no register of the host.
+    Preserving,
+    /// What the function answered that it called.
+    Answer,
 }
 
-impl Chain {
-    /// Where it has the number of instructions that may have retired, in bytes from its start: 64 bits.
-    pub const END: usize = offset_of!(Chain, end);
-    /// Where it has the addresses of its flags: 64 bits each.
-    pub const FLAGS: [usize; 2] = [offset_of!(Chain, flags), offset_of!(Chain, flags) + 8];
-    /// Where it has the address of the table of links: 64 bits.
-    pub const LINKS: usize = offset_of!(Chain, links);
-    /// Where it counts how often one unit went on with another: 64 bits.
-    pub const FOLLOWED: usize = offset_of!(Chain, followed);
-    /// Where it has the address of the operations that are left to the interpreter: 64 bits.
-    pub const REST: usize = offset_of!(Chain, rest);
-    /// Where it has how many they are: 64 bits.
-    pub const REST_LENGTH: usize = offset_of!(Chain, rest_length);
+const _: () = assert!((Word::Answer as usize) < layout::OF_BACK_END_WORDS);
 
-    /// What is shared in a run until so many instructions have retired or a flag is set.
-    pub fn new(end: u64, flags: [*const AtomicBool; 2], links: usize) -> Chain {
-        Chain {
-            end,
-            flags,
-            links,
-            followed: 0,
-            rest: ptr::null(),
-            rest_length: 0,
-        }
+impl Word {
+    /// Where it lies, in bytes from the start of the processor: 64 bits.
+    pub fn offset(self) -> usize {
+        layout::OF_BACK_END + self as usize * 8
     }
 
-    /// How often one unit went on with another.
-    pub fn followed(&self) -> u64 {
-        self.followed
+    fn of(self, processor: &mut Processor) -> &mut u64 {
+        &mut processor.of_back_end()[self as usize]
     }
+}
 
-    /// The operations that are left to the interpreter.
-    ///
-    /// # Safety
-    /// Emitted code has just answered [`LEFT_OVER`], and its unit is alive.
-    pub unsafe fn rest(&self) -> &[MicroOperation] {
-        // SAFETY: emitted code has stored the end of the operations of one of its unit's nodes.
-        unsafe { std::slice::from_raw_parts(self.rest, self.rest_length as usize) }
+/// Begins a run that ends when `end` instructions have retired or a flag is set.
+pub fn begin(
+    processor: &mut Processor,
+    end: u64,
+    flags: [*const AtomicBool; 2],
+    links: usize,
+    preserving: *const u8,
+) {
+    for (word, value) in [
+        (Word::End, end),
+        (Word::Attention, flags[0] as u64),
+        (Word::Interrupts, flags[1] as u64),
+        (Word::Links, links as u64),
+        (Word::Followed, 0),
+        (Word::Preserving, preserving as u64),
+    ] {
+        *word.of(processor) = value;
     }
+}
+
+/// How often one unit of the run went on with another.
+pub fn followed(processor: &mut Processor) -> u64 {
+    *Word::Followed.of(processor)
+}
+
+/// The operations that are left to the interpreter.
+///
+/// # Safety
+/// Emitted code has just answered [`LEFT_OVER`], and its unit is alive as long as the answer.
+pub unsafe fn rest<'a>(processor: &mut Processor) -> &'a [MicroOperation] {
+    let first = ptr::with_exposed_provenance(*Word::Rest.of(processor) as usize);
+    let length = *Word::RestLength.of(processor) as usize;
+    // SAFETY: emitted code has stored the end of the operations of one of its unit's nodes.
+    unsafe { std::slice::from_raw_parts(first, length) }
 }

@@ -12,11 +12,12 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use sidestep_ia64::execution::{Flow, MicroOperation};
 use sidestep_ia64::{Processor, Raised, layout};
 
+use crate::chain::Word;
 use crate::emitter::{
     DELIVERED_FAULT, DELIVERED_OTHER, Emitter, Entry, PERFORMED, PERFORMED_BRANCH, PERFORMED_RAISED,
 };
-use crate::operations;
 use crate::region::Region;
+use crate::{call, operations};
 
 /// Why there is no compiler.
 #[derive(Debug, thiserror::Error)]
@@ -36,8 +37,16 @@ pub enum CompilerError {
 pub struct Emitted {
     /// A unit.
     pub unit: Vec<u8>,
-    /// The function by which units are entered, an [`Enter`](crate::chain::Enter): the same for all.
-    pub enter: Arc<[u8]>,
+    /// What units are used with: the same for all.
+    pub support: Arc<SupportCode>,
+}
+
+/// The functions that all units are used with.
+pub struct SupportCode {
+    /// The one by which units are entered, an [`Enter`](crate::chain::Enter).
+    pub enter: Vec<u8>,
+    /// The one that performs an operation for units and changes no register of the host.
+    pub preserving: Vec<u8>,
 }
 
 /// Emits functions.
@@ -49,7 +58,7 @@ pub struct Compiler {
     context: Context,
     frontend: FunctionBuilderContext,
     control: ControlPlane,
-    enter: Option<Arc<[u8]>>,
+    support: Option<Arc<SupportCode>>,
     /// Whether the host multiplies and adds with one rounding.
     is_fused: bool,
 }
@@ -65,6 +74,8 @@ impl Compiler {
         let wanted = [
             ("opt_level", "none"),
             ("enable_verifier", VERIFIER),
+            // Nobody unwinds through emitted code.
+            ("unwind_info", "false"),
             // Jumps from unit to unit need them.
             ("preserve_frame_pointers", "true"),
             // It has the processor's address.
@@ -83,17 +94,22 @@ impl Compiler {
             context: Context::new(),
             frontend: FunctionBuilderContext::new(),
             control: ControlPlane::default(),
-            enter: None,
+            support: None,
         })
     }
 
     /// The code of a region; `None` where Cranelift refuses it, as for being too large.
     pub fn compile(&mut self, region: &Region, is_system: bool) -> Option<Emitted> {
-        if self.enter.is_none() {
-            self.enter = Some(self.compile_enter()?.into());
+        if self.support.is_none() {
+            self.support = Some(Arc::new(SupportCode {
+                enter: self.compile_enter()?,
+                preserving: self.compile_preserving()?,
+            }));
         }
-        let enter = self.enter.clone()?;
+        let support = self.support.clone()?;
         let signatures = (self.unit_signature(), self.perform_signature());
+        let mut call_signature = signature(self.host_convention(), 1);
+        call_signature.returns.clear();
         let is_fused = self.is_fused;
         let unit = self.emit(signatures.0.clone(), |mut builder, _| {
             let entry = Entry {
@@ -104,7 +120,11 @@ impl Compiler {
                 }),
                 unit_signature: builder.import_signature(signatures.0),
                 perform_signature: builder.import_signature(signatures.1),
+                preserving_signature: builder.import_signature(preserving_signature()),
+                call_signature: builder.import_signature(call_signature),
                 perform: perform as *const () as i64,
+                begin_call: call::begin_call as *const () as i64,
+                finish_call: call::finish_call as *const () as i64,
                 perform_double: perform_double as *const () as i64,
                 is_fused,
             };
@@ -116,7 +136,7 @@ impl Compiler {
             }
             emitter.finish()
         })?;
-        Some(Emitted { unit, enter })
+        Some(Emitted { unit, support })
     }
 
     /// The function by which units are entered. The register that they have the processor's address in is to be what it
@@ -131,6 +151,33 @@ impl Compiler {
             let answer = builder.inst_results(call)[0];
             builder.ins().set_pinned_reg(before);
             builder.ins().return_(&[answer]);
+            builder
+        })
+    }
+
+    /// The function that calls, for a unit, a function with the processor and an operation: its parameters are the
+    /// operation, where its block starts, and the function. It puts the answer where units find it and changes no
+    /// register: where something rare is called, nothing has to be out of the way.
+    fn compile_preserving(&mut self) -> Option<Vec<u8>> {
+        let perform = self.perform_signature();
+        self.emit(preserving_signature(), |mut builder, parameters| {
+            let perform = builder.import_signature(perform);
+            let flags = MemFlagsData::trusted();
+            let processor = builder.ins().get_pinned_reg(I64);
+            let [operation, block, function] = parameters[..] else {
+                unreachable!("it has three parameters");
+            };
+            builder
+                .ins()
+                .store(flags, block, processor, layout::BLOCK_START as i32);
+            let call = builder
+                .ins()
+                .call_indirect(perform, function, &[processor, operation]);
+            let answer = builder.inst_results(call)[0];
+            builder
+                .ins()
+                .store(flags, answer, processor, Word::Answer.offset() as i32);
+            builder.ins().return_(&[]);
             builder
         })
     }
@@ -180,6 +227,13 @@ fn signature(convention: CallConv, parameters: usize) -> Signature {
         .params
         .extend(std::iter::repeat_n(AbiParam::new(I64), parameters));
     signature.returns.push(AbiParam::new(I64));
+    signature
+}
+
+/// The signature of the function that performs an operation for units and changes no register.
+fn preserving_signature() -> Signature {
+    let mut signature = signature(CallConv::PreserveAll, 3);
+    signature.returns.clear();
     signature
 }
 

@@ -5,7 +5,7 @@
 //! - `region`: which blocks are translated together, and what loops keep in variables; `slots`: what variables stand
 //!   for.
 //! - `operations`: the column over the table of operations: which are emitted in line, and by what; `integer`,
-//!   `compare`, `memory`, `float`, `moves`, `stack` and `branch` are the families.
+//!   `compare`, `memory`, `float`, `moves`, `stack`, `branch` and `call` are the families.
 //! - `emitter`: what is known of the guest's state at a place in emitted code, and how that code meets the processor;
 //!   `compiler`: one function a region.
 //! - [`Background`]: a host thread that translates while guests go on.
@@ -20,6 +20,7 @@
 
 mod background;
 mod branch;
+mod call;
 mod chain;
 mod code_memory;
 mod compare;

@@ -6,7 +6,7 @@
 use sidestep_ia64::encoding::{Instruction, LoadKind, Operation, Signedness, Source};
 
 use crate::emitter::Emitter;
-use crate::{branch, compare, float, integer, memory, moves, stack};
+use crate::{branch, call, compare, float, integer, memory, moves, stack};
 
 /// Emits a legal instruction.
 pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
@@ -125,6 +125,8 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
 
         // Branches.
         O::Branch { kind, target } => branch::branch(emitter, instruction, kind, target),
+        O::Call { target } => call::call(emitter, instruction, target),
+        O::Return => call::return_(emitter, instruction),
 
         O::LineFetch { fault: true, .. }
         // Illegal where they name a predicate twice.
@@ -183,8 +185,6 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         | O::LoadRegisterStack
         | O::Cover
         | O::ClearRegisterRename { .. }
-        | O::Call { .. }
-        | O::Return
         // The system.
         | O::Break
         | O::SetUserMask

@@ -10,14 +10,14 @@ use sidestep_ia64::Raised;
 use sidestep_ia64::execution::{Backend, Context, DecodedBlock, Detail, Interpreter, Observer, Running};
 
 use crate::background::{Background, Finished, Translated};
-use crate::chain::{Chain, Enter, NEXT_BLOCK, RAISED};
+use crate::chain::{self, Enter, NEXT_BLOCK, RAISED};
 use crate::code_memory::CodeMemory;
 use crate::compiler::{Compiler, CompilerError, Emitted};
 use crate::links::Links;
 use crate::perf_map::PerfMap;
 use crate::region::{Node, Region};
 use crate::statistics::Statistics;
-use crate::unit::{Owned, Piece, Unit};
+use crate::unit::{Owned, Piece, Support, Unit};
 
 /// When code is translated, and how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,12 +75,15 @@ pub struct Translator {
     settings: Settings,
     generator: Generator,
     memory: Arc<Mutex<CodeMemory>>,
-    /// The function by which units are entered, once there is one.
-    enter: Option<Enter>,
+    /// The functions that units are used with, once there are any.
+    support: Option<Support>,
     /// The blocks by place.
     pieces: HashMap<u64, Weak<Piece>>,
     /// The roots of units.
     roots: Vec<Weak<Piece>>,
+    /// How often the next unit's root has to be entered, by place, where there was a unit already: twice as often as
+    /// for the one before. What is translated and forgotten again and again soon is not any more.
+    thresholds: HashMap<u64, u32>,
     links: Links,
     /// Where the names of units go.
     perf_map: Option<Arc<PerfMap>>,
@@ -133,9 +136,10 @@ impl Translator {
             settings,
             generator,
             memory: Arc::new(Mutex::new(memory)),
-            enter: None,
+            support: None,
             pieces: HashMap::new(),
             roots: Vec::new(),
+            thresholds: HashMap::new(),
             links: Links::new(),
             perf_map: None,
             statistics: Statistics::default(),
@@ -241,7 +245,7 @@ impl Translator {
         let Some(members) = members else {
             return root.forget_entries();
         };
-        let Some((enter, place)) = self.place(&code) else {
+        let Some((support, place)) = self.place(&code) else {
             return;
         };
         for member in &members {
@@ -254,14 +258,26 @@ impl Translator {
         let unit_of = Unit {
             region,
             memory: Arc::clone(&self.memory),
-            enter,
+            support,
         };
         root.install(unit_of, place);
+        if self.thresholds.len() >= PIECES_MAX {
+            self.thresholds.clear();
+        }
+        let threshold = self.threshold(root.node.place).saturating_mul(2);
+        self.thresholds.insert(root.node.place, threshold);
+        root.set_threshold(threshold);
         self.roots.push(unit.root.clone());
     }
 
+    /// How often the block at a place has to be entered to become the root of a unit.
+    fn threshold(&self, place: u64) -> u32 {
+        let known = self.thresholds.get(&place).copied();
+        known.unwrap_or(self.settings.threshold)
+    }
+
     /// Finds room for code; where there is none, everything is forgotten and begins anew.
-    fn place(&mut self, code: &Emitted) -> Option<(Enter, *const u8)> {
+    fn place(&mut self, code: &Emitted) -> Option<(Support, *const u8)> {
         if let Some(place) = self.put(code) {
             return Some(place);
         }
@@ -272,19 +288,23 @@ impl Translator {
             .for_each(|root| root.retire());
         self.statistics.flushes += 1;
         self.memory().clear();
-        self.enter = None;
+        self.support = None;
         self.put(code)
     }
 
-    /// Puts code into memory, and what enters it if that is not there yet.
-    fn put(&mut self, code: &Emitted) -> Option<(Enter, *const u8)> {
-        if self.enter.is_none() {
-            let enter = self.memory().put(&code.enter)?;
-            // SAFETY: the code was emitted for this type, and is forgotten with its memory.
-            self.enter = Some(unsafe { mem::transmute::<*const u8, Enter>(enter) });
+    /// Puts code into memory, and what it is used with if that is not there yet.
+    fn put(&mut self, code: &Emitted) -> Option<(Support, *const u8)> {
+        if self.support.is_none() {
+            let enter = self.memory().put(&code.support.enter)?;
+            let preserving = self.memory().put(&code.support.preserving)?;
+            self.support = Some(Support {
+                // SAFETY: the code was emitted for this type, and is forgotten with its memory.
+                enter: unsafe { mem::transmute::<*const u8, Enter>(enter) },
+                preserving,
+            });
         }
         let unit = self.memory().put(&code.unit)?;
-        Some((self.enter?, unit))
+        Some((self.support?, unit))
     }
 }
 
@@ -298,7 +318,7 @@ impl Backend for Translator {
             operations: Interpreter.translate(block, context),
             block: block.clone(),
         };
-        let piece = Arc::new(Piece::new(node));
+        let piece = Arc::new(Piece::new(node, self.threshold(context.place)));
         if context.detail == Detail::Effects {
             if self.pieces.len() >= PIECES_MAX {
                 self.pieces.retain(|_, piece| piece.strong_count() > 0);
@@ -312,7 +332,7 @@ impl Backend for Translator {
     fn enter<O: Observer>(&mut self, code: &Owned, mut running: Running<'_, '_, O>) -> Result<(), Raised> {
         let piece = &code.0;
         if O::DETAIL == Detail::Effects {
-            if piece.code().is_null() && piece.count() == self.settings.threshold {
+            if piece.code().is_null() && piece.count() {
                 let processor = running.processor();
                 let (base, is_system) = (processor.instruction_pointer().0, processor.mmu().is_some());
                 self.promote(piece, base, is_system);
@@ -352,17 +372,17 @@ impl Translator {
             }
             self.links.note(place, root);
         }
-        let mut chain = Chain::new(begun + remaining, flags, self.links.address());
-        processor.keep_for_back_end(ptr::from_mut(&mut chain) as u64);
         // SAFETY: who comes here has seen that the root has its code.
-        let enter = unsafe { root.enter() };
+        let Support { enter, preserving } = unsafe { root.support() };
+        let links = self.links.address();
+        chain::begin(processor, begun + remaining, flags, links, preserving);
         // SAFETY: the units are alive: they go with their blocks, between two of them. The processor is borrowed
         // exclusively, the flags and the table of links live as long as the run, and no more instructions may retire
         // than `remaining`.
         let answer = unsafe { enter(processor, root.code()) };
         let retired = processor.instructions_retired() - begun;
         self.statistics.entered += 1;
-        self.statistics.linked += chain.followed();
+        self.statistics.linked += chain::followed(processor);
         self.statistics.translated += retired;
         match answer {
             // A unit that does not fit what remains retires nothing.
@@ -375,7 +395,8 @@ impl Translator {
             _ => {
                 self.statistics.left_over += 1;
                 // SAFETY: the code has answered that there is a rest; blocks are forgotten between two of them.
-                processor.finish_block(unsafe { chain.rest() })
+                let rest = unsafe { chain::rest(processor) };
+                processor.finish_block(rest)
             }
         }
     }

@@ -18,9 +18,21 @@ pub struct Unit {
     pub region: Region,
     /// Where it stands.
     pub memory: Arc<Mutex<CodeMemory>>,
-    /// The function by which it is entered, in the same memory.
-    pub enter: Enter,
+    /// The functions that it is used with, in the same memory.
+    pub support: Support,
 }
+
+/// Where the functions stand that all units of a memory are used with.
+#[derive(Clone, Copy)]
+pub struct Support {
+    /// The one by which units are entered.
+    pub enter: Enter,
+    /// The one that performs an operation for them and changes no register of the host.
+    pub preserving: *const u8,
+}
+
+// SAFETY: it is addresses of code, in memory that the unit keeps.
+unsafe impl Send for Support {}
 
 /// A block as the translator keeps it.
 pub struct Piece {
@@ -28,10 +40,14 @@ pub struct Piece {
     pub node: Arc<Node>,
     /// How often it was entered since it last had no unit.
     entered: AtomicU32,
+    /// How often it has to be entered to become the root of a unit.
+    threshold: AtomicU32,
     /// The code of the unit whose root it is; null for none.
     code: AtomicPtr<u8>,
     /// The function by which it is entered.
     enter: AtomicPtr<u8>,
+    /// The function that performs operations for it.
+    preserving: AtomicPtr<u8>,
     unit: Mutex<Option<Unit>>,
     /// The roots of the units that it is part of.
     roots: Mutex<Vec<Weak<Piece>>>,
@@ -44,13 +60,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Piece {
-    /// A block that was not entered yet.
-    pub fn new(node: Node) -> Piece {
+    /// A block that was not entered yet, and has to be that often to become the root of a unit.
+    pub fn new(node: Node, threshold: u32) -> Piece {
         Piece {
             node: Arc::new(node),
             entered: AtomicU32::new(0),
+            threshold: AtomicU32::new(threshold),
             code: AtomicPtr::default(),
             enter: AtomicPtr::default(),
+            preserving: AtomicPtr::default(),
             unit: Mutex::default(),
             roots: Mutex::default(),
             is_forgotten: AtomicBool::new(false),
@@ -63,14 +81,14 @@ impl Piece {
         (!piece.is_forgotten.load(Ordering::Relaxed)).then_some(piece)
     }
 
-    /// Counts an entry, and answers how many there were.
+    /// Counts an entry, and answers whether it is the one that makes the block worth a unit.
     #[inline]
-    pub fn count(&self) -> u32 {
+    pub fn count(&self) -> bool {
         // The processor that enters it is the only one that counts: no exchange is needed, which would cost more than a
         // short block.
         let entered = self.entered.load(Ordering::Relaxed).wrapping_add(1);
         self.entered.store(entered, Ordering::Relaxed);
-        entered
+        entered == self.threshold.load(Ordering::Relaxed)
     }
 
     /// How often it was entered so far.
@@ -89,13 +107,16 @@ impl Piece {
         self.code.load(Ordering::Relaxed)
     }
 
-    /// The function by which the unit is entered whose root it is.
+    /// The functions with which the unit is used whose root it is.
     ///
     /// # Safety
     /// There is such a unit.
-    pub unsafe fn enter(&self) -> Enter {
-        // SAFETY: the root of a unit has one, of this type.
-        unsafe { mem::transmute::<*mut u8, Enter>(self.enter.load(Ordering::Relaxed)) }
+    pub unsafe fn support(&self) -> Support {
+        Support {
+            // SAFETY: the root of a unit has one, of this type.
+            enter: unsafe { mem::transmute::<*mut u8, Enter>(self.enter.load(Ordering::Relaxed)) },
+            preserving: self.preserving.load(Ordering::Relaxed),
+        }
     }
 
     /// The unit whose root it is.
@@ -115,9 +136,16 @@ impl Piece {
         self.code.as_ptr() as usize
     }
 
+    /// Sets how often it has to be entered once its unit has gone, to become the root of another one.
+    pub fn set_threshold(&self, threshold: u32) {
+        self.threshold.store(threshold, Ordering::Relaxed);
+    }
+
     /// Makes it the root of a unit with its code at a place.
     pub fn install(&self, unit: Unit, code: *const u8) {
-        self.enter.store(unit.enter as *mut u8, Ordering::Relaxed);
+        let Support { enter, preserving } = unit.support;
+        self.enter.store(enter as *mut u8, Ordering::Relaxed);
+        self.preserving.store(preserving.cast_mut(), Ordering::Relaxed);
         *self.unit() = Some(unit);
         self.code.store(code.cast_mut(), Ordering::Relaxed);
     }

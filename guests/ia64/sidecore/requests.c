@@ -28,28 +28,15 @@
 //   silent N                  rings and never looks
 //   script                    what the block device says: see `script` below
 
-#include "guest.h"
+#include "request.h"
 
-enum { STOP = 7, START = 8, REGISTER = 0x40, SUBMIT = 0x42 };
-enum { NULL_REQUEST, IDENTIFICATION, MAP, UNMAP, TIMER, INTERRUPT, CONSOLE, READ, WRITE, SEND, RECEIVE };
-enum { FREE, REQUESTED, DONE, REFUSED };
-enum { NOT_SERVED = 6, EMPTY = 5, FULL = 7 };
-enum { PROCESSORS_MAX = 8, PAGE = 1 << 14, PAGES = 1 << 12, FRAMES = 256, SLOTS = 63, SECTOR = 512, VECTOR = 0x41, SECTORS_AT_ONCE = 7 };
+enum { STOP = 7, START = 8, SUBMIT = 0x42 };
+enum { PROCESSORS_MAX = 8, PAGE = 1 << 14, PAGES = 1 << 12, FRAMES = 256, SECTOR = 512, VECTOR = 0x41, SECTORS_AT_ONCE = 7 };
 
 #define REGION_1 (1ul << 61)
 #define PAGE_ENTRY 0x661ul
 #define FILE_PAGE (1ul << 53)
 
-struct slot {
-	word status, kind, arguments[3], result, vector, unused;
-};
-
-struct request_page {
-	word magic, version, mode, slots, unused[4];
-	struct slot slot[SLOTS];
-};
-
-extern word request_by_exit(word kind, word first, word second, word third, word *status);
 extern word covered(void);
 extern word hashed(word address);
 extern char _start[];
@@ -75,19 +62,6 @@ static void report(const char *name, word cycles, word count)
 	print(" ");
 	print_number(count);
 	print("\n");
-}
-
-static _Noreturn void end(word code)
-{
-	for (;;)
-		hypercall(EXIT, code, 0, 0);
-}
-
-static _Noreturn void fail(const char *text)
-{
-	print(text);
-	print("\n");
-	end(1);
 }
 
 static word my_number(void)
@@ -117,64 +91,6 @@ static word next_number(void)
 	for (const char *text = next_word(); *text >= '0' && *text <= '9'; text++)
 		number = number * 10 + (*text - '0');
 	return number;
-}
-
-static volatile struct request_page *my_page(void)
-{
-	word page;
-	asm("mov %0 = ar.k1" : "=r"(page));
-	return (volatile struct request_page *)page;
-}
-
-static void make(volatile struct slot *slot, word kind, word first, word second, word third, word vector)
-{
-	slot->kind = kind;
-	slot->arguments[0] = first;
-	slot->arguments[1] = second;
-	slot->arguments[2] = third;
-	slot->vector = vector;
-	__atomic_store_n(&slot->status, REQUESTED, __ATOMIC_RELEASE);
-}
-
-static word wait(volatile struct slot *slot)
-{
-	word status;
-	while ((status = __atomic_load_n(&slot->status, __ATOMIC_ACQUIRE)) == REQUESTED)
-		asm volatile("hint @pause" ::: "memory");
-	return status;
-}
-
-// Makes a request as the mode says and waits for it; made again by exit if nobody serves sidecalls any more.
-static word request(word kind, word first, word second, word third, word *status)
-{
-	volatile struct request_page *page = my_page();
-	if (page->mode) {
-		volatile struct slot *slot = &page->slot[0];
-		make(slot, kind, first, second, third, 0);
-		*status = wait(slot);
-		word result = slot->result;
-		slot->status = FREE;
-		if (*status != REFUSED || result != NOT_SERVED)
-			return result;
-	}
-	return request_by_exit(kind, first, second, third, status);
-}
-
-static word ask(word kind, word first, word second, word third)
-{
-	word status, result = request(kind, first, second, third, &status);
-	if (status != DONE)
-		fail("a request was refused");
-	return result;
-}
-
-static void register_page(word me)
-{
-	if (hypercall(REGISTER, (word)&pages[me], 0, 0) != 0)
-		fail("the request page was refused");
-	asm volatile("mov ar.k1 = %0;; mov cr.tpr = r0;; srlz.d" ::"r"(&pages[me]) : "memory");
-	if (pages[me].magic != 0x4c4c414345444953ul || pages[me].version != 1 || pages[me].slots != SLOTS)
-		fail("the request page is not as documented");
 }
 
 static __attribute__((noinline)) word compute(word rounds)
@@ -739,7 +655,7 @@ word main(word me, word processors)
 {
 	if (processors > PROCESSORS_MAX)
 		fail("too many processors");
-	register_page(me);
+	register_page(&pages[me]);
 	next_parameter[me] = parameters;
 	if (me == 0) {
 		hypercall(PARAMETERS, (word)parameters, sizeof parameters, 0);

@@ -69,10 +69,20 @@ impl Compare {
             cancelled: &cancelled,
             observer: &progress,
         };
-        let comparisons = runner.run(&plans);
+        let mut comparisons = runner.run(&plans);
         progress.finish();
 
         if !comparisons.iter().all(Comparison::is_complete) {
+            return self.interrupted(&comparisons);
+        }
+        // A page shows a timeline beside the numbers. Nobody waits long for a point each.
+        let quietly = Runner {
+            jobs: self.running.jobs(),
+            cache: cache.as_ref(),
+            cancelled: &cancelled,
+            observer: &(),
+        };
+        if self.outputs.html.is_some() && quietly.record(&plans, &mut comparisons).is_err() {
             return self.interrupted(&comparisons);
         }
         self.write(&comparisons)?;

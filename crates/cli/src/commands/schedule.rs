@@ -14,7 +14,8 @@ use std::time::Duration;
 use clap::Args;
 use sidestep_itanium2::Parameters;
 use sidestep_schedule::Options;
-use sidestep_schedule::assembly::{FunctionReport, Speculation, rewrite};
+use sidestep_schedule::assembly::{FunctionReport, Speculation, Ways, rewrite};
+use sidestep_schedule::pipelining::LoopReport;
 use sidestep_schedule::tools::preprocess;
 
 use super::Outcome;
@@ -53,6 +54,9 @@ pub struct Schedule {
     /// reads what: `// schedule: dead at LABEL: r2-r8, p6`
     #[arg(long)]
     speculate: bool,
+    /// Pipeline loops that br.cloop closes: several iterations at once, by rotating registers
+    #[arg(long, conflicts_with = "program")]
+    pipeline: bool,
     /// Seconds that the exact scheduler may take for a block; 0: the list scheduler alone
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     time_limit: u64,
@@ -83,7 +87,11 @@ impl Schedule {
             true => Speculation::Asserted,
             false => Speculation::None,
         };
-        let rewritten = rewrite(&text, &file, self.function.as_deref(), speculation, &options)?;
+        let ways = Ways {
+            speculation,
+            is_pipelined: self.pipeline,
+        };
+        let rewritten = rewrite(&text, &file, self.function.as_deref(), ways, &options)?;
         drop(activity);
         let mut table = String::new();
         for function in &rewritten.functions {
@@ -138,4 +146,51 @@ fn describe(table: &mut String, function: &FunctionReport) {
         );
     }
     table.push('\n');
+    if function.loops.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        table,
+        "  loop  instructions  before  cycles  at least: units  recurrence  stages  rotating  from"
+    );
+    function
+        .loops
+        .iter()
+        .for_each(|report| describe_loop(table, report));
+    table.push('\n');
+}
+
+/// A loop in cycles an iteration.
+fn describe_loop(table: &mut String, report: &LoopReport) {
+    let each = |cycles: u64| cycles as f64 / LoopReport::ITERATIONS as f64;
+    let _ = write!(table, "{:>6}{:>14}", report.line, report.instructions);
+    let _ = match &report.outcome {
+        Err(reason) if report.before == 0 => writeln!(table, "  not pipelined: {reason}"),
+        Err(reason) => writeln!(
+            table,
+            "{:>8.2}{:>8.2}{:>17}{:>12}  not pipelined: {reason}",
+            each(report.before),
+            each(report.before),
+            report.units,
+            report.recurrence
+        ),
+        Ok(found) => {
+            let from = found
+                .worth_from
+                .map_or("never".to_owned(), |count| count.to_string());
+            let least = report.units.max(report.recurrence);
+            let is_optimal = found.cycles <= u64::from(least) * LoopReport::ITERATIONS;
+            writeln!(
+                table,
+                "{:>8.2}{:>8.2}{:>17}{:>12}{:>8}{:>10}{from:>6}{}",
+                each(report.before),
+                each(found.cycles),
+                report.units,
+                report.recurrence,
+                found.stages,
+                found.rotating,
+                if is_optimal { "  optimal" } else { "" }
+            )
+        }
+    };
 }

@@ -329,8 +329,8 @@ fn streams_arguments_environment_and_status_are_the_commands_own() {
         .arg(&program)
         .arg("spin");
     let output = bounded.output().expect("sidestep runs");
-    assert_eq!(output.status.code(), Some(124));
     let report = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(124), "{report}");
     let retired = report
         .lines()
         .find_map(|line| line.strip_prefix("instructions retired"));

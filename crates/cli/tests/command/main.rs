@@ -17,6 +17,7 @@ mod host;
 mod inputs;
 mod linux;
 mod machine;
+mod pipelining;
 mod schedule;
 mod sensitivity;
 mod timing;

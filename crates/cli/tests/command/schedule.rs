@@ -118,6 +118,133 @@ fn stops_behind_blocks_that_stay_are_kept() {
     assert_eq!(String::from_utf8_lossy(&warnings), "");
 }
 
+/// A block whose first group goes on behind the branch before it: what comes into it new may depend on that.
+const OPEN_GROUP: &str = "\
+\t.text
+\t.proc f
+f:
+\tcmp.eq p6, p7 = 1, r32
+\tld8 r14 = [r33]
+\t(p7) br.cond.sptk .L2
+\t.align 32
+.L2:
+\tadds r16 = 1, r32
+\t;;
+\tadds r17 = 1, r14
+\t;;
+\tadds r18 = 1, r34
+\t;;
+\tadds r19 = 1, r35
+\t;;
+\tadd r8 = r17, r18
+\tbr.ret.sptk.many b0
+\t;;
+\t.endp f
+";
+
+/// A return from an interruption in the group behind what it reads, a label beside an instruction, a macro that counts
+/// its uses, and a counter of time, which no two runs agree on.
+const SYSTEM: &str = "\
+\t.text
+\t.macro on
+\tadds r14 = 1, r14
+\t;;
+.Lhere\\@:
+\t.endm
+\t.proc f
+f:\tmov r16 = ar.itc
+\t;;
+\tadds r17 = 1, r32
+\t;;
+\tadds r18 = 1, r33
+\t;;
+\tadd r16 = r16, r17
+\ton
+\ton
+\tmovl r2 = 0x123456789
+\t;;
+\tmov cr.ipsr = r2
+\tmov cr.ifs = r0
+\t;;
+\trfi
+\t;;
+\t.endp f
+";
+
+#[test]
+fn groups_that_go_on_and_system_code_are_written_right() {
+    let Some(assembler) = ASSEMBLER.find() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for text in [OPEN_GROUP, SYSTEM] {
+        let (file, out) = (written(&folder, text), folder.path().join("out.s"));
+        let output = sidestep(&["schedule", &file, "-o", &out.display().to_string()]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        let assembled = Command::new(&assembler)
+            .args(["-x", "-o", "/dev/null"])
+            .arg(&out)
+            .output();
+        let warnings = assembled.expect("the assembler starts").stderr;
+        assert_eq!(String::from_utf8_lossy(&warnings), "");
+        let written = fs::read_to_string(&out).expect("the result was written");
+        assert!(
+            text != OPEN_GROUP || written.contains("(p7) br.cond.sptk .L2\n\t;;\n\t.align"),
+            "{written}"
+        );
+    }
+}
+
+/// What throws, and what catches it, in one source: the handlers' tables name places between blocks.
+const CATCHES: &str = "
+extern \"C\" int printf(const char *, ...);
+__attribute__((noinline)) void thrower(int value) { if (value > 2) throw value; }
+__attribute__((noinline)) int catches(const int *values, int count) {
+    int sum = 0;
+    for (int place = 0; place < count; place++) {
+        try {
+            thrower(values[place]);
+            sum += values[place];
+        } catch (int caught) {
+            sum += 100 * caught;
+        }
+    }
+    return sum;
+}
+int main() {
+    int values[] = {1, 2, 3, 4};
+    return catches(values, 4) != 703;
+}
+";
+
+#[test]
+fn exceptions_are_caught_in_a_source_that_was_scheduled() {
+    let (Some(_), Some(compiler)) = (ASSEMBLER.find(), cross_compiler()) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("catches.cc"), CATCHES).expect("a temporary file can be written");
+    let built = |arguments: &[&str]| {
+        let status = Command::new(compiler.gxx()).args(arguments).status();
+        assert!(status.expect("the compiler starts").success());
+    };
+    built(&["-O2", "-S", "-o", &at("catches.s"), &at("catches.cc")]);
+    let output = sidestep(&[
+        "schedule",
+        &at("catches.s"),
+        "--time-limit",
+        "0",
+        "-o",
+        &at("out.s"),
+    ]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    built(&["-static", "-o", &at("catches"), &at("out.s")]);
+    assert_eq!(sidestep(&["exec", &at("catches")]).status.code(), Some(0));
+}
+
 #[test]
 fn what_cannot_be_scheduled_is_refused_with_its_line() {
     if ASSEMBLER.find().is_none() {

@@ -12,6 +12,7 @@ mod interrupts;
 mod isolation;
 mod lmbench;
 mod network;
+pub mod own_service;
 mod receive;
 mod setup;
 mod table;

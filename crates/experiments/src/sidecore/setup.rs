@@ -143,11 +143,18 @@ impl Setup {
 
     /// Runs virtual machines to their ends.
     pub fn run(&self, machines: Vec<VirtualMachineConfig>, context: &Context) -> Result<Run, PointError> {
-        let failed = |error: String| PointError::Failed(error);
         let machines: Result<Vec<_>, _> = (machines.into_iter().enumerate())
             .map(|(index, config)| VirtualMachine::new(index, config, sidestep_guests::ia64::REQUESTS))
             .collect();
-        let machines = machines.map_err(|error| failed(error.to_string()))?;
+        self.run_machines(
+            machines.map_err(|error| PointError::Failed(error.to_string()))?,
+            context,
+        )
+    }
+
+    /// Runs virtual machines that are made already.
+    pub fn run_machines(&self, machines: Vec<VirtualMachine>, context: &Context) -> Result<Run, PointError> {
+        let failed = |error: String| PointError::Failed(error);
         let config = HostConfig {
             cores: self.cores,
             costs: Arc::clone(&self.costs),

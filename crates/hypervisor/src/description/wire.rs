@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use sidestep_machine::description::devices::NetworkTable;
+use sidestep_machine::description::networks::NetworkTable;
 
 use super::{BuildError, Description};
 use crate::link::Link;

@@ -13,6 +13,7 @@
 //! | 8 write block | sector, guest-physical address, sectors | 0, once the device is done |
 //! | 9 send | virtual machine, guest-physical address, bytes | 0, once the packet is on its way |
 //! | 10 receive | guest-physical address, bytes at most | bytes received; refused if there is no packet |
+//! | 11 own | three, as a [service of the user's own](crate::virtual_machine::OwnService) understands them | its answer; refused without one |
 //!
 //! `map` and `unmap` change the guest's own VHPT, where its PTA says that it is, and the shadow: the guest must not
 //! touch the entry itself. An entry that was valid before is purged from the TLBs of all its processors.
@@ -68,6 +69,8 @@ kinds! {
     Send = 9, "send";
     /// Receiving a packet.
     Receive = 10, "receive";
+    /// What the user's own service does.
+    Own = 11, "own";
 }
 
 impl Kind {
@@ -125,6 +128,11 @@ pub enum Request {
         address: PhysicalAddress,
         /// Its bytes.
         size: u64,
+    },
+    /// What the user's own service does, with arguments that it alone understands.
+    Own {
+        /// The arguments.
+        arguments: [u64; 3],
     },
     /// What a device serves.
     Device(DeviceRequest),
@@ -202,6 +210,7 @@ impl Request {
                 address: PhysicalAddress(first),
                 size: second,
             },
+            Some(Kind::Own) => Request::Own { arguments },
             Some(Kind::ReadBlock) => Request::Device(DeviceRequest::ReadBlock(transfer)),
             Some(Kind::WriteBlock) => Request::Device(DeviceRequest::WriteBlock(transfer)),
             Some(Kind::Send) => Request::Device(DeviceRequest::Send {
@@ -226,6 +235,7 @@ impl Request {
             Request::Timer { .. } => Kind::Timer,
             Request::Interrupt { .. } => Kind::Interrupt,
             Request::Console { .. } => Kind::Console,
+            Request::Own { .. } => Kind::Own,
             Request::Device(request) => request.kind(),
             Request::Unknown => return None,
         })

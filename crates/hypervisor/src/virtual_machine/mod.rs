@@ -19,6 +19,7 @@
 //!     handle          from an exit to what is done about it
 //!     call            what guests ask for with `break`: the calls of every machine, and requests
 //!     service         what requests do, by exit and by sidecall alike
+//!     own_service     a service that is no part of the monitor
 //!     device          the block device and the network interface
 //!     interface       its interface of a self-virtualised card, and the card's signals
 //!     front           a virtio device in front of that, for kernels that know no other
@@ -51,6 +52,7 @@ mod latency;
 mod machine_address;
 mod mailbox;
 mod memory;
+mod own_service;
 mod processor;
 mod requests;
 mod sampling;
@@ -86,6 +88,7 @@ pub(crate) use interface::{Fetched, Reach, Signal, Written};
 pub use latency::{Latencies, RequestLatencies};
 pub use machine_address::MachineAddress;
 pub(crate) use mailbox::{Debt, Whom};
+pub use own_service::{OwnServed, OwnService};
 pub use processor::{Activity, CycleAccount, VirtualProcessor};
 pub use requests::Pending;
 pub use service::{Packet, Progress, SECTOR, Served, Server};
@@ -113,6 +116,7 @@ pub struct VirtualMachine {
     remote_purges: u64,
     console: Vec<u8>,
     failure: Option<String>,
+    own_service: Option<Box<dyn OwnService>>,
     pending: Vec<Pending>,
     /// The processor that a debugger has halted, and how far it was to go.
     interrupted: Option<(usize, Cycle)>,
@@ -238,6 +242,7 @@ impl VirtualMachine {
             remote_purges: 0,
             console: Vec::new(),
             failure: None,
+            own_service: None,
             pending: Vec::new(),
             interrupted: None,
             latencies: RequestLatencies::new(),

@@ -9,6 +9,7 @@ use sidestep_ia64::{Access, PhysicalAddress, Reference, TranslationSide, Virtual
 use super::VirtualMachine;
 use super::configuration::PurgeMethod;
 use super::exit::ExitReason;
+use super::own_service::{OWN_CYCLES_MAX, OWN_LINES_MAX, OwnServed};
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
 use crate::sidecall::request::{Answer, DeviceRequest, Refusal, Request};
@@ -114,6 +115,7 @@ impl Work<'_> {
             Request::Timer { delay_cycles, vector } => self.timer(delay_cycles, vector),
             Request::Interrupt { target, vector } => self.interrupt(target, vector),
             Request::Console { address, size } => self.console(address, size),
+            Request::Own { arguments } => self.own(arguments),
             Request::Device(request) => {
                 self.cycles += self.costs.cycles(Cost::Emulate);
                 match self.machine.device_cycles(self.costs, &request, self.time) {
@@ -126,6 +128,29 @@ impl Work<'_> {
                 Err(Refusal::UnknownKind)
             }
         })
+    }
+
+    /// Has the user's own service serve, if there is one.
+    fn own(&mut self, arguments: [u64; 3]) -> Answer {
+        self.cycles += self.costs.cycles(Cost::Emulate);
+        let Some(service) = &mut self.machine.own_service else {
+            return Err(Refusal::UnknownKind);
+        };
+        match service.serve(arguments) {
+            Ok(OwnServed {
+                answer,
+                cycles,
+                lines,
+            }) => {
+                self.cycles += cycles.min(OWN_CYCLES_MAX);
+                self.cycles += lines.min(OWN_LINES_MAX) * self.line_cycles;
+                Ok(answer)
+            }
+            Err(failure) => {
+                self.machine.failure.get_or_insert(failure);
+                Err(Refusal::BadArgument)
+            }
+        }
     }
 
     fn identification(&mut self, index: u64) -> Answer {

@@ -81,10 +81,13 @@ offsets! {
     ADVANCED_LOADS = offset_of!(Processor, advanced_loads) + AdvancedLoads::PLACES;
     /// The address of the last bundle of the block that was left last: 64 bits.
     COMPLETED = offset_of!(Processor, completed);
-    /// What the back end that runs has given to [`Processor::keep_for_back_end`]: 64 bits.
+    /// The [`OF_BACK_END_WORDS`] words of the back end that runs ([`Processor::of_back_end`]), which it may write: 64
+    /// bits each.
     OF_BACK_END = offset_of!(Processor, of_back_end);
 }
 
+/// How many words a processor keeps for the back end that runs.
+pub const OF_BACK_END_WORDS: usize = 10;
 /// The size of a place of [`ADVANCED_LOADS`], as a power of two.
 pub const PLACE_LOG2: u32 = crate::alat::PLACE_LOG2;
 /// How many entries the table of translations has: the granule of an address, modulo this, chooses one.

@@ -105,7 +105,7 @@ pub struct Processor {
     /// The last bundle of the block that was left last.
     pub(crate) completed: u64,
     /// What the back end that runs keeps with the processor.
-    pub(crate) of_back_end: u64,
+    pub(crate) of_back_end: [u64; layout::OF_BACK_END_WORDS],
     /// The interruptions that nothing came of.
     fruitless: FruitlessInterruptions,
     /// Host pages whose instructions this processor has changed, by number.
@@ -180,7 +180,7 @@ impl Processor {
             retired: 0,
             trapped: (0, 0),
             completed: 0,
-            of_back_end: 0,
+            of_back_end: [0; layout::OF_BACK_END_WORDS],
             pending: 0,
             stale_code_regions: 0,
             changed_code: Vec::new(),

@@ -192,8 +192,9 @@ fn copy_within(values: &mut [u64; 256], source: usize, target: usize, count: usi
 /// The first and the last values of at least `N`; they meet or overlap where there are no more than twice as many.
 #[inline(always)]
 fn ends<const N: usize>(values: &[u64]) -> [[u64; N]; 2] {
-    let (first, last) = (values.first_chunk(), values.last_chunk());
-    [first, last].map(|end| *end.expect("at least as many"))
+    let first = *values.first_chunk().expect("at least as many");
+    let last = *values.last_chunk().expect("at least as many");
+    [first, last]
 }
 
 #[inline(always)]

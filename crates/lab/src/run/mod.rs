@@ -213,6 +213,14 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// One of its points, once, with what happens when.
+    fn recorded(&self, point: usize) -> Plan<'a> {
+        let mut recorded = self.part(point..point + 1);
+        recorded.request.trace = true;
+        recorded.repetitions = 1;
+        recorded
+    }
+
     /// For each point what its repetitions depend on: their names in a cache.
     pub fn names(&self, cache: &Cache) -> Vec<Vec<String>> {
         let readable = self.inputs.without_axes(&self.declared);
@@ -319,6 +327,40 @@ impl Runner<'_> {
             .iter()
             .map(|plan| conclude(plan, finished.by_ref().take(plan.points.len()).collect()))
             .collect()
+    }
+
+    /// Gives the comparisons of plans a timeline each, for a page to show: where none was recorded, that of the first
+    /// point with a measurement, which is run once more for it. Nothing is measured anew: an experiment in real time
+    /// gets none.
+    ///
+    /// # Errors
+    /// [`PointError::Cancelled`] when the user stops meanwhile.
+    pub fn record(&self, plans: &[Plan], comparisons: &mut [Comparison]) -> Result<(), PointError> {
+        let pairs = plans.iter().zip(comparisons.iter_mut());
+        let (recorded, rows): (Vec<Plan>, Vec<&mut Row>) = pairs
+            .filter(|(plan, comparison)| {
+                !plan.is_measured() && !plan.request.trace && comparison.is_complete()
+            })
+            .filter_map(|(plan, comparison)| {
+                let first = comparison.rows.iter().position(|row| row.result.is_ok())?;
+                Some((plan.recorded(first), &mut comparison.rows[first]))
+            })
+            .unzip();
+        for (row, recorded) in rows.into_iter().zip(self.run(&recorded)) {
+            match (
+                &mut row.result,
+                recorded.rows.into_iter().next().map(|row| row.result),
+            ) {
+                (Ok(measurement), Some(Ok(recorded))) => {
+                    measurement.baseline.timeline = recorded.baseline.timeline;
+                    measurement.sidestep.timeline = recorded.sidestep.timeline;
+                }
+                (_, Some(Err(PointError::Cancelled))) => return Err(PointError::Cancelled),
+                // It was measured without: the page has the numbers, and no timeline.
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn run_tasks(

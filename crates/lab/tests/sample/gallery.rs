@@ -169,7 +169,8 @@ fn side(value: u64) -> Side {
         }))
 }
 
-fn heat_map() -> Drawing {
+/// Who shares with whom, of five.
+pub fn heat_map() -> Drawing {
     let names: Vec<String> = (0..5).map(|index| format!("vCPU {index}")).collect();
     let cell = |row: i32, column: i32| (row != column).then(|| Number::from((row * column) % 7 + 1));
     Drawing::Matrix(Matrix {

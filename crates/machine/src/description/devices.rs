@@ -1,12 +1,10 @@
-//! What is attached to a whole machine: virtio devices and controllers of disks, as a description or options ask for
-//! them.
+//! What is attached to a whole machine: virtio devices and other controllers, as a description or options ask for them.
 //!
 //! Devices are made before the machine's memory is, so that a disk that cannot be opened costs nothing; then they are
 //! attached in the order in which they were made, each with an interrupt of its own: disks first, then network devices,
-//! a console, the entropy device last. All have the same [`VirtioTransport`]. Disks on a SCSI bus are behind one
-//! controller, which is on the PCI bus behind all of these.
+//! a console, the entropy device last. All have the same [`VirtioTransport`]. [`Controllers`] are on the PCI bus behind
+//! all of these: one for the disks on a SCSI bus, one for those on Serial ATA, then network adapters.
 
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -18,20 +16,22 @@ use sidestep_ia64::PhysicalAddress;
 use thiserror::Error;
 
 use super::bare::Clock;
+use super::disks::{DiskBus, DiskTable};
 use super::kernel::Description;
+use super::networks::NetworkModel;
+use crate::ahci::{self, Behind};
 use crate::device::iosapic::Lines;
+use crate::e1000;
 use crate::firmware::layout;
 use crate::lsi;
 use crate::machine::hypercall::Console;
 use crate::machine::{AttachError, MachineBuilder};
 use crate::network::Link;
-use crate::network::forward::{Forward, NoForward};
-use crate::network::tap::Tap;
-use crate::network::udp::Udp;
-use crate::network::user::UserNetwork;
+use crate::network::forward::Forward;
 use crate::pci;
 use crate::pci::interrupts::Interrupts;
-use crate::storage::disk::{Disk, DiskError};
+use crate::storage::ata::Drive;
+use crate::storage::disk::DiskError;
 use crate::storage::scsi::{Medium, Unit};
 use crate::virtio::VirtioDevice;
 use crate::virtio::block::Block;
@@ -72,177 +72,6 @@ impl FromStr for VirtioTransport {
     }
 }
 
-/// What a disk is attached to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DiskBus {
-    /// It is a virtio device of its own.
-    #[default]
-    Virtio,
-    /// It is behind a SCSI controller, an LSI53C895A.
-    Scsi,
-}
-
-/// `[[disk]]`: a file as a disk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DiskTable {
-    /// The raw image, relative to the description.
-    pub file: PathBuf,
-    /// Whether the guest may not write.
-    #[serde(default)]
-    pub read_only: bool,
-    /// What it is attached to.
-    #[serde(default)]
-    pub bus: DiskBus,
-    /// Whether it is a disk or a CD-ROM; that is always read-only and needs a bus with commands for it.
-    #[serde(default)]
-    pub media: Medium,
-}
-
-/// What is no disk.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NoDisk {
-    /// An unknown bus.
-    #[error("`bus={0}` must be `bus=virtio` or `bus=scsi`")]
-    Bus(String),
-    /// An unknown medium.
-    #[error("`media={0}` must be `media=disk` or `media=cdrom`")]
-    Medium(String),
-}
-
-impl FromStr for DiskTable {
-    type Err = NoDisk;
-
-    /// As an option says it: `FILE[,readonly][,bus=BUS][,media=MEDIUM]`; a file may have commas in its name.
-    fn from_str(text: &str) -> Result<DiskTable, NoDisk> {
-        let mut disk = DiskTable {
-            file: PathBuf::new(),
-            read_only: false,
-            bus: DiskBus::default(),
-            media: Medium::default(),
-        };
-        let mut file = text;
-        while let Some((before, last)) = file.rsplit_once(',') {
-            match last.split_once('=') {
-                None if last == "readonly" => disk.read_only = true,
-                Some(("bus", "virtio")) => disk.bus = DiskBus::Virtio,
-                Some(("bus", "scsi")) => disk.bus = DiskBus::Scsi,
-                Some(("bus", other)) => return Err(NoDisk::Bus(other.to_owned())),
-                Some(("media", "disk")) => disk.media = Medium::Disk,
-                Some(("media", "cdrom")) => disk.media = Medium::Cdrom,
-                Some(("media", other)) => return Err(NoDisk::Medium(other.to_owned())),
-                _ => break,
-            }
-            file = before;
-        }
-        disk.file = file.into();
-        Ok(disk)
-    }
-}
-
-impl DiskTable {
-    /// Whether nothing but the file is said.
-    pub fn is_plain(&self) -> bool {
-        !self.read_only && self.bus == DiskBus::default() && self.media == Medium::default()
-    }
-
-    fn open(&self) -> Result<Disk, DiskError> {
-        Disk::open(&self.file, self.read_only || self.media == Medium::Cdrom)
-    }
-}
-
-/// `[[network]]`: a network device and what it is connected to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum NetworkTable {
-    /// A network of the guest and this program.
-    User {
-        /// Ports of the host that lead into it.
-        #[serde(default)]
-        hostfwd: Vec<Forward>,
-    },
-    /// A tap interface of the host.
-    Tap {
-        /// Its name.
-        name: String,
-    },
-    /// Another emulator's cable, a datagram for each frame.
-    Udp {
-        /// Where this end listens.
-        listen: SocketAddr,
-        /// Where the other one does.
-        peer: SocketAddr,
-    },
-}
-
-/// What is no network.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NoNetwork {
-    /// An unknown kind.
-    #[error(
-        "`{0}` must be `user`, `user,hostfwd=tcp::PORT-:PORT`, `tap=NAME` or `udp=ADDRESS:PORT,peer=ADDRESS:PORT`"
-    )]
-    Kind(String),
-    /// A forwarded port that is none.
-    #[error(transparent)]
-    Forward(#[from] NoForward),
-}
-
-impl FromStr for NetworkTable {
-    type Err = NoNetwork;
-
-    /// As an option says it: `user[,hostfwd=...]...`, `tap=NAME` or `udp=ADDRESS:PORT,peer=ADDRESS:PORT`.
-    fn from_str(text: &str) -> Result<NetworkTable, NoNetwork> {
-        let wrong = || NoNetwork::Kind(text.to_owned());
-        if let Some(name) = text.strip_prefix("tap=") {
-            let name = name.to_owned();
-            return Ok(NetworkTable::Tap { name });
-        }
-        if let Some(ends) = text.strip_prefix("udp=") {
-            let (listen, peer) = ends.split_once(",peer=").ok_or_else(wrong)?;
-            let [listen, peer] = [listen, peer].map(|end| end.parse().map_err(|_| wrong()));
-            return Ok(NetworkTable::Udp {
-                listen: listen?,
-                peer: peer?,
-            });
-        }
-        let mut parts = text.split(',');
-        if parts.next() != Some("user") {
-            return Err(wrong());
-        }
-        let forward = |part: &str| {
-            let forward = part.strip_prefix("hostfwd=").ok_or_else(wrong)?;
-            Ok::<Forward, NoNetwork>(forward.parse()?)
-        };
-        let hostfwd = parts.map(forward).collect::<Result<_, _>>()?;
-        Ok(NetworkTable::User { hostfwd })
-    }
-}
-
-impl NetworkTable {
-    /// Plugs the cable in.
-    ///
-    /// # Errors
-    /// What the host refuses.
-    pub fn connect(&self) -> Result<Box<dyn Link>, DeviceError> {
-        Ok(match self {
-            NetworkTable::User { hostfwd } => {
-                let network = UserNetwork::new(hostfwd);
-                Box::new(network.map_err(|(forward, error)| DeviceError::Forward { forward, error })?)
-            }
-            NetworkTable::Tap { name } => {
-                let name = name.clone();
-                Box::new(Tap::open(&name).map_err(|error| DeviceError::Tap { name, error })?)
-            }
-            NetworkTable::Udp { listen, peer } => {
-                let (listen, peer) = (*listen, *peer);
-                Box::new(Udp::open(listen, peer).map_err(|error| DeviceError::Udp { listen, error })?)
-            }
-        })
-    }
-}
-
 /// Why a device cannot be made.
 #[derive(Debug, Error)]
 pub enum DeviceError {
@@ -269,7 +98,7 @@ pub enum DeviceError {
     #[error("the host does not listen at {listen} for another emulator's frames: {error}")]
     Udp {
         /// Where.
-        listen: SocketAddr,
+        listen: std::net::SocketAddr,
         /// What the host says.
         error: io::Error,
     },
@@ -282,8 +111,11 @@ pub enum DeviceError {
     /// More disks on the SCSI bus than that has places for.
     #[error("the machine has {0} disks on its SCSI bus; there is room for {max}", max = lsi::TARGETS_MAX)]
     TooManyTargets(usize),
+    /// More than the Serial ATA controller has ports for.
+    #[error("the machine has {0} disks on Serial ATA; there are {max} ports", max = ahci::PORTS_MAX)]
+    TooManyPorts(usize),
     /// A CD-ROM that is a virtio device.
-    #[error("the CD-ROM `{}` must be on another bus than virtio, such as `scsi`", .0.display())]
+    #[error("the CD-ROM `{}` must be on another bus than virtio: `scsi` or `ahci`", .0.display())]
     VirtioCdrom(PathBuf),
 }
 
@@ -351,9 +183,10 @@ pub fn make(description: &Description, console: Option<Box<dyn Console>>) -> Res
         made.push(Made::new(format!("disk{number}"), Block::new(disk.open()?)));
     }
     for (number, table) in description.network.iter().enumerate() {
-        let mut address = HARDWARE_ADDRESS;
-        address[5] = address[5].wrapping_add(number as u8);
-        let network = Network::new(address, table.connect()?);
+        if table.model != NetworkModel::Virtio {
+            continue;
+        }
+        let network = Network::new(hardware_address(number), table.network.connect()?);
         made.push(Made::new(format!("network{number}"), network));
     }
     if let Some(console) = console {
@@ -367,24 +200,139 @@ pub fn make(description: &Description, console: Option<Box<dyn Console>>) -> Res
     Ok(made)
 }
 
-/// Makes what a description asks for on the SCSI bus.
-///
-/// # Errors
-/// See [`DeviceError`].
-pub fn make_scsi(description: &Description) -> Result<Vec<Unit>, DeviceError> {
-    let on_bus = |disk: &&DiskTable| disk.bus == DiskBus::Scsi;
-    let disks = description.disk.iter().filter(on_bus);
-    let units = disks
-        .map(|disk| Ok(Unit::new(disk.open()?, disk.media)))
-        .collect::<Result<Vec<_>, DiskError>>()?;
-    if units.len() > lsi::TARGETS_MAX {
-        return Err(DeviceError::TooManyTargets(units.len()));
-    }
-    Ok(units)
+/// The hardware address of the network device with this number.
+fn hardware_address(number: usize) -> HardwareAddress {
+    let mut address = HARDWARE_ADDRESS;
+    address[5] = address[5].wrapping_add(number as u8);
+    address
 }
 
-/// Attaches the PCI bus, and devices to it or beside it, each at the next place; the controller of `scsi`, if there is
-/// something for it, is the last on the bus.
+/// What is on the PCI bus and is no virtio device.
+pub struct Controllers {
+    /// What is behind the SCSI controller, which is there if there is something.
+    scsi: Vec<Unit>,
+    /// What is behind the Serial ATA controller, likewise.
+    ahci: Vec<Behind>,
+    /// Network adapters.
+    adapters: Vec<(HardwareAddress, Box<dyn Link>)>,
+}
+
+impl Controllers {
+    /// Makes what a description asks for.
+    ///
+    /// # Errors
+    /// See [`DeviceError`].
+    pub fn make(description: &Description) -> Result<Controllers, DeviceError> {
+        let on_bus = |bus| description.disk.iter().filter(move |disk| disk.bus == bus);
+        let unit = |disk: &DiskTable| Ok(Unit::new(disk.open()?, disk.media));
+        let scsi = on_bus(DiskBus::Scsi)
+            .map(unit)
+            .collect::<Result<Vec<_>, DiskError>>()?;
+        if scsi.len() > lsi::TARGETS_MAX {
+            return Err(DeviceError::TooManyTargets(scsi.len()));
+        }
+        let behind = |disk: &DiskTable| {
+            Ok(match disk.media {
+                Medium::Disk => Behind::Disk(Drive::new(disk.open()?)),
+                Medium::Cdrom => Behind::Cdrom(unit(disk)?),
+            })
+        };
+        let ahci = on_bus(DiskBus::Ahci)
+            .map(behind)
+            .collect::<Result<Vec<_>, DiskError>>()?;
+        if ahci.len() > ahci::PORTS_MAX {
+            return Err(DeviceError::TooManyPorts(ahci.len()));
+        }
+        let tables = description.network.iter().enumerate();
+        let adapters = tables
+            .filter(|(_, table)| table.model == NetworkModel::E1000)
+            .map(|(number, table)| Ok((hardware_address(number), table.network.connect()?)))
+            .collect::<Result<Vec<_>, DeviceError>>()?;
+        Ok(Controllers { scsi, ahci, adapters })
+    }
+
+    /// How many functions they are on the bus.
+    pub fn functions(&self) -> usize {
+        let buses = [self.scsi.is_empty(), self.ahci.is_empty()];
+        buses.into_iter().filter(|is_empty| !is_empty).count() + self.adapters.len()
+    }
+
+    /// Puts them on the bus; the first has this interrupt.
+    fn attach(self, builder: &MachineBuilder, lines: &Lines, bus: &mut pci::Bus, first_interrupt: u32) {
+        let mut places = Places::new();
+        let mut next = first_interrupt;
+        let mut interrupts = || {
+            let number = next;
+            next += 1;
+            let line = lines.line(number);
+            let line = Box::new(move |asserted| line.set(asserted));
+            (Interrupts::new(0, line, builder.interrupts()), number as u8)
+        };
+        if !self.scsi.is_empty() {
+            let (interrupts, line) = interrupts();
+            let start = places.memory(lsi::SIZE);
+            let (memory, timeline) = (builder.memory(), builder.timeline());
+            bus.add(Box::new(lsi::Controller::new(
+                self.scsi, memory, interrupts, timeline, start, line,
+            )));
+        }
+        if !self.ahci.is_empty() {
+            let (interrupts, line) = interrupts();
+            let start = places.memory(ahci::REGISTERS_BYTES);
+            let (memory, timeline) = (builder.memory(), builder.timeline());
+            bus.add(Box::new(ahci::Controller::new(
+                self.ahci, memory, interrupts, timeline, start, line,
+            )));
+        }
+        for (address, link) in self.adapters {
+            let (interrupts, line) = interrupts();
+            let start = places.memory(e1000::REGISTERS_BYTES);
+            let ports = places.ports(e1000::PORTS);
+            let (memory, timeline) = (builder.memory(), builder.timeline());
+            bus.add(Box::new(e1000::Adapter::new(
+                address,
+                link,
+                memory,
+                interrupts,
+                timeline,
+                [start, ports],
+                line,
+            )));
+        }
+    }
+}
+
+/// Where firmware puts the next controller's registers.
+struct Places {
+    memory: u32,
+    ports: u32,
+}
+
+impl Places {
+    fn new() -> Places {
+        Places {
+            memory: layout::PCI_CONTROLLERS as u32,
+            ports: layout::PCI_CONTROLLER_PORTS,
+        }
+    }
+
+    /// In memory: so many bytes at a multiple of them.
+    fn memory(&mut self, bytes: u32) -> u32 {
+        let start = self.memory.next_multiple_of(bytes);
+        self.memory = start + bytes;
+        start
+    }
+
+    /// Among the I/O ports.
+    fn ports(&mut self, count: u32) -> u32 {
+        let start = self.ports.next_multiple_of(count);
+        self.ports = start + count;
+        start
+    }
+}
+
+/// Attaches the PCI bus and its I/O ports, and devices to it or beside it, each at the next place; controllers are the
+/// last on the bus.
 ///
 /// # Errors
 /// If something else answers there.
@@ -392,7 +340,7 @@ pub fn attach(
     builder: &mut MachineBuilder,
     lines: &Lines,
     made: Vec<Made>,
-    scsi: Vec<Unit>,
+    controllers: Controllers,
     transport: VirtioTransport,
 ) -> Result<(Vec<Attached>, Arc<pci::Bus>), AttachError> {
     let mut bus = pci::Bus::new();
@@ -434,78 +382,12 @@ pub fn attach(
             doorbells,
         });
     }
-    if !scsi.is_empty() {
-        let interrupt = layout::VIRTIO_INTERRUPT + attached.len() as u32;
-        let line = lines.line(interrupt);
-        let line = Box::new(move |asserted| line.set(asserted));
-        bus.add(Box::new(lsi::Controller::new(
-            scsi,
-            builder.memory(),
-            Interrupts::new(0, line, builder.interrupts()),
-            builder.timeline(),
-            layout::PCI_CONTROLLERS as u32,
-            interrupt as u8,
-        )));
-    }
+    let interrupt = layout::VIRTIO_INTERRUPT + attached.len() as u32;
+    controllers.attach(builder, lines, &mut bus, interrupt);
     let bus = Arc::new(bus);
     let window = pci::Window::new(Arc::clone(&bus), layout::PCI);
     builder.attach("pci", PhysicalAddress(layout::PCI), layout::PCI_SIZE, window)?;
+    let ports = pci::Ports::new(Arc::clone(&bus));
+    builder.attach("ports", PhysicalAddress(layout::PORTS), layout::PORTS_SIZE, ports)?;
     Ok((attached, bus))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    #[test]
-    fn a_disk_is_a_file_that_may_be_read_only() {
-        let parsed = |text: &str| text.parse::<DiskTable>().expect("a disk");
-        assert_eq!(parsed("a,b.img").file, Path::new("a,b.img"));
-        assert!(!parsed("a.img").read_only);
-        let cd = parsed("a,bus=scsi,b.iso,bus=scsi,media=cdrom");
-        assert_eq!(cd.file, Path::new("a,bus=scsi,b.iso"));
-        assert_eq!((cd.bus, cd.media), (DiskBus::Scsi, Medium::Cdrom));
-        let wrong = "a.img,bus=floppy".parse::<DiskTable>();
-        assert_eq!(wrong, Err(NoDisk::Bus("floppy".into())));
-        let read_only = parsed("a.img,readonly");
-        assert_eq!(
-            (read_only.file.as_path(), read_only.read_only),
-            (Path::new("a.img"), true)
-        );
-    }
-
-    #[test]
-    fn networks_are_said_as_qemu_says_them() {
-        let parsed = |text: &str| text.parse::<NetworkTable>();
-        assert_eq!(parsed("user"), Ok(NetworkTable::User { hostfwd: Vec::new() }));
-        let Ok(NetworkTable::User { hostfwd }) = parsed("user,hostfwd=tcp::2222-:22,hostfwd=tcp::80-:80")
-        else {
-            panic!("a user network")
-        };
-        assert_eq!(hostfwd.len(), 2);
-        let name = "tap0".to_owned();
-        assert_eq!(parsed("tap=tap0"), Ok(NetworkTable::Tap { name }));
-        let [listen, peer] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
-        assert_eq!(
-            parsed("udp=127.0.0.1:1,peer=127.0.0.1:2"),
-            Ok(NetworkTable::Udp { listen, peer })
-        );
-        for wrong in [
-            "",
-            "usr",
-            "user,",
-            "user,hostfwd",
-            "tap",
-            "udp=127.0.0.1:1",
-            "udp=a,peer=b",
-        ] {
-            assert_eq!(parsed(wrong), Err(NoNetwork::Kind(wrong.to_owned())));
-        }
-        assert!(matches!(
-            parsed("user,hostfwd=tcp::1-:0"),
-            Err(NoNetwork::Forward(_))
-        ));
-    }
 }

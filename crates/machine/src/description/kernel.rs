@@ -26,7 +26,9 @@ use thiserror::Error;
 
 use super::Size;
 use super::bare::Clock;
-use super::devices::{self, Attached, DeviceError, DiskTable, Made, NetworkTable, Place, VirtioTransport};
+use super::devices::{self, Attached, Controllers, DeviceError, Made, Place, VirtioTransport};
+use super::disks::DiskTable;
+use super::networks::AdapterTable;
 use crate::compressed::{self, ExpandError};
 use crate::device::iosapic::{self, Iosapic, Lines};
 use crate::device::panic_watch::PanicWatch;
@@ -54,7 +56,7 @@ pub struct Description {
     pub disk: Vec<DiskTable>,
     /// Its network devices.
     #[serde(default)]
-    pub network: Vec<NetworkTable>,
+    pub network: Vec<AdapterTable>,
 }
 
 /// `[machine]`.
@@ -329,8 +331,8 @@ impl Description {
         }
         let mut made = devices::make(self, consoles.virtio)?;
         made.extend(further);
-        let scsi = devices::make_scsi(self)?;
-        let places = made.len() + usize::from(!scsi.is_empty());
+        let controllers = Controllers::make(self)?;
+        let places = made.len() + controllers.functions();
         if places > layout::VIRTIO_MAX {
             return Err(DeviceError::TooMany(places).into());
         }
@@ -338,7 +340,7 @@ impl Description {
         let mut builder = MachineBuilder::new(memory, self.machine.processors);
         let memory = builder.memory();
         let lines = Lines::new(builder.interrupts());
-        let (virtio, pci) = devices::attach(&mut builder, &lines, made, scsi, self.machine.virtio)?;
+        let (virtio, pci) = devices::attach(&mut builder, &lines, made, controllers, self.machine.virtio)?;
         let in_memory = |device: &&Attached| matches!(device.place, Place::Memory(_));
         let contents = Contents {
             processors: self.machine.processors,
@@ -380,7 +382,6 @@ impl Description {
         builder.attach("serial", at(layout::SERIAL), serial::SIZE, port.clone())?;
         let power = Arc::new(Mutex::new(Power::new(builder.ending(), builder.timeline())));
         builder.attach_shared("power", at(layout::POWER), power::SIZE, power.clone())?;
-        builder.attach("ports", at(layout::PORTS), layout::PORTS_SIZE, Nothing)?;
         // Where a kernel sends interrupts to processors that it numbers -1.
         builder.attach("chipset", at(layout::CHIPSET), layout::CHIPSET_SIZE, Nothing)?;
 

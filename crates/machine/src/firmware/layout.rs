@@ -42,6 +42,8 @@ pub const PCI: u64 = 0xe000_0000;
 pub const PCI_SIZE: u64 = 256 << 20;
 /// Where firmware puts the registers of controllers, behind those of virtio devices.
 pub const PCI_CONTROLLERS: u64 = PCI + (1 << 20);
+/// The first I/O port of controllers: behind those that once were a PC's own.
+pub const PCI_CONTROLLER_PORTS: u32 = 0x1000;
 /// The IOSAPIC.
 pub const IOSAPIC: u64 = 0xfec0_0000;
 /// Registers of a chip set, of which there are none.

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::machine::timeline::{Phase, TICKS_PER_SECOND, Ticket, Timeline};
 use crate::memory::GuestMemory;
 use crate::pci::Function;
-use crate::pci::configuration::{Configuration, Identity, Place};
+use crate::pci::configuration::{Configuration, Identity, Place, Space};
 use crate::pci::interrupts::Interrupts;
 use crate::storage::scsi::{Sense, Unit};
 use crate::virtio::facilities::LATENCY_TICKS;
@@ -137,8 +137,8 @@ impl Controller {
         units.resize_with(TARGETS_MAX, || None);
         units.insert(usize::from(HOST), None);
         let mut configuration = Configuration::new(IDENTITY);
-        configuration.add_region_at(1, REGISTERS_BYTES, start);
-        configuration.add_region_at(2, RAM_BYTES, start + RAM_BYTES);
+        configuration.add_region_at(1, Space::Memory, REGISTERS_BYTES, start);
+        configuration.add_region_at(2, Space::Memory, RAM_BYTES, start + RAM_BYTES);
         configuration.add_interrupt(line);
         let state = State {
             registers: Registers::new(),

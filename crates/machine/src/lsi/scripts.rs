@@ -8,7 +8,7 @@ use sidestep_ia64::PhysicalAddress;
 use super::nexus::{BusFault, Nexus, Phase};
 use super::registers::{at, bit};
 use super::{BYTES_MAX, HOST, INSTRUCTIONS_MAX, RAM_BYTES, Run, State};
-use crate::virtio::request::is_ram;
+use crate::pci::configuration::Space;
 
 /// Kinds of instructions: bits 31 and 30 of the first word.
 mod kind {
@@ -55,14 +55,10 @@ struct Reach<'a> {
 impl Reach<'_> {
     /// Where in the controller's own RAM these bytes are.
     fn own(&self, address: u64, size: usize) -> Option<usize> {
-        let offset = self.place.offset(address, size as u64)?;
+        let offset = self.place.offset(Space::Memory, address, size as u64)?;
         offset
             .checked_sub(u64::from(RAM_BYTES))
             .map(|offset| offset as usize)
-    }
-
-    fn is_ram(&self, address: u64, size: usize) -> bool {
-        is_ram(self.memory, PhysicalAddress(address), size as u64)
     }
 
     fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), BusFault> {
@@ -70,11 +66,8 @@ impl Reach<'_> {
             bytes.copy_from_slice(&self.ram[own..][..bytes.len()]);
             return Ok(());
         }
-        if !self.is_ram(address, bytes.len()) {
-            return Err(BusFault);
-        }
         self.memory
-            .read(PhysicalAddress(address), bytes)
+            .read_ram(PhysicalAddress(address), bytes)
             .map_err(|_| BusFault)
     }
 
@@ -83,11 +76,8 @@ impl Reach<'_> {
             self.ram[own..][..bytes.len()].copy_from_slice(bytes);
             return Ok(());
         }
-        if !self.is_ram(address, bytes.len()) {
-            return Err(BusFault);
-        }
         self.memory
-            .write(PhysicalAddress(address), bytes)
+            .write_ram(PhysicalAddress(address), bytes)
             .map_err(|_| BusFault)
     }
 }

@@ -1,6 +1,6 @@
 //! The configuration space of a function: 256 bytes, of which some bits can be written.
 //!
-//! Regions of registers, in memory below 4 GB; a list of capabilities; an interrupt pin, if any.
+//! Regions of registers, in memory below 4 GB or among the I/O ports; a list of capabilities; an interrupt pin, if any.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,6 +64,33 @@ pub struct Identity {
     pub class: u32,
 }
 
+/// What a region of registers is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Memory below 4 GB.
+    Memory,
+    /// The I/O ports.
+    Ports,
+}
+
+impl Space {
+    /// The lowest bits of a base address register, which say its space.
+    fn bits(self) -> u32 {
+        match self {
+            Space::Memory => 0,
+            Space::Ports => 1,
+        }
+    }
+
+    /// The bit of the command that lets the function answer there.
+    fn command(self) -> u16 {
+        match self {
+            Space::Memory => command::MEMORY,
+            Space::Ports => command::PORTS,
+        }
+    }
+}
+
 /// Where a function's registers are now; clones follow it.
 ///
 /// Offsets go through all regions: those of each begin where the regions before it end, at a multiple of its size.
@@ -76,6 +103,7 @@ pub struct Place {
 struct Region {
     /// Which base address register it has.
     number: usize,
+    space: Space,
     start: Arc<AtomicU64>,
     size: u64,
     /// The offset of its first byte.
@@ -86,9 +114,10 @@ impl Place {
     /// Where no address of a window is.
     const NOWHERE: u64 = u64::MAX;
 
-    /// The offset of `size` bytes at a physical address, if all are registers of the function.
-    pub fn offset(&self, address: u64, size: u64) -> Option<u64> {
-        self.regions.iter().find_map(|region| {
+    /// The offset of `size` bytes at an address of a space, if all are registers of the function.
+    pub fn offset(&self, space: Space, address: u64, size: u64) -> Option<u64> {
+        let mut regions = self.regions.iter().filter(|region| region.space == space);
+        regions.find_map(|region| {
             let offset = address.checked_sub(region.start.load(Ordering::Relaxed))?;
             let fits = offset.checked_add(size)? <= region.size;
             fits.then_some(region.first + offset)
@@ -148,25 +177,26 @@ impl Configuration {
     /// # Panics
     /// If the size is none, or the registers are not aligned to it.
     pub fn add_region(&mut self, size: u32, start: u32) {
-        self.add_region_at(0, size, start);
+        self.add_region_at(0, Space::Memory, size, start);
     }
 
-    /// The same with the base address register of this number, behind the regions that were added before. The place
-    /// that was asked for earlier does not know of it.
+    /// The same in a space with the base address register of this number, behind the regions that were added before. The
+    /// place that was asked for earlier does not know of it.
     ///
     /// # Panics
     /// As [`add_region`](Self::add_region), or if there is no such register.
-    pub fn add_region_at(&mut self, number: usize, size: u32, start: u32) {
+    pub fn add_region_at(&mut self, number: usize, space: Space, size: u32, start: u32) {
         assert!(number < REGIONS_MAX, "{REGIONS_MAX} regions");
         assert!(size.is_power_of_two() && size >= 16, "{size} bytes");
         assert!(start.is_multiple_of(size), "aligned to its size");
         let register = field::REGION + 4 * number;
-        self.put(register, &start.to_le_bytes());
+        self.put(register, &(start | space.bits()).to_le_bytes());
         self.writable[register..][..4].copy_from_slice(&(!(size - 1)).to_le_bytes());
         let size = u64::from(size);
         let first = self.place.end().next_multiple_of(size);
         self.place.regions.push(Region {
             number,
+            space,
             start: Arc::new(AtomicU64::new(Place::NOWHERE)),
             size,
             first,
@@ -262,12 +292,12 @@ impl Configuration {
             let mask = self.writable[at];
             self.bytes[at] = self.bytes[at] & !mask | byte & mask;
         }
-        let answers = self.command() & command::MEMORY != 0;
+        let command = self.command();
         for region in &self.place.regions {
             let register = field::REGION + 4 * region.number;
-            let start = match answers {
-                true => u64::from(u32::from_le_bytes(self.bytes(register))),
-                false => Place::NOWHERE,
+            let start = match command & region.space.command() {
+                0 => Place::NOWHERE,
+                _ => u64::from(u32::from_le_bytes(self.bytes(register)) & !region.space.bits()),
             };
             region.start.store(start, Ordering::Relaxed);
         }

@@ -4,11 +4,11 @@
 //!   messages.
 //! - [`Bus`]: functions by their slot, each the only one of its device; configuration accesses reach them by
 //!   [`Address`].
-//! - [`Window`]: the addresses at which their registers are.
+//! - [`Window`]: the addresses at which their registers are. [`Ports`]: those among the I/O ports.
 //!
 //! Functions are where firmware has put them and answer there as soon as a kernel lets them; it may move them inside
-//! the window. Where nothing is, loads read ones and stores are dropped. There are no bridges to other buses, no
-//! registers among I/O ports, and a function's own accesses to memory do not ask whether it may master the bus.
+//! the window. Where nothing is, loads read ones and stores are dropped. There are no bridges to other buses, and a
+//! function's own accesses to memory do not ask whether it may master the bus.
 //!
 //! Lock order: a function, then what it locks.
 
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::bus::Device;
-use configuration::{Configuration, Identity, Place};
+use configuration::{Configuration, Identity, Place, Space};
 use interrupts::{Interrupts, InterruptsState};
 
 /// The most functions on a bus.
@@ -184,11 +184,24 @@ impl Bus {
             .filter(|_| here && in_space)
     }
 
-    /// The function whose registers are at a physical address, and the offset in them.
-    fn decode(&self, address: u64, size: u64) -> Option<(&Slot, u64)> {
+    /// The function whose registers are at an address of a space, and the offset in them.
+    fn decode(&self, space: Space, address: u64, size: u64) -> Option<(&Slot, u64)> {
         self.slots
             .iter()
-            .find_map(|slot| Some((slot, slot.place.offset(address, size)?)))
+            .find_map(|slot| Some((slot, slot.place.offset(space, address, size)?)))
+    }
+
+    fn load_at(&self, space: Space, address: u64, size: u64) -> u64 {
+        match self.decode(space, address, size) {
+            Some((slot, offset)) => slot.function().load(offset, size),
+            None => u64::MAX,
+        }
+    }
+
+    fn store_at(&self, space: Space, address: u64, size: u64, value: u64) {
+        if let Some((slot, offset)) = self.decode(space, address, size) {
+            slot.function().store(offset, size, value);
+        }
     }
 }
 
@@ -207,16 +220,36 @@ impl Window {
 
 impl Device for Window {
     fn load(&mut self, offset: u64, size: u64) -> u64 {
-        match self.bus.decode(self.start + offset, size) {
-            Some((slot, offset)) => slot.function().load(offset, size),
-            None => u64::MAX,
-        }
+        self.bus.load_at(Space::Memory, self.start + offset, size)
     }
 
     fn store(&mut self, offset: u64, size: u64, value: u64) {
-        if let Some((slot, offset)) = self.bus.decode(self.start + offset, size) {
-            slot.function().store(offset, size, value);
-        }
+        self.bus.store_at(Space::Memory, self.start + offset, size, value);
+    }
+}
+
+/// The I/O ports that the host bridge passes on to the bus, as a processor sees them: four on each page of 4 kB, so that
+/// protection can be given by page (Architecture Software Developer's Manual, volume 2, 10.7).
+pub struct Ports(Arc<Bus>);
+
+impl Ports {
+    /// Of this bus.
+    pub fn new(bus: Arc<Bus>) -> Ports {
+        Ports(bus)
+    }
+
+    fn port(offset: u64) -> u64 {
+        offset >> 12 << 2 | offset & 3
+    }
+}
+
+impl Device for Ports {
+    fn load(&mut self, offset: u64, size: u64) -> u64 {
+        self.0.load_at(Space::Ports, Ports::port(offset), size)
+    }
+
+    fn store(&mut self, offset: u64, size: u64, value: u64) {
+        self.0.store_at(Space::Ports, Ports::port(offset), size, value);
     }
 }
 
@@ -340,6 +373,31 @@ mod tests {
         bus.store(at(1, 0x10), 4, FIRST + 0x1000);
         assert_eq!(window.load(0x4008, 4), u64::MAX);
         assert_eq!(window.load(0x5008, 4), 8);
+    }
+
+    #[test]
+    fn ports_are_sparse_and_apart_from_memory() {
+        let mut configuration = Configuration::new(HOST_BRIDGE);
+        configuration.add_region_at(0, Space::Memory, 0x1000, FIRST);
+        configuration.add_region_at(2, Space::Ports, 64, 0x1040);
+        let stored = Arc::<Mutex<u64>>::default();
+        let mut bus = Bus::new();
+        bus.add(Box::new(Echo {
+            configuration,
+            stored: Arc::clone(&stored),
+        }));
+        let bus = Arc::new(bus);
+        let mut ports = Ports::new(Arc::clone(&bus));
+        let sparse = |port: u64| port >> 2 << 12 | port & 0xfff;
+        assert_eq!(bus.load(at(1, 0x18), 4), 0x1041, "it says that it is ports");
+        bus.store(at(1, 4), 2, 2);
+        assert_eq!(ports.load(sparse(0x1046), 2), u64::MAX, "memory alone answers");
+        bus.store(at(1, 4), 2, 1);
+        assert_eq!(ports.load(sparse(0x1046), 2), 0x1006);
+        ports.store(sparse(0x1044), 4, 7);
+        assert_eq!(*stored.lock().expect("no panic"), 0x1004 + 7);
+        assert_eq!(ports.load(sparse(0x1080), 4), u64::MAX, "behind it");
+        assert_eq!(Window::new(bus, 0).load(0x1046, 2), u64::MAX);
     }
 
     #[test]

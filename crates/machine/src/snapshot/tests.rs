@@ -10,8 +10,10 @@ use tempfile::TempDir;
 use super::*;
 use crate::description::Size;
 use crate::description::bare::Clock;
-use crate::description::devices::{DiskBus, DiskTable, NetworkTable, VirtioTransport};
+use crate::description::devices::VirtioTransport;
+use crate::description::disks::{DiskBus, DiskTable};
 use crate::description::kernel::{EPOCH, KernelTable, MEMORY_MIN, MachineTable};
+use crate::description::networks::{AdapterTable, NetworkModel, NetworkTable};
 use crate::machine::VirtualTime;
 use crate::machine::timeline::Phase;
 use crate::storage::scsi::Medium;
@@ -35,6 +37,7 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
     }
     let table = |file, bus, media| DiskTable {
         file,
+        format: None,
         read_only: false,
         bus,
         media,
@@ -58,7 +61,12 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
             table(disk, DiskBus::Virtio, Medium::Disk),
             table(cd, DiskBus::Scsi, Medium::Cdrom),
         ],
-        network: vec![NetworkTable::User { hostfwd: Vec::new() }],
+        network: [NetworkModel::Virtio, NetworkModel::E1000]
+            .map(|model| AdapterTable {
+                model,
+                network: NetworkTable::User { hostfwd: Vec::new() },
+            })
+            .into(),
     };
     let assembled = description.assemble(consoles(), false);
     let (built, _) = assembled.unwrap_or_else(|error| panic!("{error}"));

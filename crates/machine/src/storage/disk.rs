@@ -1,4 +1,4 @@
-//! A file of the host as a disk, whatever controller it is behind.
+//! A file of the host as a disk, whatever controller it is behind: raw, or an image in another [`Format`].
 //!
 //! Writes reach the host's page cache at once, so they survive the end of this program; a flush is answered when
 //! the host has them on its disk. The file is locked as long as it is a disk: two machines cannot write to one. With
@@ -10,12 +10,25 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::overlay::Overlay;
+#[cfg(feature = "qcow2")]
+use super::qcow2;
 
 /// Bytes of a sector.
 pub const SECTOR: u64 = 512;
+
+/// How a disk is in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Byte by byte.
+    Raw,
+    /// As QEMU's images, which grow with what is written and may build on others.
+    Qcow2,
+}
 
 /// Why a file cannot be a disk.
 #[derive(Debug, Error)]
@@ -42,6 +55,30 @@ pub enum DiskError {
         /// Its size in bytes.
         size: u64,
     },
+    /// It begins as an image that is not raw does, and nobody has said what it is.
+    #[error(
+        "the disk `{path}` looks like a qcow2 image: say `format=qcow2`, or `format=raw` if it is a disk that begins so"
+    )]
+    Doubtful {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is no image of its format, or one that cannot be used.
+    #[error("the disk `{path}` cannot be used as a qcow2 image: {source}")]
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// It is of a format that this build leaves out.
+    #[error(
+        "the disk `{path}` is a qcow2 image, which this build does not read; build with `--features qcow2`"
+    )]
+    LeftOut {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another machine has it.
     #[error("the disk `{path}` is in use by another program")]
     InUse {
@@ -50,9 +87,18 @@ pub enum DiskError {
     },
 }
 
+/// Where a disk's bytes are.
+enum Content {
+    Raw,
+    #[cfg(feature = "qcow2")]
+    Qcow2(Box<qcow2::Image>),
+}
+
 /// A disk of whole sectors.
 pub struct Disk {
+    /// The file, which is locked as long as it is open.
     file: File,
+    content: Content,
     size: u64,
     read_only: bool,
     /// What was written, if the file is to stay as it is.
@@ -60,11 +106,19 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// The disk in the file at `path`.
+    /// The raw disk in the file at `path`.
     ///
     /// # Errors
-    /// If that cannot be opened or is in use, or is not a regular file of whole sectors.
+    /// As [`open_as`](Self::open_as).
     pub fn open(path: &Path, read_only: bool) -> Result<Disk, DiskError> {
+        Disk::open_as(path, None, read_only)
+    }
+
+    /// The disk in the file at `path`, which is of this format; raw, if nothing is said and it does not look otherwise.
+    ///
+    /// # Errors
+    /// If that cannot be opened or is in use, or is not a regular file of whole sectors, or not of its format.
+    pub fn open_as(path: &Path, format: Option<Format>, read_only: bool) -> Result<Disk, DiskError> {
         let open_error = |source| DiskError::Open {
             path: path.to_owned(),
             source,
@@ -91,7 +145,12 @@ impl Disk {
             },
             TryLockError::Error(source) => open_error(source),
         })?;
-        let size = file.metadata().map_err(open_error)?.len();
+        let content = Content::of(path, &file, format, read_only)?;
+        let size = match &content {
+            Content::Raw => file.metadata().map_err(open_error)?.len(),
+            #[cfg(feature = "qcow2")]
+            Content::Qcow2(image) => image.size(),
+        };
         if size == 0 || !size.is_multiple_of(SECTOR) {
             return Err(DiskError::Size {
                 path: path.to_owned(),
@@ -100,6 +159,7 @@ impl Disk {
         }
         Ok(Disk {
             file,
+            content,
             size,
             read_only,
             overlay: None,
@@ -146,7 +206,11 @@ impl Disk {
     /// # Errors
     /// What the host says.
     pub fn read(&self, start: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(bytes, start)?;
+        match &self.content {
+            Content::Raw => self.file.read_exact_at(bytes, start)?,
+            #[cfg(feature = "qcow2")]
+            Content::Qcow2(image) => image.read(start, bytes)?,
+        }
         if let Some(overlay) = &self.overlay {
             overlay.read(start / SECTOR, bytes);
         }
@@ -163,7 +227,11 @@ impl Disk {
                 overlay.write(start / SECTOR, bytes);
                 Ok(())
             }
-            None => self.file.write_all_at(bytes, start),
+            None => match &self.content {
+                Content::Raw => self.file.write_all_at(bytes, start),
+                #[cfg(feature = "qcow2")]
+                Content::Qcow2(image) => image.write(start, bytes),
+            },
         }
     }
 
@@ -172,9 +240,61 @@ impl Disk {
     /// # Errors
     /// What the host says.
     pub fn flush(&self) -> io::Result<()> {
-        match self.overlay {
-            None => self.file.sync_data(),
-            Some(_) => Ok(()),
+        match (&self.overlay, &self.content) {
+            (Some(_), _) => Ok(()),
+            (None, Content::Raw) => self.file.sync_data(),
+            #[cfg(feature = "qcow2")]
+            (None, Content::Qcow2(image)) => image.flush(),
         }
+    }
+}
+
+impl Content {
+    /// Of a file that was opened.
+    fn of(path: &Path, file: &File, format: Option<Format>, read_only: bool) -> Result<Content, DiskError> {
+        /// What an image begins with that is not raw.
+        const QCOW2: [u8; 4] = *b"QFI\xfb";
+        let path = path.to_owned();
+        match format {
+            Some(Format::Raw) => Ok(Content::Raw),
+            None => {
+                let mut start = [0; QCOW2.len()];
+                // What is too short for that is of no size for a disk either.
+                let looks_so = file.read_exact_at(&mut start, 0).is_ok() && start == QCOW2;
+                match looks_so {
+                    true => Err(DiskError::Doubtful { path }),
+                    false => Ok(Content::Raw),
+                }
+            }
+            #[cfg(feature = "qcow2")]
+            Some(Format::Qcow2) => match qcow2::Image::open(&path, read_only) {
+                Ok(image) => Ok(Content::Qcow2(Box::new(image))),
+                Err(source) => Err(DiskError::Image { path, source }),
+            },
+            #[cfg(not(feature = "qcow2"))]
+            Some(Format::Qcow2) => {
+                let _ = read_only;
+                Err(DiskError::LeftOut { path })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn what_looks_like_an_image_is_not_taken_for_raw() {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        let mut bytes = [0; SECTOR as usize];
+        bytes[..4].copy_from_slice(b"QFI\xfb");
+        file.write_all(&bytes).expect("written");
+        let open = |format| Disk::open_as(file.path(), format, false).map(|disk| disk.size());
+        assert!(matches!(open(None), Err(DiskError::Doubtful { .. })));
+        assert!(matches!(open(Some(Format::Raw)), Ok(SECTOR)));
+        assert!(open(Some(Format::Qcow2)).is_err());
     }
 }

@@ -1,8 +1,12 @@
 //! Disks of a machine, and what they answer to commands, whatever controller they are behind.
 //!
-//! - [`disk`]: a file of the host as a disk.
+//! - [`disk`]: a file of the host as a disk, raw or in QEMU's format qcow2.
 //! - [`scsi`]: a disk or a CD-ROM as a unit that takes SCSI commands.
+//! - [`ata`]: a disk that takes ATA commands.
 
+pub mod ata;
 pub mod disk;
 mod overlay;
+#[cfg(feature = "qcow2")]
+mod qcow2;
 pub mod scsi;

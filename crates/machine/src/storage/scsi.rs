@@ -75,6 +75,11 @@ impl Sense {
     const NO_UNIT: Sense = Sense::new(5, 0x25, 0);
     const WRITE_PROTECTED: Sense = Sense::new(7, 0x27, 0);
 
+    /// What kind of reason it is.
+    pub fn key(self) -> u8 {
+        self.key
+    }
+
     /// In the fixed format, 18 bytes.
     fn bytes(self) -> Vec<u8> {
         let mut bytes = vec![0; 18];

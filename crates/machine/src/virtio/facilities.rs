@@ -18,7 +18,7 @@ use sidestep_ia64::PhysicalAddress;
 use virtio_queue::{Queue, QueueOwnedT, QueueT};
 
 use super::VirtioDevice;
-use super::request::{Request, is_ram};
+use super::request::Request;
 use crate::machine::timeline::{Phase, TICKS_PER_SECOND, Ticket, Timeline};
 use crate::memory::GuestMemory;
 
@@ -641,7 +641,7 @@ impl State {
         ];
         if rings
             .iter()
-            .all(|&(address, size)| is_ram(&memory, PhysicalAddress(address), size))
+            .all(|&(address, size)| memory.is_ram(PhysicalAddress(address), size))
         {
             queue.set_event_idx(has_event_index);
             queue.set_ready(true);

@@ -9,7 +9,7 @@ use virtio_queue::DescriptorChain;
 use virtio_queue::desc::split::Descriptor;
 use vm_memory::{Address, GuestMemoryMmap};
 
-use crate::memory::{GuestMemory, MemoryKind};
+use crate::memory::GuestMemory;
 
 /// What is wrong with a chain of descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -131,7 +131,7 @@ impl<'a> Request<'a> {
                 PhysicalAddress(descriptor.addr().raw_value()),
                 u64::from(descriptor.len()),
             );
-            if !is_ram(memory, address, size) {
+            if !memory.is_ram(address, size) {
                 return Err(RequestError::Memory { address, size });
             }
             if descriptor.is_write_only() {
@@ -197,19 +197,4 @@ impl<'a> Request<'a> {
             written.expect("checked to be in memory when the request was made");
         });
     }
-}
-
-/// Whether a device may read and write all of these bytes: ROM is written by loaders alone.
-pub(crate) fn is_ram(memory: &GuestMemory, address: PhysicalAddress, size: u64) -> bool {
-    let Some(end) = address.0.checked_add(size) else {
-        return false;
-    };
-    let touches = |start: u64, range_end: u64| address.0 < range_end && start < end;
-    size == 0
-        || memory.holds(address, size)
-            && memory
-                .ranges()
-                .iter()
-                .filter(|range| touches(range.start.0, range.end()))
-                .all(|range| range.kind == MemoryKind::Ram)
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 fn every_register_takes_every_width() {
     let mut data = Vec::new();
     // Stores and loads, at each width, of each device, up to the end of a transport's registers and beyond.
-    for which in 0..8 {
+    for which in 0..probe::PLACES {
         for offset in (0..0x140_u16).chain(0xff0..0x1010) {
             for what in [0, 8, 16, 24, 4, 12, 20, 28] {
                 data.extend([what, which]);
@@ -23,9 +23,9 @@ fn every_register_takes_every_width() {
 #[test]
 fn every_register_on_pci_takes_every_width() {
     let mut data = Vec::new();
-    // The pages of each function, at the first place; then the configuration spaces, the bridge's and one behind the
+    // The pages of each virtio function, at the first place; then the configuration spaces, the bridge's and one behind the
     // last function included.
-    for which in [0, 8, 16, 24] {
+    for which in [0, 1, 2, 3].map(|function| function * probe::PLACES) {
         for offset in (0..6).flat_map(|page| (page << 12)..(page << 12 | 0x48)) {
             for what in [0, 8, 16, 24, 4, 12, 20, 28] {
                 data.extend([what, which]);
@@ -34,11 +34,27 @@ fn every_register_on_pci_takes_every_width() {
             }
         }
     }
-    for slot in 0..6 {
+    for slot in 0..=probe::FUNCTIONS {
         for register in (0..0x104_u16).rev() {
             for what in [6, 14, 22] {
                 data.extend([what, slot]);
                 data.extend(register.to_le_bytes());
+                data.extend(0x0123_4567_89ab_cdef_u64.to_le_bytes());
+            }
+        }
+    }
+    probe::probe(&data);
+}
+
+#[test]
+fn every_register_of_controllers_takes_every_width() {
+    let mut data = Vec::new();
+    for which in probe::PLACES - 3..probe::PLACES {
+        // Registers are within the first 24 kB of each; controllers keep little apart that is less than 8 bytes.
+        for offset in (0..0x6000_u16).step_by(4) {
+            for what in [16, 20, if offset % 64 == 0 { 24 } else { 4 }] {
+                data.extend([what, which]);
+                data.extend(offset.to_le_bytes());
                 data.extend(0x0123_4567_89ab_cdef_u64.to_le_bytes());
             }
         }

@@ -6,17 +6,23 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sidestep_ia64::PhysicalAddress;
+use sidestep_machine::ahci::{self, Behind};
 use sidestep_machine::device::iosapic::{self, Iosapic, Lines};
 use sidestep_machine::device::power::{self, Power};
 use sidestep_machine::device::serial::{self, Serial};
+use sidestep_machine::e1000::{self, Adapter};
 use sidestep_machine::firmware::layout;
+use sidestep_machine::lsi::{self, Controller};
 use sidestep_machine::machine::hypercall::Console;
 use sidestep_machine::machine::timeline::Phase;
 use sidestep_machine::machine::{Activity, VirtualTime};
 use sidestep_machine::memory::{GuestMemory, MemoryRange};
 use sidestep_machine::network::Link;
 use sidestep_machine::pci::interrupts::Interrupts;
-use sidestep_machine::pci::{Address, Bus, Window};
+use sidestep_machine::pci::{Address, Bus, Ports, Window};
+use sidestep_machine::storage::ata::Drive;
+use sidestep_machine::storage::disk::Disk;
+use sidestep_machine::storage::scsi::{Medium, Unit};
 use sidestep_machine::virtio::VirtioDevice;
 use sidestep_machine::virtio::block::Block;
 use sidestep_machine::virtio::console::VirtioConsole;
@@ -28,6 +34,21 @@ use sidestep_machine::{Machine, MachineBuilder};
 
 const RAM_BYTES: u64 = 1 << 20;
 const DISK_BYTES: usize = 8 << 10;
+const DISKS: usize = 5;
+/// Where the registers of controllers are, and how many bytes of them.
+const CONTROLLERS: [(u64, u64); 3] = [
+    (layout::PCI_CONTROLLERS, lsi::SIZE as u64),
+    (layout::PCI_CONTROLLERS + ADAPTER, e1000::REGISTERS_BYTES as u64),
+    (
+        layout::PCI_CONTROLLERS + 2 * ADAPTER,
+        ahci::REGISTERS_BYTES as u64,
+    ),
+];
+const ADAPTER: u64 = e1000::REGISTERS_BYTES as u64;
+/// Functions on the bus, with the bridge.
+pub const FUNCTIONS: u8 = 8;
+/// Places of devices: of PCI's virtio functions the first, and of controllers the last.
+pub const PLACES: u8 = 12;
 /// Bytes of one act: what, where, how wide, and a value.
 const ACT_BYTES: usize = 12;
 
@@ -88,7 +109,7 @@ struct Probed {
 }
 
 impl Probed {
-    fn new([memory_disk, pci_disk]: [&Path; 2]) -> Probed {
+    fn new([memory_disk, pci_disk, scsi_disk, disk, cdrom]: [&Path; DISKS]) -> Probed {
         let memory = GuestMemory::new(&[MemoryRange::ram(0, RAM_BYTES)]).expect("a good layout");
         let mut builder = MachineBuilder::new(memory, 1);
         let lines = Lines::new(builder.interrupts());
@@ -142,16 +163,67 @@ impl Probed {
             )));
             virtio.push(facilities);
         }
+        let interrupts = |number| {
+            let line = lines.line(number);
+            Interrupts::new(
+                0,
+                Box::new(move |asserted| line.set(asserted)),
+                builder.interrupts(),
+            )
+        };
+        let [scsi_start, network_start, ahci_start] = CONTROLLERS.map(|(start, _)| start as u32);
+        let open = |path: &Path| Disk::open(path, false).expect("a disk");
+        bus.add(Box::new(Controller::new(
+            vec![Unit::new(open(scsi_disk), Medium::Disk)],
+            builder.memory(),
+            interrupts(layout::VIRTIO_INTERRUPT + 8),
+            builder.timeline(),
+            scsi_start,
+            0,
+        )));
+        bus.add(Box::new(Adapter::new(
+            [2, 0, 0, 0, 0, 1],
+            Box::new(Mirror::default()),
+            builder.memory(),
+            interrupts(layout::VIRTIO_INTERRUPT + 9),
+            builder.timeline(),
+            [network_start, layout::PCI_CONTROLLER_PORTS],
+            0,
+        )));
+        bus.add(Box::new(ahci::Controller::new(
+            vec![
+                Behind::Disk(Drive::new(open(disk))),
+                Behind::Cdrom(Unit::new(open(cdrom), Medium::Cdrom)),
+            ],
+            builder.memory(),
+            interrupts(layout::VIRTIO_INTERRUPT + 10),
+            builder.timeline(),
+            ahci_start,
+            0,
+        )));
         let bus = Arc::new(bus);
         let window = Window::new(Arc::clone(&bus), layout::PCI);
-        let window_size = 4 * u64::from(pci::SIZE);
         builder
-            .attach("pci", at(layout::PCI), window_size, window)
+            .attach("pci", at(layout::PCI), layout::PCI_SIZE, window)
+            .expect("a free place");
+        let ports = Ports::new(Arc::clone(&bus));
+        builder
+            .attach("ports", at(layout::PORTS), layout::PORTS_SIZE, ports)
             .expect("a free place");
         let mut machine = builder.build();
         machine.cpus[0].activity = Activity::Stopped;
         let places = machine.platform().bus.devices();
-        let places = places.map(|(_, start, size)| (start.0, size)).collect();
+        let places = places.map(|(_, start, size)| match start.0 {
+            layout::PCI => (start.0, 4 * u64::from(pci::SIZE)),
+            layout::PORTS => {
+                let first = u64::from(layout::PCI_CONTROLLER_PORTS) >> 2 << 12;
+                (start.0 + first, u64::from(e1000::PORTS) >> 2 << 12)
+            }
+            start => (start, size),
+        });
+        let places: Vec<_> = places.chain(CONTROLLERS).collect();
+        assert_eq!(places.len(), usize::from(PLACES));
+        assert_eq!(places[0].0, layout::PCI);
         Probed {
             machine,
             virtio,
@@ -207,7 +279,7 @@ impl Probed {
         let address = Address {
             segment: 0,
             bus: 0,
-            slot: slot % 6,
+            slot: slot % FUNCTIONS,
             function: 0,
             register: register % 0x104 / size as u16 * size as u16,
         };
@@ -256,6 +328,35 @@ impl Probed {
         }
     }
 
+    /// Lets the controllers answer, gives SCRIPTS something to run, the adapter its rings and ports their lists.
+    fn set_up_controllers(&mut self) {
+        for slot in FUNCTIONS - CONTROLLERS.len() as u8..FUNCTIONS {
+            self.configure(slot, 4, (2, 7));
+        }
+        let [scsi, network, ahci] = CONTROLLERS.map(|(start, _)| start);
+        for (register, value) in [
+            (0x2800, 0x8000), // the ring to receive, its bytes and end
+            (0x2808, 0x80),
+            (0x2818, 7),
+            (0x3800, 0x9000), // the ring to transmit
+            (0x3808, 0x80),
+            (0x100, 0x801a), // everything is received
+            (0x400, 0xa),
+            (0x3818, 4),
+        ] {
+            self.store(network + register, 4, value);
+        }
+        // Of both ports: the list, the place of frames, receive and start.
+        for port in [0x100, 0x180] {
+            for (register, value) in [(0x00, 0xa000), (0x08, 0xb000), (0x14, u32::MAX), (0x18, 0x11)] {
+                self.store(ahci + port + register, 4, value.into());
+            }
+        }
+        // Its table, and where SCRIPTS begin.
+        self.store(scsi + 0x10, 4, 0x7000);
+        self.store(scsi + 0x2c, 4, 0x6000);
+    }
+
     fn store(&self, address: u64, size: u64, value: u64) {
         let bus = &self.machine.platform().bus;
         assert!(bus.store(PhysicalAddress(address), size, value), "a device");
@@ -264,7 +365,7 @@ impl Probed {
 
 /// Does what the bytes say, and answers how many errors devices have counted.
 pub fn probe(data: &[u8]) -> u64 {
-    let disks = [(); 2].map(|()| {
+    let disks = [(); DISKS].map(|()| {
         let mut disk = tempfile::NamedTempFile::new().expect("a temporary file");
         disk.write_all(&[0; DISK_BYTES]).expect("room for it");
         disk
@@ -273,6 +374,7 @@ pub fn probe(data: &[u8]) -> u64 {
     for device in 0..8 {
         probed.set_up(device);
     }
+    probed.set_up_controllers();
     for act in data.chunks_exact(ACT_BYTES) {
         probed.act(act.try_into().expect("as long as an act"));
     }

@@ -129,9 +129,21 @@ impl Assertions {
         (weaker, text.replace("srlz.i", "srlz.d"))
     }
 
+    /// Puts down in a block which areas of memory are asserted to lie apart.
+    pub fn apply_areas(&self, block: &mut Block) {
+        for (index, root) in roots(&block.items).into_iter().enumerate() {
+            let area = match block.items[index].instruction.operation {
+                Operation::FlushRegisterStack | Operation::LoadRegisterStack => Some(STACK),
+                _ => root.filter(|root| *root != STACK),
+            };
+            block.areas[index] = area.filter(|area| self.apart.contains(area));
+        }
+    }
+
     /// Puts down in a block what is asserted; `texts` are its instructions as written.
     pub fn apply<'a>(&self, block: &mut Block, texts: impl Iterator<Item = &'a str>) {
         let roots = roots(&block.items);
+        self.apply_areas(block);
         block.is_addressing_kept = self.is_addressing_kept;
         let mut labels: Vec<&str> = Vec::new();
         for (index, text) in texts.enumerate() {
@@ -151,11 +163,6 @@ impl Assertions {
                 }
                 block.targets[index] = is_side_exit(&item.instruction).then_some(number as u32);
             }
-            block.areas[index] = match item.instruction.operation {
-                Operation::FlushRegisterStack | Operation::LoadRegisterStack => Some(STACK),
-                _ => roots[index].filter(|root| *root != STACK),
-            }
-            .filter(|area| self.apart.contains(area));
             block.resident[index] = roots[index].is_some_and(|root| self.resident.contains(&root));
         }
     }

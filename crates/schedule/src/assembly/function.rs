@@ -57,6 +57,24 @@ pub enum Speculation {
     Asserted,
 }
 
+/// What may be done to functions beyond giving instructions other places in their blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// How far blocks go.
+    pub speculation: Speculation,
+    /// Whether loops of one block are pipelined.
+    pub is_pipelined: bool,
+}
+
+impl From<Speculation> for Ways {
+    fn from(speculation: Speculation) -> Ways {
+        Ways {
+            speculation,
+            is_pipelined: false,
+        }
+    }
+}
+
 /// A function between `.proc` and `.endp`.
 #[derive(Clone, Debug)]
 pub struct Function {
@@ -158,7 +176,7 @@ impl Function {
         source: &Source,
         object: &[u8],
         wanted: Option<&str>,
-        way: (&Parameters, Speculation),
+        way: (&Parameters, Ways),
         path: &Path,
     ) -> Result<Vec<Function>, AssemblyError> {
         let names = names(source);
@@ -189,7 +207,7 @@ impl Function {
         source: &Source,
         file: &object::File<'_>,
         (name, start): (String, usize),
-        (parameters, speculation): (&Parameters, Speculation),
+        (parameters, ways): (&Parameters, Ways),
         path: &Path,
     ) -> Result<Function, AssemblyError> {
         let is_end = |statement: &Statement| match statement {
@@ -207,15 +225,15 @@ impl Function {
                 format!("the object file has no code of `{name}`, {reason}"),
             )
         })?;
-        let assertions = match speculation {
-            Speculation::None => Assertions::default(),
-            Speculation::Asserted => Assertions::read(&source.lines[start..end], path)?,
+        let assertions = match ways == Ways::default() {
+            true => Assertions::default(),
+            false => Assertions::read(&source.lines[start..end], path)?,
         };
         let mut reader = Reader {
             source,
             path,
             parameters,
-            speculation,
+            speculation: ways.speculation,
             assertions,
             slots: slots(&bundles),
             next: 0,
@@ -264,8 +282,27 @@ pub(super) fn code(file: &object::File<'_>, name: &str) -> Option<Vec<Bundle>> {
     Some(bundles.collect())
 }
 
+/// The bundles of an object file's code.
+pub(crate) fn code_of(object: &[u8], path: &Path) -> Result<Vec<Bundle>, AssemblyError> {
+    let damaged = |source| AssemblyError::Object {
+        path: path.display().to_string(),
+        source,
+    };
+    let file = object::File::parse(object).map_err(damaged)?;
+    let section = file.section_by_name(".text");
+    let data = section
+        .map(|section| section.data())
+        .transpose()
+        .map_err(damaged)?;
+    let bundles = data
+        .unwrap_or_default()
+        .chunks_exact(16)
+        .map(|bytes| Bundle::from_bytes(bytes.try_into().expect("16 bytes")));
+    Ok(bundles.collect())
+}
+
 /// The instructions of bundles that are no `nop`s, each with its bundle.
-pub(super) fn slots(bundles: &[Bundle]) -> Vec<(usize, Result<Instruction, ()>)> {
+pub(crate) fn slots(bundles: &[Bundle]) -> Vec<(usize, Result<Instruction, ()>)> {
     let mut slots = Vec::new();
     for (index, bundle) in bundles.iter().enumerate() {
         for decoded in bundle.decode() {
@@ -322,12 +359,6 @@ impl Reader<'_> {
             .any(|statement| matches!(statement, Statement::Instruction(_) | Statement::Nop));
         for statement in &line.statements {
             match statement {
-                Statement::Label(_) if has_code => {
-                    return refuse(
-                        "a label and an instruction on one line: put the label on a line of its own"
-                            .to_owned(),
-                    );
-                }
                 Statement::Label(_) => {
                     self.close(index);
                     self.verbatim(index);
@@ -428,11 +459,14 @@ impl Reader<'_> {
         if is_branch(&instruction) && !goes_on {
             // Where a call returns to is a bundle of its own.
             let returns = matches!(instruction.operation, Operation::Call { .. });
-            let is_more = self
-                .slots
-                .get(self.next)
-                .is_some_and(|(_, next)| next.is_ok_and(|next| is_branch(&next)));
-            if returns || !is_more {
+            let next = self.slots.get(self.next);
+            let is_more = next.is_some_and(|(_, next)| next.is_ok_and(|next| is_branch(&next)));
+            // A loop is a block of its own.
+            let ends_loop = matches!(
+                instruction.operation,
+                Operation::Branch { kind, .. } if kind != BranchKind::Conditional
+            ) && next.is_some_and(|(bundle, _)| *bundle != self.slots[self.next - 1].0);
+            if returns || !is_more || ends_loop {
                 self.end_behind(index);
             }
         }
@@ -479,14 +513,23 @@ impl Reader<'_> {
             .collect();
         let mut open = open;
         let mut scheduled = instructions.clone();
-        for (instruction, text) in scheduled.iter_mut().zip(&mut open.texts) {
+        let is_speculated = self.speculation == Speculation::Asserted;
+        for (instruction, text) in scheduled
+            .iter_mut()
+            .zip(&mut open.texts)
+            .filter(|_| is_speculated)
+        {
             (*instruction, text.instruction) = self.assertions.weakened(*instruction, &text.instruction);
         }
         let mut block = Block::new(&scheduled, self.parameters).expect("each instruction was looked at");
         block.mutex = open.mutex;
         block.objects = open.objects;
-        let texts = open.texts.iter().map(|text| text.instruction.as_str());
-        self.assertions.apply(&mut block, texts);
+        if is_speculated {
+            let texts = open.texts.iter().map(|text| text.instruction.as_str());
+            self.assertions.apply(&mut block, texts);
+        } else {
+            self.assertions.apply_areas(&mut block);
+        }
         let (first, last) = (slots[0].0, slots[slots.len() - 1].0);
         self.pieces.push(Piece::Block {
             lines: open.first_line..end,

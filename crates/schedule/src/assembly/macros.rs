@@ -26,6 +26,7 @@ pub fn expand(text: &str, path: &Path) -> Result<String, AssemblyError> {
         macros: BTreeMap::new(),
         out: String::new(),
         lines: 0,
+        uses: 0,
         path,
         file: path.display().to_string(),
     };
@@ -95,6 +96,8 @@ struct Expansion<'a> {
     macros: BTreeMap<String, Macro>,
     out: String,
     lines: usize,
+    /// Macros that were used so far, which `\@` stands for.
+    uses: usize,
     path: &'a Path,
     file: String,
 }
@@ -147,6 +150,8 @@ impl Expansion<'_> {
             ));
         }
         let arguments = arguments(rest);
+        let uses = self.uses.to_string();
+        self.uses += 1;
         let body: Vec<String> = used
             .body
             .iter()
@@ -156,7 +161,7 @@ impl Expansion<'_> {
                     let value = arguments.get(index).map_or("", String::as_str);
                     line = line.replace(&format!("\\{parameter}"), value);
                 }
-                line.replace("\\()", "")
+                line.replace("\\@", &uses).replace("\\()", "")
             })
             .collect();
         for line in body {
@@ -184,6 +189,16 @@ mod tests {
             .filter(|line| !line.starts_with('#'))
             .collect();
         assert_eq!(code, ["add r4 = r2, r3", "mov r5 = r4"]);
+    }
+
+    #[test]
+    fn each_use_of_a_macro_has_a_number() {
+        let text = ".macro on\n.Lhere\\@:\n.endm\non\non\n";
+        let expanded = expand(text, Path::new("a.s")).expect("the macro has an end");
+        assert!(
+            expanded.contains("\n.Lhere0:\n") && expanded.contains("\n.Lhere1:\n"),
+            "{expanded}"
+        );
     }
 
     #[test]

@@ -6,14 +6,16 @@
 
 pub(crate) mod assertions;
 mod function;
+mod loops;
 mod macros;
-mod registers;
+pub(crate) mod registers;
 mod rewrite;
 mod source;
 
 use std::path::Path;
 
-pub use function::{Function, Piece, Speculation, Text};
+pub use function::{Function, Piece, Speculation, Text, Ways};
+pub(crate) use function::{code_of, slots, write};
 pub use rewrite::{BlockReport, FunctionReport, Rewritten, rewrite};
 pub use source::{Line, Source, Statement};
 

@@ -1,10 +1,49 @@
 //! The text of an instruction with other registers.
 
+use std::collections::BTreeSet;
+
 use crate::rename::{File, Names};
+
+/// The registers that a text names by file and number: those it reads, and those it writes, of which it may say more
+/// by other names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mentioned {
+    /// Behind the equals sign, in brackets, and the qualifying predicate.
+    pub reads: BTreeSet<(File, u8)>,
+    /// Before the equals sign.
+    pub writes: BTreeSet<(File, u8)>,
+}
+
+/// The registers that an instruction's text names.
+pub fn mentioned(text: &str) -> Mentioned {
+    let mut mentioned = Mentioned::default();
+    walk(text, |word, is_written| {
+        if let Some(register) = numbered(word) {
+            match is_written {
+                true => mentioned.writes.insert(register),
+                false => mentioned.reads.insert(register),
+            };
+        }
+        None
+    });
+    mentioned
+}
 
 /// An instruction's text with the registers named otherwise. What stands before the equals sign is written, but for
 /// the qualifying predicate and what is in brackets.
 pub fn rename(text: &str, names: &Names) -> String {
+    walk(text, |word, is_written| {
+        let pairs = if is_written { &names.writes } else { &names.reads };
+        let (file, number) = numbered(word)?;
+        let pair = pairs
+            .iter()
+            .find(|(of, from, _)| (*of, *from) == (file, number))?;
+        Some(format!("{}{}", letter(file), pair.2))
+    })
+}
+
+/// Puts other words into a text; each is told with whether it stands where registers are written.
+fn walk(text: &str, mut other: impl FnMut(&str, bool) -> Option<String>) -> String {
     let equals = text.find('=').unwrap_or(text.len());
     let has_outputs = equals < text.len();
     let mut renamed = String::new();
@@ -27,25 +66,31 @@ pub fn rename(text: &str, names: &Names) -> String {
         let length = text[at..].find(|next| !is_part(next)).unwrap_or(text.len() - at);
         let word = &text[at..at + length];
         let is_written = has_outputs && at < equals && !in_brackets && !in_parentheses;
-        let pairs = if is_written { &names.writes } else { &names.reads };
-        renamed.push_str(&register(word, pairs).unwrap_or_else(|| word.to_owned()));
+        renamed.push_str(&other(word, is_written).unwrap_or_else(|| word.to_owned()));
         at += length;
     }
     renamed
 }
 
-/// The name that a word gets, if it is a register with another one.
-fn register(word: &str, pairs: &[(File, u8, u8)]) -> Option<String> {
-    let (file, letter) = match word.chars().next()? {
-        'r' => (File::General, 'r'),
-        'p' => (File::Predicate, 'p'),
+/// How the names of a file's registers begin.
+fn letter(file: File) -> char {
+    match file {
+        File::General => 'r',
+        File::Float => 'f',
+        File::Predicate => 'p',
+    }
+}
+
+/// The register that a word names by its number.
+fn numbered(word: &str) -> Option<(File, u8)> {
+    let file = match word.chars().next()? {
+        'r' => File::General,
+        'f' => File::Float,
+        'p' => File::Predicate,
         _ => return None,
     };
     let number: u8 = word[1..].parse().ok()?;
-    let pair = pairs
-        .iter()
-        .find(|(of, from, _)| (*of, *from) == (file, number))?;
-    Some(format!("{letter}{}", pair.2))
+    file.registers().contains(&number).then_some((file, number))
 }
 
 #[cfg(test)]

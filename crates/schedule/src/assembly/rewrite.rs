@@ -1,16 +1,19 @@
 //! A source with its functions scheduled: the text, and what each block gained.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use sidestep_ia64::encoding::{Bundle, Effects, Instruction, Operation};
 
-use super::function::{Speculation, Text, code, slots, write};
+use super::function::{Speculation, Text, Ways, code, slots, write};
+use super::loops::loops;
 use super::macros::expand;
 use super::registers::rename;
 use super::{AssemblyError, Function, Piece, Source, Unfaithful};
 use crate::bundle::Content;
 use crate::groups::Checker;
 use crate::optimize::{Options, Outcome, optimize};
+use crate::pipelining::{LoopReport, Pipelined, pipeline};
 use crate::speculate::{Speculated, speculate};
 use crate::tools::assemble;
 use crate::verify;
@@ -45,8 +48,10 @@ pub struct FunctionReport {
     pub blocks: Vec<BlockReport>,
     /// Cycles from its first bundle to its last on the model, no branch taken, as it was.
     pub before: u32,
-    /// The same as it is.
+    /// The same as it is, without what pipelining changes.
     pub after: u32,
+    /// Its loops of one block, if they are pipelined.
+    pub loops: Vec<LoopReport>,
 }
 
 /// A source with its functions scheduled.
@@ -66,16 +71,22 @@ pub fn rewrite(
     text: &str,
     path: &Path,
     wanted: Option<&str>,
-    speculation: Speculation,
+    ways: impl Into<Ways>,
     options: &Options,
 ) -> Result<Rewritten, AssemblyError> {
+    let ways: Ways = ways.into();
+    let speculation = ways.speculation;
     let text = expand(text, path)?;
     let source = Source::parse(&text);
     let object = assemble(&text, path)?;
-    let functions = Function::all(&source, &object, wanted, (&options.parameters, speculation), path)?;
+    let functions = Function::all(&source, &object, wanted, (&options.parameters, ways), path)?;
     let mut work = Vec::new();
     for function in functions {
-        work.push(Work::new(&source, function, speculation, options, path)?);
+        let mut next = Work::new(&source, function, speculation, options, path)?;
+        if ways.is_pipelined {
+            next.find_loops(&source, options, path)?;
+        }
+        work.push(next);
     }
     loop {
         let text = compose(&source, &work);
@@ -84,24 +95,38 @@ pub fn rewrite(
             path: path.display().to_string(),
             source,
         })?;
-        let mut is_slower = false;
+        let mut is_changed = false;
         for work in &mut work {
             let bundles = code(&file, &work.function.name).unwrap_or_default();
             work.check(&bundles, path)?;
-            work.check_groups(&bundles, path)?;
+            if work.part(&bundles, path)? {
+                is_changed = true;
+                continue;
+            }
+            if work.shows_loops {
+                continue;
+            }
             work.after = verify::cycles(&bundles, &options.parameters);
             // What blocks gain by themselves they can lose where they meet: then the function stays as it was.
             if work.after > work.before && work.blocks.iter().any(|block| block.is_written) {
                 work.blocks.iter_mut().for_each(|block| block.is_written = false);
-                is_slower = true;
+                work.stops.fill(false);
+                is_changed = true;
             }
         }
-        if !is_slower {
+        // The cycles above are those of a pass; what loops gain is another matter.
+        if !is_changed {
+            for work in &mut work {
+                is_changed |= work.show_loops();
+            }
+        }
+        if !is_changed {
             let functions = work.into_iter().map(|work| FunctionReport {
                 name: work.function.name,
                 blocks: work.blocks,
                 before: work.before,
                 after: work.after,
+                loops: work.loops.into_iter().flatten().collect(),
             });
             return Ok(Rewritten {
                 text,
@@ -115,6 +140,12 @@ pub fn rewrite(
 struct Work {
     function: Function,
     blocks: Vec<BlockReport>,
+    /// By block, whether a stop is written before it: a group of a block that stays as it was would go on in it.
+    stops: Vec<bool>,
+    /// By block, what became of it as a loop.
+    loops: Vec<Option<LoopReport>>,
+    /// Whether loops are written as pipelined.
+    shows_loops: bool,
     before: u32,
     after: u32,
 }
@@ -176,11 +207,47 @@ impl Work {
         }
         let before = verify::cycles(&function.bundles, parameters);
         Ok(Work {
+            stops: vec![false; blocks.len()],
+            loops: vec![None; blocks.len()],
+            shows_loops: false,
             blocks,
             before,
             after: before,
             function,
         })
+    }
+
+    /// Pipelines the loops.
+    fn find_loops(&mut self, source: &Source, options: &Options, path: &Path) -> Result<(), AssemblyError> {
+        for (index, found) in loops(source, &self.function).into_iter().enumerate() {
+            let Some(found) = found else { continue };
+            let line = self.blocks[index].line;
+            let report = pipeline(&found.as_loop(), line, &options.parameters, path)?;
+            self.loops[index] = Some(report);
+        }
+        Ok(())
+    }
+
+    /// Writes loops as pipelined from now on; says whether that changes anything.
+    fn show_loops(&mut self) -> bool {
+        let has_any = (0..self.loops.len()).any(|block| self.pipelined_at(block).is_some());
+        let is_new = has_any && !self.shows_loops;
+        self.shows_loops |= has_any;
+        for block in 0..self.loops.len() {
+            // What goes before the kernel begins a group.
+            self.stops[block] |= self.pipelined(block).is_some();
+        }
+        is_new
+    }
+
+    /// The pipelined loop that a block is.
+    fn pipelined_at(&self, block: usize) -> Option<&Pipelined> {
+        self.loops[block].as_ref()?.outcome.as_ref().ok()
+    }
+
+    /// The same, if loops are written so.
+    fn pipelined(&self, block: usize) -> Option<&Pipelined> {
+        self.pipelined_at(block).filter(|_| self.shows_loops)
     }
 
     /// Holds the bundles that the assembler made against the instructions that were meant, in order.
@@ -211,28 +278,69 @@ impl Work {
     }
 
     /// Holds the groups of the bundles against those of the source: none may break a rule where the source's did not.
-    fn check_groups(&self, bundles: &[Bundle], path: &Path) -> Result<(), AssemblyError> {
-        let (before, after) = (violations(&self.function.bundles), violations(bundles));
+    /// Where a group of a block that stays goes on in one that is written anew, what depended on it may have come into
+    /// it: a stop parts them then. Says whether there is one more.
+    fn part(&mut self, bundles: &[Bundle], path: &Path) -> Result<bool, AssemblyError> {
+        let before = violations(&self.function.bundles);
+        let mut after = violations(bundles);
+        let blocks: Vec<usize> = (0..self.blocks.len())
+            .flat_map(|block| {
+                let pipelined = self.pipelined(block);
+                let count =
+                    pipelined.map_or(self.blocks[block].instructions, |loops| loops.instructions.len());
+                std::iter::repeat_n(block, count)
+            })
+            .collect();
+        let block_of = |place: usize| blocks.get(place).copied();
+        // What hangs on predicates that rotate was looked at in runs.
+        after.retain(|violation| {
+            let [first, second] = violation.places.map(block_of);
+            let is_in_loop = first == second && first.is_some_and(|block| self.pipelined(block).is_some());
+            !(is_in_loop && violation.is_possible)
+        });
         if after.len() <= before.len() {
-            return Ok(());
+            return Ok(false);
         }
-        let new = after.iter().find(|text| !before.contains(text));
+        let is_new = |violation: &&Violated| before.iter().all(|known| known.what != violation.what);
+        let mut new: Vec<&Violated> = after.iter().filter(is_new).collect();
+        if new.is_empty() {
+            new = after.iter().collect();
+        }
+        let mut is_parted = false;
+        for violation in &new {
+            let [Some(first), Some(second)] = violation.places.map(block_of) else {
+                continue;
+            };
+            if first != second && self.blocks[second].is_written && !self.stops[second] {
+                self.stops[second] = true;
+                is_parted = true;
+            }
+        }
+        if is_parted {
+            return Ok(true);
+        }
         Err(AssemblyError::Group {
             path: path.display().to_string(),
             function: self.function.name.clone(),
-            what: new.or(after.first()).cloned().unwrap_or_default(),
+            what: new[0].what.clone(),
         })
     }
 
     /// The instructions in the order in which they are written.
     fn meant(&self) -> Vec<Instruction> {
-        let mut reports = self.blocks.iter();
+        let mut reports = self.blocks.iter().enumerate();
         let mut meant = Vec::new();
         for piece in &self.function.pieces {
             let Piece::Block { block, original, .. } = piece else {
                 continue;
             };
-            let Some(report) = reports.next() else { continue };
+            let Some((index, report)) = reports.next() else {
+                continue;
+            };
+            if let Some(pipelined) = self.pipelined(index) {
+                meant.extend(&pipelined.instructions);
+                continue;
+            }
             if !report.is_written {
                 meant.extend(original.iter());
                 continue;
@@ -272,20 +380,42 @@ fn speculative(text: &str) -> String {
     format!("{load}.s{rest}")
 }
 
+/// What a group breaks.
+struct Violated {
+    /// The two instructions, by their place among those that are no `nop`s.
+    places: [usize; 2],
+    what: String,
+    is_possible: bool,
+}
+
 /// What the groups of bundles break.
-fn violations(bundles: &[Bundle]) -> Vec<String> {
+fn violations(bundles: &[Bundle]) -> Vec<Violated> {
+    let mut places = BTreeMap::new();
+    for (index, bundle) in bundles.iter().enumerate() {
+        for decoded in bundle.decode() {
+            let is_nop = |instruction: Instruction| instruction.operation == Operation::Nop;
+            if !decoded.instruction.is_ok_and(is_nop) {
+                places.insert((index as u64, decoded.slot), places.len());
+            }
+        }
+    }
+    let place = |at: &(u64, u8)| places.get(at).copied().unwrap_or(usize::MAX);
     let mut checker = Checker::default();
     let mut found = Vec::new();
-    for bundle in bundles {
-        checker.bundle(0, *bundle, &mut |violation| {
+    for (index, bundle) in bundles.iter().enumerate() {
+        checker.bundle(index as u64, *bundle, &mut |violation| {
             let (first, second) = (
                 violation.first_instruction.form(),
                 violation.second_instruction.form(),
             );
-            found.push(format!(
-                "{} behind {} on {}",
-                second.mnemonic, first.mnemonic, violation.on
-            ));
+            found.push(Violated {
+                places: [place(&violation.first), place(&violation.second)],
+                is_possible: violation.is_possible,
+                what: format!(
+                    "{} behind {} on {}",
+                    second.mnemonic, first.mnemonic, violation.on
+                ),
+            });
         });
     }
     found
@@ -314,16 +444,30 @@ fn compose(source: &Source, work: &[Work]) -> String {
         *next = to.max(*next);
     };
     for work in work {
-        let mut reports = work.blocks.iter();
+        let mut reports = work.blocks.iter().zip(&work.stops).enumerate();
+        let mut behind_last = work.function.lines.start;
         for piece in &work.function.pieces {
             let Piece::Block { lines, texts, .. } = piece else {
                 continue;
             };
-            let Some(report) = reports.next().filter(|report| report.is_written) else {
+            let last = std::mem::replace(&mut behind_last, lines.end);
+            let Some((index, (report, stop))) = reports.next() else {
                 continue;
             };
+            let pipelined = work.pipelined(index);
+            if !report.is_written && pipelined.is_none() {
+                continue;
+            }
+            if *stop {
+                // Not behind directives: `.align` ends the bundle that the stop belongs to.
+                copy(&mut text, last, &mut next);
+                text.push_str("\t;;\n");
+            }
             copy(&mut text, lines.start, &mut next);
-            write(&mut text, &report.outcome.bundles, texts);
+            match pipelined {
+                Some(pipelined) => text.push_str(&pipelined.text),
+                None => write(&mut text, &report.outcome.bundles, texts),
+            }
             next = lines.end;
         }
     }

@@ -70,10 +70,27 @@ impl Source {
                 continue;
             }
             let (code, comment) = split_comment(text, &mut in_comment);
+            // What a label names begins on a line of its own.
+            let mut rest = code.as_str();
+            while let Some((_, next)) = label(rest.trim_start()).filter(|(_, next)| !next.trim().is_empty()) {
+                let label = &rest[..rest.len() - next.len()];
+                source.lines.push(Line {
+                    text: label.to_owned(),
+                    number,
+                    statements: statements(label),
+                    comment: String::new(),
+                });
+                rest = next;
+            }
+            let is_whole = rest.len() == code.len();
             source.lines.push(Line {
-                text: text.to_owned(),
+                text: if is_whole {
+                    text.to_owned()
+                } else {
+                    format!("{rest}{comment}")
+                },
                 number,
-                statements: statements(&code),
+                statements: statements(rest),
                 comment,
             });
         }
@@ -222,6 +239,15 @@ mod tests {
             of("/* add r1 = r2, r3\n ;; */ mov r1 = r2"),
             [instruction("mov r1 = r2")]
         );
+    }
+
+    #[test]
+    fn labels_stand_on_lines_of_their_own() {
+        let source = Source::parse("one: two: add r1 = r2, r3 // sum\nthree:");
+        let texts: Vec<&str> = source.lines.iter().map(|line| line.text.trim()).collect();
+        assert_eq!(texts, ["one:", "two:", "add r1 = r2, r3 // sum", "three:"]);
+        let numbers: Vec<usize> = source.lines.iter().map(|line| line.number).collect();
+        assert_eq!(numbers, [1, 1, 1, 2]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::predicates::{Predicates, Version};
 use crate::sequencing::{Parts, State};
 
 /// What is known of the items together: values of predicates and addresses.
-pub(super) struct Facts<'a> {
+pub(crate) struct Facts<'a> {
     items: &'a [Item],
     qualifiers: Vec<Version>,
     predicates: Predicates,
@@ -21,6 +21,8 @@ pub(super) struct Facts<'a> {
     dead: &'a [Parts],
     targets: &'a [Option<u32>],
     is_addressing_kept: bool,
+    /// How many items an iteration has, if they are some iterations of a loop.
+    iteration: usize,
     /// By item, whether the register stack engine is in lazy mode there, whatever it was before the block.
     lazy: Vec<bool>,
 }
@@ -46,6 +48,7 @@ impl<'a> Facts<'a> {
             dead: &block.dead,
             targets: &block.targets,
             is_addressing_kept: block.is_addressing_kept,
+            iteration: usize::MAX,
             lazy: lazy(&block.items),
         };
         for (index, item) in block.items.iter().enumerate() {
@@ -58,6 +61,13 @@ impl<'a> Facts<'a> {
             facts.predicates.pass(&item.instruction, &item.effects);
         }
         facts
+    }
+
+    /// The same of items whose effects are others, and of which as many as `length` are an iteration each.
+    pub fn of_iterations(mut self, items: &'a [Item], length: usize) -> Facts<'a> {
+        self.items = items;
+        self.iteration = length.max(1);
+        self
     }
 
     /// The distance that the architecture asks for between two items, the second behind the first; `None` if they may
@@ -88,7 +98,9 @@ impl<'a> Facts<'a> {
             || self.must_end_group(first)
             || self.must_end_group(second)
         {
-            let is_parted = self.must_end_group(first) || !self.must_end_group(second);
+            let is_parted = self.must_end_group(first)
+                || !self.must_end_group(second)
+                || first.effects.conflict(&second.effects).is_parted_by_stop();
             return Some(i32::from(is_parted));
         }
         if is_fence(first) || is_fence(second) {
@@ -190,7 +202,10 @@ impl<'a> Facts<'a> {
         if let (Some((object, offset)), Some((other_object, other_offset))) =
             (self.objects[from], self.objects[to])
         {
-            return object != other_object || is_apart(offset, other_offset);
+            // An offset in an object is one of its iteration.
+            if object != other_object || from / self.iteration == to / self.iteration {
+                return object != other_object || is_apart(offset, other_offset);
+            }
         }
         one.root == other.root && is_apart(one.offset, other.offset)
     }

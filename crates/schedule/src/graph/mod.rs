@@ -298,6 +298,17 @@ fn add_latencies(direct: &mut [i32], items: &[Item], parameters: &Parameters) {
     }
 }
 
+/// What the pipeline waits for between two items: cycles until the second has what it reads of the first; `None` if it
+/// reads nothing of it.
+pub(crate) fn latency(from: &Item, to: &Item, operand: Operand, parameters: &Parameters) -> Option<u32> {
+    let mut written = from.known.destinations().iter();
+    let written = written.find(|written| written.operand == operand)?;
+    let used = to.known.sources().iter().find(|(source, _)| *source == operand);
+    let used = used.map_or(to.known.predicate_use, |(_, used)| *used);
+    let more = bypass(written.producer, used, parameters);
+    Some(u32::from(written.latency).saturating_add_signed(more.into()))
+}
+
 /// Cycles more, or fewer, for a use of a producer's value.
 fn bypass(producer: Producer, used: Use, parameters: &Parameters) -> i8 {
     let row = BYPASSES

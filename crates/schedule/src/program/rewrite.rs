@@ -19,7 +19,7 @@ use crate::verify::equivalence::{Compared, Difference, compare};
 pub(super) const STATES: u64 = 128;
 
 /// A block that is written anew.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Change {
     /// Its addresses.
     pub addresses: Range<u64>,

@@ -2,6 +2,8 @@
 
 mod assertions;
 pub mod equivalence;
+mod ground;
+pub mod loops;
 
 use sidestep_ia64::encoding::{Bundle, Operation};
 use sidestep_ia64::execution::{Dynamic, Observer, Place, Untranslated};

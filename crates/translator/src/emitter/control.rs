@@ -11,26 +11,34 @@ use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::FPSR;
 
 use super::{DELIVERED_FAULT, Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
-use crate::chain::{Chain, NEXT_BLOCK, RAISED};
+use crate::chain::{NEXT_BLOCK, RAISED, Word};
 use crate::region::branch_offset;
 use crate::slots::{Slot, Slots};
 
-/// Places behind calls that a return looks for before it leaves.
-const RETURN_POINTS_MAX: usize = 6;
-
 impl<'f> Emitter<'_, 'f> {
-    /// Calls the interpreter's function for the current operation.
-    fn call(&mut self) -> Value {
-        let perform = self.entry.perform;
-        self.call_by(perform)
+    /// The address of the current operation.
+    fn operation(&mut self) -> Value {
+        let operation = &self.region.nodes[self.node].operations[self.index];
+        self.constant(std::ptr::from_ref(operation) as i64)
     }
 
-    /// Calls a function that performs the current operation.
-    fn call_by(&mut self, perform: i64) -> Value {
-        self.note_block();
-        let operation = &self.region.nodes[self.node].operations[self.index];
-        let operation = self.constant(std::ptr::from_ref(operation) as i64);
+    /// Calls a function that performs the current operation, in a block that rarely runs: all values stay in their
+    /// registers meanwhile.
+    fn call_aside(&mut self, perform: i64) -> Value {
+        let block = self.address(0);
+        let operation = self.operation();
         let perform = self.constant(perform);
+        let (signature, preserving) = (self.entry.preserving_signature, self.shared(Word::Preserving));
+        self.ins()
+            .call_indirect(signature, preserving, &[operation, block, perform]);
+        self.shared(Word::Answer)
+    }
+
+    /// Calls the interpreter's function for the current operation.
+    fn call(&mut self) -> Value {
+        self.note_block();
+        let operation = self.operation();
+        let perform = self.constant(self.entry.perform);
         let (signature, processor) = (self.entry.perform_signature, self.processor());
         let call = self
             .ins()
@@ -39,7 +47,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// A value that is not zero where one of the region's registers has its NaT bit set; `None` for no registers.
-    fn any_nat(&mut self) -> Option<Value> {
+    pub(super) fn any_nat(&mut self) -> Option<Value> {
         let masks = self.general_registers;
         let mut found = None;
         for (word, mask) in masks.into_iter().enumerate().filter(|&(_, mask)| mask != 0) {
@@ -90,7 +98,7 @@ impl<'f> Emitter<'_, 'f> {
     /// Goes on with the header of a node: looks whether the node may be executed.
     pub fn begin_node(&mut self, node: usize) {
         let header = self.headers[node];
-        self.switch_to(header);
+        self.builder.switch_to_block(header);
         if self.region.has_one_way_in[node] {
             self.builder.seal_block(header);
         }
@@ -109,7 +117,7 @@ impl<'f> Emitter<'_, 'f> {
     /// Leaves before a node where fewer instructions may still retire than it and the nodes behind it have. Between
     /// two looks no node is executed twice.
     fn stop_unless_left(&mut self, node: usize) {
-        let (end, retired) = (self.load_chain(Chain::END), self.load_state(I64, layout::RETIRED));
+        let (end, retired) = (self.shared(Word::End), self.load_state(I64, layout::RETIRED));
         let left = self.ins().isub(end, retired);
         let retired = self.region.retired_from(node);
         let is_short = self
@@ -204,7 +212,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Notes that the block is complete with the current operation.
-    fn complete_block(&mut self) {
+    pub(super) fn complete_block(&mut self) {
         let operation = &self.region.nodes[self.node].operations[self.index];
         let offset = self.region.offset(self.node);
         self.known.completed = Some(offset.wrapping_add_unsigned(operation.bundle_offset()));
@@ -228,7 +236,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Goes on with a node, unless something wants the processor first.
-    fn go_on(&mut self, next: usize) {
+    pub(super) fn go_on(&mut self, next: usize) {
         let is_carried = self.region.has_one_way_in[next];
         if self.is_system || !is_carried {
             self.complete();
@@ -236,9 +244,9 @@ impl<'f> Emitter<'_, 'f> {
         let mut wanted = Vec::new();
         if self.is_system || next <= self.node {
             // A program has no interrupts.
-            let count = if self.is_system { 2 } else { 1 };
-            for flag in 0..count {
-                wanted.push(self.flag(flag));
+            wanted.push(self.flag(Word::Attention));
+            if self.is_system {
+                wanted.push(self.flag(Word::Interrupts));
             }
         }
         if self.is_system || self.is_pending {
@@ -270,7 +278,7 @@ impl<'f> Emitter<'_, 'f> {
         common(self, aside);
         self.ins().jump(join, &[]);
         let after = self.begin_aside(aside, before);
-        let answer = self.call();
+        let answer = self.call_aside(self.entry.perform);
         self.raise_if(answer);
         self.come_back(instruction);
         self.ins().jump(join, &[]);
@@ -339,8 +347,7 @@ impl<'f> Emitter<'_, 'f> {
         let result = common(self, aside);
         self.ins().jump(join, &[result.into()]);
         let after = self.begin_aside(aside, before);
-        let perform = self.entry.perform_double;
-        let answer = self.call_by(perform);
+        let answer = self.call_aside(self.entry.perform_double);
         let is_raised = self.ins().icmp_imm_s(IntCC::Equal, answer, DELIVERED_FAULT);
         self.raise_if(is_raised);
         self.come_back(instruction);
@@ -387,7 +394,7 @@ impl<'f> Emitter<'_, 'f> {
                 let before = self.known.clone();
                 self.begin(aside);
                 self.complete_word();
-                let answer = self.call();
+                let answer = self.call_aside(self.entry.perform);
                 self.raise_if(answer);
                 let word = self.load_state(I64, Slot::PREDICATES.offset());
                 let delivered = targets.map(|target| {
@@ -425,7 +432,7 @@ impl<'f> Emitter<'_, 'f> {
         self.ins().brif(rare, aside, &[], join, &[written.into()]);
         let before = self.known.clone();
         self.begin(aside);
-        let answer = self.call();
+        let answer = self.call_aside(self.entry.perform);
         self.raise_if(answer);
         let delivered = self.load_state(I64, Slot::PREDICATES.offset());
         self.ins().jump(join, &[delivered.into()]);
@@ -501,35 +508,17 @@ impl<'f> Emitter<'_, 'f> {
         }
         let Some(offset) = branch_offset(instruction, bundle) else {
             let target = self.load_state(I64, layout::IP);
-            if is_return(instruction) {
-                self.return_to(target);
-            }
-            return self.follow_to(target, true);
+            return match is_return(instruction) {
+                true => self.return_to(target, true),
+                false => self.follow_to(target, true),
+            };
         };
         match self.region.node_at(self.node, offset, 0) {
             Some(next) => {
-                // Another frame shows other registers.
-                if let Some(found) = self.any_nat() {
-                    self.aside(found, |emitter| emitter.answer(NEXT_BLOCK));
-                }
+                self.leave_if_nat_arrives(|emitter| emitter.answer(NEXT_BLOCK));
                 self.go_on(next);
             }
             None => self.exit_to(offset, 0),
-        }
-    }
-
-    /// Goes on behind a call of the region where that is the target of a return.
-    fn return_to(&mut self, target: Value) {
-        let region = self.region;
-        for &point in region.return_points.iter().take(RETURN_POINTS_MAX) {
-            let address = self.address_from_root(region.offset(point));
-            let is_there = self.ins().icmp(IntCC::Equal, target, address);
-            self.branch(Some(is_there), |emitter| {
-                if let Some(found) = emitter.any_nat() {
-                    emitter.aside(found, |emitter| emitter.answer(NEXT_BLOCK));
-                }
-                emitter.go_on(point);
-            });
         }
     }
 

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::layout;
 
 use super::Emitter;
-use crate::chain::{Chain, LEFT_OVER, NEXT_BLOCK};
+use crate::chain::{LEFT_OVER, NEXT_BLOCK, Word};
 use crate::links::Links;
 
 impl Emitter<'_, '_> {
@@ -25,25 +25,14 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The address of what units share.
-    fn chain(&mut self) -> Value {
-        self.load_state(I64, layout::OF_BACK_END)
+    /// Loads what units share.
+    pub(super) fn shared(&mut self, word: Word) -> Value {
+        self.load_state(I64, word.offset())
     }
 
-    /// Loads from what units share.
-    pub(super) fn load_chain(&mut self, offset: usize) -> Value {
-        let (flags, chain) = (self.state, self.chain());
-        self.ins().load(I64, flags, chain, offset as i32)
-    }
-
-    fn store_chain(&mut self, value: Value, offset: usize) {
-        let (flags, chain) = (self.state, self.chain());
-        self.ins().store(flags, value, chain, offset as i32);
-    }
-
-    /// One of the flags at which units stop.
-    pub(super) fn flag(&mut self, flag: usize) -> Value {
-        let address = self.load_chain(Chain::FLAGS[flag]);
+    /// The flag at an address that units share.
+    pub(super) fn flag(&mut self, word: Word) -> Value {
+        let address = self.shared(word);
         // Another thread sets it: no two looks may become one.
         self.ins().atomic_load(I8, MemFlagsData::trusted(), address)
     }
@@ -67,12 +56,12 @@ impl Emitter<'_, '_> {
         self.complete_aside();
         self.note_block();
         let rest = &self.region.nodes[self.node].operations[index..];
-        for (value, offset) in [
-            (rest.as_ptr() as i64, Chain::REST),
-            (rest.len() as i64, Chain::REST_LENGTH),
+        for (value, word) in [
+            (rest.as_ptr() as i64, Word::Rest),
+            (rest.len() as i64, Word::RestLength),
         ] {
             let value = self.constant(value);
-            self.store_chain(value, offset);
+            self.store_state(value, word.offset());
         }
         self.answer(LEFT_OVER);
     }
@@ -161,14 +150,14 @@ impl Emitter<'_, '_> {
         if let Some((target, slot)) = goal.filter(|_| self.is_system) {
             self.leave_for(target, slot);
         }
-        let mut wanted = vec![self.load_state(I32, layout::PENDING), self.flag(0)];
+        let mut wanted = vec![self.load_state(I32, layout::PENDING), self.flag(Word::Attention)];
         if self.is_system {
-            wanted.push(self.flag(1));
+            wanted.push(self.flag(Word::Interrupts));
         }
         for wanted in wanted {
             self.unless(wanted, stop);
         }
-        let (flags, links) = (self.state, self.load_chain(Chain::LINKS));
+        let (flags, links) = (self.state, self.shared(Word::Links));
         let link = self.ins().iadd(links, link);
         let known = self.ins().load(I64, flags, link, Links::PLACE as i32);
         let is_other = self.ins().icmp(IntCC::NotEqual, known, place);
@@ -177,9 +166,9 @@ impl Emitter<'_, '_> {
         let code = self.ins().load(I64, flags, word, 0);
         let is_none = self.ins().icmp_imm_u(IntCC::Equal, code, 0);
         self.unless(is_none, stop);
-        let followed = self.load_chain(Chain::FOLLOWED);
+        let followed = self.shared(Word::Followed);
         let followed = self.ins().iadd_imm_s(followed, 1);
-        self.store_chain(followed, Chain::FOLLOWED);
+        self.store_state(followed, Word::Followed.offset());
         let signature = self.entry.unit_signature;
         self.ins().return_call_indirect(signature, code, &[]);
         self.begin(stop);

@@ -5,6 +5,7 @@
 //! costs no code of its own. Only the word of predicates is brought up to date late, where something else may look at
 //! it.
 
+mod calls;
 mod control;
 mod floats;
 mod leaving;
@@ -49,6 +50,14 @@ pub struct Entry {
     pub unit_signature: SigRef,
     /// The signature of the functions that perform an operation.
     pub perform_signature: SigRef,
+    /// The signature of the function that calls those and changes no register.
+    pub preserving_signature: SigRef,
+    /// The signature of the function that changes the frame as a call does.
+    pub call_signature: SigRef,
+    /// The address of that function.
+    pub begin_call: i64,
+    /// The address of the one that changes it as a return does, with the signature of those that perform.
+    pub finish_call: i64,
     /// The address of the function that performs an operation.
     pub perform: i64,
     /// The address of the one that performs an operation which delivers a double.
@@ -91,8 +100,8 @@ pub struct Emitter<'a, 'f> {
     /// Where the function is left for a place outside, by bytes from the root's first bundle and slot.
     exits: BTreeMap<(i64, u8), Block>,
     entry: Entry,
-    /// The processor's address, where it was asked for in the block that is being built.
-    processor: Option<Value>,
+    /// The processor's address.
+    processor: Value,
     state: MemFlagsData,
     guest: MemFlagsData,
     floating: MemFlagsData,
@@ -126,6 +135,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let headers = region.nodes.iter().map(|_| builder.create_block()).collect();
         let stops = region.nodes.iter().map(|_| builder.create_block()).collect();
         Emitter {
+            processor: builder.ins().get_pinned_reg(I64),
             builder,
             region,
             headers,
@@ -141,13 +151,17 @@ impl<'a, 'f> Emitter<'a, 'f> {
             general_registers: region.general_registers(),
             node: 0,
             index: 0,
-            processor: None,
             entry,
             known: Known::default(),
             is_pending: false,
             leaves: false,
             is_gone: false,
         }
+    }
+
+    /// Whether the code is a kernel's or what runs under one.
+    pub fn is_system(&self) -> bool {
+        self.is_system
     }
 
     /// What appends an instruction.
@@ -187,12 +201,9 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.entry.is_fused
     }
 
-    /// The processor's address, which a register of the host's is kept for.
-    pub fn processor(&mut self) -> Value {
-        let builder = &mut self.builder;
-        *self
-            .processor
-            .get_or_insert_with(|| builder.ins().get_pinned_reg(I64))
+    /// The processor's address.
+    pub fn processor(&self) -> Value {
+        self.processor
     }
 
     /// Flags of accesses to the processor's state.
@@ -305,14 +316,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// Goes on with a block to which nothing else will jump.
     pub fn begin(&mut self, block: Block) {
-        self.switch_to(block);
-        self.builder.seal_block(block);
-    }
-
-    /// Goes on with a block.
-    fn switch_to(&mut self, block: Block) {
         self.builder.switch_to_block(block);
-        self.processor = None;
+        self.builder.seal_block(block);
     }
 
     /// Emits something in a block of its own that rarely runs; control does not come back from it.

@@ -9,7 +9,7 @@ use sidestep_fuce::chip::{Cause, Chip, ChipConfig, Stop};
 use sidestep_fuce::controller::Fault;
 use sidestep_fuce::device::{Block, Console, Device, RequestDevice, Timer};
 use sidestep_fuce::image::Image;
-use sidestep_machine::description::devices::DiskTable;
+use sidestep_machine::description::disks::DiskTable;
 
 use super::super::{Outcome, print};
 use super::exit_code;

@@ -7,8 +7,10 @@ use std::sync::mpsc::Receiver;
 use clap::Args;
 use sidestep_machine::description::Size;
 use sidestep_machine::description::bare::Clock;
-use sidestep_machine::description::devices::{DiskTable, NetworkTable, VirtioTransport};
+use sidestep_machine::description::devices::VirtioTransport;
+use sidestep_machine::description::disks::DiskTable;
 use sidestep_machine::description::kernel::{Built, Consoles, Description, KernelTable, MachineTable};
+use sidestep_machine::description::networks::AdapterTable;
 use sidestep_machine::machine::hypercall::{Console, SharedConsole};
 use sidestep_machine::snapshot::{self, ChangedDisks};
 use sidestep_runner::machine::execution::Prepared;
@@ -41,9 +43,10 @@ pub struct Options {
     memory: Option<Size>,
     /// A network device: `user[,hostfwd=tcp:[ADDRESS]:PORT-[ADDRESS]:PORT]...` with connections by this program,
     /// `tap=NAME` at a tap interface of the host, or `udp=ADDRESS:PORT,peer=ADDRESS:PORT` with a datagram for each
-    /// frame, as QEMU's UDP sockets have it; may be given several times.
-    #[arg(long, value_name = "user|tap=NAME|udp=ADDRESS")]
-    net: Vec<NetworkTable>,
+    /// frame, as QEMU's UDP sockets have it; with `,model=e1000` behind it an Intel 82540EM, else a virtio device. May be
+    /// given several times.
+    #[arg(long, value_name = "user|tap=NAME|udp=ADDRESS[,model=e1000]")]
+    net: Vec<AdapterTable>,
     /// How virtio devices are found: on the PCI bus, or by registers in memory that ACPI tables name [default: pci].
     #[arg(long, value_name = "pci|mmio")]
     virtio: Option<VirtioTransport>,

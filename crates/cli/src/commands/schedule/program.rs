@@ -195,19 +195,24 @@ fn settle(
                 continue;
             }
             is_settled = false;
-            let count = changes.len();
-            if is_by_blocks {
-                changes.retain(|change| !is_slower(&change.addresses));
-            }
-            if changes.len() == count {
-                changes.clear();
-            }
+            put_back(changes, is_by_blocks, is_slower);
             work.is_put_back = changes.is_empty();
         }
         if is_settled {
             return Ok((rewritten, after));
         }
         is_by_blocks = false;
+    }
+}
+
+/// Of a function that got slower puts back its blocks that did, or all of them if that is not asked for or none did.
+fn put_back(changes: &mut Vec<Change>, is_by_blocks: bool, is_slower: impl Fn(&Range<u64>) -> bool) {
+    let count = changes.len();
+    if is_by_blocks {
+        changes.retain(|change| !is_slower(&change.addresses));
+    }
+    if changes.len() == count {
+        changes.clear();
     }
 }
 
@@ -242,4 +247,34 @@ fn table(work: &[Work], before: &Run, after: &Run) -> String {
         .sum();
     line(before.cycles, after.cycles, &blocks.to_string(), "the program");
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes() -> Vec<Change> {
+        let change = |start: u64| Change {
+            addresses: start..start + 16,
+            ..Change::default()
+        };
+        vec![change(0), change(16), change(32)]
+    }
+
+    /// The starts of what is left.
+    fn left(is_by_blocks: bool, slower: &[u64]) -> Vec<u64> {
+        let mut changes = changes();
+        put_back(&mut changes, is_by_blocks, |addresses| {
+            slower.contains(&addresses.start)
+        });
+        changes.iter().map(|change| change.addresses.start).collect()
+    }
+
+    #[test]
+    fn blocks_that_got_slower_are_put_back_and_else_the_function() {
+        assert_eq!(left(true, &[16]), [0, 32]);
+        // What got slower is none of them, but what is between them.
+        assert_eq!(left(true, &[]), []);
+        assert_eq!(left(false, &[16]), []);
+    }
 }

@@ -15,6 +15,7 @@ use crate::processor::execution::kind::Detail;
 use crate::processor::execution::observer::{Dynamic, Event, Observer, Place, Registers, Watch};
 use crate::processor::execution::operation::{Flow, MicroOperation, Step};
 use crate::processor::execution::run::STEPPED;
+use crate::processor::layout::OF_BACK_END_WORDS;
 use crate::processor::semantics;
 use crate::processor::{Processor, Raised};
 
@@ -232,11 +233,10 @@ impl Processor {
         step
     }
 
-    /// Keeps a word for the back end, which its code finds at
-    /// [`OF_BACK_END`](crate::processor::layout::OF_BACK_END) as long as the run goes on. It is no state of the
-    /// processor's.
-    pub fn keep_for_back_end(&mut self, word: u64) {
-        self.of_back_end = word;
+    /// Words that are kept for the back end, which its code finds at
+    /// [`OF_BACK_END`](crate::processor::layout::OF_BACK_END). They are no state of the processor's.
+    pub fn of_back_end(&mut self) -> &mut [u64; OF_BACK_END_WORDS] {
+        &mut self.of_back_end
     }
 
     /// Executes the last operations of a block, what a back end leaves over; as for [`Processor::perform`], the

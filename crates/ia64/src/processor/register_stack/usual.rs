@@ -28,14 +28,14 @@ impl Processor {
             frame.size.wrapping_sub(frame.locals) as usize,
         );
         let top = self.register_stack.top;
-        if !self.is_usual() || locals > 2 * CHUNK || outputs > CHUNK || top > RING - 2 * CHUNK {
+        let end = top + locals.next_multiple_of(CHUNK);
+        if !self.is_usual() || outputs > CHUNK || end > RING {
             return false;
         }
         let stack = &mut self.register_stack;
-        let (first, second) = stack.values[top..].split_at_mut(CHUNK);
-        first.copy_from_slice(&self.general.chunk::<CHUNK>(32));
-        if locals > CHUNK {
-            second[..CHUNK].copy_from_slice(&self.general.chunk::<CHUNK>(32 + CHUNK));
+        let (pushed, _) = stack.values[top..end].as_chunks_mut::<CHUNK>();
+        for (index, pushed) in pushed.iter_mut().enumerate() {
+            *pushed = self.general.chunk(32 + index * CHUNK);
         }
         let passed = self.general.chunk::<CHUNK>(32 + locals);
         self.general.set_chunk(32, passed);
@@ -58,11 +58,12 @@ impl Processor {
         let kept = marker.size.wrapping_sub(preserved);
         let stack = &mut self.register_stack;
         let base = stack.top.wrapping_sub(count);
+        let end = base.wrapping_add(count.next_multiple_of(CHUNK));
         let fits = preserved <= stack.dirty
-            && count <= 2 * CHUNK
             && kept <= CHUNK as u32
             && stack.dirty + kept <= STACKED_REGISTERS
-            && base <= RING - 2 * CHUNK
+            && count <= stack.top
+            && end <= RING
             && marker.locals.max(marker.rotating) <= marker.size
             && marker.rename_general | marker.rename_floating | marker.rename_predicate == 0;
         if !fits || !self.is_usual() {
@@ -70,11 +71,9 @@ impl Processor {
         }
         let stack = &mut self.register_stack;
         let passed = self.general.chunk::<CHUNK>(32);
-        let (first, second) = stack.values[base..].split_at(CHUNK);
-        let whole = |values: &[u64]| *values.first_chunk::<CHUNK>().expect("two chunks are in the ring");
-        self.general.set_chunk(32, whole(first));
-        if count > CHUNK {
-            self.general.set_chunk(32 + CHUNK, whole(second));
+        let (pushed, _) = stack.values[base..end].as_chunks::<CHUNK>();
+        for (index, pushed) in pushed.iter().enumerate() {
+            self.general.set_chunk(32 + index * CHUNK, *pushed);
         }
         self.general.set_chunk(32 + count, passed);
         stack.top = base;

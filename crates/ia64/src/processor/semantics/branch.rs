@@ -124,28 +124,51 @@ fn call_indirect(processor: &mut Processor, operation: &MicroOperation) -> Step 
 #[inline(always)]
 fn link(processor: &mut Processor, operation: &MicroOperation) {
     processor.branch[usize::from(operation.r1 & 7)] = processor.bundle_address(operation).wrapping_add(16);
-    let epilogue = processor.application[usize::from(EC)];
-    processor.application[usize::from(PFS)] = processor.frame.bits()
-        | epilogue << pfs::EPILOGUE_COUNT_SHIFT
-        | u64::from(processor.privilege_level()) << pfs::PRIVILEGE_SHIFT;
+    processor.save_function_state();
 }
 
 pub(super) fn return_(processor: &mut Processor, operation: &MicroOperation) -> Step {
-    let state = processor.application[usize::from(PFS)];
-    let level = (state >> pfs::PRIVILEGE_SHIFT) as u8;
-    processor.target = processor.branch[usize::from(operation.r2 & 7)] & !15;
-    processor.application[usize::from(EC)] = state >> pfs::EPILOGUE_COUNT_SHIFT & 0x3f;
-    if level > processor.privilege_level() {
-        processor.set_privilege_level(level);
-        processor.pending |= pending::DEMOTED;
-    }
-    let marker = FrameMarker::from_bits(state);
-    if let Err(Raised) = processor.return_frame(marker, marker.locals) {
-        // The return itself is complete; the fill goes on, and faults again, at the target.
-        processor.raised = None;
-        processor.pending |= pending::FRAME_INCOMPLETE;
-    }
+    processor.target = processor.finish_call(operation.r2);
     Ok(Flow::Branch)
+}
+
+impl Processor {
+    /// Saves the caller's frame, epilogue count and privilege level in AR.PFS.
+    #[inline(always)]
+    fn save_function_state(&mut self) {
+        let epilogue = self.application[usize::from(EC)];
+        self.application[usize::from(PFS)] = self.frame.bits()
+            | epilogue << pfs::EPILOGUE_COUNT_SHIFT
+            | u64::from(self.privilege_level()) << pfs::PRIVILEGE_SHIFT;
+    }
+
+    /// What `br.call` does beside branching and saving the return address: for a back end that does the rest.
+    #[inline]
+    pub fn begin_call(&mut self) {
+        self.save_function_state();
+        self.call_frame();
+    }
+
+    /// What `br.ret` does beside branching, which it answers the target of: for a back end that does the rest. It may
+    /// leave something to be done before the next block, see [`PENDING`](crate::processor::layout::PENDING).
+    #[inline]
+    pub fn finish_call(&mut self, register: u8) -> u64 {
+        let state = self.application[usize::from(PFS)];
+        let level = (state >> pfs::PRIVILEGE_SHIFT) as u8;
+        let target = self.branch[usize::from(register & 7)] & !15;
+        self.application[usize::from(EC)] = state >> pfs::EPILOGUE_COUNT_SHIFT & 0x3f;
+        if level > self.privilege_level() {
+            self.set_privilege_level(level);
+            self.pending |= pending::DEMOTED;
+        }
+        let marker = FrameMarker::from_bits(state);
+        if let Err(Raised) = self.return_frame(marker, marker.locals) {
+            // The return itself is complete; the fill goes on, and faults again, at the target.
+            self.raised = None;
+            self.pending |= pending::FRAME_INCOMPLETE;
+        }
+        target
+    }
 }
 
 /// IA-32 code cannot run: the transition is always disabled.

@@ -11,7 +11,12 @@ pub(super) fn draw(breakdown: &Breakdown) -> Markup {
     html! {
         table.breakdown {
             caption { (breakdown.title) @if !breakdown.unit.is_empty() { " (" (breakdown.unit) ")" } }
-            thead { tr { th { "part" } th.number { (breakdown.unit) } th.number { "share" } th {} } }
+            thead {
+                tr {
+                    th scope="col" { "part" } th.number scope="col" { (breakdown.unit) } th.number scope="col" { "share" }
+                    td {}
+                }
+            }
             tbody { (part(&breakdown.whole, breakdown.whole.value, 0)) }
         }
     }

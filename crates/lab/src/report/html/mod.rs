@@ -1,11 +1,18 @@
-//! Comparisons as one self-contained page: no script, no network, light and dark, for a phone and for paper.
+//! Comparisons as one self-contained page: no network, light and dark, for a phone and for paper.
+//!
+//! All of it can be read without a script. With its own script tables are filtered and sorted, and pictures are asked
+//! and zoomed, by mouse and by keyboard; no other script may run. How large a page is, is bounded: of tables and
+//! drawings that are longer than anybody reads, it holds the beginning.
 //!
 //! The page holds what a reader needs to believe a result or to doubt it: question, setting, charts with the paper's
 //! values beside ours, findings, every number, what explains them, the inputs with their sources, and the command that
 //! reproduces it.
 
 mod breakdown;
+mod script;
 mod tables;
+mod timelines;
+mod verdicts;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -19,6 +26,8 @@ use crate::row::Row;
 
 /// How the page looks, besides its pictures.
 const PAGE_STYLE: &str = include_str!("page.css");
+/// The drawings of so many points are in the page.
+const DRAWN_POINTS: usize = 48;
 /// The drawings of so many points are open at first.
 const OPEN_POINTS: usize = 2;
 
@@ -29,7 +38,8 @@ pub fn render(comparisons: &[Comparison]) -> String {
         _ => "Sidestep: baseline against sidestep".to_owned(),
     };
     let body = html! {
-        @if comparisons.len() > 1 { (overview(comparisons)) }
+        @if comparisons.len() > 1 { (overview(comparisons)) } @else { h1.for-readers { (title) } }
+        (verdicts::table(comparisons))
         @for comparison in comparisons { (experiment(comparison)) }
     };
     page(&title, &body)
@@ -44,13 +54,15 @@ pub(super) fn page(title: &str, body: &Markup) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
+                meta http-equiv="Content-Security-Policy" content=(script::policy());
                 title { (title) }
                 // An icon of its own: without one a browser asks the server for it.
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) (PreEscaped(PAGE_STYLE)) }
             }
             body {
-                main {
+                a.skip href="#content" { "To the content" }
+                main id="content" {
                     p.masthead { "Sidestep laboratory" }
                     (body)
                 }
@@ -59,6 +71,7 @@ pub(super) fn page(title: &str, body: &Markup) -> String {
                     "tolerance that the experiment states for the paper's value. Neither is said of a value that went in as "
                     "an input, of what lies beyond the paper, and of a second reading of what is judged elsewhere."
                 }
+                script { (PreEscaped(script::SCRIPT)) }
             }
         }
     };
@@ -67,23 +80,29 @@ pub(super) fn page(title: &str, body: &Markup) -> String {
 
 /// The table of contents of a page with several experiments.
 fn overview(comparisons: &[Comparison]) -> Markup {
-    html! {
-        h1 { "Baseline against sidestep" }
-        div.scroll {
-            table.overview {
-                thead { tr { th { "experiment" } th { "question" } th { "source" } th { "held against the paper" } } }
-                tbody {
-                    @for comparison in comparisons {
-                        tr {
-                            td { a href={ "#" (comparison.about.name) } { (comparison.about.name) } }
-                            td { (comparison.about.question) }
-                            td { (comparison.about.source) }
-                            td { (tally(comparison)) }
-                        }
+    let table = html! {
+        table.overview {
+            thead {
+                tr {
+                    th scope="col" { "experiment" } th scope="col" { "question" } th scope="col" { "source" }
+                    th scope="col" { "held against the paper" }
+                }
+            }
+            tbody {
+                @for comparison in comparisons {
+                    tr {
+                        th scope="row" { a href={ "#" (comparison.about.name) } { (comparison.about.name) } }
+                        td { (comparison.about.question) }
+                        td { (comparison.about.source) }
+                        td { (tally(comparison)) }
                     }
                 }
             }
         }
+    };
+    html! {
+        h1 { "Baseline against sidestep" }
+        nav aria-label="Experiments" { (tables::scroll("Experiments", &table)) }
     }
 }
 
@@ -114,6 +133,7 @@ fn experiment(comparison: &Comparison) -> Markup {
             @if !charts.is_empty() {
                 section.charts { @for chart in charts { figure { (chart) } } }
             }
+            (timelines::section(comparison))
             @if !comparison.findings.is_empty() {
                 section { h3 { "Findings" } @for finding in &comparison.findings { (self::finding(finding)) } }
             }
@@ -185,7 +205,10 @@ fn drawings(comparison: &Comparison) -> Markup {
         @if !with.is_empty() {
             section.drawings {
                 h3 { "Point by point" }
-                @for (index, row) in with.iter().enumerate() {
+                @if with.len() > DRAWN_POINTS {
+                    p.note { "Of the first " (DRAWN_POINTS) " of " (with.len()) " points." }
+                }
+                @for (index, row) in with.iter().take(DRAWN_POINTS).enumerate() {
                     details open[index < OPEN_POINTS] {
                         summary { (row.point) }
                         (point_drawings(row))

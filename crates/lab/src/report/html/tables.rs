@@ -11,10 +11,27 @@ use crate::point::PointError;
 use crate::report::words;
 use crate::row::Row;
 
+/// So many rows of a table are shown at most.
+pub(super) const ROWS: usize = 1000;
+
+/// A table that is scrolled by itself where it is wider than the page, by keyboard too.
+pub(super) fn scroll(label: &str, table: &Markup) -> Markup {
+    html! { div.scroll role="region" aria-label=(label) tabindex="0" { (table) } }
+}
+
+/// What is said below a table of which not all rows are shown.
+pub(super) fn left_out(rows: usize, what: &str) -> Markup {
+    html! {
+        @if rows > ROWS {
+            p.note { "The first " (ROWS) " of " (rows) " " (what) "; " code { "--format csv" } " has all." }
+        }
+    }
+}
+
 fn coordinate_headings(comparison: &Comparison) -> Markup {
     html! {
         @if let Some(row) = comparison.rows.first() {
-            @for (key, _) in row.point.coordinates() { th { (key) } }
+            @for (key, _) in row.point.coordinates() { th scope="col" { (key) } }
         }
     }
 }
@@ -35,19 +52,18 @@ pub(super) fn points(comparison: &Comparison) -> Markup {
         .first()
         .map_or(0, |row| row.point.coordinates().len())
         + 6;
-    html! {
-        div.scroll {
-            table {
+    let table = html! {
+            table.filterable data-what="points" {
                 thead {
                     tr {
                         (coordinate_headings(comparison))
-                        th.number { "baseline" } th.number { "sidestep" } th.number { "ratio" }
-                        th.number { "paper" } th.number { "difference" } th { "verdict" }
+                        th.number scope="col" { "baseline" } th.number scope="col" { "sidestep" } th.number scope="col" { "ratio" }
+                        th.number scope="col" { "paper" } th.number scope="col" { "difference" } th scope="col" { "verdict" }
                     }
                 }
                 tbody {
-                    @for row in &comparison.rows {
-                        tr {
+                    @for row in comparison.rows.iter().take(ROWS) {
+                        tr data-verdict=(outcome(row).0) {
                             (coordinates(row))
                             @for quantity in [Quantity::Baseline, Quantity::Sidestep, Quantity::Ratio] {
                                 td.number {
@@ -67,52 +83,51 @@ pub(super) fn points(comparison: &Comparison) -> Markup {
                                     div { (difference(row, stated)) }
                                 }
                             }
-                            td { (outcome(row)) }
+                            td { @let (name, class) = outcome(row); span class={ "verdict " (class) } { (name) } }
                         }
                         @if let Err(error) = &row.result {
-                            tr { td.error colspan=(columns) { (error) } }
+                            tr.attached { td.error colspan=(columns) { (error) } }
                         }
                     }
                 }
             }
-        }
-    }
+            (left_out(comparison.rows.len(), "points"))
+    };
+    scroll("Every point", &table)
 }
 
-fn difference(row: &Row, stated: &crate::paper::Stated) -> String {
+pub(super) fn difference(row: &Row, stated: &crate::paper::Stated) -> String {
     (row.quantity(stated.quantity))
         .and_then(|ours| stated.difference(ours))
         .map_or("–".to_owned(), words::percent)
 }
 
-fn outcome(row: &Row) -> Markup {
+/// What is said of a row's outcome, and its class.
+fn outcome(row: &Row) -> (&'static str, &'static str) {
     let verdict = row.verdict();
-    html! {
-        @match &row.result {
-            Ok(_) => span class={ "verdict " (class(verdict)) } { (words::verdict(verdict)) },
-            Err(PointError::Unavailable(_)) => span.verdict.not-stated { "not possible" },
-            Err(PointError::Cancelled) => span.verdict.not-stated { "not run" },
-            Err(_) => span.verdict.differs { "failed" },
-        }
+    match &row.result {
+        Ok(_) => (words::verdict(verdict), class(verdict)),
+        Err(PointError::Unavailable(_)) => ("not possible", "not-stated"),
+        Err(PointError::Cancelled) => ("not run", "not-stated"),
+        Err(_) => ("failed", "differs"),
     }
 }
 
 /// A row a point, a pair of columns a counter.
 pub(super) fn counters(comparison: &Comparison) -> Markup {
     let counters = comparison.counters();
-    html! {
-        div.scroll {
-            table {
+    let table = html! {
+            table.filterable data-what="points" {
                 thead {
                     tr {
                         (coordinate_headings(comparison))
                         @for (name, unit) in &counters {
-                            th.number { (name) @if !unit.is_empty() { " (" (unit) ")" } }
+                            th.number scope="col" { (name) @if !unit.is_empty() { " (" (unit) ")" } }
                         }
                     }
                 }
                 tbody {
-                    @for row in &comparison.rows {
+                    @for row in comparison.rows.iter().take(ROWS) {
                         @if let Some(measurement) = row.measurement() {
                             tr {
                                 (coordinates(row))
@@ -127,7 +142,10 @@ pub(super) fn counters(comparison: &Comparison) -> Markup {
                     }
                 }
             }
-        }
+            (left_out(comparison.rows.len(), "points"))
+    };
+    html! {
+        (scroll("What explains it", &table))
         p.note { "In each cell: " span.baseline { "baseline" } " above, " span.sidestep { "sidestep" } " below." }
     }
 }
@@ -138,10 +156,14 @@ fn counter(counter: Option<&Counter>) -> String {
 
 /// Every input with its value, default and source.
 pub(super) fn inputs(comparison: &Comparison) -> Markup {
-    html! {
-        div.scroll {
-            table.inputs {
-                thead { tr { th { "input" } th { "value" } th { "what it is" } th { "default and its source" } } }
+    let table = html! {
+            table.inputs.filterable data-what="inputs" {
+                thead {
+                    tr {
+                        th scope="col" { "input" } th scope="col" { "value" } th scope="col" { "what it is" }
+                        th scope="col" { "default and its source" }
+                    }
+                }
                 tbody {
                     @for input in &comparison.declared {
                         @let value = comparison.inputs.value(input.key);
@@ -157,7 +179,9 @@ pub(super) fn inputs(comparison: &Comparison) -> Markup {
                     }
                 }
             }
-        }
+    };
+    html! {
+        (scroll("Inputs", &table))
         @if comparison.inputs.iter().next().is_none() { p.note { "This experiment has no inputs." } }
     }
 }

@@ -11,6 +11,7 @@ use crate::figure::{Figure, Measure};
 use crate::input::Value;
 use crate::number::Number;
 use crate::paper::Quantity;
+use crate::report::words;
 use crate::row::Row;
 
 const WIDTH: f64 = 460.0;
@@ -19,6 +20,8 @@ const TITLE_HEIGHT: f64 = 26.0;
 const LEGEND_LINE: f64 = 19.0;
 const RIGHT: f64 = 16.0;
 const AXIS_HEIGHT: f64 = 48.0;
+/// Of a longer line about so many points bear a mark; the line goes through all.
+const MARKS: usize = 256;
 /// Beyond so many lines a chart is hard to read.
 const READABLE_SERIES: usize = 12;
 
@@ -95,9 +98,14 @@ fn draw_one(rows: &[&Row], figure: &Figure, title: &str) -> Option<Markup> {
         text class="heading" x="4" y="17" { (title) }
         (legend.drawn)
         (plot.axes())
-        (plot.even())
-        @for (index, series) in all.iter().enumerate() {
-            @if figure.bars { (plot.bars(index, series)) } @else { (plot.line(series)) }
+        g class="plot" data-box={ (Length(plot.left)) " " (Length(plot.top)) " " (Length(plot.right)) " " (Length(plot.bottom)) }
+            data-x=(plot.horizontal.described()) data-y=(plot.vertical.described()) {
+            (plot.even())
+            @for (index, series) in all.iter().enumerate() {
+                g class={ "series " (classes(series, groups)) } data-series=(index) {
+                    @if figure.bars { (plot.bars(index, series)) } @else { (plot.line(series)) }
+                }
+            }
         }
     };
     Some(picture(title, WIDTH, plot.bottom + plot.axis_height(), content))
@@ -156,20 +164,24 @@ fn number(value: &Value, figure: &Figure) -> Option<Number> {
 
 fn name(value: &Value, figure: &Figure) -> String {
     match number(value, figure) {
-        Some(number) => crate::report::words::show(number),
+        Some(number) => words::show(number),
         None => value.to_string(),
     }
 }
 
 /// A label with its unit, unless the label is the unit.
 fn with_unit(label: &str, unit: &str) -> String {
-    let unit = match unit {
-        "us" => "µs",
-        unit => unit,
-    };
     match unit.is_empty() || unit == label {
         true => label.to_owned(),
-        false => format!("{label} ({unit})"),
+        false => format!("{label} ({})", shown_unit(unit)),
+    }
+}
+
+/// A unit as people write it.
+fn shown_unit(unit: &str) -> &str {
+    match unit {
+        "us" => "µs",
+        unit => unit,
     }
 }
 
@@ -280,8 +292,8 @@ impl Plot<'_> {
             g class="y-axis" {
                 @for (position, name) in &self.vertical.ticks {
                     @let y = self.y(*position);
-                    line class="grid" x1=(Length(self.left)) x2=(Length(self.right)) y1=(Length(y)) y2=(Length(y)) {}
-                    text class="minor" x=(Length(self.left - 6.0)) y=(Length(y + 4.0)) text-anchor="end" { (name) }
+                    line class="grid tick" x1=(Length(self.left)) x2=(Length(self.right)) y1=(Length(y)) y2=(Length(y)) {}
+                    text class="minor tick" x=(Length(self.left - 6.0)) y=(Length(y + 4.0)) text-anchor="end" { (name) }
                 }
                 text class="axis-label" text-anchor="middle"
                     transform={ "translate(14 " (Length(middle)) ") rotate(-90)" } { (y_label) }
@@ -291,13 +303,13 @@ impl Plot<'_> {
                     y1=(Length(self.bottom)) y2=(Length(self.bottom)) {}
                 @for ((position, name), is_named) in self.horizontal.ticks.iter().zip(self.named()) {
                     @let x = self.x(*position);
-                    line class="axis" x1=(Length(x)) x2=(Length(x))
+                    line class="axis tick" x1=(Length(x)) x2=(Length(x))
                         y1=(Length(self.bottom)) y2=(Length(self.bottom + 4.0)) {}
                     @if is_named && slanting {
-                        text class="minor" text-anchor="end"
+                        text class="minor tick" text-anchor="end"
                             transform={ "translate(" (Length(x + 4.0)) " " (Length(self.bottom + 15.0)) ") rotate(-18)" } { (name) }
                     } @else if is_named {
-                        text class="minor" x=(Length(x)) y=(Length(self.bottom + 18.0)) text-anchor="middle" { (name) }
+                        text class="minor tick" x=(Length(x)) y=(Length(self.bottom + 18.0)) text-anchor="middle" { (name) }
                     }
                 }
                 text class="axis-label" x=(Length((self.left + self.right) / 2.0)) y=(Length(self.bottom + self.axis_height() - 8.0))
@@ -322,17 +334,17 @@ impl Plot<'_> {
             .collect();
         placed.sort_by(|one, other| one.0.total_cmp(&other.0));
         html! {
-            g class=(classes) {
-                @if placed.len() > 1 {
-                    polyline class={ "line " (classes) } points={
-                        @for (x, y, _) in &placed { (Length(*x)) "," (Length(*y)) " " }
-                    } {}
+            @if placed.len() > 1 {
+                polyline class={ "line " (classes) } points={
+                    @for (x, y, _) in &placed { (Length(*x)) "," (Length(*y)) " " }
+                } {}
+            }
+            @for (x, y, mark) in placed.iter().step_by(placed.len().div_ceil(MARKS).max(1)) {
+                (self.interval(*x, mark, &classes))
+                circle class={ "mark " (classes) } cx=(Length(*x)) cy=(Length(*y)) r="3.5" {
+                    title { (self.said(series, mark)) }
                 }
-                @for (x, y, mark) in &placed {
-                    (self.interval(*x, mark, &classes))
-                    circle class={ "mark " (classes) } cx=(Length(*x)) cy=(Length(*y)) r="3.5" {}
-                    (self.stated(*x, mark))
-                }
+                (self.stated(*x, series, mark))
             }
         }
     }
@@ -348,12 +360,32 @@ impl Plot<'_> {
                 @if let (Some(x), Some(y)) = (self.x_of(mark), self.y_of(mark.y)) {
                     @let x = x + offset;
                     rect class={ "bar " (classes) } x=(Length(x + 1.0)) width=(Length(width - 2.0))
-                        y=(Length(y.min(floor))) height=(Length((y - floor).abs())) {}
+                        y=(Length(y.min(floor))) height=(Length((y - floor).abs())) {
+                        title { (self.said(series, mark)) }
+                    }
                     (self.interval(x + width / 2.0, mark, "axis"))
-                    (self.stated(x + width / 2.0, mark))
+                    (self.stated(x + width / 2.0, series, mark))
                 }
             }
         }
+    }
+
+    /// What a mark says to who points at it.
+    fn said(&self, series: &Series, mark: &Mark) -> String {
+        let with = |value: String, unit: &str| match unit {
+            "" => value,
+            unit => format!("{value} {}", shown_unit(unit)),
+        };
+        let x = with(name(&mark.x, self.figure), self.figure.x.unit);
+        let mut text = format!("{}\n{} {x}\n", series.label, self.figure.x.label);
+        text.push_str(&with(words::show(mark.y), self.figure.y_unit));
+        if let Some((low, high)) = mark.interval {
+            text.push_str(&format!(" ({} to {})", words::show(low), words::show(high)));
+        }
+        if let Some((stated, _)) = mark.stated {
+            text.push_str(&format!("\nthe paper: {}", words::show(stated)));
+        }
+        text
     }
 
     fn interval(&self, x: f64, mark: &Mark, classes: &str) -> Markup {
@@ -366,14 +398,14 @@ impl Plot<'_> {
     }
 
     /// The paper's value as a diamond, with its tolerance.
-    fn stated(&self, x: f64, mark: &Mark) -> Markup {
+    fn stated(&self, x: f64, series: &Series, mark: &Mark) -> Markup {
         let placed = (mark.stated).and_then(|(value, tolerance)| Some((value, tolerance, self.y_of(value)?)));
         html! {
             @if let Some((value, tolerance, y)) = placed {
                 @if let (Some(low), Some(high)) = (self.y_of(value - tolerance), self.y_of(value + tolerance)) {
                     line class="tolerance" x1=(Length(x)) x2=(Length(x)) y1=(Length(low)) y2=(Length(high)) {}
                 }
-                (diamond(x, y, html! { title { "paper: " (crate::report::words::show(value)) } }))
+                (diamond(x, y, html! { title { (self.said(series, mark)) } }))
             }
         }
     }
@@ -414,21 +446,23 @@ fn legend(all: &[Series], groups: usize, figure: &Figure) -> Legend {
     }
     let drawn = html! {
         g class="legend" {
-            @for (x, y, label, series) in &placed {
+            @for (index, (x, y, label, series)) in placed.iter().enumerate() {
+                @let name = html! { text class="minor" x=(Length(*x + 29.0)) y=(Length(*y + 4.0)) { (label) } };
                 @if let Some(series) = series {
                     @let classes = classes(series, groups);
-                    g class=(classes) {
+                    g class={ "entry " (classes) } data-series=(index) {
                         @if figure.bars {
                             rect class={ "bar " (classes) } x=(Length(*x + 4.0)) y=(Length(*y - 5.0)) width="16" height="10" {}
                         } @else {
                             line class={ "line " (classes) } x1=(Length(*x)) x2=(Length(*x + 24.0)) y1=(Length(*y)) y2=(Length(*y)) {}
                             circle class={ "mark " (classes) } cx=(Length(*x + 12.0)) cy=(Length(*y)) r="3.5" {}
                         }
+                        (name)
                     }
                 } @else {
                     (diamond(*x + 12.0, *y, Markup::default()))
+                    (name)
                 }
-                text class="minor" x=(Length(*x + 29.0)) y=(Length(*y + 4.0)) { (label) }
             }
         }
     };

@@ -6,6 +6,7 @@
 
 pub mod chart;
 pub mod matrix;
+pub mod timeline;
 pub mod tornado;
 pub mod tree;
 

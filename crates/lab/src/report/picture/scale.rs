@@ -103,6 +103,16 @@ impl Scale {
         }
     }
 
+    /// The scale for who draws it again at another size: its kind and the numbers at its ends (of a logarithmic one
+    /// their binary logarithms).
+    pub fn described(&self) -> String {
+        match &self.kind {
+            Kind::Linear { low, high } => format!("linear {low} {high}"),
+            Kind::Logarithmic { low, high } => format!("logarithmic {low} {high}"),
+            Kind::Names { .. } => "names".to_owned(),
+        }
+    }
+
     /// The position of a name between 0 and 1.
     pub fn place_name(&self, name: &str) -> Option<f64> {
         match &self.kind {

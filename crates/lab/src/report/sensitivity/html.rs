@@ -14,7 +14,10 @@ pub(super) fn render(analyses: &[Sensitivity]) -> String {
         [one] => format!("{}: what its verdicts hang on", one.about.name),
         _ => "Sidestep: what verdicts hang on".to_owned(),
     };
-    let body = html! { @for analysis in analyses { (self::analysis(analysis)) } };
+    let body = html! {
+        h1.for-readers { (title) }
+        @for analysis in analyses { (self::analysis(analysis)) }
+    };
     page(&title, &body)
 }
 
@@ -61,7 +64,7 @@ fn table(rows: &[Vec<String>]) -> Markup {
     html! {
         div.scroll {
             table {
-                thead { tr { @for cell in &rows[0] { th { (cell) } } } }
+                thead { tr { @for cell in &rows[0] { th scope="col" { (cell) } } } }
                 tbody { @for row in &rows[1..] { tr { @for cell in row { td { (prose(cell)) } } } } }
             }
         }

@@ -1,0 +1,208 @@
+//! Loops of one block, pipelined: what the text holds, that it is verified, and what is left as it was.
+
+use std::path::Path;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use sidestep_itanium2::Parameters;
+use sidestep_schedule::Options;
+use sidestep_schedule::assembly::{Rewritten, Speculation, Ways, rewrite};
+use sidestep_schedule::pipelining::{LoopReport, Pipelined};
+use tests_need::ASSEMBLER;
+
+fn rewritten(text: &str) -> Rewritten {
+    let options = Options {
+        parameters: Parameters::default(),
+        time_limit: Duration::ZERO,
+    };
+    let ways = Ways {
+        speculation: Speculation::None,
+        is_pipelined: true,
+    };
+    rewrite(text, Path::new("code.s"), None, ways, &options).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// A leaf whose loop has these instructions.
+fn leaf(body: &str) -> String {
+    format!(
+        "\t.text\n\t.proc f\nf:\n\t// schedule: apart: r32, r33\n\tmov ar.lc = r35\n\t;;\n.Lloop:\n{body}\n\tbr.cloop.sptk.few .Lloop\n\t;;\n\tbr.ret.sptk.many b0\n\t.endp f\n"
+    )
+}
+
+fn report(text: &str) -> LoopReport {
+    let rewritten = rewritten(text);
+    let mut loops = rewritten.functions[0].loops.clone();
+    assert_eq!(loops.len(), 1, "{text}");
+    loops.remove(0)
+}
+
+fn pipelined(body: &str) -> (LoopReport, Pipelined) {
+    let report = report(&leaf(body));
+    let found = report
+        .outcome
+        .clone()
+        .unwrap_or_else(|reason| panic!("{reason}: {body}"));
+    assert!(found.compared.completed > 40, "{:?}", found.compared);
+    (report, found)
+}
+
+fn rate(cycles: u64) -> f64 {
+    cycles as f64 / LoopReport::ITERATIONS as f64
+}
+
+const ADD: &str = "\tld8 r14 = [r32], 8\n\t;;\n\tadd r14 = r14, r34\n\t;;\n\tst8 [r33] = r14, 8";
+const DAXPY: &str =
+    "\tldfd f6 = [r32], 8\n\tldfd f7 = [r33]\n\t;;\n\tfma.d f7 = f6, f8, f7\n\t;;\n\tstfd [r33] = f7, 8";
+const DOT: &str = "\tldfd f6 = [r32], 8\n\tldfd f7 = [r33], 8\n\t;;\n\tfma.d f8 = f6, f7, f8";
+const CONDITIONAL: &str = "\tld8 r14 = [r32], 8\n\t;;\n\tcmp.lt p6, p7 = r14, r34\n\t;;\n\t(p6) add r15 = r14, r34\n\t(p7) sub r15 = r14, r34\n\t;;\n\tst8 [r33] = r15, 8";
+const IN_PLACE: &str = "\tld8 r14 = [r32]\n\t;;\n\tadd r14 = r14, r34\n\t;;\n\tst8 [r32] = r14, 8";
+const WEIGHTED: &str = "\tld8 r14 = [r32], 8\n\t;;\n\tsetf.sig f6 = r14\n\t;;\n\txma.l f6 = f6, f9, f7\n\t;;\n\tgetf.sig r15 = f6\n\t;;\n\tadd r20 = r20, r15\n\txor r21 = r14, r15";
+const POINTERS: &str = "\tld8 r14 = [r16]\n\tadds r16 = 8, r16\n\t;;\n\tshladd r15 = r14, 2, r34\n\t;;\n\txor r15 = r15, r14\n\t;;\n\tst8 [r17] = r15\n\tadds r17 = 8, r17";
+
+/// Loops, with the least cycles for an iteration that is possible and what they take.
+#[test]
+fn loops_take_as_many_cycles_an_iteration_as_planned() {
+    if ASSEMBLER.find().is_none() {
+        return;
+    }
+    for (body, least, interval) in [
+        (ADD, 1, 1),
+        (DAXPY, 1, 1),
+        (DOT, 4, 4),
+        (CONDITIONAL, 1, 1),
+        (IN_PLACE, 1, 1),
+        (WEIGHTED, 2, 2),
+        (POINTERS, 2, 2),
+    ] {
+        let (report, found) = pipelined(body);
+        assert_eq!(report.units.max(report.recurrence), least, "{body}");
+        assert_eq!(found.interval, interval, "{body}\n{}", found.text);
+        assert!(found.cycles < report.before, "{body}\n{}", found.text);
+        println!("{body}\n{} -> {}", rate(report.before), rate(found.cycles));
+    }
+}
+
+#[test]
+fn what_cannot_be_pipelined_stays_with_a_reason() {
+    if ASSEMBLER.find().is_none() {
+        return;
+    }
+    let ends_by_condition = leaf("\tld8 r14 = [r32], 8\n\t;;\n\tcmp.ne p6, p7 = r14, r0\n\t;;")
+        .replace("\tbr.cloop.sptk.few", "\t(p6) br.cond.sptk.few")
+        .replace("\tbr.ret", "\tmov r8 = r14\n\tbr.ret");
+    let rotates = leaf(ADD).replace("br.cloop", "br.ctop");
+    for (text, reason) in [
+        (ends_by_condition, "a condition ends it"),
+        (rotates, "rotates registers already"),
+        (
+            leaf("\tld8.a r14 = [r32], 8\n\t;;\n\tst8 [r33] = r14, 8"),
+            "address is remembered",
+        ),
+        (
+            leaf("\tld8 r14 = [r32], 8\n\t;;\n\tmov ar.ec = r14"),
+            "moves ar.ec",
+        ),
+        (
+            leaf("\tld8 r14 = [r32], 8\n\t;;\n\tmov pr = r14, -1"),
+            "names all predicates",
+        ),
+        (
+            leaf("\tld8 r14 = [r32], 8\n\t;;\n\t(p6) st8 [r33] = r14, 8"),
+            "p6, which is not made anew",
+        ),
+        (
+            leaf("\tld8 r14 = [r32], 8\n\t;;\n\tmov r15 = ar.lc"),
+            "is about an application register",
+        ),
+        (leaf("\tadd r14 = r14, r34"), "no schedule of fewer cycles"),
+    ] {
+        let said = report(&text).outcome.expect_err(&text);
+        assert!(said.contains(reason), "{said}\n{text}");
+    }
+}
+
+/// A function with a frame of its own, whose loop's registers are in it.
+#[test]
+fn the_frame_is_elsewhere_while_general_registers_rotate() {
+    if ASSEMBLER.find().is_none() {
+        return;
+    }
+    let text = leaf(ADD).replace(
+        "\tmov ar.lc",
+        "\talloc r2 = ar.pfs, 4, 3, 2, 0\n\tmov r40 = r32\n\tmov ar.lc",
+    );
+    let found = report(&text).outcome.expect("it gains");
+    assert!(found.rotating >= 8, "{}", found.text);
+    assert!(found.text.contains("ar.pfs, 0, 7, 2, 0"), "{}", found.text);
+    // Where the function saves something in a stacked register for unwinding, they stay.
+    let saving = text.replace("\talloc r2", "\t.prologue\n\t.save ar.pfs, r37\n\talloc r37");
+    let found = report(&saving).outcome.expect("it gains");
+    assert_eq!(found.rotating, 0, "{}", found.text);
+}
+
+/// Instructions of random loops; `A`, `B` are general registers, `P` a pointer, `F`, `G` floating-point ones.
+const KINDS: &[&str] = &[
+    "ld8 A = [P], 8",
+    "ld4 A = [P]",
+    "st8 [P] = A, 8",
+    "st4 [P] = A",
+    "add A = A, B",
+    "sub A = B, P",
+    "adds A = 8, B",
+    "adds P = 8, P",
+    "add P = A, B",
+    "shl A = B, 3",
+    "popcnt A = B",
+    "cmp.lt p6, p7 = A, B",
+    "(p6) cmp.eq.unc p8, p9 = A, B",
+    "(p6) add A = A, B",
+    "(p7) sub A = B, A",
+    "(p8) st8 [P] = A",
+    "setf.sig F = A",
+    "getf.sig A = F",
+    "xma.l F = F, G, G",
+    "ldfd F = [P], 8",
+    "stfd [P] = F",
+    "fma.d F = F, G, F",
+    "fcmp.lt p8, p9 = F, G",
+    "lfetch [P], 64",
+];
+
+fn random_loop(draws: &[(usize, [usize; 3])]) -> String {
+    let lines = draws.iter().map(|(kind, [first, second, third])| {
+        let general = |draw: usize| ["r14", "r15", "r16", "r17"][draw % 4];
+        let float = |draw: usize| ["f6", "f7", "f8"][draw % 3];
+        KINDS[kind % KINDS.len()]
+            .replace('A', general(*first))
+            .replace('B', general(*second))
+            .replace('P', ["r32", "r33", "r34"][third % 3])
+            .replace('F', float(*first))
+            .replace('G', float(*second))
+    });
+    let lines: Vec<String> = lines.map(|line| format!("\t{line}")).collect();
+    leaf(&lines.join("\n\t;;\n"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
+
+    /// `rewrite` holds each kernel against its loop: that is the test.
+    #[test]
+    fn random_loops_do_the_same(draws in prop::collection::vec((any::<usize>(), any::<[usize; 3]>()), 2..9)) {
+        if ASSEMBLER.find().is_some() {
+            let text = random_loop(&draws);
+            let report = report(&text);
+            if let Ok(found) = report.outcome {
+                prop_assert!(found.compared.completed > 0, "{}\n{}", text, found.text);
+            }
+        }
+    }
+}
+
+/// How many loops are tried; `SIDESTEP_RANDOM_LOOPS` sets more.
+fn cases() -> u32 {
+    match std::env::var("SIDESTEP_RANDOM_LOOPS") {
+        Ok(text) => text.parse().expect("SIDESTEP_RANDOM_LOOPS is a number"),
+        Err(_) => 8,
+    }
+}
