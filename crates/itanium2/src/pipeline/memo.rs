@@ -2,7 +2,7 @@
 //!
 //! The pipeline proper ([`Timing`](super::timing::Timing)) is a machine whose next state and costs follow from three
 //! things alone: the state between two groups ([`canonical`](super::canonical)), the block, and the
-//! [signature](Signature) of what its surroundings answered. So the transition is computed once and kept; the next
+//! [signature](super::signature) of what its surroundings answered. So the transition is computed once and kept; the next
 //! time it is booked as a whole. States have numbers: a transition leads from one number to another, and the pipeline's
 //! own registers and queues are not touched until somebody needs them.
 //!
@@ -19,6 +19,7 @@ use crate::pmu::event::Event;
 use crate::pmu::stall::Stall;
 use crate::profile::Profile;
 
+use super::signature::Signature;
 use super::timing::Closed;
 
 /// States that are numbered before all are forgotten.
@@ -72,36 +73,6 @@ bitflags::bitflags! {
 struct Facts {
     block: u64,
     points: Box<[Point]>,
-}
-
-/// What the surroundings answered for a block's instructions, as words: equal where all answers are.
-///
-/// ```text
-///   first         0..15 instructions that retired   16 a branch was taken behind them
-///   then          a bit for each of them: whether it was executed
-///   then          what was not as usual, in order: 0..7 instruction   8..15 kind   16..63 value
-/// ```
-pub(super) type Signature = Vec<u64>;
-
-/// Kinds of answers in a signature.
-pub(super) mod kind {
-    /// How the first bundle stands to the front end, where it is not fetched.
-    pub const BUNDLE: u64 = 0;
-    /// Cycles that a pair of bundles comes late.
-    pub const FETCH: u64 = 1;
-    /// A reference that hit nothing, with cycles of the walker; a word with the rest follows.
-    pub const REFERENCE: u64 = 2;
-    /// A branch that is mispredicted, or may be.
-    pub const BRANCH: u64 = 3;
-    /// Bubbles of spilling; a word with those of filling follows.
-    pub const STACK: u64 = 4;
-    /// How registers are renamed, where that changes.
-    pub const RENAMING: u64 = 5;
-}
-
-/// A word of a signature.
-pub(super) fn word(index: usize, kind: u64, value: u64) -> u64 {
-    index as u64 | kind << 8 | value << 16
 }
 
 /// Words of a signature that are held with the transition: the first, and which of the first 64 instructions were

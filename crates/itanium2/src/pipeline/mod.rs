@@ -18,6 +18,7 @@ mod fetch;
 mod group;
 mod memo;
 mod observe;
+mod signature;
 mod timing;
 mod together;
 

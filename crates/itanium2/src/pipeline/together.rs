@@ -8,16 +8,15 @@
 use sidestep_ia64::alat;
 use sidestep_ia64::execution::{Frame, State, Together};
 
-use super::answers::{Answers, Reference};
+use super::Pipeline;
 use super::fetch::{Bundle, PAIR_LOG2};
-use super::memo::{Asks, Before, Point, Totals, kind, word};
+use super::memo::{Asks, Before, Point, Totals};
 use super::observe::DECIDING;
-use super::{Pipeline, memo};
+use super::signature::{Answered, REFERS, Signature, kind, pack, pack_foreseen, usual_reference, word};
 use crate::branches::{Branch, Foreseen, Prediction};
 use crate::dispersal::Port;
 use crate::flags::Flags;
 use crate::instruction::StaticInstruction;
-use crate::memory::Translation;
 use crate::parameters::Cost;
 use crate::pmu::event::Event;
 use crate::scoreboard::Renaming;
@@ -39,7 +38,6 @@ const MOVES: Flags = Flags::BRANCH
     .union(Flags::PRIVILEGE)
     .union(Flags::ADVANCED)
     .union(Flags::CHECKS);
-const REFERS: Flags = Flags::LOAD.union(Flags::STORE).union(Flags::PREFETCH);
 
 /// Whether an instruction is computed by itself wherever others of its block are booked together.
 pub(super) fn stands_apart(known: &StaticInstruction) -> bool {
@@ -77,20 +75,6 @@ fn points(block: &Block<'_>, line_log2: u32) -> Box<[Point]> {
     points.into()
 }
 
-/// What usually comes of a reference.
-fn usual_reference(flags: Flags, second_level: u64) -> Reference {
-    Reference {
-        translation: Translation::First,
-        more: 0,
-        is_first_level: flags.contains(Flags::LOAD) && !flags.contains(Flags::SECOND_LEVEL),
-        stores: 0,
-        duration: match flags.contains(Flags::STORE) {
-            true => second_level,
-            false => 0,
-        },
-    }
-}
-
 /// The instruction that issues the group of a branch: the branch itself or one behind it, which finds that nothing may
 /// follow in the same cycle.
 fn issues_group(block: &Block<'_>, branch: usize) -> usize {
@@ -103,53 +87,6 @@ fn issues_group(block: &Block<'_>, branch: usize) -> usize {
             Port::BranchMultiple(0 | 1) if index + 1 < block.length() => index += 1,
             _ => return index + 1,
         }
-    }
-}
-
-/// A reference as two numbers: cycles of the walker, and the rest.
-fn pack(reference: &Reference) -> (u64, u64) {
-    let (translation, wait) = match reference.translation {
-        Translation::First => (0, 0),
-        Translation::Second => (1, 0),
-        Translation::Walk(wait) => (2, wait),
-    };
-    let rest = translation
-        | u64::from(reference.is_first_level) << 2
-        | u64::from(reference.stores) << 3
-        | reference.more << 19
-        | reference.duration << 41;
-    (wait, rest)
-}
-
-fn unpack(wait: u64, rest: u64) -> Reference {
-    Reference {
-        translation: match rest & 3 {
-            0 => Translation::First,
-            1 => Translation::Second,
-            _ => Translation::Walk(wait),
-        },
-        is_first_level: rest >> 2 & 1 != 0,
-        stores: (rest >> 3) as u16,
-        more: rest >> 19 & ((1 << 22) - 1),
-        duration: rest >> 41,
-    }
-}
-
-fn pack_foreseen(foreseen: Foreseen) -> u64 {
-    match foreseen {
-        Foreseen::As(Prediction::Correct) => 0,
-        Foreseen::As(Prediction::WrongPath) => 1,
-        Foreseen::As(Prediction::WrongTarget) => 2,
-        Foreseen::UnlessMoved => 3,
-    }
-}
-
-fn unpack_foreseen(word: u64) -> Foreseen {
-    match word {
-        0 => Foreseen::As(Prediction::Correct),
-        1 => Foreseen::As(Prediction::WrongPath),
-        2 => Foreseen::As(Prediction::WrongTarget),
-        _ => Foreseen::UnlessMoved,
     }
 }
 
@@ -187,82 +124,6 @@ impl<'a> Changes<'a> {
         {
             (seen.advanced_loads, self.advanced) = (*events, rest);
         }
-    }
-}
-
-/// Reads a signature's answers.
-struct Answered<'a> {
-    words: std::slice::Iter<'a, u64>,
-    executed: &'a [u64],
-    /// How many instructions there are, and whether a branch was taken behind the last.
-    retired: usize,
-    taken: bool,
-}
-
-impl Answered<'_> {
-    fn new(signature: &[u64]) -> Answered<'_> {
-        let retired = (signature[0] & 0xffff) as usize;
-        let executed = retired.div_ceil(64);
-        Answered {
-            executed: &signature[1..=executed],
-            words: signature[1 + executed..].iter(),
-            retired,
-            taken: signature[0] >> 16 & 1 != 0,
-        }
-    }
-
-    /// The value of an instruction's next word, if it is of a kind.
-    fn next(&mut self, index: usize, kind: u64) -> Option<u64> {
-        let first = *self.words.as_slice().first()?;
-        let is_it = first & 0xffff == word(index, kind, 0);
-        is_it.then(|| {
-            self.words.next();
-            first >> 16
-        })
-    }
-
-    /// The word that follows another.
-    fn rest(&mut self) -> u64 {
-        self.words.next().copied().unwrap_or_default()
-    }
-
-    /// What the front end says of an instruction's bundle, behind the one of the instruction before.
-    fn bundle(&mut self, index: usize, before: u64, ip: u64) -> (Bundle, u64) {
-        let bundle = match self.next(index, kind::BUNDLE) {
-            Some(0) => Bundle::Same,
-            Some(1) => Bundle::Fetched,
-            Some(_) => Bundle::New,
-            None if index > 0 && before == ip => Bundle::Same,
-            None if index > 0 && before >> 5 == ip >> 5 => Bundle::Fetched,
-            None => Bundle::New,
-        };
-        (bundle, self.next(index, kind::FETCH).unwrap_or(0))
-    }
-
-    /// Everything else that was answered for an instruction.
-    fn answers(&mut self, index: usize, known: &StaticInstruction, second_level: u64) -> Answers {
-        let flags = known.flags;
-        let mut answers = Answers {
-            executed: self.executed[index / 64] >> (index % 64) & 1 != 0,
-            taken: self.taken && index + 1 == self.retired,
-            ..Answers::default()
-        };
-        if answers.executed && flags.intersects(REFERS) && !flags.contains(Flags::NOP) {
-            let reference = match self.next(index, kind::REFERENCE) {
-                Some(wait) => unpack(wait, self.rest()),
-                None => usual_reference(flags, second_level),
-            };
-            answers.reference = Some(reference);
-        }
-        if let Some(foreseen) = self.next(index, kind::BRANCH) {
-            answers.foreseen = unpack_foreseen(foreseen);
-        }
-        if let Some(spilling) = self.next(index, kind::STACK) {
-            (answers.spilling, answers.filling) = (spilling, self.rest());
-        }
-        // The board follows the frame itself.
-        self.next(index, kind::RENAMING);
-        answers
     }
 }
 
@@ -446,7 +307,7 @@ impl Pipeline {
     }
 
     /// Fetches the bundle of an instruction in front of which the front end has started again.
-    fn fetch_again(&mut self, block: &Block<'_>, index: usize, signature: &mut memo::Signature) {
+    fn fetch_again(&mut self, block: &Block<'_>, index: usize, signature: &mut Signature) {
         self.position.redirect();
         let (_, more) = self.go_to(block.memory(), block.place(index).ip);
         signature.push(word(index, kind::BUNDLE, 2));
@@ -462,7 +323,7 @@ impl Pipeline {
         block: &Block<'_>,
         point: &Point,
         is_executed: bool,
-        signature: &mut memo::Signature,
+        signature: &mut Signature,
     ) -> Foreseen {
         let index = usize::from(point.index);
         let flags = point.flags;
