@@ -152,7 +152,8 @@ impl Processor {
         }
     }
 
-    /// Keeps the data translations as they are before the first of a block that the walker inserts, where somebody asks.
+    /// Keeps the data translations as they are before the first of a block that the walker inserts, where somebody
+    /// asks.
     fn keep_before_walk(&mut self) {
         if self.keeps_before_walk && self.before_walk.is_none() {
             self.before_walk = Some(Box::new(self.mmu_mut().data.clone()));

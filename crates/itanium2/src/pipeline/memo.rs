@@ -2,9 +2,9 @@
 //!
 //! The pipeline proper ([`Timing`](super::timing::Timing)) is a machine whose next state and costs follow from three
 //! things alone: the state between two groups ([`canonical`](super::canonical)), the block, and the
-//! [signature](super::signature) of what its surroundings answered. So the transition is computed once and kept; the next
-//! time it is booked as a whole. States have numbers: a transition leads from one number to another, and the pipeline's
-//! own registers and queues are not touched until somebody needs them.
+//! [signature](super::signature) of what its surroundings answered. So the transition is computed once and kept; the
+//! next time it is booked as a whole. States have numbers: a transition leads from one number to another, and the
+//! pipeline's own registers and queues are not touched until somebody needs them.
 //!
 //! States and transitions are bounded. A program that never enters a block in a state that was seen pays for looking,
 //! so a memo that finds too little rests for a while.

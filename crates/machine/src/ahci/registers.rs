@@ -30,8 +30,8 @@ pub mod port {
     pub const ISSUED: u32 = 0x38;
 }
 
-/// What the controller can: 64-bit addresses, nothing but AHCI, the first speed of Serial ATA, commands of a port may be
-/// taken back, 32 slots.
+/// What the controller can: 64-bit addresses, nothing but AHCI, the first speed of Serial ATA, commands of a port may
+/// be taken back, 32 slots.
 pub const CAPABILITIES: u32 = 1 << 31 | 1 << 24 | 1 << 20 | 1 << 18 | 31 << 8;
 /// The specification that it follows: 1.3.
 pub const VERSION: u32 = 0x0001_0300;

@@ -59,7 +59,8 @@ pub enum NoDisk {
 impl FromStr for DiskTable {
     type Err = NoDisk;
 
-    /// As an option says it: `FILE[,readonly][,format=FORMAT][,bus=BUS][,media=MEDIUM]`; a file may have commas in its name.
+    /// As an option says it: `FILE[,readonly][,format=FORMAT][,bus=BUS][,media=MEDIUM]`; a file may have commas in
+    /// its name.
     fn from_str(text: &str) -> Result<DiskTable, NoDisk> {
         let mut disk = DiskTable {
             file: PathBuf::new(),

@@ -11,8 +11,8 @@ const CONTROL: usize = 0;
 const CONTROL_RESET: u16 = 1 << 15;
 const CONTROL_RESTART: u16 = 1 << 9;
 
-/// Registers after a reset: number, value, whether a driver can write it (IEEE 802.3 clause 22, and the maker's own from
-/// 16 on).
+/// Registers after a reset: number, value, whether a driver can write it (IEEE 802.3 clause 22, and the maker's own
+/// from 16 on).
 const AFTER_RESET: [(usize, u16, bool); 14] = [
     // Negotiates, full duplex, 1000 Mb/s.
     (CONTROL, 0x1140, true),

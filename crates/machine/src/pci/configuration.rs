@@ -180,8 +180,8 @@ impl Configuration {
         self.add_region_at(0, Space::Memory, size, start);
     }
 
-    /// The same in a space with the base address register of this number, behind the regions that were added before. The
-    /// place that was asked for earlier does not know of it.
+    /// The same in a space with the base address register of this number, behind the regions that were added before.
+    /// The place that was asked for earlier does not know of it.
     ///
     /// # Panics
     /// As [`add_region`](Self::add_region), or if there is no such register.

@@ -228,8 +228,8 @@ impl Device for Window {
     }
 }
 
-/// The I/O ports that the host bridge passes on to the bus, as a processor sees them: four on each page of 4 kB, so that
-/// protection can be given by page (Architecture Software Developer's Manual, volume 2, 10.7).
+/// The I/O ports that the host bridge passes on to the bus, as a processor sees them: four on each page of 4 kB, so
+/// that protection can be given by page (Architecture Software Developer's Manual, volume 2, 10.7).
 pub struct Ports(Arc<Bus>);
 
 impl Ports {

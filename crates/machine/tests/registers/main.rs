@@ -23,8 +23,8 @@ fn every_register_takes_every_width() {
 #[test]
 fn every_register_on_pci_takes_every_width() {
     let mut data = Vec::new();
-    // The pages of each virtio function, at the first place; then the configuration spaces, the bridge's and one behind the
-    // last function included.
+    // The pages of each virtio function, at the first place; then the configuration spaces, the bridge's and one
+    // behind the last function included.
     for which in [0, 1, 2, 3].map(|function| function * probe::PLACES) {
         for offset in (0..6).flat_map(|page| (page << 12)..(page << 12 | 0x48)) {
             for what in [0, 8, 16, 24, 4, 12, 20, 28] {

@@ -57,8 +57,8 @@ pub trait Observer {
         false
     }
 
-    /// Whether it is told of an instruction by itself wherever others of its block are gathered, and of those behind it:
-    /// asked once when it was decoded.
+    /// Whether it is told of an instruction by itself wherever others of its block are gathered, and of those behind
+    /// it: asked once when it was decoded.
     #[inline]
     fn stands_apart(&self, known: &Self::Static) -> bool {
         let _ = known;
