@@ -5,9 +5,9 @@
 //! prologue and epilogue. Values get rotating registers, a new one in each iteration. What the registers of the
 //! source held behind the loop they hold behind the kernel as well.
 //!
-//! - [`suitable`]: which loops can be pipelined; [`version`]: increments of addresses apart;
-//! - [`values`]: what registers hold, and which may rotate; [`distances`]: what instructions of any iteration wait for;
-//! - [`modulo`]: a cycle for each; [`rotation`]: registers; [`emit`]: the text.
+//! - `suitable`: which loops can be pipelined; `version`: increments of addresses apart;
+//! - `values`: what registers hold, and which may rotate; `distances`: what instructions of any iteration wait for;
+//! - `modulo`: a cycle for each; `rotation`: registers; `emit`: the text.
 
 mod distances;
 mod emit;
