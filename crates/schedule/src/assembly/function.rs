@@ -242,6 +242,7 @@ impl Function {
             open: None,
             pending: Vec::new(),
             closed_to: 0,
+            in_handler_data: false,
         };
         for line in start + 1..end {
             reader.line(line)?;
@@ -319,6 +320,18 @@ pub(crate) fn slots(bundles: &[Bundle]) -> Vec<(usize, Result<Instruction, ()>)>
     slots
 }
 
+/// Whether what follows is in another section.
+fn begins_section(statement: &Statement) -> bool {
+    const SECTIONS: [&str; 3] = [".text", ".section", ".previous"];
+    match statement {
+        Statement::Directive(text) => text
+            .split([' ', '\t'])
+            .next()
+            .is_some_and(|word| SECTIONS.contains(&word)),
+        _ => false,
+    }
+}
+
 /// A block that is being read.
 struct Open {
     first_line: usize,
@@ -344,6 +357,8 @@ struct Reader<'a> {
     pending: Vec<String>,
     /// The line up to which all belong to blocks that have ended.
     closed_to: usize,
+    /// Whether lines are in the section of data for the function's handlers.
+    in_handler_data: bool,
 }
 
 impl Reader<'_> {
@@ -352,6 +367,11 @@ impl Reader<'_> {
             return Ok(());
         }
         let line = &self.source.lines[index];
+        if self.in_handler_data {
+            self.verbatim(index);
+            self.in_handler_data = !line.statements.iter().any(begins_section);
+            return Ok(());
+        }
         let refuse = |reason: String| Err(AssemblyError::statement(self.path, line.number, reason));
         let has_code = line
             .statements
@@ -371,6 +391,7 @@ impl Reader<'_> {
                     } else if BETWEEN.contains(&word) && !has_code {
                         self.close(index);
                         self.verbatim(index);
+                        self.in_handler_data |= word == ".handlerdata";
                     } else {
                         return refuse(format!(
                             "`{word}` in the code of a function: data, or a directive that is not known here"
