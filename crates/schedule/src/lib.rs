@@ -9,7 +9,7 @@
 //! - [`bundle`]: templates and slots for what issues in one cycle.
 //! - [`capacity`]: what issues in one cycle at most; [`bound`]: how few cycles are possible at all.
 //! - [`list`]: the fast scheduler; [`exact`]: the one that proves that there is none shorter.
-//! - [`pipelining`]: loops of one block, several iterations at once.
+//! - [`assembly::pipelining`]: loops of one block, several iterations at once.
 //! - [`verify`]: the result against the original, on the pipeline and on the interpreter.
 //!
 //! A schedule gives each instruction a cycle. The processor issues in order and stalls by itself, so cycles in which
@@ -27,7 +27,6 @@ pub mod graph;
 pub mod groups;
 pub mod list;
 pub mod optimize;
-pub mod pipelining;
 pub mod predicates;
 pub mod program;
 pub mod rename;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sidestep_itanium2::Parameters;
 use sidestep_schedule::Options;
+use sidestep_schedule::assembly::pipelining::{LoopReport, Pipelined};
 use sidestep_schedule::assembly::{Rewritten, Speculation, Ways, rewrite};
-use sidestep_schedule::pipelining::{LoopReport, Pipelined};
 use tests_need::ASSEMBLER;
 
 fn rewritten(text: &str) -> Rewritten {

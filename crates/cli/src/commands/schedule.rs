@@ -14,8 +14,8 @@ use std::time::Duration;
 use clap::Args;
 use sidestep_itanium2::Parameters;
 use sidestep_schedule::Options;
+use sidestep_schedule::assembly::pipelining::LoopReport;
 use sidestep_schedule::assembly::{FunctionReport, Speculation, Ways, rewrite};
-use sidestep_schedule::pipelining::LoopReport;
 use sidestep_schedule::tools::preprocess;
 
 use super::Outcome;

@@ -4,10 +4,10 @@ use sidestep_ia64::encoding::{BranchKind, Bundle, Instruction, Operation};
 use sidestep_ia64::registers::application::EC;
 
 use super::function::{Text, slots};
+use super::pipelining::{Frame, Loop, Surroundings};
 use super::source::{Source, Statement};
 use super::{Function, Piece};
 use crate::block::Block;
-use crate::pipelining::{Frame, Loop, Surroundings};
 use crate::sequencing::{Effects, Parts};
 
 /// A loop and what is around it.

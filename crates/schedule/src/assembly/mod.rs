@@ -3,11 +3,13 @@
 //! GNU as decides what an instruction is: the source is assembled, and the instructions of the object file are
 //! matched with the statements of the source, one by one. A scheduled block is written with the statements of the
 //! source, so labels, relocations, hints and comments survive as they were; only bundles, stops and `nop`s are new.
+//! [`pipelining`] writes loops of one block anew, several iterations at once.
 
 pub(crate) mod assertions;
 mod function;
 mod loops;
 mod macros;
+pub mod pipelining;
 pub(crate) mod registers;
 mod rewrite;
 mod source;
