@@ -515,12 +515,12 @@ impl State {
         let mut bytes = [0; 4];
         if is_load {
             self.reach().read(address, &mut bytes[..count])?;
-            for (register, &byte) in (register..).zip(&bytes[..count]) {
-                self.store_own(register, byte);
+            for (place, &byte) in (0..).zip(&bytes[..count]) {
+                self.store_own(register + place, byte);
             }
         } else {
-            for (register, byte) in (register..).zip(&mut bytes[..count]) {
-                *byte = self.load(register);
+            for (place, byte) in (0..).zip(&mut bytes[..count]) {
+                *byte = self.load(register + place);
             }
             self.reach().write(address, &bytes[..count])?;
         }

@@ -315,6 +315,17 @@ fn a_controller_goes_on_as_another_was_saved() {
     assert!(!new.controller.restore(&saved[1..]), "damaged");
 }
 
+#[test]
+fn the_last_registers_are_loaded_and_stored_like_others() {
+    for direction in [0, 1 << 24] {
+        let mut driver = Driver::new();
+        driver.put(SCRIPT, &[0xe0fc_0004 | direction, DATA, INTERRUPT, 7]);
+        driver.start(SCRIPT);
+        driver.wait(1);
+        assert_eq!(driver.causes()[0], bit::DSTAT_INTERRUPT);
+    }
+}
+
 proptest! {
     /// Whatever a guest stores to registers and lets run, it harms nothing but its own disk.
     #[test]
