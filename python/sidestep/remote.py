@@ -5,6 +5,7 @@ The program's side is that of `sidestep exec --gdb`. A packet is `$body#sum`; `+
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from dataclasses import dataclass
 
@@ -56,7 +57,9 @@ class Remote:
             if start >= 0 and end >= 0 and len(self.buffer) >= end + 3:
                 body = self.buffer[start + 1 : end]
                 self.buffer = self.buffer[end + 3 :]
-                self.connection.sendall(b"+")
+                # Whose program has ended may be gone with its last word, which needs no answer then.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    self.connection.sendall(b"+")
                 return expanded(body).decode("latin-1")
             try:
                 part = self.connection.recv(1 << 16)
