@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 GUESTS = ROOT / "guests" / "ia64" / "bin"
 EXAMPLES = ROOT / "examples"
+
+# A shell's background job starts with interrupts ignored, and tests that interrupt would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
