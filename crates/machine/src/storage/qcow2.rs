@@ -113,7 +113,7 @@ mod tests {
         let file = |name: &str| folder.path().join(name).display().to_string();
         let (base, top, raw) = (file("base.qcow2"), file("top.qcow2"), file("top.raw"));
         if !qemu_img(&["create", "-q", "-f", "qcow2", &base, "8M"]) {
-            return eprintln!("left out: there is no qemu-img");
+            return tests_need::leave_out("there is no qemu-img");
         }
         let write = |name: &str, start: u64, bytes: &[u8]| {
             let image = Image::open(Path::new(name), false).expect("an image");
@@ -169,7 +169,7 @@ mod tests {
         let image = folder.path().join("image.qcow2");
         let image = image.display().to_string();
         if !qemu_img(&["create", "-q", "-f", "qcow2", "-b", &secret, "-F", "raw", &image]) {
-            return eprintln!("left out: there is no qemu-img");
+            return tests_need::leave_out("there is no qemu-img");
         }
         let Err(error) = Image::open(Path::new(&image), true) else {
             panic!("the host's file is the guest's");
