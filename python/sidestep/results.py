@@ -24,7 +24,7 @@ __all__ = ["Results", "results"]
 
 #: The first word of an entry of the cache.
 MAGIC = "sidestep-point-1"
-#: The columns of the table, with Arrow's types. Inputs and counters are JSON: `inputs->>'exit'` in SQL.
+#: The columns of the table, with Arrow's types. Inputs and counters are JSON: `(inputs->>'exit')` in SQL.
 COLUMNS = {
     "origin": "string",
     "version": "string",

@@ -29,7 +29,7 @@ def test_the_cache_is_a_table_to_be_asked() -> None:
     sidestep.Experiment(Ferry()).compare()
     found = sidestep.results()
     assert (len(found), found.problems) == (7, [])
-    query = "SELECT point, ratio FROM points WHERE experiment = $name AND inputs->>'transfer' = '77' ORDER BY point"
+    query = "SELECT point, ratio FROM points WHERE experiment = $name AND (inputs->>'transfer') = '77' ORDER BY point"
     rows = found.sql(query, name="sidecore.calls").to_pylist()
     expected = {f"operation={row['at']['operation']}": row["ratio"] for row in comparison.rows}
     assert {row["point"]: row["ratio"] for row in rows} == pytest.approx(expected)

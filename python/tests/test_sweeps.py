@@ -234,7 +234,7 @@ def test_the_command_has_a_cluster_fill_its_cache(client: Client, own_cache: Pat
 def test_the_command_asks_results(client: Client, tmp_path: Path) -> None:
     sidestep.sweep("sidecore.calls", {"transfer": [1, 2], "count": 5}, on=client, into="points")
     environment = os.environ | {"SIDESTEP_PYTHON": sys.executable}
-    query = "SELECT count(*) AS n FROM points WHERE inputs->>'transfer' = '2'"
+    query = "SELECT count(*) AS n FROM points WHERE (inputs->>'transfer') = '2'"
     command = [COMMAND, "results", query, "--from", "points", "--output", "answer.json"]
     subprocess.run(command, env=environment, check=True)
     assert json.loads((tmp_path / "answer.json").read_text()) == [{"n": 4}]
