@@ -85,6 +85,16 @@ pub enum SnapshotError {
         /// What is wrong with it.
         error: InvalidState,
     },
+    /// As many disks as it has were not named.
+    #[error("{}: the machine has {has} disks, and {given} were named: all of them, in their order, or none", file.display())]
+    DiskCount {
+        /// Which file.
+        file: PathBuf,
+        /// How many it has.
+        has: usize,
+        /// How many were named.
+        given: usize,
+    },
     /// A disk has another size than it had.
     #[error("{}: the disk `{}` had {was} bytes when the machine was saved, and has {is} now",
         file.display(), disk.display())]
@@ -331,6 +341,25 @@ impl Saved {
     /// What the machine was built from.
     pub fn description(&self) -> &Description {
         &self.header.description
+    }
+
+    /// Says where its disks are now, in the order in which it was given them.
+    ///
+    /// # Errors
+    /// If it has more or fewer disks.
+    pub fn find_disks_at(&mut self, files: Vec<PathBuf>) -> Result<(), SnapshotError> {
+        let disks = &mut self.header.description.disk;
+        if disks.len() != files.len() {
+            return Err(SnapshotError::DiskCount {
+                file: self.file.clone(),
+                has: disks.len(),
+                given: files.len(),
+            });
+        }
+        for (disk, file) in disks.iter_mut().zip(files) {
+            disk.file = file;
+        }
+        Ok(())
     }
 
     /// Builds the machine again, as it was.

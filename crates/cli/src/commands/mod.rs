@@ -12,6 +12,7 @@ mod activity;
 mod assemble;
 mod calibrate;
 mod check;
+mod ci;
 mod compare;
 mod debugger;
 mod disasm;
@@ -61,6 +62,7 @@ pub enum Command {
     Disasm(disasm::Disasm),
     Gang(gang::Gang),
     Run(Box<run::Run>),
+    Ci(Box<ci::Ci>),
     Assemble(assemble::Assemble),
     Calibrate(calibrate::Calibrate),
     Perf(perf::Perf),
@@ -82,6 +84,7 @@ impl Command {
             Command::Disasm(disasm) => disasm.run(),
             Command::Gang(gang) => gang.run(),
             Command::Run(run) => run.run(),
+            Command::Ci(ci) => ci.run(),
             Command::Assemble(assemble) => assemble.run(),
             Command::Calibrate(calibrate) => calibrate.run(),
             Command::Perf(perf) => perf.run(),

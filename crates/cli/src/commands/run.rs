@@ -4,10 +4,10 @@ mod bare;
 mod console;
 mod control;
 mod description;
-mod execution;
+pub mod execution;
 mod fuce;
 mod host;
-mod kernel;
+pub mod kernel;
 mod prompt;
 mod sharing;
 
@@ -94,7 +94,7 @@ impl Run {
     fn boot(mut self) -> Outcome {
         self.execution.wants_statistics = self.stats;
         let disk = (!self.disk.is_empty()).then_some("--disk");
-        let starts = self.kernel.kernel.as_ref().or(self.image.as_ref());
+        let starts = self.kernel.machine.kernel.as_ref().or(self.image.as_ref());
         if let Some(started) = starts {
             refuse(
                 started,
@@ -103,19 +103,18 @@ impl Run {
             )?;
         }
         let (fuce, host, consoles) = (self.fuce.given(), self.host.given(), self.kernel.consoles_given());
-        if let Some(kernel) = self.kernel.kernel.clone() {
+        if let Some(kernel) = self.kernel.machine.kernel.clone() {
             refuse(&kernel, [fuce, host], "kernels")?;
             return self.kernel.run(&kernel, self.disk, &self.execution);
         }
         if let Some(file) = &self.kernel.restore {
-            refuse(file, [disk], "saved machines: they name their disks")?;
-            refuse(file, [fuce, host, self.kernel.machine_given()], "saved machines")?;
-            return self.kernel.restore(file, &self.execution);
+            refuse(file, [fuce, host, self.kernel.machine.given()], "saved machines")?;
+            return self.kernel.restore(file, self.disk, &self.execution);
         }
         let image = self.image.as_ref().expect("an image, where no kernel is given");
         refuse(
             image,
-            [self.kernel.machine_given()],
+            [self.kernel.machine.given()],
             "machines that are started without --kernel",
         )?;
         let path = image.display().to_string();

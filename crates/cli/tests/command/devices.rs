@@ -481,8 +481,8 @@ fn options_that_say_nothing_of_a_machine_are_refused() {
         ),
         (&["bare.toml", "--disk", "x"], "--disk is not for descriptions"),
         (
-            &["--restore", "bare.toml", "--disk", "x"],
-            "--disk is not for saved machines",
+            &["--restore", "bare.toml", "--smp", "2"],
+            "--smp is not for saved machines",
         ),
         (&["--restore", "bare.toml"], "bare.toml: is not a saved machine"),
         (&["--restore", "none"], "none: No such file"),

@@ -15,6 +15,7 @@ mod groups;
 mod guests;
 mod host;
 mod inputs;
+mod integration;
 mod linux;
 mod machine;
 mod pipelining;

@@ -41,9 +41,9 @@ use super::exit_code;
 use super::prompt::{self, After};
 
 /// The exit code of a machine whose guest's kernel has panicked, as of programs with an error inside.
-const PANICKED: u8 = 70;
+pub const PANICKED: u8 = 70;
 /// The exit code after a signal: this and the signal's number, as of shells.
-const SIGNALLED: i32 = 128;
+pub const SIGNALLED: i32 = 128;
 /// How often somebody who waits for requests looks for signals.
 const LOOK_AT_SIGNALS: Duration = Duration::from_millis(50);
 
@@ -465,7 +465,7 @@ impl TraceRequest {
 }
 
 /// Waits for signals while it lives, also between a machine and the one that a reset puts in its place.
-struct Watcher {
+pub struct Watcher {
     handle: signal_hook::iterator::Handle,
     /// The last signal.
     signal: Arc<Mutex<Option<i32>>>,
@@ -474,7 +474,7 @@ struct Watcher {
 }
 
 /// Has Ctrl-C, SIGTERM and a terminal that goes away stop the machine that is watched.
-fn stop_on_signals() -> Result<Watcher, Box<dyn Error>> {
+pub fn stop_on_signals() -> Result<Watcher, Box<dyn Error>> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let watcher = Watcher {
         handle: signals.handle(),
@@ -499,19 +499,19 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Watcher {
     /// From now on signals stop this machine; one that has come already does so at once.
-    fn watch(&self, platform: &Arc<Platform>) {
+    pub fn watch(&self, platform: &Arc<Platform>) {
         *lock(&self.platform) = Arc::downgrade(platform);
         if self.has_signal() {
             platform.request_stop();
         }
     }
 
-    fn has_signal(&self) -> bool {
+    pub fn has_signal(&self) -> bool {
         self.signal().is_some()
     }
 
     /// The last signal.
-    fn signal(&self) -> Option<i32> {
+    pub fn signal(&self) -> Option<i32> {
         *lock(&self.signal)
     }
 }

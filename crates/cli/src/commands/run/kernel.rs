@@ -12,7 +12,7 @@ use sidestep_machine::description::disks::DiskTable;
 use sidestep_machine::description::kernel::{Built, Consoles, Description, KernelTable, MachineTable};
 use sidestep_machine::description::networks::AdapterTable;
 use sidestep_machine::machine::hypercall::{Console, SharedConsole};
-use sidestep_machine::snapshot::{self, ChangedDisks};
+use sidestep_machine::snapshot::{self, ChangedDisks, Saved};
 use sidestep_runner::machine::execution::Prepared;
 
 use super::super::Outcome;
@@ -21,11 +21,11 @@ use super::control::{Request, Requests};
 use super::description;
 use super::execution::{Options as Execution, Ready};
 
-/// A kernel to start and the machine around it.
+/// The machine that a kernel is started on, and what it is started with.
 #[derive(Args)]
 #[command(next_help_heading = "Kernels")]
-#[group(id = "kernel-options")]
-pub struct Options {
+#[group(id = "kernel-machine")]
+pub struct KernelMachine {
     /// Start this IA-64 kernel, an ELF file, on a whole machine.
     #[arg(long, value_name = "VMLINUX")]
     pub kernel: Option<PathBuf>,
@@ -50,6 +50,15 @@ pub struct Options {
     /// How virtio devices are found: on the PCI bus, or by registers in memory that ACPI tables name [default: pci].
     #[arg(long, value_name = "pci|mmio")]
     virtio: Option<VirtioTransport>,
+}
+
+/// A kernel to start and the machine around it.
+#[derive(Args)]
+#[command(next_help_heading = "Kernels")]
+#[group(id = "kernel-options")]
+pub struct Options {
+    #[command(flatten)]
+    pub machine: KernelMachine,
     /// Where the serial console is: the standard input and output (Ctrl-a h shows the keys that are not the guest's), a
     /// pseudo-terminal, or a port of the host's loopback.
     #[arg(long, value_name = "stdio|pty|tcp:PORT", default_value = "stdio")]
@@ -57,7 +66,8 @@ pub struct Options {
     /// A virtio console, and where that is.
     #[arg(long, value_name = "stdio|pty|tcp:PORT")]
     virtio_console: Option<Place>,
-    /// Go on with a machine that `save` at the prompt has put into this file.
+    /// Go on with a machine that `save` at the prompt has put into this file. Its disks are where they were, unless
+    /// `--disk FILE` says for each, in their order, where it is now.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "image"])]
     pub restore: Option<PathBuf>,
     /// Go on with a saved machine although its disks were written to since.
@@ -103,6 +113,41 @@ impl SharedConsoles {
     }
 }
 
+impl KernelMachine {
+    /// The first option given that describes the machine of a kernel.
+    pub fn given(&self) -> Option<&'static str> {
+        super::first_given(&[
+            ("--initrd", self.initrd.is_some()),
+            ("--append", self.append.is_some()),
+            ("--smp", self.smp.is_some()),
+            ("--memory", self.memory.is_some()),
+            ("--net", !self.net.is_empty()),
+            ("--virtio", self.virtio.is_some()),
+        ])
+    }
+
+    /// What the options describe, in virtual time.
+    pub fn describe(self, kernel: &Path, disk: Vec<DiskTable>) -> Description {
+        let usual = MachineTable::default();
+        Description {
+            machine: MachineTable {
+                processors: self.smp.unwrap_or(usual.processors),
+                memory: self.memory.unwrap_or(usual.memory),
+                clock: Clock::Virtual,
+                virtio: self.virtio.unwrap_or(usual.virtio),
+                ..usual
+            },
+            kernel: KernelTable {
+                file: kernel.to_owned(),
+                initrd: self.initrd,
+                append: self.append.unwrap_or_default(),
+            },
+            disk,
+            network: self.net,
+        }
+    }
+}
+
 impl Options {
     /// Where the consoles are.
     fn places(&self) -> Places {
@@ -120,18 +165,6 @@ impl Options {
         ])
     }
 
-    /// The first option given that describes the machine of a kernel.
-    pub fn machine_given(&self) -> Option<&'static str> {
-        super::first_given(&[
-            ("--initrd", self.initrd.is_some()),
-            ("--append", self.append.is_some()),
-            ("--smp", self.smp.is_some()),
-            ("--memory", self.memory.is_some()),
-            ("--net", !self.net.is_empty()),
-            ("--virtio", self.virtio.is_some()),
-        ])
-    }
-
     /// The option given that is for saved machines alone.
     pub fn restoring_given(&self) -> Option<&'static str> {
         super::first_given(&[("--accept-changed-disks", self.accept_changed_disks)])
@@ -145,36 +178,24 @@ impl Options {
         start(&name, description, folder, self.places(), execution)
     }
 
-    /// Goes on with the machine that `file` holds.
-    pub fn restore(&self, file: &Path, execution: &Execution) -> Outcome {
+    /// Goes on with the machine that `file` holds, and with its disks where they are now, if that is said.
+    pub fn restore(&self, file: &Path, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
         let changed = if self.accept_changed_disks {
             ChangedDisks::Accept
         } else {
             ChangedDisks::Refuse
         };
-        restore(file, changed, self.places(), execution)
+        let mut saved = snapshot::open(file)?;
+        if !disk.is_empty() {
+            saved.find_disks_at(disk.into_iter().map(|disk| disk.file).collect())?;
+        }
+        restore(file, saved, changed, self.places(), execution)
     }
 
     /// Starts the kernel and runs the machine to its end.
     pub fn run(self, kernel: &Path, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
         let places = self.places();
-        let usual = MachineTable::default();
-        let description = Description {
-            machine: MachineTable {
-                processors: self.smp.unwrap_or(usual.processors),
-                memory: self.memory.unwrap_or(usual.memory),
-                clock: Clock::Virtual,
-                virtio: self.virtio.unwrap_or(usual.virtio),
-                ..usual
-            },
-            kernel: KernelTable {
-                file: kernel.to_owned(),
-                initrd: self.initrd,
-                append: self.append.unwrap_or_default(),
-            },
-            disk,
-            network: self.net,
-        };
+        let description = self.machine.describe(kernel, disk);
         start("--kernel", description, Path::new(""), places, execution)
     }
 }
@@ -199,8 +220,13 @@ fn start(
 }
 
 /// Goes on with a saved machine.
-fn restore(file: &Path, changed: ChangedDisks, places: Places, execution: &Execution) -> Outcome {
-    let saved = snapshot::open(file)?;
+fn restore(
+    file: &Path,
+    saved: Saved,
+    changed: ChangedDisks,
+    places: Places,
+    execution: &Execution,
+) -> Outcome {
     let (requests, receiver) = Requests::new();
     let consoles = places.open(&requests)?;
     let built = saved.restore(consoles.open(), changed)?;
