@@ -193,7 +193,7 @@ impl Ci {
             limit: self.limit,
             output: self.output,
         };
-        run.to_end(built, drivers.map_or(Way::Plain, Way::Driven))
+        run.execute(built, drivers.map_or(Way::Plain, Way::Driven))
     }
 
     /// Puts copies into the places of disks that the guest may write to; answers the copies.
@@ -224,7 +224,7 @@ struct Running {
 
 impl Running {
     /// Runs the machine to its end, and writes the results.
-    fn to_end(mut self, built: Built, way: Way) -> Outcome {
+    fn execute(mut self, built: Built, way: Way) -> Outcome {
         let description = &built.parts.description;
         let mut prepared = Prepared {
             machine: built.machine,

@@ -38,7 +38,7 @@ pub fn junit(done: &[Done], commands: &[String]) -> std::result::Result<String, 
         let mut case = TestCase::new(name(done.step, commands), status);
         case.set_classname("sidestep.ci");
         case.set_time(Duration::from_nanos(done.ticks));
-        case.set_system_out_lossy(&strip_ansi_escapes::strip(&done.output));
+        case.set_system_out_lossy(strip_ansi_escapes::strip(&done.output));
         suite.add_test_case(case);
     }
     // Those that were not reached are told apart from those that passed.
