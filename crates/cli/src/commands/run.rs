@@ -24,7 +24,7 @@ use super::Outcome;
 #[derive(Args)]
 pub struct Run {
     /// The image, or the description of the machine.
-    #[arg(required_unless_present_any = ["kernel", "restore"], conflicts_with = "kernel")]
+    #[arg(required_unless_present_any = ["kernel", "restore", "disk"], conflicts_with = "kernel")]
     image: Option<PathBuf>,
     /// An image as a disk of a FUCE machine or a kernel's, of which there may be several. What a FUCE image writes is
     /// put back when it ends; a kernel's writes reach the file at once. A kernel's may be in QEMU's format qcow2, on
@@ -105,14 +105,20 @@ impl Run {
         let (fuce, host, consoles) = (self.fuce.given(), self.host.given(), self.kernel.consoles_given());
         if let Some(kernel) = self.kernel.kernel.clone() {
             refuse(&kernel, [fuce, host], "kernels")?;
-            return self.kernel.run(&kernel, self.disk, &self.execution);
+            return self.kernel.run(self.disk, &self.execution);
         }
         if let Some(file) = &self.kernel.restore {
             refuse(file, [disk], "saved machines: they name their disks")?;
             refuse(file, [fuce, host, self.kernel.machine_given()], "saved machines")?;
             return self.kernel.restore(file, &self.execution);
         }
-        let image = self.image.as_ref().expect("an image, where no kernel is given");
+        let Some(image) = self.image.as_ref() else {
+            let disk = self.disk.first().map(|disk| disk.file.clone()).unwrap_or_default();
+            let [start, restoring] = [self.kernel.start_given(), self.kernel.restoring_given()];
+            refuse(&disk, [fuce, host], "disks that are booted")?;
+            refuse(&disk, [start, restoring], "disks that are booted: what is on them says what is started")?;
+            return self.kernel.run(self.disk, &self.execution);
+        };
         refuse(
             image,
             [self.kernel.machine_given()],
@@ -136,7 +142,7 @@ impl Run {
                     return self.host.run(image, &text, &self.execution);
                 }
                 refuse(image, [host], "machines without a host around them")?;
-                if description::has_table(&text, &["kernel"]) {
+                if description::has_table(&text, &["kernel", "disk"]) {
                     return self.kernel.describe(image, &text, &self.execution);
                 }
                 refuse(image, [consoles], "machines that start no kernel")?;

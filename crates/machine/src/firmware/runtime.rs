@@ -95,7 +95,7 @@ impl Firmware {
     }
 
     /// Seconds since 1970 as far as nobody has set the clock.
-    fn unset_seconds(&self, call: &Call<'_>) -> u64 {
+    pub(super) fn unset_seconds(&self, call: &Call<'_>) -> u64 {
         let now = call.platform.timeline.now();
         self.epoch.saturating_add(now / TICKS_PER_SECOND)
     }
@@ -202,7 +202,7 @@ impl Firmware {
         for service in 0..gate::RUNTIME_SERVICES {
             let entry = Entry::RuntimeService(service);
             let at = descriptor(entry);
-            let in_table = self.runtime_services + efi::HEADER_BYTES + u64::from(service) * 8;
+            let in_table = self.tables.runtime_services + efi::HEADER_BYTES + u64::from(service) * 8;
             memory
                 .write_value(PhysicalAddress(at), convert(stub(entry))?)
                 .ok()?;

@@ -56,7 +56,7 @@ pub struct Call<'a> {
     /// The processor, at the `break`.
     pub processor: &'a mut Processor,
     /// The machine around it.
-    pub platform: &'a Platform,
+    pub platform: &'a Arc<Platform>,
 }
 
 impl Call<'_> {

@@ -155,9 +155,18 @@ impl Options {
         restore(file, changed, self.places(), execution)
     }
 
-    /// Starts the kernel and runs the machine to its end.
-    pub fn run(self, kernel: &Path, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
+    /// The first option given that says what a kernel starts with.
+    pub fn start_given(&self) -> Option<&'static str> {
+        super::first_given(&[
+            ("--initrd", self.initrd.is_some()),
+            ("--append", self.append.is_some()),
+        ])
+    }
+
+    /// Starts the kernel, or what is on the disks if none is given, and runs the machine to its end.
+    pub fn run(self, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
         let places = self.places();
+        let name = if self.kernel.is_some() { "--kernel" } else { "--disk" };
         let usual = MachineTable::default();
         let description = Description {
             machine: MachineTable {
@@ -167,15 +176,15 @@ impl Options {
                 virtio: self.virtio.unwrap_or(usual.virtio),
                 ..usual
             },
-            kernel: KernelTable {
-                file: kernel.to_owned(),
+            kernel: self.kernel.map(|file| KernelTable {
+                file,
                 initrd: self.initrd,
                 append: self.append.unwrap_or_default(),
-            },
+            }),
             disk,
             network: self.net,
         };
-        start("--kernel", description, Path::new(""), places, execution)
+        start(name, description, Path::new(""), places, execution)
     }
 }
 

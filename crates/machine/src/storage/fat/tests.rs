@@ -1,0 +1,1 @@
+//! File systems that this module and others make, and such as nobody would.
