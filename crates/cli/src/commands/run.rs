@@ -113,10 +113,18 @@ impl Run {
             return self.kernel.restore(file, &self.execution);
         }
         let Some(image) = self.image.as_ref() else {
-            let disk = self.disk.first().map(|disk| disk.file.clone()).unwrap_or_default();
+            let disk = self
+                .disk
+                .first()
+                .map(|disk| disk.file.clone())
+                .unwrap_or_default();
             let [start, restoring] = [self.kernel.start_given(), self.kernel.restoring_given()];
             refuse(&disk, [fuce, host], "disks that are booted")?;
-            refuse(&disk, [start, restoring], "disks that are booted: what is on them says what is started")?;
+            refuse(
+                &disk,
+                [start, restoring],
+                "disks that are booted: what is on them says what is started",
+            )?;
             return self.kernel.run(self.disk, &self.execution);
         };
         refuse(

@@ -355,7 +355,8 @@ impl Description {
         let mut builder = MachineBuilder::new(memory, self.machine.processors);
         let memory = builder.memory();
         let lines = Lines::new(builder.interrupts());
-        let (virtio, pci, slots) = devices::attach(&mut builder, &lines, made, controllers, self.machine.virtio)?;
+        let (virtio, pci, slots) =
+            devices::attach(&mut builder, &lines, made, controllers, self.machine.virtio)?;
         let in_memory = |device: &&Attached| matches!(device.place, Place::Memory(_));
         let contents = Contents {
             processors: self.machine.processors,

@@ -177,7 +177,10 @@ mod tests {
     fn every_entry_has_its_function_and_its_stub() {
         let stubs = stubs();
         for entry in Entry::all() {
-            assert_eq!(stubs[entry.offset() as usize..][..STUB_BYTES as usize], stub(entry));
+            assert_eq!(
+                stubs[entry.offset() as usize..][..STUB_BYTES as usize],
+                stub(entry)
+            );
             assert_eq!(Entry::of_function(entry.function()), Some(entry));
         }
         assert_eq!(Entry::of_function(FIRST_FUNCTION - 1), None);

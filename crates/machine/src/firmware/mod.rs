@@ -270,6 +270,7 @@ impl Firmware {
         };
         let (reaction, stays_on) = on.call(call, service, &mut surroundings);
         if !stays_on {
+            state.variables.end_boot();
             *boot = None;
         }
         reaction

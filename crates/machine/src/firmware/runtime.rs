@@ -1,6 +1,6 @@
 //! The runtime services of EFI.
 //!
-//! EFI 1.10, chapter 7, as after ExitBootServices. Waking up by the clock and conversions of pointers are not there.
+//! EFI 1.10, chapter 7. Waking up by the clock and conversions of pointers are not there.
 
 use std::sync::Arc;
 
@@ -164,7 +164,11 @@ impl Firmware {
         let mut data = vec![0; size as usize];
         let got = virtual_memory::read(call.processor, &call.platform.memory, address, &mut data);
         let is_whole = got == data.len();
-        is_whole.then(|| self.state().variables.set(key, attributes as u32, data))
+        let is_booting = self.is_booting();
+        is_whole.then(|| {
+            let mut state = self.state();
+            state.variables.set(key, attributes as u32, data, is_booting)
+        })
     }
 
     /// Puts virtual addresses into the runtime services table and the function descriptors of its services.

@@ -103,6 +103,7 @@ fn hypercall(
     );
     let mut call = Call {
         index,
+        ticks: cpu.ticks,
         processor: &mut cpu.processor,
         platform,
     };

@@ -166,7 +166,11 @@ impl Options {
     /// Starts the kernel, or what is on the disks if none is given, and runs the machine to its end.
     pub fn run(self, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
         let places = self.places();
-        let name = if self.kernel.is_some() { "--kernel" } else { "--disk" };
+        let name = if self.kernel.is_some() {
+            "--kernel"
+        } else {
+            "--disk"
+        };
         let usual = MachineTable::default();
         let description = Description {
             machine: MachineTable {

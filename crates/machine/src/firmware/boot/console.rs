@@ -102,7 +102,9 @@ impl Keys {
         let found = match first {
             0x1b => {
                 let behind: Vec<u8> = self.bytes.iter().skip(1).copied().collect();
-                let found = SEQUENCES.iter().find(|(sequence, _)| behind.starts_with(sequence));
+                let found = SEQUENCES
+                    .iter()
+                    .find(|(sequence, _)| behind.starts_with(sequence));
                 let count = found.map_or(0, |(sequence, _)| sequence.len());
                 let scan = found.map_or(Key::ESCAPE, |(_, scan)| *scan);
                 self.bytes.drain(..count);
@@ -113,7 +115,9 @@ impl Keys {
             0x80.. => {
                 let length = first.leading_ones() as usize;
                 let bytes: Vec<u8> = self.bytes.iter().take(length).copied().collect();
-                let character = std::str::from_utf8(&bytes).ok().and_then(|text| text.chars().next());
+                let character = std::str::from_utf8(&bytes)
+                    .ok()
+                    .and_then(|text| text.chars().next());
                 let character = character.and_then(|character| u16::try_from(u32::from(character)).ok());
                 if character.is_some() {
                     self.bytes.drain(..length - 1);
@@ -192,7 +196,14 @@ impl Console {
 
     /// The structure that says how the output is.
     fn mode(&self) -> Vec<u8> {
-        let fields = [1, 0, i32::from(self.attribute), self.column, self.row, i32::from(self.is_visible)];
+        let fields = [
+            1,
+            0,
+            i32::from(self.attribute),
+            self.column,
+            self.row,
+            i32::from(self.is_visible),
+        ];
         fields.iter().flat_map(|field| field.to_le_bytes()).collect()
     }
 
@@ -319,7 +330,11 @@ impl Console {
             }
             Service::EnableCursor => {
                 self.is_visible = first & 0xff != 0;
-                let sequence = if self.is_visible { b"\x1b[?25h" } else { b"\x1b[?25l" };
+                let sequence = if self.is_visible {
+                    b"\x1b[?25h"
+                } else {
+                    b"\x1b[?25l"
+                };
                 self.serial.print(sequence);
             }
             _ => return Err(efi::UNSUPPORTED),
@@ -347,7 +362,15 @@ mod tests {
         let scans: Vec<_> = found.iter().map(|key| (key.scan, key.character)).collect();
         assert_eq!(
             scans,
-            [(0, 97), (1, 0), (11, 0), (0, 13), (0, 13), (0, 8), (Key::ESCAPE, 0)]
+            [
+                (0, 97),
+                (1, 0),
+                (11, 0),
+                (0, 13),
+                (0, 13),
+                (0, 8),
+                (Key::ESCAPE, 0)
+            ]
         );
         assert_eq!(keys("\u{e4}".as_bytes()), [Key::character(0xe4)]);
     }

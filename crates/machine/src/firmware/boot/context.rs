@@ -12,7 +12,12 @@ use super::super::efi;
 use super::guest::Failure;
 
 /// Application registers that functions preserve.
-const APPLICATION: [u8; 4] = [application::UNAT, application::FPSR, application::PFS, application::LC];
+const APPLICATION: [u8; 4] = [
+    application::UNAT,
+    application::FPSR,
+    application::PFS,
+    application::LC,
+];
 /// Floating-point registers that functions preserve.
 const FLOATING: [std::ops::RangeInclusive<u8>; 2] = [2..=5, 16..=31];
 
@@ -42,11 +47,17 @@ impl Context {
         Ok(Context {
             status: processor.status,
             frame: processor.frame,
-            general: (0..=127).map(|index| (general.value(index), general.nat(index))).collect(),
+            general: (0..=127)
+                .map(|index| (general.value(index), general.nat(index)))
+                .collect(),
             predicates: processor.predicates,
             branch: processor.branch,
             application: APPLICATION.map(|register| processor.application(register)),
-            floating: FLOATING.into_iter().flatten().map(|index| processor.floating(index)).collect(),
+            floating: FLOATING
+                .into_iter()
+                .flatten()
+                .map(|index| processor.floating(index))
+                .collect(),
             store,
             collection,
         })
@@ -55,7 +66,9 @@ impl Context {
     /// Has a processor go on with them.
     pub fn restore(self, processor: &mut Processor) {
         processor.set_status(self.status);
-        processor.register_stack_mut().restart(self.store, self.collection);
+        processor
+            .register_stack_mut()
+            .restart(self.store, self.collection);
         processor.frame = self.frame;
         for (index, (value, nat)) in (0..=127).zip(self.general).skip(1) {
             processor.general.set_with_nat(index, value, nat);

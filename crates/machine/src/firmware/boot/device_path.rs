@@ -79,7 +79,11 @@ impl DevicePath {
 
     /// A drive on a Serial ATA port, with no port multiplier.
     pub fn sata(self, port: u16) -> DevicePath {
-        self.node(node::MESSAGING, 18, &[&port.to_le_bytes(), &[0xff, 0xff], &[0; 2]])
+        self.node(
+            node::MESSAGING,
+            18,
+            &[&port.to_le_bytes(), &[0xff, 0xff], &[0; 2]],
+        )
     }
 
     /// A partition: its number, first block and count of blocks.
@@ -112,7 +116,11 @@ impl DevicePath {
 
     /// A file.
     pub fn file(self, name: &str) -> DevicePath {
-        let name: Vec<u8> = name.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect();
+        let name: Vec<u8> = name
+            .encode_utf16()
+            .chain([0])
+            .flat_map(u16::to_le_bytes)
+            .collect();
         self.node(node::MEDIA, 4, &[&name])
     }
 

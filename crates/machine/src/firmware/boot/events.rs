@@ -26,8 +26,6 @@ pub mod kind {
     pub const NOTIFY_SIGNAL: u32 = 0x200;
     /// Signalled by ExitBootServices.
     pub const EXIT_BOOT_SERVICES: u32 = 0x201;
-    /// Signalled by SetVirtualAddressMap.
-    pub const VIRTUAL_ADDRESS_CHANGE: u32 = 0x6000_0202;
 }
 
 /// The group of events that ExitBootServices signals (UEFI 2.0).
@@ -246,6 +244,11 @@ impl Events {
             _ => return Err(efi::INVALID_PARAMETER),
         };
         Ok(())
+    }
+
+    /// Sets all timers off.
+    pub fn stop_timers(&mut self) {
+        self.events.values_mut().for_each(|event| event.timer = None);
     }
 
     /// Signals the events whose time has come.

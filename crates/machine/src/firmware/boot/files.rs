@@ -257,7 +257,11 @@ fn opened(
         Err(FatError::NotFound) if mode & mode::CREATE != 0 && is_writable => {
             let (path, own) = name.rsplit_once(['\\', '/']).unwrap_or(("", name));
             // `\NAME` is in the root, `NAME` is not.
-            let path = if name.len() > own.len() && path.is_empty() { "\\" } else { path };
+            let path = if name.len() > own.len() && path.is_empty() {
+                "\\"
+            } else {
+                path
+            };
             let folder = fat.find(&folder, path).map_err(status)?;
             let kept = Attributes::CHANGEABLE | Attributes::DIRECTORY;
             let attributes = Attributes(attributes as u8 & kept);
@@ -379,7 +383,10 @@ fn set_info(
 }
 
 fn text(text: &str) -> Vec<u8> {
-    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+    text.encode_utf16()
+        .chain([0])
+        .flat_map(u16::to_le_bytes)
+        .collect()
 }
 
 /// The structure that says what a file is.

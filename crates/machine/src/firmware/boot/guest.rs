@@ -37,9 +37,9 @@ impl Guest<'_, '_> {
         std::array::from_fn(|index| self.0.processor.general.value(32 + index as u8))
     }
 
-    /// The machine's time.
+    /// The machine's time, as the processor has it.
     pub fn now(&self) -> u64 {
-        self.0.platform.timeline.now()
+        self.0.platform.timeline.now().max(self.0.ticks)
     }
 
     /// Does `work` for each part of a range that is one piece of physical memory.

@@ -59,8 +59,8 @@ pub struct Origin {
     pub device: u64,
     /// As `device`.
     pub file: Option<DevicePath>,
-    /// What it is to do, as characters.
-    pub options: Vec<u16>,
+    /// What it is to do: bytes, mostly characters.
+    pub options: Vec<u8>,
 }
 
 impl Boot {
@@ -76,7 +76,13 @@ impl Boot {
         };
         let device = path.as_ref().and_then(|path| self.device_of(path));
         let bytes = match (source, device) {
-            (0, None) => return Err(if path.is_some() { efi::NOT_FOUND } else { efi::INVALID_PARAMETER }),
+            (0, None) => {
+                return Err(if path.is_some() {
+                    efi::NOT_FOUND
+                } else {
+                    efi::INVALID_PARAMETER
+                });
+            }
             (0, Some((device, rest))) => {
                 let name = rest.file_name().ok_or(efi::NOT_FOUND)?;
                 self.read_file(device, &name)?
@@ -163,10 +169,10 @@ impl Boot {
             Some(path) => place(self, guest, &path.bytes())?,
             None => 0,
         };
-        let options: Vec<u8> = origin.options.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let options = &origin.options;
         let options_at = match options.is_empty() {
             true => 0,
-            false => place(self, guest, &options)?,
+            false => place(self, guest, options)?,
         };
         let fields = [
             REVISION,

@@ -74,9 +74,7 @@ impl MemoryMap {
                 .highest(size, LOW)
                 .or_else(|| self.highest(size, u64::MAX))
                 .ok_or(efi::OUT_OF_RESOURCES)?,
-            Place::UpTo(last) => self
-                .highest(size, last.saturating_add(1))
-                .ok_or(efi::NOT_FOUND)?,
+            Place::UpTo(last) => self.highest(size, last.saturating_add(1)).ok_or(efi::NOT_FOUND)?,
         };
         self.change(start, start + size, kind);
         Ok(start)
@@ -148,9 +146,8 @@ impl MemoryMap {
 
     fn merge(&mut self) {
         self.regions.dedup_by(|next, before| {
-            let is_one = before.end == next.start
-                && before.kind == next.kind
-                && before.attributes == next.attributes;
+            let is_one =
+                before.end == next.start && before.kind == next.kind && before.attributes == next.attributes;
             if is_one {
                 before.end = next.end;
             }
@@ -194,10 +191,7 @@ impl Pool {
                 .map(|(start, room)| (*start, *room));
             let (start, room) = match found {
                 Some(found) => found,
-                None => (
-                    map.allocate(kind, Pool::RUN / PAGE, Place::Any)?,
-                    Pool::RUN,
-                ),
+                None => (map.allocate(kind, Pool::RUN / PAGE, Place::Any)?, Pool::RUN),
             };
             free.remove(&start);
             if room > size {

@@ -25,6 +25,7 @@ mod memory;
 mod pe;
 mod protocols;
 mod services;
+mod shell;
 mod stub;
 #[cfg(test)]
 mod tests;
@@ -42,7 +43,7 @@ use crate::machine::hypercall::{Call, Reaction};
 use crate::machine::timeline::{Phase, TICKS_PER_SECOND};
 use crate::memory::{GuestMemory, MemoryError};
 use console::Console;
-use events::Events;
+use events::{Events, Notification};
 use files::Files;
 use guest::{Failure, Guest};
 use handles::Handles;
@@ -87,6 +88,8 @@ enum Pending {
     Return(u64),
     /// A notification was done, after which the service returns this, and the task priority is what it was.
     Notified { status: u64, priority: u64 },
+    /// A notification of the end of boot services was done; the task priority is what it was.
+    Left(u64),
     /// Events are looked at again.
     Events,
     /// So many events of those waited for were asked whether they have happened; the task priority is what it was.
@@ -107,6 +110,8 @@ enum Pending {
 enum Flow {
     /// The service returns this.
     Return(u64),
+    /// Boot services end, and the service that does so returns.
+    Leave,
     /// This function is called, by its descriptor.
     Call {
         function: u64,
@@ -131,7 +136,8 @@ pub struct Boot {
     registrations: Vec<Registration>,
     pending: Vec<Pending>,
     manager: Manager,
-    tables: Tables,
+    /// Whether boot services have ended.
+    has_left: bool,
     system_table: u64,
     /// Where the stubs are, and behind them function descriptors.
     code: u64,
@@ -202,8 +208,8 @@ impl Boot {
             registrations: Vec::new(),
             pending: Vec::new(),
             manager: Manager::default(),
+            has_left: false,
             system_table: tables.system_table,
-            tables,
             code: at,
             descriptors,
             wait_for_key: 0,
@@ -320,14 +326,11 @@ impl Boot {
         let guest = &mut Guest(call);
         self.events.advance(guest.now());
         let flow = match service {
-            Some(Service::ExitBootServices) => match self.exit_boot_services(guest) {
-                Ok(()) => return (self.leave(guest, 0), false),
-                Err(failure) => Flow::Return(failure),
-            },
             Some(service) => self.perform(guest, service, surroundings),
             None => self.again(guest, surroundings),
         };
-        (self.follow(guest, flow), true)
+        let reaction = self.follow(guest, flow);
+        (reaction, !self.has_left)
     }
 
     /// Has the processor go on as a flow says.
@@ -335,16 +338,17 @@ impl Boot {
         loop {
             flow = match flow {
                 Flow::Return(status) => match self.events.take_due() {
-                    Some(notification) => {
-                        let priority = self.events.priority;
-                        self.events.priority = notification.priority;
-                        Flow::Call {
-                            function: notification.function,
-                            arguments: [notification.event, notification.context],
-                            then: Pending::Notified { status, priority },
-                        }
-                    }
+                    Some(due) => self.notify(due, |priority| Pending::Notified { status, priority }),
                     None => return self.leave(guest, status),
+                },
+                Flow::Leave => match self.events.take_due() {
+                    Some(due) => self.notify(due, Pending::Left),
+                    None => {
+                        // The table was written a moment ago, by the same call or the one before.
+                        let _ = self.set_system_table(guest, [0; 6], 0);
+                        self.has_left = true;
+                        return self.leave(guest, 0);
+                    }
                 },
                 Flow::Call { .. } | Flow::Wait { .. } if self.pending.len() >= PENDING_MAX => {
                     Flow::Return(efi::OUT_OF_RESOURCES)
@@ -376,10 +380,23 @@ impl Boot {
         }
     }
 
+    /// Has a notification done, at its priority; what is to be done then is told the priority before.
+    fn notify(&mut self, due: Notification, then: impl FnOnce(u64) -> Pending) -> Flow {
+        let priority = std::mem::replace(&mut self.events.priority, due.priority);
+        Flow::Call {
+            function: due.function,
+            arguments: [due.event, due.context],
+            then: then(priority),
+        }
+    }
+
     /// Has the service return.
     fn leave(&self, guest: &mut Guest<'_, '_>, status: u64) -> Reaction {
         guest.0.set_result(0, status);
-        guest.0.processor.set_instruction_pointer(self.code + stub::LEAVE, 0);
+        guest
+            .0
+            .processor
+            .set_instruction_pointer(self.code + stub::LEAVE, 0);
         Reaction::Resume
     }
 
@@ -427,6 +444,10 @@ impl Boot {
             Some(Pending::Notified { status, priority }) => {
                 self.events.priority = priority;
                 Flow::Return(status)
+            }
+            Some(Pending::Left(priority)) => {
+                self.events.priority = priority;
+                Flow::Leave
             }
             Some(Pending::Events) => self.wait_for_event(guest, 0).unwrap_or_else(Flow::Return),
             Some(Pending::Asked { asked, priority }) => {
@@ -525,7 +546,11 @@ impl Boot {
             }
             InstallConfigurationTable => answer(self.install_configuration(guest)),
             CalculateCrc32 => answer(checksum(guest, [first, second, third])),
-            CopyMem => answer(guest.bytes(second, third).and_then(|bytes| guest.write(first, &bytes))),
+            CopyMem => answer(
+                guest
+                    .bytes(second, third)
+                    .and_then(|bytes| guest.write(first, &bytes)),
+            ),
             SetMem => answer(fill(guest, [first, second, third])),
             ReadKeyStroke => match self.console.has_key() {
                 true => answer(self.console.read_key(guest)),
@@ -548,8 +573,8 @@ impl Boot {
                     .serve(guest, &mut self.memory, service, seconds, function);
                 answer(served)
             }
-            // `call` has it.
-            ExitBootServices | Reserved | Unload => Flow::Return(efi::UNSUPPORTED),
+            ExitBootServices => self.exit_boot_services(guest),
+            Reserved => Flow::Return(efi::UNSUPPORTED),
             InstallProtocolInterface
             | ReinstallProtocolInterface
             | UninstallProtocolInterface
@@ -629,14 +654,9 @@ impl Boot {
         // Those with a notification for this are asked before the next look.
         for number in asked..count {
             let event = guest.word(events.wrapping_add(8 * number))?;
-            if let Some(notification) = self.ask(event) {
-                let priority = std::mem::replace(&mut self.events.priority, notification.priority);
+            if let Some(due) = self.ask(event) {
                 let asked = number + 1;
-                return Ok(Flow::Call {
-                    function: notification.function,
-                    arguments: [event, notification.context],
-                    then: Pending::Asked { asked, priority },
-                });
+                return Ok(self.notify(due, |priority| Pending::Asked { asked, priority }));
             }
         }
         Ok(Flow::Wait {
@@ -646,7 +666,7 @@ impl Boot {
     }
 
     /// What asks an event whether it has happened, if there is such a function.
-    fn ask(&self, event: u64) -> Option<events::Notification> {
+    fn ask(&self, event: u64) -> Option<Notification> {
         let notification = self.events.wait_notification(event);
         notification.filter(|_| event != self.wait_for_key)
     }
@@ -656,14 +676,7 @@ impl Boot {
             return Ok(Flow::Return(0));
         }
         Ok(match self.ask(event) {
-            Some(notification) => {
-                let priority = std::mem::replace(&mut self.events.priority, notification.priority);
-                Flow::Call {
-                    function: notification.function,
-                    arguments: [event, notification.context],
-                    then: Pending::Checked { event, priority },
-                }
-            }
+            Some(due) => self.notify(due, |priority| Pending::Checked { event, priority }),
             None => Flow::Wait {
                 until: self.next_look(guest),
                 then: Pending::Return(efi::NOT_READY),
@@ -672,12 +685,15 @@ impl Boot {
     }
 
     /// Image, key of the memory map: from now on the machine is the kernel's.
-    fn exit_boot_services(&mut self, guest: &mut Guest<'_, '_>) -> Result<(), Failure> {
+    fn exit_boot_services(&mut self, guest: &mut Guest<'_, '_>) -> Flow {
         let [image, key] = guest.arguments();
         if !self.images.contains_key(&image) || key != self.memory.map.key() {
-            return Err(efi::INVALID_PARAMETER);
+            return Flow::Return(efi::INVALID_PARAMETER);
         }
-        self.set_system_table(guest, [0; 6], 0)
+        self.events.stop_timers();
+        self.events.signal_kind(events::kind::EXIT_BOOT_SERVICES);
+        self.events.signal_group(&events::EXIT_GROUP);
+        Flow::Leave
     }
 
     /// The device that a path begins with, the most exact one, or the partition that it names alone; and what is behind.

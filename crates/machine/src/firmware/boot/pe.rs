@@ -132,7 +132,11 @@ impl<'a> Image<'a> {
             let in_file = section.size_of_raw_data.get(LE);
             let in_memory = section.virtual_size.get(LE);
             // What the file has beyond the section's size is padding; some linkers leave the size zero.
-            let size = if in_memory == 0 { in_file } else { in_file.min(in_memory) } as usize;
+            let size = if in_memory == 0 {
+                in_file
+            } else {
+                in_file.min(in_memory)
+            } as usize;
             let to = start.checked_add(size).and_then(|end| memory.get_mut(start..end));
             let from = from.checked_add(size).and_then(|end| self.bytes.get(from..end));
             match (to, from) {
@@ -169,7 +173,9 @@ impl<'a> Image<'a> {
                     }
                     pe::IMAGE_REL_BASED_HIGHLOW => {
                         let field = field::<4>(memory, at)?;
-                        *field = u32::from_le_bytes(*field).wrapping_add(moved as u32).to_le_bytes();
+                        *field = u32::from_le_bytes(*field)
+                            .wrapping_add(moved as u32)
+                            .to_le_bytes();
                     }
                     pe::IMAGE_REL_BASED_IA64_IMM64 => {
                         let bundle = field::<16>(memory, at & !15)?;
@@ -219,10 +225,17 @@ mod tests {
     #[test]
     fn the_immediate_of_a_movl_is_moved_and_nothing_else() {
         // `movl r8=0x123456789abcdef0` as GNU as 2.40 assembles it.
-        let bundle = super::super::tests::MOVL;
+        const BUNDLE: [u8; 16] = [
+            0x05, 0, 0, 0, 0x01, 0x80, 0x9a, 0x78, 0x56, 0x34, 0x12, 0x00, 0x01, 0x97, 0xf7, 0x66,
+        ];
+        // The same with 0x123456789abcdf00.
+        const AND_16: [u8; 16] = [
+            0x05, 0, 0, 0, 0x01, 0x80, 0x9a, 0x78, 0x56, 0x34, 0x12, 0x00, 0x01, 0x90, 0xfb, 0x66,
+        ];
+        let bundle = BUNDLE;
         let moved = move_long_immediate(bundle, 0x1111);
         assert_ne!(moved, bundle);
         assert_eq!(move_long_immediate(moved, 0x1111_u64.wrapping_neg()), bundle);
-        assert_eq!(move_long_immediate(bundle, 0x10), super::super::tests::MOVL_AND_16);
+        assert_eq!(move_long_immediate(bundle, 0x10), AND_16);
     }
 }

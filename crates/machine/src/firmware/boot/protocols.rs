@@ -66,7 +66,8 @@ impl Boot {
             Service::InstallMultipleProtocolInterfaces => self.install_multiple(guest, first),
             Service::UninstallMultipleProtocolInterfaces => {
                 let pairs = pairs(guest)?;
-                let present = |(guid, address): &(Guid, u64)| self.handles.find(first, guid) == Some(*address);
+                let present =
+                    |(guid, address): &(Guid, u64)| self.handles.find(first, guid) == Some(*address);
                 if !pairs.iter().all(present) {
                     return Err(efi::INVALID_PARAMETER);
                 }
@@ -192,7 +193,9 @@ impl Boot {
     }
 
     fn take_new(&mut self, key: u64) -> Result<Option<u64>, Failure> {
-        let index = key.checked_sub(FIRST_REGISTRATION + 1).ok_or(efi::INVALID_PARAMETER)?;
+        let index = key
+            .checked_sub(FIRST_REGISTRATION + 1)
+            .ok_or(efi::INVALID_PARAMETER)?;
         let registration = usize::try_from(index)
             .ok()
             .and_then(|index| self.registrations.get_mut(index));
@@ -219,11 +222,7 @@ impl Boot {
     }
 
     /// The handles that a search finds: how, protocol, key.
-    fn locate(
-        &mut self,
-        guest: &Guest<'_, '_>,
-        [how, protocol, key]: [u64; 3],
-    ) -> Result<Vec<u64>, Failure> {
+    fn locate(&mut self, guest: &Guest<'_, '_>, [how, protocol, key]: [u64; 3]) -> Result<Vec<u64>, Failure> {
         let found = match how as u32 {
             0 => self.handles.with(None),
             1 => self.take_new(key)?.into_iter().collect(),
@@ -250,7 +249,9 @@ impl Boot {
     /// Puts words into a buffer from the pool that the application gives back, and its address to `at`.
     fn answer_buffer(&mut self, guest: &mut Guest<'_, '_>, words: &[u64], at: u64) -> Result<(), Failure> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let buffer = self.memory.place_as(guest, MemoryType::BootServicesData, &bytes)?;
+        let buffer = self
+            .memory
+            .place_as(guest, MemoryType::BootServicesData, &bytes)?;
         guest.set_word(at, buffer)
     }
 }

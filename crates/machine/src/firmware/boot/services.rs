@@ -7,7 +7,8 @@ pub const FIRST_FUNCTION: u64 = 0x201;
 /// Declares services, the boot services first.
 macro_rules! services {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// A service.
+        /// A service, by the name that the specification has for it.
+        #[allow(missing_docs, reason = "the names are the specification's")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub enum Service { $($(#[$doc])* $name,)* }
@@ -99,8 +100,6 @@ services! {
     GetInfo,
     SetInfo,
     FlushFile,
-    // Loaded Image.
-    Unload,
 }
 
 impl Service {

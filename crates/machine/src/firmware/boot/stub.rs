@@ -30,8 +30,6 @@ const ENTRY_BYTES: u64 = 2 * BUNDLE;
 
 /// Where the code goes on, from its start.
 pub const CALL: u64 = BUNDLE;
-/// As [`CALL`]: where the host is told that something was done.
-pub const AGAIN: u64 = 2 * BUNDLE;
 /// As [`CALL`]: where the service returns.
 pub const LEAVE: u64 = 4 * BUNDLE;
 /// The function of the hypercall that says so.

@@ -117,7 +117,8 @@ impl Device {
 
     /// Whether firmware starts what is on it.
     pub fn is_for_firmware(&self) -> bool {
-        self.partition.is_some_and(|partition| partition.is_for_firmware())
+        self.partition
+            .is_some_and(|partition| partition.is_for_firmware())
     }
 
     /// The signature of the partition, if it has one.

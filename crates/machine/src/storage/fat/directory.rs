@@ -230,7 +230,11 @@ impl<V: Volume> Fat<V> {
         }
         let bytes = self.contents(folder)?;
         let (short, is_whole) = short_form(name, &bytes);
-        let long = if is_whole { 0 } else { characters.len().div_ceil(OF_ENTRY) };
+        let long = if is_whole {
+            0
+        } else {
+            characters.len().div_ceil(OF_ENTRY)
+        };
         let first = self.room(folder, &bytes, long + 1)?;
         let mut made = Entry {
             name: name.to_owned(),
@@ -281,7 +285,11 @@ impl<V: Volume> Fat<V> {
         let mut is_behind = false;
         for (index, entry) in bytes.chunks_exact(ENTRY_BYTES).enumerate() {
             is_behind |= entry[0] == 0;
-            free = if is_behind || entry[0] == REMOVED { free + 1 } else { 0 };
+            free = if is_behind || entry[0] == REMOVED {
+                free + 1
+            } else {
+                0
+            };
             if free == count {
                 return Ok(index + 1 - count);
             }
@@ -383,7 +391,11 @@ fn fill(entry: &mut [u8], file: &Entry) {
     put(18, read.0);
     put(20, (file.first >> 16) as u16);
     put(26, file.first as u16);
-    let size = if file.attributes.is_directory() { 0 } else { file.size };
+    let size = if file.attributes.is_directory() {
+        0
+    } else {
+        file.size
+    };
     put(28, size as u16);
     put(30, (size >> 16) as u16);
     entry[11] = file.attributes.0;
@@ -483,7 +495,13 @@ fn short_form(name: &str, folder: &[u8]) -> ([u8; 11], bool) {
     let kept = |text: &str| -> Vec<u8> {
         let bytes = text.bytes().filter(|byte| !b". ".contains(byte));
         bytes
-            .map(|byte| if is_kept(byte) { byte.to_ascii_uppercase() } else { b'_' })
+            .map(|byte| {
+                if is_kept(byte) {
+                    byte.to_ascii_uppercase()
+                } else {
+                    b'_'
+                }
+            })
             .collect()
     };
     let (short_base, short_extension) = (kept(base), kept(extension));
@@ -494,7 +512,11 @@ fn short_form(name: &str, folder: &[u8]) -> ([u8; 11], bool) {
         short[8..8 + count].copy_from_slice(&short_extension[..count]);
         short
     };
-    let is_taken = |short: &[u8; 11]| folder.chunks_exact(ENTRY_BYTES).any(|entry| entry[..11] == *short);
+    let is_taken = |short: &[u8; 11]| {
+        folder
+            .chunks_exact(ENTRY_BYTES)
+            .any(|entry| entry[..11] == *short)
+    };
     let says_all = short_base.len() <= 8
         && short_extension.len() <= 3
         && short_base == base.as_bytes()

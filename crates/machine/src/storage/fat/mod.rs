@@ -11,7 +11,7 @@
 mod directory;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::io;
 
@@ -242,7 +242,10 @@ impl<V: Volume> Fat<V> {
         most: u32,
     ) -> Result<(u32, u32), FatError> {
         let (mut at, mut cluster) = match *cursor {
-            Cursor { index: known, cluster } if cluster != 0 && known <= index => (known, cluster),
+            Cursor {
+                index: known,
+                cluster,
+            } if cluster != 0 && known <= index => (known, cluster),
             _ => (0, first),
         };
         self.table.check(cluster)?;
@@ -313,7 +316,8 @@ impl<V: Volume> Fat<V> {
             file.first = if chain.is_empty() { first } else { file.first };
         } else {
             let keep = chain.get((wanted as usize).wrapping_sub(1)).copied();
-            self.table.release(&self.volume, keep, &chain[wanted as usize..])?;
+            self.table
+                .release(&self.volume, keep, &chain[wanted as usize..])?;
             file.first = if wanted == 0 { 0 } else { file.first };
         }
         file.size = size as u32;

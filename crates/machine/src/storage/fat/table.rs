@@ -113,7 +113,10 @@ impl Table {
             read_at(volume, self.start + first, &mut bytes)?;
             self.window = Some((first, bytes));
         }
-        let byte = self.window.as_ref().and_then(|(_, bytes)| bytes.get((at - first) as usize));
+        let byte = self
+            .window
+            .as_ref()
+            .and_then(|(_, bytes)| bytes.get((at - first) as usize));
         byte.copied().ok_or(FatError::Corrupt("its table is too short"))
     }
 

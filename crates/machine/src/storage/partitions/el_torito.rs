@@ -17,7 +17,11 @@ pub fn read(disk: &(impl Source + ?Sized)) -> Option<Vec<Partition>> {
     let record = record
         .map_while(|sector| sector)
         .find(|sector| sector.starts_with(BOOT_RECORD))?;
-    let catalogue = sectors(disk, u64::from(word(&record, 0x47)) * CD_SECTORS, CD_SECTORS as usize)?;
+    let catalogue = sectors(
+        disk,
+        u64::from(word(&record, 0x47)) * CD_SECTORS,
+        CD_SECTORS as usize,
+    )?;
     let sum = catalogue[..ENTRY_BYTES].chunks_exact(2);
     let sum = sum.fold(0_u16, |sum, pair| sum.wrapping_add(half(pair, 0)));
     if catalogue[0] != 1 || catalogue[30..32] != [0x55, 0xaa] || sum != 0 {

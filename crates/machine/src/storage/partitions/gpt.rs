@@ -21,7 +21,8 @@ pub fn read(disk: &(impl Source + ?Sized)) -> Option<Vec<Partition>> {
 fn table(disk: &(impl Source + ?Sized), at: u64) -> Option<Vec<Partition>> {
     let header = sectors(disk, at, 1)?;
     let bytes = word(&header, 12) as usize;
-    if header[..8] != *SIGNATURE || !(HEADER_BYTES..=header.len()).contains(&bytes) || long(&header, 24) != at {
+    if header[..8] != *SIGNATURE || !(HEADER_BYTES..=header.len()).contains(&bytes) || long(&header, 24) != at
+    {
         return None;
     }
     let sum = word(&header, 16);

@@ -145,13 +145,13 @@ fn long(bytes: &[u8], at: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
     /// A disk of a table with these entries: type, first and last sector.
-    fn gpt_disk(sectors: usize, entries: &[([u8; 16], u64, u64)]) -> Vec<u8> {
+    pub(crate) fn gpt_disk(sectors: usize, entries: &[([u8; 16], u64, u64)]) -> Vec<u8> {
         let mut disk = vec![0; sectors * 512];
         let mut table = vec![0; 128 * 128];
         for (index, (kind, first, last)) in entries.iter().enumerate() {
