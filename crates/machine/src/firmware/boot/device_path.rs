@@ -160,7 +160,7 @@ impl DevicePath {
     }
 
     /// How many bytes it has without its end.
-    pub fn len(&self) -> usize {
+    pub fn length(&self) -> usize {
         self.0.len()
     }
 
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(file.file_name(), None);
         let short = DevicePath::parse(&disk.behind(&partition).expect("begins so").bytes()).expect("a path");
         let (signature, behind) = short.short_partition().expect("it is a partition");
-        assert_eq!((signature, behind.len()), (Signature::Gpt([7; 16]), 0));
+        assert_eq!((signature, behind.length()), (Signature::Gpt([7; 16]), 0));
     }
 
     proptest! {

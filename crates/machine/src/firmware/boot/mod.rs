@@ -5,7 +5,7 @@
 //! returns, calls a function of the guest, or lets time pass.
 //!
 //! - `stub`, `services`, `guest`: the way in. `memory`, `handles`, `events`: what services keep. `protocols`, `images`,
-//!   `context`, `pe`: services on these.
+//!   `context`, `pe`, `waiting`, `tables`: services on these.
 //! - `console`, `volumes`, `files`, `device_path`: protocols of devices.
 //! - `manager`, `shell`: what is booted.
 //!
@@ -22,14 +22,16 @@ mod handles;
 mod images;
 mod manager;
 mod memory;
-mod pe;
+pub mod pe;
 mod protocols;
 mod services;
 mod shell;
 mod stub;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod volumes;
+mod waiting;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,7 +52,7 @@ use handles::Handles;
 use images::{Images, Running};
 use manager::Manager;
 use memory::{Memory, Place};
-use protocols::{DEVICE_PATH, Registration};
+use protocols::Registration;
 use volumes::Device;
 
 pub use device_path::DevicePath;
@@ -223,97 +225,6 @@ impl Boot {
     /// Where the function descriptor of a service is.
     fn function(descriptors: u64) -> impl Fn(Service) -> u64 + Copy {
         move |service| descriptors + u64::from(service.number()) * 16
-    }
-
-    /// Puts tables and protocols into memory.
-    fn install_all(&mut self, guest: &mut Guest<'_, '_>) -> Result<(), Failure> {
-        let function = Boot::function(self.descriptors);
-        let services: Vec<u64> = Service::of_table().map(function).collect();
-        let table = efi::table(b"BOOTSERV", &services);
-        let services = self.memory.place(guest, &table)?;
-        let wait = events::kind::NOTIFY_WAIT;
-        // Its notification is the firmware's own, and never called.
-        let priority = events::priority::APPLICATION + 1;
-        self.wait_for_key = self.events.create(wait, priority, self.code, 0, None)?;
-        self.console
-            .install(guest, &mut self.memory, self.wait_for_key, function)?;
-        let (input, output) = (self.console.input, self.console.output);
-        let console = self.install(0, console::INPUT, input)?;
-        self.install(console, console::OUTPUT, output)?;
-        let path = self.memory.place(guest, &DevicePath::console().bytes())?;
-        self.install(console, DEVICE_PATH, path)?;
-        let fields = [console, input, console, output, console, output];
-        self.set_system_table(guest, fields, services)?;
-        for index in 0..self.devices.len() {
-            let device = &mut self.devices[index];
-            let path = self.memory.place(guest, &device.path.bytes())?;
-            let interfaces = device.install(guest, &mut self.memory, function)?;
-            let system = self.files.install(guest, &mut self.memory, device, function)?;
-            let handle = self.install(0, DEVICE_PATH, path)?;
-            for (guid, address) in interfaces.into_iter().chain(system) {
-                self.install(handle, guid, address)?;
-            }
-            self.devices[index].handle = handle;
-        }
-        Ok(())
-    }
-
-    /// Writes the system table's console and boot services, which it has as long as they are on.
-    fn set_system_table(
-        &self,
-        guest: &mut Guest<'_, '_>,
-        console: [u64; 6],
-        services: u64,
-    ) -> Result<(), Failure> {
-        const CONSOLE: u64 = efi::HEADER_BYTES + 16;
-        const SERVICES: u64 = CONSOLE + 7 * 8;
-        for (index, value) in (0..).zip(console) {
-            guest.set_word(self.system_table + CONSOLE + 8 * index, value)?;
-        }
-        guest.set_word(self.system_table + SERVICES, services)?;
-        self.sum_system_table(guest)
-    }
-
-    fn sum_system_table(&self, guest: &mut Guest<'_, '_>) -> Result<(), Failure> {
-        const BYTES: u64 = efi::HEADER_BYTES + 12 * 8;
-        const SUM: usize = 16;
-        let mut table = guest.bytes(self.system_table, BYTES)?;
-        table[SUM..SUM + 4].fill(0);
-        let sum = efi::crc32(&table);
-        guest.write(self.system_table + SUM as u64, &sum.to_le_bytes())
-    }
-
-    /// Identifier, table: adds, changes or, with null, removes a configuration table.
-    fn install_configuration(&mut self, guest: &mut Guest<'_, '_>) -> Result<(), Failure> {
-        const COUNT: u64 = efi::HEADER_BYTES + 10 * 8;
-        const ENTRIES_MAX: u64 = 1024;
-        let [guid, address] = guest.arguments();
-        let guid = guest.guid(guid)?;
-        let count = guest.word(self.system_table + COUNT)?.min(ENTRIES_MAX);
-        let at = guest.word(self.system_table + COUNT + 8)?;
-        let mut entries: Vec<[u8; 24]> = guest.bytes(at, count * 24)?.as_chunks().0.to_vec();
-        let existing = entries.iter().position(|entry| entry[..16] == guid);
-        match (existing, address) {
-            (None, 0) => return Err(efi::NOT_FOUND),
-            (Some(index), 0) => {
-                entries.remove(index);
-            }
-            (Some(index), _) => entries[index][16..].copy_from_slice(&address.to_le_bytes()),
-            (None, _) if count == ENTRIES_MAX => return Err(efi::OUT_OF_RESOURCES),
-            (None, _) => {
-                let mut entry = [0; 24];
-                entry[..16].copy_from_slice(&guid);
-                entry[16..].copy_from_slice(&address.to_le_bytes());
-                entries.push(entry);
-            }
-        }
-        let bytes = entries.as_flattened();
-        let new = self
-            .memory
-            .place_as(guest, MemoryType::RuntimeServicesData, bytes)?;
-        guest.set_word(self.system_table + COUNT, entries.len() as u64)?;
-        guest.set_word(self.system_table + COUNT + 8, new)?;
-        self.sum_system_table(guest)
     }
 
     /// Serves a call, or goes on with one; false behind the reaction says that boot services have ended.
@@ -595,95 +506,6 @@ impl Boot {
         }
     }
 
-    fn serve_events(&mut self, guest: &mut Guest<'_, '_>, service: Service) -> Result<(), Failure> {
-        let [first, second, third, fourth, fifth, sixth] = guest.arguments();
-        match service {
-            Service::CreateEvent => {
-                let event = self.events.create(first as u32, second, third, fourth, None)?;
-                guest.set_word(fifth, event)
-            }
-            Service::CreateEventEx => {
-                let group = match fifth {
-                    0 => None,
-                    at => Some(guest.guid(at)?),
-                };
-                let event = self.events.create(first as u32, second, third, fourth, group)?;
-                guest.set_word(sixth, event)
-            }
-            Service::SetTimer => self.events.set_timer(first, second, third, guest.now()),
-            Service::SignalEvent => self.events.signal(first),
-            _ => self.events.close(first),
-        }
-    }
-
-    /// Whether an event has happened, which is then over.
-    fn has_happened(&mut self, event: u64) -> Result<bool, Failure> {
-        match event == self.wait_for_key {
-            true => Ok(self.console.has_key()),
-            false => self.events.take(event),
-        }
-    }
-
-    /// When it is worth looking at events again.
-    fn next_look(&self, guest: &Guest<'_, '_>) -> u64 {
-        let idle = guest.now() + IDLE_TICKS;
-        self.events.next_due().map_or(idle, |due| due.min(idle))
-    }
-
-    /// Count, events, where the number of the one that has happened is to be written; so many were asked already.
-    fn wait_for_event(&mut self, guest: &mut Guest<'_, '_>, asked: u64) -> Result<Flow, Failure> {
-        let [count, events, index] = guest.arguments();
-        const COUNT_MAX: u64 = 4096;
-        if count == 0 || count > COUNT_MAX {
-            return Err(efi::INVALID_PARAMETER);
-        }
-        if self.events.priority != events::priority::APPLICATION {
-            return Err(efi::UNSUPPORTED);
-        }
-        for number in 0..count {
-            let event = guest.word(events.wrapping_add(8 * number))?;
-            let happened = self.has_happened(event).inspect_err(|_| {
-                // The event that is wrong is named; whether that can be written changes nothing.
-                let _ = guest.set_word(index, number);
-            })?;
-            if happened {
-                guest.set_word(index, number)?;
-                return Ok(Flow::Return(0));
-            }
-        }
-        // Those with a notification for this are asked before the next look.
-        for number in asked..count {
-            let event = guest.word(events.wrapping_add(8 * number))?;
-            if let Some(due) = self.ask(event) {
-                let asked = number + 1;
-                return Ok(self.notify(due, |priority| Pending::Asked { asked, priority }));
-            }
-        }
-        Ok(Flow::Wait {
-            until: self.next_look(guest),
-            then: Pending::Events,
-        })
-    }
-
-    /// What asks an event whether it has happened, if there is such a function.
-    fn ask(&self, event: u64) -> Option<Notification> {
-        let notification = self.events.wait_notification(event);
-        notification.filter(|_| event != self.wait_for_key)
-    }
-
-    fn check_event(&mut self, guest: &Guest<'_, '_>, event: u64) -> Result<Flow, Failure> {
-        if self.has_happened(event)? {
-            return Ok(Flow::Return(0));
-        }
-        Ok(match self.ask(event) {
-            Some(due) => self.notify(due, |priority| Pending::Checked { event, priority }),
-            None => Flow::Wait {
-                until: self.next_look(guest),
-                then: Pending::Return(efi::NOT_READY),
-            },
-        })
-    }
-
     /// Image, key of the memory map: from now on the machine is the kernel's.
     fn exit_boot_services(&mut self, guest: &mut Guest<'_, '_>) -> Flow {
         let [image, key] = guest.arguments();
@@ -704,7 +526,7 @@ impl Boot {
             return found.map(|(index, _)| (index, rest));
         }
         let found = devices.filter_map(|(index, device)| Some((index, device.path.behind(path)?)));
-        found.min_by_key(|(_, rest)| rest.len())
+        found.min_by_key(|(_, rest)| rest.length())
     }
 
     /// The contents of a file on a device's file system.

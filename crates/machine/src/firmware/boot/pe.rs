@@ -220,7 +220,70 @@ fn move_long_immediate(bundle: [u8; 16], moved: u64) -> [u8; 16] {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn application() -> Vec<u8> {
+        super::super::tests::application()
+    }
+
+    #[test]
+    fn an_image_is_where_it_is_put() {
+        let bytes = application();
+        let image = Image::parse(&bytes).expect("an application");
+        assert_eq!((image.kind, image.is_fixed()), (Kind::Application, false));
+        let word = |memory: &[u8]| {
+            let at = image.entry as usize;
+            u64::from_le_bytes(memory[at..at + 8].try_into().expect("eight bytes"))
+        };
+        let (low, high) = (
+            image.placed(0x1000).expect("placed"),
+            image.placed(0x5000).expect("placed"),
+        );
+        assert_eq!(word(&high) - word(&low), 0x4000, "its entry moves with it");
+    }
+
+    #[test]
+    fn what_is_no_image_is_named() {
+        let said = |change: fn(&mut Vec<u8>)| {
+            let mut bytes = application();
+            change(&mut bytes);
+            let placed = Image::parse(&bytes).and_then(|image| image.placed(0x1000));
+            placed.expect_err("it is none").to_string()
+        };
+        assert!(said(|bytes| bytes.truncate(100)).contains("no PE32+ file"));
+        assert!(said(|bytes| bytes[0x45] = 0x86).contains("machine 0x8600"));
+        // Behind the DOS header and the file header: entry, size, subsystem.
+        assert!(said(|bytes| bytes[0x58 + 68] = 3).contains("subsystem 3"));
+        assert!(said(|bytes| bytes[0x58 + 19] = 0x7f).contains("its entry outside"));
+        assert!(said(|bytes| bytes[0x58 + 59] = 0x7f).contains("bytes in memory"));
+        assert!(
+            said(|bytes| bytes[0x58 + 56..0x58 + 60].copy_from_slice(&0x9000_u32.to_le_bytes()))
+                .contains("outside of the image")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_damage_is_an_error_or_an_image(
+            damage in prop::collection::vec((0usize..0x400, any::<u8>()), 1..12),
+            behind in prop::collection::vec((0usize..132_096, any::<u8>()), 0..12),
+            at in 0u64..1 << 40,
+        ) {
+            let mut bytes = application();
+            for (at, value) in damage.into_iter().chain(behind) {
+                let length = bytes.len();
+                bytes[at % length] = value;
+            }
+            if let Ok(image) = Image::parse(&bytes)
+                && image.size < 1 << 24
+                && let Ok(memory) = image.placed(at)
+            {
+                prop_assert_eq!(memory.len(), image.size as usize);
+            }
+        }
+    }
 
     #[test]
     fn the_immediate_of_a_movl_is_moved_and_nothing_else() {

@@ -241,7 +241,7 @@ impl Boot {
         let lengths = handles.filter_map(|handle| {
             let at = self.handles.find(handle, &DEVICE_PATH)?;
             let own = read_path(guest, at).ok()?;
-            own.behind(path).map(|_| (handle, own.len()))
+            own.behind(path).map(|_| (handle, own.length()))
         });
         lengths.max_by_key(|(_, length)| *length)
     }

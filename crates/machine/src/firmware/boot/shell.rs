@@ -62,11 +62,7 @@ impl Boot {
                     self.console.print("\n");
                     return self.command(guest, text.trim());
                 }
-                BACKSPACE => {
-                    if line.pop().is_some() {
-                        self.console.print("\u{8} \u{8}");
-                    }
-                }
+                BACKSPACE if line.pop().is_some() => self.console.print("\u{8} \u{8}"),
                 character @ 0x20.. if line.len() < LINE_MAX => {
                     let character = char::from_u32(u32::from(character)).unwrap_or('?');
                     line.push(character);

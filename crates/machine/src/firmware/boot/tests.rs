@@ -5,11 +5,15 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use proptest::prelude::*;
+
+use super::super::gate::Entry;
+use super::services::{FIRST_FUNCTION, Service};
 use crate::description::Size;
 use crate::description::bare::Clock;
 use crate::description::disks::DiskTable;
 use crate::description::kernel::{Built, Consoles, Description, MEMORY_MIN, MachineTable};
-use crate::machine::hypercall::Console;
+use crate::machine::hypercall::{Call, Console, HypercallHandler};
 use crate::machine::{End, Outcome, VirtualTime};
 use crate::snapshot::{self, SnapshotError};
 use crate::storage::fat::tests::with_files;
@@ -48,7 +52,7 @@ impl Console for Typist {
     }
 }
 
-fn application() -> Vec<u8> {
+pub fn application() -> Vec<u8> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guests/ia64/bin/firmware.efi");
     std::fs::read(file).expect("it is checked in")
 }
@@ -210,4 +214,84 @@ fn a_machine_is_not_saved_while_it_boots() {
     let Built { machine, parts, .. } = &mut built;
     let saved = snapshot::save(machine, parts, &folder.path().join("saved"));
     assert!(matches!(saved, Err(SnapshotError::Booting)), "{saved:?}");
+}
+
+/// What a hostile application may give as an argument: numbers, handles, events, interfaces, memory.
+#[derive(Clone, Copy, Debug)]
+enum Argument {
+    Number(u64),
+    Handle(u64),
+    Event(u64),
+    Interface(usize),
+    Memory(u64),
+}
+
+/// Memory that holds what the test puts there: far from what the firmware takes.
+const SCRATCH: u64 = 0x20_0000;
+const SCRATCH_BYTES: usize = 4096;
+
+fn argument() -> impl Strategy<Value = Argument> {
+    prop_oneof![
+        prop_oneof![
+            0u64..40,
+            any::<u64>(),
+            (0u32..64).prop_map(|bit| 1 << bit),
+            Just(u64::MAX)
+        ]
+        .prop_map(Argument::Number),
+        (0u64..12).prop_map(Argument::Handle),
+        (0u64..6).prop_map(Argument::Event),
+        (0usize..64).prop_map(Argument::Interface),
+        (0u64..SCRATCH_BYTES as u64).prop_map(Argument::Memory),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_calls_leave_the_host_alone(
+        memory in prop::collection::vec(any::<u8>(), SCRATCH_BYTES),
+        calls in prop::collection::vec((0u64..100, prop::array::uniform8(argument())), 1..120),
+    ) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let disk = disk(folder.path(), "disk", &[("tools\\a long name", b"contents")]);
+        let Built { mut machine, parts, .. } = machine(vec![disk], &Typist::typing("help\nmap\nls\n"));
+        let platform = Arc::clone(machine.platform());
+        let processor = &mut machine.cpus[0].processor;
+        let scratch = sidestep_ia64::PhysicalAddress(SCRATCH);
+        platform.memory.write(scratch, &memory).expect("memory");
+        let first = (Service::Boot.function(), [Argument::Number(0); 8]);
+        let rest = calls.into_iter().map(|(number, arguments)| (FIRST_FUNCTION - 1 + number, arguments));
+        for (ticks, (function, arguments)) in (0..).zip([first].into_iter().chain(rest)) {
+            let interfaces: Vec<u64> = match parts.firmware.boot().as_ref() {
+                Some(boot) => {
+                    let handles = boot.handles.with(None).into_iter();
+                    let of = |handle| boot.handles.interfaces(handle).unwrap_or_default().iter();
+                    handles.flat_map(of).map(|interface| interface.address).collect()
+                }
+                None => Vec::new(),
+            };
+            processor.general.set(15, function);
+            for (register, argument) in (32..).zip(arguments) {
+                processor.general.set(register, match argument {
+                    Argument::Number(number) => number,
+                    Argument::Handle(number) => 0xefee_0000_0000_0020 + 16 * number,
+                    Argument::Event(number) => 0xefee_1000_0000_0010 + 16 * number,
+                    Argument::Interface(index) => interfaces.get(index).copied().unwrap_or(0),
+                    Argument::Memory(offset) => SCRATCH + offset,
+                });
+            }
+            let mut call = Call {
+                index: 0,
+                ticks: ticks * 1_000_000,
+                processor,
+                platform: &platform,
+            };
+            prop_assert!(Entry::of_function(function).is_none());
+            let answered = parts.firmware.call(&mut call).is_some();
+            let is_one = function + 1 == FIRST_FUNCTION || Service::of_function(function).is_some();
+            prop_assert_eq!(answered, is_one);
+        }
+    }
 }

@@ -74,6 +74,8 @@ pub struct Fat<V> {
     data: u64,
     root: Root,
     label: String,
+    /// Where FAT32 counts free clusters, as long as nothing was written: the count is right until then.
+    free_count: Option<u64>,
 }
 
 /// Where the root directory is.
@@ -140,7 +142,11 @@ impl<V: Volume> Fat<V> {
             ),
         };
         let label = String::from_utf8_lossy(&boot[label_at..label_at + 11]);
+        const FREE_COUNT: u64 = 488;
+        let information = half(48) * sector;
+        let has_count = table.is_32() && (sector..reserved * sector).contains(&information);
         Ok(Fat {
+            free_count: has_count.then_some(information + FREE_COUNT),
             label: label.trim_end_matches(['\0', ' ']).to_owned(),
             volume,
             table,
@@ -340,10 +346,15 @@ impl<V: Volume> Fat<V> {
         Ok(())
     }
 
-    fn check_writable(&self) -> Result<(), FatError> {
-        match self.volume.is_read_only() {
-            true => Err(FatError::ReadOnly),
-            false => Ok(()),
+    /// Refuses what cannot be written; has the count of free clusters be unknown, which whoever wants it counts then.
+    fn check_writable(&mut self) -> Result<(), FatError> {
+        const UNKNOWN: [u8; 8] = [0xff; 8];
+        if self.volume.is_read_only() {
+            return Err(FatError::ReadOnly);
+        }
+        match self.free_count.take() {
+            Some(at) => self.write_at(at, &UNKNOWN),
+            None => Ok(()),
         }
     }
 

@@ -68,9 +68,17 @@ pub(crate) fn formatted(sectors: u32) -> Vec<u8> {
     if is_32 {
         put(36, &table_sectors.to_le_bytes());
         put(44, &2_u32.to_le_bytes());
+        put(48, &1_u16.to_le_bytes());
+        put(50, &6_u16.to_le_bytes());
+        for (at, signature) in [(0, 0x4161_5252_u32), (484, 0x6141_7272), (508, 0xaa55_0000)] {
+            put(512 + at, &signature.to_le_bytes());
+        }
     } else {
         put(17, &512_u16.to_le_bytes());
         put(22, &(table_sectors as u16).to_le_bytes());
+    }
+    if is_32 {
+        bytes.copy_within(..1024, 6 * 512);
     }
     bytes
 }

@@ -48,8 +48,11 @@ fn logical(disk: &(impl Source + ?Sized), first: u64, signature: u32, partitions
     }
 }
 
-/// A record's signature and entries: what for, first sector, count.
-fn record(disk: &(impl Source + ?Sized), sector: u64) -> Option<(u32, [(u8, u32, u32); 4])> {
+/// What a partition is for, its first sector and how many it has.
+type Entry = (u8, u32, u32);
+
+/// A record's signature and entries.
+fn record(disk: &(impl Source + ?Sized), sector: u64) -> Option<(u32, [Entry; 4])> {
     let bytes = sectors(disk, sector, 1)?;
     // A boot sector of a file system ends alike; only a record's entries are in use or not and nothing else.
     let flags = (0..4).map(|index| bytes[ENTRIES + index * ENTRY_BYTES]);
