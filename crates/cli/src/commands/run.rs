@@ -20,16 +20,16 @@ use sidestep_machine::description::disks::DiskTable;
 use super::Outcome;
 
 /// Boot a machine: a FUCE image, as `sidestep assemble` writes it, an IA-64 machine or a host with virtual machines
-/// that a TOML file describes, or an IA-64 kernel on a whole machine.
+/// that a TOML file describes, an IA-64 kernel on a whole machine, or what is on the disks of such a machine.
 #[derive(Args)]
 pub struct Run {
     /// The image, or the description of the machine.
     #[arg(required_unless_present_any = ["kernel", "restore", "disk"], conflicts_with = "kernel")]
     image: Option<PathBuf>,
-    /// An image as a disk of a FUCE machine or a kernel's, of which there may be several. What a FUCE image writes is
-    /// put back when it ends; a kernel's writes reach the file at once. A kernel's may be in QEMU's format qcow2, on
-    /// a SCSI bus or Serial ATA, and a CD-ROM there:
-    /// `FILE[,readonly][,format=raw|qcow2][,bus=virtio|scsi|ahci][,media=disk|cdrom]`.
+    /// An image as a disk of a FUCE machine or a kernel's, of which there may be several. With neither an image nor a
+    /// kernel, what is on the disks is booted, by EFI. What a FUCE image writes is put back when it ends; a kernel's
+    /// writes reach the file at once. A kernel's may be in QEMU's format qcow2, on a SCSI bus or Serial ATA, and a
+    /// CD-ROM there: `FILE[,readonly][,format=raw|qcow2][,bus=virtio|scsi|ahci][,media=disk|cdrom]`.
     #[arg(long, value_name = "FILE[,OPTION]...")]
     disk: Vec<DiskTable>,
     /// Print statistics to the standard error at the end: a FUCE chip's counters; how many instructions an IA-64
