@@ -88,6 +88,8 @@ impl Start {
 enum Pending {
     /// The service returns this.
     Return(u64),
+    /// It returns success from this tick on.
+    Until(u64),
     /// A notification was done, after which the service returns this, and the task priority is what it was.
     Notified { status: u64, priority: u64 },
     /// A notification of the end of boot services was done; the task priority is what it was.
@@ -336,11 +338,12 @@ impl Boot {
             return;
         }
         let (platform, index) = (Arc::downgrade(guest.0.platform), guest.0.index);
-        let wakes = Arc::clone(&self.wakes);
+        let wakes = Arc::downgrade(&self.wakes);
         let timeline = &guest.0.platform.timeline;
         timeline.schedule(tick, Phase::Interrupt, move |_| {
-            wakes.store(u64::MAX, Ordering::Relaxed);
-            if let Some(platform) = platform.upgrade() {
+            // Once boot services have ended, the processor is the kernel's.
+            if let (Some(wakes), Some(platform)) = (wakes.upgrade(), platform.upgrade()) {
+                wakes.store(u64::MAX, Ordering::Relaxed);
                 platform.start(index, |_| ());
             }
         });
@@ -352,6 +355,9 @@ impl Boot {
         match self.pending.pop() {
             None => Flow::Return(efi::INVALID_PARAMETER),
             Some(Pending::Return(status)) => Flow::Return(status),
+            // An interrupt that the application does not take ends a wait early.
+            Some(Pending::Until(tick)) if guest.now() < tick => wait_until(tick),
+            Some(Pending::Until(_)) => Flow::Return(0),
             Some(Pending::Notified { status, priority }) => {
                 self.events.priority = priority;
                 Flow::Return(status)
@@ -444,10 +450,7 @@ impl Boot {
                 .unwrap_or_else(Flow::Return),
             Exit => self.exit(guest).unwrap_or_else(Flow::Return),
             UnloadImage => self.unload_image(guest).unwrap_or_else(Flow::Return),
-            Stall => Flow::Wait {
-                until: guest.now().saturating_add(first.saturating_mul(1000)),
-                then: Pending::Return(0),
-            },
+            Stall => wait_until(guest.now().saturating_add(first.saturating_mul(1000))),
             // Nothing that hangs for five minutes of virtual time is worth a reset.
             SetWatchdogTimer => Flow::Return(0),
             GetNextMonotonicCount => {
@@ -457,11 +460,7 @@ impl Boot {
             }
             InstallConfigurationTable => answer(self.install_configuration(guest)),
             CalculateCrc32 => answer(checksum(guest, [first, second, third])),
-            CopyMem => answer(
-                guest
-                    .bytes(second, third)
-                    .and_then(|bytes| guest.write(first, &bytes)),
-            ),
+            CopyMem => answer(copy(guest, [first, second, third])),
             SetMem => answer(fill(guest, [first, second, third])),
             ReadKeyStroke => match self.console.has_key() {
                 true => answer(self.console.read_key(guest)),
@@ -549,14 +548,46 @@ fn answer(result: Result<(), Failure>) -> Flow {
     Flow::Return(result.err().unwrap_or(0))
 }
 
+fn wait_until(until: u64) -> Flow {
+    let then = Pending::Until(until);
+    Flow::Wait { until, then }
+}
+
+/// How many bytes are carried at once.
+const PIECE: u64 = 1 << 20;
+
+/// Data, size, where the sum is to be written.
 fn checksum(guest: &mut Guest<'_, '_>, [data, size, at]: [u64; 3]) -> Result<(), Failure> {
     if data == 0 || size == 0 || at == 0 {
         return Err(efi::INVALID_PARAMETER);
     }
-    let bytes = guest.bytes(data, size)?;
-    guest.write(at, &crc32fast::hash(&bytes).to_le_bytes())
+    let mut sum = crc32fast::Hasher::new();
+    let mut done = 0;
+    while done < size {
+        let from = data.checked_add(done).ok_or(efi::INVALID_PARAMETER)?;
+        let bytes = guest.bytes(from, (size - done).min(PIECE))?;
+        sum.update(&bytes);
+        done += bytes.len() as u64;
+    }
+    guest.write(at, &sum.finalize().to_le_bytes())
 }
 
+/// Destination, source, size; they may overlap.
+fn copy(guest: &mut Guest<'_, '_>, [to, from, size]: [u64; 3]) -> Result<(), Failure> {
+    let mut done = 0;
+    while done < size {
+        let count = (size - done).min(PIECE);
+        // What is still to be read is not written over before.
+        let at = if to <= from { done } else { size - done - count };
+        let place = |start: u64| start.checked_add(at).ok_or(efi::INVALID_PARAMETER);
+        let bytes = guest.bytes(place(from)?, count)?;
+        guest.write(place(to)?, &bytes)?;
+        done += count;
+    }
+    Ok(())
+}
+
+/// Buffer, size, value.
 fn fill(guest: &mut Guest<'_, '_>, [buffer, size, value]: [u64; 3]) -> Result<(), Failure> {
     let bytes = [value as u8; 4096];
     let mut done = 0;

@@ -18,6 +18,8 @@ pub const DEVICE_PATH: Guid = efi::guid(
 /// The most registrations for new interfaces, and the most interfaces that are installed at once.
 const REGISTRATIONS_MAX: usize = 1024;
 const MULTIPLE_MAX: u64 = 64;
+/// The most handles that are new to somebody who does not ask.
+const NEW_MAX: usize = 4096;
 
 /// Somebody who wants to know of new interfaces of a protocol.
 pub struct Registration {
@@ -184,7 +186,7 @@ impl Boot {
 
     fn announce(&mut self, handle: u64, guid: &Guid) {
         for registration in self.registrations.iter_mut().filter(|one| one.guid == *guid) {
-            if !registration.new.contains(&handle) {
+            if !registration.new.contains(&handle) && registration.new.len() < NEW_MAX {
                 registration.new.push(handle);
             }
             // The event may have been closed since.
