@@ -1,4 +1,5 @@
-//! A whole machine that starts a kernel directly, or what is on its disks: firmware, devices, the kernel with its initramfs and command line.
+//! A whole machine that starts a kernel directly, or what is on its disks: firmware, devices, the kernel with its
+//! initramfs and command line.
 //!
 //! ```toml
 //! [machine]

@@ -60,8 +60,8 @@ impl Variables {
         self.0.retain(is_seen);
     }
 
-    /// Makes or changes a variable; removes it if it has no contents or attributes. Answers a status. Once boot services
-    /// have ended, there are only variables that last and that everybody sees.
+    /// Makes or changes a variable; removes it if it has no contents or attributes. Answers a status. Once boot
+    /// services have ended, there are only variables that last and that everybody sees.
     pub fn set(&mut self, key: Key, attributes: u32, data: Vec<u8>, is_booting: bool) -> u64 {
         const ATTRIBUTES: u32 = attribute::NON_VOLATILE | attribute::BOOT_SERVICE | attribute::RUNTIME;
         if key.name.is_empty() || attributes & !ATTRIBUTES != 0 {

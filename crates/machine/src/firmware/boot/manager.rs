@@ -1,8 +1,8 @@
 //! The boot manager: what is started, in which order (EFI 1.10, chapter 3).
 //!
-//! First what the variables `BootNext` and `BootOrder` name, then on each medium the file that starts by itself, those of
-//! media for firmware first. Where there is more than one thing to boot, a key that was pressed in time brings a menu.
-//! When nothing is left, there is the shell.
+//! First what the variables `BootNext` and `BootOrder` name, then on each medium the file that starts by itself, those
+//! of media for firmware first. Where there is more than one thing to boot, a key that was pressed in time brings a
+//! menu. When nothing is left, there is the shell.
 
 use super::super::efi;
 use super::super::variables::{Key as Name, Variables};

@@ -1,7 +1,7 @@
 //! EFI boot services and protocols, and what boots with them: an application on a disk, such as a boot loader.
 //!
 //! EFI 1.10, chapters 3, 5 and 8 to 11, as far as boot loaders use them. An application calls through `stub`; a call is
-//! one of `services`, which the host performs on [`Boot`] and then lets the processor go on as a [`Flow`] says: it
+//! one of `services`, which the host performs on [`Boot`] and then lets the processor go on as a `Flow` says: it
 //! returns, calls a function of the guest, or lets time pass.
 //!
 //! - `stub`, `services`, `guest`: the way in. `memory`, `handles`, `events`: what services keep. `protocols`, `images`,
@@ -517,7 +517,8 @@ impl Boot {
         Flow::Leave
     }
 
-    /// The device that a path begins with, the most exact one, or the partition that it names alone; and what is behind.
+    /// The device that a path begins with, the most exact one, or the partition that it names alone; and what is
+    /// behind.
     fn device_of(&self, path: &DevicePath) -> Option<(usize, DevicePath)> {
         let devices = self.devices.iter().enumerate();
         if let Some((signature, rest)) = path.short_partition() {
