@@ -121,6 +121,11 @@ pub enum SnapshotError {
     /// The machine is being changed in a way that cannot be written down.
     #[error("a processor is just being started; try again")]
     Busy,
+    /// The firmware has not yet handed over to a kernel.
+    #[error(
+        "the firmware is still booting, and what it keeps for boot loaders is not saved; try again once the kernel runs"
+    )]
+    Booting,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -187,6 +192,9 @@ pub fn save(machine: &mut Machine, parts: &Parts, file: &Path) -> Result<(), Sna
     let platform = machine.platform();
     if (0..platform.processors()).any(|index| platform.has_start(index)) {
         return Err(SnapshotError::Busy);
+    }
+    if parts.firmware.is_booting() {
+        return Err(SnapshotError::Booting);
     }
     let header = header(machine, parts).map_err(failed)?;
     let mut name = file.file_name().unwrap_or_default().to_owned();

@@ -20,16 +20,16 @@ use sidestep_machine::description::disks::DiskTable;
 use super::Outcome;
 
 /// Boot a machine: a FUCE image, as `sidestep assemble` writes it, an IA-64 machine or a host with virtual machines
-/// that a TOML file describes, or an IA-64 kernel on a whole machine.
+/// that a TOML file describes, an IA-64 kernel on a whole machine, or what is on the disks of such a machine.
 #[derive(Args)]
 pub struct Run {
     /// The image, or the description of the machine.
-    #[arg(required_unless_present_any = ["kernel", "restore"], conflicts_with = "kernel")]
+    #[arg(required_unless_present_any = ["kernel", "restore", "disk"], conflicts_with = "kernel")]
     image: Option<PathBuf>,
-    /// An image as a disk of a FUCE machine or a kernel's, of which there may be several. What a FUCE image writes is
-    /// put back when it ends; a kernel's writes reach the file at once. A kernel's may be in QEMU's format qcow2, on
-    /// a SCSI bus or Serial ATA, and a CD-ROM there:
-    /// `FILE[,readonly][,format=raw|qcow2][,bus=virtio|scsi|ahci][,media=disk|cdrom]`.
+    /// An image as a disk of a FUCE machine or a kernel's, of which there may be several. With neither an image nor a
+    /// kernel, what is on the disks is booted, by EFI. What a FUCE image writes is put back when it ends; a kernel's
+    /// writes reach the file at once. A kernel's may be in QEMU's format qcow2, on a SCSI bus or Serial ATA, and a
+    /// CD-ROM there: `FILE[,readonly][,format=raw|qcow2][,bus=virtio|scsi|ahci][,media=disk|cdrom]`.
     #[arg(long, value_name = "FILE[,OPTION]...")]
     disk: Vec<DiskTable>,
     /// Print statistics to the standard error at the end: a FUCE chip's counters; how many instructions an IA-64
@@ -105,13 +105,27 @@ impl Run {
         let (fuce, host, consoles) = (self.fuce.given(), self.host.given(), self.kernel.consoles_given());
         if let Some(kernel) = self.kernel.machine.kernel.clone() {
             refuse(&kernel, [fuce, host], "kernels")?;
-            return self.kernel.run(&kernel, self.disk, &self.execution);
+            return self.kernel.run(self.disk, &self.execution);
         }
         if let Some(file) = &self.kernel.restore {
             refuse(file, [fuce, host, self.kernel.machine.given()], "saved machines")?;
             return self.kernel.restore(file, self.disk, &self.execution);
         }
-        let image = self.image.as_ref().expect("an image, where no kernel is given");
+        let Some(image) = self.image.as_ref() else {
+            let disk = self
+                .disk
+                .first()
+                .map(|disk| disk.file.clone())
+                .unwrap_or_default();
+            let [start, restoring] = [self.kernel.machine.start_given(), self.kernel.restoring_given()];
+            refuse(&disk, [fuce, host], "disks that are booted")?;
+            refuse(
+                &disk,
+                [start, restoring],
+                "disks that are booted: what is on them says what is started",
+            )?;
+            return self.kernel.run(self.disk, &self.execution);
+        };
         refuse(
             image,
             [self.kernel.machine.given()],
@@ -135,7 +149,7 @@ impl Run {
                     return self.host.run(image, &text, &self.execution);
                 }
                 refuse(image, [host], "machines without a host around them")?;
-                if description::has_table(&text, &["kernel"]) {
+                if description::has_table(&text, &["kernel", "disk"]) {
                     return self.kernel.describe(image, &text, &self.execution);
                 }
                 refuse(image, [consoles], "machines that start no kernel")?;

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 const ARGUMENTS: &[&[&str]] = &[
     &["run", "@"],
     &["run", "--kernel", "@"],
+    &["run", "--disk", "@"],
     &["run", "--restore", "@"],
     &["exec", "@"],
     &["disasm", "@"],

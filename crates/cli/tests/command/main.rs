@@ -10,6 +10,7 @@ mod devices;
 mod disasm;
 mod documentation;
 mod exec;
+mod firmware;
 mod fuce;
 mod groups;
 mod guests;

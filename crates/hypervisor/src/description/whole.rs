@@ -59,11 +59,11 @@ impl VirtualMachineTable {
                 memory: self.memory.unwrap_or(Size(KERNEL_MEMORY)),
                 ..MachineTable::default()
             },
-            kernel: KernelTable {
+            kernel: Some(KernelTable {
                 file: kernel.to_owned(),
                 initrd: self.initrd.clone(),
                 append: self.append.clone().unwrap_or_default(),
-            },
+            }),
             disk: Vec::new(),
             network: Vec::new(),
         };

@@ -167,9 +167,11 @@ impl VirtualMachine {
             ExitReason::Hypercall,
             costs.round_trip() + costs.cycles(Cost::Emulate),
         );
-        platform.timeline.set_now(ticks_at(virtual_processor.clock()));
+        let ticks = ticks_at(virtual_processor.clock());
+        platform.timeline.set_now(ticks);
         let mut call = Call {
             index,
+            ticks,
             processor: virtual_processor.processor_mut(),
             platform: &platform,
         };

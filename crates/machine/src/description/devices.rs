@@ -22,6 +22,7 @@ use super::networks::NetworkModel;
 use crate::ahci::{self, Behind};
 use crate::device::iosapic::Lines;
 use crate::e1000;
+use crate::firmware::boot::{BootDisk, DevicePath};
 use crate::firmware::layout;
 use crate::lsi;
 use crate::machine::hypercall::Console;
@@ -31,7 +32,7 @@ use crate::network::forward::Forward;
 use crate::pci;
 use crate::pci::interrupts::Interrupts;
 use crate::storage::ata::Drive;
-use crate::storage::disk::DiskError;
+use crate::storage::disk::{Disk, DiskError};
 use crate::storage::scsi::{Medium, Unit};
 use crate::virtio::VirtioDevice;
 use crate::virtio::block::Block;
@@ -167,20 +168,33 @@ pub struct Attached {
     pub doorbells: Option<Range<PhysicalAddress>>,
 }
 
-/// Makes all that a description asks for, and a console device if there is a console for it.
+/// Opens the disks that a description names.
+///
+/// # Errors
+/// If one is none.
+pub fn open_disks(description: &Description) -> Result<Vec<Disk>, DeviceError> {
+    let opened = description.disk.iter().map(|disk| Ok(disk.open()?));
+    opened.collect()
+}
+
+/// Makes all that a description asks for, with its disks, and a console device if there is a console for it.
 ///
 /// # Errors
 /// See [`DeviceError`].
-pub fn make(description: &Description, console: Option<Box<dyn Console>>) -> Result<Vec<Made>, DeviceError> {
+pub fn make(
+    description: &Description,
+    disks: &[Disk],
+    console: Option<Box<dyn Console>>,
+) -> Result<Vec<Made>, DeviceError> {
     let mut made = Vec::new();
-    for (number, disk) in description.disk.iter().enumerate() {
+    for (number, (disk, opened)) in description.disk.iter().zip(disks).enumerate() {
         if disk.bus != DiskBus::Virtio {
             continue;
         }
         if disk.media == Medium::Cdrom {
             return Err(DeviceError::VirtioCdrom(disk.file.clone()));
         }
-        made.push(Made::new(format!("disk{number}"), Block::new(disk.open()?)));
+        made.push(Made::new(format!("disk{number}"), Block::new(opened.clone())));
     }
     for (number, table) in description.network.iter().enumerate() {
         if table.model != NetworkModel::Virtio {
@@ -222,24 +236,19 @@ impl Controllers {
     ///
     /// # Errors
     /// See [`DeviceError`].
-    pub fn make(description: &Description) -> Result<Controllers, DeviceError> {
-        let on_bus = |bus| description.disk.iter().filter(move |disk| disk.bus == bus);
-        let unit = |disk: &DiskTable| Ok(Unit::new(disk.open()?, disk.media));
-        let scsi = on_bus(DiskBus::Scsi)
-            .map(unit)
-            .collect::<Result<Vec<_>, DiskError>>()?;
+    pub fn make(description: &Description, disks: &[Disk]) -> Result<Controllers, DeviceError> {
+        let opened = || description.disk.iter().zip(disks);
+        let on_bus = |bus| opened().filter(move |(table, _)| table.bus == bus);
+        let unit = |(table, disk): (&DiskTable, &Disk)| Unit::new(disk.clone(), table.media);
+        let scsi: Vec<Unit> = on_bus(DiskBus::Scsi).map(unit).collect();
         if scsi.len() > lsi::TARGETS_MAX {
             return Err(DeviceError::TooManyTargets(scsi.len()));
         }
-        let behind = |disk: &DiskTable| {
-            Ok(match disk.media {
-                Medium::Disk => Behind::Disk(Drive::new(disk.open()?)),
-                Medium::Cdrom => Behind::Cdrom(unit(disk)?),
-            })
+        let behind = |(table, disk): (&DiskTable, &Disk)| match table.media {
+            Medium::Disk => Behind::Disk(Drive::new(disk.clone())),
+            Medium::Cdrom => Behind::Cdrom(unit((table, disk))),
         };
-        let ahci = on_bus(DiskBus::Ahci)
-            .map(behind)
-            .collect::<Result<Vec<_>, DiskError>>()?;
+        let ahci: Vec<Behind> = on_bus(DiskBus::Ahci).map(behind).collect();
         if ahci.len() > ahci::PORTS_MAX {
             return Err(DeviceError::TooManyPorts(ahci.len()));
         }
@@ -257,8 +266,15 @@ impl Controllers {
         buses.into_iter().filter(|is_empty| !is_empty).count() + self.adapters.len()
     }
 
-    /// Puts them on the bus; the first has this interrupt.
-    fn attach(self, builder: &MachineBuilder, lines: &Lines, bus: &mut pci::Bus, first_interrupt: u32) {
+    /// Puts them on the bus; the first has this interrupt. Says where those of disks are.
+    fn attach(
+        self,
+        builder: &MachineBuilder,
+        lines: &Lines,
+        bus: &mut pci::Bus,
+        first_interrupt: u32,
+    ) -> DiskSlots {
+        let mut slots = DiskSlots::default();
         let mut places = Places::new();
         let mut next = first_interrupt;
         let mut interrupts = || {
@@ -272,7 +288,7 @@ impl Controllers {
             let (interrupts, line) = interrupts();
             let start = places.memory(lsi::SIZE);
             let (memory, timeline) = (builder.memory(), builder.timeline());
-            bus.add(Box::new(lsi::Controller::new(
+            slots.scsi = bus.add(Box::new(lsi::Controller::new(
                 self.scsi, memory, interrupts, timeline, start, line,
             )));
         }
@@ -280,7 +296,7 @@ impl Controllers {
             let (interrupts, line) = interrupts();
             let start = places.memory(ahci::REGISTERS_BYTES);
             let (memory, timeline) = (builder.memory(), builder.timeline());
-            bus.add(Box::new(ahci::Controller::new(
+            slots.ahci = bus.add(Box::new(ahci::Controller::new(
                 self.ahci, memory, interrupts, timeline, start, line,
             )));
         }
@@ -299,7 +315,44 @@ impl Controllers {
                 line,
             )));
         }
+        slots
     }
+}
+
+/// The slots of controllers of disks, where there are such.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiskSlots {
+    scsi: usize,
+    ahci: usize,
+}
+
+/// The disks of a description as firmware finds them.
+pub fn boot_disks(
+    description: &Description,
+    disks: &[Disk],
+    attached: &[Attached],
+    slots: DiskSlots,
+) -> Vec<BootDisk> {
+    let device = |slot: usize| DevicePath::host_bridge().pci(slot as u8);
+    let mut virtio = attached.iter();
+    let (mut targets, mut ports) = (0.., 0..);
+    let tables = description.disk.iter().zip(disks);
+    let found = tables.filter_map(|(table, disk)| {
+        let path = match table.bus {
+            DiskBus::Virtio => match virtio.next()?.place {
+                Place::Slot(slot) => device(slot),
+                Place::Memory(start) => DevicePath::at(start.0),
+            },
+            DiskBus::Scsi => device(slots.scsi).scsi(targets.next()?),
+            DiskBus::Ahci => device(slots.ahci).sata(ports.next()?),
+        };
+        Some(BootDisk {
+            disk: disk.clone(),
+            medium: table.media,
+            path,
+        })
+    });
+    found.collect()
 }
 
 /// Where firmware puts the next controller's registers.
@@ -342,7 +395,7 @@ pub fn attach(
     made: Vec<Made>,
     controllers: Controllers,
     transport: VirtioTransport,
-) -> Result<(Vec<Attached>, Arc<pci::Bus>), AttachError> {
+) -> Result<(Vec<Attached>, Arc<pci::Bus>, DiskSlots), AttachError> {
     let mut bus = pci::Bus::new();
     let mut attached = Vec::new();
     for (number, Made { name, device }) in made.into_iter().enumerate() {
@@ -383,11 +436,11 @@ pub fn attach(
         });
     }
     let interrupt = layout::VIRTIO_INTERRUPT + attached.len() as u32;
-    controllers.attach(builder, lines, &mut bus, interrupt);
+    let slots = controllers.attach(builder, lines, &mut bus, interrupt);
     let bus = Arc::new(bus);
     let window = pci::Window::new(Arc::clone(&bus), layout::PCI);
     builder.attach("pci", PhysicalAddress(layout::PCI), layout::PCI_SIZE, window)?;
     let ports = pci::Ports::new(Arc::clone(&bus));
     builder.attach("ports", PhysicalAddress(layout::PORTS), layout::PORTS_SIZE, ports)?;
-    Ok((attached, bus))
+    Ok((attached, bus, slots))
 }

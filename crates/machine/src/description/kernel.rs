@@ -1,4 +1,5 @@
-//! A whole machine that starts a kernel directly: firmware, devices, the kernel with its initramfs and command line.
+//! A whole machine that starts a kernel directly, or what is on its disks: firmware, devices, the kernel with its
+//! initramfs and command line.
 //!
 //! ```toml
 //! [machine]
@@ -35,6 +36,7 @@ use crate::device::panic_watch::PanicWatch;
 use crate::device::power::{self, Power};
 use crate::device::serial::{self, Serial};
 use crate::firmware::acpi::Contents;
+use crate::firmware::boot::{self, Boot};
 use crate::firmware::{self, Firmware, efi, layout};
 use crate::image::{self, ImageError, Loaded};
 use crate::machine::hypercall::{Console, StandardCalls};
@@ -49,8 +51,9 @@ pub struct Description {
     /// The machine itself.
     #[serde(default)]
     pub machine: MachineTable,
-    /// What it starts.
-    pub kernel: KernelTable,
+    /// What it starts; if nothing is said, what its disks have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelTable>,
     /// Its disks, in the order in which the kernel finds them.
     #[serde(default)]
     pub disk: Vec<DiskTable>,
@@ -239,20 +242,29 @@ pub struct Consoles {
     pub virtio: Option<Box<dyn Console>>,
 }
 
-/// Where a kernel starts, and with what.
-pub struct Start {
-    entry: PhysicalAddress,
-    parameters: u64,
+/// Where the first processor starts, and with what.
+pub enum Start {
+    /// At a kernel's entry, with its boot parameters.
+    Kernel {
+        /// The entry.
+        entry: PhysicalAddress,
+        /// Where the parameters are.
+        parameters: u64,
+    },
+    /// In the firmware, which starts what is on a disk.
+    Firmware(boot::Start),
 }
 
 impl Start {
-    /// Gives a processor its first state: the first is at the kernel's entry, the others wait to be started.
+    /// Gives a processor its first state: the first starts, the others wait to be started.
     pub fn prepare(&self, processor: &mut Processor, index: usize) {
-        if index == 0 {
-            firmware::prepare(processor, index, self.entry.0);
-            processor.general.set(28, self.parameters);
-        } else {
-            firmware::prepare_waiting(processor, index);
+        match self {
+            _ if index != 0 => firmware::prepare_waiting(processor, index),
+            Start::Kernel { entry, parameters } => {
+                firmware::prepare(processor, index, entry.0);
+                processor.general.set(28, *parameters);
+            }
+            Start::Firmware(start) => start.prepare(processor),
         }
     }
 }
@@ -274,8 +286,11 @@ impl Description {
     pub fn placed(&self, folder: &Path) -> Description {
         let mut placed = self.clone();
         let disks = placed.disk.iter_mut().map(|disk| &mut disk.file);
-        let files = [Some(&mut placed.kernel.file), placed.kernel.initrd.as_mut()];
-        for file in files.into_iter().flatten().chain(disks) {
+        let files = placed.kernel.iter_mut().flat_map(|kernel| {
+            let KernelTable { file, initrd, .. } = kernel;
+            [Some(file), initrd.as_mut()].into_iter().flatten()
+        });
+        for file in files.chain(disks) {
             let path = folder.join(&*file);
             *file = std::path::absolute(&path).unwrap_or(path);
         }
@@ -329,9 +344,10 @@ impl Description {
         if self.machine.quantum_ticks == 0 {
             return Err(BuildError::Quantum);
         }
-        let mut made = devices::make(self, consoles.virtio)?;
+        let disks = devices::open_disks(self)?;
+        let mut made = devices::make(self, &disks, consoles.virtio)?;
         made.extend(further);
-        let controllers = Controllers::make(self)?;
+        let controllers = Controllers::make(self, &disks)?;
         let places = made.len() + controllers.functions();
         if places > layout::VIRTIO_MAX {
             return Err(DeviceError::TooMany(places).into());
@@ -340,7 +356,8 @@ impl Description {
         let mut builder = MachineBuilder::new(memory, self.machine.processors);
         let memory = builder.memory();
         let lines = Lines::new(builder.interrupts());
-        let (virtio, pci) = devices::attach(&mut builder, &lines, made, controllers, self.machine.virtio)?;
+        let (virtio, pci, slots) =
+            devices::attach(&mut builder, &lines, made, controllers, self.machine.virtio)?;
         let in_memory = |device: &&Attached| matches!(device.place, Place::Memory(_));
         let contents = Contents {
             processors: self.machine.processors,
@@ -348,27 +365,11 @@ impl Description {
             memory_devices: virtio.iter().filter(in_memory).count(),
         };
         let epoch = self.machine.epoch_seconds;
-        let (firmware, system_table) = firmware::install(&memory, contents, epoch, Arc::clone(&pci))?;
+        let firmware = firmware::install(&memory, contents, epoch, Arc::clone(&pci))?;
         let firmware = Arc::new(firmware);
-        // A machine that is restored needs the kernel's file for nothing but names.
-        let mut image = Vec::new();
-        let mut start = None;
-        if loads {
-            let (bytes, loaded) = self.load_kernel(&memory)?;
-            let initrd = self.load_initrd(&memory, loaded.end)?;
-            image = bytes;
-            start = Some(Start {
-                entry: loaded.entry,
-                parameters: self.boot_parameters(&memory, system_table, initrd)?,
-            });
-        } else if let Ok(bytes) = read(&self.kernel.file)
-            && let Ok(expanded) = compressed::expand(&bytes, IMAGE_BYTES_MAX)
-        {
-            image = expanded.into_owned();
-        }
-
         builder.handle(Arc::clone(&firmware));
-        builder.handle(StandardCalls::new(Box::new(std::io::sink()), &self.kernel.append));
+        let append = self.kernel.as_ref().map_or("", |kernel| &kernel.append);
+        builder.handle(StandardCalls::new(Box::new(std::io::sink()), append));
         let at = PhysicalAddress;
         builder.attach(
             "iosapic",
@@ -385,6 +386,29 @@ impl Description {
         // Where a kernel sends interrupts to processors that it numbers -1.
         builder.attach("chipset", at(layout::CHIPSET), layout::CHIPSET_SIZE, Nothing)?;
 
+        let (mut image, mut start) = (Vec::new(), None);
+        match &self.kernel {
+            Some(kernel) if loads => {
+                let (bytes, entry, parameters) = kernel.start(&memory, firmware.tables().system_table)?;
+                image = bytes;
+                start = Some(Start::Kernel { entry, parameters });
+            }
+            None if loads => {
+                let disks = devices::boot_disks(self, &disks, &virtio, slots);
+                let (boot, begins) = Boot::new(&memory, firmware.tables(), disks, port.clone())?;
+                firmware.begin_boot(boot);
+                start = Some(Start::Firmware(begins));
+            }
+            // A machine that is restored needs the kernel's file for nothing but names.
+            Some(kernel) => {
+                if let Ok(bytes) = read(&kernel.file)
+                    && let Ok(expanded) = compressed::expand(&bytes, IMAGE_BYTES_MAX)
+                {
+                    image = expanded.into_owned();
+                }
+            }
+            None => {}
+        }
         let parts = Parts {
             description: self.clone(),
             virtio,
@@ -401,9 +425,23 @@ impl Description {
         };
         Ok((assembled, start))
     }
+}
+
+impl KernelTable {
+    /// Puts the kernel and what it starts with into memory; returns its file, its entry and where its parameters are.
+    fn start(
+        &self,
+        memory: &GuestMemory,
+        system_table: u64,
+    ) -> Result<(Vec<u8>, PhysicalAddress, u64), BuildError> {
+        let (bytes, loaded) = self.load_kernel(memory)?;
+        let initrd = self.load_initrd(memory, loaded.end)?;
+        let parameters = self.boot_parameters(memory, system_table, initrd)?;
+        Ok((bytes, loaded.entry, parameters))
+    }
 
     fn load_kernel(&self, memory: &GuestMemory) -> Result<(Vec<u8>, Loaded), BuildError> {
-        let file = self.kernel.file.clone();
+        let file = self.file.clone();
         let bytes = read(&file)?;
         let bytes = match compressed::expand(&bytes, IMAGE_BYTES_MAX) {
             Ok(expanded) => expanded.into_owned(),
@@ -424,7 +462,7 @@ impl Description {
     fn load_initrd(&self, memory: &GuestMemory, behind: PhysicalAddress) -> Result<(u64, u64), BuildError> {
         /// What a kernel's largest pages map.
         const ALIGNMENT: u64 = 64 << 10;
-        let Some(file) = &self.kernel.initrd else {
+        let Some(file) = &self.initrd else {
             return Ok((0, 0));
         };
         let file = file.clone();
@@ -451,7 +489,7 @@ impl Description {
     ) -> Result<u64, BuildError> {
         let (block, line) = (layout::BOOT_DATA, layout::BOOT_DATA + 0x1000);
         let map_at = layout::BOOT_DATA + 0x4000;
-        let append = self.kernel.append.as_bytes();
+        let append = self.append.as_bytes();
         if append.len() >= COMMAND_LINE_MAX {
             return Err(BuildError::CommandLine(append.len()));
         }

@@ -115,6 +115,24 @@ impl Serial {
         lock(&self.state).registers = registers;
     }
 
+    /// Prints what firmware has to say before a kernel has the port.
+    pub(crate) fn print(&self, bytes: &[u8]) {
+        lock(&self.state).console.write(bytes);
+    }
+
+    /// The next byte typed, for firmware.
+    pub(crate) fn take_typed(&self) -> Option<u8> {
+        let mut state = lock(&self.state);
+        let received = state.registers.received.pop_front();
+        received.or_else(|| state.console.read())
+    }
+
+    /// Whether all has been taken that will ever be typed.
+    pub(crate) fn has_ended(&self) -> bool {
+        let state = lock(&self.state);
+        state.registers.received.is_empty() && state.console.has_ended()
+    }
+
     fn poll_if_wanted(&self, state: &mut State) {
         if state.registers.enabled & ENABLE_RECEIVED != 0 && state.registers.poll.is_none() {
             state.registers.poll = Some(poll_later(&self.state, &self.timeline, self.timeline.now()));

@@ -18,8 +18,54 @@ pub const UNSUPPORTED: u64 = error(3);
 pub const BUFFER_TOO_SMALL: u64 = error(5);
 /// There is no room left.
 pub const OUT_OF_RESOURCES: u64 = error(9);
-/// There is no such variable.
+/// A buffer has a wrong size.
+pub const BAD_BUFFER_SIZE: u64 = error(4);
+/// What was waited for is not there yet.
+pub const NOT_READY: u64 = error(6);
+/// The device does not work.
+pub const DEVICE_ERROR: u64 = error(7);
+/// The medium cannot be written to.
+pub const WRITE_PROTECTED: u64 = error(8);
+/// An image cannot be loaded.
+pub const LOAD_ERROR: u64 = error(1);
+/// A file system makes no sense.
+pub const VOLUME_CORRUPTED: u64 = error(10);
+/// There is no room left on a volume.
+pub const VOLUME_FULL: u64 = error(11);
+/// The medium has been changed.
+pub const MEDIA_CHANGED: u64 = error(13);
+/// There is no such variable, file or protocol.
 pub const NOT_FOUND: u64 = error(14);
+/// It is not allowed.
+pub const ACCESS_DENIED: u64 = error(15);
+/// It has been started already, or opened by the same.
+pub const ALREADY_STARTED: u64 = error(20);
+/// It was ended.
+pub const ABORTED: u64 = error(21);
+
+/// What a status is called, for messages.
+pub fn status_name(status: u64) -> &'static str {
+    match status {
+        0 => "success",
+        LOAD_ERROR => "load error",
+        INVALID_PARAMETER => "invalid parameter",
+        UNSUPPORTED => "unsupported",
+        BAD_BUFFER_SIZE => "bad buffer size",
+        BUFFER_TOO_SMALL => "buffer too small",
+        NOT_READY => "not ready",
+        DEVICE_ERROR => "device error",
+        WRITE_PROTECTED => "write protected",
+        OUT_OF_RESOURCES => "out of resources",
+        VOLUME_CORRUPTED => "volume corrupted",
+        VOLUME_FULL => "volume full",
+        MEDIA_CHANGED => "media changed",
+        NOT_FOUND => "not found",
+        ACCESS_DENIED => "access denied",
+        ALREADY_STARTED => "already started",
+        ABORTED => "aborted",
+        _ => "an error of its own",
+    }
+}
 
 /// The places of the runtime services in their table.
 pub mod service {
@@ -70,8 +116,14 @@ const HCDP_GUID: [u8; 16] = guid(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum MemoryType {
-    /// What the loader brought: the boot parameters.
+    /// An application's code.
+    LoaderCode = 1,
+    /// What the loader brought: the boot parameters; an application's data.
     LoaderData = 2,
+    /// The code of boot services, and of their drivers.
+    BootServicesCode = 3,
+    /// Their data.
+    BootServicesData = 4,
     /// Code that stays.
     RuntimeServicesCode = 5,
     /// Data that stay.
@@ -96,22 +148,55 @@ pub mod attribute {
     pub const RUNTIME: u64 = 1 << 63;
 }
 
-const PAGE: u64 = 4096;
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
 /// Bytes of a memory descriptor, and its version.
 pub const DESCRIPTOR_BYTES: u64 = 48;
 /// The version of memory descriptors.
 pub const DESCRIPTOR_VERSION: u32 = 1;
 
-/// The memory map of a machine with this RAM (first address and size of each range).
+/// Memory of one type, in whole pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Its first address.
+    pub start: u64,
+    /// The address behind it.
+    pub end: u64,
+    /// A [`MemoryType`], or another that an application has given.
+    pub kind: u32,
+    /// See [`attribute`].
+    pub attributes: u64,
+}
+
+impl Region {
+    /// Its descriptor in a memory map.
+    pub fn descriptor(&self) -> [u8; DESCRIPTOR_BYTES as usize] {
+        let pages = (self.end - self.start) / PAGE;
+        let fields = [u64::from(self.kind), self.start, 0, pages, self.attributes, 0];
+        let mut bytes = [0; DESCRIPTOR_BYTES as usize];
+        bytes.copy_from_slice(fields.map(u64::to_le_bytes).as_flattened());
+        bytes
+    }
+}
+
+/// The memory map of a machine with this RAM (first address and size of each range), as descriptors.
 pub fn memory_map(ram: &[(u64, u64)]) -> Vec<u8> {
+    regions(ram).iter().flat_map(Region::descriptor).collect()
+}
+
+/// The memory of a machine with this RAM, in ascending order, with its boot parameters.
+pub fn regions(ram: &[(u64, u64)]) -> Vec<Region> {
     use MemoryType::*;
     use attribute::{RUNTIME, UNCACHEABLE, WRITE_BACK};
     let mut map = Vec::new();
     let mut add = |kind: MemoryType, start: u64, end: u64, attributes: u64| {
-        map.extend_from_slice(&(kind as u64).to_le_bytes());
-        for value in [start, 0, (end - start) / PAGE, attributes, 0] {
-            map.extend_from_slice(&value.to_le_bytes());
-        }
+        let kind = kind as u32;
+        map.push(Region {
+            start,
+            end,
+            kind,
+            attributes,
+        });
     };
     let (_, low) = ram[0];
     add(Conventional, 0, layout::FIRMWARE, WRITE_BACK);
@@ -212,7 +297,7 @@ pub fn tables(stub: impl Fn(Entry) -> u64, descriptor: impl Fn(Entry) -> u64) ->
 }
 
 /// A table: its header with the checksum, then its fields.
-fn table(signature: &[u8; 8], fields: &[u64]) -> Vec<u8> {
+pub(super) fn table(signature: &[u8; 8], fields: &[u64]) -> Vec<u8> {
     let mut table = signature.to_vec();
     let size = HEADER_BYTES as u32 + fields.len() as u32 * 8;
     for value in [REVISION, size, 0, 0] {
@@ -227,7 +312,7 @@ fn table(signature: &[u8; 8], fields: &[u64]) -> Vec<u8> {
 }
 
 /// The checksum of EFI's tables: CRC-32 of IEEE 802.3.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(super) fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |sum, &byte| {
         (0..8).fold(sum ^ u32::from(byte), |sum, _| {
             sum >> 1 ^ if sum & 1 != 0 { 0xedb8_8320 } else { 0 }

@@ -28,8 +28,6 @@ pub enum Entry {
     Sal,
     /// Where processors wait to be started.
     Rendezvous,
-    /// Boot services: none is there once a kernel runs.
-    BootService,
     /// A runtime service of EFI, by its place in the table.
     RuntimeService(u8),
 }
@@ -40,17 +38,17 @@ pub const RUNTIME_SERVICES: u8 = 11;
 impl Entry {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Entry> {
-        [Entry::Pal, Entry::Sal, Entry::Rendezvous, Entry::BootService]
+        [Entry::Pal, Entry::Sal, Entry::Rendezvous]
             .into_iter()
             .chain((0..RUNTIME_SERVICES).map(Entry::RuntimeService))
     }
 
+    /// Numbers stay: saved machines have stubs with them. Nothing has number 3.
     fn number(self) -> u64 {
         match self {
             Entry::Pal => 0,
             Entry::Sal => 1,
             Entry::Rendezvous => 2,
-            Entry::BootService => 3,
             Entry::RuntimeService(service) => 4 + u64::from(service),
         }
     }
@@ -72,7 +70,7 @@ impl Entry {
 }
 
 /// Instructions, each with no qualifying predicate (manual volume 3, chapter 4).
-mod instruction {
+pub(super) mod instruction {
     pub const NOP_M: u64 = 1 << 27;
     pub const NOP_I: u64 = 1 << 27;
     /// `br.cond.sptk.few b0` (B4).
@@ -89,6 +87,40 @@ mod instruction {
         9 << 37 | (value >> 7 & 0x1ff) << 27 | (value & 0x7f) << 13 | 15 << 6
     }
 
+    /// `alloc register=ar.pfs,size,locals,0` (M34).
+    pub const fn alloc(register: u64, size: u64, locals: u64) -> u64 {
+        1 << 37 | 6 << 33 | locals << 20 | size << 13 | register << 6
+    }
+
+    /// `mov to=from` (A4), general registers.
+    pub const fn copy(to: u64, from: u64) -> u64 {
+        8 << 37 | 2 << 34 | from << 20 | to << 6
+    }
+
+    /// `mov register=b0` (I22).
+    pub const fn from_b0(register: u64) -> u64 {
+        0x31 << 27 | register << 6
+    }
+
+    /// `mov b0=register` (I21), with no hint.
+    pub const fn to_b0(register: u64) -> u64 {
+        7 << 33 | 1 << 20 | register << 13
+    }
+
+    /// `mov.i ar.pfs=register` (I26).
+    pub const fn to_pfs(register: u64) -> u64 {
+        0x2a << 27 | 64 << 20 | register << 13
+    }
+
+    /// `br.call.sptk.few b0=b6` (B5).
+    pub const CALL_B6: u64 = 1 << 37 | 6 << 13;
+
+    /// `br.cond.sptk.few` to so many bundles from here (B1).
+    pub const fn branch(bundles: i64) -> u64 {
+        let sign = if bundles < 0 { 1 << 36 } else { 0 };
+        4 << 37 | sign | (bundles as u64 & 0xf_ffff) << 13
+    }
+
     /// `break.m immediate` (M37).
     pub const fn break_m(immediate: u64) -> u64 {
         (immediate & 0xf_ffff) << 6
@@ -96,12 +128,20 @@ mod instruction {
 }
 
 /// Templates with a stop at their end.
-const MMI: Template = Template::new(0x09);
-const MIB: Template = Template::new(0x11);
+pub(super) const MII: Template = Template::new(0x01);
+/// As [`MII`].
+pub(super) const MMI: Template = Template::new(0x09);
+/// As [`MII`].
+pub(super) const MIB: Template = Template::new(0x11);
 
-/// The bytes of all stubs.
+/// The bytes of all stubs, each where its [`offset`](Entry::offset) says.
 pub fn stubs() -> Vec<u8> {
-    Entry::all().flat_map(stub).collect()
+    let mut bytes = Vec::new();
+    for entry in Entry::all() {
+        bytes.resize(entry.offset() as usize, 0);
+        bytes.extend(stub(entry));
+    }
+    bytes
 }
 
 /// The bytes of the stub of an entry.
@@ -136,11 +176,15 @@ mod tests {
     #[test]
     fn every_entry_has_its_function_and_its_stub() {
         let stubs = stubs();
-        assert_eq!(stubs.len() as u64, Entry::all().count() as u64 * STUB_BYTES);
         for entry in Entry::all() {
+            assert_eq!(
+                stubs[entry.offset() as usize..][..STUB_BYTES as usize],
+                stub(entry)
+            );
             assert_eq!(Entry::of_function(entry.function()), Some(entry));
         }
         assert_eq!(Entry::of_function(FIRST_FUNCTION - 1), None);
+        assert_eq!(Entry::of_function(FIRST_FUNCTION + 3), None);
         assert_eq!(Entry::of_function(u64::MAX), None);
     }
 }

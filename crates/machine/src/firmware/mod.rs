@@ -6,9 +6,11 @@
 //! - [`layout`]: where everything is.
 //! - [`gate`]: entry points. [`pal`], [`sal`], [`efi`]: what they do, and the tables of each.
 //! - `runtime`: the runtime services of EFI; [`variables`]: what they keep.
+//! - [`boot`]: the boot services of EFI, in machines that start what is on a disk.
 //! - [`acpi`]: the tables of ACPI.
 
 pub mod acpi;
+pub mod boot;
 pub mod efi;
 pub mod gate;
 pub mod layout;
@@ -28,6 +30,7 @@ use crate::machine::hypercall::{Call, HypercallHandler, Reaction};
 use crate::memory::{GuestMemory, MemoryError};
 use crate::pci;
 use crate::virtual_memory;
+use boot::{Boot, Service, Surroundings};
 use gate::Entry;
 use variables::Variables;
 
@@ -35,9 +38,20 @@ use variables::Variables;
 pub struct Firmware {
     /// Seconds since 1970 at machine time zero.
     epoch: u64,
-    runtime_services: u64,
+    tables: Tables,
     pci: Arc<pci::Bus>,
+    /// Boot services, as long as they are on. Locked before the state.
+    boot: Mutex<Option<Box<Boot>>>,
     state: Mutex<FirmwareState>,
+}
+
+/// Where the tables are that EFI's services change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tables {
+    /// The system table.
+    pub system_table: u64,
+    /// The runtime services table.
+    pub runtime_services: u64,
 }
 
 /// What machines are saved with.
@@ -76,7 +90,7 @@ pub fn install(
     contents: acpi::Contents,
     epoch: u64,
     pci: Arc<pci::Bus>,
-) -> Result<(Firmware, u64), MemoryError> {
+) -> Result<Firmware, MemoryError> {
     let write = |address: u64, bytes: &[u8]| memory.write(PhysicalAddress(address), bytes);
     let stubs = gate::stubs();
     write(layout::RUNTIME_CODE, &stubs)?;
@@ -89,11 +103,15 @@ pub fn install(
     write(layout::ACPI_TABLES, &acpi::tables(layout::ACPI_TABLES, contents))?;
     let firmware = Firmware {
         epoch,
-        runtime_services: tables.runtime_services,
+        tables: Tables {
+            system_table: tables.system_table,
+            runtime_services: tables.runtime_services,
+        },
         pci,
+        boot: Mutex::default(),
         state: Mutex::default(),
     };
-    Ok((firmware, tables.system_table))
+    Ok(firmware)
 }
 
 /// Gives a processor the state in which firmware leaves it: at `entry` in physical mode, with a register stack.
@@ -117,12 +135,16 @@ pub fn prepare_waiting(processor: &mut Processor, index: usize) {
 
 impl HypercallHandler for Firmware {
     fn call(&self, call: &mut Call<'_>) -> Option<Reaction> {
-        let entry = Entry::of_function(call.function())?;
+        let function = call.function();
+        let service = Service::of_function(function);
+        if service.is_some() || function == boot::AGAIN_FUNCTION {
+            return Some(self.boot_service(call, service));
+        }
+        let entry = Entry::of_function(function)?;
         Some(match entry {
             Entry::Pal => pal_procedure(call),
             Entry::Sal => self.sal_procedure(call),
             Entry::Rendezvous => self.rendezvous(call),
-            Entry::BootService => return_stacked(call, [efi::UNSUPPORTED, 0, 0, 0]),
             Entry::RuntimeService(service) => self.runtime_service(call, service),
         })
     }
@@ -212,6 +234,46 @@ impl Firmware {
     /// Goes on from what was saved.
     pub fn restore(&self, state: FirmwareState) {
         *self.state() = state;
+    }
+
+    /// Where the tables are.
+    pub fn tables(&self) -> Tables {
+        self.tables
+    }
+
+    /// Switches boot services on.
+    pub fn begin_boot(&self, boot: Boot) {
+        *self.boot() = Some(Box::new(boot));
+    }
+
+    /// Whether boot services are on: such a machine cannot be saved.
+    pub fn is_booting(&self) -> bool {
+        self.boot().is_some()
+    }
+
+    fn boot(&self) -> MutexGuard<'_, Option<Box<Boot>>> {
+        self.boot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A boot service, or none while one goes on.
+    fn boot_service(&self, call: &mut Call<'_>, service: Option<Service>) -> Reaction {
+        let mut boot = self.boot();
+        let Some(on) = boot.as_mut() else {
+            call.set_result(0, efi::UNSUPPORTED);
+            return Reaction::Return;
+        };
+        let seconds = self.unset_seconds(call);
+        let mut state = self.state();
+        let mut surroundings = Surroundings {
+            seconds: seconds.wrapping_add(state.clock_offset),
+            variables: &mut state.variables,
+        };
+        let (reaction, stays_on) = on.call(call, service, &mut surroundings);
+        if !stays_on {
+            state.variables.end_boot();
+            *boot = None;
+        }
+        reaction
     }
 
     fn state(&self) -> MutexGuard<'_, FirmwareState> {

@@ -1,6 +1,6 @@
 //! The runtime services of EFI.
 //!
-//! EFI 1.10, chapter 7, as after ExitBootServices. Waking up by the clock and conversions of pointers are not there.
+//! EFI 1.10, chapter 7. Waking up by the clock and conversions of pointers are not there.
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ impl Firmware {
     }
 
     /// Seconds since 1970 as far as nobody has set the clock.
-    fn unset_seconds(&self, call: &Call<'_>) -> u64 {
+    pub(super) fn unset_seconds(&self, call: &Call<'_>) -> u64 {
         let now = call.platform.timeline.now();
         self.epoch.saturating_add(now / TICKS_PER_SECOND)
     }
@@ -164,7 +164,11 @@ impl Firmware {
         let mut data = vec![0; size as usize];
         let got = virtual_memory::read(call.processor, &call.platform.memory, address, &mut data);
         let is_whole = got == data.len();
-        is_whole.then(|| self.state().variables.set(key, attributes as u32, data))
+        let is_booting = self.is_booting();
+        is_whole.then(|| {
+            let mut state = self.state();
+            state.variables.set(key, attributes as u32, data, is_booting)
+        })
     }
 
     /// Puts virtual addresses into the runtime services table and the function descriptors of its services.
@@ -202,7 +206,7 @@ impl Firmware {
         for service in 0..gate::RUNTIME_SERVICES {
             let entry = Entry::RuntimeService(service);
             let at = descriptor(entry);
-            let in_table = self.runtime_services + efi::HEADER_BYTES + u64::from(service) * 8;
+            let in_table = self.tables.runtime_services + efi::HEADER_BYTES + u64::from(service) * 8;
             memory
                 .write_value(PhysicalAddress(at), convert(stub(entry))?)
                 .ok()?;

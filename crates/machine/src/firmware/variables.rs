@@ -1,7 +1,6 @@
 //! The variables of EFI: named bytes that a guest keeps in its firmware.
 //!
-//! EFI 1.10, section 7.2, as after ExitBootServices: there are only variables that are not volatile and that the
-//! operating system may see. They are part of a saved machine; a reset begins without any.
+//! EFI 1.10, section 7.2. They are part of a saved machine; a reset begins without any.
 
 use serde::{Deserialize, Serialize};
 
@@ -55,8 +54,15 @@ impl Variables {
         self.0.get(index).map(|variable| &variable.key)
     }
 
-    /// Makes or changes a variable; removes it if it has no contents or attributes. Answers a status.
-    pub fn set(&mut self, key: Key, attributes: u32, data: Vec<u8>) -> u64 {
+    /// Forgets what boot services alone see: they have ended, and a reset begins without any variables.
+    pub fn end_boot(&mut self) {
+        let is_seen = |variable: &Variable| variable.attributes & attribute::RUNTIME != 0;
+        self.0.retain(is_seen);
+    }
+
+    /// Makes or changes a variable; removes it if it has no contents or attributes. Answers a status. Once boot
+    /// services have ended, there are only variables that last and that everybody sees.
+    pub fn set(&mut self, key: Key, attributes: u32, data: Vec<u8>, is_booting: bool) -> u64 {
         const ATTRIBUTES: u32 = attribute::NON_VOLATILE | attribute::BOOT_SERVICE | attribute::RUNTIME;
         if key.name.is_empty() || attributes & !ATTRIBUTES != 0 {
             return efi::INVALID_PARAMETER;
@@ -71,8 +77,11 @@ impl Variables {
                 None => efi::NOT_FOUND,
             };
         }
-        // What boot services alone see, and what does not last, can no longer be made.
-        if attributes != ATTRIBUTES {
+        // What operating systems see, boot services do too; what these alone see, and what does not last, can no longer
+        // be made behind their end.
+        let is_seen = attributes & attribute::BOOT_SERVICE != 0;
+        let stays = existing.is_none_or(|index| self.0[index].attributes == attributes);
+        if !is_seen || !stays || !is_booting && attributes != ATTRIBUTES {
             return efi::INVALID_PARAMETER;
         }
         let others = self.0.iter().filter(|variable| variable.key != key);
@@ -113,9 +122,9 @@ mod tests {
     fn variables_are_made_changed_listed_and_removed() {
         let mut variables = Variables::default();
         assert_eq!(variables.next(&key("")), None);
-        assert_eq!(variables.set(key("Boot0000"), KEPT, vec![1]), 0);
-        assert_eq!(variables.set(key("BootOrder"), KEPT, vec![0, 0]), 0);
-        assert_eq!(variables.set(key("Boot0000"), KEPT, vec![2, 3]), 0);
+        assert_eq!(variables.set(key("Boot0000"), KEPT, vec![1], false), 0);
+        assert_eq!(variables.set(key("BootOrder"), KEPT, vec![0, 0], false), 0);
+        assert_eq!(variables.set(key("Boot0000"), KEPT, vec![2, 3], false), 0);
         assert_eq!(variables.get(&key("Boot0000")), Some((KEPT, &[2, 3][..])));
         let other = Key {
             vendor: [2; 16],
@@ -127,10 +136,13 @@ mod tests {
         assert_eq!((&first, &second), (&key("Boot0000"), &key("BootOrder")));
         assert_eq!(variables.next(&second), None);
         assert_eq!(variables.next(&other), None);
-        assert_eq!(variables.set(key("Boot0000"), KEPT, Vec::new()), 0);
-        assert_eq!(variables.set(key("BootOrder"), 0, vec![1]), 0);
+        assert_eq!(variables.set(key("Boot0000"), KEPT, Vec::new(), false), 0);
+        assert_eq!(variables.set(key("BootOrder"), 0, vec![1], false), 0);
         assert_eq!(variables, Variables::default());
-        assert_eq!(variables.set(key("BootOrder"), KEPT, Vec::new()), efi::NOT_FOUND);
+        assert_eq!(
+            variables.set(key("BootOrder"), KEPT, Vec::new(), false),
+            efi::NOT_FOUND
+        );
     }
 
     #[test]
@@ -138,18 +150,39 @@ mod tests {
         let mut variables = Variables::default();
         for (name, attributes) in [("", KEPT), ("v", 3), ("v", 6), ("v", 0x47), ("v", 1 << 31)] {
             assert_eq!(
-                variables.set(key(name), attributes, vec![1]),
+                variables.set(key(name), attributes, vec![1], false),
                 efi::INVALID_PARAMETER
             );
         }
         assert_eq!(
-            variables.set(key("v"), KEPT, vec![0; BYTES_MAX]),
+            variables.set(key("v"), KEPT, vec![0; BYTES_MAX], false),
             efi::OUT_OF_RESOURCES
         );
-        assert_eq!(variables.set(key("v"), KEPT, vec![0; BYTES_MAX - 2]), 0);
-        assert_eq!(variables.set(key("w"), KEPT, vec![0]), efi::OUT_OF_RESOURCES);
-        assert_eq!(variables.set(key("v"), KEPT, vec![0]), 0);
-        assert_eq!(variables.set(key("w"), KEPT, vec![0]), 0);
+        assert_eq!(variables.set(key("v"), KEPT, vec![0; BYTES_MAX - 2], false), 0);
+        assert_eq!(
+            variables.set(key("w"), KEPT, vec![0], false),
+            efi::OUT_OF_RESOURCES
+        );
+        assert_eq!(variables.set(key("v"), KEPT, vec![0], false), 0);
+        assert_eq!(variables.set(key("w"), KEPT, vec![0], false), 0);
+    }
+
+    #[test]
+    fn boot_services_have_variables_of_their_own_which_end_with_them() {
+        let mut variables = Variables::default();
+        assert_eq!(variables.set(key("own"), 2, vec![1], true), 0);
+        assert_eq!(variables.set(key("seen"), 6, vec![1], true), 0);
+        assert_eq!(
+            variables.set(key("none"), 4, vec![1], true),
+            efi::INVALID_PARAMETER
+        );
+        assert_eq!(
+            variables.set(key("seen"), KEPT, vec![1], true),
+            efi::INVALID_PARAMETER
+        );
+        variables.end_boot();
+        assert_eq!(variables.get(&key("own")), None);
+        assert_eq!(variables.get(&key("seen")), Some((6, &[1][..])));
     }
 
     proptest! {
@@ -157,7 +190,7 @@ mod tests {
         fn a_listing_names_every_variable_once(names in prop::collection::vec("[a-d]{1,2}", 0..12)) {
             let mut variables = Variables::default();
             for name in &names {
-                variables.set(key(name), KEPT, vec![1]);
+                variables.set(key(name), KEPT, vec![1], false);
             }
             let mut listed = Vec::new();
             let mut at = key("");

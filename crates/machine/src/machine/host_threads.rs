@@ -4,8 +4,7 @@
 //! counters follow the host's clock: they are set to it at the end of each time slice. Work on the timeline is done
 //! by the calling thread when it is due.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::hypercall::HypercallHandler;
@@ -39,7 +38,7 @@ impl Default for HostThreads {
 /// What the threads of a run share.
 struct Run<'a> {
     options: HostThreads,
-    platform: &'a Platform,
+    platform: &'a Arc<Platform>,
     handlers: &'a [Box<dyn HypercallHandler>],
     state: Mutex<State>,
 }

@@ -53,10 +53,12 @@ pub mod function {
 pub struct Call<'a> {
     /// The number of the processor.
     pub index: usize,
+    /// How far its part of the machine's time has come.
+    pub ticks: u64,
     /// The processor, at the `break`.
     pub processor: &'a mut Processor,
     /// The machine around it.
-    pub platform: &'a Platform,
+    pub platform: &'a Arc<Platform>,
 }
 
 impl Call<'_> {

@@ -1,5 +1,6 @@
 //! One processor for one stretch of time: what both executors do with it.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use sidestep_ia64::registers::system::control;
@@ -13,7 +14,7 @@ use super::{Activity, Cpu, End};
 /// Lets a processor's time go on to a tick: it executes, or waits as long as no interrupt is pending. Comes back
 /// early with the machine's end, or with nothing when a stop was requested.
 pub(super) fn run_until<D: Driver>(
-    platform: &Platform,
+    platform: &Arc<Platform>,
     handlers: &[Box<dyn HypercallHandler>],
     (index, cpu, driver): (usize, &mut Cpu, &mut D),
     until_tick: u64,
@@ -54,7 +55,7 @@ pub(super) fn pass(cpu: &mut Cpu, ticks: u64) {
 
 /// Executes for at most so many ticks, up to what needs the machine.
 fn execute<D: Driver>(
-    platform: &Platform,
+    platform: &Arc<Platform>,
     handlers: &[Box<dyn HypercallHandler>],
     (index, cpu, driver): (usize, &mut Cpu, &mut D),
     ticks_max: u64,
@@ -91,7 +92,7 @@ fn execute<D: Driver>(
 }
 
 fn hypercall(
-    platform: &Platform,
+    platform: &Arc<Platform>,
     handlers: &[Box<dyn HypercallHandler>],
     (index, cpu): (usize, &mut Cpu),
     fault: Fault,
@@ -102,6 +103,7 @@ fn hypercall(
     );
     let mut call = Call {
         index,
+        ticks: cpu.ticks,
         processor: &mut cpu.processor,
         platform,
     };

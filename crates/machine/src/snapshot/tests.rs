@@ -52,11 +52,11 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
             seed: 1,
             virtio,
         },
-        kernel: KernelTable {
+        kernel: Some(KernelTable {
             file: "none".into(),
             initrd: None,
             append: String::new(),
-        },
+        }),
         disk: vec![
             table(disk, DiskBus::Virtio, Medium::Disk),
             table(cd, DiskBus::Scsi, Medium::Cdrom),

@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -94,15 +95,18 @@ enum Content {
     Qcow2(Box<qcow2::Image>),
 }
 
-/// A disk of whole sectors.
-pub struct Disk {
+/// A disk of whole sectors; clones are the same one, as a controller and the firmware have it.
+#[derive(Clone)]
+pub struct Disk(Arc<Shared>);
+
+struct Shared {
     /// The file, which is locked as long as it is open.
     file: File,
     content: Content,
     size: u64,
     read_only: bool,
     /// What was written, if the file is to stay as it is.
-    overlay: Option<Overlay>,
+    overlay: Option<Mutex<Overlay>>,
 }
 
 impl Disk {
@@ -157,13 +161,13 @@ impl Disk {
                 size,
             });
         }
-        Ok(Disk {
+        Ok(Disk(Arc::new(Shared {
             file,
             content,
             size,
             read_only,
             overlay: None,
-        })
+        })))
     }
 
     /// The disk in the file at `path`, which stays as it is. Of what is written, so many bytes are kept; what would be
@@ -172,33 +176,33 @@ impl Disk {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn copy_on_write(path: &Path, written_max: u64) -> Result<Disk, DiskError> {
-        Ok(Disk {
-            read_only: false,
-            overlay: Some(Overlay::new(written_max)),
-            ..Disk::open(path, true)?
-        })
+        let mut disk = Disk::open(path, true)?;
+        let shared = Arc::get_mut(&mut disk.0).expect("nobody else has it yet");
+        shared.read_only = false;
+        shared.overlay = Some(Mutex::new(Overlay::new(written_max)));
+        Ok(disk)
     }
 
     /// Its size in bytes.
     pub fn size(&self) -> u64 {
-        self.size
+        self.0.size
     }
 
     /// Whether nothing can be written.
     pub fn is_read_only(&self) -> bool {
-        self.read_only
+        self.0.read_only
     }
 
     /// Whether these bytes are whole sectors of the disk.
     pub fn holds(&self, start: u64, bytes: u64) -> bool {
-        let within = start.checked_add(bytes).is_some_and(|end| end <= self.size);
+        let within = start.checked_add(bytes).is_some_and(|end| end <= self.0.size);
         within && start.is_multiple_of(SECTOR) && bytes.is_multiple_of(SECTOR)
     }
 
     /// Whether so many bytes from `start` on can be written.
     pub fn takes(&self, start: u64, bytes: u64) -> bool {
-        let has_room = |overlay: &Overlay| overlay.has_room(start / SECTOR, bytes / SECTOR);
-        !self.read_only && self.holds(start, bytes) && self.overlay.as_ref().is_none_or(has_room)
+        let has_room = |overlay: MutexGuard<'_, Overlay>| overlay.has_room(start / SECTOR, bytes / SECTOR);
+        !self.0.read_only && self.holds(start, bytes) && self.overlay().is_none_or(has_room)
     }
 
     /// Fills `bytes`, whole sectors, from byte `start` of the disk on.
@@ -206,12 +210,12 @@ impl Disk {
     /// # Errors
     /// What the host says.
     pub fn read(&self, start: u64, bytes: &mut [u8]) -> io::Result<()> {
-        match &self.content {
-            Content::Raw => self.file.read_exact_at(bytes, start)?,
+        match &self.0.content {
+            Content::Raw => self.0.file.read_exact_at(bytes, start)?,
             #[cfg(feature = "qcow2")]
             Content::Qcow2(image) => image.read(start, bytes)?,
         }
-        if let Some(overlay) = &self.overlay {
+        if let Some(overlay) = self.overlay() {
             overlay.read(start / SECTOR, bytes);
         }
         Ok(())
@@ -221,14 +225,14 @@ impl Disk {
     ///
     /// # Errors
     /// What the host says.
-    pub fn write(&mut self, start: u64, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.overlay {
-            Some(overlay) => {
+    pub fn write(&self, start: u64, bytes: &[u8]) -> io::Result<()> {
+        match self.overlay() {
+            Some(mut overlay) => {
                 overlay.write(start / SECTOR, bytes);
                 Ok(())
             }
-            None => match &self.content {
-                Content::Raw => self.file.write_all_at(bytes, start),
+            None => match &self.0.content {
+                Content::Raw => self.0.file.write_all_at(bytes, start),
                 #[cfg(feature = "qcow2")]
                 Content::Qcow2(image) => image.write(start, bytes),
             },
@@ -240,12 +244,17 @@ impl Disk {
     /// # Errors
     /// What the host says.
     pub fn flush(&self) -> io::Result<()> {
-        match (&self.overlay, &self.content) {
+        match (&self.0.overlay, &self.0.content) {
             (Some(_), _) => Ok(()),
-            (None, Content::Raw) => self.file.sync_data(),
+            (None, Content::Raw) => self.0.file.sync_data(),
             #[cfg(feature = "qcow2")]
             (None, Content::Qcow2(image)) => image.flush(),
         }
+    }
+
+    fn overlay(&self) -> Option<MutexGuard<'_, Overlay>> {
+        let overlay = self.0.overlay.as_ref()?;
+        Some(overlay.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `sidestep ci`: a kernel, its disks and commands in; an exit code, a log, JUnit's XML and a recording out.
+//! `sidestep ci`: a kernel or a disk to boot and commands in; an exit code, a log, JUnit's XML and a recording out.
 
 mod dialogue;
 mod recording;
@@ -37,7 +37,7 @@ const RESULTS: &str = "junit.xml";
 /// The exit code when a command has failed.
 const FAILED: u8 = 1;
 
-/// Boot a kernel, run commands in the guest, and say how each ended: for continuous integration.
+/// Boot a kernel or a disk, run commands in the guest, and say how each ended: for continuous integration.
 ///
 /// The commands are typed at the serial console when the shell asks, in virtual time: the same kernel, disks and
 /// commands do the same each time, to the instruction. Each is run by `sh -c` with nothing to read. Exits with 0 when
@@ -130,11 +130,20 @@ impl Console for Listener {
 impl Ci {
     /// Boots, runs the commands, and writes the results.
     pub fn run(mut self) -> Outcome {
-        let kernel = self
-            .machine
-            .kernel
-            .clone()
-            .ok_or("a kernel is needed: --kernel VMLINUX")?;
+        let boots = match (
+            &self.machine.kernel,
+            self.machine.start_given(),
+            self.disk.is_empty(),
+        ) {
+            (Some(_), ..) => "--kernel",
+            (None, None, false) => "--disk",
+            (None, Some(option), false) => {
+                return Err(format!("{option} is of a kernel: --kernel VMLINUX").into());
+            }
+            (None, _, true) => {
+                return Err("what is booted? --kernel VMLINUX, or a --disk with firmware's files".into());
+            }
+        };
         let script = Script {
             login: self.login.take(),
             password: std::mem::take(&mut self.password),
@@ -178,7 +187,7 @@ impl Ci {
             platform: Weak::new(),
             is_late: false,
         }));
-        let description = self.machine.describe(&kernel, self.disk);
+        let description = self.machine.describe(self.disk);
         let consoles = Consoles {
             serial: Box::new(Listener(Arc::clone(&conversation))),
             virtio: None,
@@ -186,7 +195,7 @@ impl Ci {
         let built = description
             .placed(Path::new(""))
             .build_with(consoles)
-            .map_err(|error| format!("--kernel: {error}"))?;
+            .map_err(|error| format!("{boots}: {error}"))?;
         let run = Running {
             conversation,
             recording,

@@ -126,8 +126,16 @@ impl KernelMachine {
         ])
     }
 
-    /// What the options describe, in virtual time.
-    pub fn describe(self, kernel: &Path, disk: Vec<DiskTable>) -> Description {
+    /// The first option given that says what a kernel starts with.
+    pub fn start_given(&self) -> Option<&'static str> {
+        super::first_given(&[
+            ("--initrd", self.initrd.is_some()),
+            ("--append", self.append.is_some()),
+        ])
+    }
+
+    /// What the options describe, in virtual time; what is on the disks is started where no kernel is given.
+    pub fn describe(self, disk: Vec<DiskTable>) -> Description {
         let usual = MachineTable::default();
         Description {
             machine: MachineTable {
@@ -137,11 +145,11 @@ impl KernelMachine {
                 virtio: self.virtio.unwrap_or(usual.virtio),
                 ..usual
             },
-            kernel: KernelTable {
-                file: kernel.to_owned(),
+            kernel: self.kernel.map(|file| KernelTable {
+                file,
                 initrd: self.initrd,
                 append: self.append.unwrap_or_default(),
-            },
+            }),
             disk,
             network: self.net,
         }
@@ -192,11 +200,15 @@ impl Options {
         restore(file, saved, changed, self.places(), execution)
     }
 
-    /// Starts the kernel and runs the machine to its end.
-    pub fn run(self, kernel: &Path, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
+    /// Starts the kernel, or what is on the disks if none is given, and runs the machine to its end.
+    pub fn run(self, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
         let places = self.places();
-        let description = self.machine.describe(kernel, disk);
-        start("--kernel", description, Path::new(""), places, execution)
+        let name = match self.machine.kernel {
+            Some(_) => "--kernel",
+            None => "--disk",
+        };
+        let description = self.machine.describe(disk);
+        start(name, description, Path::new(""), places, execution)
     }
 }
 
