@@ -425,6 +425,59 @@ fn a_programs_hottest_functions_get_faster_and_it_prints_the_same() {
 }
 
 #[test]
+fn no_function_of_a_program_gets_slower_unless_that_is_allowed() {
+    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/records");
+    let guest = guest.display().to_string();
+    let table = |allowed: &str| {
+        let command = [
+            "schedule",
+            "--time-limit",
+            "0",
+            "--hot",
+            "15",
+            "--slower",
+            allowed,
+            "--program",
+            &guest,
+        ];
+        let output = sidestep(&[&command[..], &["--", "1"]].concat());
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let cycles = |table: &str, name: &str| {
+        let row = table.lines().find(|line| {
+            line.split_whitespace()
+                .nth(4)
+                .is_some_and(|it| it.trim_end_matches(':') == name)
+        });
+        let row = row.unwrap_or_else(|| panic!("{name} is among the hottest: {table}"));
+        let number = |column: usize| row.split_whitespace().nth(column)?.parse::<u64>().ok();
+        (number(0).expect("before"), number(1).expect("after"))
+    };
+    // A line of `visit` comes into the cache while `weigh` runs: the less that takes, the longer `visit` waits.
+    let any = table("0.1");
+    assert!(cycles(&any, "weigh").1 < cycles(&any, "weigh").0, "{any}");
+    assert!(cycles(&any, "visit").1 > cycles(&any, "visit").0, "{any}");
+    let none = table("0");
+    assert!(
+        none.contains("weigh: 1 put back, `visit` gets slower by it"),
+        "{none}"
+    );
+    for row in none.lines().skip(1) {
+        let numbers: Vec<u64> = row
+            .split_whitespace()
+            .take(2)
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        assert!(numbers[1] <= numbers[0], "{none}");
+    }
+}
+
+#[test]
 fn refused_functions_are_listed_with_place_and_reason() {
     let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/hash");
     let guest = guest.display().to_string();
@@ -479,6 +532,8 @@ fn what_is_no_program_is_refused() {
         (vec!["--program", &text], "not an ELF file"),
         (vec!["--program", &text, "--speculate"], "cannot be used with"),
         (vec!["--program", &text, "--hot", "0"], "0 is not in"),
+        (vec!["--program", &text, "--slower", "101"], "from 0 to 100"),
+        (vec!["--slower", "1", &text], "required arguments"),
         (vec![], "required arguments"),
     ] {
         let output = sidestep(&[&["schedule"], &arguments[..]].concat());
