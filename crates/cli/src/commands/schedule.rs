@@ -38,12 +38,13 @@ pub struct Schedule {
     #[arg(long, value_name = "PROG", conflicts_with_all = ["file", "function", "speculate"])]
     program: Option<PathBuf>,
     /// How many functions of a program, those with the most cycles
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "program",
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "file",
         value_parser = clap::value_parser!(u32).range(1..))]
     hot: u32,
     /// By how many percent of its cycles any function of a program may get slower for what others gain: waits move
     /// between functions
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, requires = "program", value_parser = parse_percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, conflicts_with = "file",
+        value_parser = parse_percent)]
     slower: f64,
     /// Only this function
     #[arg(long, value_name = "NAME")]
@@ -66,7 +67,7 @@ pub struct Schedule {
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     time_limit: u64,
     /// The program's arguments
-    #[arg(value_name = "ARGS", last = true, requires = "program")]
+    #[arg(value_name = "ARGS", last = true, conflicts_with = "file")]
     arguments: Vec<OsString>,
 }
 

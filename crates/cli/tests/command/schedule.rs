@@ -533,7 +533,9 @@ fn what_is_no_program_is_refused() {
         (vec!["--program", &text, "--speculate"], "cannot be used with"),
         (vec!["--program", &text, "--hot", "0"], "0 is not in"),
         (vec!["--program", &text, "--slower", "101"], "from 0 to 100"),
-        (vec!["--slower", "1", &text], "required arguments"),
+        (vec!["--slower", "1", &text], "cannot be used with"),
+        (vec!["--hot", "1", &text], "cannot be used with"),
+        (vec![&text, "--", "1"], "cannot be used with"),
         (vec![], "required arguments"),
     ] {
         let output = sidestep(&[&["schedule"], &arguments[..]].concat());

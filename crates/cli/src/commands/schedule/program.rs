@@ -238,12 +238,20 @@ fn choose(
     let mut extents: Vec<&Extent> = program.functions.iter().collect();
     extents.retain(|extent| before.cycles(&extent.addresses) > 0);
     extents.sort_by_key(|extent| std::cmp::Reverse(before.cycles(&extent.addresses)));
-    let (mut work, mut changes) = (Vec::new(), Vec::new());
+    let mut work = Vec::new();
+    let mut changes: Vec<Change> = Vec::new();
     for extent in extents.into_iter().take(hot as usize) {
         let blocks = match Function::read(program, extent, &options.parameters) {
             Ok(function) => {
                 let is_executed = |piece: &Piece| before.executions(&piece.addresses) > 0;
-                changes.extend(schedule(&function, is_executed, options)?);
+                let mut found = schedule(&function, is_executed, options)?;
+                // A function may lie in another one.
+                found.retain(|change| {
+                    changes
+                        .iter()
+                        .all(|other| is_apart(&other.addresses, &change.addresses))
+                });
+                changes.extend(found);
                 Ok(0)
             }
             Err(refused) => Err(refused),
@@ -255,6 +263,10 @@ fn choose(
         });
     }
     Ok((work, changes))
+}
+
+fn is_apart(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.end <= other.start || other.end <= one.start
 }
 
 /// A line for each function, and one for the program.
