@@ -159,6 +159,14 @@ fn what_cannot_be_followed_is_refused_with_its_place() {
     data[offset..offset + 16].fill(0x06);
     assert!(matches!(read(&data), (address, Reason::Undecodable(_)) if address == place));
 
+    // What a function has executed that it has stored.
+    let sync = Form::named("sync.i").next().expect("it is an instruction");
+    let sync = sync.encode(0, &[], &[]).expect("it has no operands");
+    let bundle = Bundle::new(Template::new(0x01), [sync.slot, nop(Unit::I), nop(Unit::I)]).to_bytes();
+    let mut changing = file.clone();
+    changing[offset..offset + 16].copy_from_slice(&bundle);
+    assert_eq!(read(&changing), (place, Reason::ChangesCode));
+
     let mut longer = extent.clone();
     longer.addresses.end += 8;
     let refused = Function::read(&program, &longer, &Parameters::default()).expect_err("half a bundle");

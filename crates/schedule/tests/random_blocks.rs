@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use sidestep_ia64::encoding::{Form, Instruction, Operand, Unit, UnitClass, decode};
 use sidestep_itanium2::Parameters;
 use sidestep_schedule::bundle::{Content, Packer, Placed};
+use sidestep_schedule::checks::speculate_with_checks;
 use sidestep_schedule::graph::Latencies;
 use sidestep_schedule::groups::Checker;
 use sidestep_schedule::program::padding::fit;
@@ -303,12 +304,13 @@ proptest! {
         let block = with_exits(&block(&draws), &exits, dead);
         prop_assume!(!block.items.is_empty());
         let options = Options { parameters, time_limit: Duration::from_millis(100) };
-        let speculated = speculate(&block, &options);
-        let outcome = &speculated.outcome;
-        prop_assert!(outcome.bound <= outcome.modelled);
-        let scheduled = (&speculated.block, &*speculated.origins, &*outcome.bundles);
-        if let Err(difference) = equivalence::compare(&block, scheduled, 16) {
-            prop_assert!(false, "{}: {:?}", difference, listing(&block));
+        for speculated in [speculate(&block, &options), speculate_with_checks(&block, &options)] {
+            let outcome = &speculated.outcome;
+            prop_assert!(outcome.bound <= outcome.modelled);
+            let scheduled = (&speculated.block, &*speculated.origins, &*outcome.bundles);
+            if let Err(difference) = equivalence::compare(&block, scheduled, 16) {
+                prop_assert!(false, "{}: {:?}", difference, listing(&block));
+            }
         }
     }
 }

@@ -146,9 +146,13 @@ fn describe(table: &mut String, function: &FunctionReport) {
             true => outcome.modelled,
             false => block.before,
         };
+        let checked = match block.checks {
+            0 => String::new(),
+            count => format!("; {count} loads pass branches, with a check"),
+        };
         let _ = writeln!(
             table,
-            "{:>6}{:>14}{:>8}{:>8}{:>8}{:>10}{:>7}  {proof}{unseen}",
+            "{:>6}{:>14}{:>8}{:>8}{:>8}{:>10}{:>7}  {proof}{checked}{unseen}",
             block.line,
             block.instructions,
             block.before,

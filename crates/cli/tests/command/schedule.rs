@@ -270,6 +270,14 @@ fn what_cannot_be_scheduled_is_refused_with_its_line() {
             ".proc f\nf:\n.rept 2\nadd r8 = r9, r10\n;;\n.endr\n.endp f\n",
             "line 3: `.rept` in the code",
         ),
+        (
+            ".proc f\nf:\nst8 [r32] = r33\n;;\nfc.i r32\n;;\nsync.i\n;;\nsrlz.i\n;;\n.endp f\n",
+            "line 7: the instruction has stored code executed",
+        ),
+        (
+            ".proc f\nf:\nadd r8 = r9, r10\n.skip 16\n.endp f\n",
+            "line 4: `.skip` in the code",
+        ),
         ("wrong r8\n", "wrong"),
     ] {
         let output = sidestep(&["schedule", &written(&folder, text)]);
@@ -520,6 +528,25 @@ fn a_program_that_is_loaded_elsewhere_is_refused() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         !output.status.success() && said.contains("it is loaded elsewhere"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_program_that_can_write_its_code_is_refused() {
+    let Some(compiler) = cross_compiler() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (text, program) = (written(&folder, ENDS), folder.path().join("ends"));
+    let linked = Command::new(compiler.gcc())
+        .args(["-static", "-nostdlib", "-Wl,--omagic", &text, "-o"])
+        .arg(&program)
+        .status();
+    assert!(linked.expect("the compiler starts").success());
+    let output = sidestep(&["schedule", "--program", &program.display().to_string()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{said}");
+    assert!(
+        said.contains("the code of `_start` is in a segment that can be written"),
         "{said}"
     );
 }

@@ -73,6 +73,19 @@ impl<'a> Facts<'a> {
     /// The distance that the architecture asks for between two items, the second behind the first; `None` if they may
     /// change places.
     pub fn order(&self, from: usize, to: usize) -> Option<i32> {
+        // What a check has looked at is used behind it.
+        let is_checked = self.items[from].recovers.is_some_and(|load| {
+            let used = self.items[to]
+                .effects
+                .reads
+                .or(self.items[to].effects.all_writes());
+            used.general >> load.r1() & 1 != 0
+        });
+        self.free_order(from, to).or(is_checked.then_some(0))
+    }
+
+    /// The same but for what a check has to come before.
+    fn free_order(&self, from: usize, to: usize) -> Option<i32> {
         let (first, second) = (&self.items[from], &self.items[to]);
         if first.is_exit() && !second.is_exit() && self.may_precede(to, from) {
             let conflict = first.effects.conflict(&second.effects);

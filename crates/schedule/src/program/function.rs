@@ -29,6 +29,9 @@ pub enum Reason {
     /// Data, or nothing.
     #[error("is no instruction ({0})")]
     Undecodable(Illegal),
+    /// It has code executed that was stored.
+    #[error("sync.i, by which stored code is executed, maybe its own")]
+    ChangesCode,
     /// Where it goes is not known.
     #[error("a branch to what a register holds, which is neither a call nor a return")]
     Indirect,
@@ -110,6 +113,9 @@ impl Function {
                     Ok(instruction) => instruction,
                     Err(illegal) => return refuse(address, Reason::Undecodable(illegal)),
                 };
+                if instruction.operation == Operation::SynchronizeInstructionCache {
+                    return refuse(address, Reason::ChangesCode);
+                }
                 if is_indirect(&instruction) {
                     return refuse(address, Reason::Indirect);
                 }

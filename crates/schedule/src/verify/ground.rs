@@ -16,6 +16,7 @@ use sidestep_ia64::registers::application::{
 };
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::registers::status::psr;
+use sidestep_ia64::registers::system::control::DCR;
 use sidestep_ia64::{Exit, FaultKind, PhysicalAddress, Processor, TranslationSide, VirtualAddress};
 
 use crate::sequencing::{self, Parts};
@@ -35,6 +36,8 @@ pub(super) const AREAS: u64 = 0x3000_0000;
 /// different ones fall into different sets of a cache.
 const APART: u64 = 0x5000_0000;
 const APART_BYTES: u64 = 2 * PAGE + 0x240;
+/// What of DCR has a speculative load defer that its page is not in the TLB: `dm` (manual 2:3.3.4.1, table 3-6).
+const DEFERS: u64 = 1 << 8;
 /// Instructions that a run has at most.
 pub(super) const INSTRUCTIONS_MAX: u64 = 10_000;
 
@@ -234,6 +237,8 @@ pub(super) struct Setting {
     pub has_areas: bool,
     /// The loop count, if it is none of a few.
     pub count: Option<u64>,
+    /// Whether speculative loads defer the fault of a page that is not mapped yet.
+    pub defers: bool,
     /// Whether no register holds a NaT, and all that are general point far from each other.
     pub is_tame: bool,
 }
@@ -249,6 +254,7 @@ impl Setting {
             },
             has_areas,
             count: None,
+            defers: false,
             is_tame: false,
         }
     }
@@ -280,6 +286,8 @@ pub(super) struct Ground {
     pub code: Vec<(u64, [u8; 16])>,
     /// Physical pages by virtual page.
     pages: BTreeMap<u64, u64>,
+    /// Whether its code defers faults.
+    defers: bool,
 }
 
 impl Ground {
@@ -292,6 +300,7 @@ impl Ground {
             seed,
             code: Vec::new(),
             pages: BTreeMap::new(),
+            defers: false,
         }
     }
 
@@ -342,17 +351,25 @@ impl Ground {
             processor.set_application(register, value);
         }
         processor.set_application(BSP, 0);
+        self.defers = setting.defers;
+        if setting.defers {
+            processor.system.control[usize::from(DCR)] |= DEFERS;
+        }
         processor.set_instruction_pointer(start, 0);
     }
 
     /// Runs from where the processor stands, to the code's end or a fault; pages appear where it refers to.
     pub fn run<O: Observer>(&mut self, limit: u64, observer: &mut O) -> End {
         let start = self.code.first().map_or(CODE_END, |(address, _)| *address);
+        // Code of checks stands behind the end.
+        let is_code = |code: &[(u64, [u8; 16])], ip: u64| {
+            (start..CODE_END).contains(&ip) || code.iter().any(|(address, _)| *address == ip)
+        };
         loop {
             match self.processor.run_observed(limit, observer) {
                 Exit::Fault(fault) => {
                     let ip = self.processor.instruction_pointer().0;
-                    let is_inside = (start..CODE_END).contains(&ip);
+                    let is_inside = is_code(&self.code, ip);
                     match fault.kind {
                         FaultKind::AlternateInstructionTlb | FaultKind::InstructionTlb => {
                             self.map(fault.address.0, TranslationSide::Instruction);
@@ -395,7 +412,7 @@ impl Ground {
             level: 3,
             // Read, write and execute for all.
             rights: 3,
-            deferral: false,
+            deferral: self.defers && matches!(side, TranslationSide::Instruction),
         };
         self.processor.insert_translation(side, entry);
     }
