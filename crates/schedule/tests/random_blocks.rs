@@ -136,6 +136,31 @@ fn every_kind_of_instruction_exists() {
     }
 }
 
+#[test]
+fn what_writes_the_predicate_of_an_exclusive_one_stays_behind_it() {
+    // cmp.eq p7, p6; (p7) shl; (p6) fcmp.eq p7, p8: the second one comes first if its operands do.
+    let draws = [
+        (245, 0, [681, 12, 279, 0]),
+        (591, 3, [0, 0, 0, 0]),
+        (181, 2, [757, 134, 501, 253]),
+    ];
+    let block = block(&draws);
+    let options = Options {
+        parameters: Parameters::default(),
+        time_limit: Duration::from_secs(5),
+    };
+    let outcome = optimize(&block, &options);
+    let own: Vec<usize> = (0..block.items.len()).collect();
+    let compared = equivalence::compare(&block, (&block, &own, &outcome.bundles), 64);
+    assert!(
+        compared.is_ok_and(|compared| compared.completed > 0),
+        "{:?}",
+        listing(&block)
+    );
+    let graph = Graph::new(&block, Latencies::Architectural);
+    assert!(graph.path(1, 2).is_some());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 

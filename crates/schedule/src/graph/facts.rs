@@ -127,6 +127,8 @@ impl<'a> Facts<'a> {
             .are_exclusive(self.qualifiers[from], self.qualifiers[to])
             && !first.effects.writes_when_off
             && !second.effects.writes_when_off
+            && !decides(first, second)
+            && !decides(second, first)
         {
             return None;
         }
@@ -283,6 +285,12 @@ fn is_stack_mode(item: &Item) -> bool {
         && item.effects.all_writes().application == 1 << RSC
         && item.instruction.form().operands.contains(&Operand::Imm8)
         && (0..16).contains(&item.instruction.immediate)
+}
+
+/// Whether the first writes the predicate that says whether the second is executed.
+fn decides(first: &Item, second: &Item) -> bool {
+    let qualifier = second.effects.qualifier;
+    first.effects.all_writes().predicate & !1 & 1 << qualifier != 0
 }
 
 /// Whether the instruction writes the register stack to memory.
