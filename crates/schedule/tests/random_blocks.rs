@@ -137,6 +137,22 @@ fn every_kind_of_instruction_exists() {
 }
 
 #[test]
+fn a_block_that_is_longer_than_a_page_is_compared_as_well() {
+    // Additions of registers that hold no NaT everywhere, and loads.
+    let draws: Vec<(usize, u8, [u64; 4])> =
+        (0..1200).map(|place| (place % 4, 0, [place as u64; 4])).collect();
+    let block = block(&draws);
+    let options = Options {
+        parameters: Parameters::default(),
+        time_limit: Duration::ZERO,
+    };
+    let outcome = optimize(&block, &options);
+    let own: Vec<usize> = (0..block.items.len()).collect();
+    let compared = equivalence::compare(&block, (&block, &own, &outcome.bundles), 4);
+    assert_eq!(compared.map(|compared| compared.completed), Ok(4));
+}
+
+#[test]
 fn what_writes_the_predicate_of_an_exclusive_one_stays_behind_it() {
     // cmp.eq p7, p6; (p7) shl; (p6) fcmp.eq p7, p8: the second one comes first if its operands do.
     let draws = [

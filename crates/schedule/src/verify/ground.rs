@@ -26,7 +26,7 @@ pub(super) const PAGE_LOG2: u32 = 14;
 pub(super) const PAGE: u64 = 1 << PAGE_LOG2;
 /// Physical memory: pages are given out in order.
 pub(super) const MEMORY: usize = 8 << 20;
-/// Where the code ends, in a page of its own: what is behind it, and where branches go, are `break`s.
+/// Where the code ends, in pages of its own: what is behind it, and where branches go, are `break`s.
 pub(super) const CODE_END: u64 = 0x4000_0000 + PAGE / 2;
 /// The backing store.
 pub(super) const BACKING_STORE: u64 = 0x6000_0000;
@@ -417,15 +417,22 @@ impl Ground {
         self.processor.insert_translation(side, entry);
     }
 
+    /// Whether a page is one of those up to the code's end in which it stands: a long block begins pages before.
+    fn is_code(&self, page: u64) -> bool {
+        let first = self.code.first().map_or(CODE_END, |(address, _)| *address);
+        page + PAGE > first && page <= CODE_END
+    }
+
     /// The contents of a page: code, or what its address and the seed say.
     fn fill(&mut self, page: u64, physical: u64) {
-        let is_code = page == CODE_END & !(PAGE - 1);
+        let is_code = self.is_code(page);
         let mut random = Random(page ^ self.seed.rotate_left(32));
         // SAFETY: the page lies in the allocation, and the processor does not run.
         let bytes =
             unsafe { std::slice::from_raw_parts_mut(self.memory.host.add(physical as usize), PAGE as usize) };
         if is_code {
-            for (address, bundle) in &self.code {
+            let here = page..page + PAGE;
+            for (address, bundle) in self.code.iter().filter(|(address, _)| here.contains(address)) {
                 let at = (address - page) as usize;
                 bytes[at..at + 16].copy_from_slice(bundle);
             }
@@ -439,10 +446,7 @@ impl Ground {
 
     /// The pages but that of the code.
     fn contents(&self) -> BTreeMap<u64, Vec<u8>> {
-        let data = self
-            .pages
-            .iter()
-            .filter(|(page, _)| **page != CODE_END & !(PAGE - 1));
+        let data = self.pages.iter().filter(|(page, _)| !self.is_code(**page));
         data.map(|(page, physical)| {
             // SAFETY: the page lies in the allocation, and the processor does not run.
             let bytes = unsafe {

@@ -218,10 +218,11 @@ impl Work {
         if let Err(refused) = &self.blocks {
             let _ = write!(said, ": refused: {refused}");
         }
-        for (count, slowed) in &self.put_back {
+        for (place, (count, slowed)) in self.put_back.iter().enumerate() {
+            let mark = if place == 0 { ":" } else { ";" };
             let _ = match *slowed == self.extent.name {
-                true => write!(said, ": {count} put back, slower when scheduled"),
-                false => write!(said, ": {count} put back, `{slowed}` gets slower by it"),
+                true => write!(said, "{mark} {count} put back, slower when scheduled"),
+                false => write!(said, "{mark} {count} put back, `{slowed}` gets slower by it"),
             };
         }
         said
