@@ -139,17 +139,17 @@ fn every_kind_of_instruction_exists() {
 #[test]
 fn a_block_that_is_longer_than_a_page_is_compared_as_well() {
     // Additions of registers that hold no NaT everywhere, and loads.
-    let draws: Vec<(usize, u8, [u64; 4])> =
-        (0..1200).map(|place| (place % 4, 0, [place as u64; 4])).collect();
-    let block = block(&draws);
+    // add r14 = r4, r5; ld8 r15 = [r14]; add r6 = r6, r15: the sum of two addresses is no place where code stands.
+    let draws = [(0, 0, [4, 0, 1, 0]), (16, 0, [5, 4, 0, 0]), (0, 0, [2, 2, 5, 0])];
+    let block = block(&draws.repeat(400));
     let options = Options {
         parameters: Parameters::default(),
         time_limit: Duration::ZERO,
     };
     let outcome = optimize(&block, &options);
     let own: Vec<usize> = (0..block.items.len()).collect();
-    let compared = equivalence::compare(&block, (&block, &own, &outcome.bundles), 4);
-    assert_eq!(compared.map(|compared| compared.completed), Ok(4));
+    let compared = equivalence::compare(&block, (&block, &own, &outcome.bundles), 32);
+    assert!(compared.is_ok_and(|compared| compared.completed > 0));
 }
 
 #[test]

@@ -26,8 +26,9 @@ pub(super) const PAGE_LOG2: u32 = 14;
 pub(super) const PAGE: u64 = 1 << PAGE_LOG2;
 /// Physical memory: pages are given out in order.
 pub(super) const MEMORY: usize = 8 << 20;
-/// Where the code ends, in pages of its own: what is behind it, and where branches go, are `break`s.
-pub(super) const CODE_END: u64 = 0x4000_0000 + PAGE / 2;
+/// Where the code ends, in pages of its own: what is behind it, and where branches go, are `break`s. Sums and multiples
+/// of what registers hold lie elsewhere: code that is loaded is not the same in two versions.
+pub(super) const CODE_END: u64 = 0x1_2345_4000 + PAGE / 2;
 /// The backing store.
 pub(super) const BACKING_STORE: u64 = 0x6000_0000;
 /// Where kernel registers point to if areas of memory lie apart.
