@@ -250,6 +250,79 @@ fn exceptions_are_caught_in_a_source_that_was_scheduled() {
     assert_eq!(sidestep(&["exec", &at("catches")]).status.code(), Some(0));
 }
 
+/// A sum through two pointers, of which the first may be none, and what calls it: with pointers, with none, and, if it
+/// has an argument, with one to nothing, which faults.
+const GUARDED: &str = "\
+\t.text
+\t.global f
+\t.proc f
+f:
+\t// schedule: dead at none: r8, r14-r17
+\t// schedule: dead at return: r14-r17
+\tcmp.eq p6, p7 = 0, r32
+(p6)\tbr.cond.spnt none
+\t;;
+\tld8 r14 = [r32]
+\t;;
+\tadd r15 = r14, r33
+\t;;
+\tld8 r16 = [r33]
+\t;;
+\tadd r8 = r15, r16
+\tbr.ret.sptk.many b0
+\t;;
+none:
+\tmov r8 = 99
+\tbr.ret.sptk.many b0
+\t;;
+\t.endp f
+";
+const CALLS: &str = "
+long f(const long *, const long *);
+int main(int count, char **arguments) {
+    (void)arguments;
+    long first = 5, second = 7;
+    if (count > 1) f((const long *)16, &second);
+    return f(&first, &second) - (long)&second != 12 || f(0, (const long *)8) != 99;
+}
+";
+
+#[test]
+fn a_load_with_a_check_faults_where_it_would_have_and_nowhere_else() {
+    let (Some(_), Some(compiler)) = (ASSEMBLER.find(), cross_compiler()) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let text = written(&folder, GUARDED);
+    fs::write(at("calls.c"), CALLS).expect("a temporary file can be written");
+    let output = sidestep(&[
+        "schedule",
+        "--speculate",
+        "--time-limit",
+        "5",
+        &text,
+        "-o",
+        &at("out.s"),
+    ]);
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(table.starts_with("f: 4 cycles, 6 before"), "{table}");
+    assert!(table.contains("2 loads pass branches, with a check"), "{table}");
+    let built = Command::new(compiler.gcc())
+        .args(["-O1", "-static", "-o", &at("calls"), &at("calls.c"), &at("out.s")])
+        .status();
+    assert!(built.expect("the compiler starts").success());
+    assert_eq!(
+        sidestep(&["exec", "--check-groups=error", &at("calls")])
+            .status
+            .code(),
+        Some(0)
+    );
+    let faulted = sidestep(&["exec", &at("calls"), "1"]);
+    let said = String::from_utf8_lossy(&faulted.stderr).into_owned();
+    assert!(said.contains("=> ld8 r14=[r32]"), "in what recovers: {said}");
+}
+
 #[test]
 fn what_cannot_be_scheduled_is_refused_with_its_line() {
     if ASSEMBLER.find().is_none() {
