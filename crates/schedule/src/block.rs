@@ -1,7 +1,7 @@
 //! Straight code: the instructions that are placed anew, without the `nop`s between them.
 
 use sidestep_ia64::encoding::{
-    BranchKind, DecodedSlot, Instruction, LoadKind, Operation, Template, Unit, decode,
+    BranchKind, DecodedSlot, Form, Instruction, LoadKind, Operation, Template, Unit, decode,
 };
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::dispersal::Port;
@@ -19,6 +19,9 @@ pub enum Refusal {
     /// It moves the names of registers.
     #[error("renames registers in the middle of the code")]
     Renames,
+    /// Code was stored, of this function or another one.
+    #[error("has stored code executed, maybe its own: code that changes is not scheduled")]
+    ChangesCode,
     /// Nothing is known of what it does.
     #[error("is not an instruction of this processor")]
     Unknown,
@@ -33,6 +36,9 @@ pub struct Item {
     pub effects: Effects,
     /// What the pipeline knows of it.
     pub known: StaticInstruction,
+    /// Of a check behind a speculative load: the load as it was. Where the check finds that a fault was deferred, the
+    /// load is executed again, and the check as well.
+    pub recovers: Option<Instruction>,
 }
 
 /// An instruction in a slot of a template.
@@ -66,6 +72,7 @@ impl Item {
         match instruction.operation {
             Operation::MoveFromIp => return Err(Refusal::ReadsOwnAddress),
             Operation::ClearRegisterRename { .. } | Operation::Cover => return Err(Refusal::Renames),
+            Operation::SynchronizeInstructionCache => return Err(Refusal::ChangesCode),
             Operation::BranchIa32 | Operation::VirtualMachineSwitch { .. } => return Err(Refusal::Unknown),
             _ => {}
         }
@@ -78,7 +85,26 @@ impl Item {
                 parameters,
             ),
             instruction,
+            recovers: None,
         })
+    }
+
+    /// The check of what a load, executed before it as a speculative one, has loaded. It reads the address as well, and
+    /// memory: the load may be executed again.
+    ///
+    /// # Panics
+    /// If it is no plain load of a general register: a broken invariant.
+    pub(crate) fn check(load: &Instruction, parameters: &Parameters) -> Item {
+        let form = Form::named("chk.s.m").next().expect("it is an instruction");
+        let encoded = form.encode(load.predicate(), &[i64::from(load.r1()), 0], &[]);
+        let check = decode(Unit::M, encoded.expect("a register").slot, 0).expect("what was encoded");
+        let mut item = Item::new(check, parameters).expect("a check can be placed");
+        item.effects.reads.general |= 1 << load.r3();
+        item.effects.memory = Effects::of(load).memory;
+        // It comes back, so it leaves nothing.
+        item.known.flags.remove(Flags::CHECKS);
+        item.recovers = Some(*load);
+        item
     }
 
     /// A load as a speculative one: of x6, bits 30 to 35, the size and 4 (manual 3:4.4.1, table 4-33).
@@ -129,6 +155,11 @@ impl Item {
             self.instruction.operation,
             Operation::Branch { kind, .. } if kind != BranchKind::Conditional
         )
+    }
+
+    /// Whether it has to be in the first slot of a bundle: where it is returned to.
+    pub fn begins_bundle(&self) -> bool {
+        self.recovers.is_some()
     }
 
     /// Slots that it fills: a long one fills two.

@@ -77,6 +77,8 @@ struct Needs {
     first: bool,
     /// It has to be in the last slot of a bundle: branches that count.
     last_slot: bool,
+    /// It has to be in the first slot of a bundle: checks that are returned to.
+    first_slot: bool,
     /// Issue splits behind it.
     splits: bool,
     /// `mov =ar.bsp`, `fwb`.
@@ -249,6 +251,7 @@ impl Needs {
             hint: item.known.port == Port::BranchHint,
             first: item.begins_group(),
             last_slot: item.ends_bundle(),
+            first_slot: item.begins_bundle(),
             splits: flags.contains(Flags::SPLIT_AFTER),
             from_bsp: flags.contains(Flags::FROM_BSP),
             flush_buffers: flags.contains(Flags::FLUSH_BUFFERS),
@@ -392,7 +395,7 @@ impl<'a> Search<'a> {
             if !is_free || needs.first && partial.filled > 0 {
                 continue;
             }
-            if needs.last_slot && slot != 2 {
+            if needs.last_slot && slot != 2 || needs.first_slot && slot != 0 {
                 continue;
             }
             if needs.flush_buffers && partial.after_memory || unit == Unit::B && partial.after_bsp {

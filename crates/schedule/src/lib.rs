@@ -22,6 +22,7 @@ pub mod block;
 pub mod bound;
 pub mod bundle;
 pub mod capacity;
+pub mod checks;
 pub mod exact;
 pub mod graph;
 pub mod groups;

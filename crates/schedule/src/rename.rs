@@ -80,6 +80,15 @@ pub struct Names {
     pub writes: Vec<(File, u8, u8)>,
 }
 
+impl Names {
+    /// Of those of a check, the names of the load that it is about: what the check reads the load writes. The address
+    /// keeps its register.
+    pub(crate) fn of_checked(&self) -> Names {
+        let (reads, writes) = self.reads.iter().partition(|(file, ..)| *file == File::Predicate);
+        Names { reads, writes }
+    }
+}
+
 /// The webs of a block.
 #[derive(Clone, Debug)]
 pub struct Webs {
@@ -424,6 +433,11 @@ impl Webs {
 fn rename(item: &Item, names: &Names, parameters: &Parameters) -> Item {
     if *names == Names::default() {
         return item.clone();
+    }
+    if let Some(load) = item.recovers {
+        let load = Item::new(load, parameters).expect("a load can be placed");
+        let renamed = rename(&load, &names.of_checked(), parameters);
+        return Item::check(&renamed.instruction, parameters);
     }
     let mut slot = item.instruction.slot;
     for (is_written, pairs) in [(false, &names.reads), (true, &names.writes)] {

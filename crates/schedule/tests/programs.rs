@@ -159,8 +159,32 @@ fn what_cannot_be_followed_is_refused_with_its_place() {
     data[offset..offset + 16].fill(0x06);
     assert!(matches!(read(&data), (address, Reason::Undecodable(_)) if address == place));
 
-    // A branch from another function.
-    let mut entered = file.clone();
+    // What a function has executed that it has stored.
+    let sync = Form::named("sync.i").next().expect("it is an instruction");
+    let sync = sync.encode(0, &[], &[]).expect("it has no operands");
+    let bundle = Bundle::new(Template::new(0x01), [sync.slot, nop(Unit::I), nop(Unit::I)]).to_bytes();
+    let mut changing = file.clone();
+    changing[offset..offset + 16].copy_from_slice(&bundle);
+    assert_eq!(read(&changing), (place, Reason::ChangesCode));
+
+    let mut longer = extent.clone();
+    longer.addresses.end += 8;
+    let refused = Function::read(&program, &longer, &Parameters::default()).expect_err("half a bundle");
+    assert_eq!(refused.reason, Reason::Extent);
+}
+
+#[test]
+fn a_block_begins_where_another_function_enters() {
+    let mut entered = guest("hash");
+    let file = entered.clone();
+    let program = Program::parse(&file).expect("a program");
+    let extent = program.functions.iter().find(|extent| extent.name == "main");
+    let place = extent.expect("every program has it").addresses.start + 32;
+    let begins = |program: &Program<'_>| {
+        let pieces = function(program, "main").pieces;
+        pieces.iter().any(|piece| piece.addresses.start == place)
+    };
+    assert!(!begins(&program), "or the test shows nothing");
     let from = program
         .functions
         .iter()
@@ -175,12 +199,7 @@ fn what_cannot_be_followed_is_refused_with_its_place() {
     let bundle = Bundle::new(Template::new(0x11), nops).to_bytes();
     let offset = program.offset(from).expect("code is in the file");
     entered[offset..offset + 16].copy_from_slice(&bundle);
-    assert_eq!(read(&entered), (place, Reason::Entered(from)));
-
-    let mut longer = extent.clone();
-    longer.addresses.end += 8;
-    let refused = Function::read(&program, &longer, &Parameters::default()).expect_err("half a bundle");
-    assert_eq!(refused.reason, Reason::Extent);
+    assert!(begins(&Program::parse(&entered).expect("a program")));
 }
 
 /// A function that catches what another throws.

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use sidestep_ia64::encoding::{Form, Instruction, Operand, Unit, UnitClass, decode};
 use sidestep_itanium2::Parameters;
 use sidestep_schedule::bundle::{Content, Packer, Placed};
+use sidestep_schedule::checks::speculate_with_checks;
 use sidestep_schedule::graph::Latencies;
 use sidestep_schedule::groups::Checker;
 use sidestep_schedule::program::padding::fit;
@@ -133,6 +134,47 @@ fn every_kind_of_instruction_exists() {
         let found = (0..64).find_map(|draw| instruction(kind, 0, &[draw, draw + 1, draw + 2, draw + 3]));
         assert!(found.is_some(), "{name:?}");
     }
+}
+
+#[test]
+fn a_block_that_is_longer_than_a_page_is_compared_as_well() {
+    // Additions of registers that hold no NaT everywhere, and loads.
+    // add r14 = r4, r5; ld8 r15 = [r14]; add r6 = r6, r15: the sum of two addresses is no place where code stands.
+    let draws = [(0, 0, [4, 0, 1, 0]), (16, 0, [5, 4, 0, 0]), (0, 0, [2, 2, 5, 0])];
+    let block = block(&draws.repeat(400));
+    let options = Options {
+        parameters: Parameters::default(),
+        time_limit: Duration::ZERO,
+    };
+    let outcome = optimize(&block, &options);
+    let own: Vec<usize> = (0..block.items.len()).collect();
+    let compared = equivalence::compare(&block, (&block, &own, &outcome.bundles), 32);
+    assert!(compared.is_ok_and(|compared| compared.completed > 0));
+}
+
+#[test]
+fn what_writes_the_predicate_of_an_exclusive_one_stays_behind_it() {
+    // cmp.eq p7, p6; (p7) shl; (p6) fcmp.eq p7, p8: the second one comes first if its operands do.
+    let draws = [
+        (245, 0, [681, 12, 279, 0]),
+        (591, 3, [0, 0, 0, 0]),
+        (181, 2, [757, 134, 501, 253]),
+    ];
+    let block = block(&draws);
+    let options = Options {
+        parameters: Parameters::default(),
+        time_limit: Duration::from_secs(5),
+    };
+    let outcome = optimize(&block, &options);
+    let own: Vec<usize> = (0..block.items.len()).collect();
+    let compared = equivalence::compare(&block, (&block, &own, &outcome.bundles), 64);
+    assert!(
+        compared.is_ok_and(|compared| compared.completed > 0),
+        "{:?}",
+        listing(&block)
+    );
+    let graph = Graph::new(&block, Latencies::Architectural);
+    assert!(graph.path(1, 2).is_some());
 }
 
 proptest! {
@@ -303,12 +345,13 @@ proptest! {
         let block = with_exits(&block(&draws), &exits, dead);
         prop_assume!(!block.items.is_empty());
         let options = Options { parameters, time_limit: Duration::from_millis(100) };
-        let speculated = speculate(&block, &options);
-        let outcome = &speculated.outcome;
-        prop_assert!(outcome.bound <= outcome.modelled);
-        let scheduled = (&speculated.block, &*speculated.origins, &*outcome.bundles);
-        if let Err(difference) = equivalence::compare(&block, scheduled, 16) {
-            prop_assert!(false, "{}: {:?}", difference, listing(&block));
+        for speculated in [speculate(&block, &options), speculate_with_checks(&block, &options)] {
+            let outcome = &speculated.outcome;
+            prop_assert!(outcome.bound <= outcome.modelled);
+            let scheduled = (&speculated.block, &*speculated.origins, &*outcome.bundles);
+            if let Err(difference) = equivalence::compare(&block, scheduled, 16) {
+                prop_assert!(false, "{}: {:?}", difference, listing(&block));
+            }
         }
     }
 }

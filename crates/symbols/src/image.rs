@@ -33,6 +33,8 @@ pub struct Segment<'data> {
     pub offset: u64,
     /// Its bytes; none where the file lacks them.
     pub data: &'data [u8],
+    /// Whether the program can write there.
+    pub is_writable: bool,
 }
 
 /// The type of a symbol, as far as it matters.
@@ -223,6 +225,7 @@ fn loaded<'data>(
             address: segment.p_vaddr(endian),
             offset: segment.p_offset(endian),
             data: segment.data(endian, data).unwrap_or_default(),
+            is_writable: segment.p_flags(endian) & object::elf::PF_W != 0,
         })
         .collect())
 }

@@ -4,6 +4,7 @@
 //! [`program`]: `sidestep schedule --program PROG`, the same for the hottest functions of a linked program.
 
 mod program;
+mod settle;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -33,13 +34,18 @@ pub struct Schedule {
     #[arg(required_unless_present = "program")]
     file: Option<PathBuf>,
     /// Instead: a linked program, whose hottest functions are scheduled where they are. It runs on the model, with an
-    /// empty standard input, before and after; what gets slower is put back
+    /// empty standard input, before and after; what makes any function slower is put back
     #[arg(long, value_name = "PROG", conflicts_with_all = ["file", "function", "speculate"])]
     program: Option<PathBuf>,
     /// How many functions of a program, those with the most cycles
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "program",
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "file",
         value_parser = clap::value_parser!(u32).range(1..))]
     hot: u32,
+    /// By how many percent of its cycles any function of a program may get slower for what others gain: waits move
+    /// between functions
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, conflicts_with = "file",
+        value_parser = parse_percent)]
+    slower: f64,
     /// Only this function
     #[arg(long, value_name = "NAME")]
     function: Option<String>,
@@ -61,7 +67,7 @@ pub struct Schedule {
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     time_limit: u64,
     /// The program's arguments
-    #[arg(value_name = "ARGS", last = true, requires = "program")]
+    #[arg(value_name = "ARGS", last = true, conflicts_with = "file")]
     arguments: Vec<OsString>,
 }
 
@@ -75,6 +81,7 @@ impl Schedule {
         if let Some(program) = self.program {
             let way = program::Way {
                 hot: self.hot,
+                slower: self.slower,
                 output: self.output,
                 arguments: self.arguments,
             };
@@ -105,6 +112,12 @@ impl Schedule {
     }
 }
 
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok();
+    let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| format!("`{text}` is no percentage: give a number from 0 to 100"))
+}
+
 /// The blocks of a function, one a line.
 fn describe(table: &mut String, function: &FunctionReport) {
     // Writing to a string cannot fail.
@@ -133,9 +146,13 @@ fn describe(table: &mut String, function: &FunctionReport) {
             true => outcome.modelled,
             false => block.before,
         };
+        let checked = match block.checks {
+            0 => String::new(),
+            count => format!("; {count} loads pass branches, with a check"),
+        };
         let _ = writeln!(
             table,
-            "{:>6}{:>14}{:>8}{:>8}{:>8}{:>10}{:>7}  {proof}{unseen}",
+            "{:>6}{:>14}{:>8}{:>8}{:>8}{:>10}{:>7}  {proof}{checked}{unseen}",
             block.line,
             block.instructions,
             block.before,

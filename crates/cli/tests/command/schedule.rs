@@ -250,6 +250,79 @@ fn exceptions_are_caught_in_a_source_that_was_scheduled() {
     assert_eq!(sidestep(&["exec", &at("catches")]).status.code(), Some(0));
 }
 
+/// A sum through two pointers, of which the first may be none, and what calls it: with pointers, with none, and, if it
+/// has an argument, with one to nothing, which faults.
+const GUARDED: &str = "\
+\t.text
+\t.global f
+\t.proc f
+f:
+\t// schedule: dead at none: r8, r14-r17
+\t// schedule: dead at return: r14-r17
+\tcmp.eq p6, p7 = 0, r32
+(p6)\tbr.cond.spnt none
+\t;;
+\tld8 r14 = [r32]
+\t;;
+\tadd r15 = r14, r33
+\t;;
+\tld8 r16 = [r33]
+\t;;
+\tadd r8 = r15, r16
+\tbr.ret.sptk.many b0
+\t;;
+none:
+\tmov r8 = 99
+\tbr.ret.sptk.many b0
+\t;;
+\t.endp f
+";
+const CALLS: &str = "
+long f(const long *, const long *);
+int main(int count, char **arguments) {
+    (void)arguments;
+    long first = 5, second = 7;
+    if (count > 1) f((const long *)16, &second);
+    return f(&first, &second) - (long)&second != 12 || f(0, (const long *)8) != 99;
+}
+";
+
+#[test]
+fn a_load_with_a_check_faults_where_it_would_have_and_nowhere_else() {
+    let (Some(_), Some(compiler)) = (ASSEMBLER.find(), cross_compiler()) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let text = written(&folder, GUARDED);
+    fs::write(at("calls.c"), CALLS).expect("a temporary file can be written");
+    let output = sidestep(&[
+        "schedule",
+        "--speculate",
+        "--time-limit",
+        "5",
+        &text,
+        "-o",
+        &at("out.s"),
+    ]);
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(table.starts_with("f: 4 cycles, 6 before"), "{table}");
+    assert!(table.contains("2 loads pass branches, with a check"), "{table}");
+    let built = Command::new(compiler.gcc())
+        .args(["-O1", "-static", "-o", &at("calls"), &at("calls.c"), &at("out.s")])
+        .status();
+    assert!(built.expect("the compiler starts").success());
+    assert_eq!(
+        sidestep(&["exec", "--check-groups=error", &at("calls")])
+            .status
+            .code(),
+        Some(0)
+    );
+    let faulted = sidestep(&["exec", &at("calls"), "1"]);
+    let said = String::from_utf8_lossy(&faulted.stderr).into_owned();
+    assert!(said.contains("=> ld8 r14=[r32]"), "in what recovers: {said}");
+}
+
 #[test]
 fn what_cannot_be_scheduled_is_refused_with_its_line() {
     if ASSEMBLER.find().is_none() {
@@ -269,6 +342,14 @@ fn what_cannot_be_scheduled_is_refused_with_its_line() {
         (
             ".proc f\nf:\n.rept 2\nadd r8 = r9, r10\n;;\n.endr\n.endp f\n",
             "line 3: `.rept` in the code",
+        ),
+        (
+            ".proc f\nf:\nst8 [r32] = r33\n;;\nfc.i r32\n;;\nsync.i\n;;\nsrlz.i\n;;\n.endp f\n",
+            "line 7: the instruction has stored code executed",
+        ),
+        (
+            ".proc f\nf:\nadd r8 = r9, r10\n.skip 16\n.endp f\n",
+            "line 4: `.skip` in the code",
         ),
         ("wrong r8\n", "wrong"),
     ] {
@@ -425,6 +506,59 @@ fn a_programs_hottest_functions_get_faster_and_it_prints_the_same() {
 }
 
 #[test]
+fn no_function_of_a_program_gets_slower_unless_that_is_allowed() {
+    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/records");
+    let guest = guest.display().to_string();
+    let table = |allowed: &str| {
+        let command = [
+            "schedule",
+            "--time-limit",
+            "0",
+            "--hot",
+            "15",
+            "--slower",
+            allowed,
+            "--program",
+            &guest,
+        ];
+        let output = sidestep(&[&command[..], &["--", "1"]].concat());
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let cycles = |table: &str, name: &str| {
+        let row = table.lines().find(|line| {
+            line.split_whitespace()
+                .nth(4)
+                .is_some_and(|it| it.trim_end_matches(':') == name)
+        });
+        let row = row.unwrap_or_else(|| panic!("{name} is among the hottest: {table}"));
+        let number = |column: usize| row.split_whitespace().nth(column)?.parse::<u64>().ok();
+        (number(0).expect("before"), number(1).expect("after"))
+    };
+    // A line of `visit` comes into the cache while `weigh` runs: the less that takes, the longer `visit` waits.
+    let any = table("0.1");
+    assert!(cycles(&any, "weigh").1 < cycles(&any, "weigh").0, "{any}");
+    assert!(cycles(&any, "visit").1 > cycles(&any, "visit").0, "{any}");
+    let none = table("0");
+    assert!(
+        none.contains("weigh: 1 put back, `visit` gets slower by it"),
+        "{none}"
+    );
+    for row in none.lines().skip(1) {
+        let numbers: Vec<u64> = row
+            .split_whitespace()
+            .take(2)
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        assert!(numbers[1] <= numbers[0], "{none}");
+    }
+}
+
+#[test]
 fn refused_functions_are_listed_with_place_and_reason() {
     let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/hash");
     let guest = guest.display().to_string();
@@ -472,6 +606,25 @@ fn a_program_that_is_loaded_elsewhere_is_refused() {
 }
 
 #[test]
+fn a_program_that_can_write_its_code_is_refused() {
+    let Some(compiler) = cross_compiler() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (text, program) = (written(&folder, ENDS), folder.path().join("ends"));
+    let linked = Command::new(compiler.gcc())
+        .args(["-static", "-nostdlib", "-Wl,--omagic", &text, "-o"])
+        .arg(&program)
+        .status();
+    assert!(linked.expect("the compiler starts").success());
+    let output = sidestep(&["schedule", "--program", &program.display().to_string()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{said}");
+    assert!(
+        said.contains("the code of `_start` is in a segment that can be written"),
+        "{said}"
+    );
+}
+
+#[test]
 fn what_is_no_program_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let text = written(&folder, SLOW);
@@ -479,6 +632,10 @@ fn what_is_no_program_is_refused() {
         (vec!["--program", &text], "not an ELF file"),
         (vec!["--program", &text, "--speculate"], "cannot be used with"),
         (vec!["--program", &text, "--hot", "0"], "0 is not in"),
+        (vec!["--program", &text, "--slower", "101"], "from 0 to 100"),
+        (vec!["--slower", "1", &text], "cannot be used with"),
+        (vec!["--hot", "1", &text], "cannot be used with"),
+        (vec![&text, "--", "1"], "cannot be used with"),
         (vec![], "required arguments"),
     ] {
         let output = sidestep(&[&["schedule"], &arguments[..]].concat());

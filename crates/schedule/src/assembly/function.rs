@@ -39,6 +39,8 @@ pub enum Piece {
 /// What is written for an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
+    /// A label for the bundle that it begins; none if that has none.
+    pub label: String,
     /// Directives that stand before it: unwind information, assertions.
     pub directives: Vec<String>,
     /// The instruction.
@@ -468,6 +470,7 @@ impl Reader<'_> {
                 _ => None,
             });
         open.texts.push(Text {
+            label: String::new(),
             directives,
             instruction: text.to_owned(),
             comment: match is_last_on_line {
@@ -604,6 +607,11 @@ pub fn write(out: &mut String, bundles: &[Placed], texts: &[Text]) {
         let units = template.units().expect("a template that was chosen");
         let name = template.to_string().to_lowercase();
         // Writing to a string cannot fail.
+        if let Content::Item(first) = placed.slots[0]
+            && !texts[first].label.is_empty()
+        {
+            let _ = writeln!(out, "{}:", texts[first].label);
+        }
         let _ = writeln!(out, "{{\t.{name}");
         for (slot, (content, unit)) in placed.slots.iter().zip(units).enumerate() {
             match *content {

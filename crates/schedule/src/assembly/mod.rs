@@ -10,6 +10,7 @@ mod function;
 mod loops;
 mod macros;
 pub mod pipelining;
+mod recovery;
 pub(crate) mod registers;
 mod rewrite;
 mod source;

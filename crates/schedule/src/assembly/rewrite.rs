@@ -9,9 +9,11 @@ use super::function::{Speculation, Text, Ways, code, slots, write};
 use super::loops::loops;
 use super::macros::expand;
 use super::pipelining::{LoopReport, Pipelined, pipeline};
+use super::recovery::{Recovery, checks, has_frame};
 use super::registers::rename;
 use super::{AssemblyError, Function, Piece, Source, Unfaithful};
 use crate::bundle::Content;
+use crate::checks::speculate_with_checks;
 use crate::groups::Checker;
 use crate::optimize::{Options, Outcome, optimize};
 use crate::speculate::{Speculated, speculate};
@@ -35,6 +37,8 @@ pub struct BlockReport {
     pub outcome: Outcome,
     /// Whether it was written anew: it is shorter then.
     pub is_written: bool,
+    /// How many of its loads pass branches and have a check.
+    pub checks: usize,
     /// In how many random states it was compared with what it was.
     pub compared: Compared,
 }
@@ -106,7 +110,9 @@ pub fn rewrite(
             if work.shows_loops {
                 continue;
             }
-            work.after = verify::cycles(&bundles, &options.parameters);
+            // What recovers stands behind what is executed.
+            let executed = bundles.len() - work.recoveries().count();
+            work.after = verify::cycles(&bundles[..executed], &options.parameters);
             // What blocks gain by themselves they can lose where they meet: then the function stays as it was.
             if work.after > work.before && work.blocks.iter().any(|block| block.is_written) {
                 work.blocks.iter_mut().for_each(|block| block.is_written = false);
@@ -146,6 +152,8 @@ struct Work {
     loops: Vec<Option<LoopReport>>,
     /// Whether loops are written as pipelined.
     shows_loops: bool,
+    /// What is executed where a check finds that a fault was deferred, by check: the block, the code.
+    recoveries: Vec<(usize, Recovery)>,
     before: u32,
     after: u32,
 }
@@ -160,6 +168,8 @@ impl Work {
     ) -> Result<Work, AssemblyError> {
         let parameters = &options.parameters;
         let mut blocks = Vec::new();
+        let mut recoveries = Vec::new();
+        let has_checks = !has_frame(source, &function);
         for piece in &mut function.pieces {
             let Piece::Block {
                 lines,
@@ -176,9 +186,14 @@ impl Work {
             let (outcome, origins) = match speculation {
                 Speculation::None => (optimize(block, options), (0..block.items.len()).collect()),
                 Speculation::Asserted => {
-                    let speculated = speculate(block, options);
+                    let speculated = match has_checks {
+                        true => speculate_with_checks(block, options),
+                        false => speculate(block, options),
+                    };
                     if speculated.outcome.modelled < before {
                         *texts = renamed(texts, &speculated);
+                        let found = checks(texts, &speculated.block, &function.name, recoveries.len());
+                        recoveries.extend(found.into_iter().map(|recovery| (blocks.len(), recovery)));
                         **block = speculated.block;
                     }
                     (speculated.outcome, speculated.origins)
@@ -201,6 +216,7 @@ impl Work {
                 instructions: block.items.len(),
                 before,
                 is_written,
+                checks: block.items.iter().filter(|item| item.recovers.is_some()).count(),
                 compared,
                 outcome,
             });
@@ -210,6 +226,7 @@ impl Work {
             stops: vec![false; blocks.len()],
             loops: vec![None; blocks.len()],
             shows_loops: false,
+            recoveries,
             blocks,
             before,
             after: before,
@@ -326,6 +343,15 @@ impl Work {
         })
     }
 
+    /// The code of the checks of blocks that are written anew.
+    fn recoveries(&self) -> impl Iterator<Item = &Recovery> {
+        let written = self
+            .recoveries
+            .iter()
+            .filter(|(block, _)| self.blocks[*block].is_written);
+        written.map(|(_, recovery)| recovery)
+    }
+
     /// The instructions in the order in which they are written.
     fn meant(&self) -> Vec<Instruction> {
         let mut reports = self.blocks.iter().enumerate();
@@ -351,6 +377,7 @@ impl Work {
                 }
             }
         }
+        meant.extend(self.recoveries().flat_map(|recovery| recovery.instructions));
         meant
     }
 }
@@ -359,9 +386,12 @@ impl Work {
 fn renamed(texts: &[Text], speculated: &Speculated) -> Vec<Text> {
     let places = speculated.origins.iter().zip(&speculated.names);
     let text = places
-        .zip(&speculated.speculative)
-        .map(|((origin, names), is_speculative)| {
-            let instruction = rename(&texts[*origin].instruction, names);
+        .zip(speculated.speculative.iter().zip(&speculated.block.items))
+        .map(|((origin, names), (is_speculative, item))| {
+            let instruction = match item.recovers {
+                Some(_) => rename(&texts[*origin].instruction, &names.of_checked()),
+                None => rename(&texts[*origin].instruction, names),
+            };
             Text {
                 instruction: match is_speculative {
                     true => speculative(&instruction),
@@ -469,6 +499,12 @@ fn compose(source: &Source, work: &[Work]) -> String {
                 None => write(&mut text, &report.outcome.bundles, texts),
             }
             next = lines.end;
+        }
+        if work.recoveries().next().is_some() {
+            // Before .endp, so that they are the function's.
+            copy(&mut text, work.function.lines.end - 1, &mut next);
+            work.recoveries()
+                .for_each(|recovery| text.push_str(&recovery.text));
         }
     }
     copy(&mut text, source.lines.len(), &mut next);

@@ -73,6 +73,19 @@ impl<'a> Facts<'a> {
     /// The distance that the architecture asks for between two items, the second behind the first; `None` if they may
     /// change places.
     pub fn order(&self, from: usize, to: usize) -> Option<i32> {
+        // What a check has looked at is used behind it.
+        let is_checked = self.items[from].recovers.is_some_and(|load| {
+            let used = self.items[to]
+                .effects
+                .reads
+                .or(self.items[to].effects.all_writes());
+            used.general >> load.r1() & 1 != 0
+        });
+        self.free_order(from, to).or(is_checked.then_some(0))
+    }
+
+    /// The same but for what a check has to come before.
+    fn free_order(&self, from: usize, to: usize) -> Option<i32> {
         let (first, second) = (&self.items[from], &self.items[to]);
         if first.is_exit() && !second.is_exit() && self.may_precede(to, from) {
             let conflict = first.effects.conflict(&second.effects);
@@ -114,6 +127,8 @@ impl<'a> Facts<'a> {
             .are_exclusive(self.qualifiers[from], self.qualifiers[to])
             && !first.effects.writes_when_off
             && !second.effects.writes_when_off
+            && !decides(first, second)
+            && !decides(second, first)
         {
             return None;
         }
@@ -270,6 +285,12 @@ fn is_stack_mode(item: &Item) -> bool {
         && item.effects.all_writes().application == 1 << RSC
         && item.instruction.form().operands.contains(&Operand::Imm8)
         && (0..16).contains(&item.instruction.immediate)
+}
+
+/// Whether the first writes the predicate that says whether the second is executed.
+fn decides(first: &Item, second: &Item) -> bool {
+    let qualifier = second.effects.qualifier;
+    first.effects.all_writes().predicate & !1 & 1 << qualifier != 0
 }
 
 /// Whether the instruction writes the register stack to memory.

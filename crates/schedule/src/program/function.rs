@@ -29,15 +29,15 @@ pub enum Reason {
     /// Data, or nothing.
     #[error("is no instruction ({0})")]
     Undecodable(Illegal),
+    /// It has code executed that was stored.
+    #[error("sync.i, by which stored code is executed, maybe its own")]
+    ChangesCode,
     /// Where it goes is not known.
     #[error("a branch to what a register holds, which is neither a call nor a return")]
     Indirect,
     /// Others rely on what its middle is.
     #[error("the branch at {0:#x}, outside of the function, goes into the middle of it")]
     Entered(u64),
-    /// The same, by a symbol.
-    #[error("`{0}` begins in the middle of the function")]
-    Named(String),
     /// A table names places inside.
     #[error("has a handler for exceptions, whose table may name addresses of instructions")]
     Handler,
@@ -97,18 +97,15 @@ impl Function {
         let Some(bundles) = bundles.filter(|_| is_whole && program.offset(end - 1).is_some()) else {
             return refuse(start, Reason::Extent);
         };
-        let inside = start + 1..end;
-        for other in &program.functions {
-            if inside.contains(&other.addresses.start) {
-                return refuse(other.addresses.start, Reason::Named(other.name.clone()));
-            }
-        }
         let mut leaders = BTreeSet::from([start]);
-        for (target, from) in program.arrivals.range(inside) {
-            if let Some(outside) = from.iter().find(|from| !extent.addresses.contains(from)) {
-                return refuse(*target, Reason::Entered(*outside));
+        // Assembly has functions with several entries, and branches from one into another one.
+        let named = program.functions.iter().map(|other| other.addresses.start);
+        let entered = named.chain(program.arrivals.keys().copied());
+        for entry in entered.filter(|entry| (start + 1..end).contains(entry)) {
+            if !entry.is_multiple_of(Bundle::BYTES) {
+                return refuse(entry, Reason::Extent);
             }
-            leaders.insert(*target);
+            leaders.insert(entry);
         }
         for (address, bundle) in addressed(start, &bundles) {
             for decoded in bundle.decode() {
@@ -116,6 +113,9 @@ impl Function {
                     Ok(instruction) => instruction,
                     Err(illegal) => return refuse(address, Reason::Undecodable(illegal)),
                 };
+                if instruction.operation == Operation::SynchronizeInstructionCache {
+                    return refuse(address, Reason::ChangesCode);
+                }
                 if is_indirect(&instruction) {
                     return refuse(address, Reason::Indirect);
                 }

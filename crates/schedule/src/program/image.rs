@@ -16,6 +16,16 @@ pub enum ProgramError {
     /// Its code is not final.
     #[error("is not linked: the sections of an object file have no addresses; link it")]
     NotLinked,
+    /// What its code is when it runs is not known.
+    #[error(
+        "{address:#x}: the code of `{name}` is in a segment that can be written: code that changes is not scheduled"
+    )]
+    Writable {
+        /// Where the function begins.
+        address: u64,
+        /// Its name.
+        name: String,
+    },
     /// Nothing tells its functions apart.
     #[error("has no symbols of functions: link it without -s, and do not strip it")]
     NoFunctions,
@@ -65,6 +75,17 @@ impl<'data> Program<'data> {
         }
         if functions.is_empty() {
             return Err(ProgramError::NoFunctions);
+        }
+        let mut writable = image.segments.iter().filter(|segment| segment.is_writable);
+        let changes = writable.find_map(|segment| {
+            let end = segment.address.saturating_add(segment.data.len() as u64);
+            functions.range(segment.address..end.max(segment.address)).next()
+        });
+        if let Some((address, extent)) = changes {
+            return Err(ProgramError::Writable {
+                address: *address,
+                name: extent.name.clone(),
+            });
         }
         let mut arrivals: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for section in &image.sections {

@@ -4,13 +4,16 @@
 //! The state is that of a kernel at privilege level 0. What comes first of two faults may change, as the instructions
 //! may.
 
-use sidestep_ia64::encoding::{Bundle, Effects, Unit};
+use sidestep_ia64::encoding::{Bundle, Effects, Form, Instruction, LoadKind, Operation, Template, Unit};
 
 use super::assertions::{References, as_asserted, exclusive, is_absent};
 use super::ground::{CODE_END, End, Ground, INSTRUCTIONS_MAX, Setting, State};
 use crate::block::{Block, Item};
 use crate::bundle::{Content, Placed};
 use crate::sequencing::Parts;
+
+/// Where the code that recovers behind checks stands, two bundles for each item: behind what branch registers point to.
+const RECOVERY: u64 = CODE_END + 0x1800;
 
 /// How many states were compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +42,8 @@ struct Code<'a> {
     original: &'a Block,
     origins: &'a [usize],
     bundles: &'a [Placed],
+    /// Whether speculative loads defer that a page is not mapped.
+    defers: bool,
 }
 
 impl Code<'_> {
@@ -65,17 +70,20 @@ pub fn compare(
         .collect();
     let (ref block, ref scheduled) = (as_asserted(block), as_asserted(scheduled));
     let own: Vec<usize> = (0..block.items.len()).collect();
+    let defers = has_checks_alone(block, scheduled);
     let original = Code {
         block,
         original: block,
         origins: &own,
         bundles: &alone,
+        defers,
     };
     let schedule = Code {
         block: scheduled,
         original: block,
         origins,
         bundles,
+        defers,
     };
     let exits: Vec<usize> = own
         .iter()
@@ -168,6 +176,7 @@ fn target(original: &Block, item: usize) -> u64 {
 fn run(code: &Code<'_>, left_out: &[usize], seed: u64, seen: &mut References) -> End {
     let start = code.start();
     let mut ground = Ground::new(seed);
+    let mut recoveries = Vec::new();
     for (index, placed) in code.bundles.iter().enumerate() {
         let address = start + 16 * index as u64;
         let mut placed = *placed;
@@ -176,16 +185,68 @@ fn run(code: &Code<'_>, left_out: &[usize], seed: u64, seen: &mut References) ->
                 *content = Content::Nop;
             }
         }
-        let bundle = aimed(code, &placed, address);
+        let bundle = aimed(code, &placed, address, recoveries.len());
         ground.code.push((address, bundle.to_bytes()));
+        if let Content::Item(item) = placed.slots[0]
+            && let Some(load) = &code.block.items[item].recovers
+        {
+            recoveries.push((*load, address));
+        }
     }
-    let setting = Setting::straight(code.original.areas.iter().any(Option::is_some));
+    for (number, (load, check)) in recoveries.iter().enumerate() {
+        let at = recovery(number);
+        ground
+            .code
+            .push((at, recovering(load, check.wrapping_sub(at) as i64).to_bytes()));
+    }
+    let setting = Setting {
+        defers: code.defers,
+        ..Setting::straight(code.original.areas.iter().any(Option::is_some))
+    };
     ground.begin(start, &setting, |bits| exclusive(code.original, bits));
     ground.run(INSTRUCTIONS_MAX, seen)
 }
 
-/// The bundle at an address, each branch of which goes to a place of its own.
-fn aimed(code: &Code<'_>, placed: &Placed, address: u64) -> Bundle {
+/// Whether all speculative loads of a schedule are those with checks: others, of what is resident or of the original,
+/// would get a NaT that nobody looks for.
+fn has_checks_alone(original: &Block, scheduled: &Block) -> bool {
+    let is_speculative = |item: &Item| {
+        let operation = item.instruction.operation;
+        matches!(
+            operation,
+            Operation::Load {
+                kind: LoadKind::Speculative,
+                ..
+            }
+        )
+    };
+    scheduled.items.iter().any(|item| item.recovers.is_some())
+        && !original.resident.contains(&true)
+        && !original.items.iter().any(is_speculative)
+}
+
+/// Where the code of a check stands.
+fn recovery(number: usize) -> u64 {
+    RECOVERY + Bundle::BYTES * number as u64
+}
+
+/// A load, whatever its predicate is, and a branch.
+fn recovering(load: &Instruction, distance: i64) -> Bundle {
+    const PREDICATE: u64 = 0x3f;
+    let branch = Form::named("br.cond").find(|form| form.operands.len() == 1 && form.immediate.is_some());
+    let branch = branch.expect("a branch to an address");
+    let branch = branch.encode(0, &[distance], &[]).expect("it is near");
+    let nop = Form::named("nop.i").next().expect("it is an instruction");
+    let nop = nop.encode(0, &[0], &[]).expect("a number");
+    // MIB, with a stop at its end.
+    Bundle::new(
+        Template::new(0x11),
+        [load.slot & !PREDICATE, nop.slot, branch.slot],
+    )
+}
+
+/// The bundle at an address, each branch of which goes to a place of its own; checks go to the code of so many before.
+fn aimed(code: &Code<'_>, placed: &Placed, address: u64, recoveries: usize) -> Bundle {
     let mut bundle = placed.encode(&code.block.items);
     for slot in 0..3u8 {
         let Content::Item(index) = placed.slots[usize::from(slot)] else {
@@ -195,7 +256,10 @@ fn aimed(code: &Code<'_>, placed: &Placed, address: u64) -> Bundle {
         if !instruction.is_relative() || !instruction.effects().contains(Effects::TRANSFERS) {
             continue;
         }
-        let target = target(code.original, code.origins[index]);
+        let target = match code.block.items[index].recovers {
+            Some(_) => recovery(recoveries),
+            None => target(code.original, code.origins[index]),
+        };
         let operand = instruction
             .form()
             .operands

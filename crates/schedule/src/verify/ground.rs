@@ -16,6 +16,7 @@ use sidestep_ia64::registers::application::{
 };
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::registers::status::psr;
+use sidestep_ia64::registers::system::control::DCR;
 use sidestep_ia64::{Exit, FaultKind, PhysicalAddress, Processor, TranslationSide, VirtualAddress};
 
 use crate::sequencing::{self, Parts};
@@ -25,8 +26,9 @@ pub(super) const PAGE_LOG2: u32 = 14;
 pub(super) const PAGE: u64 = 1 << PAGE_LOG2;
 /// Physical memory: pages are given out in order.
 pub(super) const MEMORY: usize = 8 << 20;
-/// Where the code ends, in a page of its own: what is behind it, and where branches go, are `break`s.
-pub(super) const CODE_END: u64 = 0x4000_0000 + PAGE / 2;
+/// Where the code ends, in pages of its own: what is behind it, and where branches go, are `break`s. Sums and multiples
+/// of what registers hold lie elsewhere: code that is loaded is not the same in two versions.
+pub(super) const CODE_END: u64 = 0x1_2345_4000 + PAGE / 2;
 /// The backing store.
 pub(super) const BACKING_STORE: u64 = 0x6000_0000;
 /// Where kernel registers point to if areas of memory lie apart.
@@ -35,6 +37,8 @@ pub(super) const AREAS: u64 = 0x3000_0000;
 /// different ones fall into different sets of a cache.
 const APART: u64 = 0x5000_0000;
 const APART_BYTES: u64 = 2 * PAGE + 0x240;
+/// What of DCR has a speculative load defer that its page is not in the TLB: `dm` (manual 2:3.3.4.1, table 3-6).
+const DEFERS: u64 = 1 << 8;
 /// Instructions that a run has at most.
 pub(super) const INSTRUCTIONS_MAX: u64 = 10_000;
 
@@ -234,6 +238,8 @@ pub(super) struct Setting {
     pub has_areas: bool,
     /// The loop count, if it is none of a few.
     pub count: Option<u64>,
+    /// Whether speculative loads defer the fault of a page that is not mapped yet.
+    pub defers: bool,
     /// Whether no register holds a NaT, and all that are general point far from each other.
     pub is_tame: bool,
 }
@@ -249,6 +255,7 @@ impl Setting {
             },
             has_areas,
             count: None,
+            defers: false,
             is_tame: false,
         }
     }
@@ -280,6 +287,8 @@ pub(super) struct Ground {
     pub code: Vec<(u64, [u8; 16])>,
     /// Physical pages by virtual page.
     pages: BTreeMap<u64, u64>,
+    /// Whether its code defers faults.
+    defers: bool,
 }
 
 impl Ground {
@@ -292,6 +301,7 @@ impl Ground {
             seed,
             code: Vec::new(),
             pages: BTreeMap::new(),
+            defers: false,
         }
     }
 
@@ -342,17 +352,25 @@ impl Ground {
             processor.set_application(register, value);
         }
         processor.set_application(BSP, 0);
+        self.defers = setting.defers;
+        if setting.defers {
+            processor.system.control[usize::from(DCR)] |= DEFERS;
+        }
         processor.set_instruction_pointer(start, 0);
     }
 
     /// Runs from where the processor stands, to the code's end or a fault; pages appear where it refers to.
     pub fn run<O: Observer>(&mut self, limit: u64, observer: &mut O) -> End {
         let start = self.code.first().map_or(CODE_END, |(address, _)| *address);
+        // Code of checks stands behind the end.
+        let is_code = |code: &[(u64, [u8; 16])], ip: u64| {
+            (start..CODE_END).contains(&ip) || code.iter().any(|(address, _)| *address == ip)
+        };
         loop {
             match self.processor.run_observed(limit, observer) {
                 Exit::Fault(fault) => {
                     let ip = self.processor.instruction_pointer().0;
-                    let is_inside = (start..CODE_END).contains(&ip);
+                    let is_inside = is_code(&self.code, ip);
                     match fault.kind {
                         FaultKind::AlternateInstructionTlb | FaultKind::InstructionTlb => {
                             self.map(fault.address.0, TranslationSide::Instruction);
@@ -395,20 +413,27 @@ impl Ground {
             level: 3,
             // Read, write and execute for all.
             rights: 3,
-            deferral: false,
+            deferral: self.defers && matches!(side, TranslationSide::Instruction),
         };
         self.processor.insert_translation(side, entry);
     }
 
+    /// Whether a page is one of those up to the code's end in which it stands: a long block begins pages before.
+    fn is_code(&self, page: u64) -> bool {
+        let first = self.code.first().map_or(CODE_END, |(address, _)| *address);
+        page + PAGE > first && page <= CODE_END
+    }
+
     /// The contents of a page: code, or what its address and the seed say.
     fn fill(&mut self, page: u64, physical: u64) {
-        let is_code = page == CODE_END & !(PAGE - 1);
+        let is_code = self.is_code(page);
         let mut random = Random(page ^ self.seed.rotate_left(32));
         // SAFETY: the page lies in the allocation, and the processor does not run.
         let bytes =
             unsafe { std::slice::from_raw_parts_mut(self.memory.host.add(physical as usize), PAGE as usize) };
         if is_code {
-            for (address, bundle) in &self.code {
+            let here = page..page + PAGE;
+            for (address, bundle) in self.code.iter().filter(|(address, _)| here.contains(address)) {
                 let at = (address - page) as usize;
                 bytes[at..at + 16].copy_from_slice(bundle);
             }
@@ -422,10 +447,7 @@ impl Ground {
 
     /// The pages but that of the code.
     fn contents(&self) -> BTreeMap<u64, Vec<u8>> {
-        let data = self
-            .pages
-            .iter()
-            .filter(|(page, _)| **page != CODE_END & !(PAGE - 1));
+        let data = self.pages.iter().filter(|(page, _)| !self.is_code(**page));
         data.map(|(page, physical)| {
             // SAFETY: the page lies in the allocation, and the processor does not run.
             let bytes = unsafe {

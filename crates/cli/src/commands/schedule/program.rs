@@ -1,8 +1,8 @@
 //! `sidestep schedule --program PROG`: what GCC left behind in the hottest functions of a program.
 //!
-//! The program runs on the model as it is; its hottest functions are scheduled; it runs again. What got slower is put
-//! back, block by block and then function by function, until nothing is. All runs are from one place under one name, so
-//! that what the program is told of itself is the same.
+//! The program runs on the model as it is; its hottest functions are scheduled; it runs again. What makes any function
+//! slower is put back ([`settle`](super::settle)). All runs are from one place under one name, so that what the program
+//! is told of itself is the same.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -19,10 +19,11 @@ use sidestep_runner::processes::Parts;
 use sidestep_runner::program::Kept;
 use sidestep_runner::recording::{Contents, profile_of};
 use sidestep_schedule::Options;
-use sidestep_schedule::program::function::{Function, Refused};
+use sidestep_schedule::program::function::{Function, Piece, Refused};
 use sidestep_schedule::program::image::{Extent, Program};
 use sidestep_schedule::program::rewrite::{Change, schedule, write};
 
+use super::settle::{Measure, Settled, settle};
 use crate::commands::Outcome;
 use crate::commands::activity::Activity;
 use crate::commands::perf::on_model;
@@ -31,6 +32,8 @@ use crate::commands::perf::on_model;
 pub struct Way {
     /// How many functions.
     pub hot: u32,
+    /// By how many percent of its cycles a function may get slower.
+    pub slower: f64,
     /// Where the program is written.
     pub output: Option<PathBuf>,
     /// The program's arguments.
@@ -99,10 +102,49 @@ impl Bench<'_> {
 /// A function that may get faster.
 struct Work {
     extent: Extent,
-    /// Its blocks that are written anew, or why none can be.
-    changes: Result<Vec<Change>, Refused>,
-    /// Whether it got slower, and was put back.
-    is_put_back: bool,
+    /// How many of its blocks are written anew, or why none can be.
+    blocks: Result<usize, Refused>,
+    /// How many blocks were put back, and a function that got slower by that of them.
+    put_back: Vec<(usize, String)>,
+}
+
+/// Runs of a program with some of its blocks written anew.
+struct Trial<'a> {
+    bench: &'a Bench<'a>,
+    program: &'a Program<'a>,
+    file: &'a [u8],
+    before: &'a Run,
+    /// In percent.
+    slower: f64,
+}
+
+impl Trial<'_> {
+    fn rewritten(&self, changes: &[Change]) -> Vec<u8> {
+        let mut rewritten = self.file.to_vec();
+        write(&mut rewritten, self.program, changes.iter());
+        rewritten
+    }
+}
+
+impl Measure for Trial<'_> {
+    type Run = Run;
+    type Error = Box<dyn Error>;
+
+    fn run(&mut self, changes: &[Change]) -> Result<Run, Box<dyn Error>> {
+        self.bench.run(&self.rewritten(changes))
+    }
+
+    fn slowed(&self, run: &Run) -> Option<Extent> {
+        let mut functions = self.program.functions.iter();
+        functions
+            .find(|extent| self.is_slower(run, &extent.addresses))
+            .cloned()
+    }
+
+    fn is_slower(&self, run: &Run, addresses: &Range<u64>) -> bool {
+        let (before, after) = (self.before.cycles(addresses), run.cycles(addresses));
+        after > before && (after - before) as f64 > before as f64 * self.slower / 100.0
+    }
 }
 
 /// Runs the command.
@@ -121,14 +163,24 @@ pub fn run(path: &Path, way: Way, options: &Options) -> Outcome {
     };
     let activity = Activity::begin("the program runs on the model, and its functions are scheduled");
     let before = bench.run(&file)?;
-    let mut work = choose(&program, &before, way.hot, options)?;
+    let (mut work, changes) = choose(&program, &before, way.hot, options)?;
     if work.is_empty() {
         let said = said(
             &"none of its functions ran at the address in its file: it is loaded elsewhere, or does not run",
         );
         return Err(said.into());
     }
-    let (rewritten, after) = settle(&bench, &program, (&file, &before), &mut work)?;
+    let mut trial = Trial {
+        bench: &bench,
+        program: &program,
+        file: &file,
+        before: &before,
+        slower: way.slower,
+    };
+    let settled = settle(&mut trial, &changes)?;
+    work.iter_mut().for_each(|work| work.count(&settled));
+    let rewritten = trial.rewritten(&settled.kept);
+    let after = settled.run.as_ref().unwrap_or(&before);
     drop(activity);
     if (&after.printed, after.status) != (&before.printed, before.status) {
         return Err(said(
@@ -141,79 +193,81 @@ pub fn run(path: &Path, way: Way, options: &Options) -> Outcome {
         sidestep_files::write(output, &rewritten)?;
         fs::set_permissions(output, fs::metadata(path)?.permissions())?;
     }
-    crate::commands::print_table(&table(&work, &before, &after))?;
+    crate::commands::print_table(&table(&work, &before, after))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The hottest functions, scheduled where they were executed.
+impl Work {
+    /// Counts what is written of its blocks.
+    fn count<R>(&mut self, settled: &Settled<R>) {
+        let is_inside = |change: &Change| self.extent.addresses.contains(&change.addresses.start);
+        if let Ok(blocks) = &mut self.blocks {
+            *blocks = settled.kept.iter().filter(|change| is_inside(change)).count();
+        }
+        for (_, slowed) in settled.put_back.iter().filter(|(change, _)| is_inside(change)) {
+            match self.put_back.iter_mut().find(|(_, name)| *name == slowed.name) {
+                Some((count, _)) => *count += 1,
+                None => self.put_back.push((1, slowed.name.clone())),
+            }
+        }
+    }
+
+    /// Its name, and what is to be said of it.
+    fn remark(&self) -> String {
+        let mut said = self.extent.name.clone();
+        if let Err(refused) = &self.blocks {
+            let _ = write!(said, ": refused: {refused}");
+        }
+        for (place, (count, slowed)) in self.put_back.iter().enumerate() {
+            let mark = if place == 0 { ":" } else { ";" };
+            let _ = match *slowed == self.extent.name {
+                true => write!(said, "{mark} {count} put back, slower when scheduled"),
+                false => write!(said, "{mark} {count} put back, `{slowed}` gets slower by it"),
+            };
+        }
+        said
+    }
+}
+
+/// The hottest functions, and their blocks that were executed, scheduled.
 fn choose(
     program: &Program<'_>,
     before: &Run,
     hot: u32,
     options: &Options,
-) -> Result<Vec<Work>, Box<dyn Error>> {
+) -> Result<(Vec<Work>, Vec<Change>), Box<dyn Error>> {
     let mut extents: Vec<&Extent> = program.functions.iter().collect();
     extents.retain(|extent| before.cycles(&extent.addresses) > 0);
     extents.sort_by_key(|extent| std::cmp::Reverse(before.cycles(&extent.addresses)));
     let mut work = Vec::new();
+    let mut changes: Vec<Change> = Vec::new();
     for extent in extents.into_iter().take(hot as usize) {
-        let changes = match Function::read(program, extent, &options.parameters) {
-            Ok(function) => Ok(schedule(
-                &function,
-                |piece| before.executions(&piece.addresses) > 0,
-                options,
-            )?),
+        let blocks = match Function::read(program, extent, &options.parameters) {
+            Ok(function) => {
+                let is_executed = |piece: &Piece| before.executions(&piece.addresses) > 0;
+                let mut found = schedule(&function, is_executed, options)?;
+                // A function may lie in another one.
+                found.retain(|change| {
+                    changes
+                        .iter()
+                        .all(|other| is_apart(&other.addresses, &change.addresses))
+                });
+                changes.extend(found);
+                Ok(0)
+            }
             Err(refused) => Err(refused),
         };
         work.push(Work {
             extent: extent.clone(),
-            changes,
-            is_put_back: false,
+            blocks,
+            put_back: Vec::new(),
         });
     }
-    Ok(work)
+    Ok((work, changes))
 }
 
-/// Puts back what got slower until no function is, and answers the program with its run.
-fn settle(
-    bench: &Bench<'_>,
-    program: &Program<'_>,
-    (file, before): (&[u8], &Run),
-    work: &mut [Work],
-) -> Result<(Vec<u8>, Run), Box<dyn Error>> {
-    let mut is_by_blocks = true;
-    loop {
-        let mut rewritten = file.to_vec();
-        let changes = work.iter().filter_map(|work| work.changes.as_ref().ok());
-        write(&mut rewritten, program, changes.flatten());
-        let after = bench.run(&rewritten)?;
-        let mut is_settled = true;
-        for work in work.iter_mut() {
-            let is_slower = |addresses: &Range<u64>| after.cycles(addresses) > before.cycles(addresses);
-            let Ok(changes) = &mut work.changes else { continue };
-            if changes.is_empty() || !is_slower(&work.extent.addresses) {
-                continue;
-            }
-            is_settled = false;
-            put_back(changes, is_by_blocks, is_slower);
-            work.is_put_back = changes.is_empty();
-        }
-        if is_settled {
-            return Ok((rewritten, after));
-        }
-        is_by_blocks = false;
-    }
-}
-
-/// Of a function that got slower puts back its blocks that did, or all of them if that is not asked for or none did.
-fn put_back(changes: &mut Vec<Change>, is_by_blocks: bool, is_slower: impl Fn(&Range<u64>) -> bool) {
-    let count = changes.len();
-    if is_by_blocks {
-        changes.retain(|change| !is_slower(&change.addresses));
-    }
-    if changes.len() == count {
-        changes.clear();
-    }
+fn is_apart(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.end <= other.start || other.end <= one.start
 }
 
 /// A line for each function, and one for the program.
@@ -228,53 +282,16 @@ fn table(work: &[Work], before: &Run, after: &Run) -> String {
         let _ = writeln!(table, "{first:>16}{second:>16}{gain:>7.1}%{blocks:>8}  {name}");
     };
     for work in work {
-        let name = &work.extent.name;
-        let (blocks, said) = match &work.changes {
-            Ok(_) if work.is_put_back => (
-                "0".to_owned(),
-                format!("{name}: slower when scheduled, so put back"),
-            ),
-            Ok(changes) => (changes.len().to_string(), name.clone()),
-            Err(refused) => ("-".to_owned(), format!("{name}: refused: {refused}")),
-        };
+        let blocks = work.blocks.as_ref().map_or("-".to_owned(), usize::to_string);
         let addresses = &work.extent.addresses;
-        line(before.cycles(addresses), after.cycles(addresses), &blocks, &said);
+        line(
+            before.cycles(addresses),
+            after.cycles(addresses),
+            &blocks,
+            &work.remark(),
+        );
     }
-    let blocks: usize = work
-        .iter()
-        .filter_map(|work| work.changes.as_ref().ok())
-        .map(Vec::len)
-        .sum();
+    let blocks: usize = work.iter().filter_map(|work| work.blocks.as_ref().ok()).sum();
     line(before.cycles, after.cycles, &blocks.to_string(), "the program");
     table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn changes() -> Vec<Change> {
-        let change = |start: u64| Change {
-            addresses: start..start + 16,
-            ..Change::default()
-        };
-        vec![change(0), change(16), change(32)]
-    }
-
-    /// The starts of what is left.
-    fn left(is_by_blocks: bool, slower: &[u64]) -> Vec<u64> {
-        let mut changes = changes();
-        put_back(&mut changes, is_by_blocks, |addresses| {
-            slower.contains(&addresses.start)
-        });
-        changes.iter().map(|change| change.addresses.start).collect()
-    }
-
-    #[test]
-    fn blocks_that_got_slower_are_put_back_and_else_the_function() {
-        assert_eq!(left(true, &[16]), [0, 32]);
-        // What got slower is none of them, but what is between them.
-        assert!(left(true, &[]).is_empty());
-        assert!(left(false, &[16]).is_empty());
-    }
 }

@@ -213,6 +213,7 @@ impl Emitter<'_> {
             instruction = format!("(p{}) {instruction}", FIRST_STAGE + stage as u8);
         }
         Text {
+            label: String::new(),
             // What the source's say of predicates holds of other ones now.
             directives: self.exclusive(item).into_iter().collect(),
             instruction,
