@@ -4,7 +4,7 @@
 //!
 //! A volume holds whatever its writer wanted: a chain of clusters that goes round in circles, a directory without end
 //! and a file longer than its chain are errors, and nothing outside of the volume is reached. That is also why this is
-//! no library's: those that there are follow a chain as far as it goes.
+//! no library's: `fatfs` 0.3 lists a directory whose chain goes round in circles without end.
 //!
 //! What is written reaches the volume at once, data before the directory that names them.
 
