@@ -9,6 +9,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn sidestep() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sidestep"));
@@ -29,8 +30,11 @@ fn build(source: &str, options: &[&str]) -> Option<PathBuf> {
     } else {
         "dynamic"
     };
-    let output =
-        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{source}.{kind}.{}", std::process::id()));
+    // Tests that build the same program do so beside each other.
+    static BUILT: AtomicU32 = AtomicU32::new(0);
+    let number = BUILT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{source}.{kind}.{}.{number}", std::process::id());
+    let output = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let built = Command::new(driver)
         .args(["-O2", "-pthread", "-D_GNU_SOURCE", "-w"])
         .args(options)
