@@ -76,17 +76,6 @@ impl<'data> Program<'data> {
         if functions.is_empty() {
             return Err(ProgramError::NoFunctions);
         }
-        let mut writable = image.segments.iter().filter(|segment| segment.is_writable);
-        let changes = writable.find_map(|segment| {
-            let end = segment.address.saturating_add(segment.data.len() as u64);
-            functions.range(segment.address..end.max(segment.address)).next()
-        });
-        if let Some((address, extent)) = changes {
-            return Err(ProgramError::Writable {
-                address: *address,
-                name: extent.name.clone(),
-            });
-        }
         let mut arrivals: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for section in &image.sections {
             for (address, bundle) in addressed(section.address, bundles(section.data)) {
@@ -102,6 +91,27 @@ impl<'data> Program<'data> {
             functions: functions.into_values().collect(),
             arrivals,
             image,
+        })
+    }
+
+    /// Whether its code is known to stay what it is in the file. A kernel that is one segment says otherwise of itself:
+    /// whoever schedules it has to know.
+    ///
+    /// # Errors
+    /// [`ProgramError::Writable`] with the first function that the program may write to.
+    pub fn expect_constant_code(&self) -> Result<(), ProgramError> {
+        let writable = self.image.segments.iter().filter(|segment| segment.is_writable);
+        let mut ranges = writable
+            .map(|segment| segment.address..segment.address.saturating_add(segment.data.len() as u64));
+        let changes = ranges.find_map(|range| {
+            let inside = |extent: &&Extent| range.contains(&extent.addresses.start);
+            self.functions.iter().find(inside)
+        });
+        changes.map_or(Ok(()), |extent| {
+            Err(ProgramError::Writable {
+                address: extent.addresses.start,
+                name: extent.name.clone(),
+            })
         })
     }
 

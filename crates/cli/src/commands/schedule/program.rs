@@ -152,6 +152,7 @@ pub fn run(path: &Path, way: Way, options: &Options) -> Outcome {
     let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = fs::read(path).map_err(|error| said(&error))?;
     let program = Program::parse(&file).map_err(|error| said(&error))?;
+    program.expect_constant_code().map_err(|error| said(&error))?;
     let folder = tempfile::tempdir()?;
     let bench = Bench {
         file: folder
