@@ -421,7 +421,7 @@ impl Ground {
     /// Whether a page is one of those up to the code's end in which it stands: a long block begins pages before.
     fn is_code(&self, page: u64) -> bool {
         let first = self.code.first().map_or(CODE_END, |(address, _)| *address);
-        page + PAGE > first && page <= CODE_END
+        first.saturating_sub(page) < PAGE && page <= CODE_END
     }
 
     /// The contents of a page: code, or what its address and the seed say.
