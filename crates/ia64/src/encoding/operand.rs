@@ -395,11 +395,6 @@ impl Operand {
         }
     }
 
-    /// Whether the value is a displacement in bytes from the bundle.
-    pub const fn is_address(self) -> bool {
-        matches!(self.description().notation, Notation::Address)
-    }
-
     /// The bits of the slot the operand occupies.
     pub fn mask(self) -> u64 {
         self.description()

@@ -27,12 +27,9 @@ use super::instruction::UnitClass;
 use super::operand::{Field, Operand, ones};
 use super::operation::Operation;
 
-/// Rows for which there is room from the start: a table that grows is copied, at every program's start.
-const ROWS_MAX: usize = 1280;
-
 /// All rows.
 pub(super) fn all() -> Vec<Form> {
-    let mut forms = Vec::with_capacity(ROWS_MAX);
+    let mut forms = Vec::new();
     integer::rows(&mut forms);
     compare::rows(&mut forms);
     parallel::rows(&mut forms);
@@ -43,7 +40,6 @@ pub(super) fn all() -> Vec<Form> {
     float_arithmetic::rows(&mut forms);
     float_other::rows(&mut forms);
     long::rows(&mut forms);
-    debug_assert!(forms.len() <= ROWS_MAX, "{} rows", forms.len());
     forms
 }
 
@@ -88,7 +84,6 @@ fn form(
     operation: Operation,
 ) -> Form {
     let find = |is_meant: fn(Operand) -> bool| operands.iter().copied().find(|operand| is_meant(*operand));
-    let immediate = find(Operand::is_immediate);
     Form {
         mnemonic: mnemonic.into(),
         class,
@@ -99,12 +94,10 @@ fn form(
         predicated: true,
         outputs,
         operands,
-        has_general_target: operands[..outputs].contains(&Operand::R1),
         hints: &[],
         aliases: Vec::new(),
         operation,
-        immediate,
-        is_relative: immediate.is_some_and(Operand::is_address),
+        immediate: find(Operand::is_immediate),
         position: find(Operand::is_position),
         length: find(Operand::is_length),
     }
