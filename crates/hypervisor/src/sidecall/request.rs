@@ -16,12 +16,15 @@
 //! | 11 own | three, as a [service of the user's own](crate::virtual_machine::OwnService) understands them | its answer; refused without one |
 //! | 12 fill | virtual address | 0; refused if no translation is to be found |
 //! | 13 purge | virtual address, size as a power of two | 0 |
+//! | 14 doorbell | | 0; the block device of a kernel looks at its queue |
 //!
 //! `map` and `unmap` change the guest's own VHPT, where its PTA says that it is, and the shadow: the guest must not
 //! touch the entry itself. An entry that was valid before is purged from the TLBs of all its processors.
 //!
 //! `fill` and `purge` are for kernels that write their tables themselves. `fill` does for the shadow what the next
 //! reference to the page would have done by an exit; `purge` does what `ptc.ga` does, and leaves tables as they are.
+//!
+//! Nobody needs to make `doorbell`: a sidecore makes it of what a kernel stores to the device's doorbell.
 //!
 //! Kinds 7 to 10 are served by a device: several may be under way, each device serves its own in order, up to 2048
 //! sectors or a packet of 64 kB at a time, and refuses what its queue has no room for.
@@ -80,6 +83,8 @@ kinds! {
     Fill = 12, "fill";
     /// Removal of translations from TLBs.
     Purge = 13, "purge";
+    /// The block device of a kernel looks at its queue.
+    Doorbell = 14, "doorbell";
 }
 
 impl Kind {
@@ -150,6 +155,8 @@ pub enum Request {
         /// How many bytes: 2 to this power.
         size_log2: u64,
     },
+    /// The block device of a kernel looks at its queue.
+    Doorbell,
     /// What the user's own service does, with arguments that it alone understands.
     Own {
         /// The arguments.
@@ -232,6 +239,7 @@ impl Request {
                 size: second,
             },
             Some(Kind::Own) => Request::Own { arguments },
+            Some(Kind::Doorbell) => Request::Doorbell,
             Some(Kind::Fill) => Request::Fill {
                 address: VirtualAddress(first),
             },
@@ -264,6 +272,7 @@ impl Request {
             Request::Interrupt { .. } => Kind::Interrupt,
             Request::Console { .. } => Kind::Console,
             Request::Own { .. } => Kind::Own,
+            Request::Doorbell => Kind::Doorbell,
             Request::Fill { .. } => Kind::Fill,
             Request::Purge { .. } => Kind::Purge,
             Request::Device(request) => request.kind(),

@@ -53,7 +53,7 @@ impl VirtualMachine {
         let asks = processor.requests.served() != 0;
         match processor.activity {
             Activity::Polling | Activity::Asking => self.mailboxes[index].next().is_none(),
-            Activity::Waiting => asks && self.mailboxes[index].next().is_none(),
+            Activity::Waiting => (asks || self.awaits_look()) && self.mailboxes[index].next().is_none(),
             Activity::Running | Activity::Stopped => false,
         }
     }
@@ -233,6 +233,7 @@ impl VirtualMachine {
         self.route(costs, index);
         self.settle();
         self.read_requests(index);
+        self.read_doorbell(index);
         self.read_rings(index);
         self.read_queues(index);
     }

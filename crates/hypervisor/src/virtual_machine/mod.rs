@@ -96,7 +96,7 @@ pub use page_table_lock::LockCounts;
 pub use processor::{Activity, CycleAccount, VirtualProcessor};
 pub use requests::Pending;
 pub use service::{Packet, Progress, SECTOR, Served, Server};
-pub use whole::{SerialLine, WholeMachine};
+pub use whole::{Disk, SerialLine, WholeMachine};
 
 /// Console output that is kept.
 const CONSOLE_MAX: usize = 1 << 24;
@@ -362,6 +362,7 @@ impl VirtualMachine {
     /// were made.
     pub fn set_method(&mut self, method: Method) {
         self.method = method;
+        self.watch_doorbell(method == Method::Sidecall);
         let mode = u64::from(method == Method::Sidecall);
         for processor in &self.processors {
             if let Some(address) = processor.requests.page.address() {

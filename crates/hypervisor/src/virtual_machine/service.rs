@@ -1,6 +1,8 @@
 //! What requests do. The same functions serve an exit on the guest's core and a sidecall on a sidecore; the difference
 //! is what they cost there.
 
+use std::sync::atomic::Ordering;
+
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
 use sidestep_ia64::registers::system::control;
@@ -119,6 +121,7 @@ impl Work<'_> {
             Request::Interrupt { target, vector } => self.interrupt(target, vector),
             Request::Console { address, size } => self.console(address, size),
             Request::Own { arguments } => self.own(arguments),
+            Request::Doorbell => self.doorbell(),
             Request::Fill { address } => self.fill(address),
             Request::Purge { address, size_log2 } => self.purge_translations(address, size_log2),
             Request::Device(request) => {
@@ -235,6 +238,19 @@ impl Work<'_> {
             let _ = processor.fill(&shared, address, TranslationSide::Data, Some(&guest));
         }
         Ok(u64::from(was_valid))
+    }
+
+    /// Has the block device look at its queue.
+    fn doorbell(&mut self) -> Answer {
+        self.cycles += self.costs.cycles(Cost::Emulate);
+        let whole = self.machine.whole.as_ref();
+        let disk = whole.and_then(|whole| whole.disk.as_ref()).ok_or(Refusal::BadArgument)?;
+        // The index of what the driver has made available.
+        self.cycles += self.line_cycles;
+        disk.is_looked_at.store(false, Ordering::Relaxed);
+        disk.facilities.take_ring();
+        disk.facilities.look((self.time + self.cycles).0);
+        Ok(0)
     }
 
     /// Puts the translation that the guest has made for an address into the shadow.
