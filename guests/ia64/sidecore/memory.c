@@ -7,6 +7,8 @@
 //                         bytes, each of which says where the next is; only the walks are measured
 //   updates N W           every processor creates N entries of the one page table, each after W rounds of computing on
 //                         average, at random
+//   tables N              N entries that this guest writes into its page table itself, asks to be filled and touches,
+//                         then changes, asks to be purged and touches again
 //
 // It prints one line, `NAME CYCLES COUNT`: clock cycles of the interval time counter, for so many walks or entries.
 
@@ -17,6 +19,9 @@ enum { START = 8, PAGE = 1 << 14, PROCESSORS_MAX = 8, PAGES = 1 << 12, FRAMES = 
 #define REGION_1 (1ul << 61)
 #define PAGE_ENTRY 0x661ul
 
+enum { FILL = 12, PURGE = 13 };
+
+extern word hashed(word address);
 extern char _start[];
 
 char stacks[PROCESSORS_MAX << 16] __attribute__((aligned(PAGE)));
@@ -143,6 +148,45 @@ static void update(word me, word processors)
 	__atomic_fetch_add(&done, 1, __ATOMIC_ACQ_REL);
 }
 
+// Writes the entry of a page into the page table, as the hardware's walker reads it.
+static void write_entry(word page, word frame)
+{
+	word address = REGION_1 | page * PAGE, tag;
+	volatile word *entry = (volatile word *)hashed(address);
+	asm("ttag %0 = %1" : "=r"(tag) : "r"(address));
+	entry[0] = (word)frames[frame] | PAGE_ENTRY;
+	entry[1] = 14 << 2;
+	__atomic_store_n(&entry[2], tag, __ATOMIC_RELEASE);
+}
+
+static void tables(word number)
+{
+	if (number > FRAMES / 2)
+		fail("tables: 32 entries at most");
+	word start = now(), status;
+	for (word page = 0; page < number; page++) {
+		volatile word *there = (volatile word *)(REGION_1 | page * PAGE);
+		word other = page + FRAMES / 2;
+		*(volatile word *)frames[page] = page + 1;
+		*(volatile word *)frames[other] = ~page;
+		write_entry(page, page);
+		ask(FILL, (word)there, 0, 0);
+		if (*there != page + 1)
+			fail("tables: a page reads wrong");
+		write_entry(page, other);
+		ask(PURGE, (word)there, 14, 0);
+		if (*there != ~page)
+			fail("tables: a page is the old one behind a purge");
+	}
+	request(FILL, REGION_1 | number * PAGE, 0, 0, &status);
+	if (status != REFUSED)
+		fail("tables: what no table has was filled");
+	request(PURGE, REGION_1, 11, 0, &status);
+	if (status != REFUSED)
+		fail("tables: less than a page was purged");
+	report("tables", now() - start, number);
+}
+
 // Every entry is there, and names its own frame.
 static void check_updates(word processors)
 {
@@ -170,6 +214,8 @@ word main(word me, word processors)
 	const char *what = next_word();
 	if (is(what, "pollution"))
 		pollution();
+	else if (is(what, "tables"))
+		tables(next_number());
 	else if (is(what, "updates")) {
 		count = next_number(), computing = next_number();
 		if (count > PAGES / PROCESSORS_MAX)

@@ -14,15 +14,15 @@
 //! | 9 send | virtual machine, guest-physical address, bytes | 0, once the packet is on its way |
 //! | 10 receive | guest-physical address, bytes at most | bytes received; refused if there is no packet |
 //! | 11 own | three, as a [service of the user's own](crate::virtual_machine::OwnService) understands them | its answer; refused without one |
-//! | 12 fill | virtual address | 0; refused if no translation is to be found |
+//! | 12 fill shadow | virtual address | 0; refused if no translation is to be found |
 //! | 13 purge | virtual address, size as a power of two | 0 |
 //! | 14 doorbell | | 0; the block device of a kernel looks at its queue |
 //!
 //! `map` and `unmap` change the guest's own VHPT, where its PTA says that it is, and the shadow: the guest must not
 //! touch the entry itself. An entry that was valid before is purged from the TLBs of all its processors.
 //!
-//! `fill` and `purge` are for kernels that write their tables themselves. `fill` does for the shadow what the next
-//! reference to the page would have done by an exit; `purge` does what `ptc.ga` does, and leaves tables as they are.
+//! `fill shadow` and `purge` are for kernels that write their tables themselves. The first does what the next
+//! reference to the page would have done by an exit; the second does what `ptc.ga` does, and leaves tables as they are.
 //!
 //! Nobody needs to make `doorbell`: a sidecore makes it of what a kernel stores to the device's doorbell.
 //!
@@ -80,7 +80,7 @@ kinds! {
     /// What the user's own service does.
     Own = 11, "own";
     /// A translation that the guest has made goes into the shadow.
-    Fill = 12, "fill";
+    Fill = 12, "fill shadow";
     /// Removal of translations from TLBs.
     Purge = 13, "purge";
     /// The block device of a kernel looks at its queue.

@@ -244,7 +244,9 @@ impl Work<'_> {
     fn doorbell(&mut self) -> Answer {
         self.cycles += self.costs.cycles(Cost::Emulate);
         let whole = self.machine.whole.as_ref();
-        let disk = whole.and_then(|whole| whole.disk.as_ref()).ok_or(Refusal::BadArgument)?;
+        let disk = whole
+            .and_then(|whole| whole.disk.as_ref())
+            .ok_or(Refusal::BadArgument)?;
         // The index of what the driver has made available.
         self.cycles += self.line_cycles;
         disk.is_looked_at.store(false, Ordering::Relaxed);

@@ -11,8 +11,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sidestep_ia64::registers::system::control;
 use sidestep_ia64::PhysicalAddress;
+use sidestep_ia64::registers::system::control;
 use sidestep_machine::machine::ending::Request as Ending;
 use sidestep_machine::machine::hypercall::{Call, Console, FAILED, HypercallHandler, Reaction};
 use sidestep_machine::machine::interrupt_block::LocalIdentifier;
@@ -169,7 +169,8 @@ impl VirtualMachine {
             return;
         };
         disk.facilities.watch_doorbell(is_watched);
-        self.shared.set_disk_doorbells(is_watched.then(|| doorbells.clone()));
+        self.shared
+            .set_disk_doorbells(is_watched.then(|| doorbells.clone()));
         if !is_watched && disk.facilities.take_ring() {
             disk.facilities.look(disk_time(&self.processors));
         }
