@@ -24,8 +24,8 @@ _start:
 	;;
 	.endp _start
 
-// void firmware(procedure, first, second, third, fourth, 0, 0, 0): a procedure of SAL, as the gate of the firmware calls
-// it, which goes on a bundle behind the break.
+// void firmware(procedure, first, second, third, fourth, 0, 0, 0): a procedure of SAL, as the gate of the firmware
+// calls it, which goes on a bundle behind the break.
 	.global firmware
 	.proc firmware
 firmware:

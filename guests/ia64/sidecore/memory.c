@@ -14,12 +14,11 @@
 
 #include "request.h"
 
-enum { START = 8, PAGE = 1 << 14, PROCESSORS_MAX = 8, PAGES = 1 << 12, FRAMES = 64, LINES_MAX = 1 << 15, LINE_WORDS = 8 };
+enum { START = 8, FILL = 12, PURGE = 13 };
+enum { PAGE = 1 << 14, PROCESSORS_MAX = 8, PAGES = 1 << 12, FRAMES = 64, LINES_MAX = 1 << 15, LINE_WORDS = 8 };
 
 #define REGION_1 (1ul << 61)
 #define PAGE_ENTRY 0x661ul
-
-enum { FILL = 12, PURGE = 13 };
 
 extern word hashed(word address);
 extern char _start[];

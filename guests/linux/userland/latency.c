@@ -1,6 +1,6 @@
-/* What a context switch and a page fault take, in the manner of LMbench's lat_ctx and lat_pagefault: processes that hand
-   a token round by pipes, each working through memory of its own when it has it; and pages touched for the first time, of
-   a file or of nobody. */
+/* What a context switch and a page fault take, in the manner of LMbench's lat_ctx and lat_pagefault: processes that
+   hand a token round by pipes, each working through memory of its own when it has it; and pages touched for the first
+   time, of a file or of nobody. */
 
 #include "userland.h"
 
@@ -108,7 +108,7 @@ int page_fault(int count, char **words)
     long pages = count >= 3 ? number_of(words[1], 0) : 0, rounds = count >= 3 ? number_of(words[2], 0) : 0;
     if (count > 4 || pages < 1 || pages > 1 << 12 || rounds < 1)
         return misuse(words[0]);
-    long file = -1, flags = MAP_PRIVATE_ANONYMOUS;
+    long file = -1, flags = MAP_PRIVATE_ANONYMOUS, bytes = pages * PAGE_BYTES;
     if (count == 4) {
         file = system_call(__NR_openat, (long)AT_CURRENT_FOLDER, words[3], (long)O_RDONLY, 0L);
         if (file < 0)
@@ -117,26 +117,27 @@ int page_fault(int count, char **words)
     }
     long elapsed = 0, wrong = 0;
     for (long round = 0; round < rounds; round++) {
-        long memory = system_call(__NR_mmap, 0L, pages * PAGE_BYTES, (long)PROTECTION_READ_WRITE, flags, file, 0L);
+        long memory = system_call(__NR_mmap, 0L, bytes, (long)PROTECTION_READ_WRITE, flags, file, 0L);
         if (memory < 0 && memory > -4096)
             return failure(words[0], "memory", memory);
-        volatile char *bytes = (volatile char *)memory;
+        volatile char *touched = (volatile char *)memory;
         long start = now();
         for (long page = 0; page < pages; page++) {
             if (file >= 0)
-                (void)bytes[page * PAGE_BYTES];
+                (void)touched[page * PAGE_BYTES];
             else
-                bytes[page * PAGE_BYTES] = (char)page;
+                touched[page * PAGE_BYTES] = (char)page;
         }
         elapsed += now() - start;
         for (long page = 0; page < pages; page++)
-            wrong += file < 0 && bytes[page * PAGE_BYTES] != (char)page;
-        system_call(__NR_munmap, memory, pages * PAGE_BYTES);
+            wrong += file < 0 && touched[page * PAGE_BYTES] != (char)page;
+        system_call(__NR_munmap, memory, bytes);
     }
     if (file >= 0)
         system_call(__NR_close, file);
     if (wrong)
         return failure(words[0], "a page reads wrong", 0);
-    print("fault %ld %s pages: %ld ns\n", pages, flags == MAP_PRIVATE ? "file" : "anonymous", elapsed / (pages * rounds));
+    const char *kind = flags == MAP_PRIVATE ? "file" : "anonymous";
+    print("fault %ld %s pages: %ld ns\n", pages, kind, elapsed / (pages * rounds));
     return 0;
 }

@@ -47,6 +47,17 @@ const PINS: &[Pin] = &[
             ["16693.75", "12591.76"],
         ],
     ),
+    // What walks take behind a null call with handlers of 16 kB, and updates by one and four processors.
+    (
+        "sidecore.pollution",
+        &["request=null", "working-set-kb=12", "handler-kb=16", "count=100"],
+        &[["1153.98", "397.60"]],
+    ),
+    (
+        "sidecore.updates",
+        &["processors=1,8", "work=0", "count=200"],
+        &[["6020.14", "1933.20"], ["794.07", "1010.80"]],
+    ),
     // Figure 5: one device and one unit, and three of each, at 2 and at 6 us.
     (
         "cefos.scaling",

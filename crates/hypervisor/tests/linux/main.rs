@@ -177,7 +177,8 @@ fn a_disk_is_written_to_by_each_for_itself_and_its_file_stays() {
 
 #[test]
 fn a_sidecore_looks_at_the_doorbell_of_a_disk_and_host_threads_change_no_byte() {
-    let disk = disk();
+    let disk = Path::new(env!("CARGO_TARGET_TMPDIR")).join("doorbell-disk");
+    fs::write(&disk, "from the host...".repeat(1 << 14)).expect("a folder for temporary files");
     let line = "sum /dev/vda; cp /bin/sort /dev/vda; sync; sum /dev/vda; poweroff";
     let Some(vm) = machine(line, &format!("disk = '{}'\ninput = '/dev/null'", disk.display())) else {
         return;
