@@ -36,12 +36,12 @@ impl Experiment for Pollution {
             nature: Nature::Deterministic,
             takes: (Duration::from_secs(2), Duration::from_secs(10)),
             reading: "With `handler-kb` 0 an exit touches what the monitor is known to touch: 512 bytes of the \
-                      processor's record, the shadow's entry and the guest's. A handler of a real monitor touches more, \
-                      code among it, and how much nobody published: it is an axis. The walk finds those lines gone \
-                      from the first-level cache, and where the working set fills the second level from that as well; \
-                      a set that is larger than a cache loses nothing there, since it misses anyway. The lines that a \
-                      sidecore writes stay in the guest's caches in the model, which spares the sidecall up to two \
-                      misses.",
+                      processor's record, the shadow's entry and the guest's. A handler of a real monitor touches \
+                      more, code among it, and how much nobody published: it is an axis. The walk finds those lines \
+                      gone from the first-level cache, and where the working set fills the second level from that as \
+                      well; a set that is larger than a cache loses nothing there, since it misses anyway. The lines \
+                      that a sidecore writes stay in the guest's caches in the model, which spares the sidecall up to \
+                      two misses.",
         }
     }
 

@@ -119,8 +119,8 @@ impl Experiment for Updates {
             stated: "locking requirements may be reduced, which can positively impact SMP guests".to_owned(),
             source: "Sidecore I".to_owned(),
             ours: format!(
-                "an update waits {} cycles for the lock at the most, with {processors} processors; by sidecall {} to {} \
-                 times better",
+                "an update waits {} cycles for the lock at the most, with {processors} processors; by sidecall {} to \
+                 {} times better",
                 waited.to_fixed(0),
                 least.to_fixed(2),
                 best.to_fixed(2)

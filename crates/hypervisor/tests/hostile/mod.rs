@@ -335,8 +335,8 @@ fn host_of_driver(delivery: Delivery, seed: Option<u64>) -> Host {
     host
 }
 
-/// Whether a guest with an interface gets what it gets alone, whatever another one's driver does to the virtio device in
-/// front of its own.
+/// Whether a guest with an interface gets what it gets alone, whatever another one's driver does to the virtio device
+/// in front of its own.
 pub fn driver_is_harmless(bytes: &[u8]) {
     let seed = Source::new(bytes).next();
     for delivery in [Delivery::Vector, Delivery::Posted] {
