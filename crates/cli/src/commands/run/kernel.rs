@@ -41,10 +41,10 @@ pub struct KernelMachine {
     /// How much memory [default: 1G].
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
-    /// A network device: `user[,hostfwd=tcp:[ADDRESS]:PORT-[ADDRESS]:PORT]...` with connections by this program,
-    /// `tap=NAME` at a tap interface of the host, or `udp=ADDRESS:PORT,peer=ADDRESS:PORT` with a datagram for each
-    /// frame, as QEMU's UDP sockets have it; with `,model=e1000` behind it an Intel 82540EM, else a virtio device.
-    /// May be given several times.
+    /// A network device: `user[,hostfwd=tcp:[ADDRESS]:PORT-[ADDRESS]:PORT]...` with connections by this program
+    /// (`udp:` forwards datagrams), `tap=NAME` at a tap interface of the host, or
+    /// `udp=ADDRESS:PORT,peer=ADDRESS:PORT` with a datagram for each frame, as QEMU's UDP sockets have it; with
+    /// `,model=e1000` behind it an Intel 82540EM, else a virtio device. May be given several times.
     #[arg(long, value_name = "user|tap=NAME|udp=ADDRESS[,model=e1000]")]
     net: Vec<AdapterTable>,
     /// How virtio devices are found: on the PCI bus, or by registers in memory that ACPI tables name [default: pci].
