@@ -48,6 +48,7 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
             memory: Size(MEMORY_MIN),
             clock: Clock::Virtual,
             quantum_ticks: 100,
+            nodes: 1,
             epoch_seconds: EPOCH,
             seed: 1,
             virtio,
