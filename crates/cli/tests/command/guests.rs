@@ -110,7 +110,7 @@ fn images_are_what_the_sources_give() {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// What the userland measures depends on the host, and that it ends does not: each process is told by the one before it.
+/// What the userland measures depends on the host; that it ends does not: each process is told by the one before it.
 #[test]
 fn the_userland_measures_context_switches_and_page_faults() {
     let measure = |words: &[&str]| {
