@@ -20,6 +20,11 @@ pub mod ia64 {
     pub const REQUESTS: &[u8] = include_bytes!("../ia64/bin/sidecore-requests");
     /// The guest of the monitor that asks a service of one's own, of `ia64/sidecore`.
     pub const SERVICE: &[u8] = include_bytes!("../ia64/bin/sidecore-service");
+    /// A kernel whose virtio network driver breaks every rule, of `ia64/driver`.
+    pub const HOSTILE_DRIVER: &[u8] = include_bytes!("../ia64/bin/driver-hostile");
+    /// The guest of the monitor that shows what requests leave of its caches, and updates page tables by several
+    /// processors, of `ia64/sidecore`.
+    pub const MEMORY: &[u8] = include_bytes!("../ia64/bin/sidecore-memory");
     /// The guest of the monitor that sends and receives packets, of `ia64/sidecore`.
     pub const PACKETS: &[u8] = include_bytes!("../ia64/bin/sidecore-packets");
     /// The NAS Parallel Benchmarks as a guest without a kernel, of `npb`. Its parameters say which, on how many

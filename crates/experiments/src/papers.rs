@@ -80,7 +80,7 @@ pub const RESULTS: &[PaperResult] = &[
     row("Sidecore", "sidecore_results", "Figure 4", ["32 guests", ""], "larger gain than at 16", By("sidecore.interrupts", "with 32 guests against 16")),
     row("Sidecore", "sidecore_results", "Figure 4", ["variability", ""], "smaller inter-quartile range with the sidecore", By("sidecore.interrupts", "inter-quartile range")),
     row("Sidecore", "", "Section II-A", ["lmbench context switch", ""], "lower, no number in the text", Nobody("its gain is that of the page faults among the switches, and how many those are is an input (`rounds` of sidecore.lmbench)")),
-    row("Sidecore", "", "Section I", ["less cache pollution; fewer locks on page tables", ""], "stated, no number", Nobody("the monitor has no caches and no locks that could cost anything")),
+    row("Sidecore", "", "Section I", ["less cache pollution; fewer locks on page tables", ""], "stated, no number", Nobody("no number to hold ours against: `sidecore.pollution` and `sidecore.updates` measure both here")),
     row("Itanium", "itanium_results", "Table 2", ["Itanium 2 1.00 GHz SMP signal delivery", "cycles"], "3087", By("itanium.signal", "of=delivery kernel=M")),
     row("Itanium", "itanium_results", "Table 2", ["Itanium 2 1.00 GHz UP signal delivery", "cycles"], "2533", By("itanium.signal", "of=delivery kernel=U")),
     row("Itanium", "itanium_results", "Table 2", ["full-state delivery against minimal", "percent slower"], "23-34", By("itanium.signal", "how much slower that is")),

@@ -203,6 +203,12 @@ pub struct VirtualMachineTable {
     /// How other cores' TLBs are purged.
     #[serde(default = "broadcast")]
     pub purge: PurgeMethod,
+    /// Whether cores that update its page tables after an exit take a lock for that.
+    #[serde(default)]
+    pub page_table_lock: bool,
+    /// Bytes of the monitor's own memory that the handler of each of its exits touches, on cores that are modelled.
+    #[serde(default)]
+    pub handler_bytes: Option<Size>,
     /// What is typed at the serial port, deterministically: the contents of this file.
     pub input: Option<PathBuf>,
     /// What the guest reads with the call for parameters.
@@ -252,6 +258,10 @@ impl Description {
             return Err(BuildError::Machines(total));
         }
         in_range("host.slot-us", table.slot_us, 1, 10_000_000, "1 to 10000000")?;
+        for vm in &self.vm {
+            let handler_bytes = vm.handler_bytes.map_or(0, |size| size.0);
+            in_range("vm.handler-bytes", handler_bytes, 0, HANDLER_BYTES_MAX, "0 to 1M")?;
+        }
         in_range("host.host-threads", table.host_threads as u64, 1, 256, "1 to 256")?;
         let detection = self
             .detection
@@ -388,6 +398,8 @@ impl VirtualMachineTable {
             virtualization: self.virtualization,
             method: Method::Exit,
             purge: self.purge,
+            handler_bytes: self.handler_bytes.map_or(0, |size| size.0),
+            page_table_lock: self.page_table_lock,
             ..VirtualMachineConfig::new(&name)
         }
     }
@@ -396,6 +408,9 @@ impl VirtualMachineTable {
 /// The memory of virtual machines of which the description does not say how much.
 const IMAGE_MEMORY: u64 = 16 << 20;
 const KERNEL_MEMORY: u64 = 256 << 20;
+
+/// As much as the handler of an exit touches at the most: more than the second-level cache of any core holds.
+const HANDLER_BYTES_MAX: u64 = 1 << 20;
 
 /// Refuses keys that were given for a virtual machine that has no use for them.
 fn refuse(

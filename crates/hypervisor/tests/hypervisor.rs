@@ -124,7 +124,7 @@ proptest! {
 
     #[test]
     fn any_request_is_answered(
-        requests in proptest::collection::vec((0u64..14, [argument(), argument(), argument()], any::<bool>()), 1..20)
+        requests in proptest::collection::vec((0u64..17, [argument(), argument(), argument()], any::<bool>()), 1..20)
     ) {
         const TABLE: u64 = 12 << 20 | 20 << 2 | 1 << 8 | 1;
         let costs = HostCosts::preset("itanium2-vti").expect("a preset");

@@ -88,6 +88,9 @@ int connect_to(int count, char **words);
 int serve_echo(int count, char **words);
 int ask_for_echoes(int count, char **words);
 
+int context_switch(int count, char **words);
+int page_fault(int count, char **words);
+
 int load(int count, char **words);
 
 #endif

@@ -109,3 +109,42 @@ fn images_are_what_the_sources_give() {
         .unwrap();
     assert!(output.status.success(), "{output:?}");
 }
+
+/// What the userland measures depends on the host; that it ends does not: each process is told by the one before it.
+#[test]
+fn the_userland_measures_context_switches_and_page_faults() {
+    let measure = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+            .args(["exec", "--argv0", words[0]])
+            .arg(repository().join("guests/linux/bin/userland"))
+            .args(&words[1..])
+            .output()
+            .expect("the command starts");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), said)
+    };
+    for (words, begins) in [
+        (
+            ["context", "4", "16", "3"].as_slice(),
+            "context 4 processes of 16 kB: ",
+        ),
+        (&["fault", "20", "2"], "fault 20 anonymous pages: "),
+    ] {
+        let (code, said) = measure(words);
+        assert!(
+            code == Some(0) && said.starts_with(begins) && said.ends_with(" ns\n"),
+            "{code:?} {said}"
+        );
+    }
+    for wrong in [
+        ["context", "1", "16", "3"].as_slice(),
+        &["fault", "0", "2"],
+        &["fault"],
+    ] {
+        let (code, said) = measure(wrong);
+        assert!(
+            code == Some(2) && said.starts_with("usage: "),
+            "{wrong:?}: {code:?} {said}"
+        );
+    }
+}

@@ -13,10 +13,12 @@ mod isolation;
 mod lmbench;
 mod network;
 pub mod own_service;
+mod pollution;
 mod receive;
 mod setup;
 mod table;
 mod unmap;
+mod updates;
 
 use sidestep_lab::Experiment;
 
@@ -25,6 +27,8 @@ pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &calls::Calls,
     &lmbench::Lmbench,
     &unmap::Unmap,
+    &pollution::Pollution,
+    &updates::Updates,
     &dynamic::Dynamic,
     &interrupts::Interrupts,
     &receive::Receive,

@@ -12,7 +12,7 @@ use sidestep_hypervisor::sidecall::request::Kind;
 use sidestep_hypervisor::virtual_machine::{
     CoreModel, ExitReason, Method, VirtualMachine, VirtualMachineConfig, Virtualization,
 };
-use sidestep_itanium2::Parameters;
+use sidestep_itanium2::{Counters, Parameters};
 use sidestep_lab::{Assumption, Context, Input, Inputs, Number, PointError, Side, Timeline};
 use sidestep_runner::host::{ModelledCores, Occupancy};
 
@@ -104,7 +104,7 @@ pub struct Setup {
     virtualization: Virtualization,
     saves_energy: bool,
     host_threads: usize,
-    core_model: Option<Arc<dyn CoreModel>>,
+    core_model: Option<Arc<ModelledCores>>,
 }
 
 impl Setup {
@@ -141,6 +141,15 @@ impl Setup {
         }
     }
 
+    /// What the cores have counted in the run, where they are modelled.
+    pub fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        for counters in self.core_model.iter().flat_map(|model| model.counters()) {
+            sum += counters;
+        }
+        sum
+    }
+
     /// Runs virtual machines to their ends.
     pub fn run(&self, machines: Vec<VirtualMachineConfig>, context: &Context) -> Result<Run, PointError> {
         let machines: Result<Vec<_>, _> = (machines.into_iter().enumerate())
@@ -167,7 +176,7 @@ impl Setup {
                 policy: PolicyName::Free,
                 slot_ns: 1_000_000,
             },
-            core_model: self.core_model.clone(),
+            core_model: self.core_model.clone().map(|model| model as Arc<dyn CoreModel>),
             services: Executor::VirtualTime,
             threads: self.host_threads,
             trace: context.trace,

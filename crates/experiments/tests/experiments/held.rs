@@ -47,6 +47,17 @@ const PINS: &[Pin] = &[
             ["16693.75", "12591.76"],
         ],
     ),
+    // What walks take behind a null call with handlers of 16 kB, and updates by one and four processors.
+    (
+        "sidecore.pollution",
+        &["request=null", "working-set-kb=12", "handler-kb=16", "count=100"],
+        &[["1154.00", "397.64"]],
+    ),
+    (
+        "sidecore.updates",
+        &["processors=1,8", "work=0", "count=200"],
+        &[["6019.79", "1932.75"], ["793.97", "1010.57"]],
+    ),
     // Figure 5: one device and one unit, and three of each, at 2 and at 6 us.
     (
         "cefos.scaling",

@@ -14,11 +14,14 @@ use sidestep_machine::virtio::interface::{Interface, PAIRS_MAX};
 use super::{BuildError, KERNEL_MEMORY, VirtualMachineTable, read, refuse};
 use crate::nic::NicConfig;
 use crate::nic::frame::Address;
-use crate::virtual_machine::{SerialLine, VirtioFront, VirtualMachine, WholeMachine};
+use crate::virtual_machine::{Disk, SerialLine, VirtioFront, VirtualMachine, WholeMachine};
 
 /// The most that a virtual machine may write over a disk that stays as it is, in bytes: as much as its memory has by
 /// default.
 const COPIED_MAX: u64 = KERNEL_MEMORY;
+
+/// What a virtual machine's disk is called.
+const DISK: &str = "disk0";
 
 /// What becomes of what a kernel writes to its disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -94,7 +97,7 @@ impl VirtualMachineTable {
         let disk = disk
             .transpose()
             .map_err(|error| named(DeviceError::Disk(error).into()))?;
-        let disk = disk.map(|disk| Made::new("disk0", disk));
+        let disk = disk.map(|disk| Made::new(DISK, disk));
         // The interface is the last.
         let interface = interface.map(|interface| Made::new("interface", interface));
         let further = disk.into_iter().chain(interface).collect();
@@ -102,6 +105,8 @@ impl VirtualMachineTable {
             .placed(folder)
             .assemble_with(consoles, further, true)
             .map_err(named)?;
+        let of_disk = assembled.parts.virtio.iter().find(|device| device.name == DISK);
+        let of_disk = of_disk.map(|device| Disk::new(device.facilities.clone(), device.doorbells.clone()));
         let device = assembled.parts.virtio.last();
         let network = (device.zip(used_pairs)).map(|(device, used_pairs)| VirtioFront {
             facilities: device.facilities.clone(),
@@ -115,6 +120,7 @@ impl VirtualMachineTable {
             platform,
             handlers: handlers.into(),
             serial,
+            disk: of_disk,
             network,
         };
         let prepare = |processor: &mut Processor, number: usize| start.prepare(processor, number);

@@ -13,8 +13,8 @@ use crate::nic::Delivery;
 use crate::nic::vif::VifCounts;
 use crate::sidecall::request::Kind;
 use crate::virtual_machine::{
-    DetectionReport, DeviceKind, ExitCount, ExitCounts, ExitReason, InterruptCounts, Latencies, Method,
-    Server, VirtualMachine,
+    DetectionReport, DeviceKind, ExitCount, ExitCounts, ExitReason, InterruptCounts, Latencies, LockCounts,
+    Method, Server, VirtualMachine,
 };
 
 /// Who was on which core, and what devices did.
@@ -134,6 +134,9 @@ pub struct VirtualMachineReport {
     pub accelerated: u64,
     /// Purges of other processors' TLBs.
     pub remote_purges: u64,
+    /// What the lock of its page tables cost, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_table_lock: Option<LockCounts>,
     /// Requests by kind and method.
     pub requests: Vec<RequestReport>,
     /// Which of its processors share memory, if that was found out.
@@ -173,6 +176,7 @@ impl VirtualMachineReport {
             accelerated: exits.accelerated,
             exits: exits.occurred(),
             remote_purges: machine.remote_purges(),
+            page_table_lock: machine.lock_counts(),
             requests: machine.latencies().made().map(RequestReport::of).collect(),
             detection: machine.detection(),
         }

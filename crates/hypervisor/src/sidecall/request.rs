@@ -14,9 +14,17 @@
 //! | 9 send | virtual machine, guest-physical address, bytes | 0, once the packet is on its way |
 //! | 10 receive | guest-physical address, bytes at most | bytes received; refused if there is no packet |
 //! | 11 own | three, as a [service of the user's own](crate::virtual_machine::OwnService) understands them | its answer; refused without one |
+//! | 12 fill shadow | virtual address | 0; refused if no translation is to be found |
+//! | 13 purge | virtual address, size as a power of two | 0 |
+//! | 14 doorbell | | 0; the block device of a kernel looks at its queue |
 //!
 //! `map` and `unmap` change the guest's own VHPT, where its PTA says that it is, and the shadow: the guest must not
 //! touch the entry itself. An entry that was valid before is purged from the TLBs of all its processors.
+//!
+//! `fill shadow` and `purge` are for kernels that write their tables themselves. The first does what the next
+//! reference to the page would have done by an exit; the second does what `ptc.ga` does, and leaves tables as they are.
+//!
+//! Nobody needs to make `doorbell`: a sidecore makes it of what a kernel stores to the device's doorbell.
 //!
 //! Kinds 7 to 10 are served by a device: several may be under way, each device serves its own in order, up to 2048
 //! sectors or a packet of 64 kB at a time, and refuses what its queue has no room for.
@@ -71,6 +79,12 @@ kinds! {
     Receive = 10, "receive";
     /// What the user's own service does.
     Own = 11, "own";
+    /// A translation that the guest has made goes into the shadow.
+    Fill = 12, "fill shadow";
+    /// Removal of translations from TLBs.
+    Purge = 13, "purge";
+    /// The block device of a kernel looks at its queue.
+    Doorbell = 14, "doorbell";
 }
 
 impl Kind {
@@ -129,6 +143,20 @@ pub enum Request {
         /// Its bytes.
         size: u64,
     },
+    /// A translation that the guest has made goes into the shadow.
+    Fill {
+        /// An address of the page.
+        address: VirtualAddress,
+    },
+    /// Removal of translations from the TLBs of all processors.
+    Purge {
+        /// The first address.
+        address: VirtualAddress,
+        /// How many bytes: 2 to this power.
+        size_log2: u64,
+    },
+    /// The block device of a kernel looks at its queue.
+    Doorbell,
     /// What the user's own service does, with arguments that it alone understands.
     Own {
         /// The arguments.
@@ -211,6 +239,14 @@ impl Request {
                 size: second,
             },
             Some(Kind::Own) => Request::Own { arguments },
+            Some(Kind::Doorbell) => Request::Doorbell,
+            Some(Kind::Fill) => Request::Fill {
+                address: VirtualAddress(first),
+            },
+            Some(Kind::Purge) => Request::Purge {
+                address: VirtualAddress(first),
+                size_log2: second,
+            },
             Some(Kind::ReadBlock) => Request::Device(DeviceRequest::ReadBlock(transfer)),
             Some(Kind::WriteBlock) => Request::Device(DeviceRequest::WriteBlock(transfer)),
             Some(Kind::Send) => Request::Device(DeviceRequest::Send {
@@ -236,6 +272,9 @@ impl Request {
             Request::Interrupt { .. } => Kind::Interrupt,
             Request::Console { .. } => Kind::Console,
             Request::Own { .. } => Kind::Own,
+            Request::Doorbell => Kind::Doorbell,
+            Request::Fill { .. } => Kind::Fill,
+            Request::Purge { .. } => Kind::Purge,
             Request::Device(request) => request.kind(),
             Request::Unknown => return None,
         })

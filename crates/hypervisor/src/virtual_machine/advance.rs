@@ -8,6 +8,8 @@ use crate::cycle::Cycle;
 
 /// How far processors of one virtual machine run apart.
 const SLICE_CYCLES: u64 = 2_000;
+/// The same where they take a lock from each other: not more than a part of the time for which it is held.
+const LOCK_SLICE_CYCLES: u64 = 100;
 
 impl VirtualMachine {
     /// The earliest time at which it may make its next request: `None` if it cannot before something is answered.
@@ -51,7 +53,7 @@ impl VirtualMachine {
         let asks = processor.requests.served() != 0;
         match processor.activity {
             Activity::Polling | Activity::Asking => self.mailboxes[index].next().is_none(),
-            Activity::Waiting => asks && self.mailboxes[index].next().is_none(),
+            Activity::Waiting => (asks || self.awaits_look()) && self.mailboxes[index].next().is_none(),
             Activity::Running | Activity::Stopped => false,
         }
     }
@@ -144,9 +146,14 @@ impl VirtualMachine {
             let Some(first) = ready.first().copied() else {
                 return;
             };
+            let slice = if self.page_table_lock.is_some() {
+                LOCK_SLICE_CYCLES
+            } else {
+                SLICE_CYCLES
+            };
             let apart = ready
                 .get(1)
-                .map_or(bound, |second| self.processors[*second].clock() + SLICE_CYCLES);
+                .map_or(bound, |second| self.processors[*second].clock() + slice);
             self.run_processor(costs, first, bound.min(apart));
         }
     }
@@ -226,6 +233,7 @@ impl VirtualMachine {
         self.route(costs, index);
         self.settle();
         self.read_requests(index);
+        self.read_doorbell(index);
         self.read_rings(index);
         self.read_queues(index);
     }

@@ -59,6 +59,12 @@ pub struct VirtualMachineConfig {
     pub method: Method,
     /// How its TLBs are purged.
     pub purge: PurgeMethod,
+    /// Bytes of the monitor's own memory that each exit's handler touches, beside the record of the processor and what
+    /// it works on. They are in the caches of a core that is modelled, at the guest's expense.
+    pub handler_bytes: u64,
+    /// Whether its page tables have a lock, which cores that update them after an exit take one after the other. A
+    /// sidecore needs none.
+    pub page_table_lock: bool,
     /// What its guest reads with the call for parameters.
     pub parameters: String,
     /// The contents of its block device.
@@ -75,6 +81,8 @@ impl VirtualMachineConfig {
             virtualization: Virtualization::Hardware,
             method: Method::Exit,
             purge: PurgeMethod::Broadcast,
+            handler_bytes: 0,
+            page_table_lock: false,
             parameters: String::new(),
             disk: Vec::new(),
         }

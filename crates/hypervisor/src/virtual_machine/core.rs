@@ -41,17 +41,26 @@ const ENTRY_BYTES: u64 = 32;
 pub(super) struct Touched {
     owner: usize,
     processor: usize,
+    /// What any handler touches.
+    handler_bytes: u64,
 }
 
 impl Touched {
-    pub(super) fn of(owner: usize, processor: usize) -> Touched {
-        Touched { owner, processor }
+    pub(super) fn of(owner: usize, processor: usize, handler_bytes: u64) -> Touched {
+        Touched {
+            owner,
+            processor,
+            handler_bytes,
+        }
     }
 
     /// An exit and the entry behind it.
     pub(super) fn transition(&self, core: &mut dyn Core) {
         let record = MachineAddress::of_record(self.owner, self.processor);
         core.touch(record, RECORD_BYTES, true);
+        if self.handler_bytes > 0 {
+            core.touch(MachineAddress::of_handlers(), self.handler_bytes, false);
+        }
     }
 
     /// The entry of the shadow table at an offset.

@@ -12,6 +12,8 @@
 //!                                   window on its request page, with bit 14 that on the counts of its interface's
 //!                                   rings, with bit 15 the monitor's record of it
 //! ```
+//!
+//! What handlers of exits touch of the monitor's own memory belongs to none, and is where nobody's number is.
 
 use sidestep_ia64::PhysicalAddress;
 
@@ -67,6 +69,11 @@ impl MachineAddress {
     pub(super) fn of_record(owner: usize, processor: usize) -> MachineAddress {
         const { assert!(page::SIZE <= RECORD) };
         MachineAddress::of_window(owner, processor).with(RECORD)
+    }
+
+    /// Where the memory is that handlers of exits touch, whoever they work for.
+    pub(super) fn of_handlers() -> MachineAddress {
+        MachineAddress(MONITOR)
     }
 
     /// What a processor in the monitor's state means by a physical address: it has machine memory for its own.

@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub platform: Option<Arc<Platform>>,
     /// Where the guest may store to a device without an exit.
     pub doorbells: Option<Range<PhysicalAddress>>,
+    /// The same of the block device, while sidecores look there.
+    disk_doorbells: Mutex<Option<Range<PhysicalAddress>>>,
     pub replaced: Replaced,
     outbox: Mutex<Outbox>,
 }
@@ -47,14 +49,23 @@ impl Shared {
             memory,
             platform,
             doorbells,
+            disk_doorbells: Mutex::default(),
             replaced: Replaced::default(),
             outbox: Mutex::default(),
         }
     }
 
-    /// Whether the guest may store to an address without an exit: a doorbell of the card's is there.
+    /// Whether the guest may store to an address without an exit: a doorbell is there at which the card looks, or a
+    /// sidecore.
     pub fn is_doorbell(&self, address: PhysicalAddress) -> bool {
-        (self.doorbells.as_ref()).is_some_and(|doorbells| doorbells.contains(&address))
+        let disk = self.disk_doorbells.lock().unwrap_or_else(PoisonError::into_inner);
+        let pages = self.doorbells.as_ref().into_iter().chain(disk.as_ref());
+        pages.into_iter().any(|doorbells| doorbells.contains(&address))
+    }
+
+    /// Has stores to a block device's doorbells be without an exit from now on, or with one again.
+    pub fn set_disk_doorbells(&self, doorbells: Option<Range<PhysicalAddress>>) {
+        *self.disk_doorbells.lock().unwrap_or_else(PoisonError::into_inner) = doorbells;
     }
 
     pub fn outbox(&self) -> MutexGuard<'_, Outbox> {

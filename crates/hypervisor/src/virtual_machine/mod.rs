@@ -19,6 +19,7 @@
 //!     handle          from an exit to what is done about it
 //!     call            what guests ask for with `break`: the calls of every machine, and requests
 //!     service         what requests do, by exit and by sidecall alike
+//!     page_table_lock what keeps updates of page tables by several cores apart
 //!     own_service     a service that is no part of the monitor
 //!     device          the block device and the network interface
 //!     interface       its interface of a self-virtualised card, and the card's signals
@@ -53,6 +54,7 @@ mod machine_address;
 mod mailbox;
 mod memory;
 mod own_service;
+mod page_table_lock;
 mod processor;
 mod requests;
 mod sampling;
@@ -76,6 +78,7 @@ use detection::Detection;
 use interface::Interface;
 use mailbox::{Arrival, Mailbox};
 use memory::Shared;
+use page_table_lock::PageTableLock;
 
 pub use configuration::{Method, PurgeMethod, VirtualMachineConfig, VirtualMachineError, Virtualization};
 pub use core::{Core, CoreModel};
@@ -89,10 +92,11 @@ pub use latency::{Latencies, RequestLatencies};
 pub use machine_address::MachineAddress;
 pub(crate) use mailbox::{Debt, Whom};
 pub use own_service::{OwnServed, OwnService};
+pub use page_table_lock::LockCounts;
 pub use processor::{Activity, CycleAccount, VirtualProcessor};
 pub use requests::Pending;
 pub use service::{Packet, Progress, SECTOR, Served, Server};
-pub use whole::{SerialLine, WholeMachine};
+pub use whole::{Disk, SerialLine, WholeMachine};
 
 /// Console output that is kept.
 const CONSOLE_MAX: usize = 1 << 24;
@@ -108,6 +112,7 @@ pub struct VirtualMachine {
     scheduled: Vec<bool>,
     method: Method,
     purge_method: PurgeMethod,
+    page_table_lock: Option<PageTableLock>,
     parameters: String,
     disk: Vec<u8>,
     sent: Vec<Packet>,
@@ -204,6 +209,8 @@ impl VirtualMachine {
             virtualization,
             method,
             purge,
+            handler_bytes,
+            page_table_lock,
             parameters,
             disk,
             ..
@@ -214,7 +221,9 @@ impl VirtualMachine {
             .and_then(|whole| whole.network.as_ref()?.doorbells.clone());
         let shared = Arc::new(Shared::new(memory, platform, doorbells));
         let created: Vec<VirtualProcessor> = (0..processors)
-            .map(|processor| VirtualProcessor::new((index, processor), &shared, virtualization))
+            .map(|processor| {
+                VirtualProcessor::new((index, processor), &shared, virtualization, handler_bytes)
+            })
             .collect();
         let interrupts = (created.iter())
             .map(|processor| {
@@ -234,6 +243,7 @@ impl VirtualMachine {
             interrupts,
             method,
             purge_method: purge,
+            page_table_lock: page_table_lock.then(PageTableLock::default),
             parameters,
             disk,
             sent: Vec::new(),
@@ -324,6 +334,11 @@ impl VirtualMachine {
         self.remote_purges
     }
 
+    /// What the lock of its page tables cost, if it has one.
+    pub fn lock_counts(&self) -> Option<LockCounts> {
+        self.page_table_lock.as_ref().map(|lock| lock.counts)
+    }
+
     /// The exits of all its processors.
     pub fn exits(&self) -> ExitCounts {
         let mut sum = ExitCounts::default();
@@ -347,6 +362,7 @@ impl VirtualMachine {
     /// were made.
     pub fn set_method(&mut self, method: Method) {
         self.method = method;
+        self.watch_doorbell(method == Method::Sidecall);
         let mode = u64::from(method == Method::Sidecall);
         for processor in &self.processors {
             if let Some(address) = processor.requests.page.address() {

@@ -95,6 +95,8 @@ pub struct VirtualProcessor {
     pub(super) index: usize,
     pub(super) owner: usize,
     pub(super) virtualization: Virtualization,
+    /// What every handler of its exits touches of the monitor's memory.
+    handler_bytes: u64,
     pub(super) processor: Processor,
     /// The monitor's system state while the guest's is in the processor.
     real: SystemState,
@@ -130,6 +132,7 @@ impl VirtualProcessor {
         (owner, index): (usize, usize),
         shared: &Arc<Shared>,
         virtualization: Virtualization,
+        handler_bytes: u64,
     ) -> VirtualProcessor {
         let shadow = ShadowTable::new();
         let guest: Arc<dyn PhysicalMemory> = Arc::new(GuestView(Arc::clone(shared)));
@@ -151,6 +154,7 @@ impl VirtualProcessor {
             index,
             owner,
             virtualization,
+            handler_bytes,
             processor,
             real,
             shadow,
@@ -245,7 +249,10 @@ impl VirtualProcessor {
     /// The monitor touches memory on its core.
     pub(super) fn touch(&mut self, touch: impl FnOnce(&Touched, &mut dyn Core)) {
         if let Some(core) = &mut self.core {
-            touch(&Touched::of(self.owner, self.index), &mut **core);
+            touch(
+                &Touched::of(self.owner, self.index, self.handler_bytes),
+                &mut **core,
+            );
         }
     }
 

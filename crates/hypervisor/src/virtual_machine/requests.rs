@@ -18,6 +18,11 @@ use crate::sidecall::request::{Answer, Refusal, Request};
 /// In place of a slot: a request by exit, whose answer goes into registers.
 pub(super) const EXIT_SLOT: usize = page::SLOTS;
 
+/// In place of a slot: a request that nobody waits for.
+const UNANSWERED_SLOT: usize = EXIT_SLOT + 1;
+/// The generation of a request page that no processor ever has: answers to it are not looked at.
+const NO_GENERATION: u64 = u64::MAX;
+
 /// A guest that looks at the status of a request again within so many instructions does nothing but poll it: time may
 /// go on to the next arrival. One that looks now and then has other things to do.
 const POLLING_LOOP_INSTRUCTIONS_MAX: u64 = 32;
@@ -81,6 +86,21 @@ impl VirtualMachine {
         if let Some(vector) = completion {
             self.interrupt(index, vector, time + costs.cycles(Cost::Interrupt));
         }
+    }
+
+    /// Asks a sidecore for what nobody waits for an answer to.
+    pub(super) fn ask_unanswered(&mut self, index: usize, request: Request) {
+        let time = self.processors[index].clock();
+        self.pending.push(Pending {
+            processor: index,
+            slot: UNANSWERED_SLOT,
+            time,
+            server: Server::Sidecore,
+            request,
+            completion: None,
+            asked: time,
+            generation: NO_GENERATION,
+        });
     }
 
     pub(super) fn forget_requests(&mut self, index: usize) {

@@ -1,6 +1,8 @@
 //! What requests do. The same functions serve an exit on the guest's core and a sidecall on a sidecore; the difference
 //! is what they cost there.
 
+use std::sync::atomic::Ordering;
+
 use sidestep_ia64::memory::GlobalPurge;
 use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
 use sidestep_ia64::registers::system::control;
@@ -87,10 +89,13 @@ impl VirtualMachine {
             cycles: 0,
         };
         let progress = work.serve(request);
-        Served {
-            progress,
-            cycles: work.cycles,
+        let mut cycles = work.cycles;
+        let updates = matches!(request, Request::Map { .. } | Request::Unmap { .. });
+        if let (Some(lock), true, Server::OwnCore) = (&mut self.page_table_lock, updates, server) {
+            let begun = time + costs.cycles(Cost::Exit) + costs.cycles(Cost::Dispatch);
+            cycles += lock.take(costs, index, begun, cycles);
         }
+        Served { progress, cycles }
     }
 }
 
@@ -116,6 +121,9 @@ impl Work<'_> {
             Request::Interrupt { target, vector } => self.interrupt(target, vector),
             Request::Console { address, size } => self.console(address, size),
             Request::Own { arguments } => self.own(arguments),
+            Request::Doorbell => self.doorbell(),
+            Request::Fill { address } => self.fill(address),
+            Request::Purge { address, size_log2 } => self.purge_translations(address, size_log2),
             Request::Device(request) => {
                 self.cycles += self.costs.cycles(Cost::Emulate);
                 match self.machine.device_cycles(self.costs, &request, self.time) {
@@ -230,6 +238,59 @@ impl Work<'_> {
             let _ = processor.fill(&shared, address, TranslationSide::Data, Some(&guest));
         }
         Ok(u64::from(was_valid))
+    }
+
+    /// Has the block device look at its queue.
+    fn doorbell(&mut self) -> Answer {
+        self.cycles += self.costs.cycles(Cost::Emulate);
+        let whole = self.machine.whole.as_ref();
+        let disk = whole
+            .and_then(|whole| whole.disk.as_ref())
+            .ok_or(Refusal::BadArgument)?;
+        // The index of what the driver has made available.
+        self.cycles += self.line_cycles;
+        disk.is_looked_at.store(false, Ordering::Relaxed);
+        disk.facilities.take_ring();
+        disk.facilities.look((self.time + self.cycles).0);
+        Ok(0)
+    }
+
+    /// Puts the translation that the guest has made for an address into the shadow.
+    fn fill(&mut self, address: VirtualAddress) -> Answer {
+        self.cycles += self.costs.cycles(Cost::Emulate);
+        let shared = std::sync::Arc::clone(&self.machine.shared);
+        let processor = &mut self.machine.processors[self.index];
+        let Ok(Reference::Translated(entry)) =
+            processor.processor_mut().resolve_reference(address, Access::Read)
+        else {
+            return Err(Refusal::NoTable);
+        };
+        // The guest's entry and the shadow's.
+        self.cycles += 2 * self.line_cycles;
+        if self.server == Server::OwnCore {
+            processor.touch_shadow(address);
+        }
+        let filled = processor.fill(&shared, address, TranslationSide::Data, Some(&entry));
+        filled.map(|_| 0).ok_or(Refusal::BadAddress)
+    }
+
+    /// Removes the translations of a range from all TLBs and shadows, as `ptc.ga` does.
+    fn purge_translations(&mut self, address: VirtualAddress, size_log2: u64) -> Answer {
+        self.cycles += self.costs.cycles(Cost::Emulate);
+        const PURGE_LOG2_MAX: u64 = 61;
+        if !(12..=PURGE_LOG2_MAX).contains(&size_log2) {
+            return Err(Refusal::BadArgument);
+        }
+        let processor = self.machine.processors[self.index].processor();
+        let region = RegionRegister(processor.system.region[address.region()]);
+        let size_log2 = size_log2 as u32;
+        self.purge(GlobalPurge {
+            address: address.aligned_down(size_log2),
+            region: region.identifier(),
+            size_log2,
+            advanced_loads: true,
+        });
+        Ok(0)
     }
 
     /// Removes the entries of a range from the guest's table and from all shadows.

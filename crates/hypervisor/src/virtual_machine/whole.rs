@@ -7,20 +7,25 @@
 //! machines.
 
 use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sidestep_ia64::PhysicalAddress;
 use sidestep_ia64::registers::system::control;
-use sidestep_machine::machine::ending::Request;
+use sidestep_machine::machine::ending::Request as Ending;
 use sidestep_machine::machine::hypercall::{Call, Console, FAILED, HypercallHandler, Reaction};
 use sidestep_machine::machine::interrupt_block::LocalIdentifier;
 use sidestep_machine::machine::platform::Platform;
+use sidestep_machine::virtio::facilities::Facilities;
 
 use super::VirtualMachine;
 use super::exit::ExitReason;
 use super::front::VirtioFront;
-use super::processor::Activity;
+use super::processor::{Activity, VirtualProcessor};
 use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
+use crate::sidecall::request::Request;
 
 /// The exit code of a virtual machine whose kernel panicked, or wants to start again.
 const FAILURE: u64 = 255;
@@ -33,8 +38,32 @@ pub struct WholeMachine {
     pub handlers: Arc<[Box<dyn HypercallHandler>]>,
     /// What is at the other end of its serial port.
     pub serial: SerialLine,
+    /// Its block device, if it has one.
+    pub disk: Option<Disk>,
     /// Its network device whose frames a card carries, if it has one.
     pub network: Option<VirtioFront>,
+}
+
+/// A block device that a kernel knows.
+#[derive(Clone)]
+pub struct Disk {
+    /// The device behind its registers.
+    pub facilities: Facilities,
+    /// Where its doorbell is, if that is in a page of its own.
+    pub doorbells: Option<Range<PhysicalAddress>>,
+    /// Whether a sidecore is about to have it look at its queue.
+    pub(super) is_looked_at: Arc<AtomicBool>,
+}
+
+impl Disk {
+    /// The block device behind these registers, with its doorbells there.
+    pub fn new(facilities: Facilities, doorbells: Option<Range<PhysicalAddress>>) -> Disk {
+        Disk {
+            facilities,
+            doorbells,
+            is_looked_at: Arc::default(),
+        }
+    }
 }
 
 /// What is at the other end of a serial port: what it has printed waits for the monitor, what was typed for the guest.
@@ -122,7 +151,41 @@ impl VirtualMachine {
 
     /// Whether a device may still wake its processors.
     pub(super) fn awaits_devices(&self) -> bool {
-        self.next_of_devices().is_some()
+        self.next_of_devices().is_some() || self.awaits_look()
+    }
+
+    /// Whether a sidecore is about to have the block device look at its queue.
+    pub(super) fn awaits_look(&self) -> bool {
+        let disk = self.whole.as_ref().and_then(|whole| whole.disk.as_ref());
+        disk.is_some_and(|disk| disk.is_looked_at.load(Ordering::Relaxed))
+    }
+
+    /// Says whether sidecores look at the block device's doorbell, which a kernel then stores to without an exit.
+    pub(super) fn watch_doorbell(&mut self, is_watched: bool) {
+        let Some(disk) = self.whole.as_ref().and_then(|whole| whole.disk.as_ref()) else {
+            return;
+        };
+        let Some(doorbells) = &disk.doorbells else {
+            return;
+        };
+        disk.facilities.watch_doorbell(is_watched);
+        self.shared
+            .set_disk_doorbells(is_watched.then(|| doorbells.clone()));
+        if !is_watched && disk.facilities.take_ring() {
+            disk.facilities.look(disk_time(&self.processors));
+        }
+    }
+
+    /// Leaves a sidecore word of a doorbell that was rung on processor `index`. One is enough until it has looked: the
+    /// device then finds all that is in its queue.
+    pub(super) fn read_doorbell(&mut self, index: usize) {
+        let Some(disk) = self.whole.as_ref().and_then(|whole| whole.disk.as_ref()) else {
+            return;
+        };
+        if !disk.is_looked_at.load(Ordering::Relaxed) && disk.facilities.take_ring() {
+            disk.is_looked_at.store(true, Ordering::Relaxed);
+            self.ask_unanswered(index, Request::Doorbell);
+        }
     }
 
     /// When its devices have something to do next.
@@ -140,11 +203,11 @@ impl VirtualMachine {
         self.print(&printed);
         match ending.requested() {
             None => {}
-            Some(Request::Exit(code)) => self.exit_code = Some(u64::from(code)),
-            Some(Request::Reset) => {
+            Some(Ending::Exit(code)) => self.exit_code = Some(u64::from(code)),
+            Some(Ending::Reset) => {
                 self.fail("its kernel has reset the machine; virtual machines do not start again".to_owned());
             }
-            Some(Request::Panic) => {
+            Some(Ending::Panic) => {
                 let reason = ending.panic().unwrap_or_else(|| "it gave no reason".to_owned());
                 self.fail(format!("its kernel panicked: {reason}"));
             }
@@ -198,6 +261,12 @@ impl VirtualMachine {
             self.processors[index].forget_instructions();
         }
     }
+}
+
+/// The platform's time for what no processor does: that of the one that is behind the others.
+fn disk_time(processors: &[VirtualProcessor]) -> u64 {
+    let clocks = processors.iter().map(VirtualProcessor::clock);
+    clocks.min().map_or(0, ticks_at)
 }
 
 /// The platform's time at a host's: a tick is a cycle.

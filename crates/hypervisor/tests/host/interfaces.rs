@@ -11,7 +11,9 @@ use sidestep_hypervisor::nic::Delivery;
 use sidestep_ia64::PhysicalAddress;
 
 use crate::fixture::console;
-use crate::hostile::{beside, networked, networked_host, rings_are_harmless};
+use crate::hostile::{
+    beside, driver_beside_victim, driver_is_harmless, networked, networked_host, rings_are_harmless,
+};
 
 const CLOCK_MHZ: u64 = 2800;
 
@@ -178,11 +180,28 @@ fn rings_of_garbage_that_end_a_window_change_nothing_that_others_execute() {
     rings_are_harmless(&[189, 10, 195, 225, 180, 211, 78, 146]);
 }
 
+/// The device is set up, carries garbage, is stopped for it and set up again: else nobody would have tried anything.
+#[test]
+fn a_driver_that_breaks_every_rule_reaches_the_card() {
+    let (counts, device_exits) = driver_beside_victim(Delivery::Sidecore, 1);
+    assert!(
+        counts.refused > 0 && device_exits > 100,
+        "{counts:?} {device_exits}"
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3, max_shrink_iters: 8, ..ProptestConfig::default() })]
 
     #[test]
     fn rings_of_garbage_change_nothing_that_others_execute(bytes in proptest::collection::vec(any::<u8>(), 8)) {
         rings_are_harmless(&bytes);
+    }
+
+    #[test]
+    fn a_driver_that_breaks_every_rule_changes_nothing_that_others_execute(
+        bytes in proptest::collection::vec(any::<u8>(), 8),
+    ) {
+        driver_is_harmless(&bytes);
     }
 }

@@ -9,6 +9,7 @@ mod hostile;
 mod interfaces;
 mod isolation;
 mod kernel;
+mod memory;
 mod scale;
 mod sharing;
 

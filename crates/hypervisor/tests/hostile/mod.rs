@@ -2,7 +2,7 @@
 //! tables and request pages; [scripts](script) of random requests and calls; and rings of garbage. They may do
 //! anything but harm the host program or another virtual machine.
 //!
-//! The fuzz targets `guests`, `requests` and `rings` and the tests of hosts share it.
+//! The fuzz targets `guests`, `requests`, `rings` and `drivers` and the tests of hosts share it.
 
 #![allow(dead_code, reason = "each user needs a part of it")]
 
@@ -10,17 +10,22 @@ use std::sync::Arc;
 
 use sidestep_hypervisor::Cycle;
 use sidestep_hypervisor::costs::{Cost, HostCosts};
+use sidestep_hypervisor::description::Description;
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
 use sidestep_hypervisor::host::schedule::{PolicyName, Scheduling};
 use sidestep_hypervisor::host::sidecores::{Executor, Polling, locked};
 use sidestep_hypervisor::host::{Host, HostConfig, InterfaceReport, Report, VirtualMachineReport};
 use sidestep_hypervisor::nic::frame::{Address, Frame};
+use sidestep_hypervisor::nic::vif::VifCounts;
 use sidestep_hypervisor::nic::{Delivery, NicConfig};
 use sidestep_hypervisor::sidecall::call;
-use sidestep_hypervisor::virtual_machine::{SECTOR, VirtualMachine, VirtualMachineConfig, Virtualization};
+use sidestep_hypervisor::virtual_machine::{
+    ExitReason, SECTOR, VirtualMachine, VirtualMachineConfig, Virtualization,
+};
 use sidestep_ia64::PhysicalAddress;
 use sidestep_ia64::encoding::{Bundle, Template};
 use sidestep_ia64::registers::status::psr;
+use sidestep_machine::description::parse;
 
 #[path = "../../../ia64/tests/random_guest/mod.rs"]
 mod random_guest;
@@ -125,7 +130,7 @@ fn operation(source: &mut Source<'_>) -> [u64; OPERATION_WORDS] {
     let kind = match (what, source.below(8)) {
         (_, 0) => source.value(),
         (4, _) => CALLS[source.below(CALLS.len() as u64) as usize],
-        _ => source.below(12),
+        _ => source.below(16),
     };
     let mut argument = || match source.below(6) {
         0 => source.next(),
@@ -219,6 +224,9 @@ pub fn networked_host(
     Host::new(config, machines).expect("a good host")
 }
 
+/// When the first of them comes, and how far they are apart. A driver's every store to a register is an exit.
+const TIMES: (u64, u64) = (120_000, 15_000);
+const DRIVER_TIMES: (u64, u64) = (400_000, 400_000);
 /// Frames for the victim of [`beside`], and for its neighbour four at a time.
 const FRAMES: u64 = 12;
 
@@ -232,6 +240,14 @@ pub fn beside(
     let neighbour = neighbour.map(|work| networked(1, "neighbour", work));
     let machines = [Some(victim), neighbour].into_iter().flatten().collect();
     let mut host = networked_host(0, 2, delivery, 1, PolicyName::Free, machines);
+    offer_frames(&mut host, TIMES)
+}
+
+/// Sends frames to the first guest of a host and to its neighbour, and runs it until the first has ended.
+fn offer_frames(
+    host: &mut Host,
+    (first, apart): (u64, u64),
+) -> (VirtualMachineReport, InterfaceReport, Vec<u8>) {
     host.link();
     let from = Address {
         host: 9,
@@ -245,7 +261,7 @@ pub fn beside(
             frame.bytes[16..24].copy_from_slice(&number.to_le_bytes());
             host.receive(Cycle(at), frame);
         };
-        let at = 120_000 + time * 15_000;
+        let at = first + time * apart;
         send(0, at);
         (0..4).for_each(|_| send(1, at + 1));
     }
@@ -272,6 +288,68 @@ pub fn rings_are_harmless(bytes: &[u8]) {
     for delivery in [Delivery::Master, Delivery::Sidecore, Delivery::Adaptive] {
         let (report, interface, _) = beside(delivery, Some(&work));
         assert_eq!(report.exit_code, Some(0), "{delivery:?} {work}");
+        assert_eq!((interface.counts.received, interface.counts.dropped), (FRAMES, 0));
+    }
+}
+
+/// What becomes of a guest that takes packets, beside a kernel whose driver breaks every rule, if there is one.
+fn beside_driver(delivery: Delivery, seed: Option<u64>) -> (VirtualMachineReport, InterfaceReport, Vec<u8>) {
+    offer_frames(&mut host_of_driver(delivery, seed), DRIVER_TIMES)
+}
+
+/// What the card counted for a driver that breaks every rule, and its exits for device registers.
+pub fn driver_beside_victim(delivery: Delivery, seed: u64) -> (VifCounts, u64) {
+    let mut host = host_of_driver(delivery, Some(seed));
+    offer_frames(&mut host, DRIVER_TIMES);
+    let report = host.report();
+    let exits = report.machines[1].exits.iter();
+    let of_device = exits.filter(|exit| exit.reason == ExitReason::Device);
+    let nic = report.nic.expect("the host has a card");
+    (nic.interfaces[1].counts, of_device.map(|exit| exit.count).sum())
+}
+
+/// A host with a guest that takes packets, and a kernel whose driver breaks every rule, if there is one.
+fn host_of_driver(delivery: Delivery, seed: Option<u64>) -> Host {
+    const SEED: u64 = 0x5eed_5eed_5eed_5eed;
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("a file");
+    put("packets", sidestep_guests::ia64::PACKETS);
+    let sidecores = usize::from(delivery.needs_sidecore());
+    let mut text = format!(
+        "[host]\ncores = {}\ncosts = 'xeon'\nsidecores = {sidecores}\n[nic]\ndelivery = '{}'\n\
+         [[vm]]\nname = 'victim'\nimage = 'packets'\nparameters = 'take {FRAMES} 100'\n",
+        2 + sidecores,
+        delivery.name()
+    );
+    if let Some(seed) = seed {
+        let mut kernel = sidestep_guests::ia64::HOSTILE_DRIVER.to_vec();
+        let place = kernel.windows(8).position(|word| word == SEED.to_le_bytes());
+        let place = place.expect("the kernel has a place for its seed");
+        kernel[place..place + 8].copy_from_slice(&seed.to_le_bytes());
+        put("driver", &kernel);
+        text += "[[vm]]\nname = 'driver'\nkernel = 'driver'\nmemory = '256M'\n";
+    }
+    let description: Description = parse("host.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let built = description.build(folder.path(), false, None);
+    let (host, _) = built.unwrap_or_else(|error| panic!("{error}"));
+    host
+}
+
+/// Whether a guest with an interface gets what it gets alone, whatever another one's driver does to the virtio device
+/// in front of its own.
+pub fn driver_is_harmless(bytes: &[u8]) {
+    let seed = Source::new(bytes).next();
+    for delivery in [Delivery::Vector, Delivery::Posted] {
+        let alone = beside_driver(delivery, None);
+        assert_eq!(
+            beside_driver(delivery, Some(seed)),
+            alone,
+            "{delivery:?} {seed:#x}"
+        );
+    }
+    for delivery in [Delivery::Master, Delivery::Sidecore, Delivery::Adaptive] {
+        let (report, interface, _) = beside_driver(delivery, Some(seed));
+        assert_eq!(report.exit_code, Some(0), "{delivery:?} {seed:#x}");
         assert_eq!((interface.counts.received, interface.counts.dropped), (FRAMES, 0));
     }
 }

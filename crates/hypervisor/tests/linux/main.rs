@@ -12,6 +12,8 @@ use sidestep_hypervisor::description::Description;
 use sidestep_hypervisor::host::sidecores::locked;
 use sidestep_hypervisor::host::{Host, HostEnd, Report};
 use sidestep_hypervisor::nic::Delivery;
+use sidestep_hypervisor::sidecall::request::Kind;
+use sidestep_hypervisor::virtual_machine::ExitReason;
 use sidestep_machine::compressed::expand;
 use sidestep_machine::description::parse;
 
@@ -171,6 +173,44 @@ fn a_disk_is_written_to_by_each_for_itself_and_its_file_stays() {
         );
     }
     assert_eq!(fs::read(&disk).expect("the disk"), before);
+}
+
+#[test]
+fn a_sidecore_looks_at_the_doorbell_of_a_disk_and_host_threads_change_no_byte() {
+    let disk = Path::new(env!("CARGO_TARGET_TMPDIR")).join("doorbell-disk");
+    fs::write(&disk, "from the host...".repeat(1 << 14)).expect("a folder for temporary files");
+    let line = "sum /dev/vda; cp /bin/sort /dev/vda; sync; sum /dev/vda; poweroff";
+    let Some(vm) = machine(line, &format!("disk = '{}'\ninput = '/dev/null'", disk.display())) else {
+        return;
+    };
+    let outcome = |sidecores: usize, threads: usize| {
+        let host = format!("[host]\ncores = 2\nsidecores = {sidecores}\nhost-threads = {threads}");
+        let (host, report) = run(&host, std::slice::from_ref(&vm));
+        let said = console(&host, 0);
+        let sums: Vec<String> = (said.lines().filter(|line| line.contains("/dev/vda")))
+            .map(str::to_owned)
+            .collect();
+        assert!(sums.len() == 2 && sums[0] != sums[1], "{said}");
+        (sums, report)
+    };
+    let (sums, by_exit) = outcome(0, 1);
+    let (same, by_sidecall) = outcome(1, 1);
+    assert_eq!(same, sums);
+    let device_exits = |report: &Report| {
+        let exits = report.machines[0].exits.iter();
+        exits
+            .filter(|exit| exit.reason == ExitReason::Device)
+            .map(|exit| exit.count)
+            .sum::<u64>()
+    };
+    let made = by_sidecall.machines[0].requests.iter();
+    let rung: u64 = (made.filter(|request| request.kind == Some(Kind::Doorbell)))
+        .map(|request| request.count)
+        .sum();
+    assert!(rung > 0, "{by_sidecall:#?}");
+    assert!(by_exit.machines[0].requests.is_empty(), "{by_exit:#?}");
+    assert_eq!(device_exits(&by_exit), device_exits(&by_sidecall) + rung);
+    assert_eq!(outcome(1, 2).1, by_sidecall, "with two threads of this program");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! ACPI tables: RSDP, XSDT, FADT, FACS, MADT, SPCR and the DSDT with the devices that cannot be probed; SRAT and SLIT of
-//! machines with several nodes.
+//! ACPI tables: RSDP, XSDT, FADT, FACS, MADT, SPCR and the DSDT with the devices that cannot be probed; SRAT and SLIT
+//! of machines with several nodes.
 //!
 //! ACPI 2.0 as IA-64 uses it: 64-bit addresses, SAPICs in the MADT, registers of power management in memory.
 

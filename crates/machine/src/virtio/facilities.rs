@@ -130,6 +130,10 @@ struct Shared {
     carried: Vec<bool>,
     /// Whether a driver has done something that concerns who carries queues.
     has_news: AtomicBool,
+    /// Whether somebody else looks at the doorbell: then a notification only leaves word.
+    is_watched: AtomicBool,
+    /// Whether it was rung since somebody looked.
+    is_rung: AtomicBool,
 }
 
 /// A device behind whatever transport.
@@ -253,6 +257,8 @@ impl Facilities {
             polls: device.poll_interval().is_some(),
             carried,
             has_news: AtomicBool::new(false),
+            is_watched: AtomicBool::new(false),
+            is_rung: AtomicBool::new(false),
             device: Mutex::new(device),
             state: Mutex::new(state),
             memory,
@@ -360,11 +366,31 @@ impl Facilities {
         if self.is_carried(queue as usize) {
             return self.note_news();
         }
-        let mut state = self.state();
-        if !state.is_running() || queue as usize >= state.queues.len() || state.work.is_some() {
-            return;
+        if self.0.is_watched.load(Ordering::Relaxed) {
+            return self.0.is_rung.store(true, Ordering::Relaxed);
         }
-        state.work = Some(self.schedule(self.0.timeline.now()));
+        if (queue as usize) < self.0.carried.len() {
+            self.look(self.0.timeline.now());
+        }
+    }
+
+    /// Has somebody else look at the doorbell, as [`take_ring`](Self::take_ring) and [`look`](Self::look) do, or the
+    /// device itself again.
+    pub fn watch_doorbell(&self, is_watched: bool) {
+        self.0.is_watched.store(is_watched, Ordering::Relaxed);
+    }
+
+    /// Whether the doorbell was rung since the last time, while somebody else looks at it.
+    pub fn take_ring(&self) -> bool {
+        self.0.is_rung.load(Ordering::Relaxed) && self.0.is_rung.swap(false, Ordering::Relaxed)
+    }
+
+    /// Has the device look at its queues, told at `now` in machine time.
+    pub fn look(&self, now: u64) {
+        let mut state = self.state();
+        if state.is_running() && state.work.is_none() {
+            state.work = Some(self.schedule(now));
+        }
     }
 
     /// The driver writes the device status field.

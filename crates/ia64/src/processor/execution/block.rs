@@ -129,8 +129,8 @@ type Cuts<S> = Vec<(Cut, Arc<NarrowBlock<S>>)>;
 /// The blocks of one kind.
 pub(crate) struct Blocks<C, S> {
     kind: Kind,
-    /// Whether blocks end with the bundle of their first branch, taken or not. What a program executes that has just started it
-    /// mostly executes once: it would decode twice of what it needs.
+    /// Whether blocks end with the bundle of their first branch, taken or not. What a program executes that has just
+    /// started it mostly executes once: it would decode twice of what it needs.
     pub(crate) are_short: bool,
     front: Vec<Place<C, S>>,
     blocks: HashMap<u64, Arc<Block<C, S>>>,

@@ -124,6 +124,12 @@ pub fn text_of(report: &Report) -> String {
             "\n{}: {code}, {} instructions, {} intercepts without exit, {} purges of other TLBs\n",
             machine.name, machine.instructions, machine.accelerated, machine.remote_purges
         ));
+        if let Some(lock) = machine.page_table_lock {
+            text.push_str(&format!(
+                "  page tables' lock: taken {} times, {} of them after waiting, {} cycles lost\n",
+                lock.taken, lock.contended, lock.cycles
+            ));
+        }
         for exit in &machine.exits {
             text.push_str(&format!(
                 "  exit      {:<32} {:>10}   {:>14} cycles\n",
