@@ -2,8 +2,8 @@
 //!
 //! Assembled with the crate and copied into the guest, where it runs in 64-bit mode as for users, without stack,
 //! interrupts or handlers. RBX is the order page, RSI the request page, RDI where the next sample goes, R12 the samples
-//! left, R13 the requests left in this one, R14 the page of the window, R15 the sequence, R9 when the sample began. A
-//! hypercall changes RAX.
+//! left, R13 the requests left in this one, R14 the page of the window, R15 the sequence, R9 when the sample began, R8
+//! how far the processor's own pages lie behind those of the first. A hypercall changes RAX.
 
 use std::arch::global_asm;
 
@@ -25,6 +25,8 @@ pub enum Way {
     Count = 4,
     /// A request in memory for whose answer nobody waits.
     Abandon = 5,
+    /// A request in memory; the kernel tells a thread of the program, which sleeps, by eventfd.
+    Notify = 6,
 }
 
 global_asm!(
@@ -32,9 +34,9 @@ global_asm!(
     ".globl sidecall_guest, sidecall_guest_end",
     ".hidden sidecall_guest, sidecall_guest_end",
     "sidecall_guest:",
-    "mov ebx, {order}",
-    "mov esi, {request}",
-    "mov edi, {samples}",
+    "lea ebx, [r8 + {order}]",
+    "lea esi, [r8 + {request}]",
+    "lea edi, [r8 + {samples}]",
     "mov r15, [rbx + 8 * {SEQUENCE}]",
     "mov r14, [rbx + 8 * {PAGE}]",
     "mov r12, [rbx + 8 * {SAMPLES}]",
@@ -68,6 +70,11 @@ global_asm!(
     "xchg [rsi + 8 * {REQUEST_SEQUENCE}], rax",
     "cmp ebp, {ABANDON}",
     "je 40f",
+    "cmp ebp, {NOTIFY}",
+    "jne 24f",
+    "mov dx, {notify}",
+    "out dx, al",
+    "24:",
     "cmp qword ptr [rsi + 8 * {ASLEEP}], 0",
     "je 22f",
     "mov dx, {wake}",
@@ -169,6 +176,8 @@ global_asm!(
     VMMCALL = const Way::Vmmcall as u64,
     COUNT = const Way::Count as u64,
     ABANDON = const Way::Abandon as u64,
+    NOTIFY = const Way::Notify as u64,
+    notify = const port::NOTIFY,
     wake = const port::WAKE,
     serve = const port::SERVE,
     done = const port::DONE,
