@@ -37,6 +37,7 @@ impl GuestMemory {
         Ok(Self(start))
     }
 
+    #[inline]
     fn pages(&self) -> &[Page; page::COUNT] {
         // SAFETY: the mapping has so many bytes, is aligned to pages, holds zeros or what was stored since, of which
         // all are valid, and stays until this is dropped.
@@ -47,16 +48,19 @@ impl GuestMemory {
     ///
     /// # Panics
     /// When there is no such page or word: both are the monitor's own numbers, or checked ones.
+    #[inline]
     pub fn word(&self, page: usize, word: usize) -> &AtomicU64 {
         &self.pages()[page][word]
     }
 
     /// Reads a word.
+    #[inline]
     pub fn load(&self, page: usize, word: usize) -> u64 {
         self.word(page, word).load(Ordering::Acquire)
     }
 
     /// Writes a word.
+    #[inline]
     pub fn store(&self, page: usize, word: usize, value: u64) {
         self.word(page, word).store(value, Ordering::Release);
     }
@@ -65,6 +69,7 @@ impl GuestMemory {
     ///
     /// # Panics
     /// When a guest cannot have so many processors.
+    #[inline]
     pub fn line(&self, processor: usize) -> Line<'_> {
         assert!(processor < PROCESSORS_MAX, "processor {processor}");
         let page = &self.pages()[page::REQUEST + processor * page::PROCESSOR];

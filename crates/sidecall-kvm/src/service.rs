@@ -75,16 +75,19 @@ impl GuestService {
 }
 
 impl Service for GuestService {
+    #[inline]
     fn line(&self) -> Line<'_> {
         self.memory.line(self.processor)
     }
 
+    #[inline]
     fn serve(&mut self, request: &Request) -> Answer {
         serve(request, &self.memory)
     }
 }
 
 /// Serves a request that was copied out of the guest's memory.
+#[inline]
 pub fn serve(request: &Request, memory: &GuestMemory) -> Answer {
     match answer(request, memory) {
         Ok(value) => Answer { status: 0, value },
@@ -95,6 +98,7 @@ pub fn serve(request: &Request, memory: &GuestMemory) -> Answer {
     }
 }
 
+#[inline]
 fn answer(request: &Request, memory: &GuestMemory) -> Result<u64, Status> {
     let operation = Operation::of(request.operation).ok_or(Status::NoOperation)?;
     match operation {

@@ -63,11 +63,13 @@ pub struct Line<'a>(&'a [AtomicU64; WORDS]);
 
 impl<'a> Line<'a> {
     /// The line in these words.
+    #[inline]
     pub fn new(words: &'a [AtomicU64; WORDS]) -> Self {
         Self(words)
     }
 
     /// Writes a request and announces it; whether who serves must be woken for it.
+    #[inline]
     pub fn call(self, request: &Request) -> bool {
         self.0[word::OPERATION].store(request.operation, Ordering::Relaxed);
         self.0[word::FIRST].store(request.first, Ordering::Relaxed);
@@ -78,6 +80,7 @@ impl<'a> Line<'a> {
     }
 
     /// The answer to the request with this number, if it is there.
+    #[inline]
     pub fn answer_to(self, sequence: u64) -> Option<Answer> {
         let is_there = self.0[word::ANSWERED].load(Ordering::Acquire) == sequence;
         is_there.then(|| Answer {
@@ -87,16 +90,19 @@ impl<'a> Line<'a> {
     }
 
     /// The number of the request that was announced last.
+    #[inline]
     pub fn announced(self) -> u64 {
         self.0[word::SEQUENCE].load(Ordering::Acquire)
     }
 
     /// The number of the request that was answered last.
+    #[inline]
     pub fn answered(self) -> u64 {
         self.0[word::ANSWERED].load(Ordering::Acquire)
     }
 
     /// Copies the request that was announced by `sequence`, each word once.
+    #[inline]
     pub fn copy(self, sequence: u64) -> Request {
         Request {
             sequence,
@@ -107,6 +113,7 @@ impl<'a> Line<'a> {
     }
 
     /// Answers the request with this number.
+    #[inline]
     pub fn answer(self, sequence: u64, answer: Answer) {
         self.0[word::STATUS].store(answer.status, Ordering::Relaxed);
         self.0[word::VALUE].store(answer.value, Ordering::Relaxed);
@@ -114,17 +121,20 @@ impl<'a> Line<'a> {
     }
 
     /// Says that who serves is about to sleep. It looks at the line once more before it does.
+    #[inline]
     pub fn sleeps(self) {
         self.0[word::ASLEEP].store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     /// Says that who serves is awake.
+    #[inline]
     pub fn is_awake(self) {
         self.0[word::ASLEEP].store(0, Ordering::Relaxed);
     }
 
     /// Whether who serves said that it sleeps and nobody has woken it yet.
+    #[inline]
     pub fn says_asleep(self) -> bool {
         self.0[word::ASLEEP].load(Ordering::Relaxed) != 0
     }

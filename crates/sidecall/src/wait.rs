@@ -32,6 +32,7 @@ impl Rest {
     }
 
     /// Rests, until `address` no longer holds `value` if the processor can tell.
+    #[inline]
     pub(crate) fn rest(self, address: *const u64, value: u64) {
         match self {
             Self::Pause => std::hint::spin_loop(),
