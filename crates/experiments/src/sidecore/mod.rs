@@ -1,7 +1,7 @@
 //! Sidecores: requests of virtual machines served by a core that is already in the monitor, against leaving the guest.
 //!
 //! Source: S. Kumar, H. Raj, K. Schwan, I. Ganev, "Re-architecting VMMs for Multicore Systems: The Sidecore Approach".
-//! All experiments but `host`, which measures this machine, run the guests of `guests/ia64/sidecore` in IA-64 virtual
+//! All experiments but `host` and `syscalls`, which measure this machine, run the guests of `guests/ia64/sidecore` in IA-64 virtual
 //! machines on modelled hosts; what transitions cost is one table, an input, of which no entry comes from the paper's
 //! results.
 
@@ -15,6 +15,7 @@ mod network;
 pub mod own_service;
 mod receive;
 mod setup;
+mod syscalls;
 mod table;
 mod unmap;
 
@@ -30,4 +31,5 @@ pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &receive::Receive,
     &isolation::Isolation,
     &host::Host,
+    &syscalls::Syscalls,
 ];
