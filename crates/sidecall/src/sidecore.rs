@@ -51,6 +51,8 @@ struct Shared<S> {
     /// Grows when the thread shall look at more than lines: who arrives, who ended, whether it shall stop.
     news: AtomicU32,
     stop: AtomicBool,
+    /// Looks that find nothing before it sleeps.
+    looks: AtomicU64,
     served: AtomicU64,
     refused: AtomicU64,
     slept: AtomicU64,
@@ -92,6 +94,7 @@ impl<S: Service> Sidecore<S> {
             // So that the thread takes its first callers.
             news: AtomicU32::new(1),
             stop: AtomicBool::new(false),
+            looks: AtomicU64::new(looks),
             served: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             slept: AtomicU64::new(0),
@@ -108,7 +111,7 @@ impl<S: Service> Sidecore<S> {
                 // Whoever starts it waits for this.
                 let _ = started.send(pinned);
                 if is_pinned {
-                    own.serve(looks);
+                    own.serve();
                 }
             })?;
         let sidecore = Self {
@@ -140,6 +143,13 @@ impl<S: Service> Sidecore<S> {
 
     /// Has the thread let go of callers that have ended.
     pub fn review(&self) {
+        self.shared.tell();
+    }
+
+    /// Has it go to sleep after so many looks that find nothing: none gives its core to others, and who calls then
+    /// wakes it.
+    pub fn set_looks(&self, looks: u64) {
+        self.shared.looks.store(looks, Ordering::Release);
         self.shared.tell();
     }
 
@@ -210,10 +220,10 @@ impl<S: Service> Shared<S> {
     }
 
     /// One request of each caller in turn: who floods waits for its turn as all do.
-    fn serve(&self, looks: u64) {
+    fn serve(&self) {
         let rest = Rest::of_this_processor();
         let mut callers: Vec<Served<S>> = Vec::new();
-        let (mut idle, mut news) = (0, 0);
+        let (mut idle, mut news, mut looks) = (0, 0, 0);
         loop {
             let current = self.news.load(Ordering::Acquire);
             if current != news {
@@ -222,6 +232,7 @@ impl<S: Service> Shared<S> {
                     break;
                 }
                 self.take_news(&mut callers);
+                looks = self.looks.load(Ordering::Acquire);
             }
             let mut is_idle = true;
             for caller in &mut callers {
