@@ -14,7 +14,7 @@ use crate::description::devices::VirtioTransport;
 use crate::description::disks::{DiskBus, DiskTable};
 use crate::description::kernel::{EPOCH, KernelTable, MEMORY_MIN, MachineTable};
 use crate::description::networks::{AdapterTable, NetworkModel, NetworkTable};
-use crate::machine::VirtualTime;
+use crate::machine::{Sidecore, VirtualTime};
 use crate::machine::timeline::Phase;
 use crate::storage::scsi::Medium;
 
@@ -48,6 +48,7 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
             memory: Size(MEMORY_MIN),
             clock: Clock::Virtual,
             quantum_ticks: 100,
+            sidecore: Sidecore::None,
             epoch_seconds: EPOCH,
             seed: 1,
             virtio,

@@ -239,6 +239,7 @@ impl Running {
             machine: built.machine,
             clock: description.machine.clock,
             quantum_ticks: description.machine.quantum_ticks,
+            sidecore: description.machine.sidecore,
             expects_input: false,
             paces_idle: !description.network.is_empty(),
             parts: Some(built.parts),

@@ -265,6 +265,7 @@ fn execute(
             machine: built.machine,
             clock: description.machine.clock,
             quantum_ticks: description.machine.quantum_ticks,
+            sidecore: description.machine.sidecore,
             expects_input: false,
             paces_idle: !description.network.is_empty() || somebody_may_type,
             parts: Some(built.parts),
