@@ -194,6 +194,43 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_serves_answers_another_one() {
+        let words = [const { AtomicU64::new(0) }; WORDS];
+        let line = Line::new(&words);
+        let last = 20;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut served = 0;
+                while served < last {
+                    let sequence = line.announced();
+                    if sequence != served {
+                        served = sequence;
+                        let request = line.copy(sequence);
+                        let value = request.first + request.second;
+                        line.answer(sequence, Answer { status: 0, value });
+                    }
+                    std::thread::yield_now();
+                }
+            });
+            for sequence in 1..=last {
+                line.call(&Request {
+                    sequence,
+                    operation: 0,
+                    first: sequence,
+                    second: 100,
+                });
+                let answer = loop {
+                    match line.answer_to(sequence) {
+                        Some(answer) => break answer,
+                        None => std::thread::yield_now(),
+                    }
+                };
+                assert_eq!(answer.value, sequence + 100);
+            }
+        });
+    }
+
+    #[test]
     fn a_caller_is_told_that_who_serves_sleeps() {
         let words = [const { AtomicU64::new(0) }; WORDS];
         let line = Line::new(&words);
