@@ -21,14 +21,16 @@ pub mod page {
     pub const WINDOW: usize = 4;
     /// The guest's program.
     pub const CODE: usize = 5;
+    /// Segments and interrupts, and the stack of interrupts at its end.
+    pub const DESCRIPTORS: usize = 6;
     /// The first page that the window may show.
-    pub const FRAMES: usize = 6;
+    pub const FRAMES: usize = 7;
     /// What the first processor shall do next, and what came of it.
-    pub const ORDER: usize = 10;
+    pub const ORDER: usize = 11;
     /// Its requests and answers.
-    pub const REQUEST: usize = 11;
+    pub const REQUEST: usize = 12;
     /// The first page of its durations.
-    pub const SAMPLES: usize = 12;
+    pub const SAMPLES: usize = 13;
     /// How many pages from a processor's own pages to those of the next.
     pub const PROCESSOR: usize = 6;
     /// How many pages there are.
@@ -45,6 +47,16 @@ pub const SAMPLES_MAX: usize = (page::ORDER + page::PROCESSOR - page::SAMPLES) *
 pub const WINDOW_PAGES: usize = PAGE_WORDS;
 /// The first address of the window.
 pub const WINDOW_ADDRESS: u64 = 2 << 20;
+
+/// Words of the page of descriptors.
+pub mod descriptors {
+    /// The first of the segments' table.
+    pub const SEGMENTS: usize = 0;
+    /// The first of the interrupts' table.
+    pub const INTERRUPTS: usize = 32;
+    /// The interrupt that says that a request was answered.
+    pub const VECTOR: usize = 0x40;
+}
 
 /// Words of the request page: those of a [line](sidestep_sidecall::line).
 pub mod request {

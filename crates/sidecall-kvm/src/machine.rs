@@ -7,12 +7,15 @@
 use std::io;
 use std::sync::Arc;
 
-use kvm_bindings::{KVM_MAX_CPUID_ENTRIES, kvm_segment, kvm_userspace_memory_region};
+use kvm_bindings::{
+    KVM_IRQ_ROUTING_MSI, KVM_MAX_CPUID_ENTRIES, KvmIrqRouting, kvm_irq_routing_entry, kvm_lapic_state,
+    kvm_segment, kvm_userspace_memory_region,
+};
 use kvm_ioctls::{IoEventAddress, Kvm, NoDatamatch, VcpuExit, VcpuFd, VmFd};
 use vmm_sys_util::eventfd::{EFD_CLOEXEC, EventFd};
 
-use crate::guest::{Way, program};
-use crate::layout::{PAGE_BYTES, PAGE_WORDS, PROCESSORS_MAX, SAMPLES_MAX, order, page, port};
+use crate::guest::{Way, handler, program};
+use crate::layout::{PAGE_BYTES, PAGE_WORDS, PROCESSORS_MAX, SAMPLES_MAX, descriptors, order, page, port};
 use crate::memory::GuestMemory;
 use crate::service::{Operation, serve};
 
@@ -26,6 +29,15 @@ const CR4: u64 = 1 << 5;
 const EFER: u64 = 1 << 11 | 1 << 10 | 1 << 8 | 1;
 /// The bit that is always set, and the right to use ports (IOPL).
 const RFLAGS: u64 = 3 << 12 | 2;
+/// The right to be interrupted.
+const INTERRUPTS: u64 = 1 << 9;
+/// The register of the interrupt controller that switches it on, with the bit that does (Intel's manual, volume 3A,
+/// section 12.9), and where it takes messages.
+const SPURIOUS: usize = 0xf0;
+const SWITCHED_ON: [u8; 2] = [0xff, 0x01];
+const CONTROLLER_ADDRESS: u32 = 0xfee0_0000;
+/// The line of the machine that interrupts the first processor.
+const LINE: u32 = 5;
 /// Selectors of 64-bit code and of data for users, as Linux numbers its own: a KVM that runs guests as user code has no
 /// others.
 const CODE_SELECTOR: u16 = 0x33;
@@ -125,6 +137,8 @@ pub struct Outcome {
 /// A processor of a guest. Whoever calls [`Processor::run`] is its core.
 pub struct Processor {
     processor: VcpuFd,
+    /// Its interrupt controller as it is when no interrupt is being served.
+    controller: Option<kvm_lapic_state>,
     memory: Arc<GuestMemory>,
     index: usize,
 }
@@ -151,6 +165,51 @@ impl Guest {
     /// # Errors
     /// When there is no `/dev/kvm`, or it refuses, or a guest cannot have so many.
     pub fn with_processors(count: usize) -> Result<Self, GuestError> {
+        Self::build(count, false)
+    }
+
+    /// A guest of one processor that can be interrupted, and is when somebody signals the eventfd.
+    ///
+    /// # Errors
+    /// When there is no `/dev/kvm`, or it refuses.
+    pub fn interrupt() -> Result<(Self, EventFd), GuestError> {
+        let guest = Self::build(1, true)?;
+        let message = kvm_irq_routing_entry {
+            gsi: LINE,
+            type_: KVM_IRQ_ROUTING_MSI,
+            u: kvm_bindings::kvm_irq_routing_entry__bindgen_ty_1 {
+                msi: kvm_bindings::kvm_irq_routing_msi {
+                    address_lo: CONTROLLER_ADDRESS,
+                    data: descriptors::VECTOR as u32,
+                    ..Default::default()
+                },
+            },
+            ..Default::default()
+        };
+        let routing = KvmIrqRouting::from_entries(&[message]).map_err(|_| GuestError::Refused {
+            what: "making a table of one interrupt",
+            source: io::ErrorKind::OutOfMemory.into(),
+        })?;
+        guest
+            .machine
+            .set_gsi_routing(&routing)
+            .map_err(refused("saying what interrupts whom"))?;
+        let event = guest.event()?;
+        guest
+            .machine
+            .register_irqfd(&event, LINE)
+            .map_err(refused("having the kernel interrupt by an eventfd"))?;
+        Ok((guest, event))
+    }
+
+    fn event(&self) -> Result<EventFd, GuestError> {
+        EventFd::new(EFD_CLOEXEC).map_err(|source| GuestError::Refused {
+            what: "creating an eventfd",
+            source,
+        })
+    }
+
+    fn build(count: usize, has_interrupts: bool) -> Result<Self, GuestError> {
         if count == 0 || count > PROCESSORS_MAX {
             return Err(GuestError::Processors(count));
         }
@@ -174,7 +233,12 @@ impl Guest {
         // SAFETY: the memory is page-aligned, and freed after the machine by the order of the fields. It consists of
         // atomic words and of nothing else, so that a guest may change any of it at any time.
         unsafe { machine.set_user_memory_region(region) }.map_err(refused("giving the guest memory"))?;
-        let processors = (0..count).map(|index| Processor::new(&kvm, &machine, &memory, index));
+        if has_interrupts {
+            machine
+                .create_irq_chip()
+                .map_err(refused("creating an interrupt controller"))?;
+        }
+        let processors = (0..count).map(|index| Processor::new(&kvm, &machine, &memory, index, has_interrupts));
         Ok(Self {
             processors: processors.collect::<Result<_, _>>()?,
             machine,
@@ -198,10 +262,7 @@ impl Guest {
     /// # Errors
     /// When the kernel refuses.
     pub fn notification(&self) -> Result<EventFd, GuestError> {
-        let event = EventFd::new(EFD_CLOEXEC).map_err(|source| GuestError::Refused {
-            what: "creating an eventfd",
-            source,
-        })?;
+        let event = self.event()?;
         let address = IoEventAddress::Pio(port::NOTIFY.into());
         self.machine
             .register_ioevent(&event, &address, NoDatamatch)
@@ -219,7 +280,13 @@ impl Guest {
 }
 
 impl Processor {
-    fn new(kvm: &Kvm, machine: &VmFd, memory: &Arc<GuestMemory>, index: usize) -> Result<Self, GuestError> {
+    fn new(
+        kvm: &Kvm,
+        machine: &VmFd,
+        memory: &Arc<GuestMemory>,
+        index: usize,
+        has_interrupts: bool,
+    ) -> Result<Self, GuestError> {
         let processor = machine
             .create_vcpu(index as u64)
             .map_err(refused("creating a virtual processor"))?;
@@ -245,18 +312,33 @@ impl Processor {
         }
         (registers.cr0, registers.cr3) = (CR0, (page::LEVEL_4 * PAGE_BYTES) as u64);
         (registers.cr4, registers.efer) = (CR4, EFER);
+        let table = |word: usize| (page::DESCRIPTORS * PAGE_BYTES + word * 8) as u64;
+        (registers.gdt.base, registers.gdt.limit) = (table(descriptors::SEGMENTS), 0xff);
+        (registers.idt.base, registers.idt.limit) = (table(descriptors::INTERRUPTS), 0xfff);
         processor
             .set_sregs(&registers)
             .map_err(refused("setting the processor to 64-bit mode"))?;
         let mut general = processor.get_regs().map_err(refused("reading the registers"))?;
         (general.rip, general.rflags) = ((page::CODE * PAGE_BYTES) as u64, RFLAGS);
         general.r8 = (index * page::PROCESSOR * PAGE_BYTES) as u64;
+        general.rsp = ((page::DESCRIPTORS + 1) * PAGE_BYTES) as u64;
         processor
             .set_regs(&general)
             .map_err(refused("setting the registers"))?;
+        let controller = has_interrupts.then(|| {
+            let mut state = processor.get_lapic()?;
+            for (register, byte) in state.regs[SPURIOUS..].iter_mut().zip(SWITCHED_ON) {
+                *register = byte as _;
+            }
+            Ok(state)
+        });
+        let controller = controller
+            .transpose()
+            .map_err(refused("reading the interrupt controller"))?;
         let memory = Arc::clone(memory);
         Ok(Self {
             processor,
+            controller,
             memory,
             index,
         })
@@ -295,6 +377,7 @@ impl Processor {
         for (word, value) in words {
             self.memory.store(self.own(page::ORDER), word, value);
         }
+        self.allow_interrupt()?;
         let exits = self.until_done()?;
         let result = |word| self.memory.load(self.own(page::ORDER), word);
         let tick = |sample: usize| {
@@ -309,6 +392,23 @@ impl Processor {
             refused: result(order::REFUSED),
             exits,
         })
+    }
+
+    /// Lets the next interrupt come: the guest's handler tells neither the controller nor, without privilege, the
+    /// processor that the last one is over.
+    fn allow_interrupt(&mut self) -> Result<(), GuestError> {
+        let Some(controller) = &self.controller else { return Ok(()) };
+        self.processor
+            .set_lapic(controller)
+            .map_err(refused("setting the interrupt controller"))?;
+        let mut general = self
+            .processor
+            .get_regs()
+            .map_err(refused("reading the registers"))?;
+        general.rflags |= INTERRUPTS;
+        self.processor
+            .set_regs(&general)
+            .map_err(refused("setting the registers"))
     }
 
     fn until_done(&mut self) -> Result<u64, GuestError> {
@@ -359,6 +459,14 @@ fn write_tables(memory: &GuestMemory) {
     for page in 0..page::COUNT {
         memory.store(page::IDENTITY, page, entry(page));
     }
+    // Descriptors of data and 64-bit code for users, at the places that their selectors say, and the interrupt's gate.
+    // Intel's manual, volume 3A, sections 3.4.5 and 7.14.1.
+    let descriptor = |word: usize, value: u64| memory.store(page::DESCRIPTORS, word, value);
+    descriptor(descriptors::SEGMENTS + usize::from(DATA_SELECTOR / 8), 0x00cf_f300_0000_ffff);
+    descriptor(descriptors::SEGMENTS + usize::from(CODE_SELECTOR / 8), 0x00af_fb00_0000_ffff);
+    let target = (page::CODE * PAGE_BYTES + handler()) as u64;
+    let gate = target & 0xffff | u64::from(CODE_SELECTOR) << 16 | 0xee << 40 | target >> 16 << 48;
+    descriptor(descriptors::INTERRUPTS + 2 * descriptors::VECTOR, gate);
 }
 
 fn write_program(memory: &GuestMemory) {

@@ -64,13 +64,29 @@ pub enum Status {
 pub struct GuestService {
     memory: Arc<GuestMemory>,
     processor: usize,
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    interrupt: Option<vmm_sys_util::eventfd::EventFd>,
 }
 
 impl GuestService {
     /// What serves the processor of this number.
     pub fn new(memory: &Arc<GuestMemory>, processor: usize) -> Self {
         let memory = Arc::clone(memory);
-        Self { memory, processor }
+        Self {
+            memory,
+            processor,
+            #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+            interrupt: None,
+        }
+    }
+
+    /// Signals `interrupt` with each answer: see [`Guest::interrupt`](crate::machine::Guest::interrupt).
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    pub fn interrupting(self, interrupt: vmm_sys_util::eventfd::EventFd) -> Self {
+        Self {
+            interrupt: Some(interrupt),
+            ..self
+        }
     }
 }
 
@@ -82,7 +98,14 @@ impl Service for GuestService {
 
     #[inline]
     fn serve(&mut self, request: &Request) -> Answer {
-        serve(request, &self.memory)
+        let answer = serve(request, &self.memory);
+        // The guest that it interrupts looks for the answer, which is there in a moment.
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        if let Some(interrupt) = &self.interrupt {
+            // It fails where its count is full only, and then the guest has not taken the last one.
+            let _ = interrupt.write(1);
+        }
+        answer
     }
 }
 

@@ -169,6 +169,21 @@ fn the_kernel_wakes_a_thread_for_a_guest_that_runs_on() {
 }
 
 #[test]
+fn a_guest_that_waits_for_an_interrupt_gets_one_with_each_answer() {
+    let Some((own, other)) = cores() else { return };
+    pin(own).expect("this process may use the core");
+    let (mut guest, interrupt) = Guest::interrupt().expect("a guest that can be interrupted");
+    let service = GuestService::new(guest.memory(), 0).interrupting(interrupt);
+    let sidecore = Sidecore::start(Some(other), vec![service], u64::MAX).expect("a sidecore");
+    for _ in 0..20 {
+        let outcome = guest.run(Order::one(Way::Posted, Operation::Identify));
+        let outcome = outcome.expect("an answer");
+        assert_eq!((outcome.value, outcome.refused, outcome.exits), (IDENTIFICATION, 0, 0));
+    }
+    assert_eq!(sidecore.end().served, 20);
+}
+
+#[test]
 fn a_sidecore_that_sleeps_is_woken_by_an_exit() {
     let Some((own, other)) = cores() else { return };
     pin(own).expect("this process may use the core");

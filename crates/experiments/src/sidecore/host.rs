@@ -131,16 +131,22 @@ fn measure(operation: Operation, rounds: u64, context: &Context) -> Result<Measu
     let kind = Kind::of(&mut guest).map_err(unavailable)?;
 
     let event = guest.notification().map_err(unavailable)?;
+    let (mut interrupted, interrupt) = Guest::interrupt().map_err(unavailable)?;
     let start = |way: Way, guest: &Guest| {
         let callers = vec![GuestService::new(guest.memory(), 0)];
         Ok(match way {
             Way::Sidecall => Server::Sidecore(Sidecore::start(Some(other), callers, u64::MAX)?),
+            Way::Posted => {
+                let service = GuestService::new(guest.memory(), 0).interrupting(interrupt.try_clone()?);
+                Server::Sidecore(Sidecore::start(Some(other), vec![service], u64::MAX)?)
+            }
             Way::Notify => Server::Notified(Notified::start(other, event.try_clone()?, callers)?),
             _ => Server::Nobody,
         })
     };
     let mut exit = Calls::new(Way::Exit);
     let mut notified = Calls::new(Way::Notify);
+    let mut posted = Calls::new(Way::Posted);
     let mut sidecall = Calls::new(Way::Sidecall);
     let mut hypercall = Calls::new(kind.hypercall);
     for round in 0..=rounds {
@@ -150,6 +156,7 @@ fn measure(operation: Operation, rounds: u64, context: &Context) -> Result<Measu
         for calls in [&mut exit, &mut sidecall, &mut hypercall, &mut notified] {
             calls.round(&mut guest, operation, start, round != 0)?;
         }
+        posted.round(&mut interrupted, operation, start, round != 0)?;
     }
     let rest = Rest::of(&mut guest, operation, other, &kind, context)?;
     let predicted = |quantity, times: u64| {
@@ -174,6 +181,9 @@ fn measure(operation: Operation, rounds: u64, context: &Context) -> Result<Measu
     let mut sidestep = sidecall.side(&kind);
     if let Some(time) = predicted(Quantity::Transfer, TRANSFERS) {
         sidestep = sidestep.counter("predicted", time, "ns");
+    }
+    if let Some(time) = posted.median(&kind) {
+        sidestep = sidestep.counter("answer posted by an interrupt", time, "ns");
     }
     sidestep = sidestep
         .counter("core time of the sidecore while nobody calls", rest.share, "%")
@@ -283,7 +293,9 @@ impl Calls {
         counts: bool,
     ) -> Result<(), PointError> {
         let alters = matches!(operation, Operation::Change | Operation::Unmap);
-        let (orders, order) = match alters {
+        // A guest takes one interrupt an order.
+        let is_single = alters || self.way == Way::Posted;
+        let (orders, order) = match is_single {
             true => (
                 CHANGES,
                 Order {
@@ -304,7 +316,7 @@ impl Calls {
         self.batch = order.batch;
         let server = start(self.way, guest).map_err(unavailable)?;
         for _ in 0..orders {
-            prepare(guest, operation, if alters { 1 } else { WINDOW_PAGES })?;
+            prepare(guest, operation, if is_single { 1 } else { WINDOW_PAGES })?;
             let before = processor_ns();
             let outcome = guest.run(order).map_err(failed)?;
             let processor_ns = processor_ns() - before;
@@ -345,6 +357,10 @@ impl Calls {
             if let Some(time) = self.time(rank.min(count.saturating_sub(1)), kind) {
                 side = side.counter(name, time, "ns");
             }
+        }
+        // Of a call alone the clock of core time says nothing: the kernel brings it up to date now and then.
+        if self.batch == 1 {
+            return side;
         }
         side.counter(
             "core time a call",
