@@ -238,7 +238,8 @@ impl Guest {
                 .create_irq_chip()
                 .map_err(refused("creating an interrupt controller"))?;
         }
-        let processors = (0..count).map(|index| Processor::new(&kvm, &machine, &memory, index, has_interrupts));
+        let processors =
+            (0..count).map(|index| Processor::new(&kvm, &machine, &memory, index, has_interrupts));
         Ok(Self {
             processors: processors.collect::<Result<_, _>>()?,
             machine,
@@ -397,7 +398,9 @@ impl Processor {
     /// Lets the next interrupt come: the guest's handler tells neither the controller nor, without privilege, the
     /// processor that the last one is over.
     fn allow_interrupt(&mut self) -> Result<(), GuestError> {
-        let Some(controller) = &self.controller else { return Ok(()) };
+        let Some(controller) = &self.controller else {
+            return Ok(());
+        };
         self.processor
             .set_lapic(controller)
             .map_err(refused("setting the interrupt controller"))?;
@@ -462,8 +465,14 @@ fn write_tables(memory: &GuestMemory) {
     // Descriptors of data and 64-bit code for users, at the places that their selectors say, and the interrupt's gate.
     // Intel's manual, volume 3A, sections 3.4.5 and 7.14.1.
     let descriptor = |word: usize, value: u64| memory.store(page::DESCRIPTORS, word, value);
-    descriptor(descriptors::SEGMENTS + usize::from(DATA_SELECTOR / 8), 0x00cf_f300_0000_ffff);
-    descriptor(descriptors::SEGMENTS + usize::from(CODE_SELECTOR / 8), 0x00af_fb00_0000_ffff);
+    descriptor(
+        descriptors::SEGMENTS + usize::from(DATA_SELECTOR / 8),
+        0x00cf_f300_0000_ffff,
+    );
+    descriptor(
+        descriptors::SEGMENTS + usize::from(CODE_SELECTOR / 8),
+        0x00af_fb00_0000_ffff,
+    );
     let target = (page::CODE * PAGE_BYTES + handler()) as u64;
     let gate = target & 0xffff | u64::from(CODE_SELECTOR) << 16 | 0xee << 40 | target >> 16 << 48;
     descriptor(descriptors::INTERRUPTS + 2 * descriptors::VECTOR, gate);

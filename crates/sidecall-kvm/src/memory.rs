@@ -73,7 +73,10 @@ impl GuestMemory {
     pub fn line(&self, processor: usize) -> Line<'_> {
         assert!(processor < PROCESSORS_MAX, "processor {processor}");
         let page = &self.pages()[page::REQUEST + processor * page::PROCESSOR];
-        Line::new(page.first_chunk::<WORDS>().expect("a page has more words than a line"))
+        Line::new(
+            page.first_chunk::<WORDS>()
+                .expect("a page has more words than a line"),
+        )
     }
 
     /// Has every processor of the guest forget which addresses showed this page.

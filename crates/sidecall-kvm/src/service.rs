@@ -154,8 +154,8 @@ fn answer(request: &Request, memory: &GuestMemory) -> Result<u64, Status> {
 
 /// Where the frame lies. Only pages that are nothing else may be shown.
 fn frame_address(frame: u64) -> Result<u64, Status> {
-    let frame = usize::try_from(frame)
-        .ok()
-        .filter(|frame| FRAMES.contains(frame));
-    frame.map(|frame| (frame * PAGE_BYTES) as u64).ok_or(Status::NoFrame)
+    let frame = usize::try_from(frame).ok().filter(|frame| FRAMES.contains(frame));
+    frame
+        .map(|frame| (frame * PAGE_BYTES) as u64)
+        .ok_or(Status::NoFrame)
 }

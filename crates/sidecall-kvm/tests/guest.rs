@@ -143,12 +143,17 @@ fn processors_of_one_guest_call_at_once_and_see_each_others_changes() {
             frame,
             ..map
         };
-        let [first, second] = guest.processors() else { unreachable!("two") };
+        let [first, second] = guest.processors() else {
+            unreachable!("two")
+        };
         assert_eq!(first.run(change).expect("an answer").touched, frame);
         assert_eq!(second.run(look).expect("an answer").touched, frame);
     }
     drop(sidecore);
-    assert!(matches!(Guest::with_processors(5), Err(GuestError::Processors(5))));
+    assert!(matches!(
+        Guest::with_processors(5),
+        Err(GuestError::Processors(5))
+    ));
 }
 
 #[test]
@@ -164,7 +169,10 @@ fn the_kernel_wakes_a_thread_for_a_guest_that_runs_on() {
         ..Order::one(Way::Notify, Operation::Identify)
     };
     let outcome = guest.run(calls).expect("answers");
-    assert_eq!((outcome.value, outcome.refused, outcome.exits), (IDENTIFICATION, 0, 0));
+    assert_eq!(
+        (outcome.value, outcome.refused, outcome.exits),
+        (IDENTIFICATION, 0, 0)
+    );
     drop(notified);
 }
 
@@ -178,7 +186,10 @@ fn a_guest_that_waits_for_an_interrupt_gets_one_with_each_answer() {
     for _ in 0..20 {
         let outcome = guest.run(Order::one(Way::Posted, Operation::Identify));
         let outcome = outcome.expect("an answer");
-        assert_eq!((outcome.value, outcome.refused, outcome.exits), (IDENTIFICATION, 0, 0));
+        assert_eq!(
+            (outcome.value, outcome.refused, outcome.exits),
+            (IDENTIFICATION, 0, 0)
+        );
     }
     assert_eq!(sidecore.end().served, 20);
 }

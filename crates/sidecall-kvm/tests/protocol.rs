@@ -63,7 +63,10 @@ fn a_request_that_changes_after_it_was_copied_is_served_as_it_was() {
     let line = memory.line(0);
     line.call(&request(9, [Operation::Map as u64, 3, page::FRAMES as u64]));
     let copied = line.copy(line.announced());
-    line.call(&request(9, [Operation::Map as u64, u64::MAX, page::LEVEL_4 as u64]));
+    line.call(&request(
+        9,
+        [Operation::Map as u64, u64::MAX, page::LEVEL_4 as u64],
+    ));
     assert_eq!(answer(&copied, &memory).status, Status::Done as u64);
     assert_eq!(memory.load(page::WINDOW, 3), (page::FRAMES as u64) << 12 | 7);
 }

@@ -47,7 +47,10 @@ extern "C" fn at_exit() {
         && !IS_CHILD.load(Ordering::Relaxed)
     {
         let tally = sidecore.sidecore().tally();
-        eprintln!("sidecalls: {} served, {} of them refused", tally.served, tally.refused);
+        eprintln!(
+            "sidecalls: {} served, {} of them refused",
+            tally.served, tally.refused
+        );
     }
 }
 

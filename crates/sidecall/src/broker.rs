@@ -24,7 +24,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, Mode, OFlags, ResolveFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags,
 };
 
 use crate::caller::wait;
@@ -164,7 +165,13 @@ impl RegionSpace {
         let path = self.path(path)?;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let flags = flags | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat2(&self.rights.folder, path, flags, mode, resolve)?)
+        Ok(rustix::fs::openat2(
+            &self.rights.folder,
+            path,
+            flags,
+            mode,
+            resolve,
+        )?)
     }
 }
 
@@ -317,7 +324,10 @@ fn keep_door(
 ) {
     let mut visitors: Vec<Visitor> = Vec::new();
     loop {
-        let mut watched = vec![PollFd::new(end, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+        let mut watched = vec![
+            PollFd::new(end, PollFlags::IN),
+            PollFd::new(listener, PollFlags::IN),
+        ];
         let sockets = visitors.iter().map(|visitor| &visitor.socket);
         watched.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
         match poll(&mut watched, None) {
@@ -431,7 +441,10 @@ impl Visit {
         let socket = &self.socket;
         let is_lost = || {
             let mut watched = [PollFd::new(socket, PollFlags::empty())];
-            let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+            let at_once = rustix::event::Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
             poll(&mut watched, Some(&at_once)).is_ok_and(|count| count > 0)
         };
         match wait(line, self.sequence, is_lost) {
@@ -477,7 +490,13 @@ impl Visit {
         self.call(words).map(|_| ())
     }
 
-    fn transfer(&mut self, operation: Operation, file: u32, length: usize, offset: Option<u64>) -> io::Result<usize> {
+    fn transfer(
+        &mut self,
+        operation: Operation,
+        file: u32,
+        length: usize,
+        offset: Option<u64>,
+    ) -> io::Result<usize> {
         let words = Words {
             descriptor: file,
             length,

@@ -89,7 +89,14 @@ impl Space for OwnSpace {
             return Err(Refusal(YOURSELF));
         }
         // SAFETY: it changes a flag of the file that was just opened.
-        unsafe { libc::syscall(libc::SYS_fcntl, file, libc::F_SETFL, flags as i32 & !libc::O_CREAT) };
+        unsafe {
+            libc::syscall(
+                libc::SYS_fcntl,
+                file,
+                libc::F_SETFL,
+                flags as i32 & !libc::O_CREAT,
+            )
+        };
         Ok(file as u32)
     }
 
@@ -343,11 +350,7 @@ impl Caller<'_> {
     ///
     /// # Errors
     /// Those of the system call.
-    pub unsafe fn stat_to(
-        &mut self,
-        path: *const libc::c_char,
-        to: *mut libc::stat,
-    ) -> io::Result<()> {
+    pub unsafe fn stat_to(&mut self, path: *const libc::c_char, to: *mut libc::stat) -> io::Result<()> {
         let answer = self.call(Words {
             first: path.expose_provenance() as u64,
             second: to.expose_provenance() as u64,

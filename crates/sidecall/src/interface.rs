@@ -46,7 +46,11 @@ fn boxed<T>(value: io::Result<T>) -> *mut T {
 /// # Safety
 /// `table` is null or a path that ends with a zero.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sidecore_start(core: c_int, table: *const c_char, looks: u64) -> *mut Arc<OwnSidecore> {
+pub unsafe extern "C" fn sidecore_start(
+    core: c_int,
+    table: *const c_char,
+    looks: u64,
+) -> *mut Arc<OwnSidecore> {
     let start = || {
         let table = match table.is_null() {
             true => Table::default(),
@@ -168,7 +172,9 @@ pub unsafe extern "C" fn sidecall_read(
     // SAFETY: as the caller says.
     let read = unsafe {
         let bytes = (buffer.cast(), length);
-        (*handle).caller.transfer(Operation::Read, file, bytes, offset(at))
+        (*handle)
+            .caller
+            .transfer(Operation::Read, file, bytes, offset(at))
     };
     number(read.map(|bytes| bytes as u64))
 }
@@ -188,7 +194,9 @@ pub unsafe extern "C" fn sidecall_write(
     // SAFETY: as the caller says.
     let written = unsafe {
         let bytes = (buffer.cast_mut().cast(), length);
-        (*handle).caller.transfer(Operation::Write, file, bytes, offset(at))
+        (*handle)
+            .caller
+            .transfer(Operation::Write, file, bytes, offset(at))
     };
     number(written.map(|bytes| bytes as u64))
 }
@@ -198,7 +206,11 @@ pub unsafe extern "C" fn sidecall_write(
 /// # Safety
 /// As [`sidecall_null`]; nothing else uses what `to` points to.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sidecall_stat(handle: *mut Handle, path: *const c_char, to: *mut libc::stat) -> c_long {
+pub unsafe extern "C" fn sidecall_stat(
+    handle: *mut Handle,
+    path: *const c_char,
+    to: *mut libc::stat,
+) -> c_long {
     // SAFETY: as the caller says.
     let done = unsafe { (*handle).caller.stat_to(path, to) };
     number(done.map(|()| 0))

@@ -136,7 +136,10 @@ impl<S: Service> Sidecore<S> {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow);
         grown.map_err(|_| too_many())?;
         let arriving = &self.shared.arriving;
-        arriving.lock().unwrap_or_else(PoisonError::into_inner).push(caller);
+        arriving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(caller);
         self.review();
         Ok(())
     }

@@ -189,7 +189,12 @@ fn answer(words: Words, space: &mut impl Space, table: &Table) -> Result<u64, Re
         Operation::Read | Operation::Write => {
             let buffer = space.bytes(words.first, words.length)?;
             let file = space.descriptor(words.descriptor)?;
-            transfer(operation == Operation::Write, file, (buffer, words.length), words.second)
+            transfer(
+                operation == Operation::Write,
+                file,
+                (buffer, words.length),
+                words.second,
+            )
         }
     }
 }

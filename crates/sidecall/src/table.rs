@@ -58,7 +58,11 @@ impl Table {
             let start = hash(*key) as usize & (places - 1);
             let at = (0..places)
                 .map(|step| (start + step & places - 1) * RECORD_BYTES)
-                .find(|at| [[0; 8], key.to_le_bytes()].iter().any(|free| bytes[*at..at + 8] == *free));
+                .find(|at| {
+                    [[0; 8], key.to_le_bytes()]
+                        .iter()
+                        .any(|free| bytes[*at..at + 8] == *free)
+                });
             if let Some(at) = at.filter(|at| bytes[*at..at + 8] == [0; 8]) {
                 bytes[at..at + 8].copy_from_slice(&key.to_le_bytes());
                 bytes[at + 8..at + 16].copy_from_slice(&value.to_le_bytes());

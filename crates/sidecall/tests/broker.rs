@@ -79,10 +79,16 @@ fn a_process_does_what_it_may_and_nothing_else() {
     let mut visit = house.visit();
     is_served(&mut visit);
     assert_eq!(visit.size("file").expect("known"), 8);
-    assert_eq!(error(visit.open("../secret", libc::O_RDONLY, 0)), Some(libc::EXDEV));
+    assert_eq!(
+        error(visit.open("../secret", libc::O_RDONLY, 0)),
+        Some(libc::EXDEV)
+    );
     assert_eq!(error(visit.open("link", libc::O_RDONLY, 0)), Some(libc::EXDEV));
     assert_eq!(error(visit.size("link")), Some(libc::EXDEV));
-    assert_eq!(error(visit.open("/etc/passwd", libc::O_RDONLY, 0)), Some(libc::EXDEV));
+    assert_eq!(
+        error(visit.open("/etc/passwd", libc::O_RDONLY, 0)),
+        Some(libc::EXDEV)
+    );
     assert_eq!(error(visit.open("pipe", libc::O_RDONLY, 0)), Some(libc::EACCES));
     assert_eq!(error(visit.open("file", libc::O_RDWR, 0)), Some(libc::EACCES));
     assert_eq!(error(visit.open("new", libc::O_CREAT, 0o600)), Some(libc::EACCES));
@@ -111,7 +117,13 @@ fn a_request_for_bytes_outside_the_region_is_refused() {
     let mut visit = house.visit();
     let file = visit.open("file", libc::O_RDONLY, 0).expect("opened");
     let end = REGION_BYTES as u64;
-    for (first, length) in [(0, 8), (DATA_START as u64 - 1, 8), (end - 7, 8), (end, 1), (u64::MAX, 2)] {
+    for (first, length) in [
+        (0, 8),
+        (DATA_START as u64 - 1, 8),
+        (end - 7, 8),
+        (end, 1),
+        (u64::MAX, 2),
+    ] {
         let words = Words {
             descriptor: file,
             length,
@@ -149,7 +161,9 @@ fn the_end_of_the_broker_is_an_error_for_who_calls() {
 /// Not a test of its own: what `a_killed_process_leaves_nothing_behind` starts, in a process of its own.
 #[test]
 fn hostile_process() {
-    let Some(socket) = std::env::var_os("SIDECALL_HOSTILE") else { return };
+    let Some(socket) = std::env::var_os("SIDECALL_HOSTILE") else {
+        return;
+    };
     let mut visit = Visit::connect(Path::new(&socket)).expect("a line");
     visit.open("file", libc::O_RDONLY, 0).expect("opened");
     println!("connected");
@@ -167,7 +181,9 @@ fn hostile_process() {
 /// Open files that are regions: `/proc` names them so.
 fn regions() -> usize {
     let maps = fs::read_to_string("/proc/self/maps").expect("this process's memory");
-    maps.lines().filter(|line| line.contains("memfd:sidecall")).count()
+    maps.lines()
+        .filter(|line| line.contains("memfd:sidecall"))
+        .count()
 }
 
 #[test]

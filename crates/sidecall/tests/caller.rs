@@ -43,7 +43,10 @@ fn calls_do_what_the_system_calls_of_their_names_do() {
     assert_eq!(caller.look_up(4).expect("a value"), 44);
     let error = caller.look_up(5).expect_err("no such key");
     assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
-    assert!(caller.open(c"/", libc::O_RDONLY, 0).is_ok(), "a folder, by the caller itself");
+    assert!(
+        caller.open(c"/", libc::O_RDONLY, 0).is_ok(),
+        "a folder, by the caller itself"
+    );
     let error = caller.stat(c"/no such file").expect_err("none");
     assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
 }
@@ -148,7 +151,13 @@ fn an_unmodified_program_reads_by_a_sidecore() {
     let said = String::from_utf8_lossy(&output.stderr);
     let served: u64 = said
         .lines()
-        .filter_map(|line| line.strip_prefix("sidecalls: ")?.split(' ').next()?.parse::<u64>().ok())
+        .filter_map(|line| {
+            line.strip_prefix("sidecalls: ")?
+                .split(' ')
+                .next()?
+                .parse::<u64>()
+                .ok()
+        })
         .sum();
     assert!(served > 2, "{said}");
 }
@@ -172,12 +181,19 @@ fn a_program_in_c_links_the_library() {
         .args(["-lpthread", "-ldl", "-lm"])
         .output()
         .expect("a compiler");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    assert!(
+        compiled.status.success(),
+        "{}",
+        String::from_utf8_lossy(&compiled.stderr)
+    );
     let table = folder.path().join("table");
     std::fs::write(&table, Table::of(&[(7, 77)]).bytes()).expect("a table");
     let output = Command::new(&program).arg(&table).output().expect("it runs");
     assert_eq!(
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).as_ref()),
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).as_ref()
+        ),
         (Some(0), "77\n")
     );
 }

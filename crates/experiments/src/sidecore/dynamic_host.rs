@@ -179,7 +179,8 @@ impl Setting {
             .collect::<Result<Vec<_>, _>>()
             .map_err(unavailable)?;
         let callers = guests.iter().map(|guest| GuestService::new(guest.memory(), 0));
-        let sidecore = Sidecore::start(Some(self.cores[1]), callers.collect(), u64::MAX).map_err(unavailable)?;
+        let sidecore =
+            Sidecore::start(Some(self.cores[1]), callers.collect(), u64::MAX).map_err(unavailable)?;
         let costs = self.costs(&mut guests[0])?;
         let state = Arc::new(State {
             serves: AtomicBool::new(policy == Policy::Always),
@@ -220,7 +221,10 @@ impl Setting {
         Ok(Side::new(Number::ratio(per_second as u64, 1))
             .counter("time", Number::ratio(elapsed, 1_000_000), "ms")
             .counter("core time", Number::ratio(processor, 1_000_000), "ms")
-            .count("requests by sidecall", tally.served.saturating_sub(TRIAL_CALLS) as i64)
+            .count(
+                "requests by sidecall",
+                tally.served.saturating_sub(TRIAL_CALLS) as i64,
+            )
             .count("changes of mind", changes))
     }
 
@@ -243,7 +247,13 @@ impl Setting {
     }
 
     /// The life of a guest. Between orders it goes where the monitor wants it: off the core that serves.
-    fn guest(&self, guest: &mut Guest, core: usize, state: &State, context: &Context) -> Result<(), PointError> {
+    fn guest(
+        &self,
+        guest: &mut Guest,
+        core: usize,
+        state: &State,
+        context: &Context,
+    ) -> Result<(), PointError> {
         let mut has_left = None;
         let mut order = |order: fn(bool) -> Order, amount: u64| {
             if context.cancelled() {
@@ -256,8 +266,14 @@ impl Setting {
             }
             let order = order(serves);
             let order = match order.way {
-                Way::Count => Order { frame: amount, ..order },
-                _ => Order { batch: amount, ..order },
+                Way::Count => Order {
+                    frame: amount,
+                    ..order
+                },
+                _ => Order {
+                    batch: amount,
+                    ..order
+                },
             };
             guest.run(order).map(drop).map_err(failed)
         };

@@ -14,8 +14,8 @@ use crate::description::devices::VirtioTransport;
 use crate::description::disks::{DiskBus, DiskTable};
 use crate::description::kernel::{EPOCH, KernelTable, MEMORY_MIN, MachineTable};
 use crate::description::networks::{AdapterTable, NetworkModel, NetworkTable};
-use crate::machine::{Sidecore, VirtualTime};
 use crate::machine::timeline::Phase;
+use crate::machine::{Sidecore, VirtualTime};
 use crate::storage::scsi::Medium;
 
 const STATE: usize = MAGIC.len() + 12;

@@ -90,7 +90,9 @@ fn round(ring: IoUring, work: &Work, operation: Operation, is_polled: bool) -> R
             }
             Operation::Stat => {
                 let to = status.as_mut_ptr().cast();
-                let entry = opcode::Statx::new(folder, path, to).mask(libc::STATX_BASIC_STATS).build();
+                let entry = opcode::Statx::new(folder, path, to)
+                    .mask(libc::STATX_BASIC_STATS)
+                    .build();
                 ring.call(&entry).map(drop)
             }
             Operation::LookUp => {

@@ -32,7 +32,10 @@ struct Cores {
     other: usize,
 }
 
-/// The ways, and what makes a round of calls by each.
+/// A round of calls.
+type Round = fn(&Work, Operation, Cores) -> Result<Samples, PointError>;
+
+/// The ways, and what makes a round by each.
 const NAMES: [&str; 7] = [
     "sidecall",
     "broker",
@@ -42,7 +45,7 @@ const NAMES: [&str; 7] = [
     "seccomp",
     "ptrace",
 ];
-const ROUNDS: [fn(&Work, Operation, Cores) -> Result<Samples, PointError>; NAMES.len()] = [
+const ROUNDS: [Round; NAMES.len()] = [
     served::by_sidecall,
     served::by_broker,
     served::by_eventfd,
@@ -203,11 +206,7 @@ impl Calls {
         let rank = |rank: usize| Number::ratio(self.samples[rank], 1);
         Side::new(Number::ratio(*median, 1))
             .counter("interval from", rank(count / 2 - reach), "ns")
-            .counter(
-                "interval to",
-                rank((count / 2 + reach).min(count - 1)),
-                "ns",
-            )
+            .counter("interval to", rank((count / 2 + reach).min(count - 1)), "ns")
             .counter("core time a call", Number::ratio(self.processor_ns, calls), "ns")
     }
 }

@@ -157,5 +157,8 @@ fn trace(child: &Child, shared: &Shared) -> io::Result<()> {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn trace(_child: &Child, _shared: &Shared) -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "registers are read on x86-64 only"))
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "registers are read on x86-64 only",
+    ))
 }

@@ -64,7 +64,10 @@ fn listen() -> io::Result<OwnedFd> {
         });
     }
     filter.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));
-    filter.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_USER_NOTIF));
+    filter.push(statement(
+        libc::BPF_RET | libc::BPF_K,
+        libc::SECCOMP_RET_USER_NOTIF,
+    ));
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
@@ -75,7 +78,12 @@ fn listen() -> io::Result<OwnedFd> {
             return Err(io::Error::last_os_error());
         }
         let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-        match libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program) {
+        match libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &raw const program,
+        ) {
             listener @ 0.. => Ok(OwnedFd::from_raw_fd(listener as i32)),
             _ => Err(io::Error::last_os_error()),
         }

@@ -15,7 +15,8 @@ use super::work::{BYTES, FILE, KEY, Operation, Work, found, timed};
 use super::{Cores, Samples, failed, unavailable};
 
 pub fn by_sidecall(work: &Work, operation: Operation, cores: Cores) -> Result<Samples, PointError> {
-    let sidecore = OwnSidecore::start(Some(cores.other), work.table.clone(), u64::MAX).map_err(unavailable)?;
+    let sidecore =
+        OwnSidecore::start(Some(cores.other), work.table.clone(), u64::MAX).map_err(unavailable)?;
     let mut caller = sidecore.caller().map_err(unavailable)?;
     let file = work.file.as_raw_fd();
     let mut bytes = [b'x'; BYTES];
@@ -35,7 +36,9 @@ pub fn by_sidecall(work: &Work, operation: Operation, cores: Cores) -> Result<Sa
 
 pub fn by_broker(work: &Work, operation: Operation, cores: Cores) -> Result<Samples, PointError> {
     let rights = Rights {
-        folder: std::fs::File::open(work.folder.path()).map_err(unavailable)?.into(),
+        folder: std::fs::File::open(work.folder.path())
+            .map_err(unavailable)?
+            .into(),
         writes: true,
         table: work.table.clone(),
     };

@@ -71,13 +71,19 @@ impl Intercepted {
             libc::SYS_getpid => i64::from(self.process),
             libc::SYS_close => made(self.number, [file, 0, 0, 0])?,
             libc::SYS_pread64 => {
-                let read = made(self.number, [file, bytes.as_mut_ptr().expose_provenance(), length, at])?;
+                let read = made(
+                    self.number,
+                    [file, bytes.as_mut_ptr().expose_provenance(), length, at],
+                )?;
                 self.copy(arguments[1], &mut bytes[..read as usize], true)?;
                 read
             }
             libc::SYS_pwrite64 => {
                 let count = self.copy(arguments[1], &mut bytes[..length], false)?;
-                made(self.number, [file, bytes.as_mut_ptr().expose_provenance(), count, at])?
+                made(
+                    self.number,
+                    [file, bytes.as_mut_ptr().expose_provenance(), count, at],
+                )?
             }
             libc::SYS_openat => {
                 let path = self.path()?;
@@ -90,7 +96,10 @@ impl Intercepted {
                 let path = self.path()?;
                 let mut status = [0; size_of::<libc::stat>()];
                 let to = status.as_mut_ptr().expose_provenance();
-                made(self.number, [libc::AT_FDCWD as usize, path.as_ptr().expose_provenance(), to, 0])?;
+                made(
+                    self.number,
+                    [libc::AT_FDCWD as usize, path.as_ptr().expose_provenance(), to, 0],
+                )?;
                 self.copy(arguments[2], &mut status, true)?;
                 0
             }
