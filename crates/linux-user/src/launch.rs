@@ -122,7 +122,7 @@ static RUNNING: AtomicBool = AtomicBool::new(false);
 /// Only before the first instruction; nothing of the program has happened then.
 pub fn run(launch: Launch) -> Result<Ending, LaunchError> {
     let running = Running::begin()?;
-    run_under(&running, launch)
+    run_under(&running, launch, |ending| ending)
 }
 
 /// Runs a program as [`run`] does, and ends this process as the program ended; comes back only with an error. What the
@@ -132,13 +132,18 @@ pub fn run_to_exit(launch: Launch) -> LaunchError {
         Ok(running) => running,
         Err(error) => return error,
     };
-    match run_under(&running, launch) {
-        Ok(ending) => ending.leave(),
+    match run_under(&running, launch, |ending| ending.leave()) {
+        Ok(never) => never,
         Err(error) => error,
     }
 }
 
-fn run_under(running: &Running, launch: Launch) -> Result<Ending, LaunchError> {
+/// Runs a program, and does with its end what `finish` says before anything of it is taken apart.
+fn run_under<T>(
+    running: &Running,
+    launch: Launch,
+    finish: impl FnOnce(Ending) -> T,
+) -> Result<T, LaunchError> {
     check(&launch.options)?;
     let (file, files) = open_files(&launch)?;
     let memory = Arc::new(Memory::new().map_err(LaunchError::Reserve)?);
@@ -183,8 +188,8 @@ fn run_under(running: &Running, launch: Launch) -> Result<Ending, LaunchError> {
     thread.blocked = running.signals.mask();
     let ended = thread.run();
     thread.end(ended);
-    // The thread is still there: a forked child, which ends here, need not take its copy apart.
-    Ok(process.conclude())
+    // The thread is still there: a process that ends here need not take its memory apart.
+    Ok(finish(process.conclude()))
 }
 
 /// What [`run`] leaves as it found it.

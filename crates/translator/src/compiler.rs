@@ -9,7 +9,7 @@ use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CodegenError, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use sidestep_ia64::execution::{Flow, MicroOperation};
+use sidestep_ia64::execution::{Flow, MicroOperation, Step};
 use sidestep_ia64::{Processor, Raised, layout};
 
 use crate::chain::Word;
@@ -126,6 +126,7 @@ impl Compiler {
                 begin_call: call::begin_call as *const () as i64,
                 finish_call: call::finish_call as *const () as i64,
                 perform_double: perform_double as *const () as i64,
+                perform_single: perform_single as *const () as i64,
                 is_fused,
             };
             let mut emitter = Emitter::new(builder, region, entry);
@@ -285,7 +286,32 @@ unsafe extern "C" fn perform(processor: *mut Processor, operation: *const MicroO
 unsafe extern "C" fn perform_double(processor: *mut Processor, operation: *const MicroOperation) -> i64 {
     // SAFETY: as in `perform`.
     let (processor, operation) = unsafe { (&mut *processor, &*operation) };
-    match processor.perform(operation) {
+    let performed = processor.perform(operation);
+    deliver(processor, operation, performed)
+}
+
+/// As [`perform_double`], for an operation that mostly delivers a value of single precision. With an exponent that only
+/// registers have room for, it does not.
+///
+/// # Safety
+/// As [`perform`].
+unsafe extern "C" fn perform_single(processor: *mut Processor, operation: *const MicroOperation) -> i64 {
+    // SAFETY: as in `perform`.
+    let (processor, operation) = unsafe { (&mut *processor, &*operation) };
+    let performed = processor.perform(operation);
+    let delivered = deliver(processor, operation, performed);
+    let value = f64::from_bits(delivered.cast_unsigned());
+    let single = value as f32;
+    let is_single = single.is_normal() && f64::from(single) == value || value == 0.0;
+    match is_single || delivered == DELIVERED_FAULT {
+        true => delivered,
+        false => DELIVERED_OTHER,
+    }
+}
+
+/// What is answered of an operation that was to deliver a double.
+fn deliver(processor: &Processor, operation: &MicroOperation, performed: Step) -> i64 {
+    match performed {
         Ok(_) => {
             let delivered = processor.floating(operation.r1).as_double();
             delivered.map_or(DELIVERED_OTHER, u64::cast_signed)

@@ -72,6 +72,18 @@ pub enum Command {
     Manual(documentation::Manual),
 }
 
+/// The subcommand that executes a program, without the others.
+#[derive(Subcommand)]
+pub enum ExecCommand {
+    Exec(Box<exec::Exec>),
+}
+
+impl From<ExecCommand> for Command {
+    fn from(ExecCommand::Exec(exec): ExecCommand) -> Command {
+        Command::Exec(exec)
+    }
+}
+
 impl Command {
     /// Runs the chosen command.
     pub fn run(self) -> Outcome {

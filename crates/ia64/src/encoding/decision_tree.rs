@@ -16,7 +16,7 @@ use super::instruction::UnitClass;
 const MAJOR_SHIFT: u8 = 37;
 const MAJOR_OPCODES: usize = 16;
 /// Rows of a leaf, where bits could still separate them: looking at so many costs no more than testing bits.
-const LEAF_ROWS: usize = 4;
+const LEAF_ROWS: usize = 8;
 
 #[derive(Clone, Copy)]
 enum Node {

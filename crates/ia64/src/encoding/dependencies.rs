@@ -127,10 +127,7 @@ impl Instruction {
     /// The general register that the instruction names as its target, r0 included: writing it is an illegal
     /// operation, not a write that has no effect.
     pub fn general_target(&self) -> Option<u8> {
-        let form = self.form();
-        form.operands[..form.outputs]
-            .contains(&Operand::R1)
-            .then(|| self.r1())
+        self.form().has_general_target.then(|| self.r1())
     }
 
     fn add_read(&self, list: &mut Resources, operand: Operand) {

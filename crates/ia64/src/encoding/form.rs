@@ -107,6 +107,8 @@ pub struct Form {
     pub outputs: usize,
     /// The operands as written.
     pub operands: &'static [Operand],
+    /// Whether the general register `r1` is among the outputs.
+    pub has_general_target: bool,
     /// The hints, in the order of their suffixes.
     pub hints: &'static [Hint],
     /// Other spellings; the first one that applies is preferred.
@@ -115,6 +117,8 @@ pub struct Form {
     pub operation: Operation,
     /// The operand whose value is the instruction's immediate.
     pub immediate: Option<Operand>,
+    /// Whether the immediate is a displacement in bytes from the bundle.
+    pub is_relative: bool,
     /// The operand that gives the bit position of a field.
     pub position: Option<Operand>,
     /// The operand that gives the length of a field.

@@ -2,7 +2,7 @@
 
 use super::bundle::Unit;
 use super::form::{Form, FormIndex};
-use super::operand::{Notation, Operand};
+use super::operand::Operand;
 use super::operation::Operation;
 
 /// The class of an instruction: which unit types execute it (manual, volume 3, section 4.1).
@@ -142,8 +142,7 @@ impl Instruction {
 
     /// Whether the immediate is a displacement in bytes from the bundle.
     pub fn is_relative(&self) -> bool {
-        let is_address = |operand: Operand| operand.description().notation == Notation::Address;
-        self.form().immediate.is_some_and(is_address)
+        self.form().is_relative
     }
 
     /// Whether the instruction fills slots 1 and 2 of an MLX bundle.

@@ -395,6 +395,11 @@ impl Operand {
         }
     }
 
+    /// Whether the value is a displacement in bytes from the bundle.
+    pub const fn is_address(self) -> bool {
+        matches!(self.description().notation, Notation::Address)
+    }
+
     /// The bits of the slot the operand occupies.
     pub fn mask(self) -> u64 {
         self.description()

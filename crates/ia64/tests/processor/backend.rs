@@ -71,6 +71,47 @@ fn another_back_end_executes_what_the_interpreter_does() {
     assert!(backend.entered >= 100, "{}", backend.entered);
 }
 
+/// Turns of a loop that goes on for longer than blocks are short.
+const TURNS: i64 = 300_000;
+
+/// A loop with a branch inside that is taken in every eighth turn.
+const BRANCHING_LOOP: &[Line] = &[
+    ("movl", 0, &[9, TURNS - 1]),
+    ("mov.i I26", 0, &[65, 9]),
+    ("adds", 0, &[8, 1, 8]),
+    ("tbit.z.unc", 0, &[6, 0, 8, 2]),
+    ("br.cond B1", 6, &[32]),
+    ("adds", 0, &[10, 1, 10]),
+    ("br.cloop", 0, &[-64]),
+];
+
+#[test]
+fn a_program_does_the_same_before_and_after_its_blocks_are_whole() {
+    let mut other = Machine::new();
+    other.load(BRANCHING_LOOP);
+    other
+        .processor
+        .run_with(u64::MAX, &mut Counting::default(), &mut ());
+    for piece in [u64::MAX, 100_003, (1 << 20) + 1] {
+        let mut plain = Machine::new();
+        plain.load(BRANCHING_LOOP);
+        let mut exit = Exit::Limit;
+        while exit == Exit::Limit {
+            let before = plain.processor.instructions_retired();
+            exit = plain.processor.run(piece);
+            let retired = plain.processor.instructions_retired() - before;
+            assert_eq!(exit == Exit::Limit, retired == piece, "{retired} of {piece}");
+        }
+        for register in [8, 10] {
+            let of = |machine: &Machine| machine.processor.general.value(register);
+            assert_eq!(of(&plain), of(&other));
+        }
+        let retired = |machine: &Machine| machine.processor.instructions_retired();
+        assert_eq!(retired(&plain), retired(&other));
+        assert!(retired(&plain) > 1 << 21);
+    }
+}
+
 /// Counts what is decoded for it and what retires.
 #[derive(Default)]
 struct Watching {

@@ -331,8 +331,8 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Emits an instruction that delivers a double to `register`: as [`Emitter::in_line`], with `common` answering it.
-    /// Where the interpreter's function has delivered something else the value is a NaN. It is of single precision if
-    /// `is_single` says so of the instruction. The register has been written in memory in any case.
+    /// It is one of single precision if `is_single` says so of the instruction. Where the interpreter's function has
+    /// delivered something else the value is a NaN. The register has been written in memory in any case.
     pub fn deliver(
         &mut self,
         instruction: &Instruction,
@@ -347,7 +347,10 @@ impl<'f> Emitter<'_, 'f> {
         let result = common(self, aside);
         self.ins().jump(join, &[result.into()]);
         let after = self.begin_aside(aside, before);
-        let answer = self.call_aside(self.entry.perform_double);
+        let answer = self.call_aside(match is_single {
+            true => self.entry.perform_single,
+            false => self.entry.perform_double,
+        });
         let is_raised = self.ins().icmp_imm_s(IntCC::Equal, answer, DELIVERED_FAULT);
         self.raise_if(is_raised);
         self.come_back(instruction);

@@ -62,6 +62,8 @@ pub struct Entry {
     pub perform: i64,
     /// The address of the one that performs an operation which delivers a double.
     pub perform_double: i64,
+    /// The address of the one that performs an operation which delivers a double of single precision.
+    pub perform_single: i64,
     /// Whether the host multiplies and adds with one rounding.
     pub is_fused: bool,
 }

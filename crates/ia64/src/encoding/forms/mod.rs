@@ -27,9 +27,12 @@ use super::instruction::UnitClass;
 use super::operand::{Field, Operand, ones};
 use super::operation::Operation;
 
+/// Rows for which there is room from the start: a table that grows is copied, at every program's start.
+const ROWS_MAX: usize = 1280;
+
 /// All rows.
 pub(super) fn all() -> Vec<Form> {
-    let mut forms = Vec::new();
+    let mut forms = Vec::with_capacity(ROWS_MAX);
     integer::rows(&mut forms);
     compare::rows(&mut forms);
     parallel::rows(&mut forms);
@@ -40,6 +43,7 @@ pub(super) fn all() -> Vec<Form> {
     float_arithmetic::rows(&mut forms);
     float_other::rows(&mut forms);
     long::rows(&mut forms);
+    debug_assert!(forms.len() <= ROWS_MAX, "{} rows", forms.len());
     forms
 }
 
@@ -84,6 +88,7 @@ fn form(
     operation: Operation,
 ) -> Form {
     let find = |is_meant: fn(Operand) -> bool| operands.iter().copied().find(|operand| is_meant(*operand));
+    let immediate = find(Operand::is_immediate);
     Form {
         mnemonic: mnemonic.into(),
         class,
@@ -94,10 +99,12 @@ fn form(
         predicated: true,
         outputs,
         operands,
+        has_general_target: operands[..outputs].contains(&Operand::R1),
         hints: &[],
         aliases: Vec::new(),
         operation,
-        immediate: find(Operand::is_immediate),
+        immediate,
+        is_relative: immediate.is_some_and(Operand::is_address),
         position: find(Operand::is_position),
         length: find(Operand::is_length),
     }

@@ -53,6 +53,10 @@ pub trait Backend {
     /// A translated block. It may change itself while others hold it: a count of executions, a link to another block.
     type Code: Send + Sync + 'static;
 
+    /// Whether it is given short blocks while a program has not executed much, and whole ones later. That pays where
+    /// translating is quick: what was translated until then is forgotten.
+    const BEGINS_SHORT: bool = false;
+
     /// Translates a block. A back end to which a block is not worth its trouble (yet) keeps what the [`Interpreter`]
     /// makes of it in its code and executes that.
     fn translate(&mut self, block: &DecodedBlock, context: &Context) -> Self::Code;
@@ -148,6 +152,8 @@ pub struct Interpreter;
 
 impl Backend for Interpreter {
     type Code = Box<[MicroOperation]>;
+
+    const BEGINS_SHORT: bool = true;
 
     fn translate(&mut self, block: &DecodedBlock, _: &Context) -> Box<[MicroOperation]> {
         let lowered = block.instructions.iter().map(|instruction| {

@@ -25,6 +25,8 @@ use crate::processor::semantics;
 pub(crate) const BUNDLES_MAX: u16 = 64;
 /// Instructions for which a block in the making has room from the start: most blocks have no more.
 const INSTRUCTIONS_USUAL: usize = 48;
+/// Instructions that a program has retired when short blocks have served: it runs for longer than decoding takes.
+pub(crate) const SHORT_UNTIL: u64 = 1 << 20;
 /// Entries of the direct-mapped front of the blocks.
 const FRONT: usize = 4096;
 /// Instructions that were overwritten are forgotten by host pages of this size.
@@ -98,6 +100,17 @@ impl<S> Known<S> {
 /// A place of the front: the key of a block, and the block.
 type Place<C, S> = Option<(u64, Arc<Block<C, S>>)>;
 
+/// How far a block reaches that nothing ends before.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    /// The size of the frame that it runs in, where that is known.
+    frame_size: Option<u32>,
+    /// How many instructions it has at most.
+    instructions_max: u16,
+    /// Whether it ends with the bundle of its first branch, taken or not.
+    is_short: bool,
+}
+
 /// What a block is cut to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
@@ -116,6 +129,9 @@ type Cuts<S> = Vec<(Cut, Arc<NarrowBlock<S>>)>;
 /// The blocks of one kind.
 pub(crate) struct Blocks<C, S> {
     kind: Kind,
+    /// Whether blocks end with the bundle of their first branch, taken or not. What a program executes that has just started it
+    /// mostly executes once: it would decode twice of what it needs.
+    pub(crate) are_short: bool,
     front: Vec<Place<C, S>>,
     blocks: HashMap<u64, Arc<Block<C, S>>>,
     /// Beginnings of blocks, for frames that the whole block does not fit, and for runs that end inside it: processors
@@ -178,6 +194,7 @@ impl<C, S> Blocks<C, S> {
     fn new(kind: Kind) -> Blocks<C, S> {
         Blocks {
             kind,
+            are_short: false,
             front: Vec::new(),
             blocks: HashMap::new(),
             narrow: HashMap::new(),
@@ -210,10 +227,15 @@ impl<C: Send + Sync, S: Send + Sync> Blocks<C, S> {
         if self.blocks.len() >= BLOCKS_MAX {
             self.flush();
         }
-        let by_page = &mut self.by_page;
+        let (by_page, is_short) = (&mut self.by_page, self.are_short);
         let block = self.blocks.entry(key).or_insert_with(|| {
             by_page.entry(key >> HOST_PAGE_LOG2).or_default().insert(key);
-            Arc::new(Block::new(place, page, None, u16::MAX, backend, observer))
+            let extent = Extent {
+                frame_size: None,
+                instructions_max: u16::MAX,
+                is_short,
+            };
+            Arc::new(Block::new(place, page, extent, backend, observer))
         });
         if self.front.is_empty() {
             self.front.resize_with(FRONT, || None);
@@ -259,18 +281,17 @@ fn front_index(key: u64) -> usize {
 }
 
 impl<C, S> Block<C, S> {
-    /// Makes a block of `instructions_max` instructions at most. Where the frame is known, writes above its
-    /// `frame_size` registers are illegal operations; otherwise `highest_target` says what the block needs.
-    pub(crate) fn new<B: Backend<Code = C>, O: Observer<Static = S>>(
+    /// Makes a block. Where the frame is known, writes above its registers are illegal operations; otherwise
+    /// `highest_target` says what the block needs.
+    fn new<B: Backend<Code = C>, O: Observer<Static = S>>(
         place: (u64, u8),
         page: &HostPage,
-        frame_size: Option<u32>,
-        instructions_max: u16,
+        extent: Extent,
         backend: &mut B,
         observer: &mut O,
     ) -> Block<C, S> {
-        let context = Context::new(place, page, frame_size, O::DETAIL);
-        let decoded = decode(place, page, &context, instructions_max);
+        let context = Context::new(place, page, extent.frame_size, O::DETAIL);
+        let decoded = decode(place, page, &context, extent);
         let known = match context.detail {
             Detail::Effects => Box::default(),
             Detail::Everything => {
@@ -311,15 +332,12 @@ impl<S> NarrowBlock<S> {
         cut: Cut,
         observer: &mut O,
     ) -> NarrowBlock<S> {
-        let frame_size = Some(cut.frame_size);
-        Block::new(
-            place,
-            page,
-            frame_size,
-            cut.instructions_max,
-            &mut Interpreter,
-            observer,
-        )
+        let extent = Extent {
+            frame_size: Some(cut.frame_size),
+            instructions_max: cut.instructions_max,
+            is_short: false,
+        };
+        Block::new(place, page, extent, &mut Interpreter, observer)
     }
 }
 
@@ -374,8 +392,8 @@ impl Forget for BlockCache {
     }
 }
 
-/// Decodes from a place on, `instructions_max` instructions at most.
-fn decode((ip, slot): (u64, u8), page: &HostPage, context: &Context, instructions_max: u16) -> DecodedBlock {
+/// Decodes from a place on.
+fn decode((ip, slot): (u64, u8), page: &HostPage, context: &Context, extent: Extent) -> DecodedBlock {
     let end = page.start.0.wrapping_add(1 << page.size_log2);
     let mut decoding = Decoding::new(slot, context);
     let mut bundle_index = 0;
@@ -385,11 +403,14 @@ fn decode((ip, slot): (u64, u8), page: &HostPage, context: &Context, instruction
             if bundle_index == 0 && decoded.slot < slot {
                 continue;
             }
-            if decoding.block.retired == instructions_max || decoding.add(decoded, bundle_index) {
+            if decoding.block.retired == extent.instructions_max || decoding.add(decoded, bundle_index) {
                 break 'bundles;
             }
         }
         bundle_index += 1;
+        if extent.is_short && decoding.transfers {
+            break;
+        }
     }
     decoding.block
 }
@@ -400,6 +421,8 @@ struct Decoding {
     detail: Detail,
     /// The frame, where it is known.
     frame_size: Option<u32>,
+    /// Whether an instruction of it may branch.
+    transfers: bool,
 }
 
 impl Decoding {
@@ -414,6 +437,7 @@ impl Decoding {
             },
             detail: context.detail,
             frame_size: context.frame_size,
+            transfers: false,
         }
     }
 
@@ -441,7 +465,9 @@ impl Decoding {
                     Some(size) => is_outside_frame = u32::from(target) > 31 + size,
                     None => block.highest_target = block.highest_target.max(target),
                 }
-                !is_outside_frame && instruction.effects().contains(Effects::ENDS_BLOCK)
+                let effects = instruction.effects();
+                self.transfers |= effects.contains(Effects::TRANSFERS);
+                !is_outside_frame && effects.contains(Effects::ENDS_BLOCK)
             }
             Err(Illegal::EncodingIfPredicate(_)) => false,
             Err(Illegal::Encoding | Illegal::Template) => true,

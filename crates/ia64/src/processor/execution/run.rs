@@ -5,12 +5,14 @@ use crate::fault::isr::trap;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::HostPage;
 use crate::processor::execution::backend::{Backend, Interpreter, Running};
-use crate::processor::execution::block::{Block, BlockCache, Blocks, Cut, FetchedInstruction, Forget};
+use crate::processor::execution::block::{
+    Block, BlockCache, Blocks, Cut, FetchedInstruction, Forget, SHORT_UNTIL,
+};
 use crate::processor::execution::code_page::{CodePage, CodePages};
 use crate::processor::execution::kind::Detail;
 use crate::processor::execution::observer::{Observer, Permission, Place, Registers, Watch};
 use crate::processor::execution::operation::MicroOperation;
-use crate::processor::{Processor, Raised, pending};
+use crate::processor::{Environment, Processor, Raised, pending};
 use crate::registers::application::ITC;
 use crate::registers::status::psr;
 
@@ -95,7 +97,7 @@ impl Processor {
         self.open_gate(limit);
         let end = self.retired.saturating_add(limit);
         let exit = self.run_with_interruptions(end, |processor, end| {
-            let exit = processor.run_blocks(&mut session, end);
+            let exit = processor.run_short_and_whole_blocks(&mut session, end);
             if O::DETAIL == Detail::Everything && processor.retired >= end {
                 session.watch.synchronize_clock(processor);
             }
@@ -153,6 +155,30 @@ impl Processor {
                 Exit::Limit => {}
             }
         }
+    }
+
+    /// Runs whole blocks; those of a program that has not executed much, and that nobody watches, are short.
+    fn run_short_and_whole_blocks<B: Backend, O: Observer>(
+        &mut self,
+        session: &mut Session<'_, B, O>,
+        end: u64,
+    ) -> Exit {
+        let is_program = matches!(self.environment, Environment::Program(_));
+        let are_short =
+            B::BEGINS_SHORT && is_program && O::DETAIL == Detail::Effects && self.retired < SHORT_UNTIL;
+        if are_short != session.blocks.are_short {
+            session.blocks.flush();
+            session.blocks.are_short = are_short;
+        }
+        if are_short {
+            let exit = self.run_blocks(session, end.min(SHORT_UNTIL));
+            if exit != Exit::Limit || self.retired == end {
+                return exit;
+            }
+            session.blocks.flush();
+            session.blocks.are_short = false;
+        }
+        self.run_blocks(session, end)
     }
 
     fn run_blocks<B: Backend, O: Observer>(&mut self, session: &mut Session<'_, B, O>, end: u64) -> Exit {

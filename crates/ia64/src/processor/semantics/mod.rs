@@ -121,11 +121,17 @@ fn leave_block(processor: &mut Processor, operation: &MicroOperation) -> Step {
     Ok(Flow::Branch)
 }
 
-/// The operation that goes on behind a block, in which `retired` instructions have retired.
+/// The operation that goes on behind a block, in which `retired` instructions have retired. It stands in the last bundle
+/// that the block executes something of.
 pub(crate) fn leave_to((bundle, slot): (u16, u8), retired: u16) -> MicroOperation {
     MicroOperation {
         immediate: u64::from(bundle) * 16 | u64::from(slot),
         retired,
+        place: if slot > 0 {
+            bundle
+        } else {
+            bundle.saturating_sub(1)
+        } << 2,
         ..MicroOperation::new(inline(Code::Leave))
     }
 }
