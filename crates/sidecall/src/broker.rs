@@ -69,8 +69,8 @@ impl Region {
     }
 
     fn line(&self) -> Line<'_> {
-        // SAFETY: the first bytes of the mapping, which is aligned to pages, lives as long as this borrow, cannot be cut
-        // short, and is accessed by both processes in whole words only.
+        // SAFETY: the first bytes of the mapping, which is aligned to pages, lives as long as this borrow, cannot be
+        // cut short, and is accessed by both processes in whole words only.
         Line::new(unsafe { &*self.0.cast::<[AtomicU64; WORDS]>() })
     }
 

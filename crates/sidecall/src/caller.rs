@@ -295,8 +295,8 @@ impl Caller<'_> {
     /// Reads or writes `bytes`.
     ///
     /// # Safety
-    /// For a read, no reference points to the bytes; for a write, they do not change meanwhile. They may be no memory at
-    /// all: the kernel says so.
+    /// For a read, no reference points to the bytes; for a write, they do not change meanwhile. They may be no memory
+    /// at all: the kernel says so.
     ///
     /// # Errors
     /// Those of the system call.

@@ -1,6 +1,6 @@
 //! Sidecalls: requests in shared memory to a core that stays in the monitor, in place of a transition to it.
 //!
-//! - [`line`] is the protocol: a cache line with a request and its answer;
+//! - [`mod@line`] is the protocol: a cache line with a request and its answer;
 //! - [`sidecore`] is the core that stays: a thread that looks at the lines of all its callers in turn;
 //! - [`system_calls`] is what it does for a process: system calls, and looking up keys in a [`table`];
 //! - [`caller`] hands it the calls of its own process;

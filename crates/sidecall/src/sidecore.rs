@@ -79,8 +79,8 @@ pub struct Tally {
 }
 
 impl<S: Service> Sidecore<S> {
-    /// Starts a sidecore for `callers`, on `core` or wherever the kernel puts it. It goes to sleep after `looks` at each
-    /// of them that found nothing.
+    /// Starts a sidecore for `callers`, on `core` or wherever the kernel puts it. It goes to sleep after `looks` at
+    /// each of them that found nothing.
     ///
     /// # Errors
     /// When there can be no thread, or not on that core, or there are more than [`CALLERS_MAX`] callers.

@@ -10,8 +10,8 @@
 //! | stat | | of the path | path | where a `struct stat` goes | 0 |
 //! | look up | | | key | | its value |
 //!
-//! The word of the operation holds it in bits 0 to 7, the length in 8 to 31, the descriptor in 32 to 63. What an address
-//! and a descriptor are decides the [`Space`] of the caller.
+//! The word of the operation holds it in bits 0 to 7, the length in 8 to 31, the descriptor in 32 to 63. What an
+//! address and a descriptor are decides the [`Space`] of the caller.
 //!
 //! A sidecore may not wait, so what could last is refused with [`YOURSELF`], and the caller does it: a read for which
 //! there is nothing in the page cache or in the pipe, a file that is opened and is no regular one. The path of a file

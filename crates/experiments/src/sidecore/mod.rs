@@ -1,9 +1,9 @@
 //! Sidecores: requests of virtual machines served by a core that is already in the monitor, against leaving the guest.
 //!
 //! Source: S. Kumar, H. Raj, K. Schwan, I. Ganev, "Re-architecting VMMs for Multicore Systems: The Sidecore Approach".
-//! All experiments but `host`, `dynamic-host` and `syscalls`, which measure this machine, run the guests of `guests/ia64/sidecore` in IA-64 virtual
-//! machines on modelled hosts; what transitions cost is one table, an input, of which no entry comes from the paper's
-//! results.
+//! All experiments but `host`, `dynamic-host` and `syscalls`, which measure this machine, run the guests of
+//! `guests/ia64/sidecore` in IA-64 virtual machines on modelled hosts; what transitions cost is one table, an input, of
+//! which no entry comes from the paper's results.
 
 mod calls;
 mod dynamic;

@@ -1,8 +1,8 @@
 //! Whether the thread that does the devices' work polls for it: then it is a sidecore of the machine.
 //!
 //! A processor that notifies a device leaves its request on the timeline and goes on. With the host's clock a thread
-//! does what is there. Asleep it must be woken, by a system call of the processor and the kernel's scheduler; polling it
-//! sees the request at once, and takes a core.
+//! does what is there. Asleep it must be woken, by a system call of the processor and the kernel's scheduler; polling
+//! it sees the request at once, and takes a core.
 
 use std::time::Duration;
 
