@@ -19,6 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, Mode, OFlags, ResolveFlags, SealFlags};
@@ -31,7 +32,7 @@ use rustix::net::{
 use crate::caller::wait;
 use crate::line::{Answer, Line, Request, WORDS};
 use crate::sidecore::{Service, Sidecore, Tally};
-use crate::system_calls::{self, CURRENT, LENGTH_MAX, Operation, Refusal, Space, Words};
+use crate::system_calls::{self, CURRENT, LENGTH_MAX, Operation, Refusal, Space, Words, YOURSELF};
 use crate::table::Table;
 
 /// Bytes of a region.
@@ -40,6 +41,8 @@ pub const REGION_BYTES: usize = 1 << 17;
 pub const DATA_START: usize = 4096;
 /// The most files that a process may have open.
 pub const FILES_MAX: usize = 64;
+/// How long a process waits until it asks again for what comes from a disk.
+const FETCHING: Duration = Duration::from_micros(100);
 /// The longest path, with the zero at its end (PATH_MAX).
 const PATH_BYTES_MAX: usize = 4096;
 
@@ -504,7 +507,13 @@ impl Visit {
             second: offset.unwrap_or(CURRENT),
             ..Words::of(operation)
         };
-        self.call(words).map(|bytes| bytes as usize)
+        loop {
+            match self.call(words) {
+                // The sidecore does not wait for a disk, and has begun to fetch what is wanted.
+                Err(error) if error.raw_os_error() == Some(YOURSELF as i32) => thread::sleep(FETCHING),
+                result => return result.map(|bytes| bytes as usize),
+            }
+        }
     }
 
     /// Reads at most as many bytes as a region has.

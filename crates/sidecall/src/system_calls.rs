@@ -210,9 +210,25 @@ fn transfer(writes: bool, file: RawFd, bytes: (*mut u8, usize), offset: u64) -> 
         Err(libc::EOPNOTSUPP) if !writes && is_regular(file)? => {
             at_once(writes, file, bytes, offset, 0).map_err(Refusal::of)
         }
+        Err(libc::EAGAIN) if !writes && is_regular(file)? => {
+            fetch(file, offset, bytes.1);
+            Err(Refusal(YOURSELF))
+        }
         // The signal of a closed pipe is the caller's.
         Err(libc::EAGAIN | libc::EOPNOTSUPP | libc::EPIPE) => Err(Refusal(YOURSELF)),
         result => result.map_err(Refusal::of),
+    }
+}
+
+/// Has the kernel fetch bytes of a file from its disk, without waiting for them.
+fn fetch(file: RawFd, offset: u64, length: usize) {
+    // SAFETY: calls without addresses. They fail for what is no such file, and then there is nothing to fetch.
+    unsafe {
+        let start = match offset {
+            CURRENT => libc::lseek(file, 0, libc::SEEK_CUR),
+            offset => offset as libc::off_t,
+        };
+        libc::posix_fadvise(file, start, length as libc::off_t, libc::POSIX_FADV_WILLNEED);
     }
 }
 

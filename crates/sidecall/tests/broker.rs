@@ -101,6 +101,25 @@ fn a_process_does_what_it_may_and_nothing_else() {
 }
 
 #[test]
+fn what_is_not_in_the_page_cache_is_fetched() {
+    use std::os::fd::AsRawFd;
+    let house = House::new(false);
+    let path = house.folder.path().join("inside/large");
+    fs::write(&path, vec![b'l'; 1 << 20]).expect("a file");
+    let file = fs::File::open(&path).expect("a file");
+    file.sync_all().expect("on its disk");
+    // SAFETY: a call without addresses.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    let mut visit = house.visit();
+    let number = visit.open("large", libc::O_RDONLY, 0).expect("opened");
+    let mut buffer = [0; 4096];
+    for offset in [0, 600_000, (1 << 20) - 4096] {
+        let count = visit.read(number, &mut buffer, Some(offset)).expect("read");
+        assert_eq!((count, buffer[4095]), (4096, b'l'), "at {offset}");
+    }
+}
+
+#[test]
 fn a_process_that_may_writes() {
     let house = House::new(true);
     let mut visit = house.visit();

@@ -212,3 +212,33 @@ impl Calls {
 }
 
 const _: () = assert!(SAMPLES * BATCH == 512, "as the inputs and the text say");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_opens_and_reads_or_says_that_it_cannot() {
+        let cores = allowed_cores().expect("the cores of this process");
+        let &[own, other, ..] = cores.as_slice() else {
+            tests_need::host(false, "who serves needs a second core");
+            return;
+        };
+        let cores = Cores { own, other };
+        let work = Work::new().expect("files");
+        for (name, round) in NAMES.iter().zip(ROUNDS) {
+            for operation in ["open", "read"] {
+                // The thread is pinned by some of them.
+                let made = std::thread::scope(|scope| {
+                    let calls = scope.spawn(|| round(&work, Operation::of(operation), cores));
+                    calls.join().expect("no panic")
+                });
+                match made {
+                    Ok(samples) => assert_eq!(samples.len(), SAMPLES, "{name}, {operation}"),
+                    Err(PointError::Unavailable(_)) => {}
+                    Err(error) => panic!("{name}, {operation}: {error}"),
+                }
+            }
+        }
+    }
+}
