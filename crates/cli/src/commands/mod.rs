@@ -33,11 +33,16 @@ mod translate;
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Subcommand;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// The value of a lock, also when a thread has panicked with it.
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What a command answers: the process's exit code, or the error to report.
 pub type Outcome = Result<ExitCode, Box<dyn Error>>;

@@ -1,4 +1,4 @@
-//! Ports of the host that lead to the guest, as QEMU spells them: `tcp:[ADDRESS]:PORT-[ADDRESS]:PORT`.
+//! Ports of the host that lead to the guest, as QEMU spells them: `tcp:[ADDRESS]:PORT-[ADDRESS]:PORT`, or `udp:...`.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::str::FromStr;
@@ -8,19 +8,35 @@ use thiserror::Error;
 
 use super::user::GUEST;
 
+/// What comes to a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Connections.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+impl Transport {
+    /// As options spell them.
+    const NAMES: [(&str, Transport); 2] = [("tcp", Transport::Tcp), ("udp", Transport::Udp)];
+}
+
 /// A port of the host and where in the guest's network it leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Forward {
+    /// What it passes on.
+    pub transport: Transport,
     /// Where the host listens: at every address if none is given.
     pub host: SocketAddrV4,
-    /// Where connections go.
+    /// Where they go.
     pub guest: SocketAddrV4,
 }
 
 /// What is not the description of a forwarded port.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` must be `tcp:[ADDRESS]:PORT-[ADDRESS]:PORT`, such as `tcp::2222-:22`")]
+#[error("`{0}` must be `tcp:[ADDRESS]:PORT-[ADDRESS]:PORT`, such as `tcp::2222-:22`, or the same with `udp`")]
 pub struct NoForward(String);
 
 impl FromStr for Forward {
@@ -28,10 +44,16 @@ impl FromStr for Forward {
 
     fn from_str(text: &str) -> Result<Forward, NoForward> {
         let parse = || {
-            let (host, guest) = text.strip_prefix("tcp:")?.split_once('-')?;
+            let (name, ends) = text.split_once(':')?;
+            let (_, transport) = Transport::NAMES.into_iter().find(|(known, _)| *known == name)?;
+            let (host, guest) = ends.split_once('-')?;
             let guest = endpoint(guest, GUEST)?;
             let host = endpoint(host, Ipv4Addr::UNSPECIFIED)?;
-            (guest.port() != 0).then_some(Forward { host, guest })
+            (guest.port() != 0).then_some(Forward {
+                transport,
+                host,
+                guest,
+            })
         };
         parse().ok_or_else(|| NoForward(text.to_owned()))
     }
@@ -47,7 +69,9 @@ impl TryFrom<String> for Forward {
 
 impl From<Forward> for String {
     fn from(forward: Forward) -> String {
-        format!("tcp:{}-{}", forward.host, forward.guest)
+        let known = |(_, transport): &(_, Transport)| *transport == forward.transport;
+        let (name, _) = (Transport::NAMES.into_iter().find(known)).expect("each has a name");
+        format!("{name}:{}-{}", forward.host, forward.guest)
     }
 }
 
@@ -71,7 +95,8 @@ mod tests {
         let forward: Forward = "tcp::2222-:22".parse().expect("good");
         assert_eq!(forward.host.to_string(), "0.0.0.0:2222");
         assert_eq!(forward.guest.to_string(), "10.0.2.15:22");
-        let forward: Forward = "tcp:127.0.0.1:80-10.0.2.16:8080".parse().expect("good");
+        let forward: Forward = "udp:127.0.0.1:80-10.0.2.16:8080".parse().expect("good");
+        assert_eq!(forward.transport, Transport::Udp);
         assert_eq!(forward.host.to_string(), "127.0.0.1:80");
         assert_eq!(forward.guest.to_string(), "10.0.2.16:8080");
         assert_eq!(String::from(forward).parse(), Ok(forward));
@@ -82,7 +107,8 @@ mod tests {
         for wrong in [
             "",
             "tcp",
-            "udp::1-:2",
+            "sctp::1-:2",
+            "udp::1",
             "tcp::1",
             "tcp::1-2",
             "tcp::x-:2",

@@ -36,6 +36,22 @@ pub struct Prepared {
     pub paces_idle: bool,
 }
 
+impl Prepared {
+    /// A whole machine, as it is described; a network paces it.
+    pub fn whole(machine: Machine, parts: Parts) -> Prepared {
+        let description = &parts.description;
+        Prepared {
+            machine,
+            clock: description.machine.clock,
+            quantum_ticks: description.machine.quantum_ticks,
+            sidecore: description.machine.sidecore,
+            expects_input: false,
+            paces_idle: !description.network.is_empty(),
+            parts: Some(parts),
+        }
+    }
+}
+
 /// What drives the processors.
 pub enum Way {
     /// Nothing looks at them.

@@ -90,19 +90,11 @@ pub struct Function {
     pub bundles: Vec<Bundle>,
 }
 
-/// Directives that belong to the instruction behind them.
-const ATTACHED: &[&str] = &[
-    ".save",
-    ".spill",
-    ".restore",
-    ".fframe",
-    ".vframe",
-    ".altrp",
-    ".unwabi",
-    ".pred.rel",
-    ".mem.offset",
-    ".reg.val",
-    ".loc",
+/// Directives that belong to the instruction behind them, beside those in [`UNWINDING`].
+const ATTACHED: &[&str] = &[".pred.rel", ".mem.offset", ".reg.val", ".loc"];
+/// Those of them that say what the instruction behind them does to a frame, for unwinding.
+pub(super) const UNWINDING: &[&str] = &[
+    ".save", ".spill", ".restore", ".fframe", ".vframe", ".altrp", ".unwabi",
 ];
 /// Directives between blocks.
 const BETWEEN: &[&str] = &[
@@ -387,7 +379,8 @@ impl Reader<'_> {
                 }
                 Statement::Directive(text) => {
                     let word = text.split([' ', '\t']).next().unwrap_or_default();
-                    if ATTACHED.iter().any(|start| word.starts_with(start)) && word != ".loc_mark_labels" {
+                    let mut attached = ATTACHED.iter().chain(UNWINDING);
+                    if attached.any(|start| word.starts_with(start)) && word != ".loc_mark_labels" {
                         self.open(index);
                         self.pending.push(text.clone());
                     } else if BETWEEN.contains(&word) && !has_code {

@@ -3,7 +3,7 @@
 use sidestep_ia64::encoding::{Form, Instruction, Unit, decode};
 
 use super::Function;
-use super::function::Text;
+use super::function::{Text, UNWINDING};
 use super::source::{Source, Statement};
 use crate::block::Block;
 
@@ -22,21 +22,11 @@ pub struct Recovery {
 /// Whether unwinding a function needs to know where in it a processor is, or something stands behind its code: it gets
 /// no more code then.
 pub fn has_frame(source: &Source, function: &Function) -> bool {
-    const FRAME: [&str; 9] = [
-        ".save",
-        ".spill",
-        ".restore",
-        ".fframe",
-        ".vframe",
-        ".altrp",
-        ".unwabi",
-        ".handlerdata",
-        ".personality",
-    ];
+    const HANDLED: &[&str] = &[".handlerdata", ".personality"];
     let lines = &source.lines[function.lines.clone()];
     let mut statements = lines.iter().flat_map(|line| &line.statements);
     statements.any(|statement| match statement {
-        Statement::Directive(text) => FRAME.iter().any(|start| text.starts_with(start)),
+        Statement::Directive(text) => (UNWINDING.iter().chain(HANDLED)).any(|start| text.starts_with(start)),
         _ => false,
     })
 }

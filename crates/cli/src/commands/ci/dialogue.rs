@@ -71,8 +71,6 @@ pub struct Done {
 pub struct Dialogue {
     script: Script,
     step: Step,
-    /// Whether the command has ended and the next prompt is waited for.
-    wants_prompt: bool,
     /// What was printed in this step.
     output: Vec<u8>,
     /// The line that was answered last: what moves the cursor in it asks nothing new.
@@ -105,7 +103,6 @@ impl Dialogue {
         Dialogue {
             script,
             step: Step::Boot,
-            wants_prompt: true,
             output: Vec::new(),
             answered: Vec::new(),
             began: 0,
@@ -134,10 +131,11 @@ impl Dialogue {
         let mut begins = false;
         for byte in bytes {
             self.output.push(*byte);
-            begins |= match (self.step, self.wants_prompt) {
-                (Step::Shutdown, _) => false,
-                (_, true) => self.look_for_prompt(tick),
-                (_, false) => {
+            begins |= match self.step {
+                Step::Shutdown => false,
+                Step::Boot => self.look_for_prompt(tick),
+                Step::Command(_) if self.is_step_over() => self.look_for_prompt(tick),
+                Step::Command(_) => {
                     if *byte == b'\n' {
                         self.look_for_status(tick);
                     }
@@ -210,7 +208,6 @@ impl Dialogue {
             _ => Result::Failed(status),
         };
         self.end_step(result, tick);
-        self.wants_prompt = true;
     }
 
     fn begin_next(&mut self) {
@@ -220,7 +217,6 @@ impl Dialogue {
             Step::Boot | Step::Shutdown => Some(0),
         };
         self.output.clear();
-        self.wants_prompt = false;
         let next = next.and_then(|next| Some((next, self.script.commands.get(next)?)));
         let line = match next {
             Some((next, command)) => {
@@ -240,7 +236,7 @@ impl Dialogue {
 
     /// Ends what is being waited for, unless it is over already.
     pub fn end_step(&mut self, result: Result, tick: u64) {
-        if self.done.last().is_some_and(|last| last.step == self.step) {
+        if self.is_step_over() {
             return;
         }
         self.done.push(Done {
@@ -250,6 +246,11 @@ impl Dialogue {
             ticks: tick - self.began.min(tick),
         });
         self.began = tick;
+    }
+
+    /// Whether the step has ended, and the prompt before the next one is waited for.
+    fn is_step_over(&self) -> bool {
+        self.done.last().is_some_and(|last| last.step == self.step)
     }
 
     /// The steps that are over.

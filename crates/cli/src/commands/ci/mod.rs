@@ -6,10 +6,10 @@ mod report;
 
 use std::error::Error;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, LineWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use clap::Args;
 use regex::bytes::Regex;
@@ -28,7 +28,7 @@ use self::recording::{Recording, copy_image};
 use super::run::execution::{PANICKED, SIGNALLED, Watcher, stop_on_signals};
 use super::run::kernel::KernelMachine;
 use super::translate::{self, Translate};
-use super::{LIMIT_REACHED, Outcome};
+use super::{LIMIT_REACHED, Outcome, lock};
 
 /// The console's log, in the folder of the results.
 const LOG: &str = "console.log";
@@ -88,7 +88,7 @@ pub struct Ci {
 /// What the console's two sides share: the machine, and whoever looks at it.
 struct Conversation {
     dialogue: Dialogue,
-    log: File,
+    log: LineWriter<File>,
     is_shown: bool,
     /// Why the log has an end, if it cannot be written.
     lost: Option<io::Error>,
@@ -100,10 +100,6 @@ struct Conversation {
 /// The machine's side of the console.
 struct Listener(Arc<Mutex<Conversation>>);
 
-fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Console for Listener {
     fn write(&mut self, bytes: &[u8]) {
         let mut conversation = lock(&self.0);
@@ -112,7 +108,7 @@ impl Console for Listener {
         }
         if conversation.is_shown {
             // Whoever stops reading has the log.
-            let _ = io::stdout().write_all(bytes).and_then(|()| io::stdout().flush());
+            let _ = io::stdout().write_all(bytes);
         }
         let Some(platform) = conversation.platform.upgrade() else {
             return;
@@ -181,7 +177,7 @@ impl Ci {
         };
         let conversation = Arc::new(Mutex::new(Conversation {
             dialogue: Dialogue::new(script),
-            log,
+            log: LineWriter::new(log),
             is_shown: !self.quiet,
             lost: None,
             platform: Weak::new(),
@@ -234,16 +230,7 @@ struct Running {
 impl Running {
     /// Runs the machine to its end, and writes the results.
     fn execute(mut self, built: Built, way: Way) -> Outcome {
-        let description = &built.parts.description;
-        let mut prepared = Prepared {
-            machine: built.machine,
-            clock: description.machine.clock,
-            quantum_ticks: description.machine.quantum_ticks,
-            sidecore: description.machine.sidecore,
-            expects_input: false,
-            paces_idle: !description.network.is_empty(),
-            parts: Some(built.parts),
-        };
+        let mut prepared = Prepared::whole(built.machine, built.parts);
         let platform = Arc::clone(prepared.machine.platform());
         lock(&self.conversation).platform = Arc::downgrade(&platform);
         let watcher = stop_on_signals()?;
@@ -364,7 +351,10 @@ impl Running {
     /// Writes the results, and says how it ended.
     fn report(self, end: End, signal: Option<i32>) -> Outcome {
         let mut conversation = lock(&self.conversation);
-        conversation.log.flush()?;
+        let log = self.output.join(LOG);
+        (conversation.log.flush()).map_err(|error| format!("{}: {error}", log.display()))?;
+        // As with what was shown before.
+        let _ = io::stdout().flush();
         let dialogue = &conversation.dialogue;
         let results = self.output.join(RESULTS);
         let text = report::junit(dialogue.done(), dialogue.commands())?;
@@ -375,11 +365,7 @@ impl Running {
         for done in dialogue.done() {
             say!("{}", report::line(done, dialogue.commands()).trim_end());
         }
-        say!(
-            "results: {}, {}",
-            results.display(),
-            self.output.join(LOG).display()
-        );
+        say!("results: {}, {}", results.display(), log.display());
         let replay = self.recording.map(Recording::finish).transpose()?.flatten();
         if let Some(replay) = replay {
             say!("what failed is replayed, up to that instruction, by\n  {replay}");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use sidestep_lab::run::cache::CacheProblem;
 use sidestep_lab::{About, Observer, Point};
 
 use crate::commands::activity::TICK;
+use crate::commands::lock;
 
 /// Shows on the standard error how far a run is.
 pub struct Progress {
@@ -176,10 +177,6 @@ impl Progress {
     fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
-}
-
-fn lock(work: &Mutex<Work>) -> MutexGuard<'_, Work> {
-    work.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Observer for Progress {

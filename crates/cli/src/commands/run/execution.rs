@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ use super::super::check::{Check, VIOLATED};
 use super::super::debugger::debugger_at;
 use super::super::perf::parse_processor;
 use super::super::translate::{self, Translate};
-use super::super::{LIMIT_REACHED, Outcome, TRACE_LIMIT, print_beside};
+use super::super::{LIMIT_REACHED, Outcome, TRACE_LIMIT, lock, print_beside};
 use super::console::status::{self, Status};
 use super::console::stdio::show;
 use super::control::{Request, Requests};
@@ -491,10 +491,6 @@ pub fn stop_on_signals() -> Result<Watcher, Box<dyn Error>> {
         }
     });
     Ok(watcher)
-}
-
-fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Watcher {

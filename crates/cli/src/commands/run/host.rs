@@ -7,7 +7,7 @@ mod report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -25,7 +25,7 @@ use sidestep_machine::debug::server::{Finish, serve};
 use sidestep_runner::host::{ModelledCores, Occupancy};
 
 use super::super::debugger::debugger_at;
-use super::super::{INTERRUPTED, LIMIT_REACHED, Outcome, print, print_beside, stop_flag};
+use super::super::{INTERRUPTED, LIMIT_REACHED, Outcome, lock, print, print_beside, stop_flag};
 use super::console::status::Status;
 use super::{description, execution, exit_code, sharing};
 use consoles::{Consoles, Guest, Keyboard, Loops};
@@ -330,8 +330,4 @@ fn write_timeline(
         None => {}
     }
     Ok(())
-}
-
-fn lock(text: &Mutex<String>) -> MutexGuard<'_, String> {
-    text.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -41,10 +41,10 @@ pub struct KernelMachine {
     /// How much memory [default: 1G].
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
-    /// A network device: `user[,hostfwd=tcp:[ADDRESS]:PORT-[ADDRESS]:PORT]...` with connections by this program,
-    /// `tap=NAME` at a tap interface of the host, or `udp=ADDRESS:PORT,peer=ADDRESS:PORT` with a datagram for each
-    /// frame, as QEMU's UDP sockets have it; with `,model=e1000` behind it an Intel 82540EM, else a virtio device.
-    /// May be given several times.
+    /// A network device: `user[,hostfwd=tcp:[ADDRESS]:PORT-[ADDRESS]:PORT]...` with connections by this program
+    /// (`udp:` forwards datagrams), `tap=NAME` at a tap interface of the host, or
+    /// `udp=ADDRESS:PORT,peer=ADDRESS:PORT` with a datagram for each frame, as QEMU's UDP sockets have it; with
+    /// `,model=e1000` behind it an Intel 82540EM, else a virtio device. May be given several times.
     #[arg(long, value_name = "user|tap=NAME|udp=ADDRESS[,model=e1000]")]
     net: Vec<AdapterTable>,
     /// How virtio devices are found: on the PCI bus, or by registers in memory that ACPI tables name [default: pci].
@@ -116,14 +116,15 @@ impl SharedConsoles {
 impl KernelMachine {
     /// The first option given that describes the machine of a kernel.
     pub fn given(&self) -> Option<&'static str> {
-        super::first_given(&[
-            ("--initrd", self.initrd.is_some()),
-            ("--append", self.append.is_some()),
-            ("--smp", self.smp.is_some()),
-            ("--memory", self.memory.is_some()),
-            ("--net", !self.net.is_empty()),
-            ("--virtio", self.virtio.is_some()),
-        ])
+        let of_machine = || {
+            super::first_given(&[
+                ("--smp", self.smp.is_some()),
+                ("--memory", self.memory.is_some()),
+                ("--net", !self.net.is_empty()),
+                ("--virtio", self.virtio.is_some()),
+            ])
+        };
+        self.start_given().or_else(of_machine)
     }
 
     /// The first option given that says what a kernel starts with.
@@ -256,20 +257,13 @@ fn execute(
     requests: (Requests, Receiver<Request>),
     execution: &Execution,
 ) -> Outcome {
-    let description = &built.parts.description;
-    let again = description.clone();
-    let somebody_may_type = places.serial.is_live() || places.virtio.is_some();
+    let again = built.parts.description.clone();
+    let mut prepared = Prepared::whole(built.machine, built.parts);
+    // Somebody may type.
+    prepared.paces_idle |= places.serial.is_live() || places.virtio.is_some();
     execution.run(Ready {
         name,
-        prepared: Prepared {
-            machine: built.machine,
-            clock: description.machine.clock,
-            quantum_ticks: description.machine.quantum_ticks,
-            sidecore: description.machine.sidecore,
-            expects_input: false,
-            paces_idle: !description.network.is_empty() || somebody_may_type,
-            parts: Some(built.parts),
-        },
+        prepared,
         image: &built.image,
         rebuild: Some(Box::new(move || {
             let built = again.build_with(consoles.open());

@@ -18,7 +18,7 @@ use smoltcp::iface::{Interface, SocketHandle, SocketSet};
 use smoltcp::socket::tcp::{self, Socket, SocketBuffer, State};
 use smoltcp::wire::{IpAddress, IpListenEndpoint};
 
-use super::super::forward::Forward;
+use super::super::forward::{Forward, Transport};
 use super::{GATEWAY, target};
 
 /// The most connections, open or beginning; those above are refused.
@@ -92,8 +92,10 @@ impl Connections {
             listener.set_nonblocking(true)?;
             Ok((listener, forward.guest))
         };
+        let of_connections = |forward: &&Forward| forward.transport == Transport::Tcp;
         let listeners = forwards
             .iter()
+            .filter(of_connections)
             .map(|forward| listen(forward).map_err(|error| (*forward, error)));
         Ok(Connections {
             beginning: Vec::new(),

@@ -1,7 +1,7 @@
 //! Frames between the guest and the stack.
 
 use std::collections::VecDeque;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::time::Instant;
@@ -19,6 +19,8 @@ const ETHERNET_BYTES: usize = 14;
 const IP_BYTES: usize = 20;
 const UDP_BYTES: usize = 8;
 const HOP_LIMIT: u8 = 64;
+/// What fits into one frame, in whole units of eight bytes, in which places of pieces are counted.
+const PIECE_BYTES: usize = (FRAME_BYTES_MAX - ETHERNET_BYTES - IP_BYTES) / 8 * 8;
 
 /// The cable's two directions.
 pub struct Frames {
@@ -28,6 +30,8 @@ pub struct Frames {
     pub outgoing: VecDeque<Vec<u8>>,
     /// The guest's hardware address, as of its last packet.
     pub guest: EthernetAddress,
+    /// What names the next packet that is sent in pieces.
+    pub(super) identification: u16,
 }
 
 impl Default for Frames {
@@ -36,6 +40,7 @@ impl Default for Frames {
             incoming: None,
             outgoing: VecDeque::new(),
             guest: EthernetAddress::BROADCAST,
+            identification: 0,
         }
     }
 }
@@ -47,43 +52,68 @@ impl Frames {
         }
     }
 
-    /// Sends a datagram to the guest; one that does not fit into a frame is lost.
+    /// Sends a datagram to the guest: in pieces, if it does not fit into a frame; none of it, if they are too many.
     pub fn datagram(&mut self, from: SocketAddrV4, to: SocketAddrV4, payload: &[u8]) {
-        let size = ETHERNET_BYTES + IP_BYTES + UDP_BYTES + payload.len();
-        if size > FRAME_BYTES_MAX {
+        let datagram = UdpRepr {
+            src_port: from.port(),
+            dst_port: to.port(),
+        };
+        let mut bytes = vec![0; UDP_BYTES + payload.len()];
+        datagram.emit(
+            &mut UdpPacket::new_unchecked(&mut bytes[..]),
+            &(*from.ip()).into(),
+            &(*to.ip()).into(),
+            payload.len(),
+            |room| room.copy_from_slice(payload),
+            &ChecksumCapabilities::default(),
+        );
+        let pieces = bytes.chunks(PIECE_BYTES);
+        let count = pieces.len();
+        if self.outgoing.len() + count > OUTGOING_MAX {
             return;
         }
-        let mut bytes = vec![0; size];
+        if count > 1 {
+            self.identification = self.identification.wrapping_add(1);
+        }
+        for (index, piece) in pieces.enumerate() {
+            let frame = self.piece((*from.ip(), *to.ip()), (index, count), piece);
+            self.push(frame);
+        }
+    }
+
+    /// The frame with a piece of a datagram.
+    fn piece(
+        &self,
+        (from, to): (Ipv4Addr, Ipv4Addr),
+        (index, count): (usize, usize),
+        piece: &[u8],
+    ) -> Vec<u8> {
+        let mut bytes = vec![0; ETHERNET_BYTES + IP_BYTES + piece.len()];
         let ethernet = EthernetRepr {
             src_addr: GATEWAY_HARDWARE,
             dst_addr: self.guest,
             ethertype: EthernetProtocol::Ipv4,
         };
         let internet = Ipv4Repr {
-            src_addr: *from.ip(),
-            dst_addr: *to.ip(),
+            src_addr: from,
+            dst_addr: to,
             next_header: IpProtocol::Udp,
-            payload_len: UDP_BYTES + payload.len(),
+            payload_len: piece.len(),
             hop_limit: HOP_LIMIT,
         };
-        let datagram = UdpRepr {
-            src_port: from.port(),
-            dst_port: to.port(),
-        };
-        let checksums = ChecksumCapabilities::default();
         let mut frame = EthernetFrame::new_unchecked(&mut bytes[..]);
         ethernet.emit(&mut frame);
         let mut packet = Ipv4Packet::new_unchecked(frame.payload_mut());
-        internet.emit(&mut packet, &checksums);
-        datagram.emit(
-            &mut UdpPacket::new_unchecked(packet.payload_mut()),
-            &(*from.ip()).into(),
-            &(*to.ip()).into(),
-            payload.len(),
-            |room| room.copy_from_slice(payload),
-            &checksums,
-        );
-        self.push(bytes);
+        internet.emit(&mut packet, &ChecksumCapabilities::ignored());
+        packet.payload_mut().copy_from_slice(piece);
+        if count > 1 {
+            packet.set_dont_frag(false);
+            packet.set_ident(self.identification);
+            packet.set_more_frags(index + 1 < count);
+            packet.set_frag_offset((index * PIECE_BYTES) as u16);
+        }
+        packet.fill_checksum();
+        bytes
     }
 }
 

@@ -7,14 +7,15 @@
 //! | 10.0.2.15 | the guest |
 //!
 //! Connections to every other address are made by sockets of the host, so they need no privileges: `connections` for
-//! TCP, with smoltcp as the end that the guest sees, `datagrams` for UDP. What else a guest sends is dropped: IPv6,
-//! ICMP to others, fragments.
+//! TCP, with smoltcp as the end that the guest sees, `datagrams` for UDP, in one piece or several. What else a guest
+//! sends is dropped: IPv6, ICMP to others and in pieces.
 //!
 //! A guest can make this program hold a bounded number of connections and frames, whatever it sends.
 
 mod connections;
 mod datagrams;
 mod dhcp;
+mod fragments;
 mod frames;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use super::forward::Forward;
 use crate::machine::timeline::TICKS_PER_SECOND;
 use connections::Connections;
 use datagrams::Datagrams;
+use fragments::Fragments;
 use frames::Frames;
 
 /// The gateway.
@@ -60,6 +62,7 @@ pub struct UserNetwork {
     sockets: SocketSet<'static>,
     connections: Connections,
     datagrams: Datagrams,
+    fragments: Fragments,
     now: u64,
 }
 
@@ -85,14 +88,17 @@ impl UserNetwork {
             interface,
             sockets: SocketSet::new(Vec::new()),
             connections: Connections::new(forwards)?,
-            datagrams: Datagrams::new(name_server()),
+            datagrams: Datagrams::new(forwards, name_server())?,
+            fragments: Fragments::default(),
             now: 0,
         })
     }
 
-    /// Where the host listens for connections to the guest.
+    /// Where the host listens for the guest: for connections, then for datagrams.
     pub fn listening(&self) -> Vec<SocketAddrV4> {
-        self.connections.listening()
+        let mut addresses = self.connections.listening();
+        addresses.extend(self.datagrams.listening());
+        addresses
     }
 
     fn instant(&self) -> Instant {
@@ -125,12 +131,16 @@ impl UserNetwork {
     /// Takes a frame with an IPv4 packet; `None` if that is none or is dropped.
     fn take_packet(&mut self, frame: &EthernetFrame<&[u8]>) -> Option<()> {
         let packet = Ipv4Packet::new_checked(frame.payload()).ok()?;
-        let is_fragment = packet.more_frags() || packet.frag_offset() != 0;
-        if is_fragment || packet.version() != 4 || !packet.verify_checksum() {
+        if packet.version() != 4 || !packet.verify_checksum() {
             return None;
         }
         let (from, to) = (packet.src_addr(), packet.dst_addr());
         self.frames.guest = frame.src_addr();
+        if packet.more_frags() || packet.frag_offset() != 0 {
+            let is_datagram = packet.next_header() == IpProtocol::Udp;
+            let whole = is_datagram.then(|| self.fragments.take(self.now, &packet))??;
+            return self.take_datagram(from, to, &whole);
+        }
         match packet.next_header() {
             IpProtocol::Icmp if is_own(to) => self.give(frame.as_ref().to_vec()),
             IpProtocol::Tcp => {
@@ -146,27 +156,31 @@ impl UserNetwork {
                     self.give(frame.as_ref().to_vec());
                 }
             }
-            IpProtocol::Udp => {
-                let datagram = UdpPacket::new_checked(packet.payload()).ok()?;
-                if !datagram.verify_checksum(&from.into(), &to.into()) {
-                    return None;
-                }
-                let (guest, peer) = (
-                    SocketAddrV4::new(from, datagram.src_port()),
-                    SocketAddrV4::new(to, datagram.dst_port()),
-                );
-                if peer.port() == dhcp::SERVER_PORT && (is_own(to) || to.is_broadcast()) {
-                    let answer = dhcp::answer(datagram.payload())?;
-                    self.frames.datagram(
-                        SocketAddrV4::new(GATEWAY, dhcp::SERVER_PORT),
-                        SocketAddrV4::new(Ipv4Addr::BROADCAST, dhcp::CLIENT_PORT),
-                        &answer,
-                    );
-                } else if is_in_network(from) {
-                    self.datagrams.send(self.now, guest, peer, datagram.payload());
-                }
-            }
+            IpProtocol::Udp => self.take_datagram(from, to, packet.payload())?,
             _ => {}
+        }
+        Some(())
+    }
+
+    /// Takes a packet's datagram; `None` if that is none or is dropped.
+    fn take_datagram(&mut self, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Option<()> {
+        let datagram = UdpPacket::new_checked(payload).ok()?;
+        if !datagram.verify_checksum(&from.into(), &to.into()) {
+            return None;
+        }
+        let (guest, peer) = (
+            SocketAddrV4::new(from, datagram.src_port()),
+            SocketAddrV4::new(to, datagram.dst_port()),
+        );
+        if peer.port() == dhcp::SERVER_PORT && (is_own(to) || to.is_broadcast()) {
+            let answer = dhcp::answer(datagram.payload())?;
+            self.frames.datagram(
+                SocketAddrV4::new(GATEWAY, dhcp::SERVER_PORT),
+                SocketAddrV4::new(Ipv4Addr::BROADCAST, dhcp::CLIENT_PORT),
+                &answer,
+            );
+        } else if is_in_network(from) {
+            self.datagrams.send(self.now, guest, peer, datagram.payload());
         }
         Some(())
     }

@@ -14,6 +14,7 @@ use smoltcp::wire::{
     Icmpv4Packet, IpCidr, IpProtocol, Ipv4Packet, UdpPacket,
 };
 
+use super::fragments::Fragments;
 use super::frames::Frames;
 use super::{GATEWAY, GATEWAY_HARDWARE, GUEST, Link, UserNetwork, dhcp, target};
 use crate::network::forward::Forward;
@@ -327,42 +328,108 @@ fn the_machines_end_resets_what_has_not_ended_and_completes_what_has() {
     }
 }
 
-#[test]
-fn datagrams_go_both_ways() {
-    let server = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    let to = SocketAddrV4::new(GATEWAY, v4(server.local_addr().expect("bound")).port());
-    let mut guest = Guest::new(&[]);
+/// The guest sends a datagram.
+fn send_datagram(guest: &mut Guest, from: SocketAddrV4, to: SocketAddrV4, payload: &[u8]) -> usize {
     let mut sender = Frames {
         guest: GATEWAY_HARDWARE,
         ..Frames::default()
     };
-    let from = SocketAddrV4::new(GUEST, 4000);
-    sender.datagram(from, to, b"question");
-    let mut frame = sender.outgoing.pop_front().expect("sent");
-    EthernetFrame::new_unchecked(&mut frame[..]).set_src_addr(GUEST_HARDWARE);
-    guest.network.send(&frame);
-    let mut asked = [0; 64];
-    let (size, back) = server.recv_from(&mut asked).expect("a datagram");
-    assert_eq!(&asked[..size], b"question");
-    server.send_to(b"answer", back).expect("a way back");
-    let mut answer = None;
+    sender.datagram(from, to, payload);
+    let count = sender.outgoing.len();
+    for mut frame in sender.outgoing {
+        EthernetFrame::new_unchecked(&mut frame[..]).set_src_addr(GUEST_HARDWARE);
+        guest.network.send(&frame);
+    }
+    count
+}
+
+/// Waits for a datagram to the guest: from where to where, what it says, and in how many pieces it came.
+fn receive_datagram(guest: &mut Guest) -> (SocketAddrV4, SocketAddrV4, Vec<u8>, usize) {
+    let mut fragments = Fragments::default();
+    let mut count = 0;
+    let mut received = None;
     guest.until(|guest| {
         guest.network.advance(0);
-        answer = guest.network.receive();
-        answer.is_some()
+        while let Some(answer) = guest.network.receive() {
+            let frame = EthernetFrame::new_checked(&answer[..]).expect("whole");
+            assert_eq!(frame.dst_addr(), GUEST_HARDWARE);
+            let packet = Ipv4Packet::new_checked(frame.payload()).expect("whole");
+            assert!(packet.verify_checksum());
+            count += 1;
+            let is_piece = packet.more_frags() || packet.frag_offset() != 0;
+            let payload = match is_piece {
+                true => fragments.take(0, &packet),
+                false => Some(packet.payload().to_vec()),
+            };
+            received = payload.map(|payload| (packet.src_addr(), packet.dst_addr(), payload));
+        }
+        received.is_some()
     });
-    let answer = answer.expect("it came");
-    let frame = EthernetFrame::new_checked(&answer[..]).expect("whole");
-    assert_eq!(frame.dst_addr(), GUEST_HARDWARE);
-    let packet = Ipv4Packet::new_checked(frame.payload()).expect("whole");
-    assert_eq!((packet.src_addr(), packet.dst_addr()), (GATEWAY, GUEST));
-    let datagram = UdpPacket::new_checked(packet.payload()).expect("whole");
-    assert!(datagram.verify_checksum(&GATEWAY.into(), &GUEST.into()));
-    assert_eq!(
-        (datagram.src_port(), datagram.dst_port()),
-        (to.port(), from.port())
+    let (from, to, payload) = received.expect("it came");
+    let datagram = UdpPacket::new_checked(&payload[..]).expect("whole");
+    assert!(datagram.verify_checksum(&from.into(), &to.into()));
+    (
+        SocketAddrV4::new(from, datagram.src_port()),
+        SocketAddrV4::new(to, datagram.dst_port()),
+        datagram.payload().to_vec(),
+        count,
+    )
+}
+
+#[test]
+fn datagrams_go_both_ways_in_one_piece_or_several() {
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let to = SocketAddrV4::new(GATEWAY, v4(server.local_addr().expect("bound")).port());
+    let mut guest = Guest::new(&[]);
+    let from = SocketAddrV4::new(GUEST, 4000);
+    for (size, pieces) in [(0, 1), (8, 1), (1472, 1), (1473, 2), (65_507, 45)] {
+        let question = pattern(size);
+        assert_eq!(send_datagram(&mut guest, from, to, &question), pieces);
+        let mut asked = vec![0; 1 << 16];
+        let (size, back) = server.recv_from(&mut asked).expect("a datagram");
+        assert!(asked[..size] == question);
+        server.send_to(&question, back).expect("a way back");
+        let (peer, own, answer, count) = receive_datagram(&mut guest);
+        assert_eq!((peer, own, count), (to, from, pieces));
+        assert!(answer == question);
+    }
+}
+
+#[test]
+fn datagrams_to_a_forwarded_port_reach_the_guest_and_its_answers_their_senders() {
+    let forwards = ["tcp:127.0.0.1:0-:7", "udp:127.0.0.1:0-:7"];
+    let forwards = forwards.map(|text| text.parse::<Forward>().expect("good"));
+    let mut guest = Guest::new(&forwards);
+    let listening = guest.network.listening();
+    let host = listening[1];
+    // The network sends to who was there before.
+    send_datagram(
+        &mut guest,
+        SocketAddrV4::new(GUEST, 1),
+        SocketAddrV4::new(GATEWAY, 9),
+        b"",
     );
-    assert_eq!(datagram.payload(), b"answer");
+    let senders = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
+    let mut peers = Vec::new();
+    for sender in &senders {
+        sender.send_to(b"question", host).expect("it listens");
+        let (peer, own, question, _) = receive_datagram(&mut guest);
+        assert_eq!((*peer.ip(), own), (GATEWAY, SocketAddrV4::new(GUEST, 7)));
+        assert_eq!(question, b"question");
+        peers.push(peer);
+    }
+    assert_ne!(peers[0], peers[1]);
+    let first = peers[0];
+    for (number, (sender, peer)) in senders.iter().zip(peers).enumerate() {
+        let answer = format!("answer {number}");
+        send_datagram(&mut guest, SocketAddrV4::new(GUEST, 7), peer, answer.as_bytes());
+        let mut received = [0; 64];
+        let (size, from) = sender.recv_from(&mut received).expect("a datagram");
+        assert_eq!((&received[..size], v4(from)), (answer.as_bytes(), host));
+    }
+    // The same sender keeps its port.
+    senders[0].send_to(b"again", host).expect("it listens");
+    assert_eq!(receive_datagram(&mut guest).0, first);
 }
 
 fn discover(
