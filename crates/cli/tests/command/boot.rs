@@ -35,6 +35,21 @@ fn every_number_of_processors_comes_up_with_little_and_much_memory() {
 }
 
 #[test]
+fn nodes_have_their_processors_and_memory_for_the_kernel_too() {
+    let options = ["--smp", "4", "--nodes", "2", "--memory", "5G"];
+    let Some(printed) = succeed(here(), &options, "dmesg; tour") else {
+        return;
+    };
+    for line in [
+        "Number of logical nodes in system = 2",
+        "Brought up 2 nodes, 4 CPUs",
+        "tour: 317 checks in 11 parts, all right",
+    ] {
+        assert!(printed.contains(line), "{line}: {printed}");
+    }
+}
+
+#[test]
 fn two_boots_with_four_processors_are_the_same_to_the_byte_and_the_instruction() {
     // The time that a command takes is counted in instructions; a limit cuts the output at one.
     let run = |options: &[&str]| output(&[&["--smp", "4"], options].concat(), "time tour; dmesg");
@@ -193,6 +208,7 @@ fn what_cannot_be_booted_is_named_with_what_is_wrong() {
         (&["--kernel", "text", "--smp", "0"], "from 1 to 256, not 0"),
         (&["--kernel", "text", "--smp", "257"], "from 1 to 256, not 257"),
         (&["--kernel", "text", "--smp", "two"], "--smp"),
+        (&["--kernel", "text", "--nodes", "2"], "from 1 to 1, not 2"),
         (&["--kernel", "text", "--memory", "1M"], "at least"),
         (&["--kernel", "text", "--memory", "much"], "--memory"),
         (&["--kernel", "text", "--disk", "missing"], "missing"),

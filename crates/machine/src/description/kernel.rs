@@ -84,6 +84,8 @@ pub struct MachineTable {
     pub seed: u64,
     /// How virtio devices are found.
     pub virtio: VirtioTransport,
+    /// How many nodes the guest is told that its processors and memory belong to. Every access takes the same time.
+    pub nodes: usize,
 }
 
 /// 1 January 2026: a fixed beginning, so that virtual time is the same in every run.
@@ -100,6 +102,7 @@ impl Default for MachineTable {
             epoch_seconds: EPOCH,
             seed: 0,
             virtio: VirtioTransport::default(),
+            nodes: 1,
         }
     }
 }
@@ -117,6 +120,8 @@ pub struct KernelTable {
     pub append: String,
 }
 
+/// The most nodes.
+const NODES_MAX: usize = 64;
 /// The least RAM: less than this no kernel starts with.
 pub const MEMORY_MIN: u64 = 64 << 20;
 /// Bytes of the command line with its zero.
@@ -174,6 +179,10 @@ pub enum BuildError {
     /// Too few or too many processors.
     #[error("`processors` must be from 1 to {PROCESSORS_MAX}, not {0}")]
     Processors(usize),
+    /// Too few or too many nodes, and the most that there may be.
+    #[error("`nodes` must be from 1 to {1}, not {0}: each has a processor and {mega} MB of memory",
+        mega = layout::NODE_GRANULE >> 20)]
+    Nodes(usize, usize),
     /// No quantum.
     #[error("`quantum` must be at least 1")]
     Quantum,
@@ -347,6 +356,11 @@ impl Description {
         if self.machine.quantum_ticks == 0 {
             return Err(BuildError::Quantum);
         }
+        let most = usize::try_from(size / layout::NODE_GRANULE).unwrap_or(usize::MAX);
+        let most = most.min(self.machine.processors).min(NODES_MAX);
+        if !(1..=most).contains(&self.machine.nodes) {
+            return Err(BuildError::Nodes(self.machine.nodes, most));
+        }
         let disks = devices::open_disks(self)?;
         let mut made = devices::make(self, &disks, consoles.virtio)?;
         made.extend(further);
@@ -364,11 +378,12 @@ impl Description {
         let in_memory = |device: &&Attached| matches!(device.place, Place::Memory(_));
         let contents = Contents {
             processors: self.machine.processors,
+            nodes: layout::nodes(self.machine.nodes, self.machine.processors, size),
             pci_devices: pci.functions() - 1,
             memory_devices: virtio.iter().filter(in_memory).count(),
         };
         let epoch = self.machine.epoch_seconds;
-        let firmware = firmware::install(&memory, contents, epoch, Arc::clone(&pci))?;
+        let firmware = firmware::install(&memory, &contents, epoch, Arc::clone(&pci))?;
         let firmware = Arc::new(firmware);
         builder.handle(Arc::clone(&firmware));
         let append = self.kernel.as_ref().map_or("", |kernel| &kernel.append);

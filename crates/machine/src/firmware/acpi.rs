@@ -1,4 +1,5 @@
-//! ACPI tables: RSDP, XSDT, FADT, FACS, MADT, SPCR and the DSDT with the devices that cannot be probed.
+//! ACPI tables: RSDP, XSDT, FADT, FACS, MADT, SPCR and the DSDT with the devices that cannot be probed; SRAT and SLIT of
+//! machines with several nodes.
 //!
 //! ACPI 2.0 as IA-64 uses it: 64-bit addresses, SAPICs in the MADT, registers of power management in memory.
 
@@ -9,10 +10,11 @@ use acpi_tables::aml::{
 use acpi_tables::facs::FACS;
 use acpi_tables::rsdp::Rsdp;
 use acpi_tables::sdt::{GenericAddress, Sdt};
+use acpi_tables::slit::SLIT;
 use acpi_tables::xsdt::XSDT;
 use acpi_tables::{Aml, AmlSink};
 
-use super::layout;
+use super::layout::{self, Node};
 use crate::device::{power, serial};
 use crate::memory::INTERRUPT_BLOCK;
 
@@ -21,10 +23,12 @@ const TABLE: [u8; 8] = *b"SIDESTEP";
 const REVISION: u32 = 1;
 
 /// What differs among machines.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Contents {
     /// How many processors; processor `n` has the local identifier `n`, 0.
     pub processors: usize,
+    /// How they and RAM are divided.
+    pub nodes: Vec<Node>,
     /// How many virtio devices there are on the PCI bus, in the slots behind the bridge's.
     pub pci_devices: usize,
     /// How many have registers in memory.
@@ -46,7 +50,7 @@ fn bytes(aml: &dyn Aml) -> Vec<u8> {
 }
 
 /// All tables, to be put at `start`; the RSDP is the first.
-pub fn tables(start: u64, contents: Contents) -> Vec<u8> {
+pub fn tables(start: u64, contents: &Contents) -> Vec<u8> {
     const RSDP_ROOM: usize = 64;
     let mut all = vec![0; RSDP_ROOM];
     let mut place = |table: &[u8]| {
@@ -60,6 +64,10 @@ pub fn tables(start: u64, contents: Contents) -> Vec<u8> {
     let mut root = XSDT::new(OEM, TABLE, REVISION);
     for table in [fadt(facs, dsdt), madt(contents.processors), spcr()] {
         root.add_entry(place(table.as_slice()));
+    }
+    if contents.nodes.len() > 1 {
+        root.add_entry(place(srat(&contents.nodes).as_slice()));
+        root.add_entry(place(&slit(contents.nodes.len())));
     }
     let root = place(&bytes(&root));
     let pointer = bytes(&Rsdp::new(OEM, root));
@@ -115,6 +123,44 @@ fn madt(processors: usize) -> Sdt {
     table
 }
 
+/// Which processors and which RAM are of one node.
+fn srat(nodes: &[Node]) -> Sdt {
+    // Revision 1, for every kernel: numbers of nodes have eight bits.
+    let mut table = Sdt::new(*b"SRAT", 48, 1, OEM, TABLE, REVISION);
+    table.write_u32(36, 1); // reserved, and 1
+    for (number, node) in nodes.iter().enumerate() {
+        // A processor: type 0, 16 bytes; node, identifier, flags: enabled, extended identifier.
+        for index in node.processors.clone() {
+            let mut entry = [0; 16];
+            entry[..4].copy_from_slice(&[0, 16, number as u8, index as u8]);
+            entry[4] = 1;
+            table.append_slice(&entry);
+        }
+        // Memory: type 1, 40 bytes; node at 2, address at 8, size at 16, flags at 28: enabled.
+        for (start, size) in &node.memory {
+            let mut entry = [0; 40];
+            entry[..3].copy_from_slice(&[1, 40, number as u8]);
+            entry[8..16].copy_from_slice(&start.to_le_bytes());
+            entry[16..24].copy_from_slice(&size.to_le_bytes());
+            entry[28] = 1;
+            table.append_slice(&entry);
+        }
+    }
+    table
+}
+
+/// How far nodes are apart: twice as far as within one, ACPI's usual value, since nothing here takes longer.
+fn slit(nodes: usize) -> Vec<u8> {
+    const APART: u8 = 20;
+    let mut table = SLIT::new(OEM, TABLE, REVISION, nodes as u32);
+    for one in 0..nodes {
+        for other in 0..one {
+            table.set_distance(one, other, APART);
+        }
+    }
+    bytes(&table)
+}
+
 fn spcr() -> Sdt {
     let mut table = Sdt::new(*b"SPCR", 80, 1, OEM, TABLE, REVISION);
     table.write_u8(36, 0); // a 16550
@@ -129,7 +175,7 @@ fn spcr() -> Sdt {
     table
 }
 
-fn dsdt(contents: Contents) -> Sdt {
+fn dsdt(contents: &Contents) -> Sdt {
     let mut table = Sdt::new(*b"DSDT", 36, 2, OEM, TABLE, REVISION);
     let off = power::SLEEP_TYPE_OFF;
     let name = Name::new("_S5_".into(), &Package::new(vec![&off, &off, &0u8, &0u8]));
@@ -151,7 +197,7 @@ fn dsdt(contents: Contents) -> Sdt {
 ///
 /// Memory has the same addresses on both sides. So have ports: those of segment 0 are the processor's own, in the
 /// sparse space that the EFI memory map names, and need no translation.
-fn host_bridge(contents: Contents) -> Vec<u8> {
+fn host_bridge(contents: &Contents) -> Vec<u8> {
     const PORTS: u32 = 1 << 16;
     let buses = AddressSpace::<u16>::new_bus_number(0, 0xff);
     let ports = AddressSpace::<u32>::new_io(0, PORTS - 1, None);
@@ -272,8 +318,9 @@ mod tests {
         {
             let all = tables(
                 START,
-                Contents {
+                &Contents {
                     processors,
+                    nodes: layout::nodes(processors.min(64), processors, 16 << 30),
                     pci_devices,
                     memory_devices,
                 },
@@ -303,8 +350,9 @@ mod tests {
     fn the_madt_lists_every_processor_and_the_iosapic() {
         let all = tables(
             START,
-            Contents {
+            &Contents {
                 processors: 256,
+                nodes: layout::nodes(1, 256, 1 << 30),
                 pci_devices: 0,
                 memory_devices: 0,
             },
@@ -323,5 +371,68 @@ mod tests {
         assert_eq!(at, madt.len());
         assert_eq!(identifiers, (0..=255).collect::<Vec<u8>>());
         assert_eq!(iosapics, [layout::IOSAPIC]);
+    }
+
+    #[test]
+    fn nodes_have_every_processor_and_all_memory_once() {
+        for (count, processors, size) in [
+            (1, 1, 64 << 20),
+            (2, 4, 1 << 30),
+            (3, 7, 5 << 30),
+            (4, 4, 13 << 30),
+        ] {
+            let nodes = layout::nodes(count, processors, size);
+            let of = |node: &Node| node.processors.clone().collect::<Vec<_>>();
+            let all: Vec<usize> = nodes.iter().flat_map(of).collect();
+            assert_eq!(all, (0..processors).collect::<Vec<_>>());
+            let mut memory: Vec<(u64, u64)> = Vec::new();
+            for (start, size) in nodes.iter().flat_map(|node| &node.memory) {
+                match memory.last_mut() {
+                    Some(last) if last.0 + last.1 == *start => last.1 += size,
+                    _ => memory.push((*start, *size)),
+                }
+            }
+            let ranges = layout::memory(size);
+            let expected: Vec<_> = ranges.iter().map(|range| (range.start.0, range.size)).collect();
+            assert_eq!(memory, expected);
+            let sizes = nodes
+                .iter()
+                .map(|node| node.memory.iter().map(|(_, size)| size).sum::<u64>());
+            let (least, most) = (sizes.clone().min(), sizes.max());
+            assert!(most <= least.map(|least| least + 2 * layout::NODE_GRANULE));
+        }
+    }
+
+    #[test]
+    fn srat_and_slit_say_what_is_of_which_node() {
+        let nodes = layout::nodes(2, 3, 4 << 30);
+        let contents = Contents {
+            processors: 3,
+            nodes,
+            pci_devices: 0,
+            memory_devices: 0,
+        };
+        let all = tables(START, &contents);
+        let found = found(&all);
+        let srat = named(&found, b"SRAT");
+        let (mut at, mut processors, mut memory) = (48, Vec::new(), Vec::new());
+        while at < srat.len() {
+            match srat[at] {
+                0 if srat[at + 4] == 1 => processors.push((srat[at + 2], srat[at + 3])),
+                1 if srat[at + 28] == 1 => {
+                    memory.push((srat[at + 2], number(srat, at + 8, 8), number(srat, at + 16, 8)));
+                }
+                kind => panic!("an entry of type {kind}"),
+            }
+            at += usize::from(srat[at + 1]);
+        }
+        assert_eq!(processors, [(0, 0), (1, 1), (1, 2)]);
+        let (half, gigabyte) = (2 << 30, 1 << 30);
+        assert_eq!(
+            memory,
+            [(0, 0, half), (1, half, gigabyte), (1, 1 << 32, gigabyte)]
+        );
+        let slit = named(&found, b"SLIT");
+        assert_eq!((number(slit, 36, 8), &slit[44..]), (2, &[10, 20, 20, 10][..]));
     }
 }

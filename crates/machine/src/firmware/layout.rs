@@ -13,6 +13,8 @@
 //! | 4 GB – | the rest of RAM |
 //! | 0xffffc000000 | I/O ports, sparse: 64 MB |
 
+use std::ops::Range;
+
 use crate::memory::{GRANULE, MemoryRange};
 
 /// RAM below this; the rest begins at [`HIGH_MEMORY`].
@@ -70,6 +72,46 @@ pub const VIRTIO_MAX: usize = 31;
 pub const PORTS: u64 = 0xfff_fc00_0000;
 /// Bytes of their address space.
 pub const PORTS_SIZE: u64 = 64 << 20;
+
+/// Boundaries between the RAM of two nodes are multiples of this, as kernels with pages of any size want them.
+pub const NODE_GRANULE: u64 = 64 << 20;
+
+/// Processors and RAM that are close to each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its processors, by number.
+    pub processors: Range<usize>,
+    /// Its RAM: beginnings and sizes.
+    pub memory: Vec<(u64, u64)>,
+}
+
+/// Divides a machine's processors and `size` bytes of RAM into nodes, as evenly as may be.
+pub fn nodes(count: usize, processors: usize, size: u64) -> Vec<Node> {
+    let share = |index: usize| match index == count {
+        true => size,
+        false => size / NODE_GRANULE * index as u64 / count as u64 * NODE_GRANULE,
+    };
+    let node = |index: usize| {
+        let (mut start, mut left) = (share(index), share(index + 1) - share(index));
+        let mut memory = Vec::new();
+        // Counted without the hole.
+        let mut before = 0;
+        for range in self::memory(size) {
+            let skipped = start.saturating_sub(before).min(range.size);
+            let here = (range.size - skipped).min(left);
+            if here > 0 {
+                memory.push((range.start.0 + skipped, here));
+                (start, left) = (start + here, left - here);
+            }
+            before += range.size;
+        }
+        Node {
+            processors: processors * index / count..processors * (index + 1) / count,
+            memory,
+        }
+    };
+    (0..count).map(node).collect()
+}
 
 /// The RAM of a machine with `size` bytes of it, rounded down to [`GRANULE`].
 pub fn memory(size: u64) -> Vec<MemoryRange> {

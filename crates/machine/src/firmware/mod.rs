@@ -87,7 +87,7 @@ fn descriptor(entry: Entry) -> u64 {
 /// If memory does not hold [`layout::FIRMWARE`] to [`layout::FIRMWARE_END`].
 pub fn install(
     memory: &GuestMemory,
-    contents: acpi::Contents,
+    contents: &acpi::Contents,
     epoch: u64,
     pci: Arc<pci::Bus>,
 ) -> Result<Firmware, MemoryError> {

@@ -49,6 +49,7 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
             clock: Clock::Virtual,
             quantum_ticks: 100,
             sidecore: Sidecore::None,
+            nodes: 1,
             epoch_seconds: EPOCH,
             seed: 1,
             virtio,

@@ -38,6 +38,9 @@ pub struct KernelMachine {
     /// How many processors [default: 1].
     #[arg(long, value_name = "N")]
     smp: Option<usize>,
+    /// How many nodes (NUMA) the processors and the memory seem to be divided into [default: 1].
+    #[arg(long, value_name = "N")]
+    nodes: Option<usize>,
     /// How much memory [default: 1G].
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
@@ -119,6 +122,7 @@ impl KernelMachine {
         let of_machine = || {
             super::first_given(&[
                 ("--smp", self.smp.is_some()),
+                ("--nodes", self.nodes.is_some()),
                 ("--memory", self.memory.is_some()),
                 ("--net", !self.net.is_empty()),
                 ("--virtio", self.virtio.is_some()),
@@ -141,6 +145,7 @@ impl KernelMachine {
         Description {
             machine: MachineTable {
                 processors: self.smp.unwrap_or(usual.processors),
+                nodes: self.nodes.unwrap_or(usual.nodes),
                 memory: self.memory.unwrap_or(usual.memory),
                 clock: Clock::Virtual,
                 virtio: self.virtio.unwrap_or(usual.virtio),
