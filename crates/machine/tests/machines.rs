@@ -9,7 +9,8 @@ use guest::Guest;
 use sidestep_ia64::registers::application::ITC;
 use sidestep_ia64::registers::system::control;
 use sidestep_machine::End;
-use sidestep_machine::machine::{Activity, HostThreads, VirtualTime};
+use sidestep_machine::machine::timeline::Phase;
+use sidestep_machine::machine::{Activity, HostThreads, Sidecore, VirtualTime};
 
 /// More instructions than any of these machines needs.
 const MANY: u64 = 2_000_000_000;
@@ -172,6 +173,32 @@ fn a_stop_can_be_requested_from_another_thread() {
             ..VirtualTime::default()
         };
         assert_eq!(executor.run(&mut machine).end, End::Limit, "the request is over");
+    }
+}
+
+#[test]
+fn work_is_done_in_time_by_a_thread_that_sleeps_and_by_one_that_polls() {
+    for sidecore in [Sidecore::None, Sidecore::Always, Sidecore::Dynamic] {
+        let mut machine = Guest::new(2, "compute 1000000000000").machine;
+        let platform = Arc::clone(machine.platform());
+        let (again, stopping) = (Arc::clone(&platform), Arc::clone(&platform));
+        let later = platform.timeline.now() + 20_000;
+        platform.timeline.schedule(later, Phase::Device, move |due| {
+            let later = due + 20_000;
+            let work = move |_| stopping.request_stop();
+            again.timeline.schedule(later, Phase::Device, work);
+        });
+        let executor = HostThreads {
+            sidecore,
+            ..HostThreads::default()
+        };
+        assert_eq!(executor.run(&mut machine).end, End::Stopped);
+        let waits = machine.waits();
+        match sidecore {
+            Sidecore::None => assert_eq!(waits.polled, 0),
+            Sidecore::Always => assert_eq!(waits.slept, 0),
+            Sidecore::Dynamic => {}
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Assembled with the crate and copied into the guest, where it runs in 64-bit mode as for users, without stack,
 //! interrupts or handlers. RBX is the order page, RSI the request page, RDI where the next sample goes, R12 the samples
-//! left, R13 the requests left in this one, R14 the page of the window, R15 the sequence, R9 when the sample began. A
-//! hypercall changes RAX.
+//! left, R13 the requests left in this one, R14 the page of the window, R15 the sequence, R9 when the sample began, R8
+//! how far the processor's own pages lie behind those of the first. A
+//! hypercall changes RAX, an interrupt R10.
 
 use std::arch::global_asm;
 
@@ -25,16 +26,20 @@ pub enum Way {
     Count = 4,
     /// A request in memory for whose answer nobody waits.
     Abandon = 5,
+    /// A request in memory; the kernel tells a thread of the program, which sleeps, by eventfd.
+    Notify = 6,
+    /// A request in memory for whose answer the guest waits for an interrupt.
+    Posted = 7,
 }
 
 global_asm!(
     ".pushsection .rodata",
-    ".globl sidecall_guest, sidecall_guest_end",
-    ".hidden sidecall_guest, sidecall_guest_end",
+    ".globl sidecall_guest, sidecall_guest_interrupt, sidecall_guest_end",
+    ".hidden sidecall_guest, sidecall_guest_interrupt, sidecall_guest_end",
     "sidecall_guest:",
-    "mov ebx, {order}",
-    "mov esi, {request}",
-    "mov edi, {samples}",
+    "lea ebx, [r8 + {order}]",
+    "lea esi, [r8 + {request}]",
+    "lea edi, [r8 + {samples}]",
     "mov r15, [rbx + 8 * {SEQUENCE}]",
     "mov r14, [rbx + 8 * {PAGE}]",
     "mov r12, [rbx + 8 * {SAMPLES}]",
@@ -64,10 +69,23 @@ global_asm!(
     "cmp ebp, {EXIT}",
     "je 35f",
     // The exchange orders the request before the look whether the sidecore sleeps.
+    "xor r10d, r10d",
     "mov rax, r15",
     "xchg [rsi + 8 * {REQUEST_SEQUENCE}], rax",
     "cmp ebp, {ABANDON}",
     "je 40f",
+    "cmp ebp, {NOTIFY}",
+    "jne 24f",
+    "mov dx, {notify}",
+    "out dx, al",
+    "24:",
+    "cmp ebp, {POSTED}",
+    "jne 27f",
+    "26:",
+    "pause",
+    "test r10d, r10d",
+    "jz 26b",
+    "27:",
     "cmp qword ptr [rsi + 8 * {ASLEEP}], 0",
     "je 22f",
     "mov dx, {wake}",
@@ -135,6 +153,9 @@ global_asm!(
     "mov dx, {done}",
     "out dx, al",
     "jmp sidecall_guest",
+    "sidecall_guest_interrupt:",
+    "mov r10d, 1",
+    "iretq",
     "sidecall_guest_end:",
     ".popsection",
     order = const page::ORDER * PAGE_BYTES,
@@ -169,6 +190,9 @@ global_asm!(
     VMMCALL = const Way::Vmmcall as u64,
     COUNT = const Way::Count as u64,
     ABANDON = const Way::Abandon as u64,
+    POSTED = const Way::Posted as u64,
+    NOTIFY = const Way::Notify as u64,
+    notify = const port::NOTIFY,
     wake = const port::WAKE,
     serve = const port::SERVE,
     done = const port::DONE,
@@ -176,7 +200,14 @@ global_asm!(
 
 unsafe extern "C" {
     static sidecall_guest: u8;
+    static sidecall_guest_interrupt: u8;
     static sidecall_guest_end: u8;
+}
+
+/// How far from the program's beginning its handler of interrupts is.
+pub(crate) fn handler() -> usize {
+    let (start, handler) = (&raw const sidecall_guest, &raw const sidecall_guest_interrupt);
+    handler as usize - start as usize
 }
 
 /// The program's bytes.

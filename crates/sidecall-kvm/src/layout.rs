@@ -21,43 +21,50 @@ pub mod page {
     pub const WINDOW: usize = 4;
     /// The guest's program.
     pub const CODE: usize = 5;
-    /// What the guest shall do next, and what came of it.
-    pub const ORDER: usize = 6;
-    /// Requests and answers.
-    pub const REQUEST: usize = 7;
-    /// The first page of durations.
-    pub const SAMPLES: usize = 8;
+    /// Segments and interrupts, and the stack of interrupts at its end.
+    pub const DESCRIPTORS: usize = 6;
     /// The first page that the window may show.
-    pub const FRAMES: usize = 12;
+    pub const FRAMES: usize = 7;
+    /// What the first processor shall do next, and what came of it.
+    pub const ORDER: usize = 11;
+    /// Its requests and answers.
+    pub const REQUEST: usize = 12;
+    /// The first page of its durations.
+    pub const SAMPLES: usize = 13;
+    /// How many pages from a processor's own pages to those of the next.
+    pub const PROCESSOR: usize = 6;
     /// How many pages there are.
-    pub const COUNT: usize = 16;
+    pub const COUNT: usize = ORDER + super::PROCESSORS_MAX * PROCESSOR;
 }
 
+/// The most processors of a guest.
+pub const PROCESSORS_MAX: usize = 4;
+/// The pages that the window may show.
+pub const FRAMES: std::ops::Range<usize> = page::FRAMES..page::ORDER;
 /// The most samples of an order.
-pub const SAMPLES_MAX: usize = (page::FRAMES - page::SAMPLES) * PAGE_WORDS;
+pub const SAMPLES_MAX: usize = (page::ORDER + page::PROCESSOR - page::SAMPLES) * PAGE_WORDS;
 /// Pages of the window.
 pub const WINDOW_PAGES: usize = PAGE_WORDS;
 /// The first address of the window.
 pub const WINDOW_ADDRESS: u64 = 2 << 20;
 
-/// Words of the request page. Request and answer share one cache line, so that a call moves it there and back, once.
+/// Words of the page of descriptors.
+pub mod descriptors {
+    /// The first of the segments' table.
+    pub const SEGMENTS: usize = 0;
+    /// The first of the interrupts' table.
+    pub const INTERRUPTS: usize = 32;
+    /// The interrupt that says that a request was answered.
+    pub const VECTOR: usize = 0x40;
+}
+
+/// Words of the request page: those of a [line](sidestep_sidecall::line).
 pub mod request {
-    /// The number of the request, written last.
-    pub const SEQUENCE: usize = 0;
-    /// What is asked for.
-    pub const OPERATION: usize = 1;
+    pub use sidestep_sidecall::line::word::{ANSWERED, ASLEEP, OPERATION, SEQUENCE, STATUS, VALUE};
     /// The page of the window that it is about.
-    pub const PAGE: usize = 2;
+    pub const PAGE: usize = sidestep_sidecall::line::word::FIRST;
     /// The page of memory that is to be seen there.
-    pub const FRAME: usize = 3;
-    /// The number of the request that is answered, written last.
-    pub const ANSWERED: usize = 4;
-    /// How it went.
-    pub const STATUS: usize = 5;
-    /// What was asked for.
-    pub const VALUE: usize = 6;
-    /// Not zero while the sidecore sleeps.
-    pub const ASLEEP: usize = 7;
+    pub const FRAME: usize = sidestep_sidecall::line::word::SECOND;
 }
 
 /// Words of the order page.
@@ -101,4 +108,6 @@ pub mod port {
     pub const SERVE: u16 = 0x11;
     /// The program is to wake the sidecore.
     pub const WAKE: u16 = 0x12;
+    /// The kernel signals the eventfd of the processor's thread of the program.
+    pub const NOTIFY: u16 = 0x13;
 }

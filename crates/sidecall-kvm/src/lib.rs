@@ -4,7 +4,8 @@
 //! - [`layout`] says where everything lies in the guest's memory;
 //! - [`memory`] is that memory;
 //! - [`service`] is what the monitor does for a guest, by whichever way it was asked;
-//! - [`sidecore`] is the core that stays;
+//! - [`notified`] is the thread that the kernel wakes for a guest's call, as vhost has it;
+//! - the core that stays, and the line of a request, are [`sidestep_sidecall`]'s;
 //! - `machine` is the virtual machine, `guest` its program, `kind` finds out whether the guest runs by itself
 //!   (Linux on x86-64).
 //!
@@ -21,5 +22,6 @@ pub mod layout;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod machine;
 pub mod memory;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod notified;
 pub mod service;
-pub mod sidecore;

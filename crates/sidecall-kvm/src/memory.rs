@@ -1,51 +1,111 @@
 //! The guest's memory: words that the guest may change at any moment.
 
+use std::io;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::layout::{PAGE_WORDS, page};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use sidestep_sidecall::line::{Line, WORDS};
 
-/// A page; page-aligned, as KVM wants memory to be.
-#[repr(align(4096))]
-struct Page([AtomicU64; PAGE_WORDS]);
+use crate::layout::{PAGE_BYTES, PAGE_WORDS, PROCESSORS_MAX, page};
+
+const BYTES: usize = page::COUNT * PAGE_BYTES;
+
+/// A page.
+type Page = [AtomicU64; PAGE_WORDS];
 
 /// The memory of a guest. Every access is atomic: a guest that changes a word while it is read chooses which value is
 /// seen, and nothing else.
-pub struct GuestMemory(Box<[Page]>);
+pub struct GuestMemory(NonNull<[Page; page::COUNT]>);
+
+// SAFETY: the mapping belongs to nobody else and consists of atomic words, which any thread may use.
+unsafe impl Send for GuestMemory {}
+// SAFETY: as above.
+unsafe impl Sync for GuestMemory {}
 
 impl GuestMemory {
     /// Memory of zeros.
-    pub fn new() -> Self {
-        let zeros = || Page([const { AtomicU64::new(0) }; PAGE_WORDS]);
-        Self((0..page::COUNT).map(|_| zeros()).collect())
+    ///
+    /// # Errors
+    /// When the kernel has none.
+    pub fn new() -> io::Result<Self> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // Shared memory is a file, so its contents stay when the kernel drops what maps them: see `flush`.
+        // SAFETY: the kernel chooses addresses that nothing has.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), BYTES, access, MapFlags::SHARED) }?;
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self(start))
+    }
+
+    #[inline]
+    fn pages(&self) -> &[Page; page::COUNT] {
+        // SAFETY: the mapping has so many bytes, is aligned to pages, holds zeros or what was stored since, of which
+        // all are valid, and stays until this is dropped.
+        unsafe { self.0.as_ref() }
     }
 
     /// Word `word` of page `page`.
     ///
     /// # Panics
     /// When there is no such page or word: both are the monitor's own numbers, or checked ones.
+    #[inline]
     pub fn word(&self, page: usize, word: usize) -> &AtomicU64 {
-        &self.0[page].0[word]
+        &self.pages()[page][word]
     }
 
     /// Reads a word.
+    #[inline]
     pub fn load(&self, page: usize, word: usize) -> u64 {
         self.word(page, word).load(Ordering::Acquire)
     }
 
     /// Writes a word.
+    #[inline]
     pub fn store(&self, page: usize, word: usize, value: u64) {
         self.word(page, word).store(value, Ordering::Release);
+    }
+
+    /// The line of a processor.
+    ///
+    /// # Panics
+    /// When a guest cannot have so many processors.
+    #[inline]
+    pub fn line(&self, processor: usize) -> Line<'_> {
+        assert!(processor < PROCESSORS_MAX, "processor {processor}");
+        let page = &self.pages()[page::REQUEST + processor * page::PROCESSOR];
+        Line::new(
+            page.first_chunk::<WORDS>()
+                .expect("a page has more words than a line"),
+        )
+    }
+
+    /// Has every processor of the guest forget which addresses showed this page.
+    ///
+    /// The kernel drops its own mapping of the page and, since it may no longer be there, all that guests have of it:
+    /// shadow entries or nested ones, and the translations of processors that run meanwhile, which it interrupts. The
+    /// contents are a file's and stay.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    ///
+    /// # Panics
+    /// When there is no such page.
+    pub fn flush(&self, page: usize) -> io::Result<()> {
+        let page = (&raw const self.pages()[page]).cast_mut();
+        // SAFETY: the page is one of the mapping's, whose contents stay as they are.
+        Ok(unsafe { madvise(page.cast(), PAGE_BYTES, Advice::LinuxDontNeed) }?)
     }
 
     /// Where it lies in the program's memory, and its bytes.
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     pub(crate) fn extent(&self) -> (u64, u64) {
-        (self.0.as_ptr() as u64, size_of_val::<[Page]>(&self.0) as u64)
+        (self.0.as_ptr().expose_provenance() as u64, BYTES as u64)
     }
 }
 
-impl Default for GuestMemory {
-    fn default() -> Self {
-        Self::new()
+impl Drop for GuestMemory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's, and nothing borrows it. It cannot fail for such a mapping.
+        let _ = unsafe { munmap(self.0.as_ptr().cast(), BYTES) };
     }
 }

@@ -1,8 +1,12 @@
 //! What the monitor does for a guest: the same function for a request by exit and by sidecall.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::layout::{PAGE_BYTES, WINDOW_PAGES, page, request};
+use sidestep_sidecall::line::{Answer, Line, Request};
+use sidestep_sidecall::sidecore::Service;
+
+use crate::layout::{FRAMES, PAGE_BYTES, WINDOW_PAGES, page};
 use crate::memory::GuestMemory;
 
 /// What identification returns.
@@ -52,70 +56,106 @@ pub enum Status {
     Mapped = 4,
     /// To be changed or unmapped, and not mapped.
     NotMapped = 5,
+    /// The kernel refused to flush what was seen before.
+    NotFlushed = 6,
 }
 
-/// A request as it was when it was copied out of the guest's memory: what the guest writes later changes nothing.
-#[derive(Clone, Copy, Debug)]
-pub struct Request {
-    /// The guest's number for it, any value.
-    pub sequence: u64,
-    operation: u64,
-    page: u64,
-    frame: u64,
+/// What serves one processor of a guest.
+pub struct GuestService {
+    memory: Arc<GuestMemory>,
+    processor: usize,
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    interrupt: Option<vmm_sys_util::eventfd::EventFd>,
 }
 
-impl Request {
-    /// Copies a request that was announced by `sequence`, each word once.
-    pub fn copy(memory: &GuestMemory, sequence: u64) -> Self {
-        let word = |word| memory.word(page::REQUEST, word).load(Ordering::Relaxed);
+impl GuestService {
+    /// What serves the processor of this number.
+    pub fn new(memory: &Arc<GuestMemory>, processor: usize) -> Self {
+        let memory = Arc::clone(memory);
         Self {
-            sequence,
-            operation: word(request::OPERATION),
-            page: word(request::PAGE),
-            frame: word(request::FRAME),
+            memory,
+            processor,
+            #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+            interrupt: None,
         }
     }
 
-    /// Serves it and answers in the guest's memory, the sequence last.
-    pub fn serve(self, memory: &GuestMemory) -> Status {
-        let (status, value) = match self.answer(memory) {
-            Ok(value) => (Status::Done, value),
-            Err(status) => (status, 0),
-        };
-        let word = |word| memory.word(page::REQUEST, word);
-        word(request::STATUS).store(status as u64, Ordering::Relaxed);
-        word(request::VALUE).store(value, Ordering::Relaxed);
-        word(request::ANSWERED).store(self.sequence, Ordering::Release);
-        status
-    }
-
-    fn answer(self, memory: &GuestMemory) -> Result<u64, Status> {
-        let operation = Operation::of(self.operation).ok_or(Status::NoOperation)?;
-        match operation {
-            Operation::Null => return Ok(0),
-            Operation::Identify => return Ok(IDENTIFICATION),
-            Operation::Map | Operation::Change | Operation::Unmap => {}
+    /// Signals `interrupt` with each answer: see [`Guest::interrupt`](crate::machine::Guest::interrupt).
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    pub fn interrupting(self, interrupt: vmm_sys_util::eventfd::EventFd) -> Self {
+        Self {
+            interrupt: Some(interrupt),
+            ..self
         }
-        let index = usize::try_from(self.page)
-            .ok()
-            .filter(|index| *index < WINDOW_PAGES);
-        let entry = memory.word(page::WINDOW, index.ok_or(Status::NoPage)?);
-        let is_mapped = entry.load(Ordering::Relaxed) & 1 != 0;
-        let value = match operation {
-            Operation::Map if is_mapped => return Err(Status::Mapped),
-            Operation::Change | Operation::Unmap if !is_mapped => return Err(Status::NotMapped),
-            Operation::Unmap => 0,
-            _ => self.frame_address()? | ENTRY_FLAGS,
-        };
-        entry.store(value, Ordering::Release);
-        Ok(value)
+    }
+}
+
+impl Service for GuestService {
+    #[inline]
+    fn line(&self) -> Line<'_> {
+        self.memory.line(self.processor)
     }
 
-    /// Where the frame lies. Only pages that are nothing else may be shown.
-    fn frame_address(self) -> Result<u64, Status> {
-        let is_frame = (page::FRAMES as u64..page::COUNT as u64).contains(&self.frame);
-        is_frame
-            .then(|| self.frame * PAGE_BYTES as u64)
-            .ok_or(Status::NoFrame)
+    #[inline]
+    fn serve(&mut self, request: &Request) -> Answer {
+        let answer = serve(request, &self.memory);
+        // The guest that it interrupts looks for the answer, which is there in a moment.
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        if let Some(interrupt) = &self.interrupt {
+            // It fails where its count is full only, and then the guest has not taken the last one.
+            let _ = interrupt.write(1);
+        }
+        answer
     }
+}
+
+/// Serves a request that was copied out of the guest's memory.
+#[inline]
+pub fn serve(request: &Request, memory: &GuestMemory) -> Answer {
+    match answer(request, memory) {
+        Ok(value) => Answer { status: 0, value },
+        Err(status) => Answer {
+            status: status as u64,
+            value: 0,
+        },
+    }
+}
+
+#[inline]
+fn answer(request: &Request, memory: &GuestMemory) -> Result<u64, Status> {
+    let operation = Operation::of(request.operation).ok_or(Status::NoOperation)?;
+    match operation {
+        Operation::Null => return Ok(0),
+        Operation::Identify => return Ok(IDENTIFICATION),
+        Operation::Map | Operation::Change | Operation::Unmap => {}
+    }
+    let index = usize::try_from(request.first)
+        .ok()
+        .filter(|index| *index < WINDOW_PAGES);
+    let entry = memory.word(page::WINDOW, index.ok_or(Status::NoPage)?);
+    let before = entry.load(Ordering::Relaxed);
+    let is_mapped = before & 1 != 0;
+    let value = match operation {
+        Operation::Map if is_mapped => return Err(Status::Mapped),
+        Operation::Change | Operation::Unmap if !is_mapped => return Err(Status::NotMapped),
+        Operation::Unmap => 0,
+        _ => frame_address(request.second)? | ENTRY_FLAGS,
+    };
+    entry.store(value, Ordering::Release);
+    if is_mapped {
+        // The guest may have written there whatever it likes; only a page that the window may show is flushed.
+        let frame = before as usize / PAGE_BYTES;
+        if FRAMES.contains(&frame) {
+            memory.flush(frame).map_err(|_| Status::NotFlushed)?;
+        }
+    }
+    Ok(value)
+}
+
+/// Where the frame lies. Only pages that are nothing else may be shown.
+fn frame_address(frame: u64) -> Result<u64, Status> {
+    let frame = usize::try_from(frame).ok().filter(|frame| FRAMES.contains(frame));
+    frame
+        .map(|frame| (frame * PAGE_BYTES) as u64)
+        .ok_or(Status::NoFrame)
 }

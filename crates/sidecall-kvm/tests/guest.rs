@@ -1,14 +1,13 @@
 //! Real guests, where this host has `/dev/kvm` and two cores.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use std::sync::Arc;
-
+use sidestep_sidecall::sidecore::{Sidecore, pin};
 use sidestep_sidecall_kvm::guest::Way;
 use sidestep_sidecall_kvm::kind::Kind;
-use sidestep_sidecall_kvm::layout::{order, page};
+use sidestep_sidecall_kvm::layout::{FRAMES, order, page};
 use sidestep_sidecall_kvm::machine::{Guest, GuestError, Order};
-use sidestep_sidecall_kvm::service::{IDENTIFICATION, Operation, Status};
-use sidestep_sidecall_kvm::sidecore::{Sidecore, pin};
+use sidestep_sidecall_kvm::notified::Notified;
+use sidestep_sidecall_kvm::service::{GuestService, IDENTIFICATION, Operation, Status};
 
 /// Two cores of this process, where there is a KVM as well.
 fn cores() -> Option<(usize, usize)> {
@@ -19,13 +18,9 @@ fn cores() -> Option<(usize, usize)> {
     tests_need::host(has_both, "a sidecore needs /dev/kvm and two cores").then_some(pair?)
 }
 
-fn sidecore(core: usize, guests: &mut [&mut Guest], looks: u64) -> Sidecore {
-    let memories = guests.iter().map(|guest| Arc::clone(guest.memory())).collect();
-    let sidecore = Sidecore::start(core, memories, looks).expect("a sidecore");
-    for guest in guests {
-        guest.wakes(sidecore.waker());
-    }
-    sidecore
+fn sidecore(core: usize, guests: &[&Guest], looks: u64) -> Sidecore<GuestService> {
+    let callers = guests.iter().map(|guest| GuestService::new(guest.memory(), 0));
+    Sidecore::start(Some(core), callers.collect(), looks).expect("a sidecore")
 }
 
 #[test]
@@ -33,7 +28,7 @@ fn both_ways_give_the_same_answers_and_one_leaves_the_guest() {
     let Some((own, other)) = cores() else { return };
     pin(own).expect("this process may use the core");
     let mut guest = Guest::new().expect("a guest");
-    let sidecore = sidecore(other, &mut [&mut guest], u64::MAX);
+    let sidecore = sidecore(other, &[&guest], u64::MAX);
     for (way, exits) in [(Way::Exit, 1), (Way::Sidecall, 0)] {
         let outcome = guest
             .run(Order::one(way, Operation::Identify))
@@ -53,7 +48,7 @@ fn the_guest_sees_what_was_mapped_and_dies_of_what_was_not() {
     pin(own).expect("this process may use the core");
     for way in [Way::Exit, Way::Sidecall] {
         let mut guest = Guest::new().expect("a guest");
-        let sidecore = sidecore(other, &mut [&mut guest], u64::MAX);
+        let sidecore = sidecore(other, &[&guest], u64::MAX);
         guest.memory().store(page::FRAMES + 1, 0, 77);
         let map = Order {
             frame: page::FRAMES as u64 + 1,
@@ -75,11 +70,136 @@ fn the_guest_sees_what_was_mapped_and_dies_of_what_was_not() {
 }
 
 #[test]
+fn a_guest_that_runs_sees_what_was_changed_and_no_longer_what_was_unmapped() {
+    let Some((own, other)) = cores() else { return };
+    pin(own).expect("this process may use the core");
+    for way in [Way::Exit, Way::Sidecall] {
+        let mut guest = Guest::new().expect("a guest");
+        let sidecore = sidecore(other, &[&guest], u64::MAX);
+        for frame in FRAMES {
+            guest.memory().store(frame, 0, frame as u64);
+        }
+        let map = Order {
+            after: order::TOUCH,
+            ..Order::one(way, Operation::Map)
+        };
+        assert_eq!(guest.run(map).expect("an answer").touched, FRAMES.start as u64);
+        for round in 0..20 {
+            let frame = FRAMES.start as u64 + round % 4;
+            let change = Order {
+                operation: Operation::Change,
+                frame,
+                ..map
+            };
+            let changed = guest.run(change).expect("an answer");
+            assert_eq!((changed.touched, changed.refused), (frame, 0), "{way:?}");
+        }
+        let unmap = Order {
+            operation: Operation::Unmap,
+            ..map
+        };
+        assert!(matches!(guest.run(unmap), Err(GuestError::Stopped(_))), "{way:?}");
+        drop(sidecore);
+    }
+}
+
+#[test]
+fn processors_of_one_guest_call_at_once_and_see_each_others_changes() {
+    let Some((own, other)) = cores() else { return };
+    let mut guest = Guest::with_processors(2).expect("a guest");
+    let memory = std::sync::Arc::clone(guest.memory());
+    let callers = (0..2).map(|processor| GuestService::new(&memory, processor));
+    let sidecore = Sidecore::start(None, callers.collect(), 1000).expect("a sidecore");
+    for frame in FRAMES {
+        memory.store(frame, 0, frame as u64);
+    }
+    let map = Order {
+        after: order::TOUCH,
+        ..Order::one(Way::Sidecall, Operation::Map)
+    };
+    guest.run(map).expect("an answer");
+    std::thread::scope(|scope| {
+        for (processor, core) in guest.processors().iter_mut().zip([own, other]) {
+            scope.spawn(move || {
+                pin(core).expect("this process may use the core");
+                let calls = Order {
+                    batch: 300,
+                    ..Order::one(Way::Sidecall, Operation::Identify)
+                };
+                let outcome = processor.run(calls).expect("answers");
+                assert_eq!((outcome.value, outcome.refused), (IDENTIFICATION, 0));
+            });
+        }
+    });
+    // What the one has changed the other sees, though it has seen it otherwise.
+    let look = Order {
+        operation: Operation::Null,
+        ..map
+    };
+    for round in 1..9 {
+        let frame = FRAMES.start as u64 + round % 4;
+        let change = Order {
+            operation: Operation::Change,
+            frame,
+            ..map
+        };
+        let [first, second] = guest.processors() else {
+            unreachable!("two")
+        };
+        assert_eq!(first.run(change).expect("an answer").touched, frame);
+        assert_eq!(second.run(look).expect("an answer").touched, frame);
+    }
+    drop(sidecore);
+    assert!(matches!(
+        Guest::with_processors(5),
+        Err(GuestError::Processors(5))
+    ));
+}
+
+#[test]
+fn the_kernel_wakes_a_thread_for_a_guest_that_runs_on() {
+    let Some((own, other)) = cores() else { return };
+    pin(own).expect("this process may use the core");
+    let mut guest = Guest::new().expect("a guest");
+    let event = guest.notification().expect("an eventfd");
+    let callers = vec![GuestService::new(guest.memory(), 0)];
+    let notified = Notified::start(other, event, callers).expect("a thread");
+    let calls = Order {
+        batch: 50,
+        ..Order::one(Way::Notify, Operation::Identify)
+    };
+    let outcome = guest.run(calls).expect("answers");
+    assert_eq!(
+        (outcome.value, outcome.refused, outcome.exits),
+        (IDENTIFICATION, 0, 0)
+    );
+    drop(notified);
+}
+
+#[test]
+fn a_guest_that_waits_for_an_interrupt_gets_one_with_each_answer() {
+    let Some((own, other)) = cores() else { return };
+    pin(own).expect("this process may use the core");
+    let (mut guest, interrupt) = Guest::interrupt().expect("a guest that can be interrupted");
+    let service = GuestService::new(guest.memory(), 0).interrupting(interrupt);
+    let sidecore = Sidecore::start(Some(other), vec![service], u64::MAX).expect("a sidecore");
+    for _ in 0..20 {
+        let outcome = guest.run(Order::one(Way::Posted, Operation::Identify));
+        let outcome = outcome.expect("an answer");
+        assert_eq!(
+            (outcome.value, outcome.refused, outcome.exits),
+            (IDENTIFICATION, 0, 0)
+        );
+    }
+    assert_eq!(sidecore.end().served, 20);
+}
+
+#[test]
 fn a_sidecore_that_sleeps_is_woken_by_an_exit() {
     let Some((own, other)) = cores() else { return };
     pin(own).expect("this process may use the core");
     let mut guest = Guest::new().expect("a guest");
-    let sidecore = sidecore(other, &mut [&mut guest], 0);
+    let sidecore = sidecore(other, &[&guest], 0);
     for _ in 0..20 {
         while sidecore.tally().slept == 0 {
             std::thread::yield_now();
@@ -97,7 +217,7 @@ fn a_sidecore_that_sleeps_is_woken_by_an_exit() {
 fn a_guest_that_floods_and_stops_in_the_middle_leaves_a_victim_its_answers() {
     let Some((own, other)) = cores() else { return };
     let [mut victim, mut hostile] = [(); 2].map(|()| Guest::new().expect("a guest"));
-    let _sidecore = sidecore(other, &mut [&mut victim, &mut hostile], 1000);
+    let _sidecore = sidecore(other, &[&victim, &hostile], 1000);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let flood = Order {

@@ -366,3 +366,53 @@ fn what_the_package_for_python_does_needs_it() {
     );
     assert!(error.contains("cannot be used with"), "{error}");
 }
+
+/// Processes of a group.
+#[cfg(target_os = "linux")]
+fn group(leader: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_member = |process: &u32| {
+        // Behind the name, which may contain anything, stand state, parent and group.
+        let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let fields = status.rsplit(')').next().unwrap_or_default();
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        fields.first() != Some(&"Z") && fields.get(2) == Some(&leader.to_string().as_str())
+    };
+    numbers.filter(is_member).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_comparison_that_is_killed_leaves_no_process_behind() {
+    use std::os::unix::process::CommandExt;
+    let folder = tempfile::tempdir().unwrap();
+    let settings = ["operation=getpid", "way=ptrace", "rounds=1000"];
+    let mut command = sidestep(folder.path());
+    command.args(["compare", "sidecore.syscalls"]);
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0);
+    let mut comparing = command.spawn().unwrap();
+    let leader = comparing.id();
+    let mut has_child = false;
+    while !has_child && comparing.try_wait().unwrap().is_none() {
+        has_child = group(leader).len() > 1;
+    }
+    if !tests_need::host(has_child, "a child must be traced, on two cores") {
+        return;
+    }
+    comparing.kill().unwrap();
+    comparing.wait().unwrap();
+    for _ in 0..1000 {
+        if group(leader).is_empty() {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    panic!("still there: {:?}", group(leader));
+}

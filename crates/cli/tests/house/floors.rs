@@ -24,6 +24,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("sidecall-kvm", 2),
     ("ia64", 1),
     ("fuce", 1),
+    ("sidecall", 1),
     ("zerowait", 1),
     ("gang", 1),
     ("files", 1),

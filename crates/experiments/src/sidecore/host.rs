@@ -1,6 +1,6 @@
 //! Figure 1 on the machine at hand: a KVM guest that is left, and one whose requests a core serves.
 
-use std::sync::Arc;
+use std::io;
 use std::time::{Duration, Instant};
 
 use sidestep_hypervisor::calibration::{Calibration, Options, Quantity, allowed_cores};
@@ -8,12 +8,13 @@ use sidestep_lab::{
     About, Axis, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature, Number,
     Point, PointError, Side,
 };
+use sidestep_sidecall::sidecore::{Sidecore, pin};
 use sidestep_sidecall_kvm::guest::Way;
 use sidestep_sidecall_kvm::kind::{Kind, picoseconds};
-use sidestep_sidecall_kvm::layout::{WINDOW_PAGES, page};
+use sidestep_sidecall_kvm::layout::{FRAMES, PAGE_BYTES, WINDOW_PAGES, order, page};
 use sidestep_sidecall_kvm::machine::{Guest, Order};
-use sidestep_sidecall_kvm::service::Operation;
-use sidestep_sidecall_kvm::sidecore::{Sidecore, pin};
+use sidestep_sidecall_kvm::notified::Notified;
+use sidestep_sidecall_kvm::service::{GuestService, Operation};
 
 use crate::zerowait::processor_ns;
 
@@ -21,6 +22,10 @@ use crate::zerowait::processor_ns;
 const BATCH: u64 = 16;
 /// Samples of a round: as many requests as the window has pages.
 const SAMPLES: usize = WINDOW_PAGES / BATCH as usize;
+/// Changes of a page that was seen before, in a round.
+const CHANGES: u64 = 64;
+/// An entry of the window for the first page that it may show: present, writable, for users.
+const MAPPED: u64 = (page::FRAMES * PAGE_BYTES) as u64 | 0b111;
 /// How long a guest asks for nothing, how often; and how many looks in vain a sidecore makes before it sleeps.
 const REST: Duration = Duration::from_millis(50);
 const RESTS: usize = 5;
@@ -40,8 +45,9 @@ impl Experiment for Host {
             question: "What does a call of the monitor cost on this machine, by leaving the guest and by sidecall?",
             source: "Kumar et al., The Sidecore Approach, section II, Figure 1, on a real host",
             setting: "A guest of KVM on one core, its sidecore on another. `null` does nothing, `identification` \
-                      returns a word, `map` creates an entry in a page table of the guest. One function serves both \
-                      sides; the guest measures with its time-stamp counter.",
+                      returns a word, `map` creates an entry in a page table of the guest, `change` and `unmap` alter \
+                      one that the guest has used and flush what it showed. One function serves both sides; the guest \
+                      measures with its time-stamp counter.",
             baseline: "each request leaves the guest for this program",
             sidestep: "each request goes through memory to a sidecore that polls",
             metric: Metric::lower("time a call", "ns"),
@@ -56,14 +62,14 @@ impl Experiment for Host {
 
     fn inputs(&self) -> Vec<Input> {
         vec![
-            Input::choices("operation", &["null", "identification", "map"])
+            Input::choices("operation", &["null", "identification", "map", "change", "unmap"])
                 .about("what is asked for")
                 .source("Sidecore II, Figure 1")
                 .axis(),
             Input::integer("rounds", 20)
                 .between(1, 1000)
                 .quick("5")
-                .about("how often each side makes 512 calls, in turns")
+                .about("how often each side makes 512 calls, or 64 changes, in turns")
                 .source("chosen: enough for a narrow interval"),
         ]
     }
@@ -81,6 +87,8 @@ impl Experiment for Host {
         let operation = match point.value("operation").to_string().as_str() {
             "null" => Operation::Null,
             "identification" => Operation::Identify,
+            "change" => Operation::Change,
+            "unmap" => Operation::Unmap,
             _ => Operation::Map,
         };
         let rounds = inputs.count("rounds");
@@ -122,16 +130,33 @@ fn measure(operation: Operation, rounds: u64, context: &Context) -> Result<Measu
     pin(own).map_err(unavailable)?;
     let kind = Kind::of(&mut guest).map_err(unavailable)?;
 
+    let event = guest.notification().map_err(unavailable)?;
+    let (mut interrupted, interrupt) = Guest::interrupt().map_err(unavailable)?;
+    let start = |way: Way, guest: &Guest| {
+        let callers = vec![GuestService::new(guest.memory(), 0)];
+        Ok(match way {
+            Way::Sidecall => Server::Sidecore(Sidecore::start(Some(other), callers, u64::MAX)?),
+            Way::Posted => {
+                let service = GuestService::new(guest.memory(), 0).interrupting(interrupt.try_clone()?);
+                Server::Sidecore(Sidecore::start(Some(other), vec![service], u64::MAX)?)
+            }
+            Way::Notify => Server::Notified(Notified::start(other, event.try_clone()?, callers)?),
+            _ => Server::Nobody,
+        })
+    };
     let mut exit = Calls::new(Way::Exit);
+    let mut notified = Calls::new(Way::Notify);
+    let mut posted = Calls::new(Way::Posted);
     let mut sidecall = Calls::new(Way::Sidecall);
     let mut hypercall = Calls::new(kind.hypercall);
     for round in 0..=rounds {
         if context.cancelled() {
             return Err(PointError::Cancelled);
         }
-        for calls in [&mut exit, &mut sidecall, &mut hypercall] {
-            calls.round(&mut guest, operation, other, round != 0)?;
+        for calls in [&mut exit, &mut sidecall, &mut hypercall, &mut notified] {
+            calls.round(&mut guest, operation, start, round != 0)?;
         }
+        posted.round(&mut interrupted, operation, start, round != 0)?;
     }
     let rest = Rest::of(&mut guest, operation, other, &kind, context)?;
     let predicted = |quantity, times: u64| {
@@ -145,6 +170,9 @@ fn measure(operation: Operation, rounds: u64, context: &Context) -> Result<Measu
     if let Some(time) = hypercall.median(&kind) {
         baseline = baseline.counter("hypercall that the kernel answers", time, "ns");
     }
+    if let Some(time) = notified.median(&kind) {
+        baseline = baseline.counter("eventfd that wakes a thread", time, "ns");
+    }
     baseline = baseline
         .counter("guest's loop", Number::ratio(kind.guest_ps, 1000), "ns")
         .counter("the program's loop", Number::ratio(kind.host_ps, 1000), "ns")
@@ -153,6 +181,9 @@ fn measure(operation: Operation, rounds: u64, context: &Context) -> Result<Measu
     let mut sidestep = sidecall.side(&kind);
     if let Some(time) = predicted(Quantity::Transfer, TRANSFERS) {
         sidestep = sidestep.counter("predicted", time, "ns");
+    }
+    if let Some(time) = posted.median(&kind) {
+        sidestep = sidestep.counter("answer posted by an interrupt", time, "ns");
     }
     sidestep = sidestep
         .counter("core time of the sidecore while nobody calls", rest.share, "%")
@@ -176,9 +207,8 @@ impl Rest {
         kind: &Kind,
         context: &Context,
     ) -> Result<Rest, PointError> {
-        let memory = Arc::clone(guest.memory());
-        let sidecore = Sidecore::start(core, vec![Arc::clone(&memory)], LOOKS).map_err(unavailable)?;
-        guest.wakes(sidecore.waker());
+        let callers = vec![GuestService::new(guest.memory(), 0)];
+        let sidecore = Sidecore::start(Some(core), callers, LOOKS).map_err(unavailable)?;
         let start = Instant::now();
         let mut times = Vec::new();
         for _ in 0..RESTS {
@@ -186,13 +216,12 @@ impl Rest {
                 return Err(PointError::Cancelled);
             }
             std::thread::sleep(REST);
-            memory.store(page::WINDOW, 0, 0);
+            prepare(guest, operation, 1)?;
             let called = guest.run(Order::one(Way::Sidecall, operation));
-            let called = called.map_err(|error| PointError::Failed(error.to_string()))?;
+            let called = called.map_err(failed)?;
             times.push(picoseconds(called.ticks[0], kind.tick_ps));
         }
         let elapsed = start.elapsed().as_nanos() as u64;
-        guest.wakes(None);
         let processor_ns = sidecore.end().processor_ns;
         times.sort_unstable();
         Ok(Rest {
@@ -202,10 +231,44 @@ impl Rest {
     }
 }
 
+/// Whoever serves meanwhile.
+#[expect(dead_code, reason = "held for as long as it serves")]
+enum Server {
+    Nobody,
+    Sidecore(Sidecore<GuestService>),
+    Notified(Notified),
+}
+
+fn failed(error: impl std::fmt::Display) -> PointError {
+    PointError::Failed(error.to_string())
+}
+
+/// Makes pages of the window as the operation needs them: not mapped to be mapped; to be changed or unmapped, mapped
+/// and used, so that there is something to flush.
+fn prepare(guest: &mut Guest, operation: Operation, pages: usize) -> Result<(), PointError> {
+    let alters = matches!(operation, Operation::Change | Operation::Unmap);
+    for index in 0..pages {
+        guest
+            .memory()
+            .store(page::WINDOW, index, if alters { MAPPED } else { 0 });
+    }
+    if alters {
+        let touch = Order {
+            after: order::TOUCH,
+            ..Order::one(Way::Count, Operation::Null)
+        };
+        guest.run(touch).map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// The calls of one way.
 struct Calls {
     way: Way,
+    /// Of each sample.
     ticks: Vec<u64>,
+    /// Calls in a sample.
+    batch: u64,
     processor_ns: u64,
     calls: u64,
 }
@@ -215,49 +278,58 @@ impl Calls {
         Self {
             way,
             ticks: Vec::new(),
+            batch: 1,
             processor_ns: 0,
             calls: 0,
         }
     }
 
-    /// 512 calls; a sidecore is there for as long as they take, and only for sidecalls.
+    /// As many calls as a round has; who serves them is there for as long as they take.
     fn round(
         &mut self,
         guest: &mut Guest,
         operation: Operation,
-        core: usize,
+        start: impl Fn(Way, &Guest) -> io::Result<Server>,
         counts: bool,
     ) -> Result<(), PointError> {
-        let memory = Arc::clone(guest.memory());
-        for index in 0..WINDOW_PAGES {
-            memory.store(page::WINDOW, index, 0);
-        }
-        let has_sidecore = self.way == Way::Sidecall;
-        let start = || Sidecore::start(core, vec![memory], u64::MAX).map_err(unavailable);
-        let sidecore = has_sidecore.then(start).transpose()?;
-        let before = processor_ns();
-        let order = Order {
-            step: 1,
-            batch: BATCH,
-            samples: SAMPLES,
-            ..Order::one(self.way, operation)
+        let alters = matches!(operation, Operation::Change | Operation::Unmap);
+        // A guest takes one interrupt an order.
+        let is_single = alters || self.way == Way::Posted;
+        let (orders, order) = match is_single {
+            true => (
+                CHANGES,
+                Order {
+                    frame: FRAMES.start as u64 + 1,
+                    ..Order::one(self.way, operation)
+                },
+            ),
+            false => (
+                1,
+                Order {
+                    step: 1,
+                    batch: BATCH,
+                    samples: SAMPLES,
+                    ..Order::one(self.way, operation)
+                },
+            ),
         };
-        let outcome = guest
-            .run(order)
-            .map_err(|error| PointError::Failed(error.to_string()))?;
-        let processor_ns = processor_ns() - before;
-        drop(sidecore);
-        if outcome.refused != 0 {
-            return Err(PointError::Failed(format!(
-                "{} requests were refused",
-                outcome.refused
-            )));
+        self.batch = order.batch;
+        let server = start(self.way, guest).map_err(unavailable)?;
+        for _ in 0..orders {
+            prepare(guest, operation, if is_single { 1 } else { WINDOW_PAGES })?;
+            let before = processor_ns();
+            let outcome = guest.run(order).map_err(failed)?;
+            let processor_ns = processor_ns() - before;
+            if outcome.refused != 0 {
+                return Err(failed(format!("{} requests were refused", outcome.refused)));
+            }
+            if counts {
+                self.ticks.extend(outcome.ticks);
+                self.processor_ns += processor_ns;
+                self.calls += order.batch * order.samples as u64;
+            }
         }
-        if counts {
-            self.ticks.extend(outcome.ticks);
-            self.processor_ns += processor_ns;
-            self.calls += WINDOW_PAGES as u64;
-        }
+        drop(server);
         Ok(())
     }
 
@@ -266,7 +338,7 @@ impl Calls {
         let mut ticks = self.ticks.clone();
         ticks.sort_unstable();
         let time = picoseconds(*ticks.get(rank)?, kind.tick_ps);
-        Some(Number::ratio(time, 1000 * BATCH))
+        Some(Number::ratio(time, 1000 * self.batch))
     }
 
     fn median(&self, kind: &Kind) -> Option<Number> {
@@ -285,6 +357,10 @@ impl Calls {
             if let Some(time) = self.time(rank.min(count.saturating_sub(1)), kind) {
                 side = side.counter(name, time, "ns");
             }
+        }
+        // Of a call alone the clock of core time says nothing: the kernel brings it up to date now and then.
+        if self.batch == 1 {
+            return side;
         }
         side.counter(
             "core time a call",

@@ -1,12 +1,13 @@
 //! Sidecores: requests of virtual machines served by a core that is already in the monitor, against leaving the guest.
 //!
 //! Source: S. Kumar, H. Raj, K. Schwan, I. Ganev, "Re-architecting VMMs for Multicore Systems: The Sidecore Approach".
-//! All experiments but `host`, which measures this machine, run the guests of `guests/ia64/sidecore` in IA-64 virtual
-//! machines on modelled hosts; what transitions cost is one table, an input, of which no entry comes from the paper's
-//! results.
+//! All experiments but `host`, `dynamic-host` and `syscalls`, which measure this machine, run the guests of
+//! `guests/ia64/sidecore` in IA-64 virtual machines on modelled hosts; what transitions cost is one table, an input, of
+//! which no entry comes from the paper's results.
 
 mod calls;
 mod dynamic;
+mod dynamic_host;
 mod host;
 mod interrupts;
 mod isolation;
@@ -16,6 +17,7 @@ pub mod own_service;
 mod pollution;
 mod receive;
 mod setup;
+mod syscalls;
 mod table;
 mod unmap;
 mod updates;
@@ -34,4 +36,6 @@ pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &receive::Receive,
     &isolation::Isolation,
     &host::Host,
+    &dynamic_host::DynamicHost,
+    &syscalls::Syscalls,
 ];

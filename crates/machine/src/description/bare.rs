@@ -23,7 +23,7 @@ use super::Size;
 use crate::image::{self, ImageError, Loaded};
 use crate::machine::dumps::{DumpCalls, DumpFiles};
 use crate::machine::hypercall::{Console, StandardCalls};
-use crate::machine::{Activity, Machine, MachineBuilder, PROCESSORS_MAX};
+use crate::machine::{Activity, Machine, MachineBuilder, PROCESSORS_MAX, Sidecore};
 use crate::memory::{GuestMemory, LayoutError, MemoryKind, MemoryRange};
 
 /// The description of a bare machine.
@@ -55,6 +55,8 @@ pub struct MachineTable {
     /// The longest time slice, in ticks of the machine: instructions without a model, cycles with one.
     #[serde(rename = "quantum")]
     pub quantum_ticks: u64,
+    /// How the devices' thread waits for work where the host's clock leads.
+    pub sidecore: Sidecore,
     /// How the paths of dumps begin that the guest hands out, relative to the description; without it none is kept.
     pub dumps: Option<PathBuf>,
 }
@@ -67,6 +69,7 @@ impl Default for MachineTable {
             parameters: String::new(),
             clock: Clock::Virtual,
             quantum_ticks: 10_000,
+            sidecore: Sidecore::default(),
             dumps: None,
         }
     }

@@ -40,7 +40,7 @@ use crate::firmware::boot::{self, Boot};
 use crate::firmware::{self, Firmware, efi, layout};
 use crate::image::{self, ImageError, Loaded};
 use crate::machine::hypercall::{Console, StandardCalls};
-use crate::machine::{Activity, AttachError, Machine, MachineBuilder, PROCESSORS_MAX};
+use crate::machine::{Activity, AttachError, Machine, MachineBuilder, PROCESSORS_MAX, Sidecore};
 use crate::memory::{GuestMemory, LayoutError, MemoryError};
 use crate::pci;
 
@@ -75,6 +75,8 @@ pub struct MachineTable {
     /// The longest time slice, in ticks of the machine: instructions without a model, cycles with one.
     #[serde(rename = "quantum")]
     pub quantum_ticks: u64,
+    /// How the devices' thread waits for work where the host's clock leads.
+    pub sidecore: Sidecore,
     /// Seconds since 1970 at machine time zero.
     #[serde(rename = "epoch")]
     pub epoch_seconds: u64,
@@ -96,6 +98,7 @@ impl Default for MachineTable {
             memory: Size(1 << 30),
             clock: Clock::Virtual,
             quantum_ticks: 10_000,
+            sidecore: Sidecore::default(),
             epoch_seconds: EPOCH,
             seed: 0,
             virtio: VirtioTransport::default(),

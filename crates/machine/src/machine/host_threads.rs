@@ -2,13 +2,15 @@
 //!
 //! Processors run at the same time on shared memory; their atomic operations are the host's. The interval time
 //! counters follow the host's clock: they are set to it at the end of each time slice. Work on the timeline is done
-//! by the calling thread when it is due.
+//! by the calling thread when it is due: the machine's sidecore, where it polls for it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::hypercall::HypercallHandler;
 use super::platform::Platform;
+use super::sidecore::{LOSS, Sidecore, Standing, Waits};
 use super::slice::{pass, run_until};
 use super::{Activity, Cpu, End, Machine, Outcome};
 use sidestep_ia64::execution::{Driver, Untimed};
@@ -23,6 +25,8 @@ pub struct HostThreads {
     pub instructions_max: u64,
     /// Whether input from outside (a terminal, a network) may wake a machine that waits for nothing else.
     pub expects_input: bool,
+    /// How the thread that does the devices' work waits for it.
+    pub sidecore: Sidecore,
 }
 
 impl Default for HostThreads {
@@ -31,6 +35,7 @@ impl Default for HostThreads {
             slice_ticks: 50_000,
             instructions_max: u64::MAX,
             expects_input: false,
+            sidecore: Sidecore::default(),
         }
     }
 }
@@ -41,7 +46,12 @@ struct Run<'a> {
     platform: &'a Arc<Platform>,
     handlers: &'a [Box<dyn HypercallHandler>],
     state: Mutex<State>,
+    /// Processors that sleep.
+    asleep: AtomicUsize,
 }
+
+/// Looks for work before the standing is looked at again.
+const LOOKS: u32 = 256;
 
 /// How the run stands.
 struct State {
@@ -86,8 +96,9 @@ impl HostThreads {
                 idle: vec![None; platform.processors()],
                 works: false,
             }),
+            asleep: AtomicUsize::new(0),
         };
-        std::thread::scope(|scope| {
+        let waits = std::thread::scope(|scope| {
             for (index, (cpu, driver)) in cpus.iter_mut().zip(drivers.iter_mut()).enumerate() {
                 let run = &run;
                 std::thread::Builder::new()
@@ -95,7 +106,7 @@ impl HostThreads {
                     .spawn_scoped(scope, move || run.processor(index, cpu, driver))
                     .expect("the host starts a thread for each processor");
             }
-            run.agenda();
+            run.agenda()
         });
         let end = run
             .state
@@ -103,6 +114,8 @@ impl HostThreads {
             .unwrap_or_else(PoisonError::into_inner)
             .end
             .unwrap_or(End::Stopped);
+        machine.waits.polled += waits.polled;
+        machine.waits.slept += waits.slept;
         machine.outcome(end)
     }
 }
@@ -120,7 +133,9 @@ impl Run<'_> {
                 || self.platform.has_start(index)
                 || cpu.activity == Activity::Waiting && cpu.processor.has_deliverable_interrupt();
             if !is_awake {
+                self.asleep.fetch_add(1, Ordering::Relaxed);
                 self.sleep(index, cpu, seen);
+                self.asleep.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }
             let before = cpu.executed();
@@ -169,21 +184,63 @@ impl Run<'_> {
         }
     }
 
-    /// Does the timeline's work when it is due, until the run is over.
-    fn agenda(&self) {
+    /// Does the timeline's work when it is due, until the run is over; how it waited for it.
+    fn agenda(&self) -> Waits {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut waits = Waits::default();
+        let mut last_work = Instant::now();
+        let (mut has_polled, mut last_loss) = (false, None::<Instant>);
         while !self.is_over() {
             let seen = self.platform.wakeups.count();
             let now = self.platform.timeline.now();
             self.state().works = true;
-            self.platform.timeline.perform_until(now);
+            let has_worked = self.platform.timeline.perform_until(now);
             self.state().works = false;
             self.end_if_deadlocked();
+            if has_worked {
+                last_work = Instant::now();
+                waits.polled += u64::from(has_polled);
+            }
             let next = self.platform.timeline.next();
-            let wait = next.map(|next| Duration::from_nanos(next.saturating_sub(now)));
-            if wait.is_none_or(|wait| !wait.is_zero()) && !self.is_over() {
-                self.platform.wakeups.wait(seen, wait);
+            let until_work = next.map(|next| Duration::from_nanos(next.saturating_sub(now)));
+            if until_work.is_some_and(|wait| wait.is_zero()) || self.is_over() {
+                continue;
+            }
+            let standing = Standing {
+                since_work: last_work.elapsed(),
+                until_work,
+                running: self.platform.processors() - self.asleep.load(Ordering::Relaxed),
+                cores,
+                since_loss: last_loss.map(|loss| loss.elapsed()),
+            };
+            has_polled = self.options.sidecore.polls(&standing);
+            if has_polled {
+                last_loss = self.poll(seen, next).or(last_loss);
+            } else {
+                waits.slept += 1;
+                self.platform.wakeups.wait(seen, until_work);
             }
         }
+        waits
+    }
+
+    /// Looks until something has happened or is due, but not for long; when somebody else had the core meanwhile.
+    fn poll(&self, seen: u64, due: Option<u64>) -> Option<Instant> {
+        let mut last_look = Instant::now();
+        let mut last_loss = None;
+        for _ in 0..LOOKS {
+            let is_due = due.is_some_and(|due| self.platform.timeline.now() >= due);
+            if is_due || self.platform.wakeups.count() != seen {
+                break;
+            }
+            std::hint::spin_loop();
+            let look = Instant::now();
+            if look - last_look > LOSS {
+                last_loss = Some(look);
+            }
+            last_look = look;
+        }
+        last_loss
     }
 
     fn account(&self, executed: u64, end: Option<End>) {

@@ -18,6 +18,7 @@ pub mod interrupt_block;
 pub mod interruption_loop;
 pub mod platform;
 mod purge;
+pub mod sidecore;
 mod slice;
 pub mod timeline;
 pub mod virtual_time;
@@ -41,6 +42,7 @@ use timeline::Timeline;
 use wakeups::Wakeups;
 
 pub use host_threads::HostThreads;
+pub use sidecore::{Sidecore, Waits};
 pub use virtual_time::VirtualTime;
 
 /// The most processors a machine can have: a local identifier's id has 8 bits.
@@ -308,6 +310,7 @@ impl MachineBuilder {
             platform,
             handlers,
             round_end: None,
+            waits: Waits::default(),
         }
     }
 }
@@ -320,6 +323,8 @@ pub struct Machine {
     handlers: Vec<Box<dyn HypercallHandler>>,
     /// When the round of virtual time ends that was left in the middle.
     pub(crate) round_end: Option<u64>,
+    /// How the devices' thread has waited.
+    waits: Waits,
 }
 
 impl Drop for Machine {
@@ -332,6 +337,11 @@ impl Machine {
     /// What the processors share. Other threads may hold it, to stop the machine or to send interrupts.
     pub fn platform(&self) -> &Arc<Platform> {
         &self.platform
+    }
+
+    /// How the thread that does the devices' work has waited for it, in runs by the host's clock.
+    pub fn waits(&self) -> Waits {
+        self.waits
     }
 
     /// What limits of instructions count, of all processors; see [`Cpu::executed`].

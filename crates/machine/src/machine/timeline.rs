@@ -128,18 +128,20 @@ impl Timeline {
         self.agenda().work.keys().next().map(|&(tick, ..)| tick)
     }
 
-    /// Does all that is due at `tick`, including what that work schedules for then.
-    pub fn perform_until(&self, tick: u64) {
+    /// Does all that is due at `tick`, including what that work schedules for then; whether there was anything.
+    pub fn perform_until(&self, tick: u64) -> bool {
+        let mut has_done = false;
         loop {
             let mut agenda = self.agenda();
             let is_due = |&(due, ..): &(u64, Phase, u64)| due <= tick;
             if !agenda.work.keys().next().is_some_and(is_due) {
-                return;
+                return has_done;
             }
             let first = agenda.work.pop_first();
             drop(agenda);
             if let Some(((due, ..), work)) = first {
                 work(due);
+                has_done = true;
             }
         }
     }

@@ -1,40 +1,53 @@
 //! Waiting for something to happen: an interrupt, work on the agenda, a request to stop.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A counter of things that happened, which threads wait on.
 #[derive(Default)]
 pub struct Wakeups {
-    count: Mutex<u64>,
+    count: AtomicU64,
+    /// How many threads wait. The count grows while it is locked, so that nobody begins to wait for what has happened.
+    waiting: Mutex<usize>,
     changed: Condvar,
 }
 
 impl Wakeups {
     /// Wakes everyone who waits.
     pub fn wake(&self) {
-        *self.lock() += 1;
-        self.changed.notify_all();
+        let waiting = self.lock();
+        self.count.fetch_add(1, Ordering::Release);
+        // Telling nobody would be a system call all the same.
+        if *waiting > 0 {
+            self.changed.notify_all();
+        }
     }
 
     /// How often something has happened: to be read before looking whether there is something to do.
     pub fn count(&self) -> u64 {
-        *self.lock()
+        self.count.load(Ordering::Acquire)
     }
 
     /// Waits until the count differs from `seen`, at most as long as `limit`.
     pub fn wait(&self, seen: u64, limit: Option<Duration>) {
-        let count = self.lock();
-        match limit {
-            Some(limit) => drop(
-                self.changed
-                    .wait_timeout_while(count, limit, |count| *count == seen),
-            ),
-            None => drop(self.changed.wait_while(count, |count| *count == seen)),
-        }
+        let mut waiting = self.lock();
+        *waiting += 1;
+        let nothing_new = |_: &mut usize| self.count() == seen;
+        let mut waiting = match limit {
+            Some(limit) => {
+                let woken = self.changed.wait_timeout_while(waiting, limit, nothing_new);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => {
+                let woken = self.changed.wait_while(waiting, nothing_new);
+                woken.unwrap_or_else(PoisonError::into_inner)
+            }
+        };
+        *waiting -= 1;
     }
 
-    fn lock(&self) -> MutexGuard<'_, u64> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,8 +14,8 @@ use crate::description::devices::VirtioTransport;
 use crate::description::disks::{DiskBus, DiskTable};
 use crate::description::kernel::{EPOCH, KernelTable, MEMORY_MIN, MachineTable};
 use crate::description::networks::{AdapterTable, NetworkModel, NetworkTable};
-use crate::machine::VirtualTime;
 use crate::machine::timeline::Phase;
+use crate::machine::{Sidecore, VirtualTime};
 use crate::storage::scsi::Medium;
 
 const STATE: usize = MAGIC.len() + 12;
@@ -48,6 +48,7 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
             memory: Size(MEMORY_MIN),
             clock: Clock::Virtual,
             quantum_ticks: 100,
+            sidecore: Sidecore::None,
             nodes: 1,
             epoch_seconds: EPOCH,
             seed: 1,

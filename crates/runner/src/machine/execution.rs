@@ -9,7 +9,7 @@ use sidestep_machine::debug::target::Debugged;
 use sidestep_machine::debug::trace::{Kinds, Sink, Trace, Traced};
 use sidestep_machine::description::bare::Clock;
 use sidestep_machine::description::kernel::Parts;
-use sidestep_machine::machine::{HostThreads, VirtualTime};
+use sidestep_machine::machine::{HostThreads, Sidecore, VirtualTime};
 use sidestep_machine::{End, Machine};
 use sidestep_schedule::sanitizer::{Findings, Sanitizer};
 
@@ -28,6 +28,8 @@ pub struct Prepared {
     pub clock: Clock,
     /// The longest time slice, in ticks of the interval time counter.
     pub quantum_ticks: u64,
+    /// How the devices' thread waits for work where the host's clock leads.
+    pub sidecore: Sidecore,
     /// Whether input from outside may wake it.
     pub expects_input: bool,
     /// Whether virtual time goes by no faster than the host's while the machine waits.
@@ -42,6 +44,7 @@ impl Prepared {
             machine,
             clock: description.machine.clock,
             quantum_ticks: description.machine.quantum_ticks,
+            sidecore: description.machine.sidecore,
             expects_input: false,
             paces_idle: !description.network.is_empty(),
             parts: Some(parts),
@@ -217,6 +220,7 @@ impl Execution {
                 slice_ticks: prepared.quantum_ticks,
                 instructions_max: self.instructions_left(&prepared.machine),
                 expects_input: prepared.expects_input,
+                sidecore: prepared.sidecore,
             };
             threads.run_driven(&mut prepared.machine, drivers)
         } else {

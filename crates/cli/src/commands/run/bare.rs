@@ -25,6 +25,7 @@ pub fn run(path: &Path, text: &str, options: &Options) -> Outcome {
             parts: None,
             clock: description.machine.clock,
             quantum_ticks: description.machine.quantum_ticks,
+            sidecore: description.machine.sidecore,
             expects_input: false,
             paces_idle: false,
         },
