@@ -161,6 +161,7 @@ fn wrong_descriptions_are_refused_with_what_is_wrong() {
         ("kernel.file = 'vmlinux'", "unknown key `image`"),
         ("host.cores = 2", "unknown key `image`"),
         ("machine.quantum = 0", "[machine] quantum = 0"),
+        ("machine.sidecore = 'always'", "[machine] sidecore: devices have"),
         (
             "machine.clock = 'wall'",
             "unknown variant `wall`, expected `virtual` or `host`",

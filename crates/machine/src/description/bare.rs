@@ -95,6 +95,13 @@ pub enum Clock {
     Host,
 }
 
+impl Clock {
+    /// Whether devices can have such a sidecore: in virtual time no thread of their own does their work.
+    pub fn allows(self, sidecore: Sidecore) -> bool {
+        self == Clock::Host || sidecore == Sidecore::None
+    }
+}
+
 /// `[image]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -140,6 +147,9 @@ pub enum BuildError {
     /// No time slice.
     #[error("[machine] quantum = 0: a time slice has at least one instruction")]
     Quantum,
+    /// A sidecore where no thread could be one.
+    #[error("[machine] sidecore: devices have a thread of their own with clock = \"host\" alone")]
+    Sidecore,
     /// Memory.
     #[error("[[memory]]: {0}")]
     Memory(#[from] LayoutError),
@@ -201,6 +211,9 @@ impl Description {
         }
         if self.machine.quantum_ticks == 0 {
             return Err(BuildError::Quantum);
+        }
+        if !self.machine.clock.allows(self.machine.sidecore) {
+            return Err(BuildError::Sidecore);
         }
         let memory = self.memory(folder)?;
         let (image, mut loaded) = self.load(folder, &memory)?;

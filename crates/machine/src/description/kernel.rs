@@ -186,6 +186,11 @@ pub enum BuildError {
     /// No quantum.
     #[error("`quantum` must be at least 1")]
     Quantum,
+    /// A sidecore where no thread could be one.
+    #[error(
+        "`sidecore` must be \"none\" without `clock = \"host\"`, with which alone devices have a thread of their own"
+    )]
+    Sidecore,
     /// Too little memory.
     #[error("the machine's memory is {0} bytes; it must be at least {MEMORY_MIN}")]
     MemorySize(u64),
@@ -355,6 +360,9 @@ impl Description {
         }
         if self.machine.quantum_ticks == 0 {
             return Err(BuildError::Quantum);
+        }
+        if !self.machine.clock.allows(self.machine.sidecore) {
+            return Err(BuildError::Sidecore);
         }
         let most = usize::try_from(size / layout::NODE_GRANULE).unwrap_or(usize::MAX);
         let most = most.min(self.machine.processors).min(NODES_MAX);

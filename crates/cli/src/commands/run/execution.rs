@@ -19,6 +19,7 @@ use sidestep_machine::description::kernel::Parts;
 use sidestep_machine::description::number::Size;
 use sidestep_machine::machine::platform::Platform;
 use sidestep_machine::machine::timeline::TICKS_PER_SECOND;
+use sidestep_machine::machine::{Sidecore, Waits};
 use sidestep_machine::{End, Machine};
 use sidestep_runner::annotate::Code;
 use sidestep_runner::causes::with_causes;
@@ -251,6 +252,14 @@ impl Options {
                 None => self.run_once(&execution, &mut ready, &symbols, &watcher)?,
             };
             drop(status);
+            if ready.prepared.sidecore != Sidecore::None {
+                let Waits { polled, slept } = ready.prepared.machine.waits();
+                let name = ready.name;
+                say!(
+                    "sidestep: {name}: the devices' sidecore found work {polled} times by polling, \
+                    and slept {slept} times"
+                );
+            }
             let panic = platform.ending.panic();
             let panicked_at = match end {
                 End::Panic => prompt::of_panic(&ready.prepared.machine, &symbols, ready.image),
