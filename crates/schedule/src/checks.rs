@@ -8,9 +8,8 @@
 use sidestep_ia64::encoding::BaseUpdate;
 
 use crate::block::{Block, Item};
-use crate::bundle::Content;
 use crate::graph::facts::is_load;
-use crate::optimize::Options;
+use crate::optimize::{Options, order};
 use crate::speculate::{Speculated, speculate};
 
 /// Checks of a block at most: each has its own code to recover.
@@ -98,13 +97,8 @@ fn with_checks(block: &Block, loads: &[usize], options: &Options) -> (Block, Vec
 
 /// By item of the block that was scheduled, whether it is a load with a check that stands before a branch now.
 fn passing(speculated: &Speculated, checked: &Block) -> Vec<bool> {
-    let slots = speculated.outcome.bundles.iter().flat_map(|placed| placed.slots);
-    let order: Vec<usize> = slots
-        .filter_map(|content| match content {
-            Content::Item(item) => Some(speculated.origins[item]),
-            _ => None,
-        })
-        .collect();
+    let order = order(&speculated.outcome.bundles).into_iter();
+    let order: Vec<usize> = order.map(|item| speculated.origins[item]).collect();
     let mut passes = vec![false; checked.items.len()];
     for (place, item) in order.iter().enumerate() {
         let has_check = checked
@@ -127,6 +121,7 @@ mod tests {
     use sidestep_itanium2::Parameters;
 
     use super::*;
+    use crate::bundle::Content;
     use crate::sequencing::Parts;
     use crate::verify::equivalence::compare;
 

@@ -13,6 +13,7 @@ use crate::exact::{Answer, Late, Pressure, Question};
 use crate::graph::{Graph, Latencies};
 use crate::list::{Schedule, schedule, stands_before};
 use crate::verify;
+use crate::worlds::{World, Worlds};
 
 /// How to schedule.
 #[derive(Clone, Debug)]
@@ -34,9 +35,10 @@ pub struct Outcome {
     pub listed: u32,
     /// Cycles of the schedule.
     pub cycles: u32,
-    /// Cycles of the bundles on the model: as many, else the model knows something that the scheduler does not.
+    /// Cycles of the bundles on the model: as many, else the model knows something that the scheduler does not. Of a
+    /// block with several worlds the worst one's, which may be fewer: the schedule holds in all of them at once.
     pub modelled: u32,
-    /// Cycles that no schedule is shorter than.
+    /// Cycles that no schedule is shorter than in the worst world.
     pub bound: u32,
     /// Cycles with unlimited units and a result in the next group: what the architecture allows.
     pub architectural: u32,
@@ -93,6 +95,11 @@ impl<'a> Problem<'a> {
         schedule.len(&self.tails)
     }
 
+    /// Cycles that no schedule is shorter than, by a graph of the same items.
+    fn bound(&self, graph: &Graph) -> u32 {
+        lower_bound(graph, &self.tails, &self.packer, &self.capacity)
+    }
+
     /// Bundles for a schedule, if there are such.
     pub fn layout(&mut self, schedule: &Schedule) -> Option<Vec<Placed>> {
         let before = stands_before(&self.graph);
@@ -123,9 +130,21 @@ pub(crate) fn improve(block: &Block, options: &Options, known: Option<Schedule>,
     let parameters = &options.parameters;
     let architectural = Graph::new(block, Latencies::Architectural);
     let architectural = architectural.earliest().iter().max().map_or(0, |last| last + 1);
+    let worlds = Worlds::of(block);
     let mut problem = Problem::new(block, parameters);
-    let mut bound =
-        lower_bound(&problem.graph, &problem.tails, &problem.packer, &problem.capacity).max(bound);
+    let mut alone: Vec<Alone> = match worlds.are_several() {
+        true => worlds
+            .iter()
+            .map(|world| Alone::new(block, &worlds, world, &problem, parameters))
+            .collect(),
+        false => Vec::new(),
+    };
+    let bounds = alone.iter().map(|world| problem.bound(&world.graph));
+    let mut bound = match worlds.are_several() {
+        true => bounds.max().unwrap_or(0),
+        false => problem.bound(&problem.graph),
+    }
+    .max(bound);
     let listed = schedule(&problem.graph, &problem.heights, &mut problem.packer);
     let listed_length = problem.length(&listed);
     let known = known.filter(|known| {
@@ -139,14 +158,15 @@ pub(crate) fn improve(block: &Block, options: &Options, known: Option<Schedule>,
         (listed, bundles)
     });
     let model = |bundles: &[Placed]| {
-        let bundles: Vec<Bundle> = bundles.iter().map(|placed| placed.encode(&block.items)).collect();
-        verify::timeline(&bundles, parameters)
+        let worlds = worlds.in_order(&order(bundles));
+        verify::worst(&encoded(bundles, block), &worlds, parameters)
     };
-    let last = |groups: &[sidestep_itanium2::Group]| groups.last().map_or(0, |group| group.cycle as u32 + 1);
     let groups = model(&bundles);
-    let modelled = last(&groups);
-    // The processor issues as early as it can, also where the scheduler left time.
-    let first = match modelled < problem.length(&first) {
+    let modelled = verify::length(&groups);
+    // The processor issues as early as it can, also where the scheduler left time: at times that are others in each
+    // world.
+    let is_early = |modelled: u32, planned: u32| modelled < planned && !worlds.are_several();
+    let first = match is_early(modelled, problem.length(&first)) {
         true => as_issued(&bundles, &groups, &first),
         false => first,
     };
@@ -169,9 +189,9 @@ pub(crate) fn improve(block: &Block, options: &Options, known: Option<Schedule>,
         match problem.ask(wanted, (&late, &[]), deadline) {
             Answer::Found(schedule, bundles) => {
                 let groups = model(&bundles);
-                let modelled = last(&groups);
+                let modelled = verify::length(&groups);
                 if modelled < outcome.modelled {
-                    let schedule = match modelled < problem.length(&schedule) {
+                    let schedule = match is_early(modelled, problem.length(&schedule)) {
                         true => as_issued(&bundles, &groups, &schedule),
                         false => schedule,
                     };
@@ -185,12 +205,93 @@ pub(crate) fn improve(block: &Block, options: &Options, known: Option<Schedule>,
                     break;
                 }
             }
-            Answer::Impossible => bound = wanted + 1,
+            Answer::Impossible if !worlds.are_several() => bound = wanted + 1,
+            // What one schedule cannot do in all worlds it may still do in each, at other times in each.
+            Answer::Impossible => {
+                let mut refuted = alone
+                    .iter_mut()
+                    .map(|world| world.is_refuted(&mut problem, wanted, deadline));
+                match refuted.any(|is_refuted| is_refuted) {
+                    true => bound = wanted + 1,
+                    false => break,
+                }
+            }
             Answer::Unknown => break,
         }
     }
     outcome.bound = bound;
     outcome
+}
+
+/// A world by itself: what refutes a schedule for it refutes it for all.
+struct Alone<'a> {
+    graph: Graph,
+    heights: Vec<u32>,
+    /// Schedules that the model issues later than asked for.
+    late: Vec<Late>,
+    block: &'a Block,
+    world: &'a World,
+    parameters: &'a Parameters,
+}
+
+impl<'a> Alone<'a> {
+    fn new(
+        block: &'a Block,
+        worlds: &Worlds,
+        world: &'a World,
+        problem: &Problem<'_>,
+        parameters: &'a Parameters,
+    ) -> Alone<'a> {
+        let graph = Graph::in_worlds(block, Latencies::Of(parameters), worlds, &[world]);
+        Alone {
+            heights: heights(&graph, &problem.tails),
+            graph,
+            late: Vec::new(),
+            block,
+            world,
+            parameters,
+        }
+    }
+
+    /// Whether the world has no schedule of `cycles`.
+    fn is_refuted(&mut self, problem: &mut Problem<'_>, cycles: u32, deadline: Instant) -> bool {
+        while self.late.len() < LESSONS {
+            let question = Question {
+                graph: &self.graph,
+                heights: &self.heights,
+                capacity: &problem.capacity,
+                late: &self.late,
+                pressures: &[],
+                deadline,
+            };
+            let (schedule, bundles) = match question.ask(&mut problem.packer, cycles) {
+                Answer::Found(schedule, bundles) => (schedule, bundles),
+                Answer::Impossible => return true,
+                Answer::Unknown => return false,
+            };
+            let world = order(&bundles).iter().map(|item| self.world[*item]).collect();
+            let groups = verify::timeline(&encoded(&bundles, self.block), &world, self.parameters);
+            if verify::length(&groups) <= cycles {
+                return false;
+            }
+            self.late.push(lesson(&schedule, &groups));
+        }
+        false
+    }
+}
+
+/// The items of bundles, in order.
+pub(crate) fn order(bundles: &[Placed]) -> Vec<usize> {
+    let contents = bundles.iter().flat_map(|placed| placed.slots);
+    let items = contents.filter_map(|content| match content {
+        Content::Item(item) => Some(item),
+        _ => None,
+    });
+    items.collect()
+}
+
+fn encoded(bundles: &[Placed], block: &Block) -> Vec<Bundle> {
+    bundles.iter().map(|placed| placed.encode(&block.items)).collect()
 }
 
 /// The cycles in which the model issues the items of bundles.

@@ -8,11 +8,11 @@
 use std::time::Instant;
 
 use crate::block::Block;
-use crate::bundle::{Content, Placed};
+use crate::bundle::Placed;
 use crate::exact::Answer;
 use crate::graph::facts::is_load;
 use crate::list::Schedule;
-use crate::optimize::{Options, Outcome, Problem, improve, optimize};
+use crate::optimize::{Options, Outcome, Problem, improve, optimize, order};
 use crate::rename::{Assignment, Names, Webs};
 
 /// Cycles that registers may cost before the block keeps its own.
@@ -97,13 +97,7 @@ fn make_speculative(block: &mut Block, origins: &[usize], outcome: &Outcome, opt
 
 /// By item, whether it is a load that stands before a branch behind which it was.
 fn passing(block: &Block, origins: &[usize], bundles: &[Placed]) -> Vec<bool> {
-    let slots = bundles.iter().flat_map(|placed| placed.slots);
-    let order: Vec<usize> = slots
-        .filter_map(|content| match content {
-            Content::Item(item) => Some(item),
-            _ => None,
-        })
-        .collect();
+    let order = order(bundles);
     let mut passes = vec![false; block.items.len()];
     for (place, item) in order.iter().enumerate() {
         passes[*item] = is_load(&block.items[*item])

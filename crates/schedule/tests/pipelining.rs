@@ -6,20 +6,27 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sidestep_itanium2::Parameters;
 use sidestep_schedule::Options;
-use sidestep_schedule::assembly::pipelining::{LoopReport, Pipelined};
-use sidestep_schedule::assembly::{Rewritten, Speculation, Ways, rewrite};
+use sidestep_schedule::assembly::{Speculation, Ways};
+use sidestep_schedule::pipelining::{LoopReport, Pipelined};
+use sidestep_schedule::rewrite::{Rewritten, rewrite};
 use tests_need::ASSEMBLER;
 
 fn rewritten(text: &str) -> Rewritten {
+    rewritten_with(text, Speculation::None)
+}
+
+fn rewritten_with(text: &str, speculation: Speculation) -> Rewritten {
     let options = Options {
         parameters: Parameters::default(),
         time_limit: Duration::ZERO,
     };
     let ways = Ways {
-        speculation: Speculation::None,
+        speculation,
         is_pipelined: true,
+        is_predicated: false,
     };
-    rewrite(text, Path::new("code.s"), None, ways, &options).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    rewrite(text, Path::new("code.s"), None, ways, &options)
+        .unwrap_or_else(|error| panic!("{error:#?}\n{text}"))
 }
 
 /// A leaf whose loop has these instructions.
@@ -98,17 +105,102 @@ fn loops_take_as_many_cycles_an_iteration_as_planned() {
 }
 
 #[test]
+fn a_loop_may_begin_at_a_label_that_is_a_number() {
+    if ASSEMBLER.find().is_none() {
+        return;
+    }
+    let text = leaf(ADD).replace(".Lloop:", "1:").replace(".Lloop", "1b");
+    let found = report(&text).outcome.expect("it gains");
+    assert_eq!(found.interval, 1, "{}", found.text);
+}
+
+/// A leaf whose loop goes back under p6.
+fn conditional(body: &str, asserted: &str) -> String {
+    leaf(body)
+        .replace("\tbr.cloop.sptk.few", "\t(p6) br.cond.dptk.few")
+        .replace("// schedule: apart: r32, r33", asserted)
+}
+
+/// Loops that a compare ends, their cycles an iteration as planned, without speculation and with it.
+#[test]
+fn loops_that_a_condition_ends_go_on_under_the_condition_of_the_iteration_before() {
+    if ASSEMBLER.find().is_none() {
+        return;
+    }
+    for (name, body, (plain, speculative)) in [
+        (
+            "a string's end",
+            "\tld1 r14 = [r32], 1\n\t;;\n\tcmp.ne p6, p7 = r14, r0\n\t;;",
+            (2, 1),
+        ),
+        (
+            "what has a tail",
+            "\tld8 r14 = [r32], 8\n\t;;\n\tcmp.ne p6, p7 = r14, r0\n\tsetf.sig f6 = r14\n\t;;\n\
+             \txma.l f6 = f6, f9, f7\n\t;;\n\tgetf.sig r15 = f6\n\t;;\n\tadd r20 = r20, r15\n\t;;",
+            (2, 2),
+        ),
+        (
+            "a list",
+            "\tadds r15 = 8, r14\n\tld8 r14 = [r14]\n\t;;\n\tld8 r16 = [r15]\n\tcmp.ne p6, p7 = r14, r0\n\t;;\n\
+             \tshladd r17 = r16, 2, r16\n\t;;\n\tadd r8 = r8, r17\n\t;;",
+            (2, 2),
+        ),
+        (
+            "floating point",
+            "\tldfd f6 = [r32], 8\n\t;;\n\tfma.d f8 = f6, f9, f8\n\tfcmp.lt p6, p7 = f6, f10\n\t;;",
+            (8, 8),
+        ),
+        (
+            "what the exit is not for",
+            "\tld8 r14 = [r32], 8\n\t;;\n\tcmp.ne p7, p6 = r14, r0\n\tcmp.lt p8, p9 = r14, r34\n\t;;\n\
+             \t(p8) add r15 = r14, r15\n\t(p9) sub r15 = r15, r14\n\t;;\n\tst8 [r33] = r15, 8\n\t;;",
+            (4, 4),
+        ),
+    ] {
+        let text = conditional(body, "// schedule: resident: r32");
+        for (speculation, interval) in [(Speculation::None, plain), (Speculation::Asserted, speculative)] {
+            let rewritten = rewritten_with(&text, speculation);
+            let report = &rewritten.functions[0].loops[0];
+            let found = report
+                .outcome
+                .as_ref()
+                .unwrap_or_else(|reason| panic!("{name}: {reason}"));
+            assert!(found.text.contains("br.wtop"), "{}", found.text);
+            assert_eq!(found.interval, interval, "{name}\n{}", found.text);
+            assert_eq!(
+                found.text.contains("ld1.s"),
+                name == "a string's end" && interval == 1
+            );
+            assert!(
+                found.cycles < report.before && found.compared.completed > 60,
+                "{name}: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_pipelined_stays_with_a_reason() {
     if ASSEMBLER.find().is_none() {
         return;
     }
-    let ends_by_condition = leaf("\tld8 r14 = [r32], 8\n\t;;\n\tcmp.ne p6, p7 = r14, r0\n\t;;")
-        .replace("\tbr.cloop.sptk.few", "\t(p6) br.cond.sptk.few")
-        .replace("\tbr.ret", "\tmov r8 = r14\n\tbr.ret");
+    let ends_by_two = conditional(
+        "\tld8 r14 = [r32], 8\n\t;;\n\tcmp.ne p6, p7 = r14, r0\n\t;;\n\tcmp.ne.and p6, p0 = r14, r34\n\t;;",
+        "",
+    );
+    let ends_by_older = conditional("\tld8 r14 = [r32], 8\n\t;;\n\tadd r15 = r14, r15", "");
     let rotates = leaf(ADD).replace("br.cloop", "br.ctop");
+    let leaves = leaf(&format!(
+        "{ADD}\n\t(p6) br.cond.spnt .Lout\n\t;;\n\tadd r20 = r20, r14"
+    ))
+    .replace("\tbr.ret", ".Lout:\n\tbr.ret");
     for (text, reason) in [
-        (ends_by_condition, "a condition ends it"),
-        (rotates, "rotates registers already"),
+        (
+            ends_by_two,
+            "p6, which ends it, is not made anew in each iteration by one compare",
+        ),
+        (ends_by_older, "p6, which ends it, is not made anew"),
+        (rotates, "no order of fewer cycles has been found"),
         (
             leaf("\tld8.a r14 = [r32], 8\n\t;;\n\tst8 [r33] = r14, 8"),
             "address is remembered",
@@ -130,10 +222,41 @@ fn what_cannot_be_pipelined_stays_with_a_reason() {
             "is about an application register",
         ),
         (leaf("\tadd r14 = r14, r34"), "no schedule of fewer cycles"),
+        (leaves, "of several blocks"),
+        (
+            leaf(ADD).replace("br.cloop", "br.wtop"),
+            "rotates registers already",
+        ),
+        (
+            leaf("\tld8.s r14 = [r32], 8\n\t;;\n\tchk.s r14, .Lout\n\tadd r15 = r14, r15")
+                .replace("\tbr.ret", ".Lout:\n\tbr.ret"),
+            "may leave it in the middle",
+        ),
     ] {
         let said = report(&text).outcome.expect_err(&text);
         assert!(said.contains(reason), "{said}\n{text}");
     }
+}
+
+/// A kernel of two stages, in the order of its stages: the second one's instructions wait for the first one's.
+#[test]
+fn a_loop_that_rotates_already_gets_the_order_that_its_passes_need() {
+    if ASSEMBLER.find().is_none() {
+        return;
+    }
+    let kernel = "\t(p16) ldfd f32 = [r32], 8\n\t;;\n\t(p18) fma.d f40 = f34, f8, f9\n\t;;\n\
+        \t(p19) stfd [r33] = f41, 8\n\t;;\n\tadds r14 = 1, r14\n\t;;";
+    let text = leaf(kernel).replace("br.cloop", "br.ctop");
+    let report = report(&text);
+    let found = report
+        .outcome
+        .as_ref()
+        .unwrap_or_else(|reason| panic!("{reason}"));
+    assert!(found.cycles < report.before, "{}\n{}", report.before, found.text);
+    assert!(
+        found.text.contains("br.ctop") && found.compared.completed > 60,
+        "{found:?}"
+    );
 }
 
 /// A function with a frame of its own, whose loop's registers are in it.
@@ -195,7 +318,7 @@ fn random_loop(draws: &[(usize, [usize; 3])]) -> String {
             .replace('G', float(*second))
     });
     let lines: Vec<String> = lines.map(|line| format!("\t{line}")).collect();
-    leaf(&lines.join("\n\t;;\n"))
+    lines.join("\n\t;;\n")
 }
 
 proptest! {
@@ -205,10 +328,20 @@ proptest! {
     #[test]
     fn random_loops_do_the_same(draws in prop::collection::vec((any::<usize>(), any::<[usize; 3]>()), 2..9)) {
         if ASSEMBLER.find().is_some() {
-            let text = random_loop(&draws);
-            let report = report(&text);
-            if let Ok(found) = report.outcome {
-                prop_assert!(found.compared.completed > 0, "{}\n{}", text, found.text);
+            let body = random_loop(&draws);
+            let ends = format!("{body}\n\t;;\n\tcmp.ne p6, p7 = r14, r15\n\t;;");
+            let speculated = conditional(&ends, "// schedule: resident: r32, r33, r34");
+            for (text, speculation) in [
+                (leaf(&body), Speculation::None),
+                (conditional(&ends, ""), Speculation::None),
+                (speculated, Speculation::Asserted),
+            ] {
+                let rewritten = rewritten_with(&text, speculation);
+                for report in &rewritten.functions[0].loops {
+                    if let Ok(found) = &report.outcome {
+                        prop_assert!(found.compared.completed > 0, "{}\n{}", text, found.text);
+                    }
+                }
             }
         }
     }

@@ -14,6 +14,7 @@ use sidestep_schedule::program::padding::fit;
 use sidestep_schedule::sequencing::{Effects, Parts};
 use sidestep_schedule::speculate::speculate;
 use sidestep_schedule::verify::{self, equivalence};
+use sidestep_schedule::worlds::Worlds;
 use sidestep_schedule::{Block, Graph, Options, optimize};
 
 /// Kinds of instructions, by mnemonic and the kinds of their operands: registers of small sets, so that they meet.
@@ -110,6 +111,16 @@ fn block(draws: &[(usize, u8, [u64; 4])]) -> Block {
     Block::new(&instructions, &Parameters::default()).expect("all of them can be placed")
 }
 
+/// The items of bundles, in order.
+fn order(bundles: &[Placed]) -> Vec<usize> {
+    let contents = bundles.iter().flat_map(|placed| placed.slots);
+    let items = contents.filter_map(|content| match content {
+        Content::Item(item) => Some(item),
+        _ => None,
+    });
+    items.collect()
+}
+
 /// How many blocks are tried; `SIDESTEP_RANDOM_BLOCKS` sets more.
 fn cases() -> u32 {
     match std::env::var("SIDESTEP_RANDOM_BLOCKS") {
@@ -177,6 +188,46 @@ fn what_writes_the_predicate_of_an_exclusive_one_stays_behind_it() {
     assert!(graph.path(1, 2).is_some());
 }
 
+#[test]
+fn what_is_under_one_of_two_exclusive_predicates_does_not_wait_for_what_is_under_the_other() {
+    // cmp.eq p6, p7; (p7) getf r7; (p6) mov ar.unat = r7, and what fills the cycle before: the processor executes one
+    // of the two. With both, the second would wait for the first.
+    let draws = [
+        (38, 0, [0, 0, 0, 0]),
+        (38, 0, [0, 0, 0, 0]),
+        (479, 0, [305, 592, 0, 0]),
+        (924, 3, [39, 580, 267, 411]),
+        (821, 3, [63, 127, 105, 230]),
+        (809, 2, [382, 343, 116, 462]),
+        (916, 0, [161, 854, 516, 528]),
+        (709, 2, [444, 304, 398, 516]),
+        (228, 0, [419, 27, 915, 976]),
+    ];
+    let block = block(&draws);
+    let options = Options {
+        parameters: Parameters::default(),
+        time_limit: Duration::from_secs(5),
+    };
+    let outcome = optimize(&block, &options);
+    assert_eq!((outcome.listed, outcome.cycles, outcome.modelled), (7, 7, 7));
+    assert!(outcome.is_optimal());
+    let ordered = Worlds::of(&block).in_order(&order(&outcome.bundles));
+    let bundles: Vec<_> = outcome
+        .bundles
+        .iter()
+        .map(|placed| placed.encode(&block.items))
+        .collect();
+    let cycles = |executed: &dyn Fn(usize) -> bool| {
+        let world = (0..block.items.len()).map(executed).collect();
+        verify::timeline(&bundles, &world, &options.parameters)
+            .last()
+            .map(|group| group.cycle + 1)
+    };
+    assert_eq!(ordered.iter().count(), 2);
+    let each: Vec<_> = ordered.iter().map(|world| cycles(&|item| world[item])).collect();
+    assert_eq!((each, cycles(&|_| true)), (vec![Some(7), Some(4)], Some(8)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 
@@ -189,22 +240,27 @@ proptest! {
         prop_assume!(!block.items.is_empty());
         let options = Options { parameters: parameters.clone(), time_limit: Duration::from_secs(5) };
         let outcome = optimize(&block, &options);
-        prop_assert_eq!(outcome.cycles, outcome.modelled, "solver and model: {:?}", listing(&block));
-        prop_assert!(outcome.bound <= outcome.modelled && outcome.modelled <= outcome.listed);
+        // A schedule that holds in several worlds may be shorter in each.
+        let worlds = Worlds::of(&block);
+        let is_kept = match worlds.are_several() {
+            true => outcome.cycles >= outcome.modelled,
+            false => outcome.cycles == outcome.modelled,
+        };
+        prop_assert!(is_kept, "solver {} and model {}: {:?}", outcome.cycles, outcome.modelled, listing(&block));
+        prop_assert!(outcome.bound <= outcome.modelled);
+        prop_assert!(outcome.cycles <= outcome.listed);
         // What the model does with the result breaks no rule of the graph.
-        let contents = outcome.bundles.iter().flat_map(|placed| placed.slots);
-        let order: Vec<usize> = contents.filter_map(|content| match content {
-            Content::Item(item) => Some(item),
-            _ => None,
-        }).collect();
+        let order = order(&outcome.bundles);
         let bundles: Vec<_> = outcome.bundles.iter().map(|placed| placed.encode(&block.items)).collect();
-        let placement = verify::placement(&bundles, &parameters);
-        let mut cycles = vec![0; block.items.len()];
-        for (item, cycle) in order.iter().zip(&placement) {
-            cycles[*item] = *cycle;
+        for (world, ordered) in worlds.iter().zip(worlds.in_order(&order).iter()) {
+            let placement = verify::placement(&bundles, ordered, &parameters);
+            let mut cycles = vec![0; block.items.len()];
+            for (item, cycle) in order.iter().zip(&placement) {
+                cycles[*item] = *cycle;
+            }
+            let graph = Graph::in_worlds(&block, Latencies::Of(&parameters), &worlds, &[world]);
+            prop_assert_eq!(graph.broken(&cycles), Vec::<String>::new());
         }
-        let graph = Graph::new(&block, Latencies::Of(&parameters));
-        prop_assert_eq!(graph.broken(&cycles), Vec::<String>::new());
         // No two of a group depend on each other in a way that asks for a stop, but under exclusive predicates.
         let effects: Vec<Effects> = block.items.iter().map(|item| item.effects).collect();
         for group in outcome.schedule.groups() {
@@ -320,6 +376,7 @@ proptest! {
         let options = Options { parameters: parameters.clone(), time_limit: Duration::from_secs(5) };
         let outcome = optimize(&block, &options);
         let graph = Graph::new(&block, Latencies::Architectural);
+        let worlds = Worlds::of(&block);
         let mut packer = Packer::new(&block.items, &parameters);
         let mut least = u32::MAX;
         let items: Vec<usize> = (0..block.items.len()).collect();
@@ -327,11 +384,12 @@ proptest! {
             let before = |first: usize, second: usize| first < second && graph.path(first, second) == Some(0);
             if let Ok(placed) = packer.layout(groups, before) {
                 let bundles: Vec<_> = placed.iter().map(|placed| placed.encode(&block.items)).collect();
-                least = least.min(verify::cycles(&bundles, &parameters));
+                let worlds = worlds.in_order(&order(&placed));
+                least = least.min(verify::cycles(&bundles, &worlds, &parameters));
             }
         });
-        prop_assert_eq!(outcome.modelled, least);
-        prop_assert!(outcome.is_optimal());
+        prop_assert!(outcome.bound <= least && least <= outcome.modelled);
+        prop_assert!(outcome.is_optimal() || worlds.are_several());
     }
 
     /// Over branches to one label, where some registers are dead, with registers of the scheduler's choice.

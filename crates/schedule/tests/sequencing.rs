@@ -13,6 +13,7 @@ use sidestep_ia64::encoding::{
     Bundle, Field, Form, Instruction, NoSymbols, Notation, Operand, Template, Unit, UnitClass, all_forms,
     decode,
 };
+use sidestep_schedule::groups::Checker;
 use sidestep_schedule::sequencing::{Effects, Parts, State};
 
 /// A reproducible generator of random bits (SplitMix64).
@@ -230,4 +231,22 @@ fn pairs_that_need_a_stop_are_those_that_gnu_as_parts() {
     }
     println!("{compared} pairs compared, {} with a violation", violations.len());
     assert!(differences.is_empty());
+}
+
+#[test]
+fn what_a_return_may_have_the_register_stack_write_asks_for_no_stop() {
+    // { mov.m ar.rnat = r26; mov.m ar.rsc = r24; br.ret.sptk.few b0 ;; }, as glibc's setcontext ends; with ar.bspstore,
+    // on which the frame hangs, it would be wrong.
+    let bundle = |register: u8| {
+        let bytes = [
+            0x19, 0x00, 0x68, register, 0x2a, 0x04, 0x00, 0xc0, 0x40, 0x54, 0x08, 0x80, 0x00, 0x00, 0x84,
+            0x00,
+        ];
+        Bundle::from_bytes(bytes)
+    };
+    for (register, is_wrong) in [(0x26, false), (0x24, true)] {
+        let mut found = 0;
+        Checker::default().bundle(0, bundle(register), &mut |_| found += 1);
+        assert_eq!(found > 0, is_wrong, "{register:#x}");
+    }
 }

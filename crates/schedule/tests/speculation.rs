@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use sidestep_itanium2::Parameters;
 use sidestep_schedule::Options;
-use sidestep_schedule::assembly::{Rewritten, Speculation, rewrite};
+use sidestep_schedule::assembly::Speculation;
+use sidestep_schedule::rewrite::{Rewritten, rewrite};
 use sidestep_schedule::tools::preprocess;
 use tests_need::ASSEMBLER;
 

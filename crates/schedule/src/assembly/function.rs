@@ -1,17 +1,16 @@
 //! Functions of a source: their blocks, matched with the object file, and the text of the scheduled ones.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
-use object::{Object, ObjectSection, ObjectSymbol};
-use sidestep_ia64::encoding::{BranchKind, Bundle, Effects, Instruction, Operation, Template, Unit};
+use sidestep_ia64::encoding::{BranchKind, Bundle, Effects, Instruction, Operation, Unit};
 use sidestep_itanium2::Parameters;
 
 use super::AssemblyError;
 use super::assertions::Assertions;
+use super::places::{Labels, goes_back, operands};
 use super::source::{Source, Statement};
+use super::text::{Text, code, slots};
 use crate::block::{Block, Item};
-use crate::bundle::{Content, Placed};
 
 /// A part of a function's lines.
 #[derive(Clone, Debug)]
@@ -36,19 +35,6 @@ pub enum Piece {
     },
 }
 
-/// What is written for an instruction.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Text {
-    /// A label for the bundle that it begins; none if that has none.
-    pub label: String,
-    /// Directives that stand before it: unwind information, assertions.
-    pub directives: Vec<String>,
-    /// The instruction.
-    pub instruction: String,
-    /// What was said beside it.
-    pub comment: String,
-}
-
 /// How far blocks go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Speculation {
@@ -66,6 +52,8 @@ pub struct Ways {
     pub speculation: Speculation,
     /// Whether loops of one block are pipelined.
     pub is_pipelined: bool,
+    /// Whether predicates take the place of short forward branches.
+    pub is_predicated: bool,
 }
 
 impl From<Speculation> for Ways {
@@ -73,6 +61,7 @@ impl From<Speculation> for Ways {
         Ways {
             speculation,
             is_pipelined: false,
+            is_predicated: false,
         }
     }
 }
@@ -93,7 +82,7 @@ pub struct Function {
 /// Directives that belong to the instruction behind them, beside those in [`UNWINDING`].
 const ATTACHED: &[&str] = &[".pred.rel", ".mem.offset", ".reg.val", ".loc"];
 /// Those of them that say what the instruction behind them does to a frame, for unwinding.
-pub(super) const UNWINDING: &[&str] = &[
+pub(crate) const UNWINDING: &[&str] = &[
     ".save", ".spill", ".restore", ".fframe", ".vframe", ".altrp", ".unwabi",
 ];
 /// Directives between blocks.
@@ -192,13 +181,17 @@ impl Function {
         let chosen = names
             .into_iter()
             .filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name));
+        let labels = Labels::of(source);
+        if let Some((line, operand)) = labels.data(source) {
+            return Err(AssemblyError::counted(path, line, operand));
+        }
         chosen
-            .map(|(name, start)| Function::read(source, &file, (name, start), way, path))
+            .map(|(name, start)| Function::read((source, &labels), &file, (name, start), way, path))
             .collect()
     }
 
     fn read(
-        source: &Source,
+        (source, labels): (&Source, &Labels),
         file: &object::File<'_>,
         (name, start): (String, usize),
         (parameters, ways): (&Parameters, Ways),
@@ -227,7 +220,7 @@ impl Function {
             source,
             path,
             parameters,
-            speculation: ways.speculation,
+            ways,
             assertions,
             slots: slots(&bundles),
             next: 0,
@@ -237,6 +230,8 @@ impl Function {
             pending: Vec::new(),
             closed_to: 0,
             in_handler_data: false,
+            labels: labels.clone(),
+            into_code: 0,
         };
         for line in start + 1..end {
             reader.line(line)?;
@@ -259,59 +254,6 @@ impl Function {
             bundles,
         })
     }
-}
-
-/// The bundles of a function.
-pub(super) fn code(file: &object::File<'_>, name: &str) -> Option<Vec<Bundle>> {
-    let symbol = file
-        .symbols()
-        .find(|symbol| symbol.name() == Ok(name) && symbol.section_index().is_some())?;
-    let section = file.section_by_index(symbol.section_index()?).ok()?;
-    let data = section.data().ok()?;
-    let from = usize::try_from(symbol.address().checked_sub(section.address())?).ok()?;
-    let size = usize::try_from(symbol.size()).ok()?;
-    let bytes = data.get(from..from.checked_add(size)?)?;
-    let bundles = bytes
-        .chunks_exact(16)
-        .map(|bytes| Bundle::from_bytes(bytes.try_into().expect("16 bytes")));
-    Some(bundles.collect())
-}
-
-/// The bundles of an object file's code.
-pub(crate) fn code_of(object: &[u8], path: &Path) -> Result<Vec<Bundle>, AssemblyError> {
-    let damaged = |source| AssemblyError::Object {
-        path: path.display().to_string(),
-        source,
-    };
-    let file = object::File::parse(object).map_err(damaged)?;
-    let section = file.section_by_name(".text");
-    let data = section
-        .map(|section| section.data())
-        .transpose()
-        .map_err(damaged)?;
-    let bundles = data
-        .unwrap_or_default()
-        .chunks_exact(16)
-        .map(|bytes| Bundle::from_bytes(bytes.try_into().expect("16 bytes")));
-    Ok(bundles.collect())
-}
-
-/// The instructions of bundles that are no `nop`s, each with its bundle.
-pub(crate) fn slots(bundles: &[Bundle]) -> Vec<(usize, Result<Instruction, ()>)> {
-    let mut slots = Vec::new();
-    for (index, bundle) in bundles.iter().enumerate() {
-        for decoded in bundle.decode() {
-            let instruction = decoded.instruction.map_err(|_| ());
-            if instruction
-                .as_ref()
-                .is_ok_and(|instruction| instruction.operation == Operation::Nop)
-            {
-                continue;
-            }
-            slots.push((index, instruction));
-        }
-    }
-    slots
 }
 
 /// Whether what follows is in another section.
@@ -340,7 +282,7 @@ struct Reader<'a> {
     source: &'a Source,
     path: &'a Path,
     parameters: &'a Parameters,
-    speculation: Speculation,
+    ways: Ways,
     assertions: Assertions,
     slots: Vec<(usize, Result<Instruction, ()>)>,
     next: usize,
@@ -353,6 +295,10 @@ struct Reader<'a> {
     closed_to: usize,
     /// Whether lines are in the section of data for the function's handlers.
     in_handler_data: bool,
+    /// The labels of the source's code.
+    labels: Labels,
+    /// General registers that were given an address in the code.
+    into_code: u128,
 }
 
 impl Reader<'_> {
@@ -384,6 +330,9 @@ impl Reader<'_> {
                         self.open(index);
                         self.pending.push(text.clone());
                     } else if BETWEEN.contains(&word) && !has_code {
+                        if [".set", ".equ"].contains(&word) {
+                            self.expect_place(line.number, operands(text))?;
+                        }
                         self.close(index);
                         self.verbatim(index);
                         self.in_handler_data |= word == ".handlerdata";
@@ -438,11 +387,13 @@ impl Reader<'_> {
                 "`{text}` is not what the assembler made at this place: conditional and repeated parts are not followed"
             )));
         }
-        Item::new(instruction, self.parameters)
+        let item = Item::new(instruction, self.parameters)
             .map_err(|refusal| AssemblyError::refused(self.path, line.number, refusal))?;
+        self.expect_place(line.number, operands(text))?;
+        self.follow_addresses(line.number, &item, text)?;
+        let open = self.open.as_mut().expect("it was opened");
         self.next += 1;
         let directives = std::mem::take(&mut self.pending);
-        let open = self.open.as_mut().expect("it was opened");
         let place = open.texts.len();
         let mut object = None;
         for directive in &directives {
@@ -472,22 +423,64 @@ impl Reader<'_> {
             },
         });
         // A block ends with the line of its last branch; what goes on behind branches may be one all the same.
-        let goes_on = self.speculation == Speculation::Asserted && is_side_exit(&instruction);
+        let is_back = self.ways.is_pipelined && is_side_exit(&instruction) && self.goes_back(text);
+        let goes_on =
+            self.ways.speculation == Speculation::Asserted && is_side_exit(&instruction) && !is_back;
         if is_branch(&instruction) && !goes_on {
             // Where a call returns to is a bundle of its own.
             let returns = matches!(instruction.operation, Operation::Call { .. });
             let next = self.slots.get(self.next);
             let is_more = next.is_some_and(|(_, next)| next.is_ok_and(|next| is_branch(&next)));
             // A loop is a block of its own.
-            let ends_loop = matches!(
+            let is_loop = matches!(
                 instruction.operation,
                 Operation::Branch { kind, .. } if kind != BranchKind::Conditional
-            ) && next.is_some_and(|(bundle, _)| *bundle != self.slots[self.next - 1].0);
+            );
+            let ends_loop = (is_loop || is_back)
+                && next.is_some_and(|(bundle, _)| *bundle != self.slots[self.next - 1].0);
             if returns || !is_more || ends_loop {
                 self.end_behind(index);
             }
         }
         Ok(())
+    }
+
+    /// Refuses operands that count bundles: there are others when blocks are scheduled.
+    fn expect_place(&self, line: usize, operands: &str) -> Result<(), AssemblyError> {
+        let counted = self.labels.counted(operands);
+        counted.map_or(Ok(()), |operand| {
+            Err(AssemblyError::counted(self.path, line, operand))
+        })
+    }
+
+    /// Follows which registers hold addresses of the code, and refuses what is stored there.
+    fn follow_addresses(&mut self, line: usize, item: &Item, text: &str) -> Result<(), AssemblyError> {
+        let access = item.instruction.operation.memory_access();
+        let writes = access.is_some_and(|access| access.writes());
+        if writes && self.into_code >> item.instruction.r3() & 1 != 0 {
+            let reason = format!("`{text}` stores into code: code that changes is not scheduled");
+            return Err(AssemblyError::statement(self.path, line, reason));
+        }
+        let written = item.effects.all_writes().general;
+        let names_code = !item.is_exit() && self.labels.are_in(operands(text)) && !text.contains("@fptr");
+        match names_code {
+            true => self.into_code |= written,
+            false => self.into_code &= !written,
+        }
+        Ok(())
+    }
+
+    /// Whether a branch goes to the label before the block that is being read.
+    fn goes_back(&self, branch: &str) -> bool {
+        let target = branch.split_whitespace().next_back().unwrap_or_default();
+        let target = target.trim_end_matches('#');
+        let (Some(Piece::Verbatim { lines }), Some(open)) = (self.pieces.last(), &self.open) else {
+            return false;
+        };
+        let mut statements = self.source.lines[lines.start..open.first_line.max(lines.start)]
+            .iter()
+            .flat_map(|line| &line.statements);
+        statements.any(|statement| matches!(statement, Statement::Label(label) if goes_back(target, label)))
     }
 
     /// Ends the block behind a line and the stops and braces that follow it.
@@ -530,7 +523,7 @@ impl Reader<'_> {
             .collect();
         let mut open = open;
         let mut scheduled = instructions.clone();
-        let is_speculated = self.speculation == Speculation::Asserted;
+        let is_speculated = self.ways.speculation == Speculation::Asserted;
         for (instruction, text) in scheduled
             .iter_mut()
             .zip(&mut open.texts)
@@ -564,7 +557,7 @@ fn is_branch(instruction: &Instruction) -> bool {
 }
 
 /// Whether an instruction goes to a label if its predicate is on, and on if not.
-pub(super) fn is_side_exit(instruction: &Instruction) -> bool {
+pub(crate) fn is_side_exit(instruction: &Instruction) -> bool {
     let is_conditional = matches!(
         instruction.operation,
         Operation::Branch {
@@ -591,46 +584,4 @@ fn predicates(text: &str) -> u64 {
 fn memory_offset(arguments: &str) -> Option<(u64, i64)> {
     let (offset, object) = arguments.split_once(',')?;
     Some((object.trim().parse().ok()?, offset.trim().parse().ok()?))
-}
-
-/// The text of bundles.
-pub fn write(out: &mut String, bundles: &[Placed], texts: &[Text]) {
-    for placed in bundles {
-        let template = Template::new(placed.template);
-        let units = template.units().expect("a template that was chosen");
-        let name = template.to_string().to_lowercase();
-        // Writing to a string cannot fail.
-        if let Content::Item(first) = placed.slots[0]
-            && !texts[first].label.is_empty()
-        {
-            let _ = writeln!(out, "{}:", texts[first].label);
-        }
-        let _ = writeln!(out, "{{\t.{name}");
-        for (slot, (content, unit)) in placed.slots.iter().zip(units).enumerate() {
-            match *content {
-                Content::Half => {}
-                Content::Nop => {
-                    let unit = match unit {
-                        Unit::M => "m",
-                        Unit::I => "i",
-                        Unit::F => "f",
-                        _ => "b",
-                    };
-                    let _ = writeln!(out, "\tnop.{unit}\t0");
-                }
-                Content::Item(item) => {
-                    let text = &texts[item];
-                    for directive in &text.directives {
-                        let _ = writeln!(out, "\t{directive}");
-                    }
-                    let separator = if text.comment.is_empty() { "" } else { "\t" };
-                    let _ = writeln!(out, "\t{}{separator}{}", text.instruction, text.comment);
-                }
-            }
-            if template.stop_after(slot as u8) || slot == 2 && placed.stop {
-                let _ = writeln!(out, "\t;;");
-            }
-        }
-        let _ = writeln!(out, "}}");
-    }
 }

@@ -1,26 +1,25 @@
-//! Assembly in GNU syntax: read, scheduled function by function, and written again.
+//! Assembly in GNU syntax, read and written.
 //!
 //! GNU as decides what an instruction is: the source is assembled, and the instructions of the object file are
 //! matched with the statements of the source, one by one. A scheduled block is written with the statements of the
 //! source, so labels, relocations, hints and comments survive as they were; only bundles, stops and `nop`s are new.
-//! [`pipelining`] writes loops of one block anew, several iterations at once.
 
 pub(crate) mod assertions;
 mod function;
-mod loops;
-mod macros;
-pub mod pipelining;
-mod recovery;
+pub(crate) mod macros;
+mod places;
 pub(crate) mod registers;
-mod rewrite;
 mod source;
+mod text;
 
 use std::path::Path;
 
-pub use function::{Function, Piece, Speculation, Text, Ways};
-pub(crate) use function::{code_of, slots, write};
-pub use rewrite::{BlockReport, FunctionReport, Rewritten, rewrite};
+pub use function::{Function, Piece, Speculation, Ways};
+pub(crate) use function::{UNWINDING, is_side_exit};
+pub(crate) use places::goes_back;
 pub use source::{Line, Source, Statement};
+pub use text::{Text, write};
+pub(crate) use text::{code, code_of, slots, speculative};
 
 use crate::block::Refusal;
 use crate::tools::ToolError;
@@ -110,6 +109,13 @@ impl AssemblyError {
             line,
             reason: reason.into(),
         }
+    }
+
+    fn counted(path: &Path, line: usize, operand: &str) -> AssemblyError {
+        let reason = format!(
+            "`{operand}` counts bundles of code that is to be scheduled: put a label there and name it"
+        );
+        AssemblyError::statement(path, line, reason)
     }
 
     fn refused(path: &Path, line: usize, refusal: Refusal) -> AssemblyError {

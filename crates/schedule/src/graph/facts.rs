@@ -8,6 +8,7 @@ use sidestep_ia64::registers::status::psr;
 use crate::block::{Block, Item};
 use crate::predicates::{Predicates, Version};
 use crate::sequencing::{Parts, State};
+use crate::worlds::Worlds;
 
 /// What is known of the items together: values of predicates and addresses.
 pub(crate) struct Facts<'a> {
@@ -25,6 +26,8 @@ pub(crate) struct Facts<'a> {
     iteration: usize,
     /// By item, whether the register stack engine is in lazy mode there, whatever it was before the block.
     lazy: Vec<bool>,
+    /// The worlds that are told apart, if not all are.
+    worlds: Option<&'a Worlds>,
 }
 
 /// Where an item refers to: an unknown value, what is added to it, and how many bytes.
@@ -50,6 +53,7 @@ impl<'a> Facts<'a> {
             is_addressing_kept: block.is_addressing_kept,
             iteration: usize::MAX,
             lazy: lazy(&block.items),
+            worlds: None,
         };
         for (index, item) in block.items.iter().enumerate() {
             for (_, registers) in block.mutex.iter().filter(|(before, _)| *before == index) {
@@ -68,6 +72,22 @@ impl<'a> Facts<'a> {
         self.items = items;
         self.iteration = length.max(1);
         self
+    }
+
+    /// The same where predicates exclude each other only if these worlds part what is under them.
+    pub fn within(mut self, worlds: &'a Worlds) -> Facts<'a> {
+        self.worlds = Some(worlds);
+        self
+    }
+
+    /// Whether two items are never executed both.
+    fn are_exclusive(&self, first: usize, second: usize) -> bool {
+        match self.worlds {
+            Some(worlds) => worlds.part(first, second),
+            None => self
+                .predicates
+                .are_exclusive(self.qualifiers[first], self.qualifiers[second]),
+        }
     }
 
     /// The distance that the architecture asks for between two items, the second behind the first; `None` if they may
@@ -122,9 +142,7 @@ impl<'a> Facts<'a> {
                 conflict.is_parted_by_stop() || is_fence(first) && is_fence(second),
             ));
         }
-        if self
-            .predicates
-            .are_exclusive(self.qualifiers[from], self.qualifiers[to])
+        if self.are_exclusive(from, to)
             && !first.effects.writes_when_off
             && !second.effects.writes_when_off
             && !decides(first, second)

@@ -13,6 +13,7 @@ use sidestep_itanium2::rules::{BEHIND, Length, RULES};
 use sidestep_itanium2::scoreboard::{BYPASSES, Operand, Producer, Use};
 
 use crate::block::{Block, Item};
+use crate::worlds::{World, Worlds};
 use facts::Facts;
 
 /// An order to keep.
@@ -93,11 +94,18 @@ pub enum Latencies<'a> {
 }
 
 impl Graph {
-    /// The graph of a block.
+    /// The graph of a block: what holds in each of its worlds.
     pub fn new(block: &Block, latencies: Latencies<'_>) -> Graph {
+        let worlds = Worlds::of(block);
+        let all: Vec<&World> = worlds.iter().collect();
+        Graph::in_worlds(block, latencies, &worlds, &all)
+    }
+
+    /// What some of a block's worlds ask of schedules. The orders are those of all, as there is one code for them.
+    pub fn in_worlds(block: &Block, latencies: Latencies<'_>, worlds: &Worlds, some: &[&World]) -> Graph {
         let items = &block.items;
         let count = items.len();
-        let facts = Facts::new(block);
+        let facts = Facts::new(block).within(worlds);
         let mut direct = vec![NONE; count * count];
         let mut separations = Vec::new();
         for to in 0..count {
@@ -108,8 +116,11 @@ impl Graph {
             }
         }
         if let Latencies::Of(parameters) = latencies {
-            add_latencies(&mut direct, items, parameters);
-            add_rules(&mut direct, &mut separations, items, parameters);
+            for world in some {
+                add_latencies(&mut direct, items, world, parameters);
+            }
+            add_moves_of_predicates(&mut direct, items, some, parameters);
+            add_rules(&mut direct, &mut separations, items, some, parameters);
         }
         let paths = longest_paths(&direct, count);
         let mut graph = Graph {
@@ -135,10 +146,22 @@ impl Graph {
             })
             .collect();
         if let Latencies::Of(parameters) = latencies {
-            graph.reads = system_reads(&direct, items);
-            graph.recirculations = recirculations(items, &graph.reads, parameters);
+            graph.reads = system_reads(&direct, items, some);
+            for world in some {
+                graph.add_recirculations(items, world, parameters);
+            }
         }
         graph
+    }
+
+    /// Adds what recirculates in a world.
+    fn add_recirculations(&mut self, items: &[Item], world: &World, parameters: &Parameters) {
+        let found = recirculations(items, &self.reads, world, parameters);
+        for recirculation in found {
+            if !self.recirculations.contains(&recirculation) {
+                self.recirculations.push(recirculation);
+            }
+        }
     }
 
     /// The longest path between two items, in cycles.
@@ -239,20 +262,31 @@ fn raise(direct: &mut [i32], place: usize, distance: u32) {
     direct[place] = direct[place].max(distance as i32);
 }
 
-/// Adds what the pipeline waits for: operands, by the latency of what wrote them last and the bypass to the use.
-fn add_latencies(direct: &mut [i32], items: &[Item], parameters: &Parameters) {
+/// Whether two items are executed both in one of some worlds.
+fn meet(some: &[&World], first: usize, second: usize) -> bool {
+    some.iter().any(|world| world[first] && world[second])
+}
+
+/// Adds what the pipeline waits for in a world: operands, by the latency of what wrote them last and the bypass to the
+/// use. What is not executed waits for its predicate.
+fn add_latencies(direct: &mut [i32], items: &[Item], world: &World, parameters: &Parameters) {
     let count = items.len();
-    let reads = |item: &Item| -> Vec<(Operand, Use)> {
-        let mut reads = item.known.sources().to_vec();
-        reads.push((item.known.predicate, item.known.predicate_use));
+    let reads = |to: usize| -> Vec<(Operand, Use)> {
+        let known = &items[to].known;
+        let mut reads = if world[to] {
+            known.sources().to_vec()
+        } else {
+            Vec::new()
+        };
+        reads.push((known.predicate, known.predicate_use));
         reads
     };
     for to in 0..count {
-        for (operand, used) in reads(&items[to]) {
+        for (operand, used) in reads(to) {
             if operand == Operand::ALWAYS {
                 continue;
             }
-            for from in (0..to).rev() {
+            for from in (0..to).rev().filter(|from| world[*from]) {
                 let Some(written) = items[from]
                     .known
                     .destinations()
@@ -266,11 +300,16 @@ fn add_latencies(direct: &mut [i32], items: &[Item], parameters: &Parameters) {
                     let latency = u32::from(written.latency).saturating_add_signed(more.into());
                     raise(direct, from * count + to, latency);
                 }
-                // What wrote before is overwritten: the cycles are those with every predicate on.
+                // What wrote before is overwritten.
                 break;
             }
         }
     }
+}
+
+/// Adds what is waited for where all predicates are read, or written, at once.
+fn add_moves_of_predicates(direct: &mut [i32], items: &[Item], some: &[&World], parameters: &Parameters) {
+    let count = items.len();
     for from in 0..count {
         for to in from + 1..count {
             let place = from * count + to;
@@ -279,7 +318,8 @@ fn add_latencies(direct: &mut [i32], items: &[Item], parameters: &Parameters) {
             }
             let writes = items[from].known.destinations();
             let is_predicate = items[from].effects.all_writes().predicate != 0;
-            if items[to].flags().contains(Flags::READS_PREDICATES) && is_predicate {
+            let reads_all = items[to].flags().contains(Flags::READS_PREDICATES);
+            if reads_all && is_predicate && meet(some, from, to) {
                 let latency = writes
                     .iter()
                     .map(|written| u32::from(written.latency))
@@ -287,9 +327,14 @@ fn add_latencies(direct: &mut [i32], items: &[Item], parameters: &Parameters) {
                     .unwrap_or(0);
                 raise(direct, place, latency.max(1));
             }
-            let reads_predicate =
-                items[to].effects.reads.predicate & items[from].effects.writes.predicate != 0;
-            if items[from].flags().contains(Flags::ALL_PREDICATES) && reads_predicate {
+            let effects = &items[to].effects;
+            let read = match meet(some, from, to) {
+                true => effects.reads.predicate,
+                false => effects.reads.predicate & 1 << effects.qualifier,
+            };
+            let reads_predicate = read & items[from].effects.writes.predicate != 0;
+            let is_written = some.iter().any(|world| world[from]);
+            if items[from].flags().contains(Flags::ALL_PREDICATES) && reads_predicate && is_written {
                 let more = bypass(Producer::Compare, items[to].known.predicate_use, parameters);
                 let latency = parameters.cost(Cost::ToPredicates) as u32;
                 raise(direct, place, latency.saturating_add_signed(more.into()));
@@ -301,9 +346,19 @@ fn add_latencies(direct: &mut [i32], items: &[Item], parameters: &Parameters) {
 /// What the pipeline waits for between two items: cycles until the second has what it reads of the first; `None` if it
 /// reads nothing of it.
 pub(crate) fn latency(from: &Item, to: &Item, operand: Operand, parameters: &Parameters) -> Option<u32> {
-    let mut written = from.known.destinations().iter();
-    let written = written.find(|written| written.operand == operand)?;
-    let used = to.known.sources().iter().find(|(source, _)| *source == operand);
+    latency_of(from, to, (operand, operand), parameters)
+}
+
+/// The same of an operand that has another name where it is read than where it was written.
+pub(crate) fn latency_of(
+    from: &Item,
+    to: &Item,
+    (written, read): (Operand, Operand),
+    parameters: &Parameters,
+) -> Option<u32> {
+    let mut destinations = from.known.destinations().iter();
+    let written = destinations.find(|destination| destination.operand == written)?;
+    let used = to.known.sources().iter().find(|(source, _)| *source == read);
     let used = used.map_or(to.known.predicate_use, |(_, used)| *used);
     let more = bypass(written.producer, used, parameters);
     Some(u32::from(written.latency).saturating_add_signed(more.into()))
@@ -318,31 +373,39 @@ fn bypass(producer: Producer, used: Use, parameters: &Parameters) -> i8 {
 }
 
 /// Adds the rules between pairs, and what everything behind an instruction waits for.
-fn add_rules(direct: &mut [i32], separations: &mut Vec<Separation>, items: &[Item], parameters: &Parameters) {
+fn add_rules(
+    direct: &mut [i32],
+    separations: &mut Vec<Separation>,
+    items: &[Item],
+    some: &[&World],
+    parameters: &Parameters,
+) {
     let count = items.len();
     for from in 0..count {
         for to in 0..count {
             if from == to {
                 continue;
             }
-            let both = items[from].known.rules_from & items[to].known.rules_to;
+            let do_meet = meet(some, from, to);
+            let both = match do_meet {
+                true => items[from].known.rules_from & items[to].known.rules_to,
+                false => 0,
+            };
             let rules = RULES
                 .iter()
                 .enumerate()
                 .filter(|(index, _)| both >> index & 1 != 0);
             let mut distance = rules.map(|(_, rule)| u32::from(rule.cycles)).max().unwrap_or(0);
-            if items[from]
-                .flags()
-                .intersection(items[to].flags())
-                .contains(Flags::TIMER)
-            {
+            let flags = items[from].flags().intersection(items[to].flags());
+            if do_meet && flags.contains(Flags::TIMER) {
                 distance = distance.max(parameters.cost(Cost::TimerInterval) as u32);
             }
-            distance = distance.max(1 + behind(&items[from], parameters));
-            if items[to]
-                .flags()
-                .intersects(Flags::FLUSH_STACK | Flags::LOAD_STACK)
-            {
+            let is_executed = |item: usize| meet(some, item, item);
+            if is_executed(from) {
+                distance = distance.max(1 + behind(&items[from], parameters));
+            }
+            let moves_stack = Flags::FLUSH_STACK | Flags::LOAD_STACK;
+            if is_executed(to) && items[to].flags().intersects(moves_stack) {
                 distance = distance.max(1 + parameters.cost(Cost::StackCalculation) as u32);
             }
             if distance == 1 {
@@ -359,17 +422,18 @@ fn add_rules(direct: &mut [i32], separations: &mut Vec<Separation>, items: &[Ite
 }
 
 /// The reads of system registers and who uses them.
-fn system_reads(direct: &[i32], items: &[Item]) -> Vec<SystemRead> {
+fn system_reads(direct: &[i32], items: &[Item], some: &[&World]) -> Vec<SystemRead> {
     let count = items.len();
     let reads = items
         .iter()
         .enumerate()
-        .filter(|(_, item)| item.flags().contains(Flags::READS_SYSTEM));
+        .filter(|(index, item)| item.flags().contains(Flags::READS_SYSTEM) && meet(some, *index, *index));
     reads
         .filter_map(|(index, item)| {
             let written = item.known.destinations().first()?;
             let latency = u32::from(written.latency);
             let uses = (index + 1..count)
+                .filter(|to| meet(some, index, *to))
                 .filter(|to| {
                     items[*to]
                         .known
@@ -390,12 +454,18 @@ fn system_reads(direct: &[i32], items: &[Item]) -> Vec<SystemRead> {
         .collect()
 }
 
-/// What recirculates: references a certain time behind a move to a region register, and two loads whose data return
-/// with a system register's value.
-fn recirculations(items: &[Item], reads: &[SystemRead], parameters: &Parameters) -> Vec<Recirculation> {
+/// What recirculates in a world: references a certain time behind a move to a region register, and two loads whose data
+/// return with a system register's value.
+fn recirculations(
+    items: &[Item],
+    reads: &[SystemRead],
+    world: &World,
+    parameters: &Parameters,
+) -> Vec<Recirculation> {
     let with = |all: Flags, none: Flags| -> Vec<usize> {
         let is_one = |item: &Item| item.flags().intersects(all) && !item.flags().intersects(none);
-        (0..items.len()).filter(|index| is_one(&items[*index])).collect()
+        let executed = (0..items.len()).filter(|index| world[*index]);
+        executed.filter(|index| is_one(&items[*index])).collect()
     };
     let references = with(Flags::LOAD | Flags::STORE | Flags::PREFETCH, Flags::empty());
     let loads = with(Flags::LOAD, Flags::SECOND_LEVEL);
@@ -410,6 +480,7 @@ fn recirculations(items: &[Item], reads: &[SystemRead], parameters: &Parameters)
     });
     let returning = reads
         .iter()
+        .filter(|read| world[read.item])
         .filter(|read| costs(Cost::WritebackConflict) && read.latency > 0 && loads.len() >= 2)
         .map(|read| Recirculation {
             item: read.item,

@@ -16,6 +16,7 @@ use crate::optimize::{Options, Outcome};
 use crate::speculate::speculate;
 use crate::verify;
 use crate::verify::equivalence::compare;
+use crate::worlds::Worlds;
 
 /// Why a function has no schedule in its place.
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +105,7 @@ pub fn schedule(
     let change = Change {
         addresses: extent.addresses.clone(),
         bundles: written.ok_or_else(|| AssertedError::NoRoom(name.to_owned()))?,
-        before: verify::cycles(&original, parameters),
+        before: verify::cycles(&original, &Worlds::of(&block), parameters),
         after: speculated.outcome.modelled,
         compared,
     };

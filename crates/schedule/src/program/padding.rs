@@ -12,6 +12,7 @@ use crate::bundle::{Content, Placed};
 use crate::graph::Graph;
 use crate::list::stands_before;
 use crate::verify;
+use crate::worlds::Worlds;
 
 /// Templates, by their even value, with the slot behind which they have a stop inside; those without first.
 const TEMPLATES: [(u8, Option<usize>); 12] = [
@@ -70,10 +71,9 @@ pub fn cost(bundles: &[Bundle], is_loop: bool, parameters: &Parameters) -> u32 {
         })
     });
     let bundles = if leaves { &bundles[..executed] } else { bundles };
-    match is_loop {
-        true => verify::cycles(&bundles.repeat(ROUNDS), parameters),
-        false => verify::cycles(bundles, parameters),
-    }
+    let rounds = if is_loop { ROUNDS } else { 1 };
+    let worlds = Worlds::of_code(bundles).repeated(rounds);
+    verify::cycles(&bundles.repeat(rounds), &worlds, parameters)
 }
 
 /// The best of what fits: the schedule as it is and with stops inside bundles, with its padding in several places.

@@ -253,6 +253,10 @@ impl Effects {
         {
             flow.predicate &= !(1 << later.qualifier);
         }
+        // What the register stack engine writes of its own beside a change of frames asks for no stop.
+        if self.kind == Kind::MoveToApplication && later.kind != Kind::Allocate {
+            output.application &= later.writes.application | !later.raises.application;
+        }
         match (self.kind, later.kind) {
             (Kind::MoveToBranch, Kind::Branch | Kind::Return) => flow.branch = 0,
             (Kind::MoveToApplication, Kind::Return) => flow.application &= !(1 << PFS | 1 << RSC),

@@ -178,6 +178,9 @@ pub(super) fn is_gentle(seed: u64) -> bool {
     !seed.is_multiple_of(4)
 }
 
+/// Translations of data that are inserted in a run at most: pages of two regions can drive each other out for ever.
+const FAULTS_MAX: u32 = 4_000;
+
 /// Host memory behind the physical addresses.
 struct Memory {
     host: *mut u8,
@@ -362,10 +365,37 @@ impl Ground {
     /// Runs from where the processor stands, to the code's end or a fault; pages appear where it refers to.
     pub fn run<O: Observer>(&mut self, limit: u64, observer: &mut O) -> End {
         let start = self.code.first().map_or(CODE_END, |(address, _)| *address);
+        self.run_to_limit(limit, observer)
+            .unwrap_or(End::Faulted(FaultKind::SingleStep, start))
+    }
+
+    /// The same, instruction by instruction; behind each `change` is told where it stood and what the predicates were.
+    pub fn run_stepwise<O: Observer>(
+        &mut self,
+        limit: u64,
+        observer: &mut O,
+        mut change: impl FnMut(&mut Processor, (u64, u8), u64),
+    ) -> End {
+        let start = self.code.first().map_or(CODE_END, |(address, _)| *address);
+        for _ in 0..limit {
+            let place = self.processor.instruction_pointer();
+            let predicates = self.processor.predicates;
+            if let Some(end) = self.run_to_limit(1, observer) {
+                return end;
+            }
+            change(&mut self.processor, place, predicates);
+        }
+        End::Faulted(FaultKind::SingleStep, start)
+    }
+
+    /// Runs to the code's end or a fault, or `None` if so many instructions have come before that.
+    fn run_to_limit<O: Observer>(&mut self, limit: u64, observer: &mut O) -> Option<End> {
+        let start = self.code.first().map_or(CODE_END, |(address, _)| *address);
         // Code of checks stands behind the end.
         let is_code = |code: &[(u64, [u8; 16])], ip: u64| {
             (start..CODE_END).contains(&ip) || code.iter().any(|(address, _)| *address == ip)
         };
+        let mut faults = 0;
         loop {
             match self.processor.run_observed(limit, observer) {
                 Exit::Fault(fault) => {
@@ -375,14 +405,22 @@ impl Ground {
                         FaultKind::AlternateInstructionTlb | FaultKind::InstructionTlb => {
                             self.map(fault.address.0, TranslationSide::Instruction);
                         }
-                        FaultKind::AlternateDataTlb | FaultKind::DataTlb if self.has_memory() => {
+                        FaultKind::AlternateDataTlb | FaultKind::DataTlb
+                            if self.has_memory() && faults < FAULTS_MAX =>
+                        {
+                            faults += 1;
                             self.map(fault.address.0, TranslationSide::Data);
                         }
-                        _ if is_inside => return End::Faulted(fault.kind, ip),
-                        _ => return End::Reached(Box::new(State::of(&self.processor, self.contents()))),
+                        _ if is_inside => return Some(End::Faulted(fault.kind, ip)),
+                        _ => {
+                            return Some(End::Reached(Box::new(State::of(
+                                &self.processor,
+                                self.contents(),
+                            ))));
+                        }
                     }
                 }
-                Exit::Limit => return End::Faulted(FaultKind::SingleStep, start),
+                Exit::Limit => return None,
                 Exit::Attention | Exit::Halted => {}
             }
         }

@@ -3,6 +3,7 @@
 use sidestep_itanium2::Parameters;
 use sidestep_itanium2::scoreboard::Operand;
 
+use super::condition::{Condition, wait};
 use super::values::{Home, Values};
 use crate::block::{Block, Item};
 use crate::graph::facts::Facts;
@@ -30,13 +31,31 @@ impl Distance {
 }
 
 /// The distances of a loop without its branch.
-pub(super) fn distances(block: &Block, values: &Values, parameters: &Parameters) -> Vec<Distance> {
+pub(super) fn distances(
+    block: &Block,
+    values: &Values,
+    condition: Option<&Condition>,
+    parameters: &Parameters,
+) -> Vec<Distance> {
     let count = block.items.len();
     let mut found = Vec::new();
+    if let Some(condition) = condition {
+        add_condition(&mut found, block, values, condition, parameters);
+    }
     add_common(&mut found, block, values);
     add_values(&mut found, values);
     add_latencies(&mut found, block, parameters);
-    // Of several between the same two the longest.
+    keep_longest(&mut found);
+    debug_assert!(
+        found
+            .iter()
+            .all(|distance| distance.from < count && distance.to < count)
+    );
+    found
+}
+
+/// Leaves of several distances between the same two the longest.
+pub(super) fn keep_longest(found: &mut Vec<Distance>) {
     found.sort_unstable_by_key(|distance| {
         let Distance {
             from,
@@ -47,12 +66,6 @@ pub(super) fn distances(block: &Block, values: &Values, parameters: &Parameters)
         (from, to, iterations, std::cmp::Reverse(cycles))
     });
     found.dedup_by_key(|distance| (distance.from, distance.to, distance.iterations));
-    debug_assert!(
-        found
-            .iter()
-            .all(|distance| distance.from < count && distance.to < count)
-    );
-    found
 }
 
 /// Orders by registers that hold one thing for all iterations, by memory and by state.
@@ -142,6 +155,32 @@ fn add_values(found: &mut Vec<Distance>, values: &Values) {
                     });
                 }
             }
+        }
+    }
+}
+
+/// What the next iteration's instructions wait for that are executed only if there is one.
+fn add_condition(
+    found: &mut Vec<Distance>,
+    block: &Block,
+    values: &Values,
+    condition: &Condition,
+    parameters: &Parameters,
+) {
+    let compare = &block.items[condition.maker];
+    for access in &values.values[condition.value].accesses {
+        if access.is_next {
+            found.push(Distance {
+                from: condition.maker,
+                to: access.item,
+                iterations: 1,
+                cycles: wait(
+                    compare,
+                    &block.items[access.item],
+                    condition.predicate,
+                    parameters,
+                ),
+            });
         }
     }
 }

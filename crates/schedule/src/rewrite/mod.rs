@@ -1,25 +1,33 @@
 //! A source with its functions scheduled: the text, and what each block gained.
 
-use std::collections::BTreeMap;
+mod loops;
+mod predication;
+mod recovery;
+mod violations;
+
 use std::path::Path;
 
-use sidestep_ia64::encoding::{Bundle, Effects, Instruction, Operation};
+use sidestep_ia64::encoding::{Bundle, Effects, Instruction, Operand, Operation};
 
-use super::function::{Speculation, Text, Ways, code, slots, write};
-use super::loops::loops;
-use super::macros::expand;
-use super::pipelining::{LoopReport, Pipelined, pipeline};
-use super::recovery::{Recovery, checks, has_frame};
-use super::registers::rename;
-use super::{AssemblyError, Function, Piece, Source, Unfaithful};
-use crate::bundle::Content;
+use crate::assembly::macros::expand;
+use crate::assembly::registers::rename;
+use crate::assembly::{
+    AssemblyError, Function, Piece, Source, Speculation, Text, Unfaithful, Ways, code, slots, speculative,
+    write,
+};
 use crate::checks::speculate_with_checks;
-use crate::groups::Checker;
-use crate::optimize::{Options, Outcome, optimize};
+use crate::optimize::{Options, Outcome, optimize, order};
+use crate::pipelining::{Loop, LoopReport, Pipelined, pipeline};
 use crate::speculate::{Speculated, speculate};
 use crate::tools::assemble;
 use crate::verify;
 use crate::verify::equivalence::{Compared, compare};
+use crate::worlds::Worlds;
+use loops::loops;
+pub use predication::PredicatedBranch;
+use predication::{cycles_of, predicate};
+use recovery::{Recovery, checks, has_frame};
+use violations::{Asserted, Violated, violations};
 
 /// Random states in which each block that is written is compared with what it was.
 const STATES: u64 = 128;
@@ -56,6 +64,8 @@ pub struct FunctionReport {
     pub after: u32,
     /// Its loops of one block, if they are pipelined.
     pub loops: Vec<LoopReport>,
+    /// Its branches that predicates have taken the place of.
+    pub branches: Vec<PredicatedBranch>,
 }
 
 /// A source with its functions scheduled.
@@ -80,15 +90,31 @@ pub fn rewrite(
 ) -> Result<Rewritten, AssemblyError> {
     let ways: Ways = ways.into();
     let speculation = ways.speculation;
-    let text = expand(text, path)?;
+    let given = expand(text, path)?;
+    let (text, mut branches) = match ways.is_predicated {
+        true => predicate(&given, path, wanted, options)?,
+        false => (given.clone(), Vec::new()),
+    };
     let source = Source::parse(&text);
     let object = assemble(&text, path)?;
     let functions = Function::all(&source, &object, wanted, (&options.parameters, ways), path)?;
     let mut work = Vec::new();
     for function in functions {
+        // Before anything else changes the blocks.
+        let loops = match ways.is_pipelined {
+            true => pipelined(&source, &function, speculation, options, path)?,
+            false => Vec::new(),
+        };
         let mut next = Work::new(&source, function, speculation, options, path)?;
-        if ways.is_pipelined {
-            next.find_loops(&source, options, path)?;
+        loops
+            .into_iter()
+            .enumerate()
+            .for_each(|(block, report)| next.loops[block] = report);
+        if branches
+            .iter()
+            .any(|branch| branch.function == next.function.name)
+        {
+            next.before = cycles_of(&given, &next.function.name, path, options)?;
         }
         work.push(next);
     }
@@ -112,7 +138,7 @@ pub fn rewrite(
             }
             // What recovers stands behind what is executed.
             let executed = bundles.len() - work.recoveries().count();
-            work.after = verify::cycles(&bundles[..executed], &options.parameters);
+            work.after = verify::cycles_of_code(&bundles[..executed], &options.parameters);
             // What blocks gain by themselves they can lose where they meet: then the function stays as it was.
             if work.after > work.before && work.blocks.iter().any(|block| block.is_written) {
                 work.blocks.iter_mut().for_each(|block| block.is_written = false);
@@ -128,6 +154,9 @@ pub fn rewrite(
         }
         if !is_changed {
             let functions = work.into_iter().map(|work| FunctionReport {
+                branches: branches
+                    .extract_if(.., |branch| branch.function == work.function.name)
+                    .collect(),
                 name: work.function.name,
                 blocks: work.blocks,
                 before: work.before,
@@ -140,6 +169,30 @@ pub fn rewrite(
             });
         }
     }
+}
+
+/// By block of a function, what becomes of it as a loop.
+fn pipelined(
+    source: &Source,
+    function: &Function,
+    speculation: Speculation,
+    options: &Options,
+    path: &Path,
+) -> Result<Vec<Option<LoopReport>>, AssemblyError> {
+    let found = loops(source, function).into_iter().map(|found| {
+        let Some(found) = found else { return Ok(None) };
+        if !found.is_whole {
+            return Ok(Some(found.refused(
+                "it is of several blocks: other branches enter or leave it in its middle",
+            )));
+        }
+        let given = Loop {
+            speculates: speculation == Speculation::Asserted,
+            ..found.as_loop()
+        };
+        pipeline(&given, found.line, &options.parameters, path).map(Some)
+    });
+    found.collect()
 }
 
 /// A function and what is known of its blocks, which are those of its pieces in order.
@@ -181,7 +234,7 @@ impl Work {
             else {
                 continue;
             };
-            let before = verify::cycles(bundles, parameters);
+            let before = verify::cycles(bundles, &Worlds::of(block), parameters);
             let original = (**block).clone();
             let (outcome, origins) = match speculation {
                 Speculation::None => (optimize(block, options), (0..block.items.len()).collect()),
@@ -221,7 +274,7 @@ impl Work {
                 outcome,
             });
         }
-        let before = verify::cycles(&function.bundles, parameters);
+        let before = verify::cycles_of_code(&function.bundles, parameters);
         Ok(Work {
             stops: vec![false; blocks.len()],
             loops: vec![None; blocks.len()],
@@ -232,17 +285,6 @@ impl Work {
             after: before,
             function,
         })
-    }
-
-    /// Pipelines the loops.
-    fn find_loops(&mut self, source: &Source, options: &Options, path: &Path) -> Result<(), AssemblyError> {
-        for (index, found) in loops(source, &self.function).into_iter().enumerate() {
-            let Some(found) = found else { continue };
-            let line = self.blocks[index].line;
-            let report = pipeline(&found.as_loop(), line, &options.parameters, path)?;
-            self.loops[index] = Some(report);
-        }
-        Ok(())
     }
 
     /// Writes loops as pipelined from now on; says whether that changes anything.
@@ -298,17 +340,19 @@ impl Work {
     /// Where a group of a block that stays goes on in one that is written anew, what depended on it may have come into
     /// it: a stop parts them then. Says whether there is one more.
     fn part(&mut self, bundles: &[Bundle], path: &Path) -> Result<bool, AssemblyError> {
-        let before = violations(&self.function.bundles);
-        let mut after = violations(bundles);
-        let blocks: Vec<usize> = (0..self.blocks.len())
-            .flat_map(|block| {
-                let pipelined = self.pipelined(block);
-                let count =
-                    pipelined.map_or(self.blocks[block].instructions, |loops| loops.instructions.len());
-                std::iter::repeat_n(block, count)
-            })
+        let members = self.members();
+        let block_of = |place: usize| members.get(place).map(|(block, _)| *block);
+        let asserted = Asserted::of(&self.function);
+        let originals = self.function.pieces.iter().filter_map(|piece| match piece {
+            Piece::Block { original, .. } => Some(original.len()),
+            Piece::Verbatim { .. } => None,
+        });
+        let own = originals.enumerate();
+        let own: Vec<_> = own
+            .flat_map(|(block, count)| (0..count).map(move |item| (block, Some(item))))
             .collect();
-        let block_of = |place: usize| blocks.get(place).copied();
+        let before = asserted.left(violations(&self.function.bundles), &own);
+        let mut after = asserted.left(violations(bundles), &members);
         // What hangs on predicates that rotate was looked at in runs.
         after.retain(|violation| {
             let [first, second] = violation.places.map(block_of);
@@ -352,6 +396,21 @@ impl Work {
         written.map(|(_, recovery)| recovery)
     }
 
+    /// The instructions in the order in which they are written: the block of each, and which of its items it is, if it
+    /// is one.
+    fn members(&self) -> Vec<(usize, Option<usize>)> {
+        let mut members = Vec::new();
+        for (index, report) in self.blocks.iter().enumerate() {
+            let items: Vec<Option<usize>> = match self.pipelined(index) {
+                Some(pipelined) => vec![None; pipelined.instructions.len()],
+                None if report.is_written => order(&report.outcome.bundles).into_iter().map(Some).collect(),
+                None => (0..report.instructions).map(Some).collect(),
+            };
+            members.extend(items.into_iter().map(|item| (index, item)));
+        }
+        members
+    }
+
     /// The instructions in the order in which they are written.
     fn meant(&self) -> Vec<Instruction> {
         let mut reports = self.blocks.iter().enumerate();
@@ -371,11 +430,8 @@ impl Work {
                 meant.extend(original.iter());
                 continue;
             }
-            for content in report.outcome.bundles.iter().flat_map(|placed| placed.slots) {
-                if let Content::Item(item) = content {
-                    meant.push(block.items[item].instruction);
-                }
-            }
+            let items = order(&report.outcome.bundles).into_iter();
+            meant.extend(items.map(|item| block.items[item].instruction));
         }
         meant.extend(self.recoveries().flat_map(|recovery| recovery.instructions));
         meant
@@ -403,54 +459,6 @@ fn renamed(texts: &[Text], speculated: &Speculated) -> Vec<Text> {
     text.collect()
 }
 
-/// A load's text as that of a speculative one: `ld8.s` for `ld8`, hints behind that.
-fn speculative(text: &str) -> String {
-    let mnemonic = text.find("ld").map(|start| start + "ld8".len());
-    let (load, rest) = text.split_at(mnemonic.unwrap_or(text.len()));
-    format!("{load}.s{rest}")
-}
-
-/// What a group breaks.
-struct Violated {
-    /// The two instructions, by their place among those that are no `nop`s.
-    places: [usize; 2],
-    what: String,
-    is_possible: bool,
-}
-
-/// What the groups of bundles break.
-fn violations(bundles: &[Bundle]) -> Vec<Violated> {
-    let mut places = BTreeMap::new();
-    for (index, bundle) in bundles.iter().enumerate() {
-        for decoded in bundle.decode() {
-            let is_nop = |instruction: Instruction| instruction.operation == Operation::Nop;
-            if !decoded.instruction.is_ok_and(is_nop) {
-                places.insert((index as u64, decoded.slot), places.len());
-            }
-        }
-    }
-    let place = |at: &(u64, u8)| places.get(at).copied().unwrap_or(usize::MAX);
-    let mut checker = Checker::default();
-    let mut found = Vec::new();
-    for (index, bundle) in bundles.iter().enumerate() {
-        checker.bundle(index as u64, *bundle, &mut |violation| {
-            let (first, second) = (
-                violation.first_instruction.form(),
-                violation.second_instruction.form(),
-            );
-            found.push(Violated {
-                places: [place(&violation.first), place(&violation.second)],
-                is_possible: violation.is_possible,
-                what: format!(
-                    "{} behind {} on {}",
-                    second.mnemonic, first.mnemonic, violation.on
-                ),
-            });
-        });
-    }
-    found
-}
-
 /// Whether two instructions are the same, but for where a branch goes from.
 fn is_same(first: &Instruction, second: &Instruction) -> bool {
     let tells_of_target = first.effects().contains(Effects::TRANSFERS)
@@ -458,8 +466,14 @@ fn is_same(first: &Instruction, second: &Instruction) -> bool {
             first.operation,
             Operation::BranchPredict | Operation::BranchPredictIndirect { .. }
         );
+    // The place of the branch that the register is for counts bundles.
+    let tag = match first.operation {
+        Operation::MoveToBranch => Operand::Tag13b.mask(),
+        _ => 0,
+    };
     first.operation == second.operation
-        && (tells_of_target && first.predicate() == second.predicate() || first.slot == second.slot)
+        && (tells_of_target && first.predicate() == second.predicate()
+            || first.slot & !tag == second.slot & !tag)
 }
 
 /// The text with the blocks that are written anew.

@@ -1,50 +1,59 @@
 //! Software pipelining: loops of one block that begin an iteration before the last one has ended.
 //!
-//! A loop that `br.cloop` closes becomes a kernel that `br.ctop` closes. In a pass of it each instruction is one of
-//! another iteration, by its stage; a stage's predicate is on while its iteration exists, so the kernel is its own
-//! prologue and epilogue. Values get rotating registers, a new one in each iteration. What the registers of the
-//! source held behind the loop they hold behind the kernel as well.
+//! A loop that `br.cloop` closes becomes a kernel that `br.ctop` closes, one that a condition ends a kernel that
+//! `br.wtop` closes. In a pass of it each instruction is one of another iteration, by its stage; a stage's predicate is
+//! on while its iteration exists, so the kernel is its own prologue and epilogue. Values get rotating registers, a new
+//! one in each iteration. What the registers of the source held behind the loop they hold behind the kernel as well.
 //!
-//! - `suitable`: which loops can be pipelined; `version`: increments of addresses apart;
-//! - `values`: what registers hold, and which may rotate; `distances`: what instructions of any iteration wait for;
+//! - `suitable`: which loops can be pipelined; `version`: increments of addresses apart; `condition`: loops that a
+//!   compare ends;
+//! - `values`: what registers hold, and which may rotate; `staging`: what is under the predicate of its stage;
+//!   `distances`: what instructions of any iteration wait for;
+//! - `kernel`: loops that rotate already;
 //! - `modulo`: a cycle for each; `rotation`: registers; `emit`: the text.
 
+mod condition;
 mod distances;
 mod emit;
+mod kernel;
 mod modulo;
 mod rotation;
+mod staging;
 mod suitable;
 mod values;
 mod version;
 
 use std::path::Path;
 
-use sidestep_ia64::encoding::{BranchKind, Bundle, Instruction};
+use sidestep_ia64::encoding::{BranchKind, Bundle, Form, Instruction, Unit, decode};
 use sidestep_ia64::registers::application::EC;
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::registers::status::psr;
 use sidestep_itanium2::Parameters;
 
-use crate::assembly::{AssemblyError, Text, code_of, slots};
-use crate::block::Block;
+use crate::assembly::{AssemblyError, Text, code_of, slots, write};
+use crate::block::{Block, Item};
 use crate::bound;
-use crate::bundle::Packer;
+use crate::bundle::{Content, Packer};
 use crate::capacity::Capacity;
 use crate::rename::File;
 use crate::sequencing::{Parts, State};
 use crate::tools::{ToolError, assemble};
-use crate::verify::equivalence::{Compared, Difference};
+use crate::verify::equivalence::{self, Compared, Difference};
 use crate::verify::loops::{self, Trial};
-use distances::{distances, recurrence};
+use distances::{STAGES_MAX, recurrence};
 use emit::Emitter;
 use modulo::schedule;
 use rotation::Numbers;
-use suitable::{is_counted, unsuitable};
+use staging::Staging;
+use suitable::{Ending, ending, is_counted};
 use values::{Home, Values};
 use version::Version;
 
 /// Random states in which a loop is compared with its pipelined version.
 const STATES: u64 = 128;
+/// States of these in which both end, at least, for the loop to be called compared.
+const COMPLETED_MIN: u32 = 16;
 /// Iterations of which the rate is measured, and those before it.
 const MEASURED: u64 = 64;
 const WARM: u64 = 32;
@@ -82,6 +91,8 @@ pub struct Surroundings {
     pub used: Parts,
     /// The same of those outside of the loop.
     pub used_outside: Parts,
+    /// General registers that rotate in its frame.
+    pub rotating: u8,
     /// Why general registers cannot rotate in it.
     pub keeps_frame: Option<&'static str>,
     /// Why nothing can.
@@ -100,6 +111,8 @@ pub struct Loop<'a> {
     pub surroundings: &'a Surroundings,
     /// The label for the kernel.
     pub label: String,
+    /// Whether instructions may be executed before it is known whether their iteration exists.
+    pub speculates: bool,
 }
 
 /// A loop, pipelined.
@@ -163,14 +176,27 @@ pub fn pipeline(
         recurrence: 0,
         outcome: Err(String::new()),
     };
-    if let Some(reason) = unsuitable(given) {
-        report.outcome = Err(reason);
+    if is_kernel(given) {
+        reorder(given, &mut report, parameters, path)?;
         return Ok(report);
     }
+    let ending = match ending(given) {
+        Ok(ending) => ending,
+        Err(reason) => {
+            report.outcome = Err(reason);
+            return Ok(report);
+        }
+    };
+    let branch = given.block.items.last().expect("it has a branch");
     let original = Trial {
         bundles: given.bundles,
         kernel: 0,
+        aims: &[],
         frame: frame_of(given.surroundings),
+        condition: match ending {
+            Ending::Count => None,
+            Ending::Condition(predicate) => Some(predicate),
+        },
     };
     report.before = rate(&original, parameters);
     let scratch = spare(given.surroundings);
@@ -181,7 +207,13 @@ pub fn pipeline(
     let mut reason = "no schedule of fewer cycles has been found".to_owned();
     let mut best: Option<Pipelined> = None;
     let mut least = (u32::MAX, 0, 0);
-    for version in Version::all(given, parameters, path)? {
+    let speculates = given.speculates && ending != Ending::Count;
+    for mut version in Version::all(given, speculates, parameters, path)? {
+        if ending != Ending::Count {
+            // It has its place in a bundle, as the other loop branches have.
+            let last = version.block.items.last_mut().expect("it has a branch");
+            *last = while_top(branch.instruction.predicate(), parameters);
+        }
         let texts: Vec<&str> = version
             .texts
             .iter()
@@ -194,49 +226,67 @@ pub fn pipeline(
         let units = bound::units(&packer, &Capacity::new(&packer, &present), count + 1);
         let body = version.body();
         let free = Values::new(&body, &texts, |_| true, &[]);
-        let chain = recurrence(&distances(&body, &free, parameters), count);
+        let parts = (&body, branch, ending);
+        let free = Staging::new(parts, free, speculates, given.surroundings, parameters);
+        let chain = free.map_or(0, |free| recurrence(&free.distances(&body, parameters), count));
         least = least.min((units.max(chain), units, chain));
-        for rotates in [false, true] {
-            if rotates && given.surroundings.keeps_frame.is_some() {
+        for (rotates, speculates) in [(false, false), (true, false), (true, true)] {
+            if rotates && given.surroundings.keeps_frame.is_some() || speculates && !given.speculates {
                 continue;
             }
             let values = Values::new(&body, &texts, |file| rotates || file != File::General, private);
-            let staged = match staged(&body, &values, given.surroundings) {
-                Ok(staged) => staged,
+            let staging = match Staging::new(parts, values, speculates, given.surroundings, parameters) {
+                Ok(staging) => staging,
                 Err(why) => {
                     reason = why;
                     continue;
                 }
             };
-            let distances = distances(&body, &values, parameters);
+            let distances = staging.distances(&body, parameters);
+            let texts = staging.texts(&version.texts, &body);
             let first = units.max(recurrence(&distances, count));
             for interval in first..first + INTERVALS {
                 let limit = best.as_ref().map_or(report.before, |best| best.cycles);
                 if u64::from(interval) * MEASURED >= limit {
                     break;
                 }
-                let Some((modulo, bundles)) = schedule(&distances, &mut packer, count, interval) else {
+                let Some((mut modulo, bundles)) =
+                    schedule(&distances, &mut packer, count, interval, STAGES_MAX)
+                else {
                     continue;
                 };
+                let condition = staging.condition.as_ref();
+                modulo.condition = condition.map_or(0, |it| it.stage(&modulo.cycles, interval));
+                if condition.is_some_and(|it| !it.is_kept(&body, &staging.values, &modulo)) {
+                    "what its condition excludes is asked for too early".clone_into(&mut reason);
+                    continue;
+                }
                 let room = 95u32.saturating_sub(frame_of(given.surroundings).size) as u8;
-                let Some(numbers) = Numbers::new(&values, &modulo, room / 8 * 8) else {
+                let numbers = Numbers::new(
+                    &staging.values,
+                    &modulo,
+                    room / 8 * 8,
+                    condition.map(|it| it.value),
+                );
+                let Some(numbers) = numbers else {
                     "there are too few rotating registers".clone_into(&mut reason);
                     continue;
                 };
                 let emitter = Emitter {
                     block: &body,
-                    texts: &version.texts,
-                    values: &values,
+                    texts: &texts,
+                    values: &staging.values,
                     schedule: &modulo,
                     numbers: &numbers,
                     surroundings: given.surroundings,
-                    is_staged: &staged,
+                    is_staged: &staging.is_staged,
+                    condition,
                     spare: [spare[0], spare[1]],
                     label: &given.label,
                 };
                 let text = emitter.text(&bundles);
                 let schedule = (text, &modulo, &numbers);
-                let found = judged(given, &original, schedule, &values, limit, (parameters, path));
+                let found = judged(given, &original, schedule, &staging, limit, (parameters, path));
                 if let Some(found) = found.map_err(|error| error.in_line(path, line))? {
                     best = Some(found);
                     break;
@@ -247,6 +297,72 @@ pub fn pipeline(
     (_, report.units, report.recurrence) = least;
     report.outcome = best.ok_or(reason);
     Ok(report)
+}
+
+/// Whether a loop rotates registers already, and counts.
+fn is_kernel(given: &Loop<'_>) -> bool {
+    let branch = given.block.items.last();
+    let is_rotating = branch.is_some_and(|branch| is_counted(&branch.instruction, BranchKind::CountedTop));
+    is_rotating && given.block.items.len() > 1
+}
+
+/// Gives the instructions of a kernel the order in which its passes take the fewest cycles, if that gains anything.
+fn reorder(
+    given: &Loop<'_>,
+    report: &mut LoopReport,
+    parameters: &Parameters,
+    path: &Path,
+) -> Result<(), AssemblyError> {
+    let frame = FrameMarker {
+        rotating: given.surroundings.rotating.into(),
+        ..frame_of(given.surroundings)
+    };
+    let rate = |bundles: &[Bundle]| {
+        let trial = Trial {
+            bundles,
+            kernel: 0,
+            aims: &[],
+            frame,
+            condition: None,
+        };
+        rate(&trial, parameters)
+    };
+    report.before = rate(given.bundles);
+    let orders = kernel::orders(given, parameters);
+    (report.units, report.recurrence) = (orders.units, orders.recurrence);
+    report.outcome =
+        Err("its registers rotate already, and no order of fewer cycles has been found".to_owned());
+    for (interval, placed) in orders.found {
+        let items = &given.block.items;
+        let bundles: Vec<Bundle> = placed.iter().map(|placed| placed.encode(items)).collect();
+        let cycles = rate(&bundles);
+        if cycles >= report.before {
+            continue;
+        }
+        let own: Vec<usize> = (0..items.len()).collect();
+        let compared = equivalence::compare(given.block, (given.block, &own, &placed), STATES)
+            .map_err(|source| Wrong::Different(source).in_line(path, report.line))?;
+        let mut text = String::new();
+        write(&mut text, &placed, given.texts);
+        let order = placed.iter().flat_map(|placed| placed.slots);
+        report.outcome = Ok(Pipelined {
+            text,
+            instructions: order
+                .filter_map(|content| match content {
+                    Content::Item(item) => Some(items[item].instruction),
+                    _ => None,
+                })
+                .collect(),
+            interval,
+            stages: 1,
+            cycles,
+            rotating: 0,
+            worth_from: Some(1),
+            compared,
+        });
+        break;
+    }
+    Ok(())
 }
 
 /// Why a pipelined text cannot be judged, or is wrong.
@@ -287,14 +403,18 @@ fn judged(
     given: &Loop<'_>,
     original: &Trial<'_>,
     (text, modulo, numbers): (String, &modulo::Modulo, &Numbers),
-    values: &Values,
+    staging: &Staging,
     limit: u64,
     (parameters, path): (&Parameters, &Path),
 ) -> Result<Option<Pipelined>, Wrong> {
     let object = assemble(&format!("\t.text\n{text}"), path)?;
     let bundles = code_of(&object, path)?;
+    let kind = match staging.condition {
+        None => BranchKind::CountedTop,
+        Some(_) => BranchKind::WhileTop,
+    };
     let is_branch = |(_, instruction): &(usize, Result<Instruction, ()>)| {
-        instruction.is_ok_and(|instruction| is_counted(&instruction, BranchKind::CountedTop))
+        instruction.is_ok_and(|instruction| is_counted(&instruction, kind))
     };
     let found = slots(&bundles);
     // The kernel ends with the branch, and has as many bundles as were planned.
@@ -306,7 +426,14 @@ fn judged(
     let trial = Trial {
         bundles: &bundles,
         kernel: end.saturating_sub(length),
+        aims: &[],
         frame: original.frame,
+        condition: staging.condition.map(|condition| {
+            let number = numbers.numbers[condition.value].expect("it rotates");
+            numbers
+                .region(File::Predicate)
+                .name(number, modulo.stage(condition.maker))
+        }),
     };
     let cycles = rate(&trial, parameters);
     if cycles >= limit {
@@ -316,9 +443,9 @@ fn judged(
     dead.application |= 1 << EC;
     // Which half of the floating-point registers was written.
     dead.status |= psr::MFL | psr::MFH;
+    let values = staging.values.values.iter();
     let rotates_floats = values
-        .values
-        .iter()
+        .clone()
         .any(|value| value.file == File::Float && value.home == Home::Rotating);
     if rotates_floats {
         dead.float = !0 << 32;
@@ -332,6 +459,9 @@ fn judged(
     // Nobody has put anything into stacked registers that the function does not name.
     dead.general |= !used & !0 << 32;
     let compared = loops::compare(given.block, original, &trial, &dead, STATES).map_err(Wrong::Different)?;
+    if compared.completed < COMPLETED_MIN {
+        return Ok(None);
+    }
     let total = |trial: &Trial<'_>, count: u64| loops::cycles(trial, count, parameters);
     // The more iterations, the more it gains.
     let counts: Vec<u64> = (1..=MEASURED).collect();
@@ -350,6 +480,14 @@ fn judged(
         worth_from,
         compared,
     }))
+}
+
+/// `br.wtop` under a predicate.
+fn while_top(predicate: u8, parameters: &Parameters) -> Item {
+    let form = Form::named("br.wtop").next().expect("it is an instruction");
+    let encoded = form.encode(predicate, &[0], &[]).expect("no distance");
+    let branch = decode(Unit::B, encoded.slot, 0).expect("what was encoded");
+    Item::new(branch, parameters).expect("a branch can be placed")
 }
 
 /// Bundles between a label and what follows the loop, as they are written.
@@ -383,61 +521,4 @@ fn spare(surroundings: &Surroundings) -> Vec<u8> {
     scratch
         .filter(|register| surroundings.used.general >> register & 1 == 0)
         .collect()
-}
-
-/// By instruction, whether the predicate of its stage goes before it: else it does no harm in an iteration that does
-/// not exist, as its own predicate is off, or because nobody reads what it writes.
-///
-/// # Errors
-/// Why one can have neither.
-fn staged(body: &Block, values: &Values, surroundings: &Surroundings) -> Result<Vec<bool>, String> {
-    let rotates = |file: File, register: u8| {
-        let mut same = values
-            .values
-            .iter()
-            .filter(|value| (value.file, value.register) == (file, register));
-        same.all(|value| value.home == Home::Rotating) && !values.bound.contains(&(file, register))
-    };
-    for value in &values.values {
-        if value.file == File::Predicate && value.is_carried() {
-            return Err(format!("p{} goes from one iteration to the next", value.register));
-        }
-    }
-    let floats = values
-        .values
-        .iter()
-        .any(|value| value.file == File::Float && value.home == Home::Rotating);
-    if floats && surroundings.used_outside.float >> 32 != 0 {
-        return Err("the function keeps floating-point registers that would rotate".to_owned());
-    }
-    let staged = body.items.iter().map(|item| {
-        let effects = &item.effects;
-        let qualifier = effects.qualifier;
-        if qualifier == 0 {
-            return Ok(true);
-        }
-        let is_off = values.values.iter().any(|value| {
-            let is_it = (value.file, value.register) == (File::Predicate, qualifier);
-            is_it && value.home == Home::Rotating
-        }) && rotates(File::Predicate, qualifier);
-        let written = effects.all_writes();
-        let is_private = values::FILES.iter().all(|file| {
-            let registers = file.registers();
-            let bits = file.all(&written);
-            registers
-                .into_iter()
-                .all(|register| bits >> register & 1 == 0 || rotates(*file, register))
-        });
-        let is_computation = item
-            .instruction
-            .effects()
-            .contains(sidestep_ia64::encoding::Effects::COMPUTES);
-        match is_off || is_private && is_computation {
-            true => Ok(false),
-            false => Err(format!(
-                "p{qualifier}, which is not made anew in each iteration, decides what it does"
-            )),
-        }
-    });
-    staged.collect()
 }

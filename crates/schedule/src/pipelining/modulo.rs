@@ -3,7 +3,7 @@
 //! B. R. Rau, "Iterative Modulo Scheduling", 1996: instructions are placed by the length of the chain behind them; one
 //! for which no cycle is free takes its place from others, which are placed again.
 
-use super::distances::{Distance, STAGES_MAX, heights};
+use super::distances::{Distance, heights};
 use crate::bundle::{Packer, Placed, Start};
 
 /// Placements of an instruction, on average, before an interval is given up.
@@ -17,6 +17,8 @@ pub(super) struct Modulo {
     pub interval: u32,
     /// By instruction, without the branch.
     pub cycles: Vec<u32>,
+    /// How many iterations before the newest one that is whose condition the branch goes by, if one ends the loop.
+    pub condition: u32,
 }
 
 impl Modulo {
@@ -28,7 +30,7 @@ impl Modulo {
     /// Iterations that are executed at the same time.
     pub fn stages(&self) -> u32 {
         let last = self.cycles.iter().max().copied().unwrap_or(0);
-        last / self.interval + 1
+        (last / self.interval).max(self.condition) + 1
     }
 }
 
@@ -40,13 +42,14 @@ struct Search<'a, 'b> {
     cycles: Vec<Option<i64>>,
 }
 
-/// A schedule with an iteration every `interval` cycles; the packer's last item is the branch. Its bundles come with
-/// it.
+/// A schedule with an iteration every `interval` cycles, in as many stages at most; the packer's last item is the
+/// branch. Its bundles come with it.
 pub(super) fn schedule(
     distances: &[Distance],
     packer: &mut Packer<'_>,
     count: usize,
     interval: u32,
+    stages: usize,
 ) -> Option<(Modulo, Vec<Placed>)> {
     let heights = heights(distances, count, interval)?;
     let mut search = Search {
@@ -63,9 +66,11 @@ pub(super) fn schedule(
             break;
         };
         let earliest = search.earliest(item);
-        let free = (earliest..earliest + i64::from(interval)).find(|cycle| search.fits(item, *cycle));
+        let end = i64::from(interval) * stages as i64;
+        let cycles = earliest..(earliest + i64::from(interval)).min(end);
+        let free = cycles.into_iter().find(|cycle| search.fits(item, *cycle));
         let cycle = free.unwrap_or((last[item] + 1).max(earliest));
-        if cycle >= i64::from(interval) * STAGES_MAX as i64 {
+        if cycle >= end {
             return None;
         }
         last[item] = cycle;
@@ -166,6 +171,7 @@ impl Search<'_, '_> {
             Modulo {
                 interval: self.interval,
                 cycles,
+                condition: 0,
             },
             bundles,
         ))

@@ -3,11 +3,9 @@
 use sidestep_ia64::encoding::{BranchKind, Bundle, Instruction, Operation};
 use sidestep_ia64::registers::application::EC;
 
-use super::function::{Text, slots};
-use super::pipelining::{Frame, Loop, Surroundings};
-use super::source::{Source, Statement};
-use super::{Function, Piece};
+use crate::assembly::{Function, Piece, Source, Statement, Text, goes_back, slots};
 use crate::block::Block;
+use crate::pipelining::{Frame, Loop, LoopReport, Surroundings};
 use crate::sequencing::{Effects, Parts};
 
 /// A loop and what is around it.
@@ -17,6 +15,11 @@ pub(super) struct Found<'a> {
     bundles: &'a [Bundle],
     surroundings: Surroundings,
     label: String,
+    /// The line of the source where it begins.
+    pub line: usize,
+    instructions: usize,
+    /// Whether it is one block, and not the last of several.
+    pub is_whole: bool,
 }
 
 impl Found<'_> {
@@ -28,15 +31,31 @@ impl Found<'_> {
             bundles: self.bundles,
             surroundings: &self.surroundings,
             label: self.label.clone(),
+            speculates: false,
+        }
+    }
+
+    /// What is said of one that stays.
+    pub fn refused(&self, reason: &str) -> LoopReport {
+        LoopReport {
+            line: self.line,
+            instructions: self.instructions,
+            before: 0,
+            units: 0,
+            recurrence: 0,
+            outcome: Err(reason.to_owned()),
         }
     }
 }
 
-/// By block of a function, the loop that it is: what goes back to the label before it.
+/// By block of a function, the loop that it closes: what goes back to a label before it.
 pub(super) fn loops<'a>(source: &Source, function: &'a Function) -> Vec<Option<Found<'a>>> {
     let common = surroundings(source, function);
     let mut loops = Vec::new();
     let mut labels: Vec<&str> = Vec::new();
+    // Those before them, with their lines and how many instructions stand before them.
+    let mut earlier: Vec<(&str, usize, usize)> = Vec::new();
+    let mut passed = 0;
     let mut rest = Vec::new();
     for piece in &function.pieces {
         let Piece::Block {
@@ -54,13 +73,16 @@ pub(super) fn loops<'a>(source: &Source, function: &'a Function) -> Vec<Option<F
     for piece in &function.pieces {
         let (lines, block, texts, bundles) = match piece {
             Piece::Verbatim { lines } => {
-                let statements = source.lines[lines.clone()]
-                    .iter()
-                    .flat_map(|line| &line.statements);
-                labels.extend(statements.filter_map(|statement| match statement {
-                    Statement::Label(label) => Some(label.as_str()),
-                    _ => None,
-                }));
+                for line in &source.lines[lines.clone()] {
+                    let found = line.statements.iter().filter_map(|statement| match statement {
+                        Statement::Label(label) => Some(label.as_str()),
+                        _ => None,
+                    });
+                    for label in found {
+                        labels.push(label);
+                        earlier.push((label, line.number, passed));
+                    }
+                }
                 continue;
             }
             Piece::Block {
@@ -74,13 +96,16 @@ pub(super) fn loops<'a>(source: &Source, function: &'a Function) -> Vec<Option<F
         let target = texts
             .last()
             .and_then(|text| text.instruction.split_whitespace().next_back());
-        let is_loop = target.is_some_and(|target| labels.contains(&target.trim_end_matches('#')))
-            && block
-                .items
-                .last()
-                .is_some_and(|item| is_loop_branch(&item.instruction));
+        let target = target.unwrap_or_default().trim_end_matches('#');
+        let is_branch = block
+            .items
+            .last()
+            .is_some_and(|item| is_loop_branch(&item.instruction));
+        let begin = earlier.iter().rfind(|(label, ..)| goes_back(target, label));
+        passed += block.items.len();
+        let is_whole = labels.iter().any(|label| goes_back(target, label));
         labels.clear();
-        let found = is_loop.then(|| {
+        let found = begin.filter(|_| is_branch).map(|(_, begin, before)| {
             let mut used_outside = Parts::NONE;
             for (other, (_, _, original)) in rest.iter().enumerate() {
                 if other != place {
@@ -99,6 +124,13 @@ pub(super) fn loops<'a>(source: &Source, function: &'a Function) -> Vec<Option<F
                     ".Lpipelined_{}_{}",
                     function.name, source.lines[lines.start].number
                 ),
+                line: if is_whole {
+                    source.lines[lines.start].number
+                } else {
+                    *begin
+                },
+                instructions: passed - before,
+                is_whole,
             }
         });
         loops.push(found);
@@ -170,6 +202,7 @@ fn surroundings(source: &Source, function: &Function) -> Surroundings {
         }),
         used,
         used_outside: Parts::NONE,
+        rotating: sizes.map_or(0, |sizes| 8 * sizes.rotating),
         keeps_frame,
         keeps_all,
     }

@@ -18,9 +18,11 @@ pub(super) struct Version {
 
 impl Version {
     /// The loop as it is; and, if others name the registers that its references to memory increment, with additions of
-    /// their own for these: a value that is added to in passing is in one register.
+    /// their own for these: a value that is added to in passing is in one register. With `parts_all` for all of them,
+    /// so that a reference can be made before it is known whether there is an iteration.
     pub fn all(
         given: &Loop<'_>,
+        parts_all: bool,
         parameters: &Parameters,
         path: &Path,
     ) -> Result<Vec<Version>, AssemblyError> {
@@ -42,7 +44,8 @@ impl Version {
         let mut origins = Vec::new();
         for (index, (item, text)) in body.iter().zip(&own.texts).enumerate() {
             origins.push(index);
-            let increments = item.instruction.base_update() == BaseUpdate::Immediate && is_shared(index);
+            let increments =
+                item.instruction.base_update() == BaseUpdate::Immediate && (parts_all || is_shared(index));
             match increments.then(|| parted(&text.instruction)).flatten() {
                 None => texts.push(text.clone()),
                 Some((reference, addition)) => {
@@ -88,6 +91,7 @@ impl Version {
             let is_reference = place(*origin) == index;
             block.objects[index] = given.block.objects[*origin].filter(|_| is_reference);
             block.areas[index] = given.block.areas[*origin].filter(|_| is_reference);
+            block.resident[index] = given.block.resident[*origin] && is_reference;
         }
         Ok(vec![own, Version { block, texts }])
     }

@@ -16,39 +16,67 @@ pub(super) fn is_counted(instruction: &Instruction, wanted: BranchKind) -> bool 
     matches!(instruction.operation, Operation::Branch { kind, .. } if kind == wanted)
 }
 
-/// Why a loop cannot be pipelined, whatever its values are.
-pub(super) fn unsuitable(given: &Loop<'_>) -> Option<String> {
-    let (branch, body) = given.block.items.split_last()?;
+/// What ends a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// ar.lc, by `br.cloop`.
+    Count,
+    /// A predicate that a compare of each iteration writes, by `br.cond`.
+    Condition(u8),
+}
+
+/// What ends a loop that can be pipelined, as far as that does not hang on its values.
+///
+/// # Errors
+/// Why it cannot.
+pub(super) fn ending(given: &Loop<'_>) -> Result<Ending, String> {
+    let Some((branch, body)) = given.block.items.split_last() else {
+        return Err("it is empty".to_owned());
+    };
     if let Some(reason) = given.surroundings.keeps_all {
-        return Some(reason.to_owned());
+        return Err(reason.to_owned());
     }
-    match branch.instruction.operation {
+    let ending = match branch.instruction.operation {
         Operation::Branch {
             kind: BranchKind::CountedLoop,
             ..
-        } => {}
+        } => Ending::Count,
         Operation::Branch {
             kind: BranchKind::Conditional,
             ..
-        } => {
-            return Some(
-                "a condition ends it: how often it runs is not known before it, as ar.lc says it for \
-                 br.cloop"
-                    .to_owned(),
-            );
-        }
-        _ => return Some("its registers rotate already".to_owned()),
-    }
+        } => Ending::Condition(branch.instruction.predicate()),
+        _ => return Err("its registers rotate already".to_owned()),
+    };
     if body.is_empty() {
-        return Some("it only counts".to_owned());
+        return Err("it only counts".to_owned());
     }
     if body.len() > INSTRUCTIONS_MAX {
-        return Some(format!("it has more than {INSTRUCTIONS_MAX} instructions"));
+        return Err(format!("it has more than {INSTRUCTIONS_MAX} instructions"));
     }
-    body.iter().zip(given.texts).find_map(|(item, text)| {
+    let obstacle = body.iter().zip(given.texts).find_map(|(item, text)| {
         let why = obstacle(item)?;
         Some(format!("`{}` {why}", text.instruction))
-    })
+    });
+    if let Some(reason) = obstacle {
+        return Err(reason);
+    }
+    match ending {
+        Ending::Condition(predicate) if maker(body, predicate).is_none() => Err(format!(
+            "p{predicate}, which ends it, is not made anew in each iteration by one compare"
+        )),
+        _ => Ok(ending),
+    }
+}
+
+/// The one compare of a loop's instructions that writes a predicate, whatever it was before.
+pub(super) fn maker(body: &[Item], predicate: u8) -> Option<usize> {
+    let writes = |item: &&Item| item.effects.all_writes().predicate >> predicate & 1 != 0;
+    let index = body.iter().position(|item| writes(&item))?;
+    let effects = &body[index].effects;
+    let is_whole =
+        effects.writes.predicate >> predicate & 1 != 0 && (effects.qualifier == 0 || effects.writes_when_off);
+    let is_alone = body.iter().filter(writes).count() == 1;
+    (predicate != 0 && is_whole && is_alone && effects.complements).then_some(index)
 }
 
 /// Why an instruction cannot be one of several iterations at the same time.

@@ -2,9 +2,7 @@
 
 use sidestep_ia64::encoding::{Form, Instruction, Unit, decode};
 
-use super::Function;
-use super::function::{Text, UNWINDING};
-use super::source::{Source, Statement};
+use crate::assembly::{Function, Source, Statement, Text, UNWINDING};
 use crate::block::Block;
 
 /// The lowest bits of an instruction, which name its predicate.

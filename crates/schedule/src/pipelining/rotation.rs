@@ -49,7 +49,9 @@ pub(super) struct Numbers {
 
 impl Numbers {
     /// Numbers for the values of a schedule, with the fewest general registers, of which `most` may rotate.
-    pub fn new(values: &Values, schedule: &Modulo, most: u8) -> Option<Numbers> {
+    /// The value of a condition that ends the loop gets its number first: the one before the first iteration is set by
+    /// a move that reaches some of the predicates alone.
+    pub fn new(values: &Values, schedule: &Modulo, most: u8, condition: Option<usize>) -> Option<Numbers> {
         let mut numbers = Numbers {
             numbers: vec![None; values.values.len()],
             general: Region { first: 32, size: 0 },
@@ -68,8 +70,13 @@ impl Numbers {
             first: -1,
             end: i64::from(schedule.stages() * schedule.interval),
         };
-        numbers.give(values, File::Predicate, schedule, vec![stages])?;
-        numbers.give(values, File::Float, schedule, Vec::new())?;
+        let taken = if condition.is_none() {
+            vec![stages]
+        } else {
+            Vec::new()
+        };
+        numbers.give(values, File::Predicate, schedule, taken, condition)?;
+        numbers.give(values, File::Float, schedule, Vec::new(), None)?;
         let is_general = |value: &Value| value.file == File::General && value.home == Home::Rotating;
         if !values.values.iter().any(is_general) {
             return Some(numbers);
@@ -77,7 +84,7 @@ impl Numbers {
         (8..=most).step_by(8).find_map(|size| {
             let mut numbers = numbers.clone();
             numbers.general.size = size;
-            numbers.give(values, File::General, schedule, Vec::new())?;
+            numbers.give(values, File::General, schedule, Vec::new(), None)?;
             Some(numbers)
         })
     }
@@ -92,16 +99,33 @@ impl Numbers {
     }
 
     /// Gives the values of a file the lowest numbers that are free, in the order in which they are written.
-    fn give(&mut self, values: &Values, file: File, schedule: &Modulo, mut taken: Vec<Span>) -> Option<()> {
+    fn give(
+        &mut self,
+        values: &Values,
+        file: File,
+        schedule: &Modulo,
+        mut taken: Vec<Span>,
+        condition: Option<usize>,
+    ) -> Option<()> {
         let region = self.region(file);
         let mut wanted: Vec<(usize, Span)> = values
             .values
             .iter()
             .enumerate()
             .filter(|(_, value)| value.file == file && value.home == Home::Rotating)
-            .map(|(index, value)| (index, span(value, schedule)))
+            .map(|(index, value)| {
+                let mut span = span(value, schedule);
+                if condition == Some(index) {
+                    // From the branch that clears it.
+                    span.first = -1;
+                    span.end = span
+                        .end
+                        .max(i64::from((schedule.condition + 1) * schedule.interval));
+                }
+                (index, span)
+            })
             .collect();
-        wanted.sort_by_key(|(index, span)| (span.first, *index));
+        wanted.sort_by_key(|(index, span)| (condition != Some(*index), span.first, *index));
         let last = match file {
             // As it is read, in the last stage.
             File::Predicate => LAST_PREDICATE,

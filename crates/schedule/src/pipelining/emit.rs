@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::condition::Condition;
 use super::modulo::Modulo;
 use super::rotation::{FIRST_STAGE, Numbers};
 use super::values::{Home, Value, Values};
 use super::{Frame, Surroundings};
-use crate::assembly::Text;
 use crate::assembly::registers::{mentioned, rename};
-use crate::assembly::write;
+use crate::assembly::{Text, write};
 use crate::block::Block;
 use crate::bundle::Placed;
 use crate::rename::{File, Names};
@@ -25,8 +25,10 @@ pub(super) struct Emitter<'a> {
     pub schedule: &'a Modulo,
     pub numbers: &'a Numbers,
     pub surroundings: &'a Surroundings,
-    /// By item, whether the stage's predicate goes before it.
+    /// By item, whether the predicate of its iteration goes before it.
     pub is_staged: &'a [bool],
+    /// What ends the loop, if it is not ar.lc.
+    pub condition: Option<&'a Condition>,
     /// The register that keeps the predicates, of those that the function does not use, and another one.
     pub spare: [u8; 2],
     /// The label of the kernel.
@@ -59,6 +61,14 @@ impl Emitter<'_> {
         }
     }
 
+    /// The predicate that is on in a stage if the iteration exists.
+    fn exists(&self, stage: u32) -> u8 {
+        match self.condition {
+            None => FIRST_STAGE + stage as u8,
+            Some(condition) => self.name(condition.value, stage + 1),
+        }
+    }
+
     /// The text, from before the loop to behind it.
     pub fn text(&self, bundles: &[Placed]) -> String {
         let mut text = String::new();
@@ -67,7 +77,14 @@ impl Emitter<'_> {
         // The front end takes pairs of bundles.
         let _ = writeln!(text, "\t.align 32\n{}:", self.label);
         let branch = Text {
-            instruction: format!("br.ctop.sptk.few {}", self.label),
+            instruction: match self.condition {
+                None => format!("br.ctop.sptk.few {}", self.label),
+                Some(condition) => format!(
+                    "(p{}) br.wtop.sptk.few {}",
+                    self.name(condition.value, self.schedule.condition),
+                    self.label
+                ),
+            },
             ..Text::default()
         };
         let mut texts: Vec<Text> = (0..self.block.items.len())
@@ -105,14 +122,19 @@ impl Emitter<'_> {
             );
         }
         let _ = writeln!(text, "\tmov r{} = pr", self.spare[0]);
-        let _ = writeln!(text, "\tmov ar.ec = {}", self.schedule.stages());
+        let epilogue = match self.condition {
+            None => self.schedule.stages(),
+            Some(condition) => condition.epilogue(self.schedule),
+        };
+        let _ = writeln!(text, "\tmov ar.ec = {epilogue}");
         // From above, as the places of the lower ones may be registers of the frame.
         for register in self.stacked().rev() {
             let _ = writeln!(text, "\tmov r{} = r{register}", register + rotating);
         }
-        let _ = writeln!(text, "\t;;\n\tmov pr.rot = 1 << {FIRST_STAGE}");
+        let exists = self.exists(0);
+        let _ = writeln!(text, "\t;;\n\tmov pr.rot = 1 << {exists}");
         for (index, value) in self.values.values.iter().enumerate() {
-            if !value.is_carried() {
+            if !value.is_carried() || value.file == File::Predicate {
                 continue;
             }
             let (to, from) = (self.name(index, 1), self.during(value.file, value.register));
@@ -206,11 +228,15 @@ impl Emitter<'_> {
         };
         let effects = &self.block.items[item].effects;
         let mut instruction = rename(&own.instruction, &names);
+        let keeps = stage > 0 && self.condition.is_some_and(|condition| condition.maker == item);
+        if keeps {
+            instruction = instruction.replacen(".unc", "", 1);
+        }
         if self.is_staged[item] {
-            if effects.complements && !effects.writes_when_off {
+            if effects.complements && !effects.writes_when_off && !keeps {
                 instruction = unconditional(&instruction);
             }
-            instruction = format!("(p{}) {instruction}", FIRST_STAGE + stage as u8);
+            instruction = format!("(p{}) {instruction}", self.exists(stage));
         }
         Text {
             label: String::new(),
