@@ -65,7 +65,16 @@ impl Predictor {
         self.registers[usize::from(register & 7)] = before;
     }
 
+    /// Whether anything is to be foreseen or learnt of an instruction: not of a branch to an address that it names
+    /// itself, which loops or is always taken.
+    pub fn is_asked(flags: Flags, is_predicated: bool) -> bool {
+        const GOES: Flags = Flags::CALL.union(Flags::RETURN).union(Flags::INDIRECT);
+        let is_certain = !is_predicated || flags.contains(Flags::LOOP);
+        flags.contains(Flags::BRANCH) && (!is_certain || flags.intersects(GOES))
+    }
+
     /// Predicts a branch, and learns from what it did.
+    #[inline]
     pub fn branch(&mut self, branch: &Branch) -> Foreseen {
         let flags = branch.flags;
         let predicted = self.direction(branch);

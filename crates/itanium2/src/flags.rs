@@ -80,5 +80,7 @@ bitflags::bitflags! {
         const OF_FLOAT = 1 << 36;
         /// A check of the floating-point flags.
         const OF_FLAGS = 1 << 37;
+        /// A branch whose hint says that many bundles behind its target are wanted.
+        const MANY = 1 << 38;
     }
 }

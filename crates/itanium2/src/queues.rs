@@ -1,4 +1,5 @@
-//! Queues of limited size: accesses to system registers, and stores on their way to the second-level cache.
+//! Queues of limited size: accesses to system registers, stores that have just issued, and requests to the
+//! second-level cache.
 
 use std::collections::VecDeque;
 
@@ -99,43 +100,22 @@ impl SystemQueue {
     }
 }
 
-/// Stores between issue and the second-level cache.
-pub struct StoreBuffer {
-    /// When the last stores issued.
-    recent: [u64; RECENT],
-    next: usize,
-    /// When each entry is free again.
-    drains: Vec<u64>,
-    oldest: usize,
-}
-
 /// Stores that a load within the store window can meet: two a cycle.
 pub const RECENT: usize = 8;
 
-impl StoreBuffer {
-    /// An empty buffer.
-    pub fn new(entries: usize) -> StoreBuffer {
-        StoreBuffer {
-            recent: [0; RECENT],
-            next: 0,
-            drains: vec![0; entries],
-            oldest: 0,
-        }
-    }
+/// When the last stores issued, which loads of the same data wait for.
+#[derive(Default)]
+pub struct RecentStores {
+    issued: [u64; RECENT],
+    next: usize,
+}
 
-    /// The cycle at which another store may issue.
+impl RecentStores {
+    /// Takes a store that issues at `cycle`.
     #[inline]
-    pub fn free_at(&self) -> u64 {
-        self.drains[self.oldest]
-    }
-
-    /// Takes a store that issues at `cycle` and is done `duration` later.
-    #[inline]
-    pub fn push(&mut self, cycle: u64, duration: u64) {
-        self.recent[self.next] = cycle;
+    pub fn push(&mut self, cycle: u64) {
+        self.issued[self.next] = cycle;
         self.next = (self.next + 1) % RECENT;
-        self.drains[self.oldest] = cycle + duration;
-        self.oldest = (self.oldest + 1) % self.drains.len();
     }
 
     /// When the youngest of some of the last stores issued, of which the very last is in bit 0; `None` for none, or
@@ -148,24 +128,62 @@ impl StoreBuffer {
 
     /// When a store issued behind which so many others have: fewer than [`RECENT`].
     pub fn issued(&self, age: usize) -> u64 {
-        self.recent[(self.next + RECENT - 1 - age) % RECENT]
+        self.issued[(self.next + RECENT - 1 - age) % RECENT]
+    }
+
+    /// Puts back when the last stores issued, the very last first.
+    pub fn put_back(&mut self, issued: impl Iterator<Item = u64>) {
+        *self = RecentStores::default();
+        for (place, cycle) in self.issued.iter_mut().rev().zip(issued) {
+            *place = cycle;
+        }
+    }
+}
+
+/// The queue of requests to the second-level cache: its entries are taken in turn, by loads that the first level does
+/// not answer, by stores and by prefetches, each for as long as the second level has not done with it.
+pub struct RequestQueue {
+    /// When each entry is free again.
+    free: Vec<u64>,
+    oldest: usize,
+}
+
+impl RequestQueue {
+    /// An empty queue of `entries`.
+    pub fn new(entries: usize) -> RequestQueue {
+        RequestQueue {
+            free: vec![0; entries],
+            oldest: 0,
+        }
+    }
+
+    /// The cycle at which another request may issue behind so many of its group.
+    #[inline]
+    pub fn free_at(&self, before: usize) -> u64 {
+        self.free[(self.oldest + before) % self.free.len()]
+    }
+
+    /// Takes a request that issues at `cycle` and is done `duration` later.
+    #[inline]
+    pub fn push(&mut self, cycle: u64, duration: u64) {
+        self.free[self.oldest] = cycle + duration;
+        self.oldest += 1;
+        if self.oldest == self.free.len() {
+            self.oldest = 0;
+        }
     }
 
     /// When each entry is free, the one that is used next first.
-    pub fn drains(&self) -> impl Iterator<Item = u64> + '_ {
-        let (behind, first) = self.drains.split_at(self.oldest);
+    pub fn entries(&self) -> impl Iterator<Item = u64> + '_ {
+        let (behind, first) = self.free.split_at(self.oldest);
         first.iter().chain(behind).copied()
     }
 
-    /// Puts back when the last stores issued, the very last first, and when each entry is free, the next one first.
-    pub fn put_back(&mut self, issued: impl Iterator<Item = u64>, drains: impl Iterator<Item = u64>) {
-        self.recent = [0; RECENT];
-        self.drains.fill(0);
-        (self.next, self.oldest) = (0, 0);
-        for (place, cycle) in self.recent.iter_mut().rev().zip(issued) {
-            *place = cycle;
-        }
-        for (place, cycle) in self.drains.iter_mut().zip(drains) {
+    /// Puts back when each entry is free, the next one first; those that are not told of are.
+    pub fn put_back(&mut self, free: impl Iterator<Item = u64>) {
+        self.free.fill(0);
+        self.oldest = 0;
+        for (place, cycle) in self.free.iter_mut().zip(free) {
             *place = cycle;
         }
     }
@@ -205,6 +223,22 @@ mod tests {
         assert_eq!(queue.push(8, write), 13);
         assert_eq!(queue.push(9, write), 14);
         assert!(!queue.returns_at(14));
+    }
+
+    #[test]
+    fn a_request_waits_for_the_entry_whose_turn_it_is() {
+        let mut queue = RequestQueue::new(3);
+        for (cycle, duration) in [(10, 100), (11, 5), (12, 5)] {
+            assert!(queue.free_at(0) <= cycle);
+            queue.push(cycle, duration);
+        }
+        // The first is still there, though those behind it are not.
+        assert_eq!((queue.free_at(0), queue.free_at(1)), (110, 16));
+        queue.push(110, 5);
+        assert_eq!(queue.entries().collect::<Vec<_>>(), [16, 17, 115]);
+        let mut other = RequestQueue::new(3);
+        other.put_back(queue.entries());
+        assert_eq!(other.free_at(2), 115);
     }
 
     #[test]

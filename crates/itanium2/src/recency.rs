@@ -21,8 +21,12 @@ pub(crate) struct Recency {
     places: Vec<Place>,
     most: usize,
     chains: Box<[u16; CHAINS]>,
-    /// The number that was used last.
+    /// Where the circle begins: the number that was used last, or the one before it.
     first: u16,
+    /// The number that was used last: `first`, or the one behind it. Two that are used in turns need no new links.
+    front: u16,
+    /// The number in whose place the last new one came.
+    replaced: Option<u64>,
 }
 
 impl Recency {
@@ -34,16 +38,47 @@ impl Recency {
             most,
             chains: Box::new([NONE; CHAINS]),
             first: 0,
+            front: 0,
+            replaced: None,
         }
+    }
+
+    /// The place of the number that was used last: below the most that fit.
+    pub fn place(&self) -> usize {
+        usize::from(self.front)
+    }
+
+    /// The number that had given way to the last new one, if one had to.
+    pub fn replaced(&self) -> Option<u64> {
+        self.replaced
     }
 
     /// Whether a number is among them; it is the one that was used last then, in place of the one that was used
     /// longest ago if they were too many.
     #[inline]
     pub fn access(&mut self, number: u64) -> bool {
-        let first = self.places.get(usize::from(self.first));
-        if first.is_some_and(|first| first.number == number) {
+        let Some(front) = self.places.get(usize::from(self.front)) else {
+            self.insert(number);
+            return false;
+        };
+        if front.number == number {
             return true;
+        }
+        let other = match self.front == self.first {
+            true => front.behind,
+            false => self.first,
+        };
+        if self.places[usize::from(other)].number == number {
+            self.front = other;
+            return true;
+        }
+        self.look_up(number)
+    }
+
+    /// As [`Recency::access`], for a number that is none of the two that were used last.
+    fn look_up(&mut self, number: u64) -> bool {
+        if self.front != self.first {
+            self.make_first(self.front);
         }
         let mut at = self.chains[chain(number)];
         while let Some(place) = self.places.get(usize::from(at)) {
@@ -72,7 +107,7 @@ impl Recency {
         (place.before, place.behind) = (before, behind);
         self.places[usize::from(before)].behind = at;
         self.places[usize::from(behind)].before = at;
-        self.first = at;
+        (self.first, self.front) = (at, at);
     }
 
     fn insert(&mut self, number: u64) {
@@ -87,9 +122,7 @@ impl Recency {
                 behind,
             });
             self.chains[chain(number)] = at;
-            if at == 0 {
-                self.first = 0;
-            } else {
+            if at > 0 {
                 self.put_first(at);
             }
             return;
@@ -99,9 +132,10 @@ impl Recency {
         self.unchain(last);
         let chained = self.chains[chain(number)];
         let place = &mut self.places[usize::from(last)];
+        self.replaced = Some(place.number);
         (place.number, place.chained) = (number, chained);
         self.chains[chain(number)] = last;
-        self.first = last;
+        (self.first, self.front) = (last, last);
     }
 
     fn unchain(&mut self, place: u16) {
@@ -149,7 +183,15 @@ mod tests {
             let mut recency = Recency::new(most);
             let mut list = Vec::new();
             for number in numbers {
-                prop_assert_eq!(recency.access(number << 9), access(&mut list, most, number << 9));
+                let number = number << 9;
+                let last = list.last().copied().filter(|_| list.len() == most);
+                let found = recency.access(number);
+                prop_assert_eq!(found, access(&mut list, most, number));
+                prop_assert!(recency.place() < most);
+                prop_assert_eq!(recency.places[recency.place()].number, number);
+                if !found {
+                    prop_assert_eq!(recency.replaced(), last);
+                }
             }
         }
     }

@@ -16,7 +16,8 @@ use sidestep_ia64::registers::application;
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::{Exit, Processor};
 use sidestep_itanium2::instruction::StaticInstruction;
-use sidestep_itanium2::{Parameters, Pipeline};
+use sidestep_itanium2::parameters::Cost;
+use sidestep_itanium2::{Booking, Counters, Event as Counted, Parameters, Pipeline};
 
 /// Two pipelines that are told the same, of which one books blocks as a whole.
 struct Both {
@@ -168,8 +169,13 @@ fn refresh(processor: &mut Processor, source: &mut Source<'_>) {
         ..FrameMarker::default()
     };
     for register in 1..128 {
-        let address = DATA + (source.below(4096) & !(15 | source.next() & 0x3f0));
-        processor.general.set(register, address);
+        let offset = match source.below(4) {
+            // Where others are as well, and now and then at no multiple of anything.
+            0 => source.below(4) * 8,
+            1 => source.below(128),
+            _ => source.below(4096) & !(15 | source.next() & 0x3f0),
+        };
+        processor.general.set(register, DATA + offset);
     }
     for branch in 0..8 {
         processor.branch[branch] = CODE + source.below(BUNDLES) * 16;
@@ -181,8 +187,8 @@ fn refresh(processor: &mut Processor, source: &mut Source<'_>) {
 }
 
 /// Runs a random program, which goes on somewhere else whenever it faults. Answers how often a block was booked as a
-/// whole, and how often computed.
-fn run_random(bytes: &[u8], parameters: &Parameters, profiles: bool) -> (u64, u64) {
+/// whole, and what was counted.
+fn run_random(bytes: &[u8], parameters: &Parameters, profiles: bool) -> (Booking, Counters) {
     let mut source = Source::new(bytes);
     let mut machine = Machine::new();
     let bundles = program(&mut source);
@@ -204,10 +210,10 @@ fn run_random(bytes: &[u8], parameters: &Parameters, profiles: bool) -> (u64, u6
         }
         both.assert_equal();
     }
-    assert_eq!(both.booked.finish(), both.computed.finish());
+    let counters = both.booked.finish();
+    assert_eq!(counters, both.computed.finish());
     assert_eq!(both.booked.profile(), both.computed.profile());
-    let booking = both.booked.booking();
-    (booking.whole, booking.new)
+    (both.booked.booking(), counters)
 }
 
 proptest! {
@@ -248,17 +254,43 @@ fn most_blocks_of_a_loop_are_booked_as_a_whole() {
 }
 
 #[test]
+fn a_loop_that_fills_the_queue_of_the_second_level_costs_the_same() {
+    let mut machine = Machine::new();
+    machine.load(&[
+        ("mov.i I27", 0, &[65, 30]),
+        ("ldf8", 0, &[10, 14]),
+        ("add", 0, &[14, 14, 8]),
+        ("br.cloop", 0, &[-32]),
+    ]);
+    machine.processor.general.set(14, DATA);
+    machine.processor.general.set(8, 128);
+    let mut both = Both::new(&Parameters::default().with(Cost::RequestQueueEntries, 8));
+    machine.processor.run_observed(u64::MAX, &mut both);
+    let counters = both.booked.finish();
+    assert_eq!(counters, both.computed.finish());
+    assert!(counters.get(Counted::L1dBackPressure) > 0, "{counters}");
+    assert!(both.booked.booking().whole > 5, "{}", both.booked.booking());
+}
+
+#[test]
 fn random_programs_have_blocks_of_both_kinds() {
     let parameters = Parameters::default();
-    let (mut whole, mut computed) = (0, 0);
+    let (mut booking, mut counters) = (Booking::default(), Counters::default());
     for seed in 0..16_u8 {
-        let (booked, new) = run_random(&[seed; 16], &parameters, false);
-        (whole, computed) = (whole + booked, computed + new);
+        let (booked, counted) = run_random(&[seed; 16], &parameters, false);
+        booking += booked;
+        counters += counted;
     }
-    assert!(
-        whole > 1000 && computed > 1000,
-        "{whole} booked, {computed} computed"
-    );
+    assert!(booking.whole > 1000 && booking.new > 1000, "{booking}");
+    // What depends on who meets whom is among what they cost.
+    for event in [
+        Counted::L1dStoreRecirculation,
+        Counted::L2BankConflicts,
+        Counted::MisalignedLoads,
+        Counted::MisalignedStores,
+    ] {
+        assert!(counters.get(event) > 0, "{}", event.name());
+    }
 }
 
 #[test]

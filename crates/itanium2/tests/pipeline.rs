@@ -3,7 +3,8 @@
 mod support;
 
 use sidestep_ia64::encoding::{Bundle, Form, Operand, Template};
-use sidestep_itanium2::{Event, Stall};
+use sidestep_itanium2::parameters::Cost;
+use sidestep_itanium2::{Event, Parameters, Stall};
 use support::{CODE, Line, Stream, line};
 
 const LOAD: Line = line("ld8", "M1", &[4, 5]);
@@ -49,21 +50,148 @@ fn a_loaded_address_costs_a_cycle_more() {
     assert_eq!(counters.get(Event::ExecutionGeneral), 1);
 }
 
+/// Bubbles of recirculation of a load so many groups behind a store.
+fn recirculation(parameters: Parameters, stored: u64, loaded: u64, between: u64) -> u64 {
+    let mut stream = Stream::on(parameters);
+    stream.show(LOAD, Some(loaded), None);
+    stream.rest();
+    let before = stream.pipeline.finish();
+    stream.show(STORE, Some(stored), None);
+    for _ in 0..between {
+        stream.show(ADD, None, None);
+    }
+    stream.show(LOAD, Some(loaded), None);
+    (stream.pipeline.finish() - before).get(Event::L1dStoreRecirculation)
+}
+
 #[test]
-fn a_load_close_behind_a_store_to_its_line_recirculates() {
-    for (between, bubbles) in [(0, 2), (1, 1), (2, 0), (3, 0)] {
+fn a_load_close_behind_a_store_to_its_data_recirculates() {
+    let usual = Parameters::default();
+    let window = usual.cost(Cost::StoreWindow);
+    for between in 0..5 {
+        let bubbles = window.saturating_sub(between + 1);
+        assert_eq!(
+            recirculation(usual.clone(), DATA, DATA, between),
+            bubbles,
+            "{between}"
+        );
+        assert_eq!(
+            recirculation(usual.clone(), DATA + 8, DATA, between),
+            0,
+            "{between}"
+        );
+        // As it would be if lines were compared.
+        let lines = usual.clone().with(Cost::StoreUnitLog2, 6);
+        assert_eq!(
+            recirculation(lines.clone(), DATA + 56, DATA, between),
+            bubbles,
+            "{between}"
+        );
+        assert_eq!(recirculation(lines, DATA + 64, DATA, between), 0, "{between}");
+    }
+}
+
+/// Shows one group of two floating-point loads.
+fn show_pair(stream: &mut Stream, addresses: [u64; 2]) {
+    let load = |register| {
+        let form = Form::named("ldf8").find(|form| form.format == "M6");
+        let encoded = form.expect("a form").encode(0, &[register, 5], &[]);
+        encoded.expect("operands in range").slot
+    };
+    let nop = Form::named("nop.i").next().expect("a form").encode(0, &[0], &[]);
+    let slots = [load(6), load(7), nop.expect("a number in range").slot];
+    let reference = |slot: usize| (addresses.get(slot).copied(), None);
+    // MMI with a stop.
+    stream.show_bundle(Bundle::new(Template::new(0x09), slots), reference);
+}
+
+#[test]
+fn the_second_of_two_loads_of_a_group_from_a_bank_of_the_second_level_is_late() {
+    let more = Parameters::default().cost(Cost::BankConflict);
+    // The banks are 16 bytes wide, and 16.
+    for (second, is_same) in [
+        (DATA + 8, true),
+        (DATA + 16, false),
+        (DATA + 256, true),
+        (DATA + 248, false),
+    ] {
         let mut stream = Stream::new();
-        stream.show(LOAD, Some(DATA), None);
+        show_pair(&mut stream, [DATA, second]);
         stream.rest();
         let before = stream.pipeline.finish();
-        stream.show(STORE, Some(DATA + 8), None);
-        for _ in 0..between {
-            stream.show(ADD, None, None);
-        }
-        stream.show(LOAD, Some(DATA), None);
+        show_pair(&mut stream, [DATA, second]);
+        stream.show(line("getf.sig", "M19", &[4, 7]), None, None);
         let counters = stream.pipeline.finish() - before;
-        assert_eq!(counters.get(Event::L1dStoreRecirculation), bubbles, "{between}");
+        let late = if is_same { more } else { 0 };
+        assert_eq!(counters.get(Event::ExecutionFloat), 5 + late, "{second:#x}");
+        assert_eq!(counters.get(Event::L2BankConflicts), u64::from(is_same));
     }
+}
+
+#[test]
+fn loads_of_two_groups_meet_in_no_bank() {
+    let load = line("ldf8", "M6", &[6, 5]);
+    let mut stream = Stream::new();
+    stream.show(load, Some(DATA), None);
+    stream.rest();
+    let before = stream.pipeline.finish();
+    stream.show(load, Some(DATA), None);
+    stream.show(load, Some(DATA), None);
+    let counters = stream.pipeline.finish() - before;
+    assert_eq!(counters.get(Event::L2BankConflicts), 0);
+}
+
+#[test]
+fn what_finds_the_queue_of_the_second_level_full_waits_for_its_first_request() {
+    let load = line("ldf8", "M6", &[6, 5]);
+    let parameters = Parameters::default();
+    let entries = parameters.cost(Cost::RequestQueueEntries);
+    let memory = u64::from(parameters.memory);
+    let mut stream = Stream::new();
+    // The pages are known, the lines are not.
+    stream.show(load, Some(DATA + 128 * 31), None);
+    stream.show(load, Some(DATA + 128 * 63), None);
+    stream.rest();
+    let before = stream.pipeline.finish();
+    let lines = (0..entries + 1).map(|index| index + u64::from(index >= 31));
+    for line in lines {
+        stream.show(load, Some(DATA + 128 * line), None);
+    }
+    let counters = stream.pipeline.finish() - before;
+    assert_eq!(counters.get(Event::L3DataReadMisses), entries + 1);
+    assert_eq!(counters.get(Event::L1dBackPressure), memory - entries);
+}
+
+#[test]
+fn a_reference_across_two_lines_is_two() {
+    for (address, is_misaligned, bubbles) in [(DATA + 48, 0, 0), (DATA + 52, 1, 0), (DATA + 60, 1, 1)] {
+        let mut stream = Stream::new();
+        stream.show(LOAD, Some(DATA), None);
+        stream.show(LOAD, Some(DATA + 64), None);
+        stream.rest();
+        let before = stream.pipeline.finish();
+        stream.show(LOAD, Some(address), None);
+        stream.show(USE, None, None);
+        let counters = stream.pipeline.finish() - before;
+        assert_eq!(
+            counters.get(Event::MisalignedLoads),
+            is_misaligned,
+            "{address:#x}"
+        );
+        assert_eq!(counters.get(Event::ExecutionGeneral), bubbles, "{address:#x}");
+        assert_eq!(counters.get(Event::L1dReadMisses), 0);
+    }
+    // The second line comes from the second level.
+    let mut stream = Stream::new();
+    stream.show(LOAD, Some(DATA), None);
+    stream.show(line("ldf8", "M6", &[6, 5]), Some(DATA + 64), None);
+    stream.rest();
+    let before = stream.pipeline.finish();
+    stream.show(LOAD, Some(DATA + 60), None);
+    stream.show(USE, None, None);
+    let counters = stream.pipeline.finish() - before;
+    assert_eq!(counters.get(Event::ExecutionGeneral), 5);
+    assert_eq!(counters.get(Event::L1dReadMisses), 1);
 }
 
 #[test]
@@ -73,7 +201,7 @@ fn a_floating_point_load_passes_by_the_store_buffer_of_the_first_level() {
     stream.show(load, Some(DATA), None);
     stream.rest();
     let before = stream.pipeline.finish();
-    stream.show(STORE, Some(DATA + 8), None);
+    stream.show(STORE, Some(DATA), None);
     stream.show(load, Some(DATA), None);
     let counters = stream.pipeline.finish() - before;
     assert_eq!(counters.get(Event::L1dStoreRecirculation), 0);

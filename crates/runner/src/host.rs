@@ -99,6 +99,33 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
+    /// What hosts that a link joins have recorded, in the time of one clock: one behind the other, each with a prefix
+    /// to the names of its tracks, the packets' steps in order. It ends where the first of them ends.
+    pub fn of_all<'a>(hosts: impl IntoIterator<Item = (String, &'a Host)>, costs: &HostCosts) -> Occupancy {
+        let mut all = Occupancy::default();
+        for (prefix, host) in hosts {
+            let one = Occupancy::of(host, costs);
+            let first = all.tracks.len();
+            let tracks = one.tracks.into_iter();
+            all.tracks.extend(tracks.map(|track| format!("{prefix}{track}")));
+            let spans = one.spans.into_iter();
+            all.spans
+                .extend(spans.map(|(track, who, start, duration)| (first + track, who, start, duration)));
+            let steps = one.steps.into_iter();
+            all.steps
+                .extend(steps.map(|(packet, track, what, start, duration)| {
+                    (packet, first + track, what, start, duration)
+                }));
+            all.ended = all.ended.into_iter().chain(one.ended).min();
+        }
+        if let Some(end) = all.ended {
+            all.spans.retain(|(.., start, _)| *start < end);
+            all.steps.retain(|(.., start, _)| *start < end);
+        }
+        all.steps.sort_by_key(|(.., start, _)| *start);
+        all
+    }
+
     /// What a host has recorded; empty unless it was told to.
     pub fn of(host: &Host, costs: &HostCosts) -> Occupancy {
         let (spans, steps) = (host.spans(), host.steps());

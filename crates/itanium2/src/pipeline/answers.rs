@@ -22,9 +22,11 @@ pub(super) struct Reference {
     pub more: u64,
     /// Whether the first level has returned loaded data.
     pub is_first_level: bool,
-    /// Which of the last stores were to the same line, the last in bit 0.
+    /// Which of the last stores were to the same data, the last in bit 0.
     pub stores: u16,
-    /// Cycles until stored data are in the second level.
+    /// Of the last loads that the second level had to answer, which were of the same bank, the last in bit 0.
+    pub neighbours: u8,
+    /// Cycles until the second level has done with it; 0 where it is not asked.
     pub duration: u64,
 }
 
@@ -53,41 +55,67 @@ impl Default for Answers {
     }
 }
 
-/// Lines of stores that are kept: those of [`StoreBuffer`](crate::queues::StoreBuffer), and of the group that forms.
-const LINES: usize = 16;
+/// Stores that are kept: those of [`RecentStores`](crate::queues::RecentStores), and of the group that forms.
+const STORES: usize = 16;
+/// Loads that are kept: more than issue in a cycle.
+const LOADS: usize = 8;
 
-/// The lines of the last stores.
-pub(super) struct StoredLines {
-    lines: [u64; LINES],
+/// Where the last references of a kind were, by numbers of lines, banks or the like.
+pub(super) struct Last<const N: usize> {
+    places: [u64; N],
     next: usize,
 }
 
-impl Default for StoredLines {
-    fn default() -> StoredLines {
-        StoredLines {
-            lines: [u64::MAX; LINES],
+impl<const N: usize> Default for Last<N> {
+    fn default() -> Self {
+        Last {
+            places: [u64::MAX; N],
             next: 0,
         }
     }
 }
 
-impl StoredLines {
+impl<const N: usize> Last<N> {
     #[inline]
-    pub fn push(&mut self, line: u64) {
-        self.lines[self.next] = line;
-        self.next = (self.next + 1) % LINES;
+    fn push(&mut self, place: u64) {
+        self.places[self.next] = place;
+        self.next = (self.next + 1) % N;
     }
 
-    /// Which of the last `most` stores were to a line, the last in bit 0.
-    #[inline]
-    pub fn find(&self, line: u64, most: usize) -> u16 {
+    /// Which of the last `most` were at a place, the last in bit 0.
+    #[inline(always)]
+    fn find(&self, place: u64, most: usize) -> u16 {
         let mut found = 0;
-        for age in 0..most.min(LINES) {
-            found |= u16::from(self.lines[(self.next + LINES - 1 - age) % LINES] == line) << age;
+        for age in 0..most.min(N) {
+            found |= u16::from(self.places[(self.next + N - 1 - age) % N] == place) << age;
         }
         found
     }
 }
+
+pub(super) type LastStores = Last<STORES>;
+pub(super) type LastLoads = Last<LOADS>;
+
+/// How many of the last references one can meet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Met {
+    /// Stores that have just issued, or are in its group.
+    pub stores: usize,
+    /// Loads of its group that the second level has to answer.
+    pub loads: usize,
+}
+
+impl Met {
+    /// As many as are kept.
+    pub const ALL: Met = Met {
+        stores: STORES,
+        loads: LOADS,
+    };
+}
+
+/// The second level has 16 banks of 16 bytes (recalled from McNairy and Soltis, IEEE Micro 2003).
+const BANK_WIDTH_LOG2: u32 = 4;
+const BANKS: u64 = 16;
 
 impl Pipeline {
     /// The front end goes on to the bundle at `ip`. Answers what the bundle is, and how late it comes.
@@ -107,6 +135,17 @@ impl Pipeline {
             state: &self.seen,
             memory,
         };
+        match self.memory.fetches_again(space, ip) {
+            true => 0,
+            false => self.fetch_anew(memory, ip),
+        }
+    }
+
+    fn fetch_anew(&mut self, memory: &dyn PhysicalAddresses, ip: u64) -> u64 {
+        let space = Space {
+            state: &self.seen,
+            memory,
+        };
         let translation = self
             .memory
             .translate(space, Side::Instruction, ip, &mut self.values);
@@ -117,6 +156,8 @@ impl Pipeline {
             Translation::Walk(wait) => parameters.cost(Cost::Walk) + wait,
         };
         let more = self.memory.fetch(space, ip, &mut self.values);
+        self.values[Event::FrontEndTlbMiss as usize] += translated;
+        self.values[Event::FrontEndCacheMiss as usize] += more;
         if more > 0 || translation != Translation::First {
             self.note_fetch(&Fetched {
                 ip,
@@ -136,15 +177,9 @@ impl Pipeline {
         }
     }
 
-    /// What the surroundings answer for an instruction whose bundle was fetched. A load looks for its line among so
-    /// many of the last stores.
+    /// What the surroundings answer for an instruction whose bundle was fetched.
     #[inline(always)]
-    pub(super) fn answer(
-        &mut self,
-        known: &StaticInstruction,
-        dynamic: &Dynamic<'_>,
-        stores: usize,
-    ) -> Answers {
+    pub(super) fn answer(&mut self, known: &StaticInstruction, dynamic: &Dynamic<'_>) -> Answers {
         let flags = known.flags;
         let mut answers = Answers {
             executed: dynamic.executed,
@@ -161,7 +196,7 @@ impl Pipeline {
             && flags.intersects(Flags::LOAD | Flags::STORE | Flags::PREFETCH)
         {
             self.count_reference(flags);
-            let reference = self.refer(dynamic.memory, flags, address, stores);
+            let reference = self.refer(dynamic.memory, (flags, known.size_log2), address, Met::ALL);
             answers.reference = Some(reference);
             if flags.contains(Flags::LOAD) && self.keeps_events() {
                 let latency = known.destinations().first().map_or(0, |first| first.latency);
@@ -296,13 +331,13 @@ impl Pipeline {
     }
 
     /// A load, store or prefetch.
-    #[inline]
+    #[inline(always)]
     pub(super) fn refer(
         &mut self,
         memory: &dyn PhysicalAddresses,
-        flags: Flags,
+        (flags, size_log2): (Flags, u8),
         address: u64,
-        stores: usize,
+        met: Met,
     ) -> Reference {
         let space = Space {
             state: &self.seen,
@@ -314,35 +349,91 @@ impl Pipeline {
             more: 0,
             is_first_level: false,
             stores: 0,
+            neighbours: 0,
             duration: 0,
         };
-        let line = address >> self.data_line_log2;
+        let data = address >> self.store_unit_log2;
         if flags.contains(Flags::LOAD) {
             if flags.contains(Flags::SECOND_LEVEL) {
                 reference.more = self.memory.load_second(space, address, values);
+                reference.duration = self.second_level + reference.more;
             } else {
-                reference.stores = self.stored_lines.find(line, stores);
+                reference.stores = self.last_stores.find(data, met.stores);
                 let more = self.memory.load(space, address, values);
                 reference.is_first_level = more.is_none();
                 reference.more = more.unwrap_or(0);
+                reference.duration = more.map_or(0, |more| more + 1);
+            }
+            if reference.duration > 0 {
+                let bank = address >> BANK_WIDTH_LOG2 & (BANKS - 1);
+                reference.neighbours = self.last_loads.find(bank, met.loads) as u8;
+                self.last_loads.push(bank);
             }
         } else if flags.contains(Flags::PREFETCH) {
-            self.memory.load(space, address, values);
+            let more = self.memory.load(space, address, values);
+            reference.duration = more.map_or(0, |more| more + 1);
         }
         if flags.contains(Flags::STORE) {
             reference.duration = self.memory.store(space, address, values);
-            self.stored_lines.push(line);
+            self.last_stores.push(data);
+        }
+        if address & ((1 << size_log2) - 1) != 0 {
+            self.misalign(&mut reference, memory, (flags, size_log2), address);
         }
         reference
     }
 
+    /// A reference from an address that is no multiple of its size: where it lies across two lines, the second is
+    /// referred to as well.
+    #[cold]
+    fn misalign(
+        &mut self,
+        reference: &mut Reference,
+        memory: &dyn PhysicalAddresses,
+        (flags, size_log2): (Flags, u8),
+        address: u64,
+    ) {
+        let space = Space {
+            state: &self.seen,
+            memory,
+        };
+        let values = &mut self.values;
+        let counted = match flags.contains(Flags::LOAD) {
+            true => Event::MisalignedLoads,
+            false => Event::MisalignedStores,
+        };
+        values[counted as usize] += 1;
+        let last = address.wrapping_add((1 << size_log2) - 1);
+        if address >> self.data_line_log2 == last >> self.data_line_log2 {
+            return;
+        }
+        if flags.contains(Flags::STORE) {
+            let duration = self.memory.store(space, last, values);
+            reference.duration = reference.duration.max(duration);
+        } else if flags.contains(Flags::SECOND_LEVEL) {
+            let more = self.memory.load_second(space, last, values);
+            reference.more = reference.more.max(more);
+            reference.duration = self.second_level + reference.more;
+        } else if let Some(more) = self.memory.load(space, last, values) {
+            reference.is_first_level = false;
+            reference.more = reference.more.max(more);
+            reference.duration = reference.duration.max(more + 1);
+        }
+        reference.more += self.timing.parameters.cost(Cost::LineCrossing);
+    }
+
     /// The register stack's traffic since the last look; answers the bubbles of what it stored and loaded.
+    #[inline]
     pub(super) fn stack_traffic(&mut self, memory: &dyn PhysicalAddresses, frame: &Frame) -> (u64, u64) {
-        let (spills, fills) = (frame.spills - self.spills, frame.fills - self.fills);
-        (self.spills, self.fills) = (frame.spills, frame.fills);
-        if spills + fills == 0 {
+        if (frame.spills, frame.fills) == (self.spills, self.fills) {
             return (0, 0);
         }
+        self.book_stack_traffic(memory, frame)
+    }
+
+    fn book_stack_traffic(&mut self, memory: &dyn PhysicalAddresses, frame: &Frame) -> (u64, u64) {
+        let (spills, fills) = (frame.spills - self.spills, frame.fills - self.fills);
+        (self.spills, self.fills) = (frame.spills, frame.fills);
         let space = Space {
             state: &self.seen,
             memory,

@@ -4,6 +4,7 @@
 //! nothing wait any more is left out. Two pipelines whose words are equal take the same cycles for the same
 //! instructions with the same answers, and are in equal states behind them.
 
+use super::answers::Met;
 use super::fetch::BUFFER_PAIRS;
 use super::timing::Timing;
 use crate::parameters::Cost;
@@ -14,8 +15,8 @@ use crate::scoreboard::Producer;
 /// Ends a list of words.
 const END: i32 = i32::MIN;
 
-/// Stores that can issue in a cycle: those to the ports M2 and M3.
-const STORES_A_CYCLE: u64 = 2;
+/// Requests to the second level that can issue in a cycle: one from each port of the M unit.
+const REQUESTS_A_CYCLE: u64 = 4;
 
 /// An address takes so many words of so many bits.
 const ADDRESS_WORDS: u32 = 3;
@@ -104,9 +105,12 @@ impl Timing {
         (BUFFER_PAIRS as u64 + 1) * (miss + 2)
     }
 
-    /// How many of the last stores a load can still meet, those of the group that forms included.
-    pub fn stores_met(&self) -> usize {
-        self.forming.stores() + self.issued_stores_met()
+    /// How many of the last references one can still meet, those of the group that forms included.
+    pub fn met(&self) -> Met {
+        Met {
+            stores: self.forming.stores + self.issued_stores_met(),
+            loads: self.forming.second_level_loads as usize,
+        }
     }
 
     fn issued_stores_met(&self) -> usize {
@@ -155,10 +159,10 @@ impl Timing {
             out.cycle(self.stores.issued(age));
         }
         out.end();
-        for (index, drained) in self.stores.drains().enumerate() {
-            if drained > cycle + 1 + index as u64 / STORES_A_CYCLE {
+        for (index, free) in self.requests.entries().enumerate() {
+            if free > cycle + 1 + index as u64 / REQUESTS_A_CYCLE {
                 out.word(index);
-                out.cycle(drained);
+                out.cycle(free);
             }
         }
         out.end();
@@ -238,13 +242,13 @@ impl Timing {
             issued[count] = cycle;
             count += 1;
         }
-        let mut drains = Vec::new();
+        self.stores.put_back(issued[..count].iter().copied());
+        let mut free = Vec::new();
         while let Some(index) = words.word() {
-            drains.resize(index, 0);
-            drains.push(words.cycle().expect("an entry has a cycle"));
+            free.resize(index, 0);
+            free.push(words.cycle().expect("an entry has a cycle"));
         }
-        self.stores
-            .put_back(issued[..count].iter().copied(), drains.into_iter());
+        self.requests.put_back(free.into_iter());
         let mut outstanding = Vec::new();
         while let Some(reads) = words.word() {
             outstanding.push((words.cycle().expect("an access has a cycle"), reads != 0));

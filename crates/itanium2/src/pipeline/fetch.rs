@@ -80,6 +80,15 @@ impl Position {
     }
 }
 
+/// Cycles in which nothing is fetched though there is room for it, by what the pipeline has told the front end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lost {
+    /// To start again.
+    pub flushed: u64,
+    /// To go to where a return or an indirect branch was predicted to.
+    pub resteered: u64,
+}
+
 /// When bundles come.
 pub(super) struct FrontEnd {
     /// When the bundles of the pair that was fetched last could be dispersed.
@@ -88,6 +97,8 @@ pub(super) struct FrontEnd {
     pub dispersed: [u64; BUFFER_PAIRS],
     /// Which of them was the first.
     pub next: usize,
+    /// What was lost since somebody looked.
+    pub lost: Lost,
 }
 
 impl FrontEnd {
@@ -97,6 +108,7 @@ impl FrontEnd {
             available: cycle,
             dispersed: [0; BUFFER_PAIRS],
             next: 0,
+            lost: Lost::default(),
         }
     }
 
@@ -112,10 +124,13 @@ impl FrontEnd {
     /// Loses cycles before the next fetch.
     pub fn resteer(&mut self, bubbles: u64) {
         self.available += bubbles;
+        self.lost.resteered += bubbles;
     }
 
-    /// Starts again with an empty buffer, whose first bundles can be dispersed behind `cycle`.
-    pub fn restart(&mut self, cycle: u64) {
+    /// Starts again with an empty buffer, whose first bundles can be dispersed behind `cycle`, so many bubbles later
+    /// than if it had not.
+    pub fn restart(&mut self, cycle: u64, bubbles: u64) {
+        self.lost.flushed += bubbles;
         self.available = cycle;
         self.dispersed = [0; BUFFER_PAIRS];
     }

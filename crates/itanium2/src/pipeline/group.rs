@@ -77,6 +77,9 @@ pub(super) struct Forming {
     pub has_reference: bool,
     /// Loads whose data the first level returns in the next cycle.
     pub first_level_returns: u32,
+    /// Loads that the second level has to answer.
+    pub second_level_loads: u32,
+    pub stores: usize,
     pub writes_predicates: bool,
     pub moves_region: bool,
     /// Whether the front end starts again behind it.
@@ -84,8 +87,8 @@ pub(super) struct Forming {
     /// What issues in it, where somebody wants to know.
     pub instructions: Option<Vec<Issued>>,
     writes: List<Write, WRITES_MAX>,
-    /// How long each store takes.
-    stores: List<u64, INSTRUCTIONS_MAX>,
+    /// How long each request to the second level takes.
+    requests: List<u64, INSTRUCTIONS_MAX>,
     /// Accesses to system registers, and the places of what they write.
     system: List<(u16, SystemAccess), INSTRUCTIONS_MAX>,
     /// Bubbles behind the group.
@@ -116,14 +119,14 @@ impl Forming {
             u32::from(flags.contains(Flags::LOAD) && !flags.contains(Flags::SECOND_LEVEL));
     }
 
-    /// A store that takes this long.
-    pub fn store(&mut self, duration: u64) {
-        self.stores.push(duration);
+    /// A request to the second level that takes this long.
+    pub fn request(&mut self, duration: u64) {
+        self.requests.push(duration);
     }
 
-    /// How many stores are in it.
-    pub fn stores(&self) -> usize {
-        self.stores.length
+    /// How many requests to the second level are in it.
+    pub fn requests(&self) -> usize {
+        self.requests.length
     }
 
     pub fn system_access(&mut self, place: u16, access: SystemAccess) {
@@ -173,14 +176,19 @@ impl Forming {
         out(self.flags.bits() >> 32);
         out(self.rules.into());
         out(self.first_level_returns.into());
+        out(self.second_level_loads.into());
+        out(self.stores as u64);
         out(marks.iter().fold(0, |marks, mark| marks << 1 | u64::from(*mark)));
         out(self.writes.length as u64);
         for write in self.writes.as_slice() {
             out(name(write.place) as u64);
             out(u64::from(write.latency) << 4 | write.producer as u64);
         }
-        out(self.stores.length as u64);
-        self.stores.as_slice().iter().for_each(|duration| out(*duration));
+        out(self.requests.length as u64);
+        self.requests
+            .as_slice()
+            .iter()
+            .for_each(|duration| out(*duration));
         out(self.system.length as u64);
         for (place, access) in self.system.as_slice() {
             out(name(*place) as u64);
@@ -202,6 +210,8 @@ impl Forming {
         self.flags = Flags::from_bits_retain(next() | next() << 32);
         self.rules = next() as u32;
         self.first_level_returns = next() as u32;
+        self.second_level_loads = next() as u32;
+        self.stores = next() as usize;
         let marks = next();
         let mark = |place: u32| marks >> place & 1 != 0;
         (self.has_reference, self.writes_predicates) = (mark(3), mark(2));
@@ -216,7 +226,7 @@ impl Forming {
             });
         }
         for _ in 0..next() {
-            self.stores.push(next());
+            self.requests.push(next());
         }
         for _ in 0..next() {
             let place = place(next() as usize);
@@ -250,12 +260,14 @@ impl Forming {
         self.rules = 0;
         self.has_reference = false;
         self.first_level_returns = 0;
+        self.second_level_loads = 0;
+        self.stores = 0;
         self.writes_predicates = false;
         self.moves_region = false;
         self.is_flushed = false;
         self.instructions = None;
         self.writes.length = 0;
-        self.stores.length = 0;
+        self.requests.length = 0;
         self.system.length = 0;
         self.behind.length = 0;
     }
@@ -306,8 +318,11 @@ impl Timing {
             self.scoreboard
                 .set(write.place, at + u64::from(write.latency), write.producer);
         }
-        for index in 0..self.forming.stores.length {
-            self.stores.push(at, self.forming.stores.items[index]);
+        for _ in 0..self.forming.stores {
+            self.stores.push(at);
+        }
+        for index in 0..self.forming.requests.length {
+            self.requests.push(at, self.forming.requests.items[index]);
         }
         let mut rules = self.forming.rules;
         while rules != 0 {
@@ -369,7 +384,7 @@ impl Timing {
             self.note_wait(stall, until, owner);
         }
         if self.forming.is_flushed {
-            self.restart(until - 1);
+            self.restart(until - 1, until - 1 - at);
         }
     }
 }

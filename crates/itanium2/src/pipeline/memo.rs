@@ -19,6 +19,7 @@ use crate::pmu::event::Event;
 use crate::pmu::stall::Stall;
 use crate::profile::Profile;
 
+use super::answers::Met;
 use super::signature::Signature;
 use super::timing::Closed;
 
@@ -41,32 +42,38 @@ const NO_BLOCK: u64 = u64::MAX;
 /// No state.
 const NO_STATE: u32 = u32::MAX;
 
-/// An instruction that the surroundings are asked about.
+/// Something that the surroundings are asked about an instruction.
 #[derive(Clone, Copy)]
 pub(super) struct Point {
-    /// Its index in the block.
-    pub index: u16,
     /// Bytes of its bundle from the block's first.
     pub offset: u16,
+    /// Its index in the block.
+    pub index: u8,
     pub slot: u8,
     pub asks: Asks,
-    /// The branch register that it writes or branches to.
-    pub branch_register: u8,
+    /// The branch register that it writes or branches to; of a reference, how many bytes, as a power of two.
+    pub detail: u8,
     pub is_predicated: bool,
+    /// Whether there is a stop between the point before and it.
+    pub is_behind_stop: bool,
     pub flags: Flags,
 }
 
-bitflags::bitflags! {
-    /// What the surroundings are asked about an instruction.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(super) struct Asks: u8 {
-        /// It is the block's first, or begins a pair of bundles on another line of the instruction cache.
-        const FETCH = 1 << 0;
-        /// It refers to memory.
-        const REFERENCE = 1 << 1;
-        /// It branches, or changes frame or branch registers.
-        const MOVE = 1 << 2;
-    }
+/// What the surroundings are asked about an instruction; the frequent cases of references apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// It is the block's first, or begins a pair of bundles on another line of the instruction cache.
+    Fetch,
+    /// It loads through the first level.
+    Load,
+    /// It stores.
+    Store,
+    /// It refers to memory otherwise.
+    Reference,
+    /// It branches as somebody has to foresee.
+    Branch,
+    /// It changes frame, branch registers or privilege level, or has to do with advanced loads, and may branch.
+    Change,
 }
 
 /// What is worth looking at in a block: the instructions that the surroundings are asked about, in order.
@@ -92,8 +99,8 @@ pub(super) struct Transition {
     pub groups: u16,
     pub retired: u16,
     signature_length: u16,
-    /// How many of the last stores a load can meet behind it.
-    pub stores_met: u8,
+    /// What a reference behind it can meet.
+    pub met: PackedMet,
     /// Whether the front end starts again behind it.
     pub has_restarted: bool,
     signature: [u64; HELD],
@@ -101,6 +108,25 @@ pub(super) struct Transition {
     /// cycles are kept by bundle, `BY_BUNDLE` follows, and pairs of words: an address, and what is booked to it, issue
     /// cycles behind the causes.
     words: Box<[u64]>,
+}
+
+/// What a reference can meet, in a byte.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PackedMet(u8);
+
+impl From<Met> for PackedMet {
+    fn from(met: Met) -> PackedMet {
+        PackedMet((met.stores | met.loads << 4) as u8)
+    }
+}
+
+impl From<PackedMet> for Met {
+    fn from(packed: PackedMet) -> Met {
+        Met {
+            stores: usize::from(packed.0 & 15),
+            loads: usize::from(packed.0 >> 4),
+        }
+    }
 }
 
 const AMOUNT: u64 = (1 << 48) - 1;
@@ -124,7 +150,7 @@ impl Transition {
             groups: 0,
             retired: 0,
             signature_length: HELD as u16,
-            stores_met: 0,
+            met: PackedMet::default(),
             has_restarted: false,
             signature: [0; HELD],
             words: Box::default(),
@@ -245,8 +271,8 @@ pub(super) struct Memo {
     pub is_on: bool,
     /// The number of the state between two groups; `None` where only the pipeline itself has it.
     pub state: Option<u32>,
-    /// How many of the last stores a load can meet in that state.
-    pub stores_met: u8,
+    /// What a reference can meet in that state.
+    pub met: PackedMet,
     /// Whether the pipeline itself has it, too.
     pub is_settled: bool,
     states: Vec<Arc<[i32]>>,
@@ -273,7 +299,7 @@ impl Memo {
         Memo {
             is_on,
             state: None,
-            stores_met: 0,
+            met: PackedMet::default(),
             is_settled: true,
             states: Vec::new(),
             numbers: HashMap::new(),
@@ -487,7 +513,7 @@ impl Memo {
             groups,
             retired: (self.signature[0] & 0xffff) as u16,
             signature_length: self.signature.len() as u16,
-            stores_met: self.stores_met,
+            met: self.met,
             has_restarted,
             signature,
             words: words.into(),

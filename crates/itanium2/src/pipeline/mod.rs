@@ -29,14 +29,14 @@ use sidestep_ia64::{PhysicalAddress, alat};
 
 use crate::branches::Predictor;
 use crate::memory::Memory;
-use crate::parameters::Parameters;
+use crate::parameters::{Cost, Parameters};
 use crate::pmu::counters::Counters;
 use crate::pmu::event::Event;
 use crate::pmu::registers::PerformanceMonitor;
 use crate::pmu::sampling::Sampler;
 use crate::profile::{Group, Profile};
-use answers::StoredLines;
-use fetch::Position;
+use answers::{LastLoads, LastStores};
+use fetch::{Lost, Position};
 pub use memo::Booking;
 use memo::Memo;
 use timing::{Closed, START, Timing};
@@ -50,8 +50,12 @@ pub struct Pipeline {
     memory: Memory,
     predictor: Predictor,
     position: Position,
-    stored_lines: StoredLines,
+    last_stores: LastStores,
+    last_loads: LastLoads,
+    store_unit_log2: u32,
     data_line_log2: u32,
+    /// Cycles of a hit in the second level.
+    second_level: u64,
     /// The cycle from which on no further block executes.
     halt: u64,
     /// The processor as events have told of it.
@@ -98,7 +102,10 @@ impl Pipeline {
             memory: Memory::new(&parameters),
             predictor: Predictor::default(),
             position: Position::new(),
-            stored_lines: StoredLines::default(),
+            last_stores: LastStores::default(),
+            last_loads: LastLoads::default(),
+            store_unit_log2: (parameters.cost(Cost::StoreUnitLog2) as u32).min(u64::BITS - 1),
+            second_level: parameters.l2.latency.into(),
             data_line_log2: parameters.l1d.line.trailing_zeros(),
             timing: Timing::new(parameters),
             halt: u64::MAX,
@@ -287,6 +294,15 @@ impl Pipeline {
         if std::mem::take(&mut self.timing.has_restarted) {
             self.position.redirect();
         }
+        self.count_front_end();
+    }
+
+    /// Counts the cycles that the front end has lost since somebody looked.
+    #[inline]
+    fn count_front_end(&mut self) {
+        let Lost { flushed, resteered } = std::mem::take(&mut self.timing.front_end.lost);
+        self.values[Event::FrontEndFlush as usize] += flushed;
+        self.values[Event::FrontEndResteer as usize] += resteered;
     }
 
     /// Tells whoever looks at every group of those that have issued since there were so many.

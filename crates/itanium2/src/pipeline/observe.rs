@@ -70,7 +70,10 @@ impl Observer for Pipeline {
             Told::Branch { index, value } => self.seen.branch[index] = value,
             Told::Frame(frame) => self.seen.frame = frame,
             Told::AdvancedLoads(events) => self.seen.advanced_loads = events,
-            Told::Walk { insertions } => self.seen.walker_insertions = insertions,
+            Told::Walk { insertions, entry } => {
+                self.seen.walker_insertions = insertions;
+                self.seen.walker_entry = entry;
+            }
             Told::PerformanceMonitor(registers) => {
                 self.is_monitor_changed = true;
                 self.seen.performance = *registers;
@@ -167,8 +170,9 @@ impl Pipeline {
             let instructions = &mut self.timing.forming.instructions;
             instructions.get_or_insert_default().push(issued);
         }
-        let answers = self.answer(known, dynamic, usize::MAX);
+        let answers = self.answer(known, dynamic);
         let prediction = self.timing.execute(known, &answers, &self.seen.frame);
+        self.count_bank_conflicts();
         if flags.contains(Flags::BRANCH) {
             self.count_branch(known, dynamic.place, dynamic.taken, prediction);
         }
@@ -184,8 +188,9 @@ impl Pipeline {
         groups = self.timing.groups;
         self.timing.end(known, answers.taken);
         self.note_groups(groups);
-        if answers.taken {
+        if let Some(target) = dynamic.taken {
             self.position.redirect();
+            self.memory.follow(target, flags.contains(Flags::MANY));
         }
         self.follow_restart();
     }
@@ -227,6 +232,12 @@ impl Pipeline {
         }
     }
 
+    /// Counts the conflicts for banks that the pipeline proper has seen since somebody looked.
+    #[inline]
+    pub(super) fn count_bank_conflicts(&mut self) {
+        self.values[Event::L2BankConflicts as usize] += std::mem::take(&mut self.timing.bank_conflicts);
+    }
+
     fn note_privilege(&mut self) {
         let level = self.seen.privilege_level();
         self.values[Event::PrivilegeChanges as usize] += u64::from(level != self.privilege_level);
@@ -258,6 +269,11 @@ impl Pipeline {
             self.performance_monitor.update(&self.seen, &now);
         }
         let groups = self.timing.groups;
+        if let Some(entry) = interruption.walked {
+            let wait = self.memory.walk_in_vain(entry, &mut self.values);
+            let is_fetch = fault.isr & isr::EXECUTE != 0;
+            self.timing.walk_in_vain(wait, is_fetch);
+        }
         self.timing.interrupt();
         self.note_groups(groups);
         self.follow_restart();
@@ -285,18 +301,10 @@ impl Pipeline {
     /// translation.
     #[cold]
     fn note_served_miss(&mut self, interruption: &Interruption) {
-        use FaultKind as K;
         let fault = &interruption.fault;
         let is_fetch = fault.isr & isr::EXECUTE != 0;
         let is_load = fault.isr & (isr::READ | isr::NON_ACCESS | isr::REGISTER_STACK) == isr::READ;
-        let is_miss = matches!(
-            fault.kind,
-            K::VhptTranslation
-                | K::InstructionTlb
-                | K::DataTlb
-                | K::AlternateInstructionTlb
-                | K::AlternateDataTlb
-        );
+        let is_miss = fault.kind.is_translation_missing() && fault.kind != FaultKind::DataNestedTlb;
         if !is_miss || !is_fetch && !is_load {
             return;
         }

@@ -26,7 +26,7 @@ pub(super) mod kind {
     pub const BUNDLE: u64 = 0;
     /// Cycles that a pair of bundles comes late.
     pub const FETCH: u64 = 1;
-    /// A reference that hit nothing, with cycles of the walker; a word with the rest follows.
+    /// A reference that is not as usual, with cycles of the walker; a word with the rest follows.
     pub const REFERENCE: u64 = 2;
     /// A branch that is mispredicted, or may be.
     pub const BRANCH: u64 = 3;
@@ -42,20 +42,37 @@ pub(super) fn word(index: usize, kind: u64, value: u64) -> u64 {
 }
 
 /// What usually comes of a reference.
+#[inline(always)]
 pub(super) fn usual_reference(flags: Flags, second_level: u64) -> Reference {
     Reference {
         translation: Translation::First,
         more: 0,
         is_first_level: flags.contains(Flags::LOAD) && !flags.contains(Flags::SECOND_LEVEL),
         stores: 0,
-        duration: match flags.contains(Flags::STORE) {
+        neighbours: 0,
+        duration: match flags.intersects(Flags::STORE | Flags::SECOND_LEVEL) {
             true => second_level,
             false => 0,
         },
     }
 }
 
-/// A reference as two numbers: cycles of the walker, and the rest.
+/// Whether of a reference came what usually does.
+#[inline(always)]
+pub(super) fn is_usual(reference: &Reference, flags: Flags, second_level: u64) -> bool {
+    let usual = usual_reference(flags, second_level);
+    reference.translation == usual.translation
+        && reference.more == usual.more
+        && reference.is_first_level == usual.is_first_level
+        && reference.stores == usual.stores
+        && reference.neighbours == usual.neighbours
+        && reference.duration == usual.duration
+}
+
+/// Above the cycles of the walker are the neighbours.
+const NEIGHBOURS: u32 = 40;
+
+/// A reference as two numbers: cycles of the walker with neighbours, of 48 bits, and the rest.
 pub(super) fn pack(reference: &Reference) -> (u64, u64) {
     let (translation, wait) = match reference.translation {
         Translation::First => (0, 0),
@@ -67,10 +84,11 @@ pub(super) fn pack(reference: &Reference) -> (u64, u64) {
         | u64::from(reference.stores) << 3
         | reference.more << 19
         | reference.duration << 41;
-    (wait, rest)
+    (wait | u64::from(reference.neighbours) << NEIGHBOURS, rest)
 }
 
 fn unpack(wait: u64, rest: u64) -> Reference {
+    let (neighbours, wait) = (wait >> NEIGHBOURS, wait & ((1 << NEIGHBOURS) - 1));
     Reference {
         translation: match rest & 3 {
             0 => Translation::First,
@@ -79,6 +97,7 @@ fn unpack(wait: u64, rest: u64) -> Reference {
         },
         is_first_level: rest >> 2 & 1 != 0,
         stores: (rest >> 3) as u16,
+        neighbours: neighbours as u8,
         more: rest >> 19 & ((1 << 22) - 1),
         duration: rest >> 41,
     }

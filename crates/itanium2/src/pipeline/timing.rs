@@ -15,7 +15,7 @@ use crate::memory::Translation;
 use crate::parameters::{Cost, Parameters};
 use crate::pmu::stall::Stall;
 use crate::profile::Issued;
-use crate::queues::{StoreBuffer, SystemAccess, SystemQueue};
+use crate::queues::{RecentStores, RequestQueue, SystemAccess, SystemQueue};
 use crate::rules::RULES;
 use crate::scoreboard::{Producer, Scoreboard};
 use sidestep_ia64::execution::Frame;
@@ -50,7 +50,10 @@ pub(super) struct Timing {
     /// Whether the front end has started again since somebody looked.
     pub has_restarted: bool,
     pub system_queue: SystemQueue,
-    pub stores: StoreBuffer,
+    pub stores: RecentStores,
+    pub requests: RequestQueue,
+    /// Loads that found their bank of the second level taken, since somebody looked.
+    pub bank_conflicts: u64,
     /// When an instruction that starts a rule issued last.
     pub last: [u64; RULES.len()],
     pub last_region_move: u64,
@@ -78,7 +81,9 @@ impl Timing {
             front_end: FrontEnd::new(START),
             has_restarted: false,
             system_queue: SystemQueue::new(queue_entries, interval),
-            stores: StoreBuffer::new(parameters.cost(Cost::StoreBufferEntries) as usize),
+            stores: RecentStores::default(),
+            requests: RequestQueue::new(parameters.cost(Cost::RequestQueueEntries) as usize),
+            bank_conflicts: 0,
             last: [0; RULES.len()],
             last_region_move: 0,
             moved: [0; 8],
@@ -132,10 +137,11 @@ impl Timing {
         (booked, at - 1)
     }
 
-    /// Starts the front end again, with an empty buffer whose first bundles can be dispersed behind `cycle`.
-    pub fn restart(&mut self, cycle: u64) {
+    /// Starts the front end again, with an empty buffer whose first bundles can be dispersed behind `cycle`, `bubbles`
+    /// later than if it had not.
+    pub fn restart(&mut self, cycle: u64, bubbles: u64) {
         self.has_restarted = true;
-        self.front_end.restart(cycle);
+        self.front_end.restart(cycle, bubbles);
     }
 
     /// Flushes the pipeline behind what has retired.
@@ -146,10 +152,26 @@ impl Timing {
             let start = self.expected();
             self.note_wait(Stall::FlushException, start + flush, self.forming.ip);
             self.note_wait(Stall::FrontEnd, start + flush + refill, self.forming.ip);
-            self.restart(start + flush + refill - 1);
+            self.restart(start + flush + refill - 1, flush + refill);
         } else {
             self.forming.flush();
             self.close();
+        }
+    }
+
+    /// The walker has waited for an entry that did not hold what a reference or a fetch wants: what follows, its fault,
+    /// comes so much later.
+    pub fn walk_in_vain(&mut self, wait: u64, is_fetch: bool) {
+        let stall = match is_fetch {
+            true => Stall::FrontEnd,
+            false => Stall::Walker,
+        };
+        let bubbles = self.parameters.cost(Cost::Walk) + wait;
+        if self.forming.count > 0 {
+            self.forming.behind(stall, bubbles);
+        } else {
+            let until = self.expected() + bubbles;
+            self.note_wait(stall, until, self.forming.ip);
         }
     }
 
@@ -160,7 +182,7 @@ impl Timing {
         self.booked[Stall::FrontEnd as usize] += cycles;
         self.cycle = until;
         self.waits = 0;
-        self.restart(until);
+        self.restart(until, cycles);
     }
 
     /// Takes the instruction's bundle into the window, and waits until it was fetched, `more` cycles late.
@@ -370,19 +392,38 @@ impl Timing {
             }
             self.forming.first_level_returns += u32::from(reference.is_first_level);
         }
-        if flags.contains(Flags::STORE) {
-            self.wait(Stall::StoreBufferFull, self.stores.free_at());
-            self.forming.store(reference.duration);
+        self.forming.stores += usize::from(flags.contains(Flags::STORE));
+        let mut more = reference.more;
+        if reference.duration > 0 {
+            let before = self.forming.requests();
+            self.wait(Stall::BackPressure, self.requests.free_at(before));
+            self.forming.request(reference.duration);
+            if flags.contains(Flags::LOAD) {
+                more += self.wait_for_bank(reference.neighbours);
+            }
         }
-        reference.more
+        more
     }
 
-    /// A load from the first level close behind a store to the same line recirculates until the store has left the
+    /// A load that the second level answers comes later for each load of its group that is before it at the same bank.
+    /// Of the last such loads, the last in bit 0, `neighbours` has those at the same bank. Answers how much later.
+    #[inline]
+    fn wait_for_bank(&mut self, neighbours: u8) -> u64 {
+        let met = neighbours & ((1 << self.forming.second_level_loads) - 1);
+        self.forming.second_level_loads += 1;
+        if met == 0 {
+            return 0;
+        }
+        self.bank_conflicts += 1;
+        u64::from(met.count_ones()) * self.parameters.cost(Cost::BankConflict)
+    }
+
+    /// A load from the first level close behind a store to the same data recirculates until the store has left the
     /// window; loads that pass by the first level do not meet its store buffer. Of the last stores, the last in bit 0,
-    /// `stores` has those to the same line.
+    /// `stores` has those to the same data.
     fn wait_for_stores(&mut self, stores: u16) {
         let window = self.parameters.cost(Cost::StoreWindow);
-        let forming = self.forming.stores();
+        let forming = self.forming.stores;
         if let Some(cycle) = self.stores.last_of(stores >> forming) {
             self.wait(Stall::StoreRecirculation, cycle + window);
         }

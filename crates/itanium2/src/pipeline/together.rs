@@ -9,11 +9,12 @@ use sidestep_ia64::alat;
 use sidestep_ia64::execution::{Frame, State, Together};
 
 use super::Pipeline;
+use super::answers::Met;
 use super::fetch::{Bundle, PAIR_LOG2};
 use super::memo::{Asks, Before, Point, Totals};
 use super::observe::DECIDING;
-use super::signature::{Answered, REFERS, Signature, kind, pack, pack_foreseen, usual_reference, word};
-use crate::branches::{Branch, Foreseen, Prediction};
+use super::signature::{Answered, REFERS, Signature, is_usual, kind, pack, pack_foreseen, word};
+use crate::branches::{Branch, Foreseen, Prediction, Predictor};
 use crate::dispersal::Port;
 use crate::flags::Flags;
 use crate::instruction::StaticInstruction;
@@ -32,7 +33,8 @@ const RARE: Flags = Flags::SERIALIZES
     .union(Flags::REGION)
     .union(Flags::FLUSH_STACK)
     .union(Flags::LOAD_STACK);
-const MOVES: Flags = Flags::BRANCH
+/// What leaves something beside registers and memory.
+const CHANGES: Flags = Flags::CALL
     .union(Flags::FRAME)
     .union(Flags::TO_BRANCH)
     .union(Flags::PRIVILEGE)
@@ -51,26 +53,43 @@ pub(super) fn stands_apart(known: &StaticInstruction) -> bool {
 fn points(block: &Block<'_>, line_log2: u32) -> Box<[Point]> {
     let mut points = Vec::new();
     let mut line = None;
+    let mut is_behind_stop = false;
     for index in 0..block.length() {
         let known = block.known(index);
         let place = block.place(index);
         let here = place.ip >> line_log2.max(PAIR_LOG2);
-        let is_reference = known.flags.intersects(REFERS) && !known.flags.contains(Flags::NOP);
-        let mut asks = Asks::empty();
-        asks.set(Asks::FETCH, line.replace(here) != Some(here));
-        asks.set(Asks::REFERENCE, is_reference);
-        asks.set(Asks::MOVE, known.flags.intersects(MOVES));
-        if !asks.is_empty() {
+        let mut ask = |asks: Asks| {
             points.push(Point {
-                index: index as u16,
                 offset: place.ip.wrapping_sub(block.start()) as u16,
+                index: index as u8,
                 slot: place.slot,
                 asks,
-                branch_register: known.branch_register,
+                detail: match asks {
+                    Asks::Load | Asks::Store | Asks::Reference => known.size_log2,
+                    Asks::Fetch | Asks::Branch | Asks::Change => known.branch_register,
+                },
                 is_predicated: known.is_predicated,
+                is_behind_stop: std::mem::take(&mut is_behind_stop),
                 flags: known.flags,
             });
+        };
+        if line.replace(here) != Some(here) {
+            ask(Asks::Fetch);
         }
+        let refers = known.flags & (REFERS | Flags::SECOND_LEVEL);
+        if refers.intersects(REFERS) && !known.flags.contains(Flags::NOP) {
+            ask(match refers {
+                Flags::LOAD => Asks::Load,
+                Flags::STORE => Asks::Store,
+                _ => Asks::Reference,
+            });
+        }
+        if known.flags.intersects(CHANGES) {
+            ask(Asks::Change);
+        } else if Predictor::is_asked(known.flags, known.is_predicated) {
+            ask(Asks::Branch);
+        }
+        is_behind_stop |= known.stop;
     }
     points.into()
 }
@@ -191,12 +210,12 @@ impl Pipeline {
         self.timing.groups += u64::from(transition.groups);
         let retired = u64::from(transition.retired);
         self.values[Event::InstructionsRetired as usize] += retired;
-        let (exit, stores_met) = (transition.exit, transition.stores_met);
+        let (exit, met) = (transition.exit, transition.met);
         if transition.has_restarted {
             self.position.redirect();
         }
         self.memo.state = Some(exit);
-        self.memo.stores_met = stores_met;
+        self.memo.met = met;
         self.memo.is_settled = false;
         self.memo.statistics.whole += 1;
         self.memo.statistics.instructions += retired;
@@ -229,7 +248,7 @@ impl Pipeline {
         }
         let number = self.memo.number();
         (self.memo.state, self.memo.is_settled) = (Some(number), true);
-        self.memo.stores_met = self.timing.stores_met() as u8;
+        self.memo.met = self.timing.met().into();
         Some(number)
     }
 
@@ -239,16 +258,17 @@ impl Pipeline {
         let mut signature = std::mem::take(&mut self.memo.signature);
         signature.clear();
         let retired = block.retired();
-        let executed = &block.executed()[..retired.div_ceil(64)];
         signature.push(retired as u64 | u64::from(block.taken().is_some()) << 16);
-        signature.extend(executed);
-        let last = signature.len() - 1;
-        signature[last] &= u64::MAX >> (64 * last - retired);
-        let second_level = u64::from(self.timing.parameters.l2.latency);
-        let mut stores = usize::from(self.memo.stores_met);
+        let executed = block.executed();
+        let last = retired.div_ceil(64) - 1;
+        if last > 0 {
+            signature.extend(&executed[..last]);
+        }
+        signature.push(executed[last] & (u64::MAX >> (64 * (last + 1) - retired)));
+        let mut met = Met::from(self.memo.met);
         let mut changes = Changes::of(block);
         // Where the front end has started again behind a branch that was mispredicted and not taken.
-        let mut restart = None;
+        let mut restart = usize::MAX;
         let line_log2 = self.memory.instruction_line_log2();
         let points = self
             .memo
@@ -258,49 +278,72 @@ impl Pipeline {
             if index >= retired {
                 break;
             }
-            let restarts = restart.take_if(|at| *at <= index);
-            if let Some(at) = restarts {
+            if restart <= index {
+                let at = std::mem::replace(&mut restart, usize::MAX);
                 self.fetch_again(block, at, &mut signature);
-            }
-            let ip = block.start().wrapping_add(point.offset.into());
-            if point.asks.contains(Asks::FETCH) && restarts != Some(index) {
-                let (bundle, more) = self.go_to(block.memory(), ip);
-                match bundle {
-                    Bundle::Same => signature.push(word(index, kind::BUNDLE, 0)),
-                    Bundle::Fetched => signature.push(word(index, kind::BUNDLE, 1)),
-                    Bundle::New if more > 0 => signature.push(word(index, kind::FETCH, more)),
-                    Bundle::New => {}
+                if at == index && point.asks == Asks::Fetch {
+                    continue;
                 }
             }
-            let flags = point.flags;
             let is_executed = executed[index / 64] >> (index % 64) & 1 != 0;
-            if point.asks.contains(Asks::REFERENCE) && is_executed {
-                let reference = self.refer(block.memory(), flags, block.reference(index), stores);
-                stores += usize::from(flags.contains(Flags::STORE));
-                if reference != usual_reference(flags, second_level) {
-                    let (wait, rest) = pack(&reference);
-                    signature.push(word(index, kind::REFERENCE, wait));
-                    signature.push(rest);
+            if point.is_behind_stop {
+                met.loads = 0;
+            }
+            match point.asks {
+                Asks::Fetch => {
+                    let ip = block.start().wrapping_add(point.offset.into());
+                    let (bundle, more) = self.go_to(block.memory(), ip);
+                    match bundle {
+                        Bundle::Same => signature.push(word(index, kind::BUNDLE, 0)),
+                        Bundle::Fetched => signature.push(word(index, kind::BUNDLE, 1)),
+                        Bundle::New if more > 0 => signature.push(word(index, kind::FETCH, more)),
+                        Bundle::New => {}
+                    }
                 }
-            }
-            if !point.asks.contains(Asks::MOVE) {
-                continue;
-            }
-            changes.apply(index, &mut self.seen);
-            let foreseen = self.move_on(block, point, is_executed, &mut signature);
-            if foreseen == Foreseen::As(Prediction::WrongPath) {
-                restart.get_or_insert(issues_group(block, index) + 1);
+                // Each is compiled for what it is.
+                Asks::Load if is_executed => {
+                    self.ask_reference(block, (point, Flags::LOAD), &mut met, &mut signature);
+                }
+                Asks::Store if is_executed => {
+                    self.ask_reference(block, (point, Flags::STORE), &mut met, &mut signature);
+                }
+                Asks::Reference if is_executed => {
+                    self.ask_reference(block, (point, point.flags), &mut met, &mut signature);
+                }
+                Asks::Load | Asks::Store | Asks::Reference => {}
+                Asks::Branch => {
+                    if self.ask_branch(block, point, &mut signature) && restart == usize::MAX {
+                        restart = issues_group(block, index) + 1;
+                    }
+                }
+                Asks::Change => {
+                    changes.apply(index, &mut self.seen);
+                    if is_executed {
+                        self.change_before(block, point);
+                    }
+                    if point.flags.contains(Flags::BRANCH)
+                        && self.ask_branch(block, point, &mut signature)
+                        && restart == usize::MAX
+                    {
+                        restart = issues_group(block, index) + 1;
+                    }
+                    if is_executed {
+                        self.change_behind(block, point, &mut signature);
+                    }
+                }
             }
         }
         self.memo.put_points(block.identity(), points);
         changes.apply(usize::MAX, &mut self.seen);
-        if let Some(at) = restart.filter(|at| *at < retired) {
-            self.fetch_again(block, at, &mut signature);
+        if restart < retired {
+            self.fetch_again(block, restart, &mut signature);
         }
         self.memo.signature = signature;
-        if block.taken().is_some() {
+        if let Some(target) = block.taken() {
             self.position.stay(block.place(retired - 1).ip);
             self.position.redirect();
+            let is_many = block.known(retired - 1).flags.contains(Flags::MANY);
+            self.memory.follow(target, is_many);
         } else {
             self.position.reach(block.place(retired - 1).ip);
         }
@@ -316,58 +359,89 @@ impl Pipeline {
         }
     }
 
-    /// Asks about an instruction that branches, changes frame or branch registers, or has to do with advanced loads.
-    #[inline]
-    fn move_on(
+    /// Asks about a reference, which later ones can meet.
+    #[inline(always)]
+    fn ask_reference(
         &mut self,
         block: &Block<'_>,
-        point: &Point,
-        is_executed: bool,
+        (point, flags): (&Point, Flags),
+        met: &mut Met,
         signature: &mut Signature,
-    ) -> Foreseen {
+    ) {
         let index = usize::from(point.index);
+        let reference = self.refer(
+            block.memory(),
+            (flags, point.detail),
+            block.reference(index),
+            *met,
+        );
+        if flags.contains(Flags::STORE) {
+            met.stores += 1;
+        }
+        if flags.contains(Flags::LOAD) && reference.duration > 0 {
+            met.loads += 1;
+        }
+        if !is_usual(&reference, flags, self.second_level) {
+            let (wait, rest) = pack(&reference);
+            signature.push(word(index, kind::REFERENCE, wait));
+            signature.push(rest);
+        }
+    }
+
+    /// Asks how a branch is predicted. Answers whether on the wrong path.
+    #[inline]
+    fn ask_branch(&mut self, block: &Block<'_>, point: &Point, signature: &mut Signature) -> bool {
+        let index = usize::from(point.index);
+        let foreseen = self.predictor.branch(&Branch {
+            ip: block.start().wrapping_add(point.offset.into()),
+            slot: point.slot,
+            flags: point.flags,
+            is_predicated: point.is_predicated,
+            register: point.detail,
+            taken: block.taken().filter(|_| index + 1 == block.retired()),
+        });
+        if foreseen == Foreseen::As(Prediction::Correct) {
+            return false;
+        }
+        signature.push(word(index, kind::BRANCH, pack_foreseen(foreseen)));
+        foreseen == Foreseen::As(Prediction::WrongPath)
+    }
+
+    /// Asks about an instruction that has to do with advanced loads or branch registers, before it is predicted.
+    fn change_before(&mut self, block: &Block<'_>, point: &Point) {
         let flags = point.flags;
-        if is_executed && flags.intersects(Flags::ADVANCED | Flags::CHECKS) {
-            self.check(&block.dynamic(index), flags);
+        if flags.intersects(Flags::ADVANCED | Flags::CHECKS) {
+            self.check(&block.dynamic(usize::from(point.index)), flags);
         }
-        if is_executed && flags.contains(Flags::TO_BRANCH) {
-            self.move_to_branch(point.branch_register);
+        if flags.contains(Flags::TO_BRANCH) {
+            self.move_to_branch(point.detail);
         }
-        if is_executed && flags.contains(Flags::CALL) {
+        if flags.contains(Flags::CALL) {
             self.branch_registers = self.seen.branch;
         }
-        let mut foreseen = Foreseen::As(Prediction::Correct);
-        if flags.contains(Flags::BRANCH) {
-            foreseen = self.predictor.branch(&Branch {
-                ip: block.start().wrapping_add(point.offset.into()),
-                slot: point.slot,
-                flags,
-                is_predicated: point.is_predicated,
-                register: point.branch_register,
-                taken: block.taken().filter(|_| index + 1 == block.retired()),
-            });
-            if foreseen != Foreseen::As(Prediction::Correct) {
-                signature.push(word(index, kind::BRANCH, pack_foreseen(foreseen)));
-            }
-        }
-        if is_executed && flags.contains(Flags::FRAME) {
+    }
+
+    /// Asks about an instruction that may change the frame or the privilege level, once it is predicted.
+    fn change_behind(&mut self, block: &Block<'_>, point: &Point, signature: &mut Signature) {
+        let flags = point.flags;
+        let index = usize::from(point.index);
+        if flags.contains(Flags::FRAME) {
             let frame = self.seen.frame;
             let before = self.timing.scoreboard.renaming();
             let renaming = Renaming::of(&frame);
-            self.timing.scoreboard.set_renaming(renaming);
             let (spilling, filling) = self.stack_traffic(block.memory(), &frame);
             if spilling + filling > 0 {
                 signature.push(word(index, kind::STACK, spilling));
                 signature.push(filling);
             }
             if renaming != before {
+                self.timing.scoreboard.set_renaming(renaming);
                 signature.push(word(index, kind::RENAMING, before.change_to(&renaming)));
             }
         }
-        if is_executed && flags.contains(Flags::PRIVILEGE) {
+        if flags.contains(Flags::PRIVILEGE) {
             self.enter_context(flags);
         }
-        foreseen
     }
 
     /// Computes what the signature's instructions cost from a state on, which had these names and was reached in this
@@ -384,6 +458,7 @@ impl Pipeline {
         if self.memo.is_full() {
             self.settle_up();
         }
+        self.count_front_end();
         let before = self.counted();
         let signature = std::mem::take(&mut self.memo.signature);
         let has_restarted = self.time(block, &signature);
@@ -391,6 +466,7 @@ impl Pipeline {
         if has_restarted {
             self.position.redirect();
         }
+        self.count_front_end();
         let closed = std::mem::take(&mut self.timing.closed);
         self.memo.state = None;
         if self.timing.has_canonical_state()
@@ -448,7 +524,6 @@ impl Pipeline {
     /// Runs the pipeline proper over a signature's instructions. Answers whether the front end starts again behind the
     /// last.
     fn time(&mut self, block: &Block<'_>, signature: &[u64]) -> bool {
-        let second_level = u64::from(self.timing.parameters.l2.latency);
         let mut answered = Answered::new(signature);
         let mut frames = block.frames().iter().peekable();
         let mut frame = Frame::default();
@@ -461,7 +536,7 @@ impl Pipeline {
             before = place.ip;
             self.timing.take_bundle(place.ip, bundle, more);
             self.timing.disperse(known);
-            let answers = answered.answers(index, known, second_level);
+            let answers = answered.answers(index, known, self.second_level);
             self.count_fetch(bundle);
             self.count(answers.executed, known.flags);
             if answers.reference.is_some() {
@@ -472,6 +547,7 @@ impl Pipeline {
                 frame = *left;
             }
             let prediction = self.timing.execute(known, &answers, &frame);
+            self.count_bank_conflicts();
             if known.flags.contains(Flags::BRANCH) {
                 let taken = block.taken().filter(|_| answers.taken);
                 self.count_branch(known, place, taken, prediction);

@@ -64,6 +64,10 @@ events! {
     FailedFloatChecks "FP_FAILED_FCHKF" 0x6 Address "fchkf instructions that failed";
     LoadsRetired "LOADS_RETIRED" 0xcd Memory "Retired loads";
     StoresRetired "STORES_RETIRED" 0xd1 Memory "Retired stores";
+    MisalignedLoads "MISALIGNED_LOADS_RETIRED" 0xce Memory "Retired loads from addresses that are no multiple of their size";
+    MisalignedStores "MISALIGNED_STORES_RETIRED" 0xd2 Memory "Retired stores to addresses that are no multiple of their size";
+    UncacheableLoads "UC_LOADS_RETIRED" 0xcf Memory "Retired loads from uncacheable memory";
+    UncacheableStores "UC_STORES_RETIRED" 0xd0 Memory "Retired stores to uncacheable memory";
     DataReferences "DATA_REFERENCES_SET0" 0xc3 Memory "Loads, stores, semaphores, and registers spilled and filled";
     DataReferencesAgain "DATA_REFERENCES_SET1" 0xc5 Memory "The same as DATA_REFERENCES_SET0";
     DebugFaults "DATA_DEBUG_REGISTER_FAULT" 0x52 Nothing "Data debug faults";
@@ -90,7 +94,6 @@ events! {
     L1dFpuAll "BE_L1D_FPU_BUBBLE.ALL" 0xca Nothing "Bubbles: first-level data cache and floating point";
     L1dFpuFloat "BE_L1D_FPU_BUBBLE.FPU" 0x1_00ca Nothing "Bubbles: floating point";
     L1dAll "BE_L1D_FPU_BUBBLE.L1D" 0x2_00ca Nothing "Bubbles: first-level data cache";
-    L1dStoreBufferFull "BE_L1D_FPU_BUBBLE.L1D_FULLSTBUF" 0x3_00ca Nothing "Bubbles: the store buffer is full";
     L1dRecirculation "BE_L1D_FPU_BUBBLE.L1D_DCURECIR" 0x4_00ca Nothing "Bubbles: the data cache unit recirculates";
     L1dWalker "BE_L1D_FPU_BUBBLE.L1D_HPW" 0x5_00ca Nothing "Bubbles: the hardware page walker";
     L1dSystemQueue "BE_L1D_FPU_BUBBLE.L1D_DCS" 0x8_00ca Nothing "Bubbles: the queue of system-register accesses is full";
@@ -149,6 +152,15 @@ events! {
     RightNotTaken "BR_PATH_PRED.ALL.OKPRED_NOTTAKEN" 0x2_0054 Instruction "Branches not taken as predicted";
     RightTaken "BR_PATH_PRED.ALL.OKPRED_TAKEN" 0x3_0054 Instruction "Branches taken as predicted";
     DispersalStalled "DISP_STALLED" 0x49 Nothing "Cycles in which dispersal was stalled by the back end";
+    FrontEndBubbles "FE_BUBBLE.ALL" 0x71 Nothing "Cycles in which the front end fetched nothing";
+    FrontEndFlush "FE_BUBBLE.FEFLUSH" 0x1_0071 Nothing "Bubbles of the front end: it was started again";
+    FrontEndBranch "FE_BUBBLE.GROUP1" 0x3_0071 Nothing "Bubbles of the front end: BUBBLE or BRANCH";
+    FrontEndMissed "FE_BUBBLE.GROUP2" 0x4_0071 Nothing "Bubbles of the front end: IMISS or TLBMISS";
+    FrontEndFull "FE_BUBBLE.IBFULL" 0x5_0071 Nothing "Bubbles of the front end: the instruction buffer is full";
+    FrontEndCacheMiss "FE_BUBBLE.IMISS" 0x6_0071 Nothing "Bubbles of the front end: instructions missed the first-level cache";
+    FrontEndTlbMiss "FE_BUBBLE.TLBMISS" 0x7_0071 Nothing "Bubbles of the front end: a translation missed the first instruction TLB";
+    FrontEndButFull "FE_BUBBLE.ALLBUT_IBFULL" 0xc_0071 Nothing "Bubbles of the front end but for a full buffer";
+    FrontEndResteer "FE_BUBBLE.BUBBLE" 0xd_0071 Nothing "Bubbles of the front end: a return or an indirect branch was predicted";
     L1iReads "L1I_READS" 0x40 Address "Reads of the first-level instruction cache, 32 bytes each";
     L1iFills "L1I_FILLS" 0x41 Address "Lines brought into the first-level instruction cache";
     InstructionReads "L2_INST_DEMAND_READS" 0x42 Address "Lines of instructions wanted of the second-level cache";
@@ -167,6 +179,7 @@ events! {
     L2Misses "L2_MISSES" 0xcb Memory "Requests that missed the second-level cache";
     L3References "L3_REFERENCES" 0xdb Memory "Requests to the third-level cache";
     L3Misses "L3_MISSES" 0xdc Memory "Requests that missed the third-level cache";
+    L2BankConflicts "L2_OZQ_CANCELS1.BANK_CONF" 0x1_00ac Memory "Loads that another of their group kept from a bank of the second-level cache";
     L3DataReadHits "L3_READS.DATA_READ.HIT" 0x9_00dd Memory "Reads of data that the third-level cache had";
     L3DataReadMisses "L3_READS.DATA_READ.MISS" 0xa_00dd Memory "Reads of data that the third-level cache had not";
     L3DataReads "L3_READS.DATA_READ.ALL" 0xb_00dd Memory "Reads of data in the third-level cache";
@@ -182,6 +195,12 @@ events! {
     L3DataWriteHits "L3_WRITES.DATA_WRITE.HIT" 0x5_00de Memory "Lines to be stored to that the third-level cache had";
     L3DataWriteMisses "L3_WRITES.DATA_WRITE.MISS" 0x6_00de Memory "Lines to be stored to that the third-level cache had not";
     L3DataWrites "L3_WRITES.DATA_WRITE.ALL" 0x7_00de Memory "Lines to be stored to in the third-level cache";
+    L3WriteBackHits "L3_WRITES.L2_WB.HIT" 0x9_00de Memory "Lines written back by the second level that the third-level cache had";
+    L3WriteBackMisses "L3_WRITES.L2_WB.MISS" 0xa_00de Memory "Lines written back by the second level that the third-level cache had not";
+    L3WriteBacks "L3_WRITES.L2_WB.ALL" 0xb_00de Memory "Lines written back by the second level";
+    L3WriteHits "L3_WRITES.ALL.HIT" 0xd_00de Memory "Writes of lines that the third-level cache had";
+    L3WriteMisses "L3_WRITES.ALL.MISS" 0xe_00de Memory "Writes of lines that the third-level cache had not";
+    L3Writes "L3_WRITES.ALL.ALL" 0xf_00de Memory "Writes in the third-level cache";
     L3Replaced "L3_LINES_REPLACED" 0xdf Nothing "Lines of the third-level cache that gave way to others";
     DtlbTransfers "L1DTLB_TRANSFER" 0xc0 Memory "Misses of the first data TLB that hit the second";
     DtlbMisses "L2DTLB_MISSES" 0xc1 Memory "Misses of both data TLBs";

@@ -30,7 +30,7 @@ stalls! {
     Float => L1dFpuFloat;
     Walker => L1dWalker;
     Tlb => L1dTlb;
-    StoreBufferFull => L1dStoreBufferFull;
+    BackPressure => L1dBackPressure;
     Recirculation => L1dRecirculation;
     StoreRecirculation => L1dStoreRecirculation;
     SystemQueue => L1dSystemQueue;
@@ -89,7 +89,7 @@ pub const TREE: &[Row] = &[
     sum(1, Event::L1dFpuAll),
     leaf(2, Event::L1dFpuFloat, Stall::Float),
     sum(2, Event::L1dAll),
-    leaf(3, Event::L1dStoreBufferFull, Stall::StoreBufferFull),
+    leaf(3, Event::L1dBackPressure, Stall::BackPressure),
     leaf(3, Event::L1dRecirculation, Stall::Recirculation),
     leaf(3, Event::L1dStoreRecirculation, Stall::StoreRecirculation),
     leaf(3, Event::L1dSystemQueue, Stall::SystemQueue),

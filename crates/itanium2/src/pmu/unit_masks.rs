@@ -14,11 +14,12 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The count, from the values of the events that are counted themselves.
+    /// The count, from the values of the events that are counted themselves. The front end's cycles are ahead of the
+    /// pipeline's by what it has in its buffer, so that in the first of a run a difference may be none.
     #[inline]
     pub fn of(&self, values: &[u64; Event::COUNT]) -> u64 {
         let sum = |events: &[Event]| events.iter().map(|event| values[*event as usize]).sum::<u64>();
-        sum(self.plus) - sum(self.minus)
+        sum(self.plus).saturating_sub(sum(self.minus))
     }
 }
 
@@ -163,7 +164,51 @@ pub const SUMS: &[Sum] = &[
         &[],
     ),
     (E::L3DataWrites, &[E::L3DataWriteHits, E::L3DataWriteMisses], &[]),
+    (E::L3WriteBacks, &[E::L3WriteBackHits, E::L3WriteBackMisses], &[]),
+    (E::L3WriteHits, &[E::L3DataWriteHits, E::L3WriteBackHits], &[]),
+    (
+        E::L3WriteMisses,
+        &[E::L3DataWriteMisses, E::L3WriteBackMisses],
+        &[],
+    ),
+    (
+        E::L3Writes,
+        &[
+            E::L3DataWriteHits,
+            E::L3DataWriteMisses,
+            E::L3WriteBackHits,
+            E::L3WriteBackMisses,
+        ],
+        &[],
+    ),
+    (E::FrontEndBubbles, &[E::CpuCycles], &[E::L1iReads]),
+    (E::FrontEndBranch, &[E::FrontEndResteer], &[]),
+    (
+        E::FrontEndMissed,
+        &[E::FrontEndCacheMiss, E::FrontEndTlbMiss],
+        &[],
+    ),
+    (E::FrontEndButFull, &FRONT_END, &[]),
+    (
+        E::FrontEndFull,
+        &[E::CpuCycles],
+        &[
+            E::L1iReads,
+            FRONT_END[0],
+            FRONT_END[1],
+            FRONT_END[2],
+            FRONT_END[3],
+        ],
+    ),
     (E::WalkerInsertionsRetired, &[E::WalkerInsertions], &[]),
+];
+
+/// Why the front end fetches nothing though there is room for it: what is left of its cycles finds none.
+const FRONT_END: [Event; 4] = [
+    E::FrontEndFlush,
+    E::FrontEndCacheMiss,
+    E::FrontEndTlbMiss,
+    E::FrontEndResteer,
 ];
 
 const ALL_BRANCHES: [Event; 12] = [
