@@ -5,6 +5,7 @@
 static const struct kernel *const kernels[] = {
     &embarrassingly_parallel, &integer_sort,         &conjugate_gradient, &multigrid,
     &fourier_transform,       &lower_upper,          &scalar_pentadiagonal, &block_tridiagonal,
+    &unstructured_adaptive,
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, ROUNDS_MAX = 1000000, SPINS_MAX = 1000000000, STEPS_MAX = 1000000 };
 

@@ -21,7 +21,7 @@ struct kernel {
 };
 
 extern const struct kernel embarrassingly_parallel, integer_sort, conjugate_gradient, multigrid, fourier_transform,
-    lower_upper, scalar_pentadiagonal, block_tridiagonal;
+    lower_upper, scalar_pentadiagonal, block_tridiagonal, unstructured_adaptive;
 
 /* Prints a value and what is specified for it. Whether it is wrong: 1 if the relative error is above the tolerance, or
    the value is no number. */

@@ -12,6 +12,9 @@
 
 #include <stdlib.h>
 #endif
+#ifdef OFFERED
+#include "offer.h"
+#endif
 
 enum { CLOCK_MONOTONIC = 1, AT_FDCWD = -100, O_WRONLY_CREATE = 0101, MODE = 0644, WORDS_MAX = 256 };
 
@@ -103,6 +106,10 @@ int main(int count, char **values, char **environment)
         return 2;
     open_progress(name, environment);
     instances_prepare(&instances);
+#ifdef OFFERED
+    if (!offer_begin(name, &instances))
+        return 2;
+#endif
     struct thread threads[THREADS_MAX];
     for (long number = 1; number < instances.threads; number++)
         thread_start(&threads[number], enter, (void *)number);

@@ -62,6 +62,15 @@ double exponential(double value)
     return sum * with_bits((uint64_t)(power + 1023) << 52);
 }
 
+/* cos(2 a) = 2 cos(a)^2 - 1, with a below pi/2, where twelve terms reach the last place. */
+double cosine(double angle)
+{
+    double square = angle * angle * 0.25, c = 1;
+    for (int term = 24; term > 0; term -= 2)
+        c = 1 - c * square / (term * (term - 1));
+    return 2 * c * c - 1;
+}
+
 /* By the series of both between 0 and pi/4; the other seven octants mirror this one. */
 void root_of_unity(long k, long n, double *cosine, double *sine)
 {

@@ -36,6 +36,9 @@ double natural_logarithm(double value);
 /* Of a number between -700 and 700. */
 double exponential(double value);
 
+/* Of an angle between -pi and pi. */
+double cosine(double angle);
+
 /* Cosine and sine of 2 pi k / n, where n is a power of two, 8 at least, and 0 <= k < n. */
 void root_of_unity(long k, long n, double *cosine, double *sine);
 

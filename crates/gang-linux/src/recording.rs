@@ -30,6 +30,9 @@ pub struct Recording {
     pub threads: Vec<WatchedThread>,
     /// Communication events of each pair.
     pub matrix: SharingMatrix,
+    /// How much each pair shares, where that was estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amounts: Option<SharingMatrix>,
     /// Who should run together.
     pub sets: CoscheduledSets,
 }
@@ -38,7 +41,10 @@ impl Recording {
     /// What is known at a moment, as a recording.
     pub fn of(snapshot: &Snapshot, way: &Way) -> Self {
         let (matrix, sets) = (snapshot.matrix.clone(), snapshot.sets.clone());
-        Self::new(way.clone(), snapshot.threads.clone(), matrix, sets)
+        Self {
+            amounts: Some(snapshot.amounts.clone()),
+            ..Self::new(way.clone(), snapshot.threads.clone(), matrix, sets)
+        }
     }
 
     /// A recording of threads, which have the numbers of the matrix and the sets.
@@ -48,6 +54,7 @@ impl Recording {
             way: Some(way),
             threads,
             matrix,
+            amounts: None,
             sets,
         }
     }

@@ -1,9 +1,13 @@
-//! What watching may cost the watched, as an account that it cannot overdraw for long.
+//! What watching may cost the watched, as an account.
 //!
-//! Earned is a fixed share of what the watched ran, entered from time to time; nothing is saved up. Spent is whatever
-//! the watch cost them. When more is owed than was earned last, and than a least allowance, the watch pauses until
-//! nothing is owed. So in any time in which the watched run for R, a watch costs at most its share of R, what was
-//! earned last or the least allowance, and what comes in between two entries.
+//! Where a cost is known only afterwards, [`Budget`] is overdrawn for a while. Earned is a fixed share of what the
+//! watched ran, entered from time to time; nothing is saved up. Spent is whatever the watch cost them. When more is
+//! owed than was earned last, and than a least allowance, the watch pauses until nothing is owed. So in any time in
+//! which the watched run for R, a watch costs at most its share of R, what was earned last or the least allowance, and
+//! what comes in between two entries.
+//!
+//! Where a cost is known before, [`Savings`] are never overdrawn: what is spent has been earned. They are bounded, so
+//! that a quiet hour does not pay for a dear minute.
 //!
 //! Amounts are of any one unit: nanoseconds of a real host, cycles of a modelled one.
 
@@ -74,6 +78,46 @@ impl Budget {
     }
 }
 
+/// What was earned and not spent yet, a share of what the watched ran.
+#[derive(Clone, Debug)]
+pub struct Savings {
+    share_permille: u32,
+    most: u64,
+    /// In thousandths, so that no entry is rounded.
+    left_thousandths: u128,
+}
+
+impl Savings {
+    /// Savings of so many thousandths of what the watched run; at most so much is kept.
+    pub fn new(share_permille: u32, most: u64) -> Self {
+        Self {
+            share_permille,
+            most,
+            left_thousandths: 0,
+        }
+    }
+
+    /// What can be spent.
+    pub fn left(&self) -> u64 {
+        (self.left_thousandths / 1000) as u64
+    }
+
+    /// Enters what the watched ran since the last entry.
+    pub fn earn(&mut self, ran: u64) {
+        let earned = u128::from(ran) * u128::from(self.share_permille);
+        self.left_thousandths = (self.left_thousandths + earned).min(u128::from(self.most) * 1000);
+    }
+
+    /// Spends an amount, if it was earned; else nothing.
+    pub fn spend(&mut self, amount: u64) -> bool {
+        let is_there = amount <= self.left();
+        if is_there {
+            self.left_thousandths -= u128::from(amount) * 1000;
+        }
+        is_there
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +156,36 @@ mod tests {
         assert!(!budget.is_spent());
     }
 
+    #[test]
+    fn savings_are_bounded_and_not_rounded() {
+        let mut savings = Savings::new(10, 500);
+        for _entry in 0..100 {
+            savings.earn(99);
+        }
+        assert_eq!(savings.left(), 99, "a hundredth of 9,900");
+        assert!(!savings.spend(100));
+        assert!(savings.spend(99));
+        savings.earn(1_000_000);
+        assert_eq!(savings.left(), 500);
+    }
+
     proptest! {
+        /// Whatever is asked for: never more is spent than the share.
+        #[test]
+        fn savings_keep_the_share(
+            entries in proptest::collection::vec((0..RAN, 0..2 * LEAST), 1..200),
+            share in 1..1000u32,
+        ) {
+            let mut savings = Savings::new(share, LEAST);
+            let (mut ran, mut spent) = (0u64, 0u64);
+            for (part, amount) in entries {
+                savings.earn(part);
+                ran += part;
+                spent += if savings.spend(amount) { amount } else { 0 };
+                prop_assert!(spent <= ran * u64::from(share) / 1000);
+            }
+        }
+
         /// Whatever the watched do, and whatever comes in pauses: the cost is the share and at most what was earned
         /// last and one entry brings.
         #[test]

@@ -4,6 +4,7 @@
 //!
 //! 1. [`detection`] turns accesses (task, region, time) into communication events;
 //! 2. [`matrix`] counts the events of each pair of tasks;
+//!    ([`amount`] estimates how much each pair shares);
 //! 3. [`tree`] joins the tasks pair by pair into a dependency tree (equation 1 of the paper);
 //! 4. [`sets`] cuts the tree into sets of tasks that should run together, with the paper's factor or without one;
 //! 5. [`policy`] decides, for a moment in time, which runnable task has which core of a [`topology`];
@@ -16,6 +17,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod amount;
 pub mod budget;
 pub mod detection;
 pub mod identity;
@@ -28,7 +30,8 @@ pub mod simulation;
 pub mod topology;
 pub mod tree;
 
-pub use budget::Budget;
+pub use amount::{Amounts, Touched};
+pub use budget::{Budget, Savings};
 pub use detection::{Detector, DetectorSettings};
 pub use identity::{CoreId, ProgramId, TaskId};
 pub use matrix::SharingMatrix;

@@ -171,6 +171,8 @@ impl<'a> Controller<'a> {
             let roots: Vec<i32> = self.programs.iter().map(|program| program.root).collect();
             let settings = WatchSettings {
                 selection,
+                // Sets need no amounts.
+                sample_period: None,
                 ..WatchSettings::default()
             };
             self.watcher = Some(Watcher::start(&mut self.journal, &roots, settings)?);

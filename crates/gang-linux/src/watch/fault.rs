@@ -7,15 +7,10 @@
 //! reports those, by guest-physical address.
 
 use std::fs;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use perf_event_open_sys as perf;
-use perf_event_open_sys::{bindings, ioctls};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use perf_event_open_sys::bindings;
 
+use super::ring::{Ring, online_cores};
 use crate::HostError;
 
 /// What a ring can tell.
@@ -71,21 +66,6 @@ pub enum Record {
     },
 }
 
-/// Pages of a ring's data; a power of two. Four megabytes hold a hundred thousand faults.
-const RING_PAGES: usize = 1024;
-const PAGE: usize = 4096;
-
-/// One core's ring.
-struct Ring {
-    /// The event that the ring belongs to.
-    event: OwnedFd,
-    /// The event whose samples come into the ring, where that is another one.
-    samples: Option<OwnedFd>,
-    /// The control page, followed by the data.
-    memory: *mut u8,
-    kind: Kind,
-}
-
 #[derive(Clone, Copy)]
 enum Kind {
     Software,
@@ -94,7 +74,7 @@ enum Kind {
 
 /// The rings of all cores.
 pub struct Faults {
-    rings: Vec<Ring>,
+    rings: Vec<(Ring, Kind)>,
     sees_guests: bool,
 }
 
@@ -114,15 +94,16 @@ impl Faults {
         let mut rings = Vec::new();
         let mut sees_guests = false;
         for core in online_cores()? {
-            let ring = Ring::open(&mut bystander_event(), core, Kind::Software)?;
-            rings.push(ring.with_samples_of(&mut software_event(), core)?);
+            let ring = Ring::open(&mut bystander_event(), core)?;
+            let ring = ring.with_samples_of(&mut software_event(), core)?;
+            rings.push((ring, Kind::Software));
             if let Some(point) = &trace_point {
                 let kind = Kind::Guest {
                     address_offset: point.address_offset,
                 };
                 // Without this event guests of KVM are not seen; everything else is.
-                if let Ok(ring) = Ring::open(&mut guest_event(point), core, kind) {
-                    rings.push(ring);
+                if let Ok(ring) = Ring::open(&mut guest_event(point), core) {
+                    rings.push((ring, kind));
                     sees_guests = true;
                 }
             }
@@ -137,26 +118,17 @@ impl Faults {
 
     /// Switches the reports of faults on or off. Threads and mappings are told of in any case.
     pub fn report(&self, is_wanted: bool) {
-        for ring in &self.rings {
+        for (ring, _) in &self.rings {
             ring.sample(is_wanted);
         }
     }
 
     /// Takes everything out of the rings, in the order of each ring.
     pub fn drain(&mut self, mut take: impl FnMut(Record)) {
-        for ring in &mut self.rings {
-            ring.drain(&mut take);
+        for (ring, kind) in &mut self.rings {
+            ring.drain(|bytes| parse_record(bytes, *kind).into_iter().for_each(&mut take));
         }
     }
-}
-
-fn online_cores() -> Result<Vec<i32>, HostError> {
-    let path = Path::new("/sys/devices/system/cpu/online");
-    let text = crate::setting::read(path)?;
-    parse_core_list(&text).ok_or_else(|| HostError::Malformed {
-        path: path.to_owned(),
-        reason: format!("`{text}` is not a list of cores such as 0-3,6"),
-    })
 }
 
 /// A list such as `0-3,6`.
@@ -202,24 +174,6 @@ fn bystander_event() -> bindings::perf_event_attr {
     event
 }
 
-/// Starts an event on a core.
-fn open_event(event: &mut bindings::perf_event_attr, core: i32) -> Result<OwnedFd, HostError> {
-    // SAFETY: the attribute is an initialised structure that carries its own size and outlives the call.
-    let descriptor =
-        unsafe { perf::perf_event_open(event, -1, core, -1, bindings::PERF_FLAG_FD_CLOEXEC.into()) };
-    if descriptor < 0 {
-        let source = io::Error::last_os_error();
-        let advice = "page-fault events of the host (needs root or CAP_PERFMON, and a kernel with perf)";
-        return Err(HostError::Call {
-            call: "perf_event_open",
-            subject: advice.into(),
-            source,
-        });
-    }
-    // SAFETY: the kernel has just returned this descriptor to us, and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
-}
-
 fn guest_event(point: &TracePoint) -> bindings::perf_event_attr {
     let mut event = bindings::perf_event_attr {
         size: size_of::<bindings::perf_event_attr>() as u32,
@@ -263,115 +217,6 @@ fn parse_trace_point(text: &str) -> Option<TracePoint> {
         number,
         address_offset: offset,
     })
-}
-
-impl Ring {
-    fn open(event: &mut bindings::perf_event_attr, core: i32, kind: Kind) -> Result<Self, HostError> {
-        let event = open_event(event, core)?;
-        let length = (1 + RING_PAGES) * PAGE;
-        // SAFETY: a new mapping at an address of the kernel's choice; nothing of ours is there.
-        let memory = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                length,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                event.as_fd(),
-                0,
-            )
-        }
-        .map_err(|error| HostError::Call {
-            call: "mmap",
-            subject: "a performance event's ring".into(),
-            source: error.into(),
-        })?;
-        Ok(Self {
-            event,
-            samples: None,
-            memory: memory.cast(),
-            kind,
-        })
-    }
-
-    /// Lets another event of the same core write its samples into this ring too.
-    fn with_samples_of(
-        mut self,
-        event: &mut bindings::perf_event_attr,
-        core: i32,
-    ) -> Result<Self, HostError> {
-        let samples = open_event(event, core)?;
-        // SAFETY: both descriptors are open events of ours, on one core as the request demands.
-        let outcome = unsafe { ioctls::SET_OUTPUT(samples.as_raw_fd(), self.event.as_raw_fd()) };
-        if outcome < 0 {
-            return Err(HostError::Call {
-                call: "ioctl(PERF_EVENT_IOC_SET_OUTPUT)",
-                subject: "a page-fault event".into(),
-                source: io::Error::last_os_error(),
-            });
-        }
-        self.samples = Some(samples);
-        Ok(self)
-    }
-
-    fn sample(&self, is_wanted: bool) {
-        let descriptor = self.samples.as_ref().unwrap_or(&self.event).as_raw_fd();
-        // SAFETY: the descriptor is an open event of ours; the requests take no memory.
-        let outcome = unsafe {
-            match is_wanted {
-                true => ioctls::ENABLE(descriptor, 0),
-                false => ioctls::DISABLE(descriptor, 0),
-            }
-        };
-        debug_assert!(outcome >= 0, "an event of ours can be switched");
-    }
-
-    fn position(&self, field: usize) -> &AtomicU64 {
-        // SAFETY: the control page is mapped as long as `self` lives, the field is eight bytes within it and aligned
-        // (data_head and data_tail are), and the kernel and this process access it atomically only.
-        unsafe { AtomicU64::from_ptr(self.memory.add(field).cast()) }
-    }
-
-    fn drain(&mut self, take: &mut impl FnMut(Record)) {
-        let head = std::mem::offset_of!(bindings::perf_event_mmap_page, data_head);
-        let tail = std::mem::offset_of!(bindings::perf_event_mmap_page, data_tail);
-        let end = self.position(head).load(Ordering::Acquire);
-        let mut at = self.position(tail).load(Ordering::Relaxed);
-        let mut bytes = Vec::new();
-        while at < end {
-            self.copy(at, 8, &mut bytes);
-            let length = usize::from(u16::from_ne_bytes([bytes[6], bytes[7]]));
-            if length < 8 {
-                break;
-            }
-            self.copy(at, length, &mut bytes);
-            if let Some(record) = parse_record(&bytes, self.kind) {
-                take(record);
-            }
-            at += length as u64;
-        }
-        self.position(tail).store(end, Ordering::Release);
-    }
-
-    /// Copies bytes out of the ring, which wraps around.
-    fn copy(&self, at: u64, length: usize, bytes: &mut Vec<u8>) {
-        bytes.clear();
-        let size = RING_PAGES * PAGE;
-        for index in 0..length {
-            let place = (at as usize + index) % size;
-            // SAFETY: `place` is within the data pages, which are mapped as long as `self` lives; the kernel does not
-            // write between tail and head until the tail is stored.
-            bytes.push(unsafe { self.memory.add(PAGE + place).read_volatile() });
-        }
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: this mapping was made in `open` with this length, and no reference to it outlives `self`.
-        let unmapped = unsafe { munmap(self.memory.cast(), (1 + RING_PAGES) * PAGE) };
-        debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
-        let _ = &self.event;
-    }
 }
 
 /// A record of the ring, header included; `None` for kinds that are of no interest or cut short.

@@ -11,13 +11,16 @@
 //! counts as one page; private memory of a process with a single thread, shared memory that has no memory policy of its
 //! own (`mbind`), read-only files and dirty pages of disk files are skipped by the kernel.
 
+mod ahead;
 mod attention;
 mod budget;
 pub mod fault;
 mod pace;
 mod price;
 pub mod region;
+mod ring;
 mod rounds;
+mod samples;
 mod source;
 pub mod userfault;
 
@@ -28,7 +31,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use sidestep_gang::detection::Access;
 use sidestep_gang::{
-    CoscheduledSets, DependencyTree, Detector, DetectorSettings, Pairing, Selection, SharingMatrix, TaskId,
+    Amounts, CoscheduledSets, DependencyTree, Detector, DetectorSettings, Pairing, Selection, SharingMatrix,
+    TaskId, Touched,
 };
 
 use crate::HostError;
@@ -42,6 +46,7 @@ use fault::{Faults, Record};
 use pace::Pace;
 use region::{AddressSpaces, PAGE_BITS, Region};
 use rounds::Rounds;
+use samples::{INTERRUPTION_NS, Samples};
 use source::Source;
 
 /// How sharing is seen on this host, with what that costs and what it misses.
@@ -53,6 +58,9 @@ pub struct Way {
     pub rate: String,
     /// What is not seen.
     pub misses: Vec<String>,
+    /// Where it is from how much is shared.
+    #[serde(default)]
+    pub amounts: String,
 }
 
 /// What to watch and how.
@@ -60,6 +68,8 @@ pub struct Way {
 pub struct WatchSettings {
     /// How often pages are to fault, where the kernel allows to set it.
     pub scan_period: Option<Duration>,
+    /// How often to interrupt what runs on a core, to see what it touches; `None`: never.
+    pub sample_period: Option<Duration>,
     /// What counts as communication.
     pub detector: DetectorSettings,
     /// How sets are found.
@@ -79,6 +89,7 @@ impl Default for WatchSettings {
     fn default() -> Self {
         Self {
             scan_period: None,
+            sample_period: Some(Duration::from_millis(2)),
             detector: DetectorSettings {
                 skips_first_touch: true,
                 ..DetectorSettings::default()
@@ -116,6 +127,11 @@ pub struct Snapshot {
     pub threads: Vec<WatchedThread>,
     /// Communication events of each pair.
     pub matrix: SharingMatrix,
+    /// How much each pair shares, as estimated: the touches of the one that touches each page less. In thousandths of
+    /// those that were sampled, or in first touches where nothing was sampled.
+    pub amounts: SharingMatrix,
+    /// Interruptions of watched threads that `amounts` is from; zero where it is from first touches.
+    pub samples: u64,
     /// Who should run together.
     pub sets: CoscheduledSets,
     /// Faults of watched threads so far.
@@ -130,6 +146,8 @@ pub struct Snapshot {
 
 /// Ended threads that are still shown; the oldest beyond are forgotten.
 const ENDED_MAX: usize = 64;
+/// How long it takes until a sampled touch counts half.
+const HALF_LIFE: Duration = Duration::from_secs(60);
 
 /// Watches programs until it is dropped, which puts the kernel's settings back.
 pub struct Watcher {
@@ -146,6 +164,13 @@ pub struct Watcher {
     spaces: AddressSpaces,
     rounds: Rounds,
     detector: Detector<Region>,
+    amounts: Amounts<Region>,
+    /// Where how much is shared is known from samples.
+    samples: Option<Samples>,
+    touched: Touched<Region>,
+    interruptions: u64,
+    /// When what was touched last faded.
+    halved: Instant,
     matrix: SharingMatrix,
     /// The matrix's total when it last faded.
     faded_total: u128,
@@ -202,6 +227,7 @@ impl Watcher {
             faults: "NUMA-balancing hint faults, for every multithreaded process of the host".to_owned(),
             rate,
             misses,
+            amounts: String::new(),
         };
         let family = |&root: &i32| process::family(root);
         let processes: Vec<i32> = processes.iter().flat_map(family).collect();
@@ -248,11 +274,25 @@ impl Watcher {
                 "a huge page of the file counts as one page".to_owned(),
                 "memory that the VMMs do not offer".to_owned(),
             ],
+            amounts: String::new(),
         };
         Ok(Self::new(source, prices, way, settings, &processes))
     }
 
-    fn new(source: Source, prices: Prices, way: Way, settings: WatchSettings, processes: &[i32]) -> Self {
+    fn new(source: Source, prices: Prices, mut way: Way, settings: WatchSettings, processes: &[i32]) -> Self {
+        let samples = (settings.sample_period).map(|period| (period, Samples::listen(period)));
+        let (amounts, samples) = match samples {
+            Some((period, Ok(samples))) => {
+                let rate = format!("samples of what threads touch, every {} us", period.as_micros());
+                (rate, Some(samples))
+            }
+            Some((_, Err(error))) => (
+                format!("who touches pages first, since samples cannot be had: {error}"),
+                None,
+            ),
+            None => ("who touches pages first".to_owned(), None),
+        };
+        way.amounts = amounts;
         let mut watcher = Self {
             source,
             settings,
@@ -268,6 +308,15 @@ impl Watcher {
             spaces: AddressSpaces::default(),
             rounds: Rounds::default(),
             detector: Detector::new(settings.detector),
+            amounts: Amounts::new(
+                settings.detector.regions_max,
+                settings.detector.skips_first_touch,
+                settings.scan_period.unwrap_or(Duration::from_secs(1)).as_nanos() as u64 / 4,
+            ),
+            samples,
+            touched: Touched::new(settings.detector.regions_max),
+            interruptions: 0,
+            halved: Instant::now(),
             matrix: SharingMatrix::new(0),
             faded_total: 0,
             threads: Vec::new(),
@@ -318,6 +367,7 @@ impl Watcher {
             }
             self.take(record);
         }
+        let interruptions = self.take_samples();
         if is_second {
             self.decayed = Instant::now();
             let ran_ns = self.ran_ns();
@@ -334,12 +384,48 @@ impl Watcher {
         }
         let reports = self.faults_seen - faults_before;
         let source_ns = self.source.ran_ns();
-        let own_ns = price::own_time_ns() - began_ns + (source_ns - self.source_ns);
+        let own_ns = price::own_time_ns() - began_ns
+            + (source_ns - self.source_ns)
+            + interruptions.saturating_mul(INTERRUPTION_NS);
         self.source_ns = source_ns;
         let (matrix, selection, seen) = (&self.matrix, self.settings.selection, self.faults_seen);
         self.attention.step(now, reports, own_ns, &mut self.source, || {
             (seen > 0).then(|| CoscheduledSets::find(matrix, selection))
         });
+        self.want_samples();
+    }
+
+    /// Samples while it looks.
+    fn want_samples(&self) {
+        if let Some(samples) = &self.samples {
+            samples.want(self.attention.is_looking());
+        }
+    }
+
+    /// Takes in what was sampled since the last time; answers how many interruptions of watched threads that were.
+    fn take_samples(&mut self) -> u64 {
+        let Some(samples) = &mut self.samples else {
+            return 0;
+        };
+        let (processes, mut touches) = (&self.processes, Vec::new());
+        let interruptions = samples.drain(
+            |process| processes.contains(&process),
+            |touch| touches.push(touch),
+        );
+        for touch in touches {
+            if let Some(task) = self.task(touch.process, touch.thread)
+                && self.source.sees(touch.process, touch.address)
+            {
+                let region = self.spaces.region(touch.process, touch.address);
+                self.touched.record(task, region, touch.weight);
+            }
+        }
+        if self.halved.elapsed() >= HALF_LIFE {
+            self.halved = Instant::now();
+            self.touched.fade();
+        }
+        self.interruptions += interruptions;
+        interruptions
     }
 
     /// Notes how often the kernel has taken the pages of each process away.
@@ -362,8 +448,11 @@ impl Watcher {
     /// # Errors
     /// When the kernel's setting cannot be written.
     pub fn set_aside(&mut self, is_aside: bool) -> Result<(), HostError> {
-        self.attention
-            .set_aside(self.began.elapsed(), is_aside, &mut self.source)
+        let outcome = self
+            .attention
+            .set_aside(self.began.elapsed(), is_aside, &mut self.source);
+        self.want_samples();
+        outcome
     }
 
     /// What began and ended, where the kernel does not tell of it.
@@ -406,6 +495,8 @@ impl Watcher {
     pub fn reset(&mut self) {
         self.matrix.reset();
         self.detector.reset();
+        self.amounts.reset();
+        self.touched.reset();
         self.attention.stir(self.began.elapsed());
     }
 
@@ -415,6 +506,11 @@ impl Watcher {
             seconds: self.began.elapsed().as_secs_f64(),
             threads: self.threads.clone(),
             matrix: self.matrix.clone(),
+            amounts: match self.samples {
+                Some(_) => self.touched.matrix(self.threads.len()),
+                None => self.amounts.matrix(self.threads.len()),
+            },
+            samples: self.interruptions,
             sets: self.sets(),
             faults: self.faults_seen,
             cost_permille: self.attention.cost_permille(),
@@ -468,7 +564,10 @@ impl Watcher {
                 time_ns,
                 address,
             } => {
-                if let Some(task) = self.task(process, thread) {
+                // Following code reads memory that was taken away.
+                let is_own = thread == rustix::thread::gettid().as_raw_pid();
+                let task = if is_own { None } else { self.task(process, thread) };
+                if let Some(task) = task {
                     let region = self.spaces.region(process, address);
                     let stood_ns = self.rounds.stood(process).as_nanos() as u64;
                     self.observe(task, region, time_ns.saturating_sub(stood_ns));
@@ -503,7 +602,7 @@ impl Watcher {
                 }
             }
             Record::Ended { process, thread } => self.end(process, thread),
-            Record::Mapped { process } => self.spaces.forget(process),
+            Record::Mapped { process } => self.forget_memory(process),
             Record::Lost { records } => self.lost += records,
         }
     }
@@ -511,14 +610,21 @@ impl Watcher {
     fn observe(&mut self, task: TaskId, region: Region, time_ns: u64) {
         self.faults_seen += 1;
         let time_ns = time_ns.saturating_sub(self.attention.blind().as_nanos() as u64);
-        self.detector.observe(
-            Access {
-                task,
-                region,
-                time_ns,
-            },
-            &mut self.matrix,
-        );
+        let access = Access {
+            task,
+            region,
+            time_ns,
+        };
+        self.amounts.observe(access);
+        self.detector.observe(access, &mut self.matrix);
+    }
+
+    /// A process's mappings changed, or it ended.
+    fn forget_memory(&mut self, process: i32) {
+        self.spaces.forget(process);
+        if let Some(samples) = &mut self.samples {
+            samples.forget(process);
+        }
     }
 
     fn add_process(&mut self, process: i32) {
@@ -571,7 +677,7 @@ impl Watcher {
     fn end(&mut self, process: i32, thread: i32) {
         if thread == process {
             self.processes.remove(&process);
-            self.spaces.forget(process);
+            self.forget_memory(process);
             self.rounds.forget(process);
         }
         let Some(task) = self.numbers.remove(&thread) else {
@@ -583,6 +689,8 @@ impl Watcher {
             let forgotten = self.ended.pop_front().expect("more than the most that are kept");
             self.matrix.forget(forgotten);
             self.detector.forget(forgotten);
+            self.amounts.forget(forgotten);
+            self.touched.forget(forgotten);
             self.free.push(forgotten);
         }
     }

@@ -123,6 +123,16 @@ impl Source {
         }
     }
 
+    /// Whether an address is memory whose sharing is looked for: all of a process's own, or what a VMM offers.
+    pub(super) fn sees(&self, process: i32, address: u64) -> bool {
+        match self {
+            Self::Hints { .. } => true,
+            Self::Guests(guests) => guests
+                .iter()
+                .any(|guest| guest.process() == process && guest.holds(address)),
+        }
+    }
+
     /// Whether pages are taken away in rounds of the kernel's own, as it sees fit.
     pub(super) fn has_rounds(&self) -> bool {
         matches!(self, Self::Hints { .. })

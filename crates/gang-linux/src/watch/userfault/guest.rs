@@ -29,6 +29,7 @@ const ROUND_MOST: u64 = 256 << 20;
 #[derive(Debug)]
 pub struct Guest {
     process: i32,
+    regions: Vec<GuestRegion>,
     shared: Arc<Shared>,
     resolver: Option<JoinHandle<()>>,
 }
@@ -90,7 +91,7 @@ impl Guest {
             process,
             userfault,
             vmm,
-            scan: Scan::new(hello.regions, round.unwrap_or(ROUND)),
+            scan: Scan::new(hello.regions.clone(), round.unwrap_or(ROUND)),
             shared: Arc::clone(&shared),
             waiting: Vec::new(),
         };
@@ -100,6 +101,7 @@ impl Guest {
             .map_err(HostError::file("watch", path))?;
         Ok(Self {
             process,
+            regions: hello.regions,
             shared,
             resolver: Some(resolver),
         })
@@ -108,6 +110,13 @@ impl Guest {
     /// The VMM's process.
     pub fn process(&self) -> i32 {
         self.process
+    }
+
+    /// Whether an address is in the guest's memory.
+    pub fn holds(&self, address: u64) -> bool {
+        self.regions
+            .iter()
+            .any(|region| region.page_of(address).is_some())
     }
 
     /// Asks for faults, or for no more.

@@ -1,0 +1,281 @@
+//! How much is shared: from samples of what tasks touch, or from who touched first.
+//!
+//! A region is shared by a pair of tasks as often as the one of the two touches it that touches it less: the measure of
+//! an observer of every access, which does not hang on who came when. [`Touched`] takes it of a sample of the accesses.
+//!
+//! Where there is no such sample, [`Amounts`] makes do with faults. After a piece of memory was taken away only its
+//! next touch is seen, and hides all others until it is taken away again. But over many rounds, at moments that do not
+//! hang on what the program does, who comes first is a sample of who touches it how often: of a region that was seen n
+//! times, n touches.
+//!
+//! Limits of that. It says nothing of how often a region is touched in all: each that is touched at all counts by its
+//! rounds. Of a region with few rounds little is known: the less of two small counts is too low on average, at worst
+//! nothing after one round. Where tasks touch a region in bursts one after the other, the burst after the longest pause
+//! is seen most.
+
+use std::collections::BTreeMap;
+
+use crate::detection::Access;
+use crate::identity::TaskId;
+use crate::matrix::SharingMatrix;
+
+/// How often each task was seen to touch each region.
+#[derive(Clone, Debug)]
+pub struct Touched<Region> {
+    regions: BTreeMap<Region, Vec<(TaskId, u64)>>,
+    regions_max: usize,
+}
+
+impl<Region: Copy + Ord> Touched<Region> {
+    /// Nothing seen yet; so many regions at most.
+    pub fn new(regions_max: usize) -> Self {
+        Self {
+            regions: BTreeMap::new(),
+            regions_max,
+        }
+    }
+
+    /// Notes touches of a region. Beyond the most regions none is added.
+    pub fn record(&mut self, task: TaskId, region: Region, touches: u64) {
+        if self.regions.len() >= self.regions_max && !self.regions.contains_key(&region) {
+            return;
+        }
+        add(self.regions.entry(region).or_default(), task, touches);
+    }
+
+    /// Whether nothing was seen.
+    pub fn is_empty(&self) -> bool {
+        self.regions.is_empty()
+    }
+
+    /// What each pair of so many tasks shares.
+    pub fn matrix(&self, tasks: usize) -> SharingMatrix {
+        let mut matrix = SharingMatrix::new(tasks);
+        self.regions
+            .values()
+            .for_each(|touches| share(&mut matrix, touches));
+        matrix
+    }
+
+    /// Halves all, so that what was long ago counts less, and forgets regions of which nothing is left.
+    pub fn fade(&mut self) {
+        self.regions.retain(|_, touches| {
+            halve(touches);
+            !touches.is_empty()
+        });
+    }
+
+    /// Forgets a task: its number may name another from now on.
+    pub fn forget(&mut self, task: TaskId) {
+        for touches in self.regions.values_mut() {
+            touches.retain(|(other, _)| *other != task);
+        }
+    }
+
+    /// Forgets all touches.
+    pub fn reset(&mut self) {
+        self.regions.clear();
+    }
+}
+
+fn add(counts: &mut Vec<(TaskId, u64)>, task: TaskId, touches: u64) {
+    match counts.iter_mut().find(|(other, _)| *other == task) {
+        Some((_, count)) => *count += touches,
+        None => counts.push((task, touches)),
+    }
+}
+
+fn halve(counts: &mut Vec<(TaskId, u64)>) {
+    counts.iter_mut().for_each(|(_, count)| *count /= 2);
+    counts.retain(|(_, count)| *count > 0);
+}
+
+/// Records for each pair what the one of the two has that has less.
+fn share(matrix: &mut SharingMatrix, counts: &[(TaskId, u64)]) {
+    for (index, &(left, ours)) in counts.iter().enumerate() {
+        for &(right, theirs) in &counts[..index] {
+            matrix.record(left, right, ours.min(theirs));
+        }
+    }
+}
+
+/// When a region was seen so often its counts are halved, so that old rounds fade.
+const ROUNDS_MAX: u64 = 64;
+
+/// Who was first at a region, and how often.
+#[derive(Clone, Debug, Default)]
+struct Touches {
+    counts: Vec<(TaskId, u64)>,
+    /// When somebody was first last.
+    first_ns: Option<u64>,
+}
+
+/// Who was first at each region, and how often.
+#[derive(Clone, Debug)]
+pub struct Amounts<Region> {
+    regions: BTreeMap<Region, Touches>,
+    regions_max: usize,
+    /// Whether a region's first touch counts for nothing.
+    skips_first_touch: bool,
+    /// Touches that follow the first so soon are of the same round: others came while the first one waited.
+    round_ns: u64,
+}
+
+impl<Region: Copy + Ord> Amounts<Region> {
+    /// Nothing seen yet; so many regions at most. The first touch of each may be its initialisation for others. Rounds
+    /// are further apart than `round_ns`.
+    pub fn new(regions_max: usize, skips_first_touch: bool, round_ns: u64) -> Self {
+        Self {
+            regions: BTreeMap::new(),
+            regions_max,
+            skips_first_touch,
+            round_ns,
+        }
+    }
+
+    /// Notes that a task touched a region that was taken away. Beyond the most regions none is added.
+    pub fn observe(&mut self, access: Access<Region>) {
+        let is_new = !self.regions.contains_key(&access.region);
+        if is_new && self.regions.len() >= self.regions_max {
+            return;
+        }
+        let touches = self.regions.entry(access.region).or_default();
+        let is_same_round = |first_ns: u64| access.time_ns.saturating_sub(first_ns) < self.round_ns;
+        if touches.first_ns.is_some_and(is_same_round) {
+            return;
+        }
+        touches.first_ns = Some(access.time_ns);
+        if is_new && self.skips_first_touch {
+            return;
+        }
+        add(&mut touches.counts, access.task, 1);
+        if touches.counts.iter().map(|(_, count)| count).sum::<u64>() > ROUNDS_MAX {
+            halve(&mut touches.counts);
+        }
+    }
+
+    /// What each pair of so many tasks shares.
+    pub fn matrix(&self, tasks: usize) -> SharingMatrix {
+        let mut matrix = SharingMatrix::new(tasks);
+        for touches in self.regions.values() {
+            share(&mut matrix, &touches.counts);
+        }
+        matrix
+    }
+
+    /// Forgets a task: its number may name another from now on.
+    pub fn forget(&mut self, task: TaskId) {
+        for touches in self.regions.values_mut() {
+            touches.counts.retain(|(other, _)| *other != task);
+        }
+    }
+
+    /// Forgets all touches.
+    pub fn reset(&mut self) {
+        self.regions.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scatter::scatter;
+
+    /// Touches of the rounds of one unit of time each.
+    fn observe(amounts: &mut Amounts<u64>, touches: impl IntoIterator<Item = (u32, u64)>) {
+        for (time_ns, (task, region)) in (0..).zip(touches) {
+            let task = TaskId(task);
+            amounts.observe(Access {
+                task,
+                region,
+                time_ns,
+            });
+        }
+    }
+
+    #[test]
+    fn the_less_of_two_counts_is_what_is_shared() {
+        let mut amounts = Amounts::new(10, false, 1);
+        observe(&mut amounts, [0, 0, 0, 1, 2, 1].map(|task| (task, 7)));
+        observe(&mut amounts, [(2, 8)]);
+        let matrix = amounts.matrix(3);
+        assert_eq!(matrix.events(TaskId(0), TaskId(1)), 2);
+        assert_eq!(matrix.events(TaskId(0), TaskId(2)), 1);
+        assert_eq!(matrix.events(TaskId(1), TaskId(2)), 1);
+        amounts.forget(TaskId(1));
+        assert_eq!(amounts.matrix(3).total(), 1);
+        amounts.reset();
+        assert_eq!(amounts.matrix(3).total(), 0);
+    }
+
+    #[test]
+    fn of_each_region_a_pair_shares_the_touches_of_the_one_that_touches_it_less() {
+        let mut touched = Touched::new(2);
+        for (task, region, touches) in [
+            (0, 7, 10),
+            (1, 7, 4),
+            (1, 7, 2),
+            (0, 8, 1),
+            (2, 8, 9),
+            (0, 9, 5),
+            (1, 9, 5),
+        ] {
+            touched.record(TaskId(task), region, touches);
+        }
+        let matrix = touched.matrix(3);
+        assert_eq!(matrix.events(TaskId(0), TaskId(1)), 6, "region 9 has no room");
+        assert_eq!(matrix.events(TaskId(0), TaskId(2)), 1);
+        assert_eq!(matrix.events(TaskId(1), TaskId(2)), 0);
+        touched.fade();
+        assert_eq!(touched.matrix(3).total(), 3, "one touch fades to none");
+        touched.forget(TaskId(1));
+        assert_eq!(touched.matrix(3).total(), 0);
+    }
+
+    #[test]
+    fn initialisation_counts_for_nothing_and_regions_are_bounded() {
+        let mut amounts = Amounts::new(1, true, 1);
+        observe(&mut amounts, [(0, 7), (1, 7), (0, 8), (1, 8), (0, 8)]);
+        assert_eq!(amounts.matrix(2).total(), 0, "one touch of region 7 is left");
+        observe(&mut amounts, [(0, 9), (0, 9), (0, 7)]);
+        assert_eq!(amounts.matrix(2).total(), 1);
+    }
+
+    #[test]
+    fn who_comes_while_the_first_one_waits_is_not_first() {
+        let mut amounts = Amounts::new(1, false, 10);
+        observe(&mut amounts, (0..40).map(|time| (u32::from(time % 10 > 0), 7)));
+        assert_eq!(amounts.matrix(2).total(), 0, "task 0 is first four times");
+    }
+
+    /// Three tasks touch a hundred regions at rates of 6, 3 and 1. Whoever touches a region within a window would count
+    /// as sharing it as much as any other; the sample finds the rates.
+    #[test]
+    fn rates_are_found_from_first_touches() {
+        let mut amounts = Amounts::new(100, false, 1);
+        let task = |region: u64, round: u64| match scatter(&[region, round]) % 10 {
+            0..6 => 0,
+            6..9 => 1,
+            _ => 2,
+        };
+        let touches = (0..60).flat_map(|round| (0..100).map(move |region| (task(region, round), region)));
+        observe(&mut amounts, touches);
+        let matrix = amounts.matrix(3);
+        let [much, little, least] =
+            [(0, 1), (0, 2), (1, 2)].map(|(left, right)| matrix.events(TaskId(left), TaskId(right)));
+        assert!((1700..1900).contains(&much), "{much} of 1800");
+        assert!((500..700).contains(&little), "{little} of 600");
+        assert!((500..700).contains(&least), "{least} of 600");
+    }
+
+    #[test]
+    fn old_rounds_fade() {
+        let mut amounts = Amounts::new(1, false, 1);
+        observe(&mut amounts, (0..1060).map(|round| (u32::from(round >= 60), 0)));
+        assert_eq!(
+            amounts.matrix(2).total(),
+            0,
+            "task 0 was not first for a thousand rounds"
+        );
+    }
+}
