@@ -4,7 +4,7 @@
 //!   same through a processor's translations, without effect.
 //! - [`bus`]: devices behind physical addresses; [`virtio`]: those for paravirtual drivers; [`network`]: what their
 //!   network cables lead to; [`pci`]: the bus that they are on; [`lsi`] and [`ahci`]: controllers of disks, and
-//!   [`storage`]: what is behind them; [`e1000`]: a network adapter.
+//!   [`storage`]: what is behind them; [`e1000`]: a network adapter; [`folder`]: folders of the host.
 //! - [`machine`]: processors on one memory and one bus; interrupts between them, global purges, timed events,
 //!   hypercalls; two executors, deterministic virtual time and a host thread per processor.
 //! - [`debug`]: traces, and a stub for gdb.
@@ -25,6 +25,7 @@ pub mod description;
 pub mod device;
 pub mod e1000;
 pub mod firmware;
+pub mod folder;
 pub mod image;
 pub mod lsi;
 pub mod machine;

@@ -24,6 +24,7 @@ use thiserror::Error;
 
 use crate::description::devices::Attached;
 use crate::description::kernel::{BuildError, Built, Consoles, Description, Parts};
+use crate::device::hpet::{Hpet, HpetState};
 use crate::device::iosapic::LinesState;
 use crate::device::power::PowerState;
 use crate::device::serial::SerialState;
@@ -139,6 +140,8 @@ struct Header {
     lines: LinesState,
     serial: SerialState,
     power: PowerState,
+    #[serde(default)]
+    hpet: Option<HpetState>,
     firmware: FirmwareState,
     virtio: Vec<FacilitiesState>,
     pci: Vec<FunctionState>,
@@ -234,6 +237,7 @@ fn header(machine: &Machine, parts: &Parts) -> io::Result<Header> {
         lines: parts.lines.save(),
         serial: parts.serial.save(),
         power: parts.power.lock().unwrap_or_else(PoisonError::into_inner).save(),
+        hpet: parts.hpet.as_ref().map(Hpet::save),
         firmware: parts.firmware.save(),
         virtio: parts
             .virtio
@@ -418,6 +422,11 @@ impl Saved {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .restore(header.power);
+        match (&parts.hpet, header.hpet) {
+            (Some(hpet), Some(state)) => hpet.restore(state),
+            (None, None) => {}
+            _ => return Err(unlike("it has other devices").into()),
+        }
         parts.firmware.restore(header.firmware);
         let restored = |(device, state): (&Attached, _)| device.facilities.restore(state);
         let restored = parts.virtio.iter().zip(&header.virtio).all(restored);

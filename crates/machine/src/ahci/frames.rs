@@ -3,7 +3,8 @@
 
 use sidestep_ia64::PhysicalAddress;
 
-use crate::memory::{GuestMemory, MemoryError};
+use crate::memory::MemoryError;
+use crate::pci::mastering::BusMaster;
 use crate::storage::ata::Command;
 
 /// Slots of a list.
@@ -65,7 +66,7 @@ pub struct Piece {
 
 impl Header {
     /// The header in a slot of the list at `list`.
-    pub fn read(memory: &GuestMemory, list: u64, slot: u32) -> Result<Header, MemoryError> {
+    pub fn read(memory: &BusMaster, list: u64, slot: u32) -> Result<Header, MemoryError> {
         let place = PhysicalAddress(list.wrapping_add(u64::from(slot) * HEADER_BYTES));
         let mut bytes = [0; 16];
         memory.read_ram(place, &mut bytes)?;
@@ -80,7 +81,7 @@ impl Header {
     }
 
     /// The frame of the command.
-    pub fn request(&self, memory: &GuestMemory) -> Result<Request, MemoryError> {
+    pub fn request(&self, memory: &BusMaster) -> Result<Request, MemoryError> {
         const IS_COMMAND: u8 = 1 << 7;
         const RESETS: u8 = 1 << 2;
         let mut frame = [0; 20];
@@ -103,14 +104,14 @@ impl Header {
     }
 
     /// The packet of the command.
-    pub fn packet(&self, memory: &GuestMemory) -> Result<[u8; PACKET_BYTES], MemoryError> {
+    pub fn packet(&self, memory: &BusMaster) -> Result<[u8; PACKET_BYTES], MemoryError> {
         let mut packet = [0; PACKET_BYTES];
         memory.read_ram(self.table + PACKET, &mut packet)?;
         Ok(packet)
     }
 
     /// The pieces that `bytes` of data go to or come from, in order; fewer bytes, if the table has no more.
-    pub fn pieces(&self, memory: &GuestMemory, bytes: u64) -> Result<Vec<Piece>, MemoryError> {
+    pub fn pieces(&self, memory: &BusMaster, bytes: u64) -> Result<Vec<Piece>, MemoryError> {
         const COUNT: u32 = 0x3f_ffff;
         const TELLS: u32 = 1 << 31;
         let (mut pieces, mut left) = (Vec::new(), bytes);
@@ -144,7 +145,7 @@ impl Header {
     }
 
     /// Says how many bytes were moved.
-    pub fn put_count(&self, memory: &GuestMemory, bytes: u64) -> Result<(), MemoryError> {
+    pub fn put_count(&self, memory: &BusMaster, bytes: u64) -> Result<(), MemoryError> {
         memory.write_ram(self.place + 4, &(bytes as u32).to_le_bytes())
     }
 }
@@ -182,7 +183,7 @@ impl TaskFile {
     }
 
     /// Puts the device's registers among the frames that were received.
-    pub fn put(&self, memory: &GuestMemory, received: u64) -> Result<(), MemoryError> {
+    pub fn put(&self, memory: &BusMaster, received: u64) -> Result<(), MemoryError> {
         let place = PhysicalAddress(received.wrapping_add(DEVICE_PLACE));
         memory.write_ram(place, &self.frame(DEVICE_TO_HOST, INTERRUPT))
     }
@@ -190,7 +191,7 @@ impl TaskFile {
     /// Puts the set-up of data there that a processor would move: `bytes` at once, after which the status is this one.
     pub fn put_setup(
         &self,
-        memory: &GuestMemory,
+        memory: &BusMaster,
         received: u64,
         to_host: bool,
         bytes: u64,

@@ -27,6 +27,7 @@ use crate::memory::GuestMemory;
 use crate::pci::Function;
 use crate::pci::configuration::{Configuration, Identity, Space};
 use crate::pci::interrupts::Interrupts;
+use crate::pci::mastering::BusMaster;
 use crate::storage::scsi::Sense;
 use crate::virtio::facilities::LATENCY_TICKS;
 pub use port::Behind;
@@ -57,7 +58,7 @@ struct State {
     ports: Vec<Port>,
     /// The next turn on the timeline.
     turn: Option<Ticket>,
-    memory: Arc<GuestMemory>,
+    memory: BusMaster,
     interrupts: Interrupts,
 }
 
@@ -104,7 +105,7 @@ impl Controller {
             asking: 0,
             ports: behind.into_iter().map(Port::new).collect(),
             turn: None,
-            memory,
+            memory: BusMaster::new(memory, configuration.mastering()),
             interrupts: interrupts.clone(),
         };
         Controller {

@@ -9,7 +9,8 @@ use super::frames::{Header, Piece, Request, SLOTS, TaskFile};
 use super::registers::{
     CONTROL_DETECT, CONTROL_RESET, ERROR_EXCHANGED, STATUS_UP, cause, command, device, port,
 };
-use crate::memory::{GuestMemory, MemoryError};
+use crate::memory::MemoryError;
+use crate::pci::mastering::BusMaster;
 use crate::storage::ata::{self, Drive, operation};
 use crate::storage::scsi::{Reply, STATUS_GOOD, Sense, Unit};
 
@@ -207,7 +208,7 @@ impl Port {
     }
 
     /// Stores to a register.
-    pub fn store(&mut self, memory: &GuestMemory, register: u32, value: u32) {
+    pub fn store(&mut self, memory: &BusMaster, register: u32, value: u32) {
         const LIST_BYTES: u32 = 1 << 10;
         const RECEIVED_BYTES: u32 = 1 << 8;
         let registers = &mut self.registers;
@@ -237,7 +238,7 @@ impl Port {
         }
     }
 
-    fn store_command(&mut self, memory: &GuestMemory, value: u32) {
+    fn store_command(&mut self, memory: &BusMaster, value: u32) {
         let registers = &mut self.registers;
         let before = registers.command;
         registers.command = value & command::WRITABLE;
@@ -253,14 +254,14 @@ impl Port {
     }
 
     /// The device says what it is, if the driver has a place for its frames.
-    fn announce(&mut self, memory: &GuestMemory) {
+    fn announce(&mut self, memory: &BusMaster) {
         let task_file = self.fresh_task_file();
         if self.put(memory, &task_file).is_err() {
             self.stop(cause::BUS_FAULT);
         }
     }
 
-    fn put(&self, memory: &GuestMemory, task_file: &TaskFile) -> Result<(), MemoryError> {
+    fn put(&self, memory: &BusMaster, task_file: &TaskFile) -> Result<(), MemoryError> {
         match self.registers.command & command::RECEIVE {
             0 => Ok(()),
             _ => task_file.put(memory, self.registers.received),
@@ -274,7 +275,7 @@ impl Port {
     }
 
     /// Does the next command, if there is one; answers how many bytes it has moved.
-    pub fn work(&mut self, memory: &GuestMemory) -> u64 {
+    pub fn work(&mut self, memory: &BusMaster) -> u64 {
         if !self.has_work() {
             return 0;
         }
@@ -303,7 +304,7 @@ impl Port {
     }
 
     /// Does the command of a slot, which is then free again.
-    fn perform(&mut self, memory: &GuestMemory, slot: u32) -> Result<u64, Failure> {
+    fn perform(&mut self, memory: &BusMaster, slot: u32) -> Result<u64, Failure> {
         let header = Header::read(memory, self.registers.list, slot)?;
         let end = match header.request(memory)? {
             Request::Wrong => return Err(Failure::Device(device::ABORTED)),
@@ -391,7 +392,7 @@ impl End {
 /// Does a command of a disk.
 fn do_command(
     drive: &mut Drive,
-    memory: &GuestMemory,
+    memory: &BusMaster,
     header: &Header,
     command: ata::Command,
 ) -> Result<End, Failure> {
@@ -420,7 +421,7 @@ fn do_command(
 }
 
 /// Does the packet of a command of a CD-ROM.
-fn do_packet(unit: &mut Unit, memory: &GuestMemory, header: &Header) -> Result<End, Failure> {
+fn do_packet(unit: &mut Unit, memory: &BusMaster, header: &Header) -> Result<End, Failure> {
     /// Why a packet interrupts: it is done.
     const DONE: u16 = 3;
     let packet = header.packet(memory)?;
@@ -446,7 +447,7 @@ fn do_packet(unit: &mut Unit, memory: &GuestMemory, header: &Header) -> Result<E
 }
 
 /// An answer as a processor would fetch it.
-fn answer(memory: &GuestMemory, header: &Header, bytes: &[u8]) -> Result<End, Failure> {
+fn answer(memory: &BusMaster, header: &Header, bytes: &[u8]) -> Result<End, Failure> {
     let end = to_host(memory, header, bytes.len() as u64, |at, chunk| {
         chunk.copy_from_slice(&bytes[at as usize..][..chunk.len()]);
         Ok(())
@@ -459,7 +460,7 @@ fn answer(memory: &GuestMemory, header: &Header, bytes: &[u8]) -> Result<End, Fa
 
 /// Moves bytes to the driver's memory, as `fill` has them; as many as it has room for.
 fn to_host(
-    memory: &GuestMemory,
+    memory: &BusMaster,
     header: &Header,
     bytes: u64,
     mut fill: impl FnMut(u64, &mut [u8]) -> Result<(), Failure>,
@@ -485,7 +486,7 @@ fn to_host(
 
 /// Moves bytes from the driver's memory; nothing, if it has not so many.
 fn to_device(
-    memory: &GuestMemory,
+    memory: &BusMaster,
     header: &Header,
     bytes: u64,
     mut take: impl FnMut(u64, &[u8]) -> Result<(), Failure>,

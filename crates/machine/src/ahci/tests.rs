@@ -57,7 +57,7 @@ impl Driver {
                 Medium::Cdrom,
             )),
         ];
-        let controller = Controller::new(
+        let mut controller = Controller::new(
             behind,
             Arc::clone(&memory),
             interrupts.clone(),
@@ -65,6 +65,7 @@ impl Driver {
             0xe010_0000,
             17,
         );
+        controller.store_configuration(4, 2, 6);
         Driver {
             controller,
             memory,
@@ -243,6 +244,22 @@ fn bytes_go_both_ways_in_pieces() {
     let file = std::fs::read(driver.file.path()).expect("the disk");
     assert!(file[4096..][..many.len()] == many);
     assert_eq!(file[4095], pattern(4095));
+}
+
+#[test]
+fn a_controller_that_may_not_master_the_bus_reaches_no_memory() {
+    let mut driver = Driver::started();
+    driver.controller.store_configuration(4, 2, 2);
+    driver.describe(DISK, 0, &frame(operation::READ_DMA, 0, 1), &[], &[(DATA, 512)]);
+    driver.issue(DISK, 1);
+    driver.wait(2);
+    assert_ne!(driver.load_port(DISK, port_at::INTERRUPTS) & cause::BUS_FAULT, 0);
+    driver.controller.store_configuration(4, 2, 6);
+    driver.restart(DISK);
+    driver.issue(DISK, 1);
+    driver.wait(2);
+    assert_eq!(driver.load_port(DISK, port_at::ISSUED), 0, "done");
+    assert_eq!(driver.get(DATA, 1), [pattern(0)]);
 }
 
 #[test]

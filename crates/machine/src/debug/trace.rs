@@ -216,7 +216,7 @@ impl Observer for Trace {
     fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Resumed(state) => self.insertions = state.walker_insertions,
-            Event::Walk { insertions } => self.insertions = *insertions,
+            Event::Walk { insertions, .. } => self.insertions = *insertions,
             Event::Interrupted(interruption) if self.kinds.interruptions => self.interruption(interruption),
             Event::Interrupted(_)
             | Event::Status(_)

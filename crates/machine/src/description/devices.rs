@@ -2,8 +2,9 @@
 //!
 //! Devices are made before the machine's memory is, so that a disk that cannot be opened costs nothing; then they are
 //! attached in the order in which they were made, each with an interrupt of its own: disks first, then network devices,
-//! a console, the entropy device last. All have the same [`VirtioTransport`]. [`Controllers`] are on the PCI bus behind
-//! all of these: one for the disks on a SCSI bus, one for those on Serial ATA, then network adapters.
+//! shared folders, a console, the entropy device last. All have the same [`VirtioTransport`]. [`Controllers`] are on
+//! the PCI bus behind all of these: one for the disks on a SCSI bus, one for those on Serial ATA, then network
+//! adapters.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use thiserror::Error;
 
 use super::bare::Clock;
 use super::disks::{DiskBus, DiskTable};
+use super::folders::NoFolder;
 use super::kernel::Description;
 use super::networks::NetworkModel;
 use crate::ahci::{self, Behind};
@@ -115,6 +117,20 @@ pub enum DeviceError {
     /// More than the Serial ATA controller has ports for.
     #[error("the machine has {0} disks on Serial ATA; there are {max} ports", max = ahci::PORTS_MAX)]
     TooManyPorts(usize),
+    /// A shared folder cannot be used.
+    #[error("the folder `{}` cannot be shared: {error}", path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// What the host says.
+        error: io::Error,
+    },
+    /// A shared folder has no name that a guest could mount.
+    #[error("a shared folder's {0}")]
+    FolderTag(NoFolder),
+    /// Two shared folders have one name.
+    #[error("two shared folders have the tag `{0}`")]
+    FolderTwice(String),
     /// A CD-ROM that is a virtio device.
     #[error("the CD-ROM `{}` must be on another bus than virtio: `scsi` or `ahci`", .0.display())]
     VirtioCdrom(PathBuf),
@@ -202,6 +218,13 @@ pub fn make(
         }
         let network = Network::new(hardware_address(number), table.network.connect()?);
         made.push(Made::new(format!("network{number}"), network));
+    }
+    for (number, table) in description.folder.iter().enumerate() {
+        let mut before = description.folder[..number].iter();
+        if before.any(|other| other.tag == table.tag) {
+            return Err(DeviceError::FolderTwice(table.tag.clone()));
+        }
+        made.push(Made::new(format!("folder{number}"), table.device()?));
     }
     if let Some(console) = console {
         made.push(Made::new("console", VirtioConsole::new(console)));

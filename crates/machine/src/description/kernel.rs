@@ -29,14 +29,18 @@ use super::Size;
 use super::bare::Clock;
 use super::devices::{self, Attached, Controllers, DeviceError, Made, Place, VirtioTransport};
 use super::disks::DiskTable;
+use super::folders::FolderTable;
 use super::networks::AdapterTable;
 use crate::compressed::{self, ExpandError};
+use crate::device::hpet::{self, Hpet};
 use crate::device::iosapic::{self, Iosapic, Lines};
 use crate::device::panic_watch::PanicWatch;
 use crate::device::power::{self, Power};
 use crate::device::serial::{self, Serial};
 use crate::firmware::acpi::Contents;
 use crate::firmware::boot::{self, Boot};
+use crate::firmware::nvram::NvramError;
+use crate::firmware::variables::Variables;
 use crate::firmware::{self, Firmware, efi, layout};
 use crate::image::{self, ImageError, Loaded};
 use crate::machine::hypercall::{Console, StandardCalls};
@@ -60,6 +64,9 @@ pub struct Description {
     /// Its network devices.
     #[serde(default)]
     pub network: Vec<AdapterTable>,
+    /// The folders of the host that it may use.
+    #[serde(default)]
+    pub folder: Vec<FolderTable>,
 }
 
 /// `[machine]`.
@@ -84,6 +91,11 @@ pub struct MachineTable {
     pub seed: u64,
     /// How virtio devices are found.
     pub virtio: VirtioTransport,
+    /// The file that keeps the firmware's variables, if any does. What is not there yet is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nvram: Option<PathBuf>,
+    /// Whether there is a high-precision event timer.
+    pub hpet: bool,
     /// How many nodes the guest is told that its processors and memory belong to. Every access takes the same time.
     pub nodes: usize,
 }
@@ -102,6 +114,8 @@ impl Default for MachineTable {
             epoch_seconds: EPOCH,
             seed: 0,
             virtio: VirtioTransport::default(),
+            nvram: None,
+            hpet: false,
             nodes: 1,
         }
     }
@@ -200,6 +214,9 @@ pub enum BuildError {
     /// The firmware does not fit into it.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// The file of the firmware's variables cannot be used.
+    #[error(transparent)]
+    Nvram(#[from] NvramError),
     /// A device cannot be made.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -248,7 +265,20 @@ pub struct Parts {
     pub(crate) lines: Lines,
     pub(crate) serial: Serial,
     pub(crate) power: Arc<Mutex<Power>>,
+    pub(crate) hpet: Option<Hpet>,
     pub(crate) firmware: Arc<Firmware>,
+}
+
+impl Parts {
+    /// The firmware's variables that outlive a reset.
+    pub fn lasting_variables(&self) -> Variables {
+        self.firmware.lasting_variables()
+    }
+
+    /// Gives the firmware of a machine that a reset has made what outlived the one before.
+    pub fn begin_with(&self, variables: Variables) {
+        self.firmware.begin_with(variables);
+    }
 }
 
 /// What is at the other end of a machine's consoles.
@@ -307,7 +337,9 @@ impl Description {
             let KernelTable { file, initrd, .. } = kernel;
             [Some(file), initrd.as_mut()].into_iter().flatten()
         });
-        for file in files.chain(disks) {
+        let nvram = placed.machine.nvram.iter_mut();
+        let folders = placed.folder.iter_mut().map(|folder| &mut folder.path);
+        for file in files.chain(disks).chain(nvram).chain(folders) {
             let path = folder.join(&*file);
             *file = std::path::absolute(&path).unwrap_or(path);
         }
@@ -389,9 +421,13 @@ impl Description {
             nodes: layout::nodes(self.machine.nodes, self.machine.processors, size),
             pci_devices: pci.functions() - 1,
             memory_devices: virtio.iter().filter(in_memory).count(),
+            has_hpet: self.machine.hpet,
         };
         let epoch = self.machine.epoch_seconds;
-        let firmware = firmware::install(&memory, &contents, epoch, Arc::clone(&pci))?;
+        let mut firmware = firmware::install(&memory, &contents, epoch, Arc::clone(&pci))?;
+        if let Some(file) = &self.machine.nvram {
+            firmware.keep_variables_in(file)?;
+        }
         let firmware = Arc::new(firmware);
         builder.handle(Arc::clone(&firmware));
         let append = self.kernel.as_ref().map_or("", |kernel| &kernel.append);
@@ -409,6 +445,13 @@ impl Description {
         builder.attach("serial", at(layout::SERIAL), serial::SIZE, port.clone())?;
         let power = Arc::new(Mutex::new(Power::new(builder.ending(), builder.timeline())));
         builder.attach_shared("power", at(layout::POWER), power::SIZE, power.clone())?;
+        let hpet = self
+            .machine
+            .hpet
+            .then(|| Hpet::new(lines.clone(), builder.timeline()));
+        if let Some(hpet) = &hpet {
+            builder.attach("hpet", at(layout::HPET), hpet::SIZE, hpet.clone())?;
+        }
         // Where a kernel sends interrupts to processors that it numbers -1.
         builder.attach("chipset", at(layout::CHIPSET), layout::CHIPSET_SIZE, Nothing)?;
 
@@ -442,6 +485,7 @@ impl Description {
             lines,
             serial: port,
             power,
+            hpet,
             firmware,
         };
         let assembled = Assembled {

@@ -4,11 +4,12 @@
 //!   number that descriptions share.
 //! - [`bare`]: the description of a bare machine: memory, processors, an image.
 //! - [`kernel`]: the description of a whole machine that starts a kernel; [`devices`]: what is attached to it, such as
-//!   [`disks`] and [`networks`].
+//!   [`disks`], [`networks`] and [`folders`].
 
 pub mod bare;
 pub mod devices;
 pub mod disks;
+pub mod folders;
 pub mod kernel;
 pub mod networks;
 pub mod number;

@@ -35,6 +35,7 @@ use crate::network::{FRAME_BYTES_MAX, Link};
 use crate::pci::Function;
 use crate::pci::configuration::{Configuration, Identity, Space};
 use crate::pci::interrupts::Interrupts;
+use crate::pci::mastering::BusMaster;
 use crate::virtio::facilities::LATENCY_TICKS;
 use crate::virtio::network::HardwareAddress;
 use offload::Context;
@@ -111,7 +112,7 @@ struct State {
     poll: Option<Ticket>,
     alarm: Option<Ticket>,
     link: Box<dyn Link>,
-    memory: Arc<GuestMemory>,
+    memory: BusMaster,
     interrupts: Interrupts,
     timeline: Arc<Timeline>,
     /// Itself, for the timeline: weakly, or neither would ever be dropped.
@@ -174,7 +175,7 @@ impl Adapter {
                 poll: None,
                 alarm: None,
                 link,
-                memory,
+                memory: BusMaster::new(memory, configuration.mastering()),
                 interrupts: interrupts.clone(),
                 timeline,
                 this: Weak::clone(this),

@@ -59,7 +59,7 @@ impl Driver {
         let processors = Arc::new(InterruptBlock::new(1, Arc::default()));
         let interrupts = Interrupts::new(0, Box::new(|_| {}), processors);
         let cable = Cable::default();
-        let adapter = Adapter::new(
+        let mut adapter = Adapter::new(
             ADDRESS,
             Box::new(cable.clone()),
             Arc::clone(&memory),
@@ -68,6 +68,7 @@ impl Driver {
             [0xe010_0000, 0x1000],
             17,
         );
+        adapter.store_configuration(4, 2, 7);
         Driver {
             adapter,
             memory,

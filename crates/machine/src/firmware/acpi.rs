@@ -1,5 +1,5 @@
 //! ACPI tables: RSDP, XSDT, FADT, FACS, MADT, SPCR and the DSDT with the devices that cannot be probed; SRAT and SLIT
-//! of machines with several nodes.
+//! of machines with several nodes, HPET of those with that timer.
 //!
 //! ACPI 2.0 as IA-64 uses it: 64-bit addresses, SAPICs in the MADT, registers of power management in memory.
 
@@ -15,7 +15,7 @@ use acpi_tables::xsdt::XSDT;
 use acpi_tables::{Aml, AmlSink};
 
 use super::layout::{self, Node};
-use crate::device::{power, serial};
+use crate::device::{hpet, power, serial};
 use crate::memory::INTERRUPT_BLOCK;
 
 const OEM: [u8; 6] = *b"SIDSTP";
@@ -33,6 +33,8 @@ pub struct Contents {
     pub pci_devices: usize,
     /// How many have registers in memory.
     pub memory_devices: usize,
+    /// Whether there is a high-precision event timer.
+    pub has_hpet: bool,
 }
 
 struct Bytes(Vec<u8>);
@@ -68,6 +70,9 @@ pub fn tables(start: u64, contents: &Contents) -> Vec<u8> {
     if contents.nodes.len() > 1 {
         root.add_entry(place(srat(&contents.nodes).as_slice()));
         root.add_entry(place(&slit(contents.nodes.len())));
+    }
+    if contents.has_hpet {
+        root.add_entry(place(hpet_table().as_slice()));
     }
     let root = place(&bytes(&root));
     let pointer = bytes(&Rsdp::new(OEM, root));
@@ -175,6 +180,36 @@ fn spcr() -> Sdt {
     table
 }
 
+/// The high-precision event timer (IA-PC HPET Specification, section 3.2.4).
+fn hpet_table() -> Sdt {
+    let mut table = Sdt::new(*b"HPET", 56, 1, OEM, TABLE, REVISION);
+    table.write_u32(36, hpet::BLOCK_IDENTITY);
+    table.write(40, GenericAddress::mmio_address::<u64>(layout::HPET));
+    table.write_u16(53, 100); // the least steps of a periodic timer: a microsecond
+    table.update_checksum();
+    table
+}
+
+/// The same as a device, as kernels for IA-64 look for it.
+fn hpet_device() -> Vec<u8> {
+    let identity = Name::new("_HID".into(), &EISAName::new("PNP0103"));
+    let unit = Name::new("_UID".into(), &0u8);
+    let end = layout::HPET + hpet::SIZE - 1;
+    let registers =
+        AddressSpace::<u64>::new_memory(AddressSpaceCacheable::NotCacheable, true, layout::HPET, end, None);
+    // Linux leaves a timer alone that names no interrupt here.
+    let lines = (0..u32::BITS).filter(|line| hpet::ROUTES >> line & 1 != 0);
+    let interrupts: Vec<Interrupt> = lines
+        .map(|line| Interrupt::new(true, true, false, false, line))
+        .collect();
+    let interrupts = interrupts.iter().map(|interrupt| interrupt as &dyn Aml);
+    let resources: Vec<&dyn Aml> = [&registers as &dyn Aml].into_iter().chain(interrupts).collect();
+    let resources = ResourceTemplate::new(resources);
+    let resources = Name::new("_CRS".into(), &resources);
+    let device = Device::new("HPET".into(), vec![&identity, &unit, &resources]);
+    bytes(&Scope::new("\\_SB_".into(), vec![&device]))
+}
+
 fn dsdt(contents: &Contents) -> Sdt {
     let mut table = Sdt::new(*b"DSDT", 36, 2, OEM, TABLE, REVISION);
     let off = power::SLEEP_TYPE_OFF;
@@ -189,6 +224,9 @@ fn dsdt(contents: &Contents) -> Sdt {
     table.append_slice(&host_bridge(contents));
     for index in 0..contents.memory_devices {
         table.append_slice(&virtio(index));
+    }
+    if contents.has_hpet {
+        table.append_slice(&hpet_device());
     }
     table
 }
@@ -323,6 +361,7 @@ mod tests {
                     nodes: layout::nodes(processors.min(64), processors, 16 << 30),
                     pci_devices,
                     memory_devices,
+                    has_hpet: true,
                 },
             );
             assert!(all.len() as u64 <= layout::BOOT_DATA - layout::ACPI_TABLES);
@@ -343,6 +382,7 @@ mod tests {
             }
             assert_eq!(&all[(number(fadt, 132, 8) - START) as usize..][..4], b"FACS");
             assert_eq!(number(named(&tables, b"SPCR"), 44, 8), layout::SERIAL);
+            assert_eq!(number(named(&tables, b"HPET"), 44, 8), layout::HPET);
         }
     }
 
@@ -355,6 +395,7 @@ mod tests {
                 nodes: layout::nodes(1, 256, 1 << 30),
                 pci_devices: 0,
                 memory_devices: 0,
+                has_hpet: false,
             },
         );
         let madt = named(&found(&all), b"APIC");
@@ -411,6 +452,7 @@ mod tests {
             nodes,
             pci_devices: 0,
             memory_devices: 0,
+            has_hpet: false,
         };
         let all = tables(START, &contents);
         let found = found(&all);

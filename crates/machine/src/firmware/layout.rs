@@ -5,7 +5,7 @@
 //! | 0 – 3 GB | RAM; the firmware has 1 MB from [`FIRMWARE`] on |
 //! | 0xe0000000 | registers of PCI devices: 256 MB |
 //! | 0xfec00000 | IOSAPIC |
-//! | 0xfed00000 | chip set: reads as ones |
+//! | 0xfed00000 | the high-precision event timer, if there is one; chip set: reads as ones |
 //! | 0xfee00000 | processor interrupt block |
 //! | 0xff5c0000 | power management registers |
 //! | 0xff5e0000 | 16550 serial port |
@@ -48,10 +48,12 @@ pub const PCI_CONTROLLERS: u64 = PCI + (1 << 20);
 pub const PCI_CONTROLLER_PORTS: u32 = 0x1000;
 /// The IOSAPIC.
 pub const IOSAPIC: u64 = 0xfec0_0000;
-/// Registers of a chip set, of which there are none.
-pub const CHIPSET: u64 = 0xfed0_0000;
+/// The high-precision event timer, where every system has it.
+pub const HPET: u64 = 0xfed0_0000;
+/// Registers of a chip set, of which there are none: behind the timer's page.
+pub const CHIPSET: u64 = HPET + 0x1000;
 /// Bytes of them.
-pub const CHIPSET_SIZE: u64 = 0x10_0000;
+pub const CHIPSET_SIZE: u64 = 0x10_0000 - 0x1000;
 /// The power management registers.
 pub const POWER: u64 = 0xff5c_0000;
 /// The serial port.

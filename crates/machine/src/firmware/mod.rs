@@ -5,7 +5,7 @@
 //!
 //! - [`layout`]: where everything is.
 //! - [`gate`]: entry points. [`pal`], [`sal`], [`efi`]: what they do, and the tables of each.
-//! - `runtime`: the runtime services of EFI; [`variables`]: what they keep.
+//! - `runtime`: the runtime services of EFI; [`variables`]: what they keep; [`nvram`]: the file where.
 //! - [`boot`]: the boot services of EFI, in machines that start what is on a disk.
 //! - [`acpi`]: the tables of ACPI.
 
@@ -14,11 +14,13 @@ pub mod boot;
 pub mod efi;
 pub mod gate;
 pub mod layout;
+pub mod nvram;
 pub mod pal;
 mod runtime;
 pub mod sal;
 pub mod variables;
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,8 @@ use crate::pci;
 use crate::virtual_memory;
 use boot::{Boot, Service, Surroundings};
 use gate::Entry;
+use nvram::NvramError;
+use sidestep_files::WriteError;
 use variables::Variables;
 
 /// The firmware's side of the call gate.
@@ -43,6 +47,10 @@ pub struct Firmware {
     /// Boot services, as long as they are on. Locked before the state.
     boot: Mutex<Option<Box<Boot>>>,
     state: Mutex<FirmwareState>,
+    /// Where variables are kept that outlive the machine.
+    nvram: Option<PathBuf>,
+    /// What is there.
+    kept: Mutex<Variables>,
 }
 
 /// Where the tables are that EFI's services change.
@@ -110,6 +118,8 @@ pub fn install(
         pci,
         boot: Mutex::default(),
         state: Mutex::default(),
+        nvram: None,
+        kept: Mutex::default(),
     };
     Ok(firmware)
 }
@@ -236,6 +246,39 @@ impl Firmware {
         *self.state() = state;
     }
 
+    /// Gives it the variables of a file, which from now on has those that last.
+    ///
+    /// # Errors
+    /// If the file cannot be used.
+    pub fn keep_variables_in(&mut self, file: &Path) -> Result<(), NvramError> {
+        let variables = nvram::read(file)?;
+        self.nvram = Some(file.to_owned());
+        *self.kept.get_mut().unwrap_or_else(PoisonError::into_inner) = variables.clone();
+        self.state().variables = variables;
+        Ok(())
+    }
+
+    /// The variables that outlive a reset.
+    pub fn lasting_variables(&self) -> Variables {
+        self.state().variables.clone().after_reset()
+    }
+
+    /// Begins with variables that have outlived a reset.
+    pub fn begin_with(&self, variables: Variables) {
+        self.state().variables = variables;
+    }
+
+    /// Writes variables that last to where they are kept, if they have changed.
+    fn keep(&self, variables: &Variables) -> Result<(), WriteError> {
+        let Some(file) = &self.nvram else { return Ok(()) };
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if !variables.lasting().eq(kept.lasting()) {
+            nvram::write(file, variables)?;
+            *kept = variables.clone();
+        }
+        Ok(())
+    }
+
     /// Where the tables are.
     pub fn tables(&self) -> Tables {
         self.tables
@@ -269,6 +312,8 @@ impl Firmware {
             variables: &mut state.variables,
         };
         let (reaction, stays_on) = on.call(call, service, &mut surroundings);
+        // What names the next boot counts once. Where that cannot be kept it counts again.
+        let _ = self.keep(&state.variables);
         if !stays_on {
             state.variables.end_boot();
             *boot = None;

@@ -126,8 +126,9 @@ impl Firmware {
     fn get_variable(&self, call: &mut Call<'_>) -> Option<u64> {
         let key = key(call, stacked(call, 0), stacked(call, 1))?;
         let (attributes, size, buffer) = (stacked(call, 2), stacked(call, 3), stacked(call, 4));
+        let is_booting = self.is_booting();
         let state = self.state();
-        let Some((value, data)) = state.variables.get(&key) else {
+        let Some((value, data)) = state.variables.get(&key, is_booting) else {
             return Some(efi::NOT_FOUND);
         };
         let status = answer(call, size, buffer, data)?;
@@ -141,8 +142,9 @@ impl Firmware {
     fn next_variable(&self, call: &mut Call<'_>) -> Option<u64> {
         let (size, name, vendor) = (stacked(call, 0), stacked(call, 1), stacked(call, 2));
         let before = key(call, name, vendor)?;
+        let is_booting = self.is_booting();
         let state = self.state();
-        let Some(next) = state.variables.next(&before) else {
+        let Some(next) = state.variables.next(&before, is_booting) else {
             return Some(efi::NOT_FOUND);
         };
         let characters = next.name.iter().chain(&[0]);
@@ -167,7 +169,13 @@ impl Firmware {
         let is_booting = self.is_booting();
         is_whole.then(|| {
             let mut state = self.state();
-            state.variables.set(key, attributes as u32, data, is_booting)
+            let before = state.variables.clone();
+            let status = state.variables.set(key, attributes as u32, data, is_booting);
+            if self.keep(&state.variables).is_err() {
+                state.variables = before;
+                return efi::DEVICE_ERROR;
+            }
+            status
         })
     }
 

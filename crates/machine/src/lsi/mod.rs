@@ -27,6 +27,7 @@ use crate::memory::GuestMemory;
 use crate::pci::Function;
 use crate::pci::configuration::{Configuration, Identity, Place, Space};
 use crate::pci::interrupts::Interrupts;
+use crate::pci::mastering::BusMaster;
 use crate::storage::scsi::{Sense, Unit};
 use crate::virtio::facilities::LATENCY_TICKS;
 use nexus::Nexus;
@@ -84,7 +85,7 @@ struct State {
     /// The next turn and the end of the timer on the timeline.
     turn: Option<Ticket>,
     timer: Option<Ticket>,
-    memory: Arc<GuestMemory>,
+    memory: BusMaster,
     interrupts: Interrupts,
     /// Where its registers and its RAM are on the bus.
     place: Place,
@@ -150,7 +151,7 @@ impl Controller {
             units,
             turn: None,
             timer: None,
-            memory,
+            memory: BusMaster::new(memory, configuration.mastering()),
             interrupts: interrupts.clone(),
             place: configuration.place(),
         };

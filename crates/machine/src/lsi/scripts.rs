@@ -47,7 +47,7 @@ fn displacement(word: u32) -> u32 {
 
 /// The memory that SCRIPTS reach: the machine's, and the controller's own.
 struct Reach<'a> {
-    memory: &'a crate::memory::GuestMemory,
+    memory: &'a crate::pci::mastering::BusMaster,
     ram: &'a mut [u8],
     place: &'a crate::pci::configuration::Place,
 }

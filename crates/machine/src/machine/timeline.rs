@@ -37,6 +37,12 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// Its tick.
+    #[cfg(test)]
+    pub(crate) fn tick(self) -> u64 {
+        self.tick
+    }
+
     /// Whether it is for this tick.
     pub(crate) fn is_at(self, tick: u64) -> bool {
         self.tick == tick
@@ -100,6 +106,13 @@ impl Timeline {
     pub(crate) fn reschedule(&self, ticket: Ticket, phase: Phase, work: impl FnOnce(u64) + Send + 'static) {
         let place = (ticket.tick, phase, ticket.sequence);
         self.agenda().work.insert(place, Box::new(work));
+    }
+
+    /// Gives up what was scheduled, if it was not done yet.
+    pub(crate) fn cancel(&self, ticket: Ticket, phase: Phase) {
+        let work = self.agenda().work.remove(&(ticket.tick, phase, ticket.sequence));
+        // Not under the lock, as in `clear`.
+        drop(work);
     }
 
     /// How many pieces of work were ever scheduled: what the order among them goes on from.

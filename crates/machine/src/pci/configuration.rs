@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::mastering::Mastering;
+
 /// Bytes of the space.
 pub const BYTES: usize = 256;
 
@@ -141,6 +143,7 @@ pub struct Configuration {
     /// Which bits can be written.
     writable: [u8; BYTES],
     place: Place,
+    mastering: Mastering,
     /// Where the next capability goes, and where its offset does.
     next: usize,
     link: usize,
@@ -153,6 +156,7 @@ impl Configuration {
             bytes: [0; BYTES],
             writable: [0; BYTES],
             place: Place::default(),
+            mastering: Mastering::default(),
             next: HEADER,
             link: field::CAPABILITIES,
         };
@@ -237,6 +241,11 @@ impl Configuration {
         self.place.clone()
     }
 
+    /// Whether the function may master the bus, now and later.
+    pub fn mastering(&self) -> Mastering {
+        self.mastering.clone()
+    }
+
     /// Whether the function must not use its interrupt line.
     pub fn is_line_disabled(&self) -> bool {
         self.command() & command::NO_LINE != 0
@@ -293,6 +302,7 @@ impl Configuration {
             self.bytes[at] = self.bytes[at] & !mask | byte & mask;
         }
         let command = self.command();
+        self.mastering.allow(command & command::MASTER != 0);
         for region in &self.place.regions {
             let register = field::REGION + 4 * region.number;
             let start = match command & region.space.command() {

@@ -7,13 +7,15 @@
 //! - [`Window`]: the addresses at which their registers are. [`Ports`]: those among the I/O ports.
 //!
 //! Functions are where firmware has put them and answer there as soon as a kernel lets them; it may move them inside
-//! the window. Where nothing is, loads read ones and stores are dropped. There are no bridges to other buses, and a
-//! function's own accesses to memory do not ask whether it may master the bus.
+//! the window. Where nothing is, loads read ones and stores are dropped. What a function reaches of memory by itself,
+//! and whether its messages go out, hangs on whether it may master the bus ([`mastering`]). There are no bridges to
+//! other buses.
 //!
 //! Lock order: a function, then what it locks.
 
 pub mod configuration;
 pub mod interrupts;
+pub mod mastering;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -50,6 +50,8 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
             quantum_ticks: 100,
             sidecore: Sidecore::None,
             nodes: 1,
+            nvram: None,
+            hpet: true,
             epoch_seconds: EPOCH,
             seed: 1,
             virtio,
@@ -63,6 +65,7 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
             table(disk, DiskBus::Virtio, Medium::Disk),
             table(cd, DiskBus::Scsi, Medium::Cdrom),
         ],
+        folder: Vec::new(),
         network: [NetworkModel::Virtio, NetworkModel::E1000]
             .map(|model| AdapterTable {
                 model,

@@ -21,6 +21,7 @@ use super::VirtioDevice;
 use super::request::Request;
 use crate::machine::timeline::{Phase, TICKS_PER_SECOND, Ticket, Timeline};
 use crate::memory::GuestMemory;
+use crate::pci::mastering::Mastering;
 
 /// From a notification to the moment when its requests are served: 10 microseconds, a device's order of magnitude.
 pub const LATENCY_TICKS: u64 = TICKS_PER_SECOND / 100_000;
@@ -100,6 +101,8 @@ pub(super) struct State {
     interrupt: Box<dyn Interrupt>,
     counters: Arc<Counters>,
     queues: Vec<Queue>,
+    /// Whether it may reach memory, if that can be forbidden.
+    mastering: Option<Mastering>,
     offered: u64,
     /// Features of which a driver takes all or none.
     together: u64,
@@ -239,6 +242,7 @@ impl Facilities {
             interrupt,
             counters: Arc::clone(&counters),
             queues,
+            mastering: None,
             offered: device.features() | FEATURE_INDIRECT | FEATURE_VERSION_1 | event_index,
             together: device.features_together(),
             setups: 0,
@@ -360,6 +364,17 @@ impl Facilities {
         })
     }
 
+    /// Has the device reach memory only while it may master the bus that it is on.
+    pub(super) fn reach_by(&self, mastering: Mastering) {
+        self.state().mastering = Some(mastering);
+    }
+
+    /// The device may or may not reach memory from now on.
+    pub(super) fn note_mastering(&self) {
+        self.note_news();
+        self.begin(&mut self.state(), true);
+    }
+
     /// The driver has put something into a queue.
     pub(super) fn notify(&self, queue: u32) {
         self.0.counters.notifications.fetch_add(1, Ordering::Relaxed);
@@ -387,7 +402,10 @@ impl Facilities {
 
     /// Has the device look at its queues, told at `now` in machine time.
     pub fn look(&self, now: u64) {
-        let mut state = self.state();
+        self.schedule_work(&mut self.state(), now);
+    }
+
+    fn schedule_work(&self, state: &mut State, now: u64) {
         if state.is_running() && state.work.is_none() {
             state.work = Some(self.schedule(now));
         }
@@ -406,9 +424,14 @@ impl Facilities {
         let was_running = state.is_running();
         state.set_status(value);
         self.note_news();
-        // Drivers may have filled a queue, and notified too early: only now is it looked at.
-        if state.is_running() && !was_running && state.work.is_none() {
-            state.work = Some(self.schedule(self.0.timeline.now()));
+        self.begin(&mut state, !was_running);
+    }
+
+    /// Has a device at work poll, and look at its queues if it `begins`: drivers may have filled one, and notified too
+    /// early.
+    fn begin(&self, state: &mut State, begins: bool) {
+        if begins {
+            self.schedule_work(state, self.0.timeline.now());
         }
         if self.0.polls && state.is_running() && state.poll.is_none() {
             state.poll = Some(self.schedule_poll(self.0.timeline.now(), LATENCY_TICKS));
@@ -551,7 +574,8 @@ impl State {
     }
 
     fn is_running(&self) -> bool {
-        self.status & status::DRIVER_OK != 0 && self.status & status::NEEDS_RESET == 0
+        let reaches_memory = self.mastering.as_ref().is_none_or(Mastering::is_allowed);
+        reaches_memory && self.status & status::DRIVER_OK != 0 && self.status & status::NEEDS_RESET == 0
     }
 
     /// The driver broke the rules: nothing more is served until it resets the device.

@@ -3,8 +3,8 @@
 //! - [`facilities`]: status, features, queues and the work on them, whatever the transport; [`pci`] and [`mmio`]: the
 //!   transports over PCI and by registers in memory.
 //! - [`request`]: the buffers of one request, checked before a device sees them.
-//! - [`block`], [`network`], [`console`] and [`entropy`]: the devices; each is a [`VirtioDevice`] and knows nothing of
-//!   its transport. [`interface`] is a network device whose frames somebody else carries.
+//! - [`block`], [`network`], [`folder`], [`console`] and [`entropy`]: the devices; each is a [`VirtioDevice`] and knows
+//!   nothing of its transport. [`interface`] is a network device whose frames somebody else carries.
 //!
 //! A notification only schedules work on the machine's timeline; the work is done there, so the processor that
 //! notified goes on. What the driver gets wrong (a chain that loops, a buffer that is not RAM) is counted, and the
@@ -16,6 +16,7 @@ pub mod block;
 pub mod console;
 pub mod entropy;
 pub mod facilities;
+pub mod folder;
 pub mod interface;
 pub mod mmio;
 pub mod network;

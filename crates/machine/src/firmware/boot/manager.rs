@@ -270,7 +270,7 @@ fn global(name: &str) -> Name {
 
 /// A variable that is a number.
 fn number(variables: &Variables, name: &str) -> Option<u16> {
-    let (_, data) = variables.get(&global(name))?;
+    let (_, data) = variables.get(&global(name), true)?;
     Some(u16::from_le_bytes(data.try_into().ok()?))
 }
 
@@ -280,12 +280,12 @@ fn named(variables: &mut Variables) -> Vec<Choice> {
     if next.is_some() {
         variables.set(global("BootNext"), 0, Vec::new(), true);
     }
-    let order = variables.get(&global("BootOrder")).map(|(_, data)| data);
+    let order = variables.get(&global("BootOrder"), true).map(|(_, data)| data);
     let order = order.unwrap_or_default().chunks_exact(2);
     let order = order.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     let numbers: Vec<u16> = next.into_iter().chain(order).collect();
     let choice = |number: u16| {
-        let (_, data) = variables.get(&global(&format!("Boot{number:04X}")))?;
+        let (_, data) = variables.get(&global(&format!("Boot{number:04X}")), true)?;
         load_option(data, number)
     };
     numbers.into_iter().filter_map(choice).collect()

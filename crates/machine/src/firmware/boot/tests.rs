@@ -2,12 +2,14 @@
 //! are typed at.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 
 use super::super::gate::Entry;
+use super::super::nvram;
+use super::super::variables::Variables;
 use super::services::{FIRST_FUNCTION, Service};
 use crate::description::Size;
 use crate::description::bare::Clock;
@@ -71,8 +73,13 @@ fn disk(folder: &Path, name: &str, files: &[(&str, &[u8])]) -> DiskTable {
 }
 
 fn machine(disks: Vec<DiskTable>, typist: &Typist) -> Built {
+    machine_with(disks, None, typist)
+}
+
+fn machine_with(disks: Vec<DiskTable>, nvram: Option<PathBuf>, typist: &Typist) -> Built {
     let description = Description {
         machine: MachineTable {
+            nvram,
             memory: Size(MEMORY_MIN),
             clock: Clock::Virtual,
             ..MachineTable::default()
@@ -80,6 +87,7 @@ fn machine(disks: Vec<DiskTable>, typist: &Typist) -> Built {
         kernel: None,
         disk: disks,
         network: Vec::new(),
+        folder: Vec::new(),
     };
     let consoles = Consoles {
         serial: Box::new(typist.clone()),
@@ -119,6 +127,45 @@ fn an_application_finds_every_service_as_the_specification_has_it() {
     assert_eq!(outcome.end, End::Exit(0), "{printed}");
     let (again, same) = run(vec![disk()], "xy");
     assert_eq!((again, same), (outcome, printed), "virtual time has one run");
+}
+
+#[test]
+fn what_is_booted_next_counts_once_and_other_variables_stay_in_their_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("nvram.toml");
+    let variable = |name: &str| {
+        format!(
+            "[[variable]]\nname = '{name}'\nvendor = '8be4df61-93ca-11d2-aa0d-00e098032b8c'\nattributes = 7\n\
+             data = [1, 0]\n"
+        )
+    };
+    let text = format!("version = 1\n{}{}", variable("BootNext"), variable("BootOrder"));
+    std::fs::write(&file, text).expect("written");
+    let typist = Typist::typing("");
+    let mut built = machine_with(
+        vec![disk(folder.path(), "disk", &[])],
+        Some(file.clone()),
+        &typist,
+    );
+    let names = |variables: &Variables| -> Vec<String> {
+        let names = variables
+            .lasting()
+            .map(|(key, ..)| String::from_utf16_lossy(&key.name));
+        names.collect()
+    };
+    assert_eq!(names(&built.parts.lasting_variables()), ["BootNext", "BootOrder"]);
+    let executor = VirtualTime {
+        instructions_max: INSTRUCTIONS_MAX,
+        ..VirtualTime::default()
+    };
+    executor.run(&mut built.machine);
+    let left = built.parts.lasting_variables();
+    assert_eq!(names(&left), ["BootOrder"], "{}", typist.printed());
+    assert_eq!(nvram::read(&file).expect("its file"), left);
+    // A machine that a reset makes has no need of the file.
+    let again = machine(vec![disk(folder.path(), "other", &[])], &typist);
+    again.parts.begin_with(left.clone());
+    assert_eq!(again.parts.lasting_variables(), left);
 }
 
 #[test]

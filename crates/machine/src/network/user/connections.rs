@@ -19,7 +19,7 @@ use smoltcp::socket::tcp::{self, Socket, SocketBuffer, State};
 use smoltcp::wire::{IpAddress, IpListenEndpoint};
 
 use super::super::forward::{Forward, Transport};
-use super::{GATEWAY, target};
+use super::addresses::{GATEWAY, target};
 
 /// The most connections, open or beginning; those above are refused.
 const CONNECTIONS_MAX: usize = 256;
@@ -36,16 +36,16 @@ const FIRST_PORT: u16 = 49_152;
 
 /// A connection that the host is making.
 struct Beginning {
-    guest: SocketAddrV4,
-    peer: SocketAddrV4,
+    guest: SocketAddr,
+    peer: SocketAddr,
     frame: Vec<u8>,
     connected: Receiver<io::Result<TcpStream>>,
 }
 
 /// The first segment of a connection that the host has answered.
 pub struct Syn {
-    guest: SocketAddrV4,
-    peer: SocketAddrV4,
+    guest: SocketAddr,
+    peer: SocketAddr,
     /// The frame it came in.
     frame: Vec<u8>,
     /// The host's connection; none if it was refused.
@@ -53,8 +53,8 @@ pub struct Syn {
 }
 
 struct Open {
-    guest: SocketAddrV4,
-    peer: SocketAddrV4,
+    guest: SocketAddr,
+    peer: SocketAddr,
     /// The end that the guest sees; none once that is closed.
     handle: Option<SocketHandle>,
     /// The host's; none once both directions have ended.
@@ -120,7 +120,7 @@ impl Connections {
     }
 
     /// Whether there is this one, open or beginning.
-    pub fn has(&self, guest: SocketAddrV4, peer: SocketAddrV4) -> bool {
+    pub fn has(&self, guest: SocketAddr, peer: SocketAddr) -> bool {
         self.is_beginning(guest, peer)
             || self
                 .open
@@ -129,14 +129,14 @@ impl Connections {
     }
 
     /// Whether the host is making this one.
-    pub fn is_beginning(&self, guest: SocketAddrV4, peer: SocketAddrV4) -> bool {
+    pub fn is_beginning(&self, guest: SocketAddr, peer: SocketAddr) -> bool {
         self.beginning
             .iter()
             .any(|beginning| (beginning.guest, beginning.peer) == (guest, peer))
     }
 
     /// A guest begins a connection with this frame. If there are too many, the guest has to try again.
-    pub fn begin(&mut self, guest: SocketAddrV4, peer: SocketAddrV4, frame: &[u8]) {
+    pub fn begin(&mut self, guest: SocketAddr, peer: SocketAddr, frame: &[u8]) {
         let is_full = self.beginning.len() + self.open.len() >= CONNECTIONS_MAX;
         if is_full || self.beginning.len() >= BEGINNING_MAX {
             return;
@@ -146,7 +146,7 @@ impl Connections {
             Some(target) => {
                 thread::spawn(move || {
                     let connect = || {
-                        let stream = TcpStream::connect_timeout(&target.into(), CONNECT_TIME_MAX)?;
+                        let stream = TcpStream::connect_timeout(&target, CONNECT_TIME_MAX)?;
                         stream.set_nonblocking(true)?;
                         stream.set_nodelay(true)?;
                         Ok(stream)
@@ -200,7 +200,7 @@ impl Connections {
         };
         let mut socket = new_socket();
         let endpoint = IpListenEndpoint {
-            addr: Some(IpAddress::Ipv4(*syn.peer.ip())),
+            addr: Some(syn.peer.ip().into()),
             port: syn.peer.port(),
         };
         if socket.listen(endpoint).is_ok() {
@@ -209,7 +209,7 @@ impl Connections {
         syn.frame
     }
 
-    fn add(&mut self, guest: SocketAddrV4, peer: SocketAddrV4, handle: SocketHandle, stream: TcpStream) {
+    fn add(&mut self, guest: SocketAddr, peer: SocketAddr, handle: SocketHandle, stream: TcpStream) {
         self.open.push(Open {
             guest,
             peer,
@@ -228,20 +228,20 @@ impl Connections {
                 break;
             }
             if let Ok((stream, _)) = listener.accept() {
-                accepted.push((stream, *guest));
+                accepted.push((stream, SocketAddr::V4(*guest)));
             }
         }
         for (stream, guest) in accepted {
             if stream.set_nonblocking(true).is_err() || stream.set_nodelay(true).is_err() {
                 continue;
             }
-            let peer = SocketAddrV4::new(GATEWAY, self.free_port(guest));
+            let peer = SocketAddr::new(GATEWAY.into(), self.free_port(guest));
             let mut socket = new_socket();
             socket.set_timeout(Some(ACCEPT_TIME_MAX));
             let connected = socket.connect(
                 interface.context(),
-                (IpAddress::Ipv4(*guest.ip()), guest.port()),
-                (IpAddress::Ipv4(*peer.ip()), peer.port()),
+                (IpAddress::from(guest.ip()), guest.port()),
+                (IpAddress::from(peer.ip()), peer.port()),
             );
             if connected.is_ok() {
                 self.add(guest, peer, sockets.add(socket), stream);
@@ -250,11 +250,11 @@ impl Connections {
     }
 
     /// A port from which no connection to this endpoint of the guest comes; there are more than connections.
-    fn free_port(&mut self, guest: SocketAddrV4) -> u16 {
+    fn free_port(&mut self, guest: SocketAddr) -> u16 {
         loop {
             let port = self.next_port;
             self.next_port = port.checked_add(1).unwrap_or(FIRST_PORT);
-            if !self.has(guest, SocketAddrV4::new(GATEWAY, port)) {
+            if !self.has(guest, SocketAddr::new(GATEWAY.into(), port)) {
                 return port;
             }
         }

@@ -1,11 +1,11 @@
 //! UDP: a socket of the host for each pair of a guest's endpoint and one outside, and one for each forwarded port.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, UdpSocket};
 
 use super::super::forward::{Forward, Transport};
+use super::addresses::{GATEWAY, target};
 use super::frames::Frames;
-use super::{GATEWAY, target};
 use crate::machine::timeline::TICKS_PER_SECOND;
 
 /// The most pairs; the one that was used least lately makes room for another.
@@ -26,8 +26,8 @@ enum Way {
 }
 
 struct Flow {
-    guest: SocketAddrV4,
-    peer: SocketAddrV4,
+    guest: SocketAddr,
+    peer: SocketAddr,
     way: Way,
     used: u64,
 }
@@ -38,7 +38,7 @@ pub struct Datagrams {
     /// Forwarded ports, and where they lead.
     ports: Vec<(UdpSocket, SocketAddrV4)>,
     next_port: u16,
-    name_server: Option<Ipv4Addr>,
+    name_server: Option<IpAddr>,
 }
 
 impl Datagrams {
@@ -46,10 +46,7 @@ impl Datagrams {
     ///
     /// # Errors
     /// If the host does not listen at one of them, with that one.
-    pub fn new(
-        forwards: &[Forward],
-        name_server: Option<Ipv4Addr>,
-    ) -> Result<Datagrams, (Forward, io::Error)> {
+    pub fn new(forwards: &[Forward], name_server: Option<IpAddr>) -> Result<Datagrams, (Forward, io::Error)> {
         let of_datagrams = forwards
             .iter()
             .filter(|forward| forward.transport == Transport::Udp);
@@ -82,7 +79,7 @@ impl Datagrams {
     }
 
     /// Sends what a guest sends. What cannot be sent is lost, as datagrams may be.
-    pub fn send(&mut self, now: u64, guest: SocketAddrV4, peer: SocketAddrV4, payload: &[u8]) {
+    pub fn send(&mut self, now: u64, guest: SocketAddr, peer: SocketAddr, payload: &[u8]) {
         let known = |flow: &Flow| (flow.guest, flow.peer) == (guest, peer);
         let index = self
             .flows
@@ -98,15 +95,19 @@ impl Datagrams {
         }
     }
 
-    fn begin(&mut self, guest: SocketAddrV4, peer: SocketAddrV4) -> Option<usize> {
+    fn begin(&mut self, guest: SocketAddr, peer: SocketAddr) -> Option<usize> {
         let target = target(peer, self.name_server)?;
-        let socket = UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+        let any: IpAddr = match target {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0)).ok()?;
         socket.set_nonblocking(true).ok()?;
         socket.connect(target).ok()?;
         Some(self.add(guest, peer, Way::Own(socket)))
     }
 
-    fn add(&mut self, guest: SocketAddrV4, peer: SocketAddrV4, way: Way) -> usize {
+    fn add(&mut self, guest: SocketAddr, peer: SocketAddr, way: Way) -> usize {
         if self.flows.len() == FLOWS_MAX {
             let oldest = (0..FLOWS_MAX).min_by_key(|&index| self.flows[index].used);
             self.flows.swap_remove(oldest.expect("there are some"));
@@ -136,7 +137,8 @@ impl Datagrams {
         for port in 0..self.ports.len() {
             for _ in 0..BURST {
                 let (socket, guest) = &self.ports[port];
-                let (guest, Ok((size, sender))) = (*guest, socket.recv_from(&mut payload)) else {
+                let (guest, Ok((size, sender))) = (SocketAddr::V4(*guest), socket.recv_from(&mut payload))
+                else {
                     break;
                 };
                 let index = self.sender(guest, port, sender);
@@ -149,7 +151,7 @@ impl Datagrams {
     }
 
     /// The pair of a sender to a forwarded port, who seems to be at a port of the gateway.
-    fn sender(&mut self, guest: SocketAddrV4, port: usize, sender: SocketAddr) -> usize {
+    fn sender(&mut self, guest: SocketAddr, port: usize, sender: SocketAddr) -> usize {
         let is_known = |flow: &Flow| {
             let Way::Forwarded {
                 port: of,
@@ -164,7 +166,7 @@ impl Datagrams {
             return index;
         }
         loop {
-            let peer = SocketAddrV4::new(GATEWAY, self.next_port);
+            let peer = SocketAddr::new(GATEWAY.into(), self.next_port);
             self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
             // There are more ports than pairs.
             if !self

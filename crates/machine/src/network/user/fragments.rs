@@ -1,8 +1,8 @@
-//! Packets that come in pieces (RFC 791, section 3.2), put together.
+//! Packets that come in pieces (RFC 791, section 3.2; RFC 8200, section 4.5), put together.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-use smoltcp::wire::Ipv4Packet;
+use smoltcp::wire::{Ipv4Packet, Ipv6FragmentHeader, Ipv6Packet};
 
 use crate::machine::timeline::TICKS_PER_SECOND;
 
@@ -14,7 +14,53 @@ const TICKS_MAX: u64 = 30 * TICKS_PER_SECOND;
 const BYTES_MAX: usize = u16::MAX as usize - 20;
 
 /// What the pieces of a packet have in common: both addresses, protocol and identification.
-type Identity = (Ipv4Addr, Ipv4Addr, u8, u16);
+type Identity = (IpAddr, IpAddr, u8, u32);
+
+/// A piece of a packet.
+pub struct Piece<'a> {
+    identity: Identity,
+    start: usize,
+    payload: &'a [u8],
+    has_more: bool,
+}
+
+impl<'a> Piece<'a> {
+    /// Of a packet by IPv4.
+    pub fn of_4(packet: &'a Ipv4Packet<&'a [u8]>) -> Piece<'a> {
+        Piece {
+            identity: (
+                packet.src_addr().into(),
+                packet.dst_addr().into(),
+                packet.next_header().into(),
+                packet.ident().into(),
+            ),
+            start: packet.frag_offset().into(),
+            payload: packet.payload(),
+            has_more: packet.more_frags(),
+        }
+    }
+
+    /// Of a packet by IPv6, with what its fragment header says and what comes behind it.
+    pub fn of_6(
+        packet: &Ipv6Packet<&[u8]>,
+        header: &Ipv6FragmentHeader<&[u8]>,
+        (protocol, payload): (u8, &'a [u8]),
+    ) -> Piece<'a> {
+        /// In units of eight bytes.
+        const UNIT: usize = 8;
+        Piece {
+            identity: (
+                packet.src_addr().into(),
+                packet.dst_addr().into(),
+                protocol,
+                header.ident(),
+            ),
+            start: usize::from(header.frag_offset()) * UNIT,
+            payload,
+            has_more: header.more_frags(),
+        }
+    }
+}
 
 /// A packet of which something is missing.
 struct Incomplete {
@@ -36,15 +82,10 @@ pub struct Fragments(Vec<Incomplete>);
 impl Fragments {
     /// Takes a piece; answers the payload of its packet when that is whole. Pieces that overlap, or that do not end
     /// where pieces end, spoil their packet.
-    pub fn take(&mut self, now: u64, piece: &Ipv4Packet<&[u8]>) -> Option<Vec<u8>> {
+    pub fn take(&mut self, now: u64, piece: &Piece<'_>) -> Option<Vec<u8>> {
         self.0
             .retain(|packet| now.saturating_sub(packet.began) < TICKS_MAX);
-        let identity = (
-            piece.src_addr(),
-            piece.dst_addr(),
-            piece.next_header().into(),
-            piece.ident(),
-        );
+        let identity = piece.identity;
         let known = self.0.iter().position(|packet| packet.identity == identity);
         let index = known.unwrap_or_else(|| {
             if self.0.len() == PACKETS_MAX {
@@ -60,8 +101,7 @@ impl Fragments {
             });
             self.0.len() - 1
         });
-        let start = usize::from(piece.frag_offset());
-        match self.0[index].add(start, piece.payload(), piece.more_frags()) {
+        match self.0[index].add(piece.start, piece.payload, piece.has_more) {
             Some(false) => None,
             Some(true) => Some(self.0.remove(index).bytes),
             None => {
@@ -100,13 +140,15 @@ impl Incomplete {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use proptest::prelude::*;
 
     use super::*;
 
     fn empty() -> Incomplete {
         Incomplete {
-            identity: (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED, 17, 0),
+            identity: (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into(), 17, 0),
             began: 0,
             bytes: Vec::new(),
             received: 0,

@@ -1,51 +1,49 @@
-//! A network of the guest and this program: 10.0.2.0/24, with the addresses that QEMU's has.
+//! A network of the guest and this program: 10.0.2.0/24 and fec0::/64, with the addresses that QEMU's has.
 //!
-//! | Address | |
-//! |---|---|
-//! | 10.0.2.2 | the gateway, which answers ARP, DHCP and ICMP echo; connections to it go to the host's loopback |
-//! | 10.0.2.3 | the host's name server |
-//! | 10.0.2.15 | the guest |
+//! | Address | | |
+//! |---|---|---|
+//! | 10.0.2.2 | fec0::2 | the gateway, which answers ARP and neighbour discovery, DHCP and ICMP echo, and says as a router which network it is; connections to it go to the host's loopback |
+//! | 10.0.2.3 | fec0::3 | the host's name server |
+//! | 10.0.2.15 | | the guest; by IPv6 it makes its own |
 //!
 //! Connections to every other address are made by sockets of the host, so they need no privileges: `connections` for
 //! TCP, with smoltcp as the end that the guest sees, `datagrams` for UDP, in one piece or several. What else a guest
-//! sends is dropped: IPv6, ICMP to others and in pieces.
+//! sends is dropped: ICMP to others and in pieces.
 //!
 //! A guest can make this program hold a bounded number of connections and frames, whatever it sends.
 
+mod addresses;
 mod connections;
 mod datagrams;
 mod dhcp;
 mod fragments;
 mod frames;
+mod router;
 #[cfg(test)]
 mod tests;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use smoltcp::iface::{Config, Interface, SocketSet};
 use smoltcp::time::Instant;
 use smoltcp::wire::{
-    ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, IpCidr, IpProtocol, Ipv4Packet,
-    TcpPacket, UdpPacket,
+    ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, Icmpv6Message, Icmpv6Packet,
+    IpCidr, IpProtocol, Ipv4Packet, Ipv6FragmentHeader, Ipv6Packet, TcpPacket, UdpPacket,
 };
 
 use super::Link;
 use super::forward::Forward;
 use crate::machine::timeline::TICKS_PER_SECOND;
+pub use addresses::{GATEWAY, GUEST, NAME_SERVER};
+use addresses::{
+    GATEWAY_6, NAME_SERVER_6, PREFIX_BITS, PREFIX_BITS_6, ROUTER_6, is_in_network, is_own, name_server,
+};
 use connections::Connections;
 use datagrams::Datagrams;
-use fragments::Fragments;
+use fragments::{Fragments, Piece};
 use frames::Frames;
 
-/// The gateway.
-pub const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
-/// The name server.
-pub const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 3);
-/// The guest, if it asks DHCP.
-pub const GUEST: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
-/// The bits of the network's address.
-const PREFIX: u8 = 24;
 /// The gateway's hardware address.
 const GATEWAY_HARDWARE: EthernetAddress = EthernetAddress([0x52, 0x55, 10, 0, 2, 2]);
 
@@ -76,9 +74,11 @@ impl UserNetwork {
         let config = Config::new(GATEWAY_HARDWARE.into());
         let mut interface = Interface::new(config, &mut frames, Instant::ZERO);
         interface.update_ip_addrs(|addresses| {
-            for address in [GATEWAY, NAME_SERVER] {
-                let added = addresses.push(IpCidr::new(address.into(), PREFIX));
-                added.expect("there is room for two addresses");
+            let own = [GATEWAY, NAME_SERVER].map(|address| IpCidr::new(address.into(), PREFIX_BITS));
+            let own_6 = [GATEWAY_6, NAME_SERVER_6, ROUTER_6];
+            let own_6 = own_6.map(|address| IpCidr::new(address.into(), PREFIX_BITS_6));
+            for address in own.into_iter().chain(own_6) {
+                addresses.push(address).expect("there is room for all");
             }
         });
         // Packets to everywhere are for this interface: it stands for the rest of the world.
@@ -134,49 +134,108 @@ impl UserNetwork {
         if packet.version() != 4 || !packet.verify_checksum() {
             return None;
         }
-        let (from, to) = (packet.src_addr(), packet.dst_addr());
+        let addresses = (packet.src_addr().into(), packet.dst_addr().into());
         self.frames.guest = frame.src_addr();
         if packet.more_frags() || packet.frag_offset() != 0 {
             let is_datagram = packet.next_header() == IpProtocol::Udp;
-            let whole = is_datagram.then(|| self.fragments.take(self.now, &packet))??;
-            return self.take_datagram(from, to, &whole);
+            let piece = is_datagram.then(|| Piece::of_4(&packet))?;
+            let whole = self.fragments.take(self.now, &piece)?;
+            return self.take_datagram(addresses, &whole);
         }
         match packet.next_header() {
-            IpProtocol::Icmp if is_own(to) => self.give(frame.as_ref().to_vec()),
-            IpProtocol::Tcp => {
-                let segment = TcpPacket::new_checked(packet.payload()).ok()?;
-                let (guest, peer) = (
-                    SocketAddrV4::new(from, segment.src_port()),
-                    SocketAddrV4::new(to, segment.dst_port()),
-                );
-                let begins = segment.syn() && !segment.ack();
-                if begins && is_in_network(from) && !self.connections.has(guest, peer) {
-                    self.connections.begin(guest, peer, frame.as_ref());
-                } else if !self.connections.is_beginning(guest, peer) {
-                    self.give(frame.as_ref().to_vec());
-                }
-            }
-            IpProtocol::Udp => self.take_datagram(from, to, packet.payload())?,
+            IpProtocol::Icmp if is_own(addresses.1) => self.give(frame.as_ref().to_vec()),
+            IpProtocol::Tcp => self.take_segment(addresses, packet.payload(), frame)?,
+            IpProtocol::Udp => self.take_datagram(addresses, packet.payload())?,
             _ => {}
         }
         Some(())
     }
 
+    /// The same of an IPv6 packet.
+    fn take_packet_6(&mut self, frame: &EthernetFrame<&[u8]>) -> Option<()> {
+        /// What follows, a reserved byte and the header of a piece.
+        const FRAGMENT_BYTES: usize = 8;
+        let packet = Ipv6Packet::new_checked(frame.payload()).ok()?;
+        if packet.version() != 6 {
+            return None;
+        }
+        let addresses = (packet.src_addr().into(), packet.dst_addr().into());
+        self.frames.guest = frame.src_addr();
+        match packet.next_header() {
+            IpProtocol::Icmpv6 => self.take_message(&packet, frame)?,
+            IpProtocol::Tcp => self.take_segment(addresses, packet.payload(), frame)?,
+            IpProtocol::Udp => self.take_datagram(addresses, packet.payload())?,
+            IpProtocol::Ipv6Frag => {
+                let (header, payload) = packet.payload().split_at_checked(FRAGMENT_BYTES)?;
+                let protocol = header[0];
+                let header = Ipv6FragmentHeader::new_checked(&header[2..]).ok()?;
+                let is_datagram = protocol == u8::from(IpProtocol::Udp);
+                let piece = is_datagram.then(|| Piece::of_6(&packet, &header, (protocol, payload)))?;
+                let whole = self.fragments.take(self.now, &piece)?;
+                self.take_datagram(addresses, &whole)?;
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Takes a message of ICMPv6: echoes and questions of neighbours for our own addresses, and for a router.
+    fn take_message(&mut self, packet: &Ipv6Packet<&[u8]>, frame: &EthernetFrame<&[u8]>) -> Option<()> {
+        let message = Icmpv6Packet::new_checked(packet.payload()).ok()?;
+        if !message.verify_checksum(&packet.src_addr(), &packet.dst_addr()) {
+            return None;
+        }
+        match message.msg_type() {
+            Icmpv6Message::RouterSolicit => self.frames.advertise(),
+            Icmpv6Message::NeighborSolicit if is_own(message.target_addr().into()) => {
+                self.give(frame.as_ref().to_vec());
+            }
+            Icmpv6Message::NeighborAdvert => self.give(frame.as_ref().to_vec()),
+            Icmpv6Message::EchoRequest if is_own(packet.dst_addr().into()) => {
+                self.give(frame.as_ref().to_vec());
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Takes a packet's segment; `None` if that is none.
+    fn take_segment(
+        &mut self,
+        (from, to): (IpAddr, IpAddr),
+        payload: &[u8],
+        frame: &EthernetFrame<&[u8]>,
+    ) -> Option<()> {
+        let segment = TcpPacket::new_checked(payload).ok()?;
+        let (guest, peer) = (
+            SocketAddr::new(from, segment.src_port()),
+            SocketAddr::new(to, segment.dst_port()),
+        );
+        let begins = segment.syn() && !segment.ack();
+        if begins && is_in_network(from) && !self.connections.has(guest, peer) {
+            self.connections.begin(guest, peer, frame.as_ref());
+        } else if !self.connections.is_beginning(guest, peer) {
+            self.give(frame.as_ref().to_vec());
+        }
+        Some(())
+    }
+
     /// Takes a packet's datagram; `None` if that is none or is dropped.
-    fn take_datagram(&mut self, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Option<()> {
+    fn take_datagram(&mut self, (from, to): (IpAddr, IpAddr), payload: &[u8]) -> Option<()> {
         let datagram = UdpPacket::new_checked(payload).ok()?;
         if !datagram.verify_checksum(&from.into(), &to.into()) {
             return None;
         }
         let (guest, peer) = (
-            SocketAddrV4::new(from, datagram.src_port()),
-            SocketAddrV4::new(to, datagram.dst_port()),
+            SocketAddr::new(from, datagram.src_port()),
+            SocketAddr::new(to, datagram.dst_port()),
         );
-        if peer.port() == dhcp::SERVER_PORT && (is_own(to) || to.is_broadcast()) {
+        let is_for_server = to == GATEWAY || to == NAME_SERVER || to == Ipv4Addr::BROADCAST;
+        if peer.port() == dhcp::SERVER_PORT && is_for_server {
             let answer = dhcp::answer(datagram.payload())?;
             self.frames.datagram(
-                SocketAddrV4::new(GATEWAY, dhcp::SERVER_PORT),
-                SocketAddrV4::new(Ipv4Addr::BROADCAST, dhcp::CLIENT_PORT),
+                SocketAddr::new(GATEWAY.into(), dhcp::SERVER_PORT),
+                SocketAddr::new(Ipv4Addr::BROADCAST.into(), dhcp::CLIENT_PORT),
                 &answer,
             );
         } else if is_in_network(from) {
@@ -194,7 +253,7 @@ impl UserNetwork {
         else {
             return None;
         };
-        if is_own(target_protocol_addr) {
+        if is_own(target_protocol_addr.into()) {
             self.give(frame.as_ref().to_vec());
         }
         Some(())
@@ -213,13 +272,18 @@ impl Link for UserNetwork {
             return;
         };
         let to = frame.dst_addr();
-        if !frame.src_addr().is_unicast() || to != GATEWAY_HARDWARE && !to.is_broadcast() {
+        let is_for_us = match frame.ethertype() {
+            EthernetProtocol::Ipv6 => to.is_multicast() || to == GATEWAY_HARDWARE,
+            _ => to.is_broadcast() || to == GATEWAY_HARDWARE,
+        };
+        if !frame.src_addr().is_unicast() || !is_for_us {
             return;
         }
         // What is malformed is dropped.
         let _ = match frame.ethertype() {
             EthernetProtocol::Arp => self.take_arp(&frame),
             EthernetProtocol::Ipv4 => self.take_packet(&frame),
+            EthernetProtocol::Ipv6 => self.take_packet_6(&frame),
             _ => None,
         };
     }
@@ -244,39 +308,4 @@ impl Link for UserNetwork {
             POLL_TICKS
         }
     }
-}
-
-fn is_own(address: Ipv4Addr) -> bool {
-    address == GATEWAY || address == NAME_SERVER
-}
-
-fn is_in_network(address: Ipv4Addr) -> bool {
-    address.octets()[..3] == GATEWAY.octets()[..3]
-}
-
-/// Where the host reaches what a guest calls `peer`; `None` where nothing is.
-fn target(peer: SocketAddrV4, name_server: Option<Ipv4Addr>) -> Option<SocketAddrV4> {
-    const NAME_SERVER_PORT: u16 = 53;
-    let address = *peer.ip();
-    let reached = if address == GATEWAY {
-        Some(Ipv4Addr::LOCALHOST)
-    } else if address == NAME_SERVER {
-        name_server.filter(|_| peer.port() == NAME_SERVER_PORT)
-    } else {
-        let nowhere = is_in_network(address)
-            || address.is_loopback()
-            || address.is_multicast()
-            || address.is_broadcast()
-            || address.is_unspecified();
-        (!nowhere).then_some(address)
-    };
-    reached.map(|address| SocketAddrV4::new(address, peer.port()))
-}
-
-/// The host's first name server with an IPv4 address.
-fn name_server() -> Option<Ipv4Addr> {
-    let text = std::fs::read_to_string("/etc/resolv.conf").ok()?;
-    text.lines()
-        .filter_map(|line| line.trim().strip_prefix("nameserver")?.trim().parse().ok())
-        .next()
 }

@@ -1,7 +1,7 @@
 //! The network, with another TCP/IP stack as its guest.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
@@ -11,15 +11,19 @@ use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::{
     DhcpMessageType, DhcpPacket, DhcpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, Icmpv4Message,
-    Icmpv4Packet, IpCidr, IpProtocol, Ipv4Packet, UdpPacket,
+    Icmpv4Packet, Icmpv6Packet, Icmpv6Repr, IpAddress, IpCidr, IpProtocol, Ipv4Packet, Ipv6FragmentHeader,
+    Ipv6Packet, NdiscRepr, UdpPacket,
 };
 
-use super::fragments::Fragments;
+use super::addresses::{GATEWAY_6, NAME_SERVER_6, NETWORK_6, ROUTER_6, target};
+use super::fragments::{Fragments, Piece};
 use super::frames::Frames;
-use super::{GATEWAY, GATEWAY_HARDWARE, GUEST, Link, UserNetwork, dhcp, target};
+use super::{GATEWAY, GATEWAY_HARDWARE, GUEST, Link, UserNetwork, dhcp, router};
 use crate::network::forward::Forward;
 
 const GUEST_HARDWARE: EthernetAddress = EthernetAddress([0x52, 0x54, 0, 0x12, 0x34, 0x56]);
+/// What a guest would make its address.
+const GUEST_6: Ipv6Addr = Ipv6Addr::new(0xfec0, 0, 0, 0, 0x5054, 0xff, 0xfe12, 0x3456);
 /// Machine time between two steps.
 const STEP_TICKS: u64 = 1_000_000;
 /// So many steps, each of at least a tenth of a millisecond, are enough for anything on this host.
@@ -40,7 +44,12 @@ impl Guest {
         let mut interface = Interface::new(Config::new(GUEST_HARDWARE.into()), &mut frames, Instant::ZERO);
         interface.update_ip_addrs(|addresses| {
             addresses.push(IpCidr::new(GUEST.into(), 24)).expect("room");
+            addresses.push(IpCidr::new(GUEST_6.into(), 64)).expect("room");
         });
+        interface
+            .routes_mut()
+            .add_default_ipv6_route(GATEWAY_6)
+            .expect("room");
         interface
             .routes_mut()
             .add_default_ipv4_route(GATEWAY)
@@ -88,11 +97,16 @@ impl Guest {
         self.sockets.add(Socket::new(buffer(), buffer()))
     }
 
-    fn connect(&mut self, to: SocketAddrV4) -> SocketHandle {
+    fn connect(&mut self, to: impl Into<SocketAddr>) -> SocketHandle {
+        let to = to.into();
         let handle = self.add_socket();
         let socket = self.sockets.get_mut::<Socket<'_>>(handle);
         socket
-            .connect(self.interface.context(), (*to.ip(), to.port()), 50_000)
+            .connect(
+                self.interface.context(),
+                (IpAddress::from(to.ip()), to.port()),
+                50_000,
+            )
             .expect("a good address");
         handle
     }
@@ -132,13 +146,6 @@ fn echo(listener: TcpListener) -> thread::JoinHandle<usize> {
     })
 }
 
-fn v4(address: SocketAddr) -> SocketAddrV4 {
-    match address {
-        SocketAddr::V4(address) => address,
-        SocketAddr::V6(_) => panic!("an IPv4 address"),
-    }
-}
-
 fn pattern(size: u32) -> Vec<u8> {
     (0..size).map(|index| (index * 7 + index / 251) as u8).collect()
 }
@@ -149,7 +156,7 @@ fn a_guest_reaches_the_hosts_loopback_by_the_gateway() {
     let port = listener.local_addr().expect("bound").port();
     let server = echo(listener);
     let mut guest = Guest::new(&[]);
-    let handle = guest.connect(SocketAddrV4::new(GATEWAY, port));
+    let handle = guest.connect(SocketAddr::new(GATEWAY.into(), port));
     let data = pattern(300_000);
     assert!(guest.exchange(handle, &data) == data, "the same bytes come back");
     assert_eq!(server.join().expect("no panic"), data.len());
@@ -162,7 +169,7 @@ fn a_refused_connection_is_one_for_the_guest() {
     let port = listener.local_addr().expect("bound").port();
     drop(listener);
     let mut guest = Guest::new(&[]);
-    let handle = guest.connect(SocketAddrV4::new(GATEWAY, port));
+    let handle = guest.connect(SocketAddr::new(GATEWAY.into(), port));
     guest.until(|guest| guest.socket(handle).state() == State::Closed);
     assert!(guest.network.connections.is_empty());
 }
@@ -172,7 +179,7 @@ fn a_guest_finds_connections_of_another_network_broken() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     let mut guest = Guest::new(&[]);
-    let handle = guest.connect(SocketAddrV4::new(GATEWAY, port));
+    let handle = guest.connect(SocketAddr::new(GATEWAY.into(), port));
     guest.until(|guest| guest.socket(handle).state() == State::Established);
     // As when the guest's machine is restored.
     guest.network = UserNetwork::new(&[]).expect("no ports");
@@ -220,7 +227,7 @@ fn connected() -> (Guest, SocketHandle, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     let mut guest = Guest::new(&[]);
-    let handle = guest.connect(SocketAddrV4::new(GATEWAY, port));
+    let handle = guest.connect(SocketAddr::new(GATEWAY.into(), port));
     guest.until(|guest| guest.socket(handle).state() == State::Established);
     let (host, _) = listener.accept().expect("it is connected");
     (guest, handle, host)
@@ -329,7 +336,7 @@ fn the_machines_end_resets_what_has_not_ended_and_completes_what_has() {
 }
 
 /// The guest sends a datagram.
-fn send_datagram(guest: &mut Guest, from: SocketAddrV4, to: SocketAddrV4, payload: &[u8]) -> usize {
+fn send_datagram(guest: &mut Guest, from: SocketAddr, to: SocketAddr, payload: &[u8]) -> usize {
     let mut sender = Frames {
         guest: GATEWAY_HARDWARE,
         ..Frames::default()
@@ -343,8 +350,34 @@ fn send_datagram(guest: &mut Guest, from: SocketAddrV4, to: SocketAddrV4, payloa
     count
 }
 
+/// The addresses and the payload of a packet, once the last of its pieces is there.
+type Payload = Option<(IpAddr, IpAddr, Vec<u8>)>;
+
+fn payload_4(fragments: &mut Fragments, bytes: &[u8]) -> Payload {
+    let packet = Ipv4Packet::new_checked(bytes).expect("whole");
+    assert!(packet.verify_checksum());
+    let payload = match packet.more_frags() || packet.frag_offset() != 0 {
+        true => fragments.take(0, &Piece::of_4(&packet))?,
+        false => packet.payload().to_vec(),
+    };
+    Some((packet.src_addr().into(), packet.dst_addr().into(), payload))
+}
+
+fn payload_6(fragments: &mut Fragments, bytes: &[u8]) -> Payload {
+    let packet = Ipv6Packet::new_checked(bytes).expect("whole");
+    let payload = match packet.next_header() {
+        IpProtocol::Ipv6Frag => {
+            let (header, payload) = packet.payload().split_at(8);
+            let place = Ipv6FragmentHeader::new_checked(&header[2..]).expect("whole");
+            fragments.take(0, &Piece::of_6(&packet, &place, (header[0], payload)))?
+        }
+        _ => packet.payload().to_vec(),
+    };
+    Some((packet.src_addr().into(), packet.dst_addr().into(), payload))
+}
+
 /// Waits for a datagram to the guest: from where to where, what it says, and in how many pieces it came.
-fn receive_datagram(guest: &mut Guest) -> (SocketAddrV4, SocketAddrV4, Vec<u8>, usize) {
+fn receive_datagram(guest: &mut Guest) -> (SocketAddr, SocketAddr, Vec<u8>, usize) {
     let mut fragments = Fragments::default();
     let mut count = 0;
     let mut received = None;
@@ -353,15 +386,11 @@ fn receive_datagram(guest: &mut Guest) -> (SocketAddrV4, SocketAddrV4, Vec<u8>, 
         while let Some(answer) = guest.network.receive() {
             let frame = EthernetFrame::new_checked(&answer[..]).expect("whole");
             assert_eq!(frame.dst_addr(), GUEST_HARDWARE);
-            let packet = Ipv4Packet::new_checked(frame.payload()).expect("whole");
-            assert!(packet.verify_checksum());
             count += 1;
-            let is_piece = packet.more_frags() || packet.frag_offset() != 0;
-            let payload = match is_piece {
-                true => fragments.take(0, &packet),
-                false => Some(packet.payload().to_vec()),
+            received = match frame.ethertype() {
+                EthernetProtocol::Ipv6 => payload_6(&mut fragments, frame.payload()),
+                _ => payload_4(&mut fragments, frame.payload()),
             };
-            received = payload.map(|payload| (packet.src_addr(), packet.dst_addr(), payload));
         }
         received.is_some()
     });
@@ -369,20 +398,19 @@ fn receive_datagram(guest: &mut Guest) -> (SocketAddrV4, SocketAddrV4, Vec<u8>, 
     let datagram = UdpPacket::new_checked(&payload[..]).expect("whole");
     assert!(datagram.verify_checksum(&from.into(), &to.into()));
     (
-        SocketAddrV4::new(from, datagram.src_port()),
-        SocketAddrV4::new(to, datagram.dst_port()),
+        SocketAddr::new(from, datagram.src_port()),
+        SocketAddr::new(to, datagram.dst_port()),
         datagram.payload().to_vec(),
         count,
     )
 }
 
-#[test]
-fn datagrams_go_both_ways_in_one_piece_or_several() {
-    let server = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    let to = SocketAddrV4::new(GATEWAY, v4(server.local_addr().expect("bound")).port());
+/// Sends datagrams of these sizes to a host's socket by the gateway and back: in so many pieces each.
+fn go_both_ways(server: &UdpSocket, gateway: IpAddr, guest_address: IpAddr, sizes: &[(u32, usize)]) {
+    let to = SocketAddr::new(gateway, server.local_addr().expect("bound").port());
+    let from = SocketAddr::new(guest_address, 4000);
     let mut guest = Guest::new(&[]);
-    let from = SocketAddrV4::new(GUEST, 4000);
-    for (size, pieces) in [(0, 1), (8, 1), (1472, 1), (1473, 2), (65_507, 45)] {
+    for &(size, pieces) in sizes {
         let question = pattern(size);
         assert_eq!(send_datagram(&mut guest, from, to, &question), pieces);
         let mut asked = vec![0; 1 << 16];
@@ -396,6 +424,125 @@ fn datagrams_go_both_ways_in_one_piece_or_several() {
 }
 
 #[test]
+fn datagrams_go_both_ways_in_one_piece_or_several() {
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let sizes = [(0, 1), (8, 1), (1472, 1), (1473, 2), (65_507, 45)];
+    go_both_ways(&server, GATEWAY.into(), GUEST.into(), &sizes);
+}
+
+/// A socket of the host's own by IPv6, if it has that.
+fn loopback_6<T>(bind: impl FnOnce((Ipv6Addr, u16)) -> std::io::Result<T>) -> Option<T> {
+    let bound = bind((Ipv6Addr::LOCALHOST, 0)).ok();
+    tests_need::host(bound.is_some(), "this host has no IPv6 on its loopback").then_some(())?;
+    bound
+}
+
+#[test]
+fn connections_by_ipv6_reach_the_hosts_loopback() {
+    let Some(listener) = loopback_6(TcpListener::bind) else {
+        return;
+    };
+    let port = listener.local_addr().expect("bound").port();
+    let server = echo(listener);
+    let mut guest = Guest::new(&[]);
+    let handle = guest.connect(SocketAddr::new(GATEWAY_6.into(), port));
+    let data = pattern(300_000);
+    assert!(guest.exchange(handle, &data) == data, "the same bytes come back");
+    assert_eq!(server.join().expect("no panic"), data.len());
+    let handle = guest.connect(SocketAddr::new(GATEWAY_6.into(), port));
+    guest.until(|guest| guest.socket(handle).state() == State::Closed);
+}
+
+#[test]
+fn datagrams_by_ipv6_go_both_ways_in_one_piece_or_several() {
+    let Some(server) = loopback_6(UdpSocket::bind) else {
+        return;
+    };
+    let sizes = [(0, 1), (1440, 1), (1441, 2), (65_487, 46)];
+    go_both_ways(&server, GATEWAY_6.into(), GUEST_6.into(), &sizes);
+}
+
+/// Sends a message of ICMPv6; the messages that come back, and to whom.
+fn ask_6(from: Ipv6Addr, to: Ipv6Addr, message: &Icmpv6Repr<'_>) -> Vec<(Ipv6Addr, Vec<u8>)> {
+    let mut guest = Guest::new(&[]);
+    // So that the network knows where the guest is.
+    let unused = guest.connect(SocketAddr::new(GATEWAY_6.into(), 1));
+    guest.until(|guest| guest.socket(unused).state() == State::Closed);
+    let mut frame = vec![0; 14 + 40 + message.buffer_len()];
+    let mut ethernet = EthernetFrame::new_unchecked(&mut frame[..]);
+    ethernet.set_src_addr(GUEST_HARDWARE);
+    ethernet.set_dst_addr(EthernetAddress([0x33, 0x33, 0, 0, 0, 2]));
+    ethernet.set_ethertype(EthernetProtocol::Ipv6);
+    let mut packet = Ipv6Packet::new_unchecked(ethernet.payload_mut());
+    packet.set_version(6);
+    packet.set_payload_len(message.buffer_len() as u16);
+    packet.set_next_header(IpProtocol::Icmpv6);
+    packet.set_hop_limit(255);
+    packet.set_src_addr(from);
+    packet.set_dst_addr(to);
+    let mut icmp = Icmpv6Packet::new_unchecked(packet.payload_mut());
+    message.emit(&from, &to, &mut icmp, &Default::default());
+    guest.network.send(&frame);
+    let answers = std::iter::from_fn(|| guest.network.receive());
+    let message = |frame: Vec<u8>| {
+        let packet = Ipv6Packet::new_checked(&frame[14..]).expect("whole");
+        let message = Icmpv6Packet::new_checked(packet.payload()).expect("whole");
+        assert!(message.verify_checksum(&packet.src_addr(), &packet.dst_addr()));
+        (packet.dst_addr(), packet.payload().to_vec())
+    };
+    answers.map(message).collect()
+}
+
+#[test]
+fn a_router_says_which_network_it_is_and_who_knows_names() {
+    let question = Icmpv6Repr::Ndisc(NdiscRepr::RouterSolicit { lladdr: None });
+    let link_local = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9);
+    let answers = ask_6(link_local, Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2), &question);
+    let [(to, answer)] = &answers[..] else {
+        panic!("{answers:?}")
+    };
+    assert_eq!(*to, router::ALL_NODES);
+    let packet = Icmpv6Packet::new_checked(&answer[..]).expect("whole");
+    let said = Icmpv6Repr::parse(&ROUTER_6, to, &packet, &Default::default());
+    let Ok(Icmpv6Repr::Ndisc(NdiscRepr::RouterAdvert { prefix_info, .. })) = said else {
+        panic!("{said:?}")
+    };
+    assert_eq!(prefix_info.map(|network| network.prefix), Some(NETWORK_6));
+    assert!(answer.ends_with(&NAME_SERVER_6.octets()));
+}
+
+#[test]
+fn nobody_else_has_an_address_that_a_guest_makes_itself() {
+    for (target_addr, has_answer) in [(GUEST_6, false), (GATEWAY_6, true), (ROUTER_6, true)] {
+        let lladdr = Some(GUEST_HARDWARE.into());
+        let question = Icmpv6Repr::Ndisc(NdiscRepr::NeighborSolicit { target_addr, lladdr });
+        let tail = target_addr.segments();
+        let to = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | tail[6] & 0xff, tail[7]);
+        let answers = ask_6(GUEST_6, to, &question);
+        assert_eq!(answers.len(), usize::from(has_answer), "{target_addr}");
+    }
+}
+
+#[test]
+fn the_gateway_alone_answers_echoes_by_ipv6() {
+    let question = Icmpv6Repr::EchoRequest {
+        ident: 1,
+        seq_no: 2,
+        data: b"anybody there?",
+    };
+    for (to, has_answer) in [
+        (GATEWAY_6, true),
+        (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), false),
+    ] {
+        assert_eq!(
+            ask_6(GUEST_6, to, &question).len(),
+            usize::from(has_answer),
+            "{to}"
+        );
+    }
+}
+
+#[test]
 fn datagrams_to_a_forwarded_port_reach_the_guest_and_its_answers_their_senders() {
     let forwards = ["tcp:127.0.0.1:0-:7", "udp:127.0.0.1:0-:7"];
     let forwards = forwards.map(|text| text.parse::<Forward>().expect("good"));
@@ -405,8 +552,8 @@ fn datagrams_to_a_forwarded_port_reach_the_guest_and_its_answers_their_senders()
     // The network sends to who was there before.
     send_datagram(
         &mut guest,
-        SocketAddrV4::new(GUEST, 1),
-        SocketAddrV4::new(GATEWAY, 9),
+        SocketAddr::new(GUEST.into(), 1),
+        SocketAddr::new(GATEWAY.into(), 9),
         b"",
     );
     let senders = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
@@ -414,7 +561,10 @@ fn datagrams_to_a_forwarded_port_reach_the_guest_and_its_answers_their_senders()
     for sender in &senders {
         sender.send_to(b"question", host).expect("it listens");
         let (peer, own, question, _) = receive_datagram(&mut guest);
-        assert_eq!((*peer.ip(), own), (GATEWAY, SocketAddrV4::new(GUEST, 7)));
+        assert_eq!(
+            (peer.ip(), own),
+            (IpAddr::from(GATEWAY), SocketAddr::new(GUEST.into(), 7))
+        );
         assert_eq!(question, b"question");
         peers.push(peer);
     }
@@ -422,10 +572,18 @@ fn datagrams_to_a_forwarded_port_reach_the_guest_and_its_answers_their_senders()
     let first = peers[0];
     for (number, (sender, peer)) in senders.iter().zip(peers).enumerate() {
         let answer = format!("answer {number}");
-        send_datagram(&mut guest, SocketAddrV4::new(GUEST, 7), peer, answer.as_bytes());
+        send_datagram(
+            &mut guest,
+            SocketAddr::new(GUEST.into(), 7),
+            peer,
+            answer.as_bytes(),
+        );
         let mut received = [0; 64];
         let (size, from) = sender.recv_from(&mut received).expect("a datagram");
-        assert_eq!((&received[..size], v4(from)), (answer.as_bytes(), host));
+        assert_eq!(
+            (&received[..size], from),
+            (answer.as_bytes(), SocketAddr::V4(host))
+        );
     }
     // The same sender keeps its port.
     senders[0].send_to(b"again", host).expect("it listens");
@@ -494,7 +652,7 @@ fn the_gateway_alone_answers_echoes() {
     for (to, answers) in [(GATEWAY, true), (Ipv4Addr::new(192, 0, 2, 1), false)] {
         let mut guest = Guest::new(&[]);
         // So that the network knows where the guest is.
-        let unused = guest.connect(SocketAddrV4::new(GATEWAY, 1));
+        let unused = guest.connect(SocketAddr::new(GATEWAY.into(), 1));
         guest.until(|guest| guest.socket(unused).state() == State::Closed);
         let mut frame = vec![0; 14 + 20 + 8];
         let mut ethernet = EthernetFrame::new_unchecked(&mut frame[..]);
@@ -523,6 +681,13 @@ fn addresses_that_are_nobodys_lead_nowhere() {
     let to = |address: &str| target(format!("{address}:80").parse().expect("an address"), None);
     assert_eq!(to("10.0.2.2"), "127.0.0.1:80".parse().ok());
     assert_eq!(to("192.0.2.1"), "192.0.2.1:80".parse().ok());
+    assert_eq!(to("[fec0::2]"), "[::1]:80".parse().ok());
+    assert_eq!(to("[2001:db8::1]"), "[2001:db8::1]:80".parse().ok());
+    let server = "192.0.2.53".parse().ok();
+    assert_eq!(
+        target("[fec0::3]:53".parse().expect("one"), server),
+        "192.0.2.53:53".parse().ok()
+    );
     for nowhere in [
         "10.0.2.3",
         "10.0.2.9",
@@ -530,6 +695,14 @@ fn addresses_that_are_nobodys_lead_nowhere() {
         "224.0.0.1",
         "255.255.255.255",
         "0.0.0.0",
+        "[fec0::3]",
+        "[fec0::9]",
+        "[fe80::1]",
+        "[::1]",
+        "[::]",
+        "[ff02::1]",
+        "[::ffff:127.0.0.1]",
+        "[::127.0.0.1]",
     ] {
         assert_eq!(to(nowhere), None, "{nowhere}");
     }
@@ -540,16 +713,16 @@ proptest! {
     #[test]
     fn no_frame_harms_the_host(
         frames in prop::collection::vec(
-            (any::<bool>(), any::<bool>(), prop::collection::vec(any::<u8>(), 0..200)),
+            (0usize..3, any::<bool>(), prop::collection::vec(any::<u8>(), 0..200)),
             1..40,
         )
     ) {
         let mut network = UserNetwork::new(&[]).expect("no ports");
-        for (now, (is_arp, has_header, tail)) in frames.into_iter().enumerate() {
+        for (now, (kind, has_header, tail)) in frames.into_iter().enumerate() {
             let mut frame = GATEWAY_HARDWARE.0.to_vec();
             frame.extend(GUEST_HARDWARE.0);
-            frame.extend(if is_arp { [8, 6] } else { [8, 0] });
-            if has_header && !is_arp {
+            frame.extend([[8, 6], [8, 0], [0x86, 0xdd]][kind]);
+            if has_header && kind == 1 {
                 // To addresses where nothing is: nothing may leave this host.
                 let protocol = [1, 6, 17][tail.len() % 3];
                 let mut header = [0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 2, 15, 10, 0, 2, 99];
@@ -557,7 +730,13 @@ proptest! {
                 Ipv4Packet::new_unchecked(&mut header[..]).fill_checksum();
                 frame.extend(header);
                 frame.extend(tail);
-            } else if is_arp {
+            } else if has_header && kind == 2 {
+                let protocol = [6, 17, 44, 58][tail.len() % 4];
+                frame.extend([0x60, 0, 0, 0, 0, tail.len() as u8, protocol, 255]);
+                frame.extend(GUEST_6.octets());
+                frame.extend(Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 99).octets());
+                frame.extend(tail);
+            } else if kind != 1 {
                 frame.extend(tail);
             }
             network.send(&frame);

@@ -169,6 +169,7 @@ impl Transport {
             revision: 1,
             class: class(kind),
         });
+        facilities.reach_by(configuration.mastering());
         configuration.add_region(SIZE, start);
         configuration.add_interrupt(line);
         let mut add = |kind, offset: u64, size: u32, more: &[u8], writable: &[u8]| {
@@ -326,7 +327,12 @@ impl Function for Transport {
     }
 
     fn store_configuration(&mut self, offset: u64, size: u64, value: u32) {
+        let may_master = self.configuration.mastering();
+        let could_master = may_master.is_allowed();
         self.configuration.store(offset, size, value);
+        if may_master.is_allowed() != could_master {
+            self.facilities.note_mastering();
+        }
         if offset & !3 == self.access_data()
             && let Some((register, width)) = self.access()
         {
@@ -336,8 +342,9 @@ impl Function for Transport {
         self.interrupts
             .disable_line(self.configuration.is_line_disabled());
         let control = self.configuration.load(self.messages + 2, 2);
-        self.interrupts
-            .set_messages(control & 0x8000 != 0, control & 0x4000 != 0);
+        // A message is a store to memory: it waits until the function may master the bus.
+        let waits = control & 0x4000 != 0 || !may_master.is_allowed();
+        self.interrupts.set_messages(control & 0x8000 != 0, waits);
     }
 
     fn load(&mut self, offset: u64, size: u64) -> u64 {

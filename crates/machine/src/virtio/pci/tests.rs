@@ -266,6 +266,32 @@ fn requests_are_answered_by_messages() {
 }
 
 #[test]
+fn a_device_that_may_not_master_the_bus_waits_until_it_may() {
+    let mut driver = Driver::new();
+    driver.set_up();
+    driver.route();
+    driver.set_messages(0x8000);
+    driver.configure(4, 2, 2);
+    let write = |address: u64, value: u64| {
+        driver
+            .memory
+            .write_value(PhysicalAddress(address), value)
+            .expect("RAM");
+    };
+    write(DESCRIPTORS, BUFFER);
+    write(DESCRIPTORS + 8, 16 | 2 << 32);
+    write(AVAILABLE, 1 << 16);
+    let used = |driver: &Driver| -> u16 { driver.memory.read_value(PhysicalAddress(USED + 2)).expect("RAM") };
+    driver.store(&[(NOTIFICATIONS, 2, 0)]);
+    driver.timeline.perform_until(u64::MAX);
+    assert_eq!(used(&driver), 0);
+    driver.configure(4, 2, 6);
+    driver.timeline.perform_until(u64::MAX);
+    assert_eq!(used(&driver), 1);
+    assert!(driver.has(VECTOR + 1));
+}
+
+#[test]
 fn broken_rings_are_told_by_the_message_of_the_configuration() {
     let mut driver = Driver::new();
     driver.set_up();
