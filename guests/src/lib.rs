@@ -12,6 +12,11 @@ pub mod ia64 {
         include_bytes!("../ia64/bin/kernel-1"),
         include_bytes!("../ia64/bin/kernel-2"),
     ];
+    /// The same, asking a monitor through memory for what its parameters say.
+    pub const KERNELS_WITH_SIDECALLS: [&[u8]; 2] = [
+        include_bytes!("../ia64/bin/kernel-1-sidecalls"),
+        include_bytes!("../ia64/bin/kernel-2-sidecalls"),
+    ];
     /// Two threads that pass each other messages, of `ia64/ipc`.
     pub const MESSAGES: &[u8] = include_bytes!("../ia64/bin/ipc");
     /// The source of its fast path as one first writes it, with what it asserts for a scheduler.

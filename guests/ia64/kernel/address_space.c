@@ -5,6 +5,7 @@
    is forgotten, as its region identifiers are never used again. */
 
 #include "kernel.h"
+#include "sidecalls.h"
 #include "text.h"
 
 #define TABLE_ENTRIES (1UL << TABLE_ENTRIES_SHIFT)
@@ -113,6 +114,8 @@ void address_space_use(struct task *task)
 /* Forgets a translation everywhere: in the hashed tables and in the TLBs. */
 static void forget(uint64_t address, int superpage)
 {
+    if (sidecalls_unmap(address, superpage))
+        return;
     if (hashed_table_in_use) {
         uint64_t *entry = hashed_entry(address), tag = hashed_tag(address);
         for (unsigned number = 0; number < PROCESSORS; number++) {
@@ -123,6 +126,8 @@ static void forget(uint64_t address, int superpage)
         }
     }
     uint64_t size_log2 = superpage ? SUPERPAGE_SHIFT : PAGE_SHIFT;
+    if (sidecalls_purge(address, size_log2))
+        return;
     if (PROCESSORS > 1) {
         uint64_t saved = acquire(&lock); /* one global purge at a time */
         purge_global(address, size_log2);
@@ -259,6 +264,7 @@ static int copy_on_write(uint64_t address, uint64_t *entry)
     }
     *entry = (*entry & ~(PTE_FRAME | PTE_COPY_ON_WRITE | PTE_RIGHTS)) | copy | PTE_DIRTY | PTE_READ_WRITE;
     forget(address, 0);
+    sidecalls_update(address, *entry);
     return 0;
 }
 
@@ -282,8 +288,10 @@ int page_fault(struct task *task, uint64_t address, int write, int execute)
         return 0;
     }
     uint64_t rights = rights_of(area), shared = 0, frame;
-    if (area->kind == AREA_ZERO && fill_superpage(task, area, address, rights))
+    if (area->kind == AREA_ZERO && fill_superpage(task, area, address, rights)) {
+        sidecalls_update(address, *entry);
         return 0;
+    }
     if (area->kind == AREA_IMAGE) {
         frame = image_page(area, page, &shared);
     } else if (area->kind == AREA_SHARED) {
@@ -295,6 +303,7 @@ int page_fault(struct task *task, uint64_t address, int write, int execute)
     if (!frame)
         return SIGKILL;
     *entry = frame | rights | shared | PTE_PRESENT;
+    sidecalls_update(address, *entry);
     return 0;
 }
 

@@ -2,6 +2,7 @@
    block. A handler takes vectors until there is none, and ends each. */
 
 #include "kernel.h"
+#include "sidecalls.h"
 
 /* Answers how many ticks have passed: more than one where interrupts were off for long. */
 static uint64_t set_next_tick(void)
@@ -39,6 +40,10 @@ void external_interrupts(void)
             work_add(current, WORK_RESCHEDULE);
         } else if (vector == VECTOR_RESCHEDULE) {
             work_add(current, WORK_RESCHEDULE);
+        } else if (SIDECALLS && vector == VECTOR_DISK) {
+            disk_interrupt();
+        } else if (SIDECALLS && vector == VECTOR_INTERFACE) {
+            interface_interrupt();
         } else {
             panic("interrupt vector %lx", vector);
         }

@@ -2,6 +2,7 @@
    description's `parameters`). README.md lists them. A word that is wrong ends the machine. */
 
 #include "kernel.h"
+#include "sidecalls.h"
 #include "text.h"
 
 struct parameters parameters = {
@@ -58,9 +59,12 @@ static void set(const char *key, const char *value)
         parameters.tick = number(key, value, 10000, 1000000000);
     else if (text_equal(key, "clock"))
         parameters.clock = choice(key, value, clocks);
-    else
+    else if (SIDECALLS && text_equal(key, "sidecalls")) {
+        if (!sidecalls_choose(value))
+            panic("parameter `%s=%s`: expected off, or a list of updates, purges, disk", key, value);
+    } else
         panic("unknown parameter `%s`: expected format, walker, superpages, sharing, signal-state, hashed-table, memory, "
-              "tick, clock, program", key);
+              "tick, clock, " SIDECALLS_PARAMETER "program", key);
 }
 
 void read_parameters(void)

@@ -2,6 +2,7 @@
    idles, which is how it finds work. No process runs before: a CPU that still clears its hashed table takes none. */
 
 #include "kernel.h"
+#include "sidecalls.h"
 #include "text.h"
 
 struct per_cpu_page {
@@ -32,6 +33,7 @@ void start(unsigned number)
     this_cpu->idle = (struct task *)((char *)idle_tasks + number * TASK_SIZE);
     this_cpu->idle->processor = number;
     translation_start();
+    sidecalls_start();
     time_start();
     if (number == 0) {
         save_preserved_state = parameters.signal_state == SIGNAL_FULL;

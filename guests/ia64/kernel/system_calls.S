@@ -13,6 +13,11 @@
 #define CALL_GATE (SYSTEM_CALL_FIRST + 503)
 #define CALL_EXAMINE (SYSTEM_CALL_FIRST + 504)
 #define CALL_TRACE (SYSTEM_CALL_FIRST + 505)
+// And those of images with sidecalls.
+#define CALL_DISK (SYSTEM_CALL_FIRST + 506)
+#define CALL_FRAME_ADDRESS (SYSTEM_CALL_FIRST + 507)
+#define CALL_FRAME_SEND (SYSTEM_CALL_FIRST + 508)
+#define CALL_FRAME_RECEIVE (SYSTEM_CALL_FIRST + 509)
 
 	.section .rodata
 	.align	16
@@ -47,4 +52,10 @@ system_calls:
 	entry	CALL_GATE, call_gate
 	entry	CALL_EXAMINE, call_examine
 	entry	CALL_TRACE, call_trace
+#ifdef SIDECALLS
+	entry	CALL_DISK, call_disk
+	entry	CALL_FRAME_ADDRESS, call_frame_address
+	entry	CALL_FRAME_SEND, call_frame_send
+	entry	CALL_FRAME_RECEIVE, call_frame_receive
+#endif
 	entry	(SYSTEM_CALL_FIRST + SYSTEM_CALLS), otherwise

@@ -14,7 +14,7 @@
 
 #include "request.h"
 
-enum { START = 8, FILL = 12, PURGE = 13 };
+enum { START = 8 };
 enum { PAGE = 1 << 14, PROCESSORS_MAX = 8, PAGES = 1 << 12, FRAMES = 64, LINES_MAX = 1 << 15, LINE_WORDS = 8 };
 
 #define REGION_1 (1ul << 61)

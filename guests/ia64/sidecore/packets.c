@@ -18,26 +18,11 @@
 //   deaf                  posts buffers, asks for an interrupt, and never looks
 
 #include "guest.h"
+#include "shared.h"
 
 enum { REGISTER_INTERFACE = 0x43 };
-enum { PROCESSORS_MAX = 8, PAGE = 1 << 14, PAGES = 1 << 12, VECTOR = 0x51, TIMER_VECTOR = 0x52, ENTRIES_MAX = 256, FRAME = 2048, LOG_MAX = 1 << 15 };
-enum { DONE = 1, PROBE = 64, HEADER = 14, STAMP = 16 };
-
-struct descriptor {
-	word address;
-	unsigned length, status;
-};
-
-// The area that guest and card share: crates/hypervisor/src/nic/ring.rs.
-struct area {
-	word magic, version, address, entries, unused_0[4];
-	word sent, unused_1[7];
-	word posted, unused_2[7];
-	word wanted, unused_3[0x1e7];
-	word received, unused_4[7];
-	word transmitted, unused_5[23];
-	struct descriptor descriptors[2 * ENTRIES_MAX];
-};
+enum { PROCESSORS_MAX = 8, PAGE = 1 << 14, PAGES = 1 << 12, VECTOR = 0x51, TIMER_VECTOR = 0x52, FRAME = 2048, LOG_MAX = 1 << 15 };
+enum { FILLED = 1, PROBE = 64, HEADER = 14, STAMP = 16 };
 
 // What start.S refers to: of pages on demand this guest has none.
 char stacks[PROCESSORS_MAX << 16] __attribute__((aligned(PAGE)));
@@ -45,9 +30,9 @@ word page_entries[PAGES];
 volatile word faults, files_by_exit;
 volatile word interrupts[PROCESSORS_MAX];
 
-static volatile struct area area __attribute__((aligned(PAGE)));
-static unsigned char buffers[ENTRIES_MAX][FRAME] __attribute__((aligned(PAGE)));
-static unsigned char outgoing[ENTRIES_MAX][FRAME] __attribute__((aligned(PAGE)));
+static volatile struct interface_area area __attribute__((aligned(PAGE)));
+static unsigned char buffers[RING_ENTRIES_MAX][FRAME] __attribute__((aligned(PAGE)));
+static unsigned char outgoing[RING_ENTRIES_MAX][FRAME] __attribute__((aligned(PAGE)));
 static volatile struct {
 	word count, samples[LOG_MAX];
 } log __attribute__((aligned(8)));
@@ -132,7 +117,7 @@ static void open(void)
 {
 	if (hypercall(REGISTER_INTERFACE, (word)&area, VECTOR, 0) != 0)
 		fail("the interface was refused");
-	if (area.magic != 0x4649565345444953ul || area.version != 1 || area.entries > ENTRIES_MAX)
+	if (area.magic != INTERFACE_MAGIC || area.version != 1 || area.entries > RING_ENTRIES_MAX)
 		fail("the interface is not as documented");
 	entries = area.entries;
 	taken = sent = 0;
@@ -174,7 +159,7 @@ static void wait(void)
 static unsigned char *take(word *length)
 {
 	volatile struct descriptor *descriptor = receive_descriptor(taken);
-	if (descriptor->status != DONE)
+	if (descriptor->status != FILLED)
 		fail("a buffer was refused");
 	*length = descriptor->length;
 	return (unsigned char *)descriptor->address;
@@ -346,11 +331,11 @@ static _Noreturn void garbage(word seed)
 		word value = random_word(&state), number = random_word(&state);
 		switch (random_word(&state) % 8) {
 		case 0:
-			value %= 2 * ENTRIES_MAX;
+			value %= 2 * RING_ENTRIES_MAX;
 			area.descriptors[value].address = random_word(&state);
 			break;
 		case 1:
-			area.descriptors[value % (2 * ENTRIES_MAX)].length = number;
+			area.descriptors[value % (2 * RING_ENTRIES_MAX)].length = number;
 			break;
 		case 2:
 			store(&area.sent, value % 3 ? area.transmitted + number % 300 : value);

@@ -4,20 +4,9 @@
 #define SIDECORE_REQUEST_H
 
 #include "guest.h"
+#include "shared.h"
 
-enum { REGISTER = 0x40, SLOTS = 63 };
-enum { NULL_REQUEST, IDENTIFICATION, MAP, UNMAP, TIMER, INTERRUPT, CONSOLE, READ, WRITE, SEND, RECEIVE, OWN };
-enum { FREE, REQUESTED, DONE, REFUSED };
-enum { NOT_SERVED = 6, EMPTY = 5, FULL = 7 };
-
-struct slot {
-	word status, kind, arguments[3], result, vector, unused;
-};
-
-struct request_page {
-	word magic, version, mode, slots, unused[4];
-	struct slot slot[SLOTS];
-};
+enum { REGISTER = 0x40, SLOTS = REQUEST_SLOTS };
 
 extern word request_by_exit(word kind, word first, word second, word third, word *status);
 
@@ -89,7 +78,7 @@ static void register_page(volatile struct request_page *page)
 	if (hypercall(REGISTER, (word)page, 0, 0) != 0)
 		fail("the request page was refused");
 	asm volatile("mov ar.k1 = %0;; mov cr.tpr = r0;; srlz.d" ::"r"(page) : "memory");
-	if (page->magic != 0x4c4c414345444953ul || page->version != 1 || page->slots != SLOTS)
+	if (page->magic != REQUEST_MAGIC || page->version != 1 || page->slots != SLOTS)
 		fail("the request page is not as documented");
 }
 

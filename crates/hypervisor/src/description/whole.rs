@@ -69,6 +69,7 @@ impl VirtualMachineTable {
             }),
             disk: Vec::new(),
             network: Vec::new(),
+            folder: Vec::new(),
         };
         let serial = match &self.input {
             Some(input) => SerialLine::typed(&read(&folder.join(input))?),

@@ -22,4 +22,9 @@ pub mod call {
     /// not `requested`: the monitor stores that, and the answer comes as that of a sidecall. Returns 0, or all ones if
     /// there is no such slot or it has a request under way.
     pub const SUBMIT: u64 = 0x42;
+    /// Marks that a phase of a measurement begins or ends: r8 is the label. Returns 0, or all ones once
+    /// [`MARKS_MAX`] are kept. With firmware the number is the firmware's.
+    pub const MARK: u64 = 0x100;
+    /// The most marks that are kept of a virtual machine.
+    pub const MARKS_MAX: usize = 4096;
 }

@@ -34,6 +34,7 @@ impl VirtualMachine {
             return processor.skip_instruction();
         }
         let is_ours = number == call::REGISTER || number == ring::call::REGISTER;
+        let asked = self.processors[index].clock();
         if !is_ours && self.call_firmware(costs, index) {
             return;
         }
@@ -70,6 +71,7 @@ impl VirtualMachine {
             function::START => self.start(index, first, PhysicalAddress(second), third),
             function::TIME => costs.nanoseconds(self.processors[index].clock().since(Cycle::START)),
             call::REGISTER => self.register_page(index, PhysicalAddress(first)),
+            call::MARK => self.mark(first, asked),
             ring::call::REGISTER => match self.register_interface(index, PhysicalAddress(first), second) {
                 true => 0,
                 false => FAILED,
@@ -131,6 +133,14 @@ impl VirtualMachine {
         let cycles = costs.round_trip() + costs.cycles(Cost::Emulate) + served.cycles;
         self.processors[index].charge(ExitReason::Request, cycles);
         served
+    }
+
+    fn mark(&mut self, label: u64, time: Cycle) -> u64 {
+        if self.marks.len() == call::MARKS_MAX {
+            return FAILED;
+        }
+        self.marks.push((label, time));
+        0
     }
 
     fn put_bytes(&mut self, address: PhysicalAddress, size: u64) -> u64 {

@@ -7,21 +7,23 @@
 //! run together (section 3). What was seen until the guest has started is forgotten once (section 4).
 //!
 //! All of it is a virtual machine's own: what it finds depends on what its processors did and on nothing else. What it
-//! costs is charged to them, and goes into an account with a share of what they run: when that is spent no page is
-//! taken away and no fill is noted until it is paid.
+//! costs is charged to them, and is earned before: a share of what they run is saved, up to what two rounds can cost. A
+//! round is made when there is enough for all that its pages can cost, their return included; a fill is noted when
+//! there is enough for a round beside it. So detection never costs more than its share, in short runs neither.
 
 use std::collections::VecDeque;
 
 use serde::Serialize;
 use sidestep_gang::detection::Access;
 use sidestep_gang::{
-    Budget, CoscheduledSets, DependencyTree, Detector, DetectorSettings, Pairing, Selection, SharingMatrix,
+    CoscheduledSets, DependencyTree, Detector, DetectorSettings, Pairing, Savings, Selection, SharingMatrix,
     TaskId,
 };
 
 use super::VirtualMachine;
+use super::processor::VirtualProcessor;
 use super::sampling::Sampling;
-use crate::costs::HostCosts;
+use crate::costs::{Cost, HostCosts};
 use crate::cycle::Cycle;
 
 /// How it is found out who shares memory.
@@ -51,7 +53,8 @@ impl Default for DetectionSettings {
     /// Five seconds between evaluations are the paper's (section 4). The window is `gang watch`'s. The rest is assumed:
     /// at 32 pages in 10 ms a full table of 8192 pages takes 2.6 s, less than the window, and a page of the guest is
     /// 16 kB as IA-64 kernels have it. A Linux guest has started within a second. Counts are halved, so that a phase of
-    /// the guest's is forgotten after a few evaluations.
+    /// the guest's is forgotten after a few evaluations. The goal is one hundredth of a program's time; half of it is
+    /// what detection may take itself, since who is held up holds those up that wait for it.
     fn default() -> DetectionSettings {
         DetectionSettings {
             period_ns: 10_000_000,
@@ -61,7 +64,7 @@ impl Default for DetectionSettings {
             start_up_ns: 1_000_000_000,
             evaluation_ns: 5_000_000_000,
             keep_permille: 500,
-            budget_permille: 10,
+            budget_permille: 5,
             selection: Selection::Modularity,
         }
     }
@@ -72,7 +75,7 @@ impl Default for DetectionSettings {
 pub struct DetectionCounts {
     /// Rounds of a processor.
     pub rounds: u64,
-    /// Rounds that were left out because too much had been spent.
+    /// Rounds that were left out because too little had been saved.
     pub left_out: u64,
     /// Pages that were taken away.
     pub taken: u64,
@@ -119,7 +122,11 @@ pub(super) struct Detection {
     settings: DetectionSettings,
     detector: Detector<u64>,
     matrix: SharingMatrix,
-    budget: Budget,
+    savings: Savings,
+    /// What a round of all processors can cost.
+    round_cost: u64,
+    /// What was spent.
+    cycles: u64,
     counts: DetectionCounts,
     found: VecDeque<FoundSets>,
     next_round: Cycle,
@@ -140,10 +147,13 @@ impl Detection {
             regions_max: REGIONS_MAX,
             skips_first_touch: false,
         };
+        let round_cost = processors as u64 * VirtualProcessor::round_cost(costs, settings.sample as u64);
         Detection {
             detector: Detector::new(detector),
             matrix: SharingMatrix::new(processors),
-            budget: Budget::new(Some(settings.budget_permille), 0),
+            savings: Savings::new(settings.budget_permille, 2 * round_cost),
+            round_cost,
+            cycles: 0,
             counts: DetectionCounts::default(),
             found: VecDeque::new(),
             next_round: after(settings.period_ns),
@@ -179,7 +189,7 @@ impl VirtualMachine {
         }
         self.detection = Some(Detection::new(settings, processors, costs));
         for processor in &mut self.processors {
-            processor.sampling = Some(Sampling::default());
+            processor.sampling = Some(Sampling::paused());
         }
     }
 
@@ -237,10 +247,10 @@ impl VirtualMachine {
             spent.guest + spent.monitor
         });
         let ran: u64 = cycles.sum();
-        detection.budget.earn(ran - detection.ran);
+        detection.savings.earn(ran - detection.ran);
         detection.ran = ran;
         // A round is for all or for none: who comes first is not to spend what is there.
-        let is_left_out = detection.budget.is_spent();
+        let is_left_out = detection.savings.left() < detection.round_cost;
         let scheduled = self.processors.iter_mut().zip(&self.scheduled);
         for (processor, _) in scheduled.filter(|(_, scheduled)| **scheduled) {
             if is_left_out {
@@ -251,10 +261,13 @@ impl VirtualMachine {
             if taken.cycles > 0 {
                 detection.counts.rounds += 1;
                 detection.counts.taken += taken.pages;
-                detection.budget.spend(taken.cycles);
+                detection.cycles += taken.cycles;
+                // With what it takes to give the pages back, which may come much later.
+                let is_paid = (detection.savings).spend(VirtualProcessor::round_cost(costs, taken.pages));
+                debug_assert!(is_paid, "a whole round was saved");
             }
         }
-        self.pause_notes();
+        self.pause_notes(costs);
     }
 
     /// Takes note of what a processor has touched.
@@ -263,11 +276,16 @@ impl VirtualMachine {
         let (Some(detection), Some(touched)) = (&mut self.detection, processor.take_touched()) else {
             return;
         };
+        detection.cycles += touched.cycles;
         match touched.was_taken {
+            // Paid for when it was taken.
             true => detection.counts.faults += 1,
-            false => detection.counts.fills += 1,
+            false => {
+                detection.counts.fills += 1;
+                let is_paid = detection.savings.spend(touched.cycles);
+                debug_assert!(is_paid, "notes are paused otherwise");
+            }
         }
-        detection.budget.spend(touched.cycles);
         let access = Access {
             task: TaskId::new(index),
             region: touched.address.0 >> detection.settings.granularity_log2,
@@ -275,14 +293,14 @@ impl VirtualMachine {
         };
         let events = detection.detector.observe(access, &mut detection.matrix);
         detection.has_new |= events > 0;
-        if detection.budget.is_spent() {
-            self.pause_notes();
-        }
+        self.pause_notes(costs);
     }
 
-    /// Has its processors note fills, or not, as the budget allows.
-    fn pause_notes(&mut self) {
-        let is_paused = (self.detection.as_ref()).is_some_and(|detection| detection.budget.is_spent());
+    /// Has its processors note fills, or not, as the savings allow.
+    fn pause_notes(&mut self, costs: &HostCosts) {
+        let is_paused = (self.detection.as_ref()).is_some_and(|detection| {
+            detection.savings.left() < detection.round_cost + costs.cycles(Cost::SampledPage)
+        });
         let sampling = self.processors.iter_mut();
         for sampling in sampling.filter_map(|processor| processor.sampling.as_mut()) {
             sampling.is_paused = is_paused;
@@ -294,7 +312,7 @@ impl VirtualMachine {
         let detection = self.detection.as_ref()?;
         Some(DetectionReport {
             counts: detection.counts,
-            cycles: detection.budget.total(),
+            cycles: detection.cycles,
             lost: detection.detector.lost(),
             matrix: detection.matrix.clone(),
             found: detection.found.iter().cloned().collect(),

@@ -73,15 +73,9 @@ fn is_fill_fault(fault: &Fault) -> bool {
 
 /// Whether the fault is one that a translation, or its lack, decides.
 fn is_reference(kind: FaultKind) -> bool {
-    matches!(
+    let is_refused = matches!(
         kind,
-        FaultKind::VhptTranslation
-            | FaultKind::InstructionTlb
-            | FaultKind::DataTlb
-            | FaultKind::AlternateInstructionTlb
-            | FaultKind::AlternateDataTlb
-            | FaultKind::DataNestedTlb
-            | FaultKind::InstructionKeyMiss
+        FaultKind::InstructionKeyMiss
             | FaultKind::DataKeyMiss
             | FaultKind::DirtyBit
             | FaultKind::InstructionAccessBit
@@ -91,7 +85,8 @@ fn is_reference(kind: FaultKind) -> bool {
             | FaultKind::InstructionAccessRights
             | FaultKind::DataAccessRights
             | FaultKind::UnsupportedReference
-    )
+    );
+    is_refused || kind.is_translation_missing()
 }
 
 /// The access that an ISR describes.

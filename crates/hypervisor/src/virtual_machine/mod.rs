@@ -120,6 +120,7 @@ pub struct VirtualMachine {
     exit_code: Option<u64>,
     remote_purges: u64,
     console: Vec<u8>,
+    marks: Vec<(u64, Cycle)>,
     failure: Option<String>,
     own_service: Option<Box<dyn OwnService>>,
     pending: Vec<Pending>,
@@ -251,6 +252,7 @@ impl VirtualMachine {
             exit_code: None,
             remote_purges: 0,
             console: Vec::new(),
+            marks: Vec::new(),
             failure: None,
             own_service: None,
             pending: Vec::new(),
@@ -312,6 +314,11 @@ impl VirtualMachine {
     /// Takes what it has printed since the last time.
     pub fn take_console(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.console)
+    }
+
+    /// The labels that its guest has marked phases of a measurement with, and when: as it asked for it.
+    pub fn marks(&self) -> &[(u64, Cycle)] {
+        &self.marks
     }
 
     /// Its exit code, once it has ended.

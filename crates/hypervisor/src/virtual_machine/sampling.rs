@@ -17,14 +17,25 @@ use super::shadow::ShadowedPage;
 use crate::costs::{Cost, HostCosts};
 
 /// What detection sees of one virtual processor.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Sampling {
-    /// Whether nothing is to be noted now, because too much was spent.
+    /// Whether nothing is to be noted now, because too little was saved.
     pub is_paused: bool,
     /// What it touched last, since that was asked for.
     touched: Option<Touched>,
     /// How many instructions it had executed when pages were taken away last.
     instructions: u64,
+}
+
+impl Sampling {
+    /// Notes nothing for now.
+    pub(super) fn paused() -> Sampling {
+        Sampling {
+            is_paused: true,
+            touched: None,
+            instructions: 0,
+        }
+    }
 }
 
 /// A page that was touched.
@@ -46,6 +57,18 @@ pub(super) struct Taken {
 }
 
 impl VirtualProcessor {
+    /// What a round of so many pages takes of a processor that executes, and what it takes to give all of them back.
+    pub(super) fn round_cost(costs: &HostCosts, pages: u64) -> u64 {
+        // The table's bits, and for each page its entry and the TLB.
+        let each = costs.cycles(Cost::CacheLine) + costs.cycles(Cost::Purge);
+        let taken = costs.round_trip() + costs.cycles(Cost::CacheLine) + pages * each;
+        taken + pages * Self::giving_cost(costs)
+    }
+
+    fn giving_cost(costs: &HostCosts) -> u64 {
+        costs.round_trip() + costs.cycles(Cost::SampledPage)
+    }
+
     /// Takes up to `most` pages away, in an interrupt of the host; none from one that has executed nothing since the
     /// last time.
     pub(super) fn take_away(&mut self, costs: &HostCosts, most: usize) -> Taken {
@@ -63,9 +86,7 @@ impl VirtualProcessor {
             self.purge_from_tlb(&taken);
             pages += 1;
         }
-        // The table's bits, and for each page its entry and the TLB.
-        let each = costs.cycles(Cost::CacheLine) + costs.cycles(Cost::Purge);
-        let cycles = costs.round_trip() + costs.cycles(Cost::CacheLine) + pages * each;
+        let cycles = Self::round_cost(costs, pages) - pages * Self::giving_cost(costs);
         self.charge(ExitReason::HostInterrupt, cycles);
         Taken { pages, cycles }
     }
@@ -79,7 +100,7 @@ impl VirtualProcessor {
         // The walker has put the page into the TLB as it found it.
         self.purge_from_tlb(&given);
         self.touch_shadow(address);
-        let cycles = costs.round_trip() + costs.cycles(Cost::SampledPage);
+        let cycles = Self::giving_cost(costs);
         self.charge(ExitReason::SampledPage, cycles);
         let first = given.machine.to_guest(self.owner);
         let offset = address.0 - address.aligned_down(given.size_log2).0;

@@ -29,6 +29,5 @@ struct elf_segment {
     uint64_t offset, address, physical_address, file_size, memory_size, alignment;
 };
 
-int memcmp(const void *left, const void *right, __SIZE_TYPE__ bytes);
 
 #endif

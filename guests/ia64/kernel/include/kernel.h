@@ -400,8 +400,8 @@ void time_now(uint64_t *seconds, uint64_t *microseconds);
 enum signal_number { SIGQUIT = 3, SIGILL = 4, SIGTRAP = 5, SIGABRT = 6, SIGBUS = 7, SIGFPE = 8,
                      SIGKILL = 9, SIGUSR1 = 10, SIGSEGV = 11, SIGUSR2 = 12, SIGTERM = 15, SIGCHLD = 17,
                      SIGCONT = 18, SIGSTOP = 19, SIGTSTP = 20, SIGTTIN = 21, SIGTTOU = 22 };
-enum error { EPERM = 1, ESRCH = 3, EINTR = 4, EBADF = 9, ECHILD = 10, EAGAIN = 11,
-             ENOMEM = 12, EFAULT = 14, EINVAL = 22, EMFILE = 24, EPIPE = 32, ENOSYS = 38, ENODATA = 61,
+enum error { EPERM = 1, ESRCH = 3, EINTR = 4, EIO = 5, EBADF = 9, ECHILD = 10, EAGAIN = 11,
+             ENOMEM = 12, EFAULT = 14, ENODEV = 19, EINVAL = 22, EMFILE = 24, EPIPE = 32, ENOSYS = 38, ENODATA = 61,
              ERESTART = 512 /* inside the kernel: a call that waited is interrupted, and may start over */ };
 
 #endif

@@ -265,6 +265,8 @@
 
 /* ---- Interrupt vectors ---- */
 #define VECTOR_TIMER 0xef
+#define VECTOR_DISK 0xd1
+#define VECTOR_INTERFACE 0xd2
 #define VECTOR_RESCHEDULE 0xfd
 #define VECTOR_SPURIOUS 15
 

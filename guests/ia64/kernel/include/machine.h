@@ -153,8 +153,8 @@ static inline void relax(void)
     __asm__ volatile("hint @pause" ::: "memory");
 }
 
-/* The functions of the machine, and the one that this kernel's experiments add: a mark for the host to take a
-   reading at. */
+/* The functions of the machine, those of a monitor alone (docs/src/vmm/monitor.md), and the one that this kernel's experiments
+   add: a mark for the host to take a reading at. */
 enum hypercall {
     HYPERCALL_EXIT = 0,
     HYPERCALL_WAIT_FOR_INTERRUPT = 3,
@@ -162,6 +162,9 @@ enum hypercall {
     HYPERCALL_PARAMETERS = 6,
     HYPERCALL_START = 8,
     HYPERCALL_DUMP = 10,
+    HYPERCALL_REGISTER_PAGE = 0x40,
+    HYPERCALL_SUBMIT = 0x42,
+    HYPERCALL_REGISTER_INTERFACE = 0x43,
     HYPERCALL_MARK = 0x100,
 };
 

@@ -7,6 +7,7 @@
 
 void *memcpy(void *to, const void *from, size_t bytes);
 void *memset(void *to, int value, size_t bytes);
+int memcmp(const void *left, const void *right, size_t bytes);
 size_t strlen(const char *text);
 int strcmp(const char *left, const char *right);
 
