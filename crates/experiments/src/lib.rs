@@ -10,9 +10,9 @@ pub mod papers;
 pub mod sidecore;
 mod zerowait;
 
-use sidestep_lab::Experiment;
 use sidestep_lab::suggest::did_you_mean;
 use sidestep_lab::suggest::nearest;
+use sidestep_lab::{Experiment, PointError};
 
 /// The areas: a folder each, with the table of its experiments.
 const AREAS: &[&[&dyn Experiment]] = &[
@@ -26,6 +26,11 @@ const AREAS: &[&[&dyn Experiment]] = &[
 /// The version of what the experiments compute, `VERSION+SOURCES`: another whenever a source changes that has a part in
 /// it. Two programs with the same version have the same points in virtual time.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("SIDESTEP_SOURCES"));
+
+/// Any error as the failure of a point.
+fn failed(error: impl std::fmt::Display) -> PointError {
+    PointError::Failed(error.to_string())
+}
 
 /// No experiment has a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

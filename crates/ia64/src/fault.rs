@@ -211,6 +211,19 @@ impl FaultKind {
             )
     }
 
+    /// Whether a translation was missing, which the walker may have looked for.
+    pub fn is_translation_missing(self) -> bool {
+        matches!(
+            self,
+            FaultKind::VhptTranslation
+                | FaultKind::InstructionTlb
+                | FaultKind::DataTlb
+                | FaultKind::AlternateInstructionTlb
+                | FaultKind::AlternateDataTlb
+                | FaultKind::DataNestedTlb
+        )
+    }
+
     /// Whether it is taken after the instruction completed, rather than instead of it.
     pub fn is_trap(self) -> bool {
         matches!(

@@ -15,8 +15,9 @@ use std::time::Duration;
 use clap::Args;
 use sidestep_itanium2::Parameters;
 use sidestep_schedule::Options;
-use sidestep_schedule::assembly::pipelining::LoopReport;
-use sidestep_schedule::assembly::{FunctionReport, Speculation, Ways, rewrite};
+use sidestep_schedule::assembly::{Speculation, Ways};
+use sidestep_schedule::pipelining::LoopReport;
+use sidestep_schedule::rewrite::{FunctionReport, PredicatedBranch, rewrite};
 use sidestep_schedule::tools::preprocess;
 
 use super::Outcome;
@@ -60,9 +61,13 @@ pub struct Schedule {
     /// reads what: `// schedule: dead at LABEL: r2-r8, p6`
     #[arg(long)]
     speculate: bool,
-    /// Pipeline loops that br.cloop closes: several iterations at once, by rotating registers
+    /// Pipeline loops of one block: several iterations at once, by rotating registers. With --speculate, also what is
+    /// not known to be executed yet in loops that a condition ends
     #[arg(long, conflicts_with = "program")]
     pipeline: bool,
+    /// Let predicates take the place of forward branches where that is slower neither way
+    #[arg(long, conflicts_with = "program")]
+    predicate: bool,
     /// Seconds that the exact scheduler may take for a block; 0: the list scheduler alone
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     time_limit: u64,
@@ -97,6 +102,7 @@ impl Schedule {
         let ways = Ways {
             speculation,
             is_pipelined: self.pipeline,
+            is_predicated: self.predicate,
         };
         let rewritten = rewrite(&text, &file, self.function.as_deref(), ways, &options)?;
         drop(activity);
@@ -163,6 +169,7 @@ fn describe(table: &mut String, function: &FunctionReport) {
         );
     }
     table.push('\n');
+    describe_branches(table, &function.branches);
     if function.loops.is_empty() {
         return;
     }
@@ -174,6 +181,23 @@ fn describe(table: &mut String, function: &FunctionReport) {
         .loops
         .iter()
         .for_each(|report| describe_loop(table, report));
+    table.push('\n');
+}
+
+/// The branches that predicates have taken the place of, one a line.
+fn describe_branches(table: &mut String, branches: &[PredicatedBranch]) {
+    if branches.is_empty() {
+        return;
+    }
+    let _ = writeln!(table, "branch  instructions   taken   not taken  cycles");
+    for branch in branches {
+        let [taken, not_taken] = branch.before;
+        let _ = writeln!(
+            table,
+            "{:>6}{:>14}{taken:>8}{not_taken:>12}{:>8}  predicates",
+            branch.line, branch.instructions, branch.after
+        );
+    }
     table.push('\n');
 }
 

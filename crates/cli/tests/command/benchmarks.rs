@@ -77,10 +77,22 @@ fn a_pipeline_of_threads_in_a_virtual_machine_is_verified() {
 }
 
 #[test]
+fn a_step_on_a_mesh_is_made_by_the_processors_of_a_virtual_machine() {
+    // All fifty take seven billion instructions; programs of this host do them.
+    let output = run_machine("ua S --threads 2 --spins 0 --steps 1", 2, 1);
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    assert!(
+        printed(&output).contains("ua.S: steps done, 2 threads"),
+        "{}",
+        printed(&output)
+    );
+}
+
+#[test]
 fn words_that_mean_nothing_are_refused() {
     for (words, expected) in [
         ("", "expected a kernel, found ``"),
-        ("ua S", "expected a kernel, found `ua`"),
+        ("dc S", "expected a kernel, found `dc`"),
         ("cg X", "expected a class, found `X`"),
         ("cg", "expected a class, found ``"),
         ("cg S --threads 65", "`--threads`: expected 1 to 64, found `65`"),
@@ -123,7 +135,7 @@ fn programs_of_this_host_are_verified_and_say_who_shares() {
         .output()
         .expect("the script starts");
     assert!(built.status.success(), "{}", printed(&built));
-    for kernel in ["is", "cg", "mg", "ft", "lu", "sp", "bt"] {
+    for kernel in ["is", "cg", "mg", "ft", "lu", "sp", "bt", "ua"] {
         for threads in [1, 2] {
             let program = folder.path().join(format!("npb-{kernel}"));
             let output = Command::new(program).args(&words(kernel, threads)[1..]).output();

@@ -352,6 +352,23 @@ fn what_cannot_be_scheduled_is_refused_with_its_line() {
             "line 4: `.skip` in the code",
         ),
         ("wrong r8\n", "wrong"),
+        // What counts bundles is elsewhere when these are others.
+        (
+            ".proc f\nf:\nadd r8 = r9, r10\nbr.cond.sptk .+32\n;;\nadd r8 = r8, r9\n;;\n.endp f\n",
+            "line 4: `.+32` counts bundles",
+        ),
+        (
+            ".proc f\nf:\nbr.cond.sptk 1f+16\n;;\n1: add r8 = r8, r9\n;;\n.endp f\n",
+            "line 3: `1f+16` counts bundles",
+        ),
+        (
+            ".proc f\nf:\nadd r8 = r8, r9\n;;\n.endp f\n.data\ndata8 f+16\n",
+            "line 7: `f+16` counts bundles",
+        ),
+        (
+            ".proc f\nf:\nmovl r14 = f\n;;\nst8 [r14] = r8\n;;\n.endp f\n",
+            "line 5: `st8 [r14] = r8` stores into code",
+        ),
     ] {
         let output = sidestep(&["schedule", &written(&folder, text)]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -359,6 +376,33 @@ fn what_cannot_be_scheduled_is_refused_with_its_line() {
     }
     let output = sidestep(&["schedule", &written(&folder, SLOW), "--function", "g"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("there are: f"));
+}
+
+#[test]
+fn what_a_source_says_of_predicates_and_places_of_branches_holds_in_what_is_written() {
+    if ASSEMBLER.find().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // Two moves of which one is executed at most, as the source says and nothing else: one group. And a move to a
+    // branch register with the place of its branch, which is another one then.
+    for text in [
+        ".proc f\nf:\n.pred.rel \"mutex\", p6, p7\n(p6) mov r8 = 1\n;;\n(p7) mov r8 = 2\n;;\n.endp f\n",
+        ".proc f\nf:\nmov b6 = r14, .L1\n;;\nadd r8 = r8, r15\n;;\nadd r9 = r9, r15\n;;\n\
+         [.L1:] br.call.sptk b0 = b6\n;;\n.endp f\n",
+    ] {
+        let (file, out) = (written(&folder, text), folder.path().join("out.s"));
+        let output = sidestep(&["schedule", &file, "-o", &out.display().to_string()]);
+        let table = String::from_utf8_lossy(&output.stdout).into_owned();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        let (after, before) = table
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix("f: ")?.split_once(" cycles, "))
+            .expect("the function's cycles");
+        assert_ne!(before, format!("{after} before"), "{table}");
+    }
 }
 
 #[test]

@@ -18,13 +18,10 @@ fn with_card(number: u64, more: &str, work: &str) -> String {
 fn two_hosts_are_joined_by_a_link_and_repeat() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let all = |format: &str| {
+        let arguments = ["--format", format, "--trace", "packets.json"];
         fs::write(folder.path().join("other.toml"), with_card(1, "", "take 20 500")).expect("a file");
         let link = "[link]\nhost = 'other.toml'\nlatency-ns = 2000\nmegabits = 100";
-        run(
-            folder.path(),
-            &with_card(0, link, "talk 1 0 20"),
-            &["--format", format],
-        )
+        run(folder.path(), &with_card(0, link, "talk 1 0 20"), &arguments)
     };
     let output = all("json");
     assert!(
@@ -44,6 +41,24 @@ fn two_hosts_are_joined_by_a_link_and_repeat() {
         text.contains("host.toml\n") && text.contains("other.toml\n"),
         "{text}"
     );
+    // A packet's way leads from an engine of one host to the program on the other.
+    let timeline = fs::read(folder.path().join("packets.json")).expect("a timeline");
+    let timeline: Value = serde_json::from_slice(&timeline).expect("JSON");
+    let events = timeline["traceEvents"].as_array().expect("events");
+    let track = |event: &Value| {
+        let names = events.iter().filter(|name| name["name"] == "thread_name");
+        let mut own = names.filter(|name| name["tid"] == event["tid"]);
+        let name = own.next().expect("a track has a name");
+        name["args"]["name"].as_str().unwrap_or_default().to_owned()
+    };
+    let last = events.iter().rfind(|event| event["ph"] == "f");
+    let flow = &last.expect("packets have flows")["id"];
+    let way = events
+        .iter()
+        .filter(|event| ["s", "t", "f"].map(Value::from).contains(&event["ph"]) && event["id"] == *flow);
+    let way: Vec<String> = way.map(track).collect();
+    assert!(way[0].starts_with("host/engine"), "{way:?}");
+    assert_eq!(way.last().map(String::as_str), Some("other/interface of guest"));
 }
 
 #[test]

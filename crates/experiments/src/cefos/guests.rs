@@ -7,6 +7,8 @@ use sidestep_fuce::image::Image;
 use sidestep_guests::cefos::SOURCES;
 use sidestep_lab::PointError;
 
+use crate::failed;
+
 /// Assembles a program, with or without software queues before the gates.
 pub fn build(name: &str, software_queue: bool) -> Result<Image, PointError> {
     let read = |wanted: &str| {
@@ -18,9 +20,4 @@ pub fn build(name: &str, software_queue: bool) -> Result<Image, PointError> {
     assemble(name, &source, &constants, &read)
         .map(|assembly| assembly.image)
         .map_err(failed)
-}
-
-/// Any error of the chip or the assembler as the failure of a point.
-pub fn failed(error: impl std::fmt::Display) -> PointError {
-    PointError::Failed(error.to_string())
 }

@@ -9,8 +9,9 @@ use sidestep_lab::{
     Nature, Number, Point, PointError, Quantity, Row, Side, Verdict,
 };
 
-use super::guests::{build, failed};
+use super::guests::build;
 use super::machine::{self, Tracer};
+use crate::failed;
 
 /// The counter of frames that the handler took in and no room was left for.
 const LOST_AFTER_WORK: &str = "lost after the handler's work";

@@ -8,8 +8,9 @@ use sidestep_fuce::device::{Device, RequestDevice};
 use sidestep_fuce::image::Image;
 use sidestep_lab::{Context, PointError, Timeline};
 
-use super::guests::{build, failed};
+use super::guests::build;
 use super::machine::Tracer;
+use crate::failed;
 
 /// So many cycles without an end are a defect of the guest, not a result.
 const CYCLES_MAX: u64 = 20_000_000_000;

@@ -18,7 +18,12 @@ use super::scenario::factor_of_the_paper;
 /// Coscheduling on this host.
 pub struct Host;
 
-const PROGRAMS: &[&str] = &["ep", "is", "cg", "mg", "xz", "pigz", "zstd"];
+const PROGRAMS: &[&str] = &[
+    "bt", "cg", "ep", "ft", "is", "lu", "mg", "sp", "ua", "xz", "pigz", "zstd",
+];
+
+/// Kernels that this command has itself.
+const OWN: &[&str] = &["cg", "ep", "is", "mg"];
 
 /// Threaded programs from Debian packages: name, package, and how they compress to the standard output with as many
 /// threads as follow the last word.
@@ -27,7 +32,7 @@ const COMPRESSORS: &[(&str, &str, &str)] = &[
     ("pigz", "pigz", "pigz -9 -c -p"),
     ("zstd", "zstd", "zstd -q -12 -c -T"),
 ];
-const LOADS: &[&str] = &["single", "double", "parallel"];
+const LOADS: &[&str] = &["single", "double", "quad", "parallel"];
 const POLICIES: &[&str] = &["given", "automatic", "automatic-no-factor", "none"];
 
 impl Experiment for Host {
@@ -37,9 +42,10 @@ impl Experiment for Host {
             question: "What does partial coscheduling gain on this machine, for real programs on a stock kernel?",
             source: "Busse et al., Partial Coscheduling (2015), Figures 6 and 7, scaled down to this host",
             setting: "Two processes stand for the virtual machines, VM1 with two threads, VM2 with one. VM1 runs two \
-                      independent one-thread jobs (double), one two-thread job (parallel), or one one-thread job \
-                      beside an idle thread (single). Programs are kernels after the NAS Parallel Benchmarks EP, IS, \
-                      CG and MG (class S, results verified, barriers that spin and then yield), and xz, pigz and zstd. \
+                      independent one-thread jobs (double) or four (quad), one two-thread job (parallel), or one \
+                      one-thread job beside an idle thread (single). Programs are kernels after the NAS Parallel \
+                      Benchmarks (class S, results verified, barriers that spin and then yield): EP, IS, CG and MG of \
+                      this command, or all nine where `benchmarks` names them; and xz, pigz and zstd. \
                       Policy and baseline take turns in epochs of one run.",
             baseline: "full coscheduling: all threads of a process at once, cores it does not use stay empty",
             sidestep: "the policy of the point, in the epochs between",
@@ -50,8 +56,9 @@ impl Experiment for Host {
             },
             nature: Nature::Measured,
             takes: (Duration::from_secs(80), Duration::from_secs(7200)),
-            reading: "Only pairs of neighbouring epochs are compared, so a disturbance that lasts longer than an epoch \
-                      hits both sides. `gain low` and `gain high` bound the mean gain with 95 % confidence. Programs \
+            reading: "In quad, of three slots VM1 takes two and VM2 half a one, so a fifth is there to gain. Only pairs of \
+                      neighbouring epochs are compared, so a disturbance that lasts longer than an epoch hits both \
+                      sides. `gain low` and `gain high` bound the mean gain with 95 % confidence. Programs \
                       other than our kernels count no steps; for them time on a core stands for progress, in \
                       nanoseconds for one second. Other load on the machine lowers every gain.",
         }
@@ -64,10 +71,13 @@ impl Experiment for Host {
                 .about("what both machines run")
                 .source("Partial Coscheduling, Table 1; threaded programs from Debian packages")
                 .axis(),
+            Input::file("benchmarks")
+                .about("the program that `guests/npb/build` has made, which then runs instead of this command's kernels")
+                .source("Partial Coscheduling, Table 1"),
             Input::choices("loads", LOADS)
                 .quick("double")
                 .about("what VM1 runs")
-                .source("Partial Coscheduling 4, Figure 5, a quarter of the size")
+                .source("Partial Coscheduling 4, Figure 5, a quarter of the size; quad in parts of the host's size")
                 .axis(),
             Input::choices("policies", POLICIES)
                 .quick("given")
@@ -118,7 +128,7 @@ impl Experiment for Host {
         context: &Context,
     ) -> Result<Measurement, PointError> {
         let (program, load) = (point.value("program").text(), point.value("load").text());
-        let targets = targets(program, load, inputs.integer("nice"))?;
+        let targets = targets(program, inputs.text("benchmarks"), load, inputs.integer("nice"))?;
         let epoch = Duration::from_nanos(inputs.duration_ns("epoch"));
         let pairs = u32::try_from(inputs.count("pairs")).expect("bounds below a thousand");
         let settings = RunSettings {
@@ -216,15 +226,17 @@ fn kind(policy: &str, load: &str) -> Kind {
 }
 
 /// The commands that stand for the two machines.
-fn targets(program: &str, load: &str, nice: i64) -> Result<Vec<Target>, PointError> {
+fn targets(program: &str, benchmarks: &str, load: &str, nice: i64) -> Result<Vec<Target>, PointError> {
     let (jobs, threads, idle) = match load {
         "single" => (1, 1, 1),
         "double" => (2, 1, 0),
+        "quad" => (4, 1, 0),
         _ => (1, 2, 0),
     };
     let command = |jobs: usize, threads: usize, idle: usize| match compressor(program) {
         Some(compressor) => compress(compressor, jobs * threads + idle),
-        None => kernels(program, jobs, threads, idle),
+        None if benchmarks.is_empty() => kernels(program, jobs, threads, idle),
+        None => instances(program, benchmarks, jobs, threads),
     };
     let niced = |words: Vec<String>| {
         let nice = ["nice".to_owned(), "-n".to_owned(), nice.to_string()];
@@ -236,8 +248,30 @@ fn targets(program: &str, load: &str, nice: i64) -> Result<Vec<Target>, PointErr
     ])
 }
 
+/// Instances of a benchmark for longer than any point lasts. An idle thread has no place in them, and needs none: the
+/// core that it would keep from others full coscheduling keeps in any case.
+fn instances(kernel: &str, benchmarks: &str, jobs: usize, threads: usize) -> Result<Vec<String>, PointError> {
+    if !Path::new(benchmarks).is_file() {
+        return Err(PointError::Unavailable(format!(
+            "input `benchmarks`: `{benchmarks}` is no file; expected the program `npb` that guests/npb/build makes"
+        )));
+    }
+    let threads = threads.to_string();
+    let words = [kernel, "S", "--threads", &threads, "--rounds", "1000000"].map(str::to_owned);
+    let instances = vec![words.to_vec(); jobs].join(&"+".to_owned());
+    // They say after each round what they have verified.
+    let quiet = ["sh", "-c", "exec \"$0\" \"$@\" > /dev/null", benchmarks].map(str::to_owned);
+    Ok(quiet.into_iter().chain(instances).collect())
+}
+
 /// A kernel for longer than any point lasts; it is asked to end.
 fn kernels(kernel: &str, jobs: usize, threads: usize, idle: usize) -> Result<Vec<String>, PointError> {
+    if !OWN.contains(&kernel) {
+        return Err(PointError::Unavailable(format!(
+            "{kernel} is none of this command's kernels; build them all with guests/npb/build and name the program \
+             with --set benchmarks=guests/npb/bin/npb"
+        )));
+    }
     let own = own_command()?;
     let (jobs, threads, idle) = (jobs.to_string(), threads.to_string(), idle.to_string());
     let words = [

@@ -36,8 +36,14 @@ const UNSTATED: &[(&str, Cost)] = &[
     ("tlb-transfer", Cost::TlbTransfer),
     ("instruction-tlb-transfer", Cost::InstructionTlbTransfer),
     ("walk", Cost::Walk),
-    ("store-buffer-entries", Cost::StoreBufferEntries),
+    ("store-unit-log2", Cost::StoreUnitLog2),
+    ("bank-conflict", Cost::BankConflict),
+    ("line-crossing", Cost::LineCrossing),
+    ("request-queue-entries", Cost::RequestQueueEntries),
 ];
+
+/// Whether instructions are fetched ahead, the one of them that is no number.
+const STREAMING_PREFETCH: &str = "streaming-prefetch";
 
 /// The inputs of every timed experiment: the processor, and what is assumed of it.
 pub fn inputs() -> Vec<Input> {
@@ -51,12 +57,22 @@ pub fn inputs() -> Vec<Input> {
             .source(cost.source())
             .assumed()
     });
-    [processor].into_iter().chain(unstated).collect()
+    let streaming = Input::switch(STREAMING_PREFETCH, true)
+        .about(Cost::StreamingPrefetch.what())
+        .source(Cost::StreamingPrefetch.source())
+        .assumed();
+    [processor]
+        .into_iter()
+        .chain(unstated)
+        .chain([streaming])
+        .collect()
 }
 
 /// The processor that the inputs describe.
 pub fn processor(inputs: &Inputs) -> Parameters {
     let parameters = Parameters::by_name(inputs.text("processor")).expect("the input offers the presets");
+    let streams = u16::from(inputs.switch(STREAMING_PREFETCH));
+    let parameters = parameters.with(Cost::StreamingPrefetch, streams);
     let set = |parameters: Parameters, (key, cost): &(&str, Cost)| {
         let value = u16::try_from(inputs.count(key)).expect("bounds of 16 bits");
         parameters.with(*cost, value)

@@ -16,6 +16,8 @@ use sidestep_sidecall_kvm::kind::{Kind, picoseconds};
 use sidestep_sidecall_kvm::machine::{Guest, Order};
 use sidestep_sidecall_kvm::service::{GuestService, Operation};
 
+use super::unavailable;
+use crate::failed;
 use crate::zerowait::processor_ns;
 
 /// How often the monitor decides.
@@ -137,15 +139,6 @@ impl Experiment for DynamicHost {
             "",
         )]
     }
-}
-
-fn unavailable(error: impl std::error::Error) -> PointError {
-    let cause = error.source().map(|cause| format!(": {cause}"));
-    PointError::Unavailable(format!("{error}{}", cause.unwrap_or_default()))
-}
-
-fn failed(error: impl std::fmt::Display) -> PointError {
-    PointError::Failed(error.to_string())
 }
 
 struct Setting {

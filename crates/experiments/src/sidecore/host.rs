@@ -16,6 +16,8 @@ use sidestep_sidecall_kvm::machine::{Guest, Order};
 use sidestep_sidecall_kvm::notified::Notified;
 use sidestep_sidecall_kvm::service::{GuestService, Operation};
 
+use super::unavailable;
+use crate::failed;
 use crate::zerowait::processor_ns;
 
 /// Requests of a sample: more than a look at the clock costs.
@@ -108,11 +110,6 @@ impl Experiment for Host {
             "ns",
         )]
     }
-}
-
-fn unavailable(error: impl std::error::Error) -> PointError {
-    let cause = error.source().map(|cause| format!(": {cause}"));
-    PointError::Unavailable(format!("{error}{}", cause.unwrap_or_default()))
 }
 
 fn measure(operation: Operation, rounds: u64, context: &Context) -> Result<Measurement, PointError> {
@@ -237,10 +234,6 @@ enum Server {
     Nobody,
     Sidecore(Sidecore<GuestService>),
     Notified(Notified),
-}
-
-fn failed(error: impl std::fmt::Display) -> PointError {
-    PointError::Failed(error.to_string())
 }
 
 /// Makes pages of the window as the operation needs them: not mapped to be mapped; to be changed or unmapped, mapped

@@ -22,7 +22,7 @@ mod table;
 mod unmap;
 mod updates;
 
-use sidestep_lab::Experiment;
+use sidestep_lab::{Experiment, PointError};
 
 /// The experiments of this area.
 pub const EXPERIMENTS: &[&dyn Experiment] = &[
@@ -39,3 +39,9 @@ pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &dynamic_host::DynamicHost,
     &syscalls::Syscalls,
 ];
+
+/// A point that this machine cannot measure, with the cause.
+fn unavailable(error: impl std::error::Error) -> PointError {
+    let cause = error.source().map(|cause| format!(": {cause}"));
+    PointError::Unavailable(format!("{error}{}", cause.unwrap_or_default()))
+}

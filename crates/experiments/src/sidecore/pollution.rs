@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
-use sidestep_hypervisor::virtual_machine::VirtualMachine;
 use sidestep_itanium2::{Counters, Event};
 use sidestep_lab::{
     About, Assumption, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement,
@@ -165,9 +164,7 @@ impl Walks {
             &format!("pollution {request} {lines} {}", inputs.count("count")),
         );
         guest.handler_bytes = point.value("handler-kb").count() << 10;
-        let machine = VirtualMachine::new(0, guest, sidestep_guests::ia64::MEMORY);
-        let machine = machine.map_err(|error| PointError::Failed(error.to_string()))?;
-        let run = setup.run_machines(vec![machine], context)?;
+        let run = setup.run_image(sidestep_guests::ia64::MEMORY, vec![guest], context)?;
         let (cycles, count) = run.measured(0)?;
         Ok(Walks {
             side: run.side()?,

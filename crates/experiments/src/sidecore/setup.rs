@@ -17,6 +17,7 @@ use sidestep_lab::{Assumption, Context, Input, Inputs, Number, PointError, Side,
 use sidestep_runner::host::{ModelledCores, Occupancy};
 
 use super::table;
+use crate::failed;
 use crate::hosts::run_to_end;
 
 /// Counters of [`Run::side`] that findings look at: the exits of a fault and of the update that it asks for, and how
@@ -150,20 +151,26 @@ impl Setup {
         sum
     }
 
-    /// Runs virtual machines to their ends.
+    /// Runs virtual machines with the guest that makes every request to their ends.
     pub fn run(&self, machines: Vec<VirtualMachineConfig>, context: &Context) -> Result<Run, PointError> {
+        self.run_image(sidestep_guests::ia64::REQUESTS, machines, context)
+    }
+
+    /// Runs virtual machines with a guest to their ends.
+    pub fn run_image(
+        &self,
+        image: &[u8],
+        machines: Vec<VirtualMachineConfig>,
+        context: &Context,
+    ) -> Result<Run, PointError> {
         let machines: Result<Vec<_>, _> = (machines.into_iter().enumerate())
-            .map(|(index, config)| VirtualMachine::new(index, config, sidestep_guests::ia64::REQUESTS))
+            .map(|(index, config)| VirtualMachine::new(index, config, image))
             .collect();
-        self.run_machines(
-            machines.map_err(|error| PointError::Failed(error.to_string()))?,
-            context,
-        )
+        self.run_machines(machines.map_err(failed)?, context)
     }
 
     /// Runs virtual machines that are made already.
     pub fn run_machines(&self, machines: Vec<VirtualMachine>, context: &Context) -> Result<Run, PointError> {
-        let failed = |error: String| PointError::Failed(error);
         let config = HostConfig {
             cores: self.cores,
             costs: Arc::clone(&self.costs),
@@ -182,7 +189,7 @@ impl Setup {
             trace: context.trace,
             nic: None,
         };
-        let mut host = Host::new(config, machines).map_err(|error| failed(error.to_string()))?;
+        let mut host = Host::new(config, machines).map_err(failed)?;
         let report = run_to_end(&mut host, STRETCH_CYCLES, context)?;
         let Occupancy { tracks, spans, .. } = Occupancy::of(&host, &self.costs);
         let timeline = Timeline::of_spans(tracks, spans);
@@ -202,6 +209,26 @@ pub struct Run {
 }
 
 impl Run {
+    /// The cycles from a guest's mark to another, less those from a third to a fourth: a measurement, and what it takes
+    /// beside what is measured.
+    pub fn between_marks(
+        &self,
+        index: usize,
+        (begin, end): (u64, u64),
+        (idle_begin, idle_end): (u64, u64),
+    ) -> Result<u64, PointError> {
+        let machine = locked(&self.host.machines()[index]);
+        let time = |label| {
+            let found = machine.marks().iter().find(|(marked, _)| *marked == label);
+            found.map(|(_, time)| *time).ok_or_else(|| {
+                let console = String::from_utf8_lossy(machine.console());
+                PointError::Failed(format!("the guest has not marked {label}: {console}"))
+            })
+        };
+        let measured = time(end)? - time(begin)?;
+        Ok(measured.saturating_sub(time(idle_end)? - time(idle_begin)?))
+    }
+
     /// The cycles and the number of operations that a guest has measured.
     pub fn measured(&self, index: usize) -> Result<(u64, u64), PointError> {
         let machine = locked(&self.host.machines()[index]);
@@ -218,7 +245,12 @@ impl Run {
 
     /// The cycles of an operation of the first guest, and what explains them.
     pub fn side(self) -> Result<Side, PointError> {
-        let (cycles, count) = self.measured(0)?;
+        let measured = self.measured(0)?;
+        self.side_of(measured)
+    }
+
+    /// The same of so many cycles for so many operations.
+    pub fn side_of(self, (cycles, count): (u64, u64)) -> Result<Side, PointError> {
         let machine = &self.report.machines[0];
         let faults = machine.exits_for(ExitReason::PageFault);
         let updates = (machine.requests.iter())

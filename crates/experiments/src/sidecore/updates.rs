@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use sidestep_hypervisor::host::dynamic::SidecorePolicy;
-use sidestep_hypervisor::virtual_machine::VirtualMachine;
 use sidestep_lab::{
     About, Assumption, Axis, Context, Experiment, Figure, Finding, Input, Inputs, Measure, Measurement,
     Metric, Nature, Number, Point, PointError, Quantity, Row, Side, Verdict,
@@ -156,7 +155,5 @@ fn run(
     let mut guest = setup.guest("guest", &work);
     guest.processors = processors;
     guest.page_table_lock = has_lock;
-    let machine = VirtualMachine::new(0, guest, sidestep_guests::ia64::MEMORY);
-    let machine = machine.map_err(|error| PointError::Failed(error.to_string()))?;
-    setup.run_machines(vec![machine], context)
+    setup.run_image(sidestep_guests::ia64::MEMORY, vec![guest], context)
 }

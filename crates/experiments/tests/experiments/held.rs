@@ -16,24 +16,24 @@ const PINS: &[Pin] = &[
     (
         "itanium.syscall",
         &["kernel=U", "link=static", "call=getpid,getppid,gettimeofday"],
-        &[["281.26", "32.47"], ["282.26", "34.45"], ["391.26", "120.46"]],
+        &[["281.25", "32.99"], ["282.25", "34.97"], ["391.25", "120.98"]],
     ),
     // Table 2: a signal with the full and with the minimal state.
     (
         "itanium.signal",
         &["kernel=U", "of=delivery"],
-        &[["2869.38", "2046.50"]],
+        &[["2659.45", "1868.53"]],
     ),
     // Table 6: the generic path, and those in assembly, three of them as they are scheduled in the run.
     (
         "itanium.ipc",
         &[],
         &[
-            ["345.76", "132.77"],
-            ["345.76", "86.77"],
-            ["345.76", "65.77"],
-            ["345.76", "60.77"],
-            ["345.76", "35.77"],
+            ["340.99", "132.00"],
+            ["340.99", "85.00"],
+            ["340.99", "66.00"],
+            ["340.99", "61.00"],
+            ["340.99", "36.00"],
         ],
     ),
     // Figure 1: null call, identification, page table update, page fault.
@@ -75,7 +75,7 @@ const PINS: &[Pin] = &[
             "policies=given,none",
             "workers=2",
         ],
-        &[["13458000.00", "10138000.00"], ["13458000.00", "9172000.00"]],
+        &[["13458000.00", "10143500.00"], ["13458000.00", "9174000.00"]],
     ),
     // Figure 3 cut at t = 1.5: all five tasks at once, and the largest set.
     ("gang.groups", &["factors=1.5"], &[["5.00", "4.00"]]),

@@ -10,7 +10,7 @@ use sidestep_ia64::execution::{
     Driver, Dynamic, Event, Frame, Interruption, Observer, PerformanceRegisters, Permission, Place, State,
     Translation,
 };
-use sidestep_ia64::{Exit, Processor, TranslationSide, alat};
+use sidestep_ia64::{Exit, PhysicalAddress, Processor, TranslationSide, alat};
 use sidestep_itanium2::instruction::StaticInstruction;
 use sidestep_itanium2::{Counters, Parameters, Pipeline};
 
@@ -44,7 +44,7 @@ enum Happened {
     Branch { index: usize, value: u64 },
     Frame(Frame),
     AdvancedLoads(alat::Events),
-    Walk { insertions: u64 },
+    Walk { insertions: u64, entry: PhysicalAddress },
     PerformanceMonitor(Box<PerformanceRegisters>),
     Interrupted(Interruption),
 }
@@ -58,7 +58,7 @@ impl Happened {
             Event::Branch { index, value } => Happened::Branch { index, value },
             Event::Frame(frame) => Happened::Frame(frame),
             Event::AdvancedLoads(events) => Happened::AdvancedLoads(events),
-            Event::Walk { insertions } => Happened::Walk { insertions },
+            Event::Walk { insertions, entry } => Happened::Walk { insertions, entry },
             Event::PerformanceMonitor(registers) => Happened::PerformanceMonitor(Box::new(*registers)),
             Event::Interrupted(interruption) => Happened::Interrupted(*interruption),
         }
@@ -78,8 +78,9 @@ impl Happened {
             },
             Happened::Frame(frame) => Event::Frame(*frame),
             Happened::AdvancedLoads(events) => Event::AdvancedLoads(*events),
-            Happened::Walk { insertions } => Event::Walk {
+            Happened::Walk { insertions, entry } => Event::Walk {
                 insertions: *insertions,
+                entry: *entry,
             },
             Happened::PerformanceMonitor(registers) => Event::PerformanceMonitor(registers),
             Happened::Interrupted(interruption) => Event::Interrupted(interruption),

@@ -30,6 +30,7 @@ pub use virtualization::{Reference, SystemState, TranslationSide};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::address::PhysicalAddress;
 use crate::alat::AdvancedLoads;
 use crate::fault::Fault;
 use crate::float::{ControlTable, FloatRegister};
@@ -113,6 +114,10 @@ pub struct Processor {
     /// Whether an observer wants to know of data translations as they were before the walker inserts one, and these.
     keeps_before_walk: bool,
     before_walk: Option<Box<TranslationBuffer>>,
+    /// The entry of the VHPT that held what the walker inserted last.
+    walker_inserted: PhysicalAddress,
+    /// The entry that the walker has read for the translation that was missing last, and that did not hold it.
+    walked_in_vain: Option<PhysicalAddress>,
     /// How long it has been waiting in a loop.
     pauses: Pauses,
     attention: Arc<AtomicBool>,
@@ -186,6 +191,8 @@ impl Processor {
             changed_code: Vec::new(),
             keeps_before_walk: false,
             before_walk: None,
+            walker_inserted: PhysicalAddress::default(),
+            walked_in_vain: None,
             pauses: Pauses::default(),
             attention: Arc::default(),
             light_calls: None,

@@ -4,6 +4,7 @@
 use crate::address::{PhysicalAddress, VirtualAddress};
 use crate::fault::{Access, Fault, FaultKind, isr};
 use crate::memory::{HostPage, MemoryRegion};
+use crate::processor::execution::UNCACHEABLE;
 use crate::processor::virtualization::TranslationSide;
 use crate::processor::{Processor, Raised};
 use crate::registers::status::{psr, rsc};
@@ -38,8 +39,6 @@ fn is_reserved_for_monitor(address: VirtualAddress) -> bool {
 
 /// The largest stretch that the software TLB is given at once; memory regions are multiples of it.
 const STRETCH_LOG2: u32 = 14;
-/// Bit 63 of a physical address chooses uncacheable memory.
-const UNCACHEABLE: u64 = 1 << 63;
 /// ISR.code of a NaT page consumption fault.
 const NAT_CONSUMPTION_PAGE: u64 = 0x20;
 
@@ -111,6 +110,7 @@ impl Processor {
         } else {
             mmu.events.data_misses += 1;
         }
+        self.walked_in_vain = None;
         let table = PageTableAddress(self.system.control[usize::from(control::PTA)]);
         let collects = self.status & psr::IC != 0;
         // The walker follows data translation; for a fetch it also needs collection and fetch translation.
@@ -132,6 +132,7 @@ impl Processor {
         match self.walk(address, region, table) {
             Walk::Found(entry) => {
                 self.keep_before_walk();
+                self.walker_inserted = self.walked_in_vain.take().unwrap_or_default();
                 self.mmu_mut().events.walker_hits += 1;
                 let side = if is_fetch {
                     TranslationSide::Instruction
@@ -173,6 +174,7 @@ impl Processor {
         }
         self.mmu_mut().events.walker_reads += 1;
         let physical = page.physical_address(at);
+        self.walked_in_vain = Some(physical);
         let Some(word) = self.read_physical(physical) else {
             return Walk::NotFound;
         };

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use sidestep_ia64::encoding::{Bundle, DecodedSlot, Form, Instruction, Template, UnitClass, all_forms};
-use sidestep_ia64::execution::{Dynamic, Observer};
+use sidestep_ia64::execution::{Dynamic, Observer, UNCACHEABLE};
 use sidestep_ia64::mmu::entry::TranslationEntry;
 use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister};
 use sidestep_ia64::registers::frame::FrameMarker;
@@ -185,7 +185,7 @@ impl Observer for Spectator {
     fn retired(&mut self, (): &(), dynamic: &Dynamic<'_>) {
         let ip = dynamic.place.ip;
         let physical = dynamic.memory.physical(TranslationSide::Instruction, ip);
-        self.executes_data |= physical < MEMORY || ip < MEMORY;
+        self.executes_data |= physical & !UNCACHEABLE < MEMORY || ip < MEMORY;
     }
 }
 

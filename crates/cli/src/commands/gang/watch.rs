@@ -42,6 +42,9 @@ pub struct Watch {
     /// How often pages are to fault, in milliseconds, where the kernel or a VMM allows to set it
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
     scan_period: Option<u64>,
+    /// How often to interrupt what runs on a core to see what it touches, in microseconds; 0: never
+    #[arg(long, default_value = "2000", value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    sample_period: u64,
     /// Let pages fault all the time, also when nothing has changed for long, and whatever it costs
     #[arg(long, conflicts_with = "budget")]
     steady: bool,
@@ -127,6 +130,7 @@ impl Watch {
     ) -> Outcome {
         let mut settings = WatchSettings {
             scan_period: self.scan_period.map(Duration::from_millis),
+            sample_period: (self.sample_period > 0).then(|| Duration::from_micros(self.sample_period)),
             selection: self.cut.selection(),
             share_permille: Some(self.budget),
             ..WatchSettings::default()

@@ -265,11 +265,13 @@ impl Options {
                 End::Panic => prompt::of_panic(&ready.prepared.machine, &symbols, ready.image),
                 _ => String::new(),
             };
+            let lasting = ready.prepared.parts.as_ref().map(Parts::lasting_variables);
             // Files are closed before they are opened again.
             drop((ready.prepared.machine, ready.prepared.parts, platform));
             match (end, ready.rebuild) {
                 (End::Reset, Some(rebuild)) if self.gdb.is_none() && !self.no_reboot => {
                     let (machine, parts) = rebuild().map_err(|error| format!("{}: {error}", ready.name))?;
+                    parts.begin_with(lasting.unwrap_or_default());
                     ready = Ready {
                         prepared: Prepared {
                             machine,

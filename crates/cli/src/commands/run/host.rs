@@ -117,7 +117,13 @@ impl Options {
             }
         };
         prepare(&mut host);
-        let mut network = Network::join((&name, &description), host, costs.clock_mhz, wire_end, prepare)?;
+        let mut network = Network::join(
+            (&name, &description, traced.is_some()),
+            host,
+            costs.clock_mhz,
+            wire_end,
+            prepare,
+        )?;
         let stop = stop_flag()?;
         let guests = network.guests();
         let mut consoles = Consoles::new(&guests);
@@ -149,7 +155,7 @@ impl Options {
             sidestep_files::write(file, (recording + "\n").as_bytes())?;
         }
         if let Some(file) = traced {
-            write_timeline(&name, file, host, &costs, execution.trace_limit())?;
+            write_timeline(&name, file, &network, &costs, execution.trace_limit())?;
         }
         let machines = reports.iter().flat_map(|report| &report.machines);
         for (guest, machine) in guests.iter().zip(machines.clone()) {
@@ -191,7 +197,6 @@ impl Options {
                 &[
                     ("--gdb", execution.gdb().is_some()),
                     ("--timing", execution.timing().is_some()),
-                    ("--trace", execution.timeline().is_some()),
                     ("--matrix", self.matrix.is_some()),
                 ],
             ),
@@ -304,7 +309,7 @@ fn text_of(network: &Network, reports: &[Report], cores: Option<&ModelledCores>)
 fn write_timeline(
     name: &str,
     file: &Path,
-    host: &Host,
+    network: &Network,
     costs: &HostCosts,
     limit: u64,
 ) -> Result<(), Box<dyn std::error::Error>> {
@@ -313,7 +318,7 @@ fn write_timeline(
         spans,
         steps,
         ended,
-    } = Occupancy::of(host, costs);
+    } = Occupancy::of_all(network.prefixed(), costs);
     let mut timeline = Timeline::of_spans(tracks, spans);
     timeline.flows(steps);
     let (timeline, is_cut) = render_timeline(name, &timeline, limit);

@@ -9,6 +9,7 @@ use sidestep_machine::description::Size;
 use sidestep_machine::description::bare::Clock;
 use sidestep_machine::description::devices::VirtioTransport;
 use sidestep_machine::description::disks::DiskTable;
+use sidestep_machine::description::folders::FolderTable;
 use sidestep_machine::description::kernel::{Built, Consoles, Description, KernelTable, MachineTable};
 use sidestep_machine::description::networks::AdapterTable;
 use sidestep_machine::machine::hypercall::{Console, SharedConsole};
@@ -44,12 +45,23 @@ pub struct KernelMachine {
     /// How much memory [default: 1G].
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
+    /// Keep the firmware's variables that last in this file, which is made if it is not there; without, they last until
+    /// the machine ends.
+    #[arg(long, value_name = "FILE")]
+    nvram: Option<PathBuf>,
+    /// Attach a high-precision event timer (HPET).
+    #[arg(long)]
+    hpet: bool,
     /// A network device: `user[,hostfwd=tcp:[ADDRESS]:PORT-[ADDRESS]:PORT]...` with connections by this program
     /// (`udp:` forwards datagrams), `tap=NAME` at a tap interface of the host, or
     /// `udp=ADDRESS:PORT,peer=ADDRESS:PORT` with a datagram for each frame, as QEMU's UDP sockets have it; with
     /// `,model=e1000` behind it an Intel 82540EM, else a virtio device. May be given several times.
     #[arg(long, value_name = "user|tap=NAME|udp=ADDRESS[,model=e1000]")]
     net: Vec<AdapterTable>,
+    /// A folder of the host that the guest mounts by this name (default: host), as Linux does with `mount -t 9p -o
+    /// trans=virtio,version=9p2000.L host /mnt`; may be given several times.
+    #[arg(long, value_name = "FOLDER[,tag=NAME][,readonly]")]
+    folder: Vec<FolderTable>,
     /// How virtio devices are found: on the PCI bus, or by registers in memory that ACPI tables name [default: pci].
     #[arg(long, value_name = "pci|mmio")]
     virtio: Option<VirtioTransport>,
@@ -124,7 +136,10 @@ impl KernelMachine {
                 ("--smp", self.smp.is_some()),
                 ("--nodes", self.nodes.is_some()),
                 ("--memory", self.memory.is_some()),
+                ("--nvram", self.nvram.is_some()),
+                ("--hpet", self.hpet),
                 ("--net", !self.net.is_empty()),
+                ("--folder", !self.folder.is_empty()),
                 ("--virtio", self.virtio.is_some()),
             ])
         };
@@ -148,6 +163,8 @@ impl KernelMachine {
                 nodes: self.nodes.unwrap_or(usual.nodes),
                 memory: self.memory.unwrap_or(usual.memory),
                 clock: Clock::Virtual,
+                nvram: self.nvram,
+                hpet: self.hpet,
                 virtio: self.virtio.unwrap_or(usual.virtio),
                 ..usual
             },
@@ -158,6 +175,7 @@ impl KernelMachine {
             }),
             disk,
             network: self.net,
+            folder: self.folder,
         }
     }
 }

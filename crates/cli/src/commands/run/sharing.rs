@@ -64,6 +64,7 @@ fn way() -> Way {
             "code".to_owned(),
             "pages smaller than their region's preferred size, unless they miss in the TLB".to_owned(),
         ],
+        amounts: "not estimated".to_owned(),
     }
 }
 

@@ -26,7 +26,7 @@ pub fn stated(point: &Point) -> Vec<Stated> {
     let (kernel, load) = (text("kernel"), text("load"));
     match text("policy") {
         "given" => vec![measured(kernel, load).stated(load)],
-        "found-1.5" if load == "double" && matches!(kernel, "cg" | "is") => vec![Stated::at_most(
+        "found-1.5" if load == "double" && matches!(kernel, "cg" | "is" | "ua") => vec![Stated::at_most(
             Quantity::Ratio,
             Number::decimal(NO_GAIN),
             "Partial Coscheduling 5: CG, UA and IS lose against full coscheduling in double",

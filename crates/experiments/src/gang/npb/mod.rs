@@ -112,7 +112,7 @@ impl Experiment for Npb {
             let ours = hosts.run(kernel, load, &policy, None, context)?;
             return Ok(Measurement::new(full.side(), ours.side()));
         };
-        let settings = hosts.detection(selection);
+        let settings = hosts.detection(selection, &full);
         let ours = hosts.run(kernel, load, &policy, Some(settings), context)?;
         let mut side = ours.side();
         if let Some(evaluations) = ours.evaluations_until_right(load, &settings, ours.costs(&hosts)) {

@@ -17,6 +17,7 @@ use sidestep_lab::{
 use sidestep_sidecall::sidecore::pin;
 
 use self::work::{BATCH, Operation, SAMPLES, Work};
+use crate::failed;
 use crate::zerowait::processor_ns;
 
 /// Latency of system calls by each way.
@@ -164,10 +165,6 @@ impl Experiment for Syscalls {
 
 fn unavailable(error: impl std::fmt::Display) -> PointError {
     PointError::Unavailable(error.to_string())
-}
-
-fn failed(error: impl std::fmt::Display) -> PointError {
-    PointError::Failed(error.to_string())
 }
 
 /// Nanoseconds of processes that have ended and were waited for.

@@ -393,6 +393,9 @@ impl Processor {
             if executed || operation.predicate == 0 {
                 flow = semantics::execute(self, operation);
             }
+            if flow == Ok(Flow::Next) && !acting.kind.intersects(Kind::MAY_WALK | Kind::CHANGES) {
+                continue;
+            }
             if acting.kind.contains(Kind::MAY_WALK) && self.before_walk.is_some() {
                 last = Some((index, executed));
                 break;

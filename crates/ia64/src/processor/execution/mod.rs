@@ -35,7 +35,7 @@ pub use gathering::Together;
 pub use kind::Detail;
 pub use observer::{
     Dynamic, Event, Frame, Interruption, Observer, PERFORMANCE_REGISTERS, PerformanceRegisters, Permission,
-    Place, Registers, State, Translation, Untranslated,
+    Place, Registers, State, Translation, UNCACHEABLE, Untranslated,
 };
 pub use operation::{Execute, Flow, MicroOperation, Step};
 pub use run::Exit;

@@ -11,12 +11,13 @@ use std::ops::Range;
 
 use super::gathering::{Gathered, Together};
 use super::kind::Detail;
-use crate::address::VirtualAddress;
+use crate::address::{PhysicalAddress, VirtualAddress};
 use crate::alat;
 use crate::encoding::{DecodedSlot, Instruction};
 use crate::fault::Fault;
 use crate::float::FloatRegister;
 use crate::mmu::buffer::TranslationBuffer;
+use crate::mmu::entry::MemoryAttribute;
 use crate::processor::Processor;
 use crate::processor::virtualization::TranslationSide;
 use crate::registers::frame::FrameMarker;
@@ -159,10 +160,13 @@ pub struct Dynamic<'a> {
     pub memory: &'a dyn Translation,
 }
 
+/// Bit 63 of a physical address says that what is there is not cached, as in references that are not translated.
+pub const UNCACHEABLE: u64 = 1 << 63;
+
 /// Tells where virtual addresses lie in physical memory, without any effect.
 pub trait Translation {
-    /// The physical address behind a virtual one under the translations that hold; the virtual one where there is
-    /// none, and without a kernel.
+    /// The physical address behind a virtual one under the translations that hold, with [`UNCACHEABLE`] where it is;
+    /// the virtual one where there is none, and without a kernel.
     fn physical(&self, side: TranslationSide, address: u64) -> u64;
 }
 
@@ -196,13 +200,16 @@ impl Processor {
 
     fn physical_by(&self, translates: u64, buffer: &TranslationBuffer, address: u64) -> u64 {
         if self.status & translates == 0 {
-            // Bit 63 of a physical address chooses the memory attribute.
-            return address & (u64::MAX >> 1);
+            return address;
         }
         let virtual_address = VirtualAddress(address);
         let region = self.region_register(virtual_address).identifier();
         let entry = buffer.find(virtual_address, region);
-        entry.map_or(address, |entry| entry.physical_address(virtual_address).0)
+        let Some(entry) = entry else {
+            return address & !UNCACHEABLE;
+        };
+        let is_cached = entry.attribute == MemoryAttribute::WriteBack;
+        entry.physical_address(virtual_address).0 | if is_cached { 0 } else { UNCACHEABLE }
     }
 }
 
@@ -246,6 +253,8 @@ pub enum Event<'a> {
     Walk {
         /// How many it has inserted so far.
         insertions: u64,
+        /// Where the entry lies that it read for the last of them.
+        entry: PhysicalAddress,
     },
     /// A register that decides what is monitored was written.
     PerformanceMonitor(&'a PerformanceRegisters),
@@ -270,6 +279,8 @@ pub struct State {
     pub advanced_loads: alat::Events,
     /// Translations that the VHPT walker has inserted so far.
     pub walker_insertions: u64,
+    /// Where the entry of the VHPT lies that it read for the last of them.
+    pub walker_entry: PhysicalAddress,
     /// The registers of the performance monitor.
     pub performance: PerformanceRegisters,
 }
@@ -290,6 +301,7 @@ impl State {
             frame: Frame::of(processor),
             advanced_loads: processor.advanced_load_events(),
             walker_insertions: walker_insertions(processor),
+            walker_entry: processor.walker_inserted,
             performance: PerformanceRegisters::of(&processor.system),
         }
     }
@@ -339,6 +351,8 @@ pub struct Interruption {
     pub interruption_status: u64,
     /// Where the handler begins.
     pub handler: u64,
+    /// The entry of the VHPT that the walker read in vain, where a translation was missing and it read one.
+    pub walked: Option<PhysicalAddress>,
 }
 
 /// Performance monitor registers that an observer may look at.
@@ -485,6 +499,9 @@ impl<'o, O: Observer> Watch<'o, O> {
             status: control(control::IPSR),
             interruption_status: control(control::ISR),
             handler: processor.ip,
+            walked: processor
+                .walked_in_vain
+                .filter(|_| fault.kind.is_translation_missing()),
         };
         self.walks(processor);
         self.observer.event(&Event::Status(processor.status));
@@ -506,7 +523,8 @@ impl<'o, O: Observer> Watch<'o, O> {
         let insertions = walker_insertions(processor);
         if insertions != self.walker_insertions {
             self.walker_insertions = insertions;
-            self.observer.event(&Event::Walk { insertions });
+            let entry = processor.walker_inserted;
+            self.observer.event(&Event::Walk { insertions, entry });
         }
     }
 

@@ -1,9 +1,11 @@
 //! The VHPT and its walker, in both formats.
 
+use sidestep_ia64::encoding::{DecodedSlot, Instruction};
+use sidestep_ia64::execution::{Dynamic, Event, Observer};
 use sidestep_ia64::mmu::vhpt::{PageTableAddress, RegionRegister, hash, tag};
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{FaultKind, VirtualAddress};
+use sidestep_ia64::{FaultKind, PhysicalAddress, VirtualAddress};
 
 use super::harness::*;
 
@@ -246,4 +248,46 @@ fn the_walker_serves_fetches_under_collection_only() {
         machine.processor.branch[6] = target.0;
         assert_eq!(machine.run(&[("br.cond B4", 0, &[6])]), expected);
     }
+}
+
+/// Where the entries lie that the walker has read, and whether each was found or had its fault.
+#[derive(Default)]
+struct Reads(Vec<(PhysicalAddress, bool)>);
+
+impl Observer for Reads {
+    type Static = ();
+
+    fn decode(&mut self, _: &Instruction, _: &DecodedSlot) {}
+
+    fn retired(&mut self, (): &(), _: &Dynamic<'_>) {}
+
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Walk { entry, .. } => self.0.push((*entry, true)),
+            Event::Interrupted(taken) => self.0.extend(taken.walked.map(|entry| (entry, false))),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn an_observer_is_told_where_the_entry_lies_that_was_found_or_read_in_vain() {
+    for (tag_bits, is_found) in [(0, true), (1, false)] {
+        let (mut machine, entry) = long_format([pte(DATA, RWX, 0), 14 << 2], tag_bits);
+        machine.write_code(CODE, &[LOAD, ("break.m", 0, &[HYPERCALL as i64])]);
+        machine.processor.set_instruction_pointer(CODE, 0);
+        let mut reads = Reads::default();
+        machine.processor.run_observed(100, &mut reads);
+        assert_eq!(reads.0, [(PhysicalAddress(entry), is_found)]);
+    }
+    // No entry was read where there is no translation for the table itself.
+    let mut machine = translating();
+    let table = PageTableAddress((1 << 61) - (1 << 15) & !0x7fff | 15 << 2 | 1);
+    machine.set_control(control::PTA, table.0);
+    machine.processor.system.region[1] |= 1;
+    machine.write_code(CODE, &[LOAD]);
+    machine.processor.set_instruction_pointer(CODE, 0);
+    let mut reads = Reads::default();
+    machine.processor.run_observed(100, &mut reads);
+    assert_eq!(reads.0, []);
 }

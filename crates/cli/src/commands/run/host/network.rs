@@ -25,12 +25,13 @@ pub enum Network {
 }
 
 impl Network {
-    /// Joins a host, whose clock has so many MHz, to what its description says. `prepare` is done to every other host.
+    /// Joins a host, whose clock has so many MHz and which may record a timeline, to what its description says.
+    /// `prepare` is done to every other host.
     ///
     /// # Errors
     /// A description of another host that cannot be used, and what this computer refuses.
     pub fn join(
-        (name, described): (&str, &Description),
+        (name, described, is_traced): (&str, &Description, bool),
         host: Host,
         clock_mhz: u64,
         end: WireEnd,
@@ -44,7 +45,7 @@ impl Network {
             }
             WireEnd::Host(path, link) => {
                 let other_name = path.display().to_string();
-                let (mut other, other_described) = build(&path)?;
+                let (mut other, other_described) = build(&path, is_traced)?;
                 prepare(&mut other);
                 if other_described.link.is_some() || other_described.uplink.is_some() {
                     return Err(format!(
@@ -92,13 +93,18 @@ impl Network {
         }
     }
 
-    /// Their virtual machines; those of two hosts are told apart by the files that describe these.
-    pub fn guests(&self) -> Vec<Guest> {
+    /// The hosts, and what stands before the names of what is theirs: of two hosts, the files that describe these.
+    pub fn prefixed(&self) -> impl Iterator<Item = (String, &Host)> {
         let prefixes = match self {
             Network::Alone(_) | Network::Uplinked(_) => vec![String::new()],
             Network::Linked(_, names) => names.iter().map(|name| prefix(name)).collect(),
         };
-        let of = |(host, prefix): (&Host, String)| {
+        prefixes.into_iter().zip(self.hosts())
+    }
+
+    /// Their virtual machines.
+    pub fn guests(&self) -> Vec<Guest> {
+        let of = |(prefix, host): (String, &Host)| {
             let machines = host.machines().to_vec();
             machines.into_iter().map(move |machine| {
                 let name = locked(&machine).name().to_owned();
@@ -108,7 +114,7 @@ impl Network {
                 }
             })
         };
-        self.hosts().iter().zip(prefixes).flat_map(of).collect()
+        self.prefixed().flat_map(of).collect()
     }
 
     /// What a host is called where there are two.
@@ -156,18 +162,18 @@ impl Network {
     }
 }
 
-fn build(path: &Path) -> Result<(Host, Description), Box<dyn Error>> {
+fn build(path: &Path, is_traced: bool) -> Result<(Host, Description), Box<dyn Error>> {
     let name = path.display().to_string();
     let text = sidestep_files::read_text(path, sidestep_files::TEXT_BYTES_MAX);
     let text = text.map_err(|error| format!("{name}: {error}"))?;
     let described: Description = description::parse(&name, &text)?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let built = described.build(folder, false, None);
+    let built = described.build(folder, is_traced, None);
     let (host, _) = built.map_err(|error| format!("{name}: {error}"))?;
     Ok((host, described))
 }
 
-/// What stands before the names of a host's virtual machines.
+/// What stands before the names of what is a host's.
 fn prefix(name: &str) -> String {
     let stem = Path::new(name).file_stem().unwrap_or_default();
     format!("{}/", stem.to_string_lossy())
