@@ -238,6 +238,46 @@ fn what_cannot_be_pipelined_stays_with_a_reason() {
     }
 }
 
+/// Instructions that no predicate of a stage guards are executed for iterations before the first and behind the last.
+#[test]
+fn iterations_that_do_not_exist_change_nothing() {
+    if ASSEMBLER.find().is_none() {
+        return;
+    }
+    // Its predicate is on for all iterations or for none: it would add to what was in r14 before the loop.
+    let sum = "\tld8 r17 = [r32], 8\n\t;;\n\txor r14 = r14, r17\n\t;;\n\t(p6) add r14 = r14, r16";
+    let said = report(&leaf(sum))
+        .outcome
+        .expect_err("r14 is changed before the loop");
+    assert!(said.contains("takes the place of what was there"), "{said}");
+    // A compare under such a predicate can turn on that of a store.
+    let stores = "\tld8 r17 = [r32], 8\n\t;;\n\t(p6) cmp.eq.unc p8, p9 = r17, r15\n\t;;\n\
+        \t(p8) st8 [r33] = r17, 8\n\tldfd f6 = [r34], 8\n\t;;\n\tfma.d f6 = f6, f7, f8\n\t;;\n\
+        \tfma.d f6 = f6, f7, f8\n\t;;\n\tstfd [r18] = f6, 8";
+    let said = report(&leaf(stores))
+        .outcome
+        .expect_err("a store of no iteration");
+    assert!(
+        said.contains("p8, which is not made anew in each iteration"),
+        "{said}"
+    );
+    // Or say of iterations that end the loop that there is another one.
+    let ends = "\tld8 r14 = [r32], 8\n\t;;\n\t(p8) cmp.ne.unc p6, p7 = r14, r0\n\t;;";
+    let said = report(&conditional(ends, "")).outcome.expect_err("no end");
+    assert!(said.contains("p8, which is not made anew"), "{said}");
+    // With speculation a sum may be computed ahead, but not before the first iteration.
+    let ahead = "\tsub r17 = r15, r34\n\t;;\n\tadd r14 = r14, r17\n\t;;\n\tcmp.ne p6, p7 = r14, r15\n\t;;";
+    let rewritten = rewritten_with(
+        &conditional(ahead, "// schedule: resident: r32"),
+        Speculation::Asserted,
+    );
+    let found = rewritten.functions[0].loops[0]
+        .outcome
+        .as_ref()
+        .expect("it gains");
+    assert_eq!(found.interval, 2, "{}", found.text);
+}
+
 /// A kernel of two stages, in the order of its stages: the second one's instructions wait for the first one's.
 #[test]
 fn a_loop_that_rotates_already_gets_the_order_that_its_passes_need() {

@@ -246,8 +246,18 @@ impl Processor {
         }
     }
 
+    /// An instruction has written ITM or ITC, after so many of its block have retired: the timer is looked at before
+    /// the next block, and its match may lie in this one.
+    pub(crate) fn timer_set(&mut self, retired_in_block: u16) {
+        self.pending |= pending::TIMER;
+        let deadline = self.timer_deadline();
+        self.awaits_timer =
+            deadline != u64::MAX && deadline > self.retired.saturating_add(u64::from(retired_in_block));
+    }
+
     /// The interval timer has matched: requests its interrupt.
     pub(crate) fn timer_matched(&mut self) {
+        self.awaits_timer = false;
         let vector = self.system.control[usize::from(control::ITV)];
         if vector & TIMER_MASKED == 0
             && let Some(system) = self.environment.system()

@@ -99,6 +99,8 @@ pub struct Processor {
     pub(crate) blocks: BlockCache,
     /// The fault that the last `Raised` stands for.
     pub(crate) raised: Option<Fault>,
+    /// Whether the interval timer's match was ahead when this was looked at last, and has not been noticed since.
+    pub(crate) awaits_timer: bool,
     /// The interruption that was taken last, until an observer is told.
     pub(crate) interruption: Option<Fault>,
     /// Bundle and slot of the last instruction that trapped.
@@ -180,6 +182,7 @@ impl Processor {
             block_start: 0,
             target: 0,
             raised: None,
+            awaits_timer: false,
             interruption: None,
             fruitless: FruitlessInterruptions::default(),
             retired: 0,

@@ -121,11 +121,7 @@ pub(super) fn is_harmless(item: &Item, is_resident: bool, values: &Values) -> bo
         let bits = file.all(&written);
         let mut registers = file.registers().filter(|register| bits >> register & 1 != 0);
         registers.all(|register| {
-            let mut own = values
-                .values
-                .iter()
-                .filter(|value| (value.file, value.register) == (*file, register))
-                .peekable();
+            let mut own = values.of(*file, register).peekable();
             own.peek().is_some()
                 && !values.bound.contains(&(*file, register))
                 && own.all(|value| value.home == Home::Rotating)

@@ -45,7 +45,7 @@ use distances::{STAGES_MAX, recurrence};
 use emit::Emitter;
 use modulo::schedule;
 use rotation::Numbers;
-use staging::Staging;
+use staging::{Ahead, Staging};
 use suitable::{Ending, ending, is_counted};
 use values::{Home, Values};
 use version::Version;
@@ -227,15 +227,21 @@ pub fn pipeline(
         let body = version.body();
         let free = Values::new(&body, &texts, |_| true, &[]);
         let parts = (&body, branch, ending);
-        let free = Staging::new(parts, free, speculates, given.surroundings, parameters);
+        let most = if speculates { Ahead::All } else { Ahead::Nothing };
+        let free = Staging::new(parts, free, most, given.surroundings, parameters);
         let chain = free.map_or(0, |free| recurrence(&free.distances(&body, parameters), count));
         least = least.min((units.max(chain), units, chain));
-        for (rotates, speculates) in [(false, false), (true, false), (true, true)] {
-            if rotates && given.surroundings.keeps_frame.is_some() || speculates && !given.speculates {
+        for (rotates, ahead) in [
+            (false, Ahead::Nothing),
+            (true, Ahead::Nothing),
+            (true, Ahead::Temporaries),
+            (true, Ahead::All),
+        ] {
+            if rotates && given.surroundings.keeps_frame.is_some() || ahead > most {
                 continue;
             }
             let values = Values::new(&body, &texts, |file| rotates || file != File::General, private);
-            let staging = match Staging::new(parts, values, speculates, given.surroundings, parameters) {
+            let staging = match Staging::new(parts, values, ahead, given.surroundings, parameters) {
                 Ok(staging) => staging,
                 Err(why) => {
                     reason = why;
@@ -259,6 +265,11 @@ pub fn pipeline(
                 modulo.condition = condition.map_or(0, |it| it.stage(&modulo.cycles, interval));
                 if condition.is_some_and(|it| !it.is_kept(&body, &staging.values, &modulo)) {
                     "what its condition excludes is asked for too early".clone_into(&mut reason);
+                    continue;
+                }
+                if !staging.keeps_first(&modulo) {
+                    "what is executed without its predicate takes the place of what was there before the loop"
+                        .clone_into(&mut reason);
                     continue;
                 }
                 let room = 95u32.saturating_sub(frame_of(given.surroundings).size) as u8;

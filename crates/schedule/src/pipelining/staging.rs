@@ -6,12 +6,23 @@ use sidestep_itanium2::Parameters;
 use super::Surroundings;
 use super::condition::{Condition, guard, is_harmless};
 use super::distances::{Distance, distances};
+use super::modulo::Modulo;
 use super::suitable::Ending;
-use super::values::{FILES, Home, Values};
+use super::values::{FILES, Home, Value, Values};
 use crate::assembly::{Text, speculative};
 use crate::block::{Block, Item};
 use crate::graph::facts::is_load;
 use crate::rename::File;
+
+/// What of iterations that are not known to exist is executed, in loops that a condition ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub(super) enum Ahead {
+    Nothing,
+    /// What does no harm, but for values that the next iteration reads.
+    Temporaries,
+    /// What does no harm.
+    All,
+}
 
 /// A loop's values, and what is executed in iterations that exist alone.
 pub(super) struct Staging {
@@ -22,6 +33,8 @@ pub(super) struct Staging {
     pub condition: Option<Condition>,
     /// By instruction, whether it may be one of an iteration that does not exist.
     is_speculated: Vec<bool>,
+    /// By instruction, whether it does nothing in an iteration that does not exist.
+    is_quiet: Vec<bool>,
 }
 
 impl Staging {
@@ -32,19 +45,24 @@ impl Staging {
     pub fn new(
         (body, branch, ending): (&Block, &Item, Ending),
         mut values: Values,
-        speculates: bool,
+        ahead: Ahead,
         surroundings: &Surroundings,
         parameters: &Parameters,
     ) -> Result<Staging, String> {
-        let mut is_staged = staged(body, &values, surroundings)?;
+        let (mut is_staged, mut is_quiet) = staged(body, &values, surroundings)?;
         let mut is_speculated = vec![false; is_staged.len()];
         let mut condition = None;
         if let Ending::Condition(predicate) = ending {
             let found = Condition::new(body, (branch, predicate), &values, parameters)?;
-            if speculates {
+            if !is_quiet[found.maker] {
+                return Err(undecided(body.items[found.maker].effects.qualifier));
+            }
+            if ahead != Ahead::Nothing {
                 for (index, item) in body.items.iter().enumerate() {
-                    is_speculated[index] = is_harmless(item, body.resident[index], &values);
+                    is_speculated[index] = is_harmless(item, body.resident[index], &values)
+                        && (ahead == Ahead::All || !values.is_carried_from(index));
                     is_staged[index] &= !is_speculated[index];
+                    is_quiet[index] &= !is_speculated[index];
                 }
             }
             guard(&mut values, &found, &is_staged);
@@ -55,6 +73,16 @@ impl Staging {
             is_staged,
             condition,
             is_speculated,
+            is_quiet,
+        })
+    }
+
+    /// Whether what the first iteration reads of the one before it, which was there before the loop, stays until then.
+    /// Instructions behind the first stage begin with those of iterations before the first one.
+    pub fn keeps_first(&self, schedule: &Modulo) -> bool {
+        let mut items = 0..self.is_quiet.len();
+        items.all(|item| {
+            self.is_quiet[item] || schedule.stage(item) == 0 || !self.values.is_carried_from(item)
         })
     }
 
@@ -80,16 +108,18 @@ impl Staging {
 }
 
 /// By instruction, whether the predicate of its stage goes before it: else it does no harm in an iteration that does
-/// not exist, as its own predicate is off, or because nobody reads what it writes.
+/// not exist, as its own predicate is off, or because nobody reads what it writes. And whether it does nothing there,
+/// by either predicate.
 ///
 /// # Errors
 /// Why one can have neither.
-fn staged(body: &Block, values: &Values, surroundings: &Surroundings) -> Result<Vec<bool>, String> {
+fn staged(
+    body: &Block,
+    values: &Values,
+    surroundings: &Surroundings,
+) -> Result<(Vec<bool>, Vec<bool>), String> {
     let rotates = |file: File, register: u8| {
-        let mut same = values
-            .values
-            .iter()
-            .filter(|value| (value.file, value.register) == (file, register));
+        let mut same = values.of(file, register);
         same.all(|value| value.home == Home::Rotating) && !values.bound.contains(&(file, register))
     };
     for value in &values.values {
@@ -104,16 +134,23 @@ fn staged(body: &Block, values: &Values, surroundings: &Surroundings) -> Result<
     if floats && surroundings.used_outside.float >> 32 != 0 {
         return Err("the function keeps floating-point registers that would rotate".to_owned());
     }
-    let staged = body.items.iter().map(|item| {
+    let mut is_staged = Vec::with_capacity(body.items.len());
+    let mut is_quiet: Vec<bool> = Vec::with_capacity(body.items.len());
+    for item in &body.items {
         let effects = &item.effects;
         let qualifier = effects.qualifier;
-        if qualifier == 0 {
-            return Ok(true);
+        // A predicate is off if who writes it does nothing; predicates go to what is behind that alone.
+        let is_off = values.of(File::Predicate, qualifier).next().is_some()
+            && rotates(File::Predicate, qualifier)
+            && values
+                .of(File::Predicate, qualifier)
+                .flat_map(Value::writers)
+                .all(|writer| is_quiet.get(writer.item) == Some(&true));
+        is_staged.push(qualifier == 0);
+        is_quiet.push(qualifier == 0 || is_off);
+        if qualifier == 0 || is_off {
+            continue;
         }
-        let is_off = values.values.iter().any(|value| {
-            let is_it = (value.file, value.register) == (File::Predicate, qualifier);
-            is_it && value.home == Home::Rotating
-        }) && rotates(File::Predicate, qualifier);
         let written = effects.all_writes();
         let is_private = FILES.iter().all(|file| {
             let registers = file.registers();
@@ -122,13 +159,14 @@ fn staged(body: &Block, values: &Values, surroundings: &Surroundings) -> Result<
                 .into_iter()
                 .all(|register| bits >> register & 1 == 0 || rotates(*file, register))
         });
-        let is_computation = item.instruction.effects().contains(Effects::COMPUTES);
-        match is_off || is_private && is_computation {
-            true => Ok(false),
-            false => Err(format!(
-                "p{qualifier}, which is not made anew in each iteration, decides what it does"
-            )),
+        if !is_private || !item.instruction.effects().contains(Effects::COMPUTES) {
+            return Err(undecided(qualifier));
         }
-    });
-    staged.collect()
+    }
+    Ok((is_staged, is_quiet))
+}
+
+/// Why an instruction under a predicate cannot be kept from iterations that do not exist.
+fn undecided(qualifier: u8) -> String {
+    format!("p{qualifier}, which is not made anew in each iteration, decides what it does")
 }

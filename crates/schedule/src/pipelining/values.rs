@@ -72,6 +72,21 @@ pub(super) struct Values {
 }
 
 impl Values {
+    /// The values of one register.
+    pub fn of(&self, file: File, register: u8) -> impl Iterator<Item = &Value> {
+        let is_it = move |value: &&Value| (value.file, value.register) == (file, register);
+        self.values.iter().filter(is_it)
+    }
+
+    /// Whether the next iteration reads in a rotating register what an instruction writes.
+    pub fn is_carried_from(&self, item: usize) -> bool {
+        self.values.iter().any(|value| {
+            value.home == Home::Rotating
+                && value.is_carried()
+                && value.writers().any(|writer| writer.item == item)
+        })
+    }
+
     /// The values of a loop's instructions without its branch; those of files that do not rotate get the registers of
     /// `private` as long as there are such.
     pub fn new(block: &Block, texts: &[&str], rotates: impl Fn(File) -> bool, private: &[u8]) -> Values {
@@ -129,7 +144,7 @@ impl Values {
         values
     }
 
-    /// The values of one register.
+    /// Follows what one register holds.
     fn follow(&mut self, block: &Block, named: &[Mentioned], (file, register): (File, u8)) {
         let bit = 1u128 << register;
         let key = (file, register);

@@ -127,9 +127,11 @@ impl Processor {
         let mut interruptions_left = end - self.retired;
         loop {
             let timer = self.timer_deadline();
+            self.awaits_timer = timer != u64::MAX;
             let exit = run_until(self, end.min(timer));
-            if self.retired >= timer && self.ticks_to_timer().is_none() {
-                // Also when the run ends there for another reason: the match does not come again.
+            if self.awaits_timer && self.ticks_to_timer().is_none() {
+                // Also when the run ends there for another reason, or an observer has moved the clock in the middle of
+                // a block that went on to the match: it does not come again.
                 self.timer_matched();
             }
             match exit {

@@ -189,6 +189,9 @@ fn write_application(processor: &mut Processor, operation: &MicroOperation, valu
         _ => value,
     };
     processor.set_application(register, value);
+    if register == application::ITC {
+        processor.timer_set(operation.retired);
+    }
     Ok(Flow::Next)
 }
 

@@ -3,6 +3,7 @@
 use sidestep_ia64::FaultKind;
 use sidestep_ia64::encoding::{DecodedSlot, Instruction};
 use sidestep_ia64::execution::{Dynamic, Observer};
+use sidestep_ia64::registers::application::ITC;
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::registers::system::control;
 
@@ -83,6 +84,77 @@ fn the_interval_timer_waits_for_a_clock_that_is_slower_than_instructions() {
         machine.processor.instruction_pointer().0 - VECTORS,
         FaultKind::ExternalInterrupt.vector()
     );
+}
+
+/// A clock that jumps ahead once, where the counter is read.
+struct Jump(Option<u64>);
+
+impl Observer for Jump {
+    type Static = ();
+
+    fn decode(&mut self, _: &Instruction, _: &DecodedSlot) {}
+
+    fn retired(&mut self, (): &(), _: &Dynamic<'_>) {}
+
+    fn clock(&mut self) -> Option<u64> {
+        Some(self.0.take().unwrap_or(0))
+    }
+}
+
+/// The block that reads the counter goes on behind that: its rest may hold the match.
+#[test]
+fn a_match_is_not_lost_in_a_block_in_whose_middle_the_clock_was_moved() {
+    let read = ("mov.m M31", 0, &[8, i64::from(ITC)][..]);
+    let nop = ("nop.m", 0, &[0][..]);
+    let program = [nop, nop, read, nop, nop, nop, ("brl.cond", 0, &[-6 * 16][..])];
+    for ahead in 980..=1_000 {
+        let mut machine = Machine::new();
+        machine.set_control(control::ITV, 0xef);
+        machine.set_control(control::ITM, machine.processor.instructions_retired() + 1_000);
+        machine.processor.status = psr::IC | psr::I;
+        machine.write_code(CODE, &program);
+        machine.processor.set_instruction_pointer(CODE, 0);
+        let begin = machine.processor.instructions_retired();
+        machine.processor.run_observed(300, &mut Jump(Some(ahead)));
+        let vector = machine.processor.instruction_pointer().0 - VECTORS;
+        assert_eq!(
+            vector,
+            FaultKind::ExternalInterrupt.vector(),
+            "{ahead} ticks ahead"
+        );
+        let taken = machine.processor.instructions_retired() - begin;
+        assert!(taken < 60, "{taken} instructions, {ahead} ticks ahead");
+    }
+}
+
+#[test]
+fn a_match_is_not_lost_in_the_block_that_sets_the_timer() {
+    let nop = ("nop.m", 0, &[0][..]);
+    for (set, distance) in [
+        (("mov M32", 0, &[i64::from(control::ITM), 9][..]), 0),
+        (("mov.m M29", 0, &[i64::from(ITC), 10][..]), 400),
+    ] {
+        let mut machine = Machine::new();
+        let now = machine.processor.instructions_retired();
+        machine.set_control(control::ITV, 0xef);
+        machine.set_control(control::ITM, now + distance);
+        // Three bundles of three slots go before the match.
+        machine.processor.general.set(9, now + 9);
+        machine
+            .processor
+            .general
+            .set(10, now + distance - distance.min(5));
+        machine.processor.status = psr::IC | psr::I;
+        let program = [set, nop, nop, nop, nop, nop, nop, ("brl.cond", 0, &[0][..])];
+        machine.write_code(CODE, &program);
+        machine.processor.set_instruction_pointer(CODE, 0);
+        machine.processor.run(100);
+        assert_eq!(
+            machine.processor.instruction_pointer().0 - VECTORS,
+            FaultKind::ExternalInterrupt.vector(),
+            "{set:?}"
+        );
+    }
 }
 
 #[test]

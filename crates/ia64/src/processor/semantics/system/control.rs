@@ -117,7 +117,7 @@ pub(in crate::processor::semantics) fn to_control(
         }
         control::ITM => {
             *slot = value;
-            processor.pending |= pending::TIMER;
+            processor.timer_set(operation.retired);
         }
         _ => *slot = value,
     }
