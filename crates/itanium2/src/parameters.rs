@@ -183,6 +183,14 @@ const PRESETS: &[Preset] = &[
         "recalled from the manual, cache hierarchy; memory as at 900 MHz in time",
     ),
     (
+        "itanium2-1300",
+        "Itanium 2 at 1.3 GHz with 3 MB",
+        1300,
+        cache(3072 * KB, 12, 128, 14),
+        144,
+        "recalled from the manual, cache hierarchy; memory as at 900 MHz in time",
+    ),
+    (
         "itanium2-1500",
         "Itanium 2 at 1.5 GHz with 6 MB",
         1500,

@@ -50,6 +50,29 @@ fn nodes_have_their_processors_and_memory_for_the_kernel_too() {
 }
 
 #[test]
+fn devices_behind_bridges_are_found_and_work() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("disk.raw");
+    fs::write(&image, b"behind three bridges\n".repeat(512)).expect("the folder is writable");
+    let disk = image.display().to_string();
+    let options = ["--pci-bridges", "3", "--disk", &disk, "--net", "user"];
+    let line = "dmesg; cat /dev/vda; ls /sys/class/net; tour";
+    let Some(printed) = succeed(here(), &options, line) else {
+        return;
+    };
+    for line in [
+        "pci 0000:00:01.0: PCI bridge to [bus 01-03]",
+        "pci 0000:02:00.0: PCI bridge to [bus 03]",
+        "virtio-pci 0000:03:00.0",
+        "behind three bridges",
+        "eth0",
+        "tour: 317 checks in 11 parts, all right",
+    ] {
+        assert!(printed.contains(line), "{line}: {printed}");
+    }
+}
+
+#[test]
 fn two_boots_with_four_processors_are_the_same_to_the_byte_and_the_instruction() {
     // The time that a command takes is counted in instructions; a limit cuts the output at one.
     let run = |options: &[&str]| output(&[&["--smp", "4"], options].concat(), "time tour; dmesg");

@@ -18,7 +18,13 @@ impl Meter for Timed {
 }
 
 /// The presets, for the input `processor`.
-const PROCESSORS: &[&str] = &["itanium2", "itanium2-900", "itanium2-1000", "itanium2-1500"];
+const PROCESSORS: &[&str] = &[
+    "itanium2",
+    "itanium2-900",
+    "itanium2-1000",
+    "itanium2-1300",
+    "itanium2-1500",
+];
 /// Instructions after which a point has gone wrong.
 const INSTRUCTIONS_MAX: u64 = 4_000_000_000;
 

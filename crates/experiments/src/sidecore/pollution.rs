@@ -66,7 +66,7 @@ impl Experiment for Pollution {
                 .quick("20")
                 .about("how many requests are made")
                 .source("chosen: the model has no noise"),
-            Input::choice("processor", &["itanium2", "itanium2-900", "itanium2-1000", "itanium2-1500"])
+            Input::choice("processor", &["itanium2", "itanium2-900", "itanium2-1000", "itanium2-1300", "itanium2-1500"])
                 .about("the processor that is modelled")
                 .source("the one of the other experiments with a pipeline; there is no model of a core of 2005"),
         ];

@@ -57,6 +57,7 @@ pub fn inputs() -> Vec<Input> {
                 "itanium2",
                 "itanium2-900",
                 "itanium2-1000",
+                "itanium2-1300",
                 "itanium2-1500",
             ],
         )

@@ -155,8 +155,13 @@ impl Made {
 /// Where a device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In this slot of the PCI bus.
-    Slot(usize),
+    /// On PCI, as firmware has numbered the buses.
+    Slot {
+        /// The bus.
+        bus: usize,
+        /// The slot on it.
+        slot: usize,
+    },
     /// With registers from this address on.
     Memory(PhysicalAddress),
 }
@@ -164,7 +169,7 @@ pub enum Place {
 impl fmt::Display for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Slot(slot) => write!(formatter, "PCI 0000:00:{slot:02x}.0"),
+            Place::Slot { bus, slot } => write!(formatter, "PCI 0000:{bus:02x}:{slot:02x}.0"),
             Place::Memory(start) => start.fmt(formatter),
         }
     }
@@ -297,7 +302,10 @@ impl Controllers {
         bus: &mut pci::Bus,
         first_interrupt: u32,
     ) -> DiskSlots {
-        let mut slots = DiskSlots::default();
+        let mut slots = DiskSlots {
+            bridges: bus.bridges(),
+            ..DiskSlots::default()
+        };
         let mut places = Places::new();
         let mut next = first_interrupt;
         let mut interrupts = || {
@@ -342,9 +350,10 @@ impl Controllers {
     }
 }
 
-/// The slots of controllers of disks, where there are such.
+/// Behind how many bridges disks are, and the slots of their controllers, where there are such.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskSlots {
+    bridges: usize,
     scsi: usize,
     ahci: usize,
 }
@@ -356,14 +365,17 @@ pub fn boot_disks(
     attached: &[Attached],
     slots: DiskSlots,
 ) -> Vec<BootDisk> {
-    let device = |slot: usize| DevicePath::host_bridge().pci(slot as u8);
+    // On each bus but the last the next bridge is in the first slot, on bus 0 behind the host's.
+    let bridges = (0..slots.bridges).map(|bus| u8::from(bus == 0));
+    let bus = bridges.fold(DevicePath::host_bridge(), DevicePath::pci);
+    let device = |slot: usize| bus.clone().pci(slot as u8);
     let mut virtio = attached.iter();
     let (mut targets, mut ports) = (0.., 0..);
     let tables = description.disk.iter().zip(disks);
     let found = tables.filter_map(|(table, disk)| {
         let path = match table.bus {
             DiskBus::Virtio => match virtio.next()?.place {
-                Place::Slot(slot) => device(slot),
+                Place::Slot { slot, .. } => device(slot),
                 Place::Memory(start) => DevicePath::at(start.0),
             },
             DiskBus::Scsi => device(slots.scsi).scsi(targets.next()?),
@@ -407,8 +419,8 @@ impl Places {
     }
 }
 
-/// Attaches the PCI bus and its I/O ports, and devices to it or beside it, each at the next place; controllers are the
-/// last on the bus.
+/// Attaches the PCI bus and its I/O ports, and devices to it, behind so many bridges, or beside it, each at the next
+/// place; controllers are the last on the bus.
 ///
 /// # Errors
 /// If something else answers there.
@@ -417,9 +429,10 @@ pub fn attach(
     lines: &Lines,
     made: Vec<Made>,
     controllers: Controllers,
-    transport: VirtioTransport,
+    (transport, bridges): (VirtioTransport, usize),
 ) -> Result<(Vec<Attached>, Arc<pci::Bus>, DiskSlots), AttachError> {
-    let mut bus = pci::Bus::new();
+    let memory = layout::PCI..layout::PCI + layout::PCI_SIZE;
+    let mut bus = pci::Bus::behind(bridges, &memory, &layout::PCI_BRIDGE_PORTS);
     let mut attached = Vec::new();
     for (number, Made { name, device }) in made.into_iter().enumerate() {
         let interrupt = layout::VIRTIO_INTERRUPT + number as u32;
@@ -436,11 +449,11 @@ pub fn attach(
                     virtio_pci::Transport::new(facilities.clone(), interrupts, start, interrupt as u8);
                 let page = PhysicalAddress(u64::from(start) + virtio_pci::NOTIFICATIONS);
                 let doorbells = page..page + virtio_pci::PAGE;
-                (
-                    facilities,
-                    Place::Slot(bus.add(Box::new(function))),
-                    Some(doorbells),
-                )
+                let place = Place::Slot {
+                    bus: bus.bridges(),
+                    slot: bus.add(Box::new(function)),
+                };
+                (facilities, place, Some(doorbells))
             }
             VirtioTransport::Mmio => {
                 let facilities = Facilities::new(device, memory, Box::new(line), timeline);

@@ -46,7 +46,7 @@ use crate::image::{self, ImageError, Loaded};
 use crate::machine::hypercall::{Console, StandardCalls};
 use crate::machine::{Activity, AttachError, Machine, MachineBuilder, PROCESSORS_MAX, Sidecore};
 use crate::memory::{GuestMemory, LayoutError, MemoryError};
-use crate::pci;
+use crate::pci::{self, BRIDGES_MAX};
 
 /// The description of a machine with a kernel.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -96,6 +96,8 @@ pub struct MachineTable {
     pub nvram: Option<PathBuf>,
     /// Whether there is a high-precision event timer.
     pub hpet: bool,
+    /// Behind how many bridges, one behind the other, devices on PCI are.
+    pub pci_bridges: usize,
     /// How many nodes the guest is told that its processors and memory belong to. Every access takes the same time.
     pub nodes: usize,
 }
@@ -116,6 +118,7 @@ impl Default for MachineTable {
             virtio: VirtioTransport::default(),
             nvram: None,
             hpet: false,
+            pci_bridges: 0,
             nodes: 1,
         }
     }
@@ -197,6 +200,9 @@ pub enum BuildError {
     #[error("`nodes` must be from 1 to {1}, not {0}: each has a processor and {mega} MB of memory",
         mega = layout::NODE_GRANULE >> 20)]
     Nodes(usize, usize),
+    /// Too many bridges.
+    #[error("`pci-bridges` must be from 0 to {BRIDGES_MAX}, not {0}")]
+    Bridges(usize),
     /// No quantum.
     #[error("`quantum` must be at least 1")]
     Quantum,
@@ -401,6 +407,9 @@ impl Description {
         if !(1..=most).contains(&self.machine.nodes) {
             return Err(BuildError::Nodes(self.machine.nodes, most));
         }
+        if self.machine.pci_bridges > BRIDGES_MAX {
+            return Err(BuildError::Bridges(self.machine.pci_bridges));
+        }
         let disks = devices::open_disks(self)?;
         let mut made = devices::make(self, &disks, consoles.virtio)?;
         made.extend(further);
@@ -413,13 +422,19 @@ impl Description {
         let mut builder = MachineBuilder::new(memory, self.machine.processors);
         let memory = builder.memory();
         let lines = Lines::new(builder.interrupts());
-        let (virtio, pci, slots) =
-            devices::attach(&mut builder, &lines, made, controllers, self.machine.virtio)?;
+        let (virtio, pci, slots) = devices::attach(
+            &mut builder,
+            &lines,
+            made,
+            controllers,
+            (self.machine.virtio, self.machine.pci_bridges),
+        )?;
         let in_memory = |device: &&Attached| matches!(device.place, Place::Memory(_));
         let contents = Contents {
             processors: self.machine.processors,
             nodes: layout::nodes(self.machine.nodes, self.machine.processors, size),
-            pci_devices: pci.functions() - 1,
+            pci_devices: pci.devices(),
+            pci_bridges: pci.bridges(),
             memory_devices: virtio.iter().filter(in_memory).count(),
             has_hpet: self.machine.hpet,
         };

@@ -29,8 +29,10 @@ pub struct Contents {
     pub processors: usize,
     /// How they and RAM are divided.
     pub nodes: Vec<Node>,
-    /// How many virtio devices there are on the PCI bus, in the slots behind the bridge's.
+    /// How many devices there are on the last PCI bus: on bus 0 in the slots behind the host bridge's.
     pub pci_devices: usize,
+    /// Behind how many other bridges they are.
+    pub pci_bridges: usize,
     /// How many have registers in memory.
     pub memory_devices: usize,
     /// Whether there is a high-precision event timer.
@@ -242,28 +244,64 @@ fn host_bridge(contents: &Contents) -> Vec<u8> {
     let (start, end) = (layout::PCI as u32, (layout::PCI + layout::PCI_SIZE - 1) as u32);
     let memory = AddressSpace::<u32>::new_memory(AddressSpaceCacheable::NotCacheable, true, start, end, None);
     let resources = ResourceTemplate::new(vec![&buses, &ports, &memory]);
-    // Any function of the device in the slot, its first pin, no link device, the global system interrupt.
-    // Interrupts of devices with registers in memory come before those of devices on the bus.
-    let first = layout::VIRTIO_INTERRUPT + contents.memory_devices as u32;
-    let routes: Vec<[u32; 4]> = (0..contents.pci_devices as u32)
-        .map(|device| [(device + 1) << 16 | 0xffff, 0, 0, first + device])
-        .collect();
-    let routes: Vec<Package<'_>> = routes
-        .iter()
-        .map(|route| Package::new(route.iter().map(|field| field as &dyn Aml).collect()))
-        .collect();
-    let routes = Package::new(routes.iter().map(|route| route as &dyn Aml).collect());
+    let routes = routing(contents);
+    let routes = Name::new("_PRT".into(), &Raw(&routes));
+    let no_routes = Name::new("_PRT".into(), &Package::new(Vec::new()));
     let fields = [
         Name::new("_HID".into(), &EISAName::new("PNP0A03")),
         Name::new("_UID".into(), &0u8),
         Name::new("_SEG".into(), &0u8),
         Name::new("_BBN".into(), &0u8),
         Name::new("_CRS".into(), &resources),
-        Name::new("_PRT".into(), &routes),
     ];
-    let fields = fields.iter().map(|field| field as &dyn Aml).collect();
+    // From the last bridge, which has the devices, to the first.
+    let mut behind: Option<Vec<u8>> = None;
+    for bus in (0..contents.pci_bridges).rev() {
+        // The device in the first slot, on bus 0 behind the host bridge's.
+        let address = Name::new("_ADR".into(), &(u32::from(bus == 0) << 16));
+        let next = behind.as_deref().map(Raw);
+        let mut fields: Vec<&dyn Aml> = vec![&address];
+        match &next {
+            Some(next) => fields.extend([&no_routes as &dyn Aml, next]),
+            None => fields.push(&routes),
+        }
+        behind = Some(bytes(&Device::new(Path::new(&format!("BR{bus:02}")), fields)));
+    }
+    let next = behind.as_deref().map(Raw);
+    let mut fields: Vec<&dyn Aml> = fields.iter().map(|field| field as &dyn Aml).collect();
+    match &next {
+        Some(next) => fields.extend([&no_routes as &dyn Aml, next]),
+        None => fields.push(&routes),
+    }
     let bridge = Device::new("PCI0".into(), fields);
     bytes(&Scope::new("\\_SB_".into(), vec![&bridge]))
+}
+
+/// Of each slot with a device the global system interrupt: any function, its first pin, no link device.
+///
+/// Interrupts of devices with registers in memory come before those of devices on the bus.
+fn routing(contents: &Contents) -> Vec<u8> {
+    let first_slot = u32::from(contents.pci_bridges == 0);
+    let first = layout::VIRTIO_INTERRUPT + contents.memory_devices as u32;
+    let routes: Vec<[u32; 4]> = (0..contents.pci_devices as u32)
+        .map(|device| [(device + first_slot) << 16 | 0xffff, 0, 0, first + device])
+        .collect();
+    let routes: Vec<Package<'_>> = routes
+        .iter()
+        .map(|route| Package::new(route.iter().map(|field| field as &dyn Aml).collect()))
+        .collect();
+    bytes(&Package::new(
+        routes.iter().map(|route| route as &dyn Aml).collect(),
+    ))
+}
+
+/// What has been encoded already.
+struct Raw<'a>(&'a [u8]);
+
+impl Aml for Raw<'_> {
+    fn to_aml_bytes(&self, sink: &mut dyn AmlSink) {
+        self.0.iter().for_each(|byte| sink.byte(*byte));
+    }
 }
 
 /// The registers of the port that there are, without the rest of its page.
@@ -360,6 +398,7 @@ mod tests {
                     processors,
                     nodes: layout::nodes(processors.min(64), processors, 16 << 30),
                     pci_devices,
+                    pci_bridges: 0,
                     memory_devices,
                     has_hpet: true,
                 },
@@ -394,6 +433,7 @@ mod tests {
                 processors: 256,
                 nodes: layout::nodes(1, 256, 1 << 30),
                 pci_devices: 0,
+                pci_bridges: 0,
                 memory_devices: 0,
                 has_hpet: false,
             },
@@ -445,12 +485,51 @@ mod tests {
     }
 
     #[test]
+    fn interrupts_of_devices_behind_bridges_are_those_of_their_bus() {
+        let contents = Contents {
+            processors: 1,
+            nodes: layout::nodes(1, 1, 1 << 30),
+            pci_devices: 3,
+            pci_bridges: 2,
+            memory_devices: 0,
+            has_hpet: false,
+        };
+        let aml = host_bridge(&contents);
+        let places = |name: &[u8]| -> Vec<usize> {
+            let found = aml.windows(name.len()).enumerate();
+            found
+                .filter(|(_, bytes)| *bytes == name)
+                .map(|(at, _)| at)
+                .collect()
+        };
+        let (first, second, tables) = (places(b"BR00"), places(b"BR01"), places(b"_PRT"));
+        assert_eq!((first.len(), second.len(), tables.len()), (1, 1, 3));
+        // The first two tables are empty; a device's fields come before the devices that are in it.
+        assert!(
+            tables[0] < first[0] && first[0] < tables[1] && tables[1] < second[0] && second[0] < tables[2]
+        );
+        for slot in 0..3u32 {
+            // Of the first one the number is encoded as a word.
+            let route: Vec<usize> = match slot {
+                0 => places(&[0x0b, 0xff, 0xff]),
+                _ => places(&(slot << 16 | 0xffff).to_le_bytes()),
+            };
+            assert_eq!(
+                route.iter().filter(|at| **at > tables[2]).count(),
+                1,
+                "slot {slot}"
+            );
+        }
+    }
+
+    #[test]
     fn srat_and_slit_say_what_is_of_which_node() {
         let nodes = layout::nodes(2, 3, 4 << 30);
         let contents = Contents {
             processors: 3,
             nodes,
             pci_devices: 0,
+            pci_bridges: 0,
             memory_devices: 0,
             has_hpet: false,
         };

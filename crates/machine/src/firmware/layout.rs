@@ -46,6 +46,8 @@ pub const PCI_SIZE: u64 = 256 << 20;
 pub const PCI_CONTROLLERS: u64 = PCI + (1 << 20);
 /// The first I/O port of controllers: behind those that once were a PC's own.
 pub const PCI_CONTROLLER_PORTS: u32 = 0x1000;
+/// What bridges pass on of the ports.
+pub const PCI_BRIDGE_PORTS: std::ops::Range<u32> = PCI_CONTROLLER_PORTS..0x3000;
 /// The IOSAPIC.
 pub const IOSAPIC: u64 = 0xfec0_0000;
 /// The high-precision event timer, where every system has it.

@@ -20,6 +20,7 @@ mod field {
     pub const CLASS: usize = 0x09;
     pub const CACHE_LINE: usize = 0x0c;
     pub const LATENCY: usize = 0x0d;
+    pub const HEADER_TYPE: usize = 0x0e;
     pub const REGION: usize = 0x10;
     pub const SUBSYSTEM_VENDOR: usize = 0x2c;
     pub const SUBSYSTEM: usize = 0x2e;
@@ -46,6 +47,7 @@ mod command {
     pub const PARITY: u16 = 1 << 6;
     pub const ERRORS: u16 = 1 << 8;
     pub const NO_LINE: u16 = 1 << 10;
+    pub const ENABLED: u16 = PORTS | MEMORY | MASTER;
     pub const WRITABLE: u16 = PORTS | MEMORY | MASTER | PARITY | ERRORS | NO_LINE;
 }
 
@@ -234,6 +236,28 @@ impl Configuration {
         self.link = start + 1;
         self.next = end.next_multiple_of(4);
         start
+    }
+
+    /// Gives the header the form of a bridge's: nothing is where a card's maker would be.
+    pub(super) fn become_bridge(&mut self) {
+        self.put(field::HEADER_TYPE, &[1]);
+        self.put(field::SUBSYSTEM_VENDOR, &[0; 4]);
+    }
+
+    /// Puts a field of the header, with the bits of it that can be written, as far as any.
+    pub(super) fn add_field(&mut self, offset: usize, value: &[u8], writable: &[u8]) {
+        self.put(offset, value);
+        self.writable[offset..][..writable.len()].copy_from_slice(writable);
+    }
+
+    /// Lets the function answer and master the bus, as firmware does with what it needs itself.
+    pub(super) fn enable(&mut self) {
+        self.write(field::COMMAND, &command::ENABLED.to_le_bytes());
+    }
+
+    /// Whether the function answers in a space.
+    pub fn answers(&self, space: Space) -> bool {
+        self.command() & space.command() != 0
     }
 
     /// Where the registers are.

@@ -3,8 +3,8 @@
 //! Without that, an access ends as one to where nothing is (section 6.2.2 of the specification: the function may not
 //! begin any), so that a driver which forgets to allow it is found out.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use sidestep_ia64::PhysicalAddress;
 
@@ -12,16 +12,26 @@ use crate::memory::{GuestMemory, MemoryError};
 
 /// Whether a function may master the bus; clones follow it.
 #[derive(Clone, Debug, Default)]
-pub struct Mastering(Arc<AtomicBool>);
+pub struct Mastering {
+    own: Arc<AtomicBool>,
+    /// Of the bridge before it, if one is.
+    bridge: Arc<OnceLock<Mastering>>,
+}
 
 impl Mastering {
-    /// Whether it may.
+    /// Whether it may, and every bridge on the way to memory.
     pub fn is_allowed(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.own.load(Ordering::Relaxed) && self.bridge.get().is_none_or(Mastering::is_allowed)
     }
 
     pub(super) fn allow(&self, is_allowed: bool) {
-        self.0.store(is_allowed, Ordering::Relaxed);
+        self.own.store(is_allowed, Ordering::Relaxed);
+    }
+
+    /// Puts the function behind a bridge, once.
+    pub(super) fn put_behind(&self, bridge: Mastering) {
+        let was_free = self.bridge.set(bridge).is_ok();
+        debug_assert!(was_free, "a function is behind one bridge");
     }
 }
 

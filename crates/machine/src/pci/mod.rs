@@ -3,16 +3,16 @@
 //! - [`configuration`]: the configuration space of a function. [`interrupts`]: its interrupts, by a line or by
 //!   messages.
 //! - [`Bus`]: functions by their slot, each the only one of its device; configuration accesses reach them by
-//!   [`Address`].
+//!   [`Address`]. [`bridge`]: what leads to a bus further behind; the last one has the devices.
 //! - [`Window`]: the addresses at which their registers are. [`Ports`]: those among the I/O ports.
 //!
 //! Functions are where firmware has put them and answer there as soon as a kernel lets them; it may move them inside
 //! the window. Where nothing is, loads read ones and stores are dropped. What a function reaches of memory by itself,
-//! and whether its messages go out, hangs on whether it may master the bus ([`mastering`]). There are no bridges to
-//! other buses.
+//! and whether its messages go out, hangs on whether it may master the bus ([`mastering`]).
 //!
 //! Lock order: a function, then what it locks.
 
+pub mod bridge;
 pub mod configuration;
 pub mod interrupts;
 pub mod mastering;
@@ -22,11 +22,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::bus::Device;
+use bridge::{Bridge, Passage};
 use configuration::{Configuration, Identity, Place, Space};
 use interrupts::{Interrupts, InterruptsState};
+use mastering::Mastering;
 
 /// The most functions on a bus.
 pub const SLOTS_MAX: usize = 32;
+/// The most bridges, one behind the other.
+pub const BRIDGES_MAX: usize = 8;
 
 /// A function of a device.
 pub trait Function: Send {
@@ -47,6 +51,9 @@ pub trait Function: Send {
     fn store_configuration(&mut self, offset: u64, size: u64, value: u32) {
         self.configuration().store(offset, size, value);
     }
+
+    /// Called where a bridge before it lets it master the bus again, or no longer.
+    fn bridge_changed(&mut self) {}
 
     /// Loads `size` (1, 2, 4 or 8) bytes of its registers.
     fn load(&mut self, offset: u64, size: u64) -> u64;
@@ -92,6 +99,9 @@ pub struct FunctionState {
 struct Slot {
     function: Mutex<Box<dyn Function>>,
     place: Place,
+    /// Behind how many bridges it is.
+    depth: usize,
+    number: u8,
 }
 
 impl Slot {
@@ -100,10 +110,13 @@ impl Slot {
     }
 }
 
-/// Bus 0 of segment 0, on which everything is.
+/// The buses of segment 0: bus 0, and behind each bridge the next.
 #[derive(Default)]
 pub struct Bus {
     slots: Vec<Slot>,
+    /// By bridge, the one on bus 0 first.
+    passages: Vec<Passage>,
+    mastering: Option<Mastering>,
 }
 
 impl Bus {
@@ -114,21 +127,54 @@ impl Bus {
         bus
     }
 
-    /// Puts a function into the next slot; answers which that is.
+    /// The same, and in the next slot a bridge to another bus, which has one in its first; so many in all, open for
+    /// these ranges of memory and of ports. What is added is behind the last of them.
+    ///
+    /// # Panics
+    /// If they are too many.
+    pub fn behind(bridges: usize, memory: &std::ops::Range<u64>, ports: &std::ops::Range<u32>) -> Bus {
+        assert!(bridges <= BRIDGES_MAX, "{BRIDGES_MAX} bridges");
+        let mut bus = Bus::new();
+        for number in 0..bridges {
+            let mut bridge = Bridge::new(number as u8, bridges as u8, memory.clone(), ports.clone());
+            let (passage, mastering) = (bridge.passage(), bridge.configuration().mastering());
+            bus.add(Box::new(bridge));
+            bus.passages.push(passage);
+            bus.mastering = Some(mastering);
+        }
+        bus
+    }
+
+    /// How many bridges devices are behind.
+    pub fn bridges(&self) -> usize {
+        self.passages.len()
+    }
+
+    /// Puts a function into the next slot of the last bus; answers which that is.
     ///
     /// # Panics
     /// If there is no slot left.
     pub fn add(&mut self, mut function: Box<dyn Function>) -> usize {
-        assert!(self.slots.len() < SLOTS_MAX, "{SLOTS_MAX} slots");
-        let place = function.configuration().place();
-        let function = Mutex::new(function);
-        self.slots.push(Slot { function, place });
-        self.slots.len() - 1
+        let depth = self.passages.len();
+        let number = self.slots.iter().filter(|slot| slot.depth == depth).count();
+        assert!(number < SLOTS_MAX, "{SLOTS_MAX} slots");
+        let configuration = function.configuration();
+        let place = configuration.place();
+        if let Some(bridge) = &self.mastering {
+            configuration.mastering().put_behind(bridge.clone());
+        }
+        self.slots.push(Slot {
+            function: Mutex::new(function),
+            place,
+            depth,
+            number: number as u8,
+        });
+        number
     }
 
-    /// How many functions there are, the bridge included.
-    pub fn functions(&self) -> usize {
-        self.slots.len()
+    /// How many functions there are beside the bridges.
+    pub fn devices(&self) -> usize {
+        self.slots.len() - 1 - self.passages.len()
     }
 
     /// Loads 1, 2 or 4 aligned bytes of a function's configuration space; ones where there is none.
@@ -143,9 +189,19 @@ impl Bus {
 
     /// Stores 1, 2 or 4 aligned bytes to a function's configuration space.
     pub fn store(&self, address: Address, size: u64, value: u32) {
-        if let Some(slot) = self.find(address) {
-            slot.function()
-                .store_configuration(u64::from(address.register), size, value);
+        let Some(slot) = self.find(address) else {
+            return;
+        };
+        let changed = {
+            let mut function = slot.function();
+            let mastering = function.configuration().mastering();
+            let before = mastering.is_allowed();
+            function.store_configuration(u64::from(address.register), size, value);
+            before != mastering.is_allowed()
+        };
+        if changed {
+            let behind = self.slots.iter().filter(|other| other.depth > slot.depth);
+            behind.for_each(|other| other.function().bridge_changed());
         }
     }
 
@@ -179,17 +235,37 @@ impl Bus {
     }
 
     fn find(&self, address: Address) -> Option<&Slot> {
-        let here = address.segment == 0 && address.bus == 0 && address.function == 0;
         let in_space = usize::from(address.register) < configuration::BYTES;
-        self.slots
-            .get(usize::from(address.slot))
-            .filter(|_| here && in_space)
+        if address.segment != 0 || address.function != 0 || !in_space {
+            return None;
+        }
+        let depth = self.depth(address.bus)?;
+        let is_it = |slot: &&Slot| (slot.depth, slot.number) == (depth, address.slot);
+        self.slots.iter().find(is_it)
+    }
+
+    /// Behind how many bridges a bus is by the numbers that they have now, if it is there.
+    fn depth(&self, bus: u8) -> Option<usize> {
+        if bus == 0 {
+            return Some(0);
+        }
+        for (depth, passage) in self.passages.iter().enumerate() {
+            match passage.leads_to(bus) {
+                (true, _) => return Some(depth + 1),
+                (false, true) => {}
+                (false, false) => return None,
+            }
+        }
+        None
     }
 
     /// The function whose registers are at an address of a space, and the offset in them.
     fn decode(&self, space: Space, address: u64, size: u64) -> Option<(&Slot, u64)> {
-        self.slots
-            .iter()
+        let passes = |passage: &&Passage| passage.passes(space, address);
+        let reached = self.passages.iter().take_while(passes).count();
+        let reached = self.slots.iter().filter(|slot| slot.depth <= reached);
+        reached
+            .into_iter()
             .find_map(|slot| Some((slot, slot.place.offset(space, address, size)?)))
     }
 
@@ -400,6 +476,66 @@ mod tests {
         assert_eq!(*stored.lock().expect("no panic"), 0x1004 + 7);
         assert_eq!(ports.load(sparse(0x1080), 4), u64::MAX, "behind it");
         assert_eq!(Window::new(bus, 0).load(0x1046, 2), u64::MAX);
+    }
+
+    /// Behind two bridges, in the second of which it is alone.
+    fn behind_bridges() -> Arc<Bus> {
+        let mut bus = Bus::behind(2, &(WINDOW..WINDOW + 0x1000_0000), &(0x1000..0x3000));
+        let mut configuration = Configuration::new(HOST_BRIDGE);
+        configuration.add_region(0x1000, FIRST);
+        let echo = Echo {
+            configuration,
+            stored: Arc::default(),
+        };
+        assert_eq!(bus.add(Box::new(echo)), 0);
+        assert_eq!((bus.devices(), bus.bridges()), (1, 2));
+        Arc::new(bus)
+    }
+
+    #[test]
+    fn functions_behind_bridges_are_found_by_the_numbers_that_the_bridges_have() {
+        let bus = behind_bridges();
+        let on = |bus, slot, register| Address {
+            bus,
+            ..at(slot, register)
+        };
+        let first = on(0, 1, 0);
+        assert_eq!(bus.load(first, 4), 0x0001_1b36, "a bridge");
+        assert_eq!(bus.load(on(1, 0, 0), 4), 0x0001_1b36, "another");
+        assert_eq!(bus.load(on(2, 0, 0), 4), 0x0008_1b36);
+        assert_eq!(bus.load(on(3, 0, 0), 4), u32::MAX);
+        // A kernel may number them anew: 0, 4 and 9.
+        bus.store(on(0, 1, 0x18), 4, 0x0009_0400);
+        assert_eq!(bus.load(on(4, 0, 0), 4), 0x0001_1b36);
+        assert_eq!(bus.load(on(2, 0, 0), 4), u32::MAX, "not there any more");
+        bus.store(on(4, 0, 0x18), 4, 0x0009_0904);
+        assert_eq!(bus.load(on(9, 0, 0), 4), 0x0008_1b36);
+        // Not where the first bridge does not lead.
+        bus.store(on(0, 1, 0x1a), 1, 8);
+        assert_eq!(bus.load(on(9, 0, 0), 4), u32::MAX);
+    }
+
+    #[test]
+    fn every_bridge_on_the_way_lets_loads_and_masters_through_or_none() {
+        let bus = behind_bridges();
+        let device = Address { bus: 2, ..at(0, 4) };
+        let bridges = [at(1, 4), Address { bus: 1, ..at(0, 4) }];
+        let mut window = Window::new(Arc::clone(&bus), WINDOW);
+        let mastering = bus.slots[3].function().configuration().mastering();
+        bus.store(device, 2, 6);
+        assert_eq!((window.load(0x4008, 4), mastering.is_allowed()), (8, true));
+        for bridge in bridges {
+            bus.store(bridge, 2, 2);
+            assert_eq!((window.load(0x4008, 4), mastering.is_allowed()), (8, false));
+            bus.store(bridge, 2, 4);
+            assert_eq!((window.load(0x4008, 4), mastering.is_allowed()), (u64::MAX, true));
+            bus.store(bridge, 2, 6);
+        }
+        let saved = bus.save();
+        bus.store(bridges[1], 2, 0);
+        assert_eq!(window.load(0x4008, 4), u64::MAX);
+        assert!(bus.restore(&saved));
+        assert_eq!((window.load(0x4008, 4), mastering.is_allowed()), (8, true));
     }
 
     #[test]

@@ -52,6 +52,7 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
             nodes: 1,
             nvram: None,
             hpet: true,
+            pci_bridges: 2,
             epoch_seconds: EPOCH,
             seed: 1,
             virtio,

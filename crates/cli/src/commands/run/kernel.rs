@@ -52,6 +52,9 @@ pub struct KernelMachine {
     /// Attach a high-precision event timer (HPET).
     #[arg(long)]
     hpet: bool,
+    /// Put devices on PCI behind so many bridges, one behind the other [default: 0].
+    #[arg(long, value_name = "N")]
+    pci_bridges: Option<usize>,
     /// A network device: `user[,hostfwd=tcp:[ADDRESS]:PORT-[ADDRESS]:PORT]...` with connections by this program
     /// (`udp:` forwards datagrams), `tap=NAME` at a tap interface of the host, or
     /// `udp=ADDRESS:PORT,peer=ADDRESS:PORT` with a datagram for each frame, as QEMU's UDP sockets have it; with
@@ -138,6 +141,7 @@ impl KernelMachine {
                 ("--memory", self.memory.is_some()),
                 ("--nvram", self.nvram.is_some()),
                 ("--hpet", self.hpet),
+                ("--pci-bridges", self.pci_bridges.is_some()),
                 ("--net", !self.net.is_empty()),
                 ("--folder", !self.folder.is_empty()),
                 ("--virtio", self.virtio.is_some()),
@@ -165,6 +169,7 @@ impl KernelMachine {
                 clock: Clock::Virtual,
                 nvram: self.nvram,
                 hpet: self.hpet,
+                pci_bridges: self.pci_bridges.unwrap_or(usual.pci_bridges),
                 virtio: self.virtio.unwrap_or(usual.virtio),
                 ..usual
             },

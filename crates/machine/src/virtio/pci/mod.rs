@@ -285,6 +285,14 @@ impl Transport {
         fits.then_some((u64::from(offset), u64::from(size)))
     }
 
+    /// Has messages go out or wait, as their control says: a message is a store to memory, and waits until the function
+    /// may master the bus.
+    fn update_messages(&mut self) {
+        let control = self.configuration.load(self.messages + 2, 2);
+        let waits = control & 0x4000 != 0 || !self.configuration.mastering().is_allowed();
+        self.interrupts.set_messages(control & 0x8000 != 0, waits);
+    }
+
     /// Where the data of such an access are.
     fn access_data(&self) -> u64 {
         self.access + 16
@@ -341,10 +349,12 @@ impl Function for Transport {
         }
         self.interrupts
             .disable_line(self.configuration.is_line_disabled());
-        let control = self.configuration.load(self.messages + 2, 2);
-        // A message is a store to memory: it waits until the function may master the bus.
-        let waits = control & 0x4000 != 0 || !may_master.is_allowed();
-        self.interrupts.set_messages(control & 0x8000 != 0, waits);
+        self.update_messages();
+    }
+
+    fn bridge_changed(&mut self) {
+        self.facilities.note_mastering();
+        self.update_messages();
     }
 
     fn load(&mut self, offset: u64, size: u64) -> u64 {
