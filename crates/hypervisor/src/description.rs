@@ -34,7 +34,7 @@
 //! append = "console=ttyS0"
 //! disk = "root.img"           # its own from the first write on
 //! memory = "256M"
-//! sets = [[0, 1], [2, 3]]     # who is to run together, under `scheduling = "partial"`
+//! sets = [[0, 1], [2, 3]]     # who is to run together, under `policy = "partial"`
 //! ```
 
 mod contention;
@@ -107,7 +107,8 @@ pub struct HostTable {
     /// The most sidecores when their number is dynamic.
     pub sidecores_max: usize,
     /// Which virtual processor has which core.
-    pub scheduling: PolicyName,
+    #[serde(alias = "scheduling")]
+    pub policy: PolicyName,
     /// The length of a scheduling slot, in microseconds.
     pub slot_us: u64,
     /// What becomes of cores that no set of virtual processors can use.
@@ -129,7 +130,7 @@ impl Default for HostTable {
             costs: "itanium2-vti".to_owned(),
             sidecores: Sidecores::Count(0),
             sidecores_max: 1,
-            scheduling: PolicyName::Free,
+            policy: PolicyName::Free,
             slot_us: 1000,
             idle_cores: IdleCoresName::Filled,
             spin_cycles: 20_000,
@@ -217,7 +218,7 @@ pub struct VirtualMachineTable {
     pub disk: Option<PathBuf>,
     /// What a kernel's writes to its disk do.
     pub disk_writes: Option<DiskWrites>,
-    /// Which of its processors are to run together, under `scheduling = "partial"`; one that is in none runs alone.
+    /// Which of its processors are to run together, under `policy = "partial"`; one that is in none runs alone.
     pub sets: Option<Vec<Vec<TaskId>>>,
     /// How many of it there are.
     #[serde(default = "one")]
@@ -283,7 +284,7 @@ impl Description {
                 if !names.insert(name.clone()) {
                     return Err(BuildError::SameName(name));
                 }
-                given.push(vm.given_sets(&name, table.scheduling, detection.is_some())?);
+                given.push(vm.given_sets(&name, table.policy, detection.is_some())?);
                 machines.push(vm.build(folder, index, name, nic.as_ref())?);
             }
         }
@@ -301,7 +302,7 @@ impl Description {
                 saves_energy: table.saves_energy,
             },
             scheduling: Scheduling {
-                policy: table.scheduling,
+                policy: table.policy,
                 slot_ns: table.slot_us * 1000,
             },
             core_model,
@@ -497,7 +498,7 @@ mod tests {
         assert!(error("[host]\ncoers = 2\n").starts_with("host.toml:2:1: unknown field `coers`"));
         let partial = |rest: &str, sets: &str| {
             let vm = format!("[[vm]]\nprocessors = 2\nimage = \"{IMAGE}\"\n");
-            error(&format!("[host]\nscheduling = \"partial\"\n{rest}\n{vm}{sets}"))
+            error(&format!("[host]\npolicy = \"partial\"\n{rest}\n{vm}{sets}"))
         };
         assert!(partial("", "").contains("`vm 0` has no `sets`"));
         assert!(
@@ -505,8 +506,10 @@ mod tests {
         );
         assert!(partial("", "sets = [[0], [0]]").contains("task 0 is in more than one set"));
         assert!(partial("slot-us = 0", "").contains("`host.slot-us` is 0"));
-        let gang = format!("[host]\nscheduling = \"gang\"\n[[vm]]\nimage = \"{IMAGE}\"\nsets = [[0]]\n");
-        assert!(error(&gang).contains("`sets` are for a host with `scheduling = \"partial\"`"));
+        let gang = format!("[host]\npolicy = \"gang\"\n[[vm]]\nimage = \"{IMAGE}\"\nsets = [[0]]\n");
+        assert!(error(&gang).contains("`sets` are for a host with `policy = \"partial\"`"));
+        let earlier = error(&gang.replace("policy", "scheduling"));
+        assert_eq!(earlier, error(&gang), "by its earlier name");
         for (wrong, told) in [
             ("sample = 0", "`detection.sample` is 0"),
             (

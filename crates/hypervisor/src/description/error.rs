@@ -71,11 +71,11 @@ pub enum BuildError {
         error: SetsError,
     },
     /// Sets under a policy that has no use for them.
-    #[error("virtual machine `{0}`: `sets` are for a host with `scheduling = \"partial\"`")]
+    #[error("virtual machine `{0}`: `sets` are for a host with `policy = \"partial\"`")]
     UselessSets(String),
     /// A policy by sets, and no way to know them.
     #[error(
-        "`scheduling = \"partial\"`: virtual machine `{0}` has no `sets`, and without a table `[detection]` none are found"
+        "`policy = \"partial\"`: virtual machine `{0}` has no `sets`, and without a table `[detection]` none are found"
     )]
     NoSets(String),
     /// Neither an image nor a kernel, or both.
