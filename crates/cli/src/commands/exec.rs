@@ -6,9 +6,11 @@
 
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -27,6 +29,7 @@ use sidestep_runner::debugger::Gdb;
 use sidestep_runner::groups::Watched;
 use sidestep_runner::processes::Leave;
 use sidestep_runner::program::{self, Kept, Model, Report, Sum};
+use sidestep_runner::sampled_model::{EstimateReport, SampledModel, Sampling};
 
 use super::check::Check;
 use super::debugger::debugger_at;
@@ -79,9 +82,12 @@ pub struct Exec {
     #[arg(long, value_name = "SIZE", requires = "trace", default_value = TRACE_LIMIT)]
     trace_limit: Size,
 
-    /// Run on the model of a processor, and print cycles and stalls at the end: itanium2, itanium2-900, -1000, -1500
-    #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "check_groups"])]
-    timing: Option<Parameters>,
+    /// Run on the model of a processor, and print cycles and stalls at the end: itanium2, itanium2-900, -1000, -1300,
+    /// -1500. With `,sample=20M` behind it the model sees a sample in each 20 million instructions, and the end is an
+    /// estimate with its margin (`,warm=N`, `,unit=N`: instructions of a sample before it counts, and that count); what
+    /// runs in between may be translated
+    #[arg(long, value_name = "PROCESSOR[,sample=PERIOD]", conflicts_with_all = ["trace", "check_groups"])]
+    timing: Option<Timing>,
 
     /// With --timing: compute what every block of instructions costs, also where it is known from before; to test the
     /// model, whose numbers do not depend on it
@@ -171,6 +177,37 @@ fn parse_trace(text: &str) -> Result<PathBuf, String> {
     }
 }
 
+/// What `--timing` asks for.
+#[derive(Clone, Debug)]
+struct Timing {
+    parameters: Parameters,
+    /// How the model sees samples of the run; without, it sees all.
+    sampling: Option<Sampling>,
+}
+
+impl FromStr for Timing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Timing, String> {
+        let (name, sampling) = match text.split_once(',') {
+            Some((name, sampling)) => (name, Some(sampling.parse()?)),
+            None => (text, None),
+        };
+        let parameters = parse_processor(name)?;
+        Ok(Timing { parameters, sampling })
+    }
+}
+
+impl fmt::Display for Timing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.parameters.name)?;
+        match &self.sampling {
+            Some(sampling) => write!(out, ",{sampling}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// What `--timing` prints.
 #[derive(Debug)]
 struct TimingReport {
@@ -184,18 +221,23 @@ struct TimingReport {
     tells_booking: bool,
 }
 
+impl EstimateReport for TimingReport {
+    fn label(&self) -> String {
+        let process = std::process::id();
+        match self.first == Some(process) {
+            true => String::new(),
+            false => format!("process {process}  {}\n", self.program.display()),
+        }
+    }
+}
+
 impl Report for TimingReport {
     fn render(&self, parameters: &Parameters, sum: &Sum) -> Result<String, String> {
         let profiled = self
             .profiled
             .as_deref()
             .map(|program| (&sum.profile, Code::read(program)));
-        let process = std::process::id();
-        let label = match self.first == Some(process) {
-            true => String::new(),
-            false => format!("process {process}  {}\n", self.program.display()),
-        };
-        let mut text = label + &program::text_of(parameters, &sum.counters, profiled);
+        let mut text = self.label() + &program::text_of(parameters, &sum.counters, profiled);
         if self.tells_booking {
             text += &sum.booking.to_string();
         }
@@ -279,12 +321,12 @@ impl Exec {
             return Ok(Some(Arc::new(Watched::new(check.ends, check.suppressions))));
         }
         let wanted = (self.stats, self.check_translation);
-        if let Some(engine) = self.translation.engine(&self.program, wanted)? {
-            return Ok(Some(engine));
-        }
-        let Some(parameters) = self.timing.clone() else {
-            return Ok(None);
+        let Some(Timing { parameters, sampling }) = self.timing.clone() else {
+            return self.translation.engine(&self.program, wanted);
         };
+        if sampling.is_none() && self.translation.translate != Translate::Never {
+            return Err("--translate beside --timing is for what runs between samples: --timing PROCESSOR,sample=PERIOD".into());
+        }
         if let (Some(parts), Some(kept)) = (&self.parts, &self.kept) {
             let report = Leave::new(parts, &self.program, !matches!(kept, Kept::Counters));
             let model = Model::new(parameters, kept.clone(), report);
@@ -296,6 +338,21 @@ impl Exec {
             profiled: self.profile.then(|| self.program.clone()),
             tells_booking: self.stats,
         };
+        if let Some(sampling) = sampling {
+            if self.profile || self.check_translation {
+                let option = if self.profile {
+                    "--profile"
+                } else {
+                    "--check-translation"
+                };
+                return Err(
+                    format!("{option} is of a whole run, not of samples: leave `,sample=` out").into(),
+                );
+            }
+            let between = self.translation.drivers_of(&self.program)?;
+            let model = SampledModel::new(parameters, sampling, between, report);
+            return Ok(Some(Arc::new(model)));
+        }
         let kept = if self.profile {
             Kept::Profile
         } else {
@@ -335,7 +392,7 @@ impl Exec {
         };
         option(
             "--timing",
-            self.timing.as_ref().map(|parameters| parameters.name.into()),
+            self.timing.as_ref().map(|timing| timing.to_string().into()),
         );
         option("--parts", self.parts.clone().map(PathBuf::into_os_string));
         option("--kept", self.kept.as_ref().map(|kept| kept.to_string().into()));

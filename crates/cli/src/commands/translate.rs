@@ -21,7 +21,7 @@ pub struct Options {
     /// Translate the guest's code into code of the host: what runs often, everything, or nothing. What the guest does,
     /// and what time it is for it, stays the same
     #[arg(long, value_name = "WHAT", value_enum, default_value = "never",
-          conflicts_with_all = ["trace", "gdb", "timing", "check_groups"])]
+          conflicts_with_all = ["trace", "gdb", "check_groups"])]
     pub translate: Translate,
     /// With --translate auto: translate on the thread that runs the guest, which waits for it, not on one of its own
     #[arg(long, requires = "translate")]
@@ -52,6 +52,12 @@ impl Options {
     ) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
         let translation = self.translation(Settings::AUTOMATIC, (is_told, is_checked), Some(program))?;
         Ok(translation.map(|translation| translation as Arc<dyn Engine>))
+    }
+
+    /// What runs threads of a program so where something else counts what they do; `None` for the interpreter.
+    pub fn drivers_of(&self, program: &Path) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
+        let translation = self.translation(Settings::AUTOMATIC, (false, false), Some(program))?;
+        Ok(translation.map(|translation| translation as Arc<dyn Drivers>))
     }
 
     /// What runs the processors of a machine so; `None` for the interpreter.
@@ -95,6 +101,11 @@ impl Options {
 impl Options {
     /// What runs a program so; `None` for the interpreter.
     pub fn engine(&self, _: &Path, _: (bool, bool)) -> Result<Option<Arc<dyn Engine>>, Box<dyn Error>> {
+        self.nothing()
+    }
+
+    /// What runs threads of a program so where something else counts what they do; `None` for the interpreter.
+    pub fn drivers_of(&self, _: &Path) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
         self.nothing()
     }
 

@@ -82,6 +82,73 @@ fn the_same_program_takes_the_same_cycles() {
     assert_eq!(run(), first);
 }
 
+/// The cycles in what `--timing` prints.
+fn cycles(said: &str) -> f64 {
+    let line = said.lines().find(|line| line.ends_with("  CPU_CYCLES"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number.and_then(|number| number.parse().ok()).expect(said)
+}
+
+#[test]
+fn samples_of_a_run_say_nearly_what_all_of_it_takes_and_always_the_same() {
+    for (name, rounds) in [("sort", "2"), ("matmul", "2")] {
+        let program = program(name);
+        let run = |timing: &str| {
+            let output = sidestep(&["exec", "--timing", timing, &program, rounds]);
+            assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+            (text(&output.stdout), text(&output.stderr))
+        };
+        let (printed, whole) = run("itanium2");
+        let sampling = "itanium2,sample=100k,warm=60k,unit=4k";
+        let (sampled, estimate) = run(sampling);
+        assert_eq!(printed, sampled);
+        assert_eq!(run(sampling).1, estimate);
+        assert!(estimate.contains("samples of"), "{estimate}");
+        let (exact, estimated) = (cycles(&whole), cycles(&estimate));
+        assert!(
+            (estimated / exact - 1.0).abs() < 0.05,
+            "{exact} cycles\n{estimate}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_sampled_is_said_in_one_error() {
+    let program = program("sort");
+    let few = sidestep(&["exec", "--timing", "itanium2,sample=100M", &program, "1"]);
+    assert!(few.status.success());
+    let said = text(&few.stderr);
+    assert!(
+        said.contains("samples, and an estimate takes 30: sample more often than once in 100000000"),
+        "{said}"
+    );
+    for (timing, more, named) in [
+        (
+            "itanium2,sample=1M,cold=5",
+            None,
+            "`cold` is neither `warm` nor `unit`",
+        ),
+        (
+            "itanium2,1M",
+            None,
+            "`1M` is not `sample=PERIOD[,warm=N][,unit=N]`",
+        ),
+        (
+            "itanium2,sample=1M",
+            Some("--profile"),
+            "--profile is of a whole run",
+        ),
+    ] {
+        let options = ["exec", "--timing", timing].into_iter().chain(more);
+        let arguments: Vec<&str> = options.chain([program.as_str()]).collect();
+        mistake(&arguments, &[named]);
+    }
+    mistake(
+        &["run", "--timing", "itanium2,sample=1M", &program],
+        &["samples are of programs"],
+    );
+}
+
 #[test]
 fn an_unknown_processor_counter_or_symbol_is_answered_with_the_nearest_names() {
     let path = program("sieve");

@@ -77,6 +77,11 @@ fn parse_event(name: &str) -> Result<Event, String> {
 }
 
 pub(super) fn parse_processor(name: &str) -> Result<Parameters, String> {
+    if let Some((name, _)) = name.split_once(',') {
+        return Err(format!(
+            "samples are of programs, by `exec --timing`: leave `{name}` alone"
+        ));
+    }
     Parameters::by_name(name).map_err(|error| error.to_string())
 }
 

@@ -77,8 +77,9 @@ pub struct Options {
     #[arg(long, value_name = "ADDRESS", conflicts_with = "check_groups")]
     gdb: Option<Address>,
     /// Run in virtual time on the model of a processor, whose cycles are then the machine's time, and print cycles and
-    /// stalls at the end: itanium2, itanium2-900, -1000, -1500.
-    #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor, conflicts_with_all = ["trace", "gdb", "check_groups"])]
+    /// stalls at the end: itanium2, itanium2-900, -1000, -1300, -1500.
+    #[arg(long, value_name = "PROCESSOR", value_parser = parse_processor,
+          conflicts_with_all = ["trace", "gdb", "translate", "check_groups"])]
     timing: Option<Parameters>,
     /// With --timing: print cycles by function of the image, and the slowest function's bundles with theirs.
     #[arg(long, requires = "timing")]
