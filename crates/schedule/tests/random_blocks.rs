@@ -34,6 +34,7 @@ const KINDS: &[(&str, &str)] = &[
     ("cmp.lt.unc", "pprr"),
     ("cmp.eq.or", "pprr"),
     ("cmp.eq.and", "pprr"),
+    ("cmp.eq.or.andcm", "pprr"),
     ("tbit.z", "pprs"),
     ("ld8", "ra"),
     ("ld4", "rai"),
