@@ -264,8 +264,8 @@ fn iterations_that_do_not_exist_change_nothing() {
     let ends = "\tld8 r14 = [r32], 8\n\t;;\n\t(p8) cmp.ne.unc p6, p7 = r14, r0\n\t;;";
     let said = report(&conditional(ends, "")).outcome.expect_err("no end");
     assert!(said.contains("p8, which is not made anew"), "{said}");
-    // The predicate that ends the loop is on for the iteration before the first, as that says that there is a first: what
-    // it decides may not be of that one.
+    // The predicate that ends the loop is on for the iteration before the first, as that says that there is a first:
+    // what it decides may not be of that one.
     let copies = "\tld8 r14 = [r32], 8\n\t;;\n\tcmp.ne p6, p7 = r14, r0\n\t;;\n\t(p6) st8 [r33] = r14, 8";
     let said = report(&conditional(copies, "")).outcome;
     let said = said.expect_err("a store of the iteration before the first");

@@ -63,7 +63,8 @@ pub(super) fn places(function: &Function) -> Vec<(usize, Option<usize>)> {
     items.collect()
 }
 
-/// Refuses a function with a group that breaks a rule for certain: what the architecture leaves undefined cannot be kept.
+/// Refuses a function with a group that breaks a rule for certain: what the architecture leaves undefined cannot be
+/// kept.
 ///
 /// # Errors
 /// [`AssemblyError`] with the line of the later of the two instructions.
