@@ -153,7 +153,10 @@ impl Checker {
 /// Whether a dependency hangs on values: on a predicate other than the same one, or on which part of something is
 /// meant.
 fn is_possible(earlier: &Member, later: &Effects, qualifier: Version, on: Parts) -> bool {
-    let is_conditional = earlier.qualifier != qualifier;
+    // The later one's predicate is read whether it is on or not.
+    let is_read = on.predicate & earlier.effects.writes.predicate & 1 << later.qualifier != 0;
+    let is_written = earlier.effects.qualifier == 0 || earlier.effects.writes_when_off;
+    let is_conditional = earlier.qualifier != qualifier && !(is_read && is_written);
     let bits_of_nat = Parts {
         application: 1 << sidestep_ia64::registers::application::UNAT,
         ..Parts::default()
@@ -249,6 +252,23 @@ mod tests {
         );
         assert_eq!(check(&[bundle([read, write], OPEN)]), []);
         assert_eq!(check(&[bundle([write, read], STOP_BETWEEN)]), []);
+    }
+
+    #[test]
+    fn the_predicate_that_an_instruction_is_under_is_read_whatever_it_is() {
+        let compare: (&str, u8, &[i64]) = ("cmp.lt", 0, &[6, 7, 4, 5]);
+        let found =
+            |before: (&str, u8, &[i64]), under| check(&[bundle([before, ("add", under, &[8, 9, 10])], OPEN)]);
+        assert_eq!(
+            found(compare, 6),
+            [(Kind::ReadAfterWrite, "p6".to_owned(), false)]
+        );
+        assert_eq!(found(compare, 8), []);
+        // The compare may not be executed.
+        assert_eq!(
+            found(("cmp.lt", 8, &[6, 7, 4, 5]), 6),
+            [(Kind::ReadAfterWrite, "p6".to_owned(), true)]
+        );
     }
 
     #[test]

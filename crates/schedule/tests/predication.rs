@@ -89,7 +89,8 @@ fn what_has_no_complement_stays_a_branch() {
     // or it would take longer one way.
     let long = MINIMUM.replace(
         "\tadds r16 = 1, r16",
-        "\txor r17 = r14, r15\n\t;;\n\tshl r17 = r17, r14\n\t;;\n\tshl r17 = r17, r15\n\t;;\n\tadd r16 = r17, r16",
+        "\t;;\n\txor r17 = r14, r15\n\t;;\n\tshl r17 = r17, r14\n\t;;\n\
+         \tshl r17 = r17, r15\n\t;;\n\tadd r16 = r17, r16",
     );
     assert!(rewritten(&long, false).functions[0].branches.is_empty());
 }

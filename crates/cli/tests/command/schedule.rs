@@ -369,6 +369,29 @@ fn what_cannot_be_scheduled_is_refused_with_its_line() {
             ".proc f\nf:\nmovl r14 = f\n;;\nst8 [r14] = r8\n;;\n.endp f\n",
             "line 5: `st8 [r14] = r8` stores into code",
         ),
+        // By way of an addition, and of the linkage table.
+        (
+            ".proc f\nf:\nmovl r14 = f\n;;\nadds r15 = 16, r14\n;;\nst8 [r15] = r8\n;;\n.endp f\n",
+            "line 7: `st8 [r15] = r8` stores into code",
+        ),
+        (
+            ".proc f\nf:\naddl r14 = @ltoff(f), gp\n;;\nld8 r14 = [r14]\n;;\nst8 [r14] = r8\n;;\n.endp f\n",
+            "line 7: `st8 [r14] = r8` stores into code",
+        ),
+        // Of these the assembler names no line.
+        (
+            ".proc f\nf:\nadd r8 = r9, r10\ndata8 7\n.endp f\n",
+            "line 4: `data8` in the code",
+        ),
+        (
+            ".proc f\nf:\nadd r8 = r9, r10\nx = 7\n.endp f\n",
+            "line 4: `x` in the code",
+        ),
+        (
+            ".proc f\nf:\ncmp.lt p6, p7 = r8, r9\n(p6) st8 [r32] = r9\n;;\n.endp f\n",
+            "line 4: st8 behind cmp.lt on p6 in one instruction group",
+        ),
+        ("// Nothing.\n", "no function"),
     ] {
         let output = sidestep(&["schedule", &written(&folder, text)]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -6,9 +6,11 @@ use sidestep_ia64::encoding::{BranchKind, Bundle, Effects, Instruction, Operatio
 use sidestep_itanium2::Parameters;
 
 use super::AssemblyError;
+use super::addresses::Addresses;
 use super::assertions::Assertions;
+use super::directives::{is_attached, is_between, unknown};
 use super::places::{Labels, goes_back, operands};
-use super::source::{Source, Statement};
+use super::source::{Source, Statement, begins_section, names};
 use super::text::{Text, code, slots};
 use crate::block::{Block, Item};
 
@@ -79,77 +81,6 @@ pub struct Function {
     pub bundles: Vec<Bundle>,
 }
 
-/// Directives that belong to the instruction behind them, beside those in [`UNWINDING`].
-const ATTACHED: &[&str] = &[".pred.rel", ".mem.offset", ".reg.val", ".loc"];
-/// Those of them that say what the instruction behind them does to a frame, for unwinding.
-pub(crate) const UNWINDING: &[&str] = &[
-    ".save", ".spill", ".restore", ".fframe", ".vframe", ".altrp", ".unwabi",
-];
-/// Directives between blocks.
-const BETWEEN: &[&str] = &[
-    ".body",
-    ".prologue",
-    ".label_state",
-    ".copy_state",
-    ".align",
-    ".p2align",
-    ".balign",
-    ".entry",
-    ".regstk",
-    ".rotr",
-    ".rotp",
-    ".rotf",
-    ".global",
-    ".globl",
-    ".hidden",
-    ".type",
-    ".size",
-    ".handlerdata",
-    ".personality",
-    ".pred.safe_across_calls",
-    ".explicit",
-    ".auto",
-    ".default",
-    ".file",
-    ".ln",
-    ".loc_mark_labels",
-    ".weak",
-    ".proc",
-    ".endp",
-    ".cfi_startproc",
-    ".cfi_endproc",
-    ".radix",
-    ".alias",
-    ".local",
-    ".xdata",
-    ".serialize.data",
-    ".serialize.instruction",
-    ".estate",
-    ".set",
-    ".equ",
-];
-
-/// The names of the functions of a source.
-fn names(source: &Source) -> Vec<(String, usize)> {
-    let mut names = Vec::new();
-    for (index, line) in source.lines.iter().enumerate() {
-        for statement in &line.statements {
-            if let Statement::Directive(text) = statement
-                && let Some(rest) = text.strip_prefix(".proc")
-            {
-                let name = rest
-                    .split(',')
-                    .next()
-                    .unwrap_or_default()
-                    .trim()
-                    .trim_end_matches('#');
-                names.push((name.to_owned(), index));
-            }
-        }
-    }
-    names
-}
-
 impl Function {
     /// The functions of a source, or the one of a name.
     ///
@@ -163,6 +94,11 @@ impl Function {
         path: &Path,
     ) -> Result<Vec<Function>, AssemblyError> {
         let names = names(source);
+        if names.is_empty() {
+            return Err(AssemblyError::NoFunctions {
+                path: path.display().to_string(),
+            });
+        }
         if let Some(wanted) = wanted.filter(|wanted| !names.iter().any(|(name, _)| name == wanted)) {
             return Err(AssemblyError::NoFunction {
                 path: path.display().to_string(),
@@ -231,7 +167,7 @@ impl Function {
             closed_to: 0,
             in_handler_data: false,
             labels: labels.clone(),
-            into_code: 0,
+            addresses: Addresses::default(),
         };
         for line in start + 1..end {
             reader.line(line)?;
@@ -253,18 +189,6 @@ impl Function {
             pieces,
             bundles,
         })
-    }
-}
-
-/// Whether what follows is in another section.
-fn begins_section(statement: &Statement) -> bool {
-    const SECTIONS: [&str; 3] = [".text", ".section", ".previous"];
-    match statement {
-        Statement::Directive(text) => text
-            .split([' ', '\t'])
-            .next()
-            .is_some_and(|word| SECTIONS.contains(&word)),
-        _ => false,
     }
 }
 
@@ -297,8 +221,8 @@ struct Reader<'a> {
     in_handler_data: bool,
     /// The labels of the source's code.
     labels: Labels,
-    /// General registers that were given an address in the code.
-    into_code: u128,
+    /// What registers hold of addresses in the code.
+    addresses: Addresses,
 }
 
 impl Reader<'_> {
@@ -312,7 +236,6 @@ impl Reader<'_> {
             self.in_handler_data = !line.statements.iter().any(begins_section);
             return Ok(());
         }
-        let refuse = |reason: String| Err(AssemblyError::statement(self.path, line.number, reason));
         let has_code = line
             .statements
             .iter()
@@ -325,11 +248,10 @@ impl Reader<'_> {
                 }
                 Statement::Directive(text) => {
                     let word = text.split([' ', '\t']).next().unwrap_or_default();
-                    let mut attached = ATTACHED.iter().chain(UNWINDING);
-                    if attached.any(|start| word.starts_with(start)) && word != ".loc_mark_labels" {
+                    if is_attached(word) {
                         self.open(index);
                         self.pending.push(text.clone());
-                    } else if BETWEEN.contains(&word) && !has_code {
+                    } else if is_between(word) && !has_code {
                         if [".set", ".equ"].contains(&word) {
                             self.expect_place(line.number, operands(text))?;
                         }
@@ -337,9 +259,7 @@ impl Reader<'_> {
                         self.verbatim(index);
                         self.in_handler_data |= word == ".handlerdata";
                     } else {
-                        return refuse(format!(
-                            "`{word}` in the code of a function: data, or a directive that is not known here"
-                        ));
+                        return Err(AssemblyError::statement(self.path, line.number, unknown(word)));
                     }
                 }
                 Statement::Nop | Statement::Stop | Statement::Brace => self.open(index),
@@ -390,7 +310,12 @@ impl Reader<'_> {
         let item = Item::new(instruction, self.parameters)
             .map_err(|refusal| AssemblyError::refused(self.path, line.number, refusal))?;
         self.expect_place(line.number, operands(text))?;
-        self.follow_addresses(line.number, &item, text)?;
+        if self.addresses.stores(&item) {
+            return Err(refuse(format!(
+                "`{text}` stores into code: code that changes is not scheduled"
+            )));
+        }
+        self.addresses.follow(&item, text, &self.labels);
         let open = self.open.as_mut().expect("it was opened");
         self.next += 1;
         let directives = std::mem::take(&mut self.pending);
@@ -451,23 +376,6 @@ impl Reader<'_> {
         counted.map_or(Ok(()), |operand| {
             Err(AssemblyError::counted(self.path, line, operand))
         })
-    }
-
-    /// Follows which registers hold addresses of the code, and refuses what is stored there.
-    fn follow_addresses(&mut self, line: usize, item: &Item, text: &str) -> Result<(), AssemblyError> {
-        let access = item.instruction.operation.memory_access();
-        let writes = access.is_some_and(|access| access.writes());
-        if writes && self.into_code >> item.instruction.r3() & 1 != 0 {
-            let reason = format!("`{text}` stores into code: code that changes is not scheduled");
-            return Err(AssemblyError::statement(self.path, line, reason));
-        }
-        let written = item.effects.all_writes().general;
-        let names_code = !item.is_exit() && self.labels.are_in(operands(text)) && !text.contains("@fptr");
-        match names_code {
-            true => self.into_code |= written,
-            false => self.into_code &= !written,
-        }
-        Ok(())
     }
 
     /// Whether a branch goes to the label before the block that is being read.

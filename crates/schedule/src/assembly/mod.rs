@@ -4,7 +4,9 @@
 //! matched with the statements of the source, one by one. A scheduled block is written with the statements of the
 //! source, so labels, relocations, hints and comments survive as they were; only bundles, stops and `nop`s are new.
 
+mod addresses;
 pub(crate) mod assertions;
+mod directives;
 mod function;
 pub(crate) mod macros;
 mod places;
@@ -14,8 +16,9 @@ mod text;
 
 use std::path::Path;
 
+pub(crate) use directives::{UNWINDING, expect_code};
+pub(crate) use function::is_side_exit;
 pub use function::{Function, Piece, Speculation, Ways};
-pub(crate) use function::{UNWINDING, is_side_exit};
 pub(crate) use places::goes_back;
 pub use source::{Line, Source, Statement};
 pub use text::{Text, write};
@@ -72,6 +75,12 @@ pub enum AssemblyError {
         /// How.
         source: crate::verify::equivalence::Difference,
     },
+    /// A source without functions.
+    #[error("{path}: no function: what is to be scheduled stands between .proc and .endp")]
+    NoFunctions {
+        /// The file.
+        path: String,
+    },
     /// A function that is not in the source.
     #[error("{path}: no function `{name}` between .proc and .endp; there are: {known}")]
     NoFunction {
@@ -103,7 +112,7 @@ pub struct Unfaithful {
 }
 
 impl AssemblyError {
-    fn statement(path: &Path, line: usize, reason: impl Into<String>) -> AssemblyError {
+    pub(crate) fn statement(path: &Path, line: usize, reason: impl Into<String>) -> AssemblyError {
         AssemblyError::Statement {
             path: path.display().to_string(),
             line,

@@ -98,6 +98,39 @@ impl Source {
     }
 }
 
+/// The names of the functions of a source, and the lines of their `.proc`, from 0.
+pub(super) fn names(source: &Source) -> Vec<(String, usize)> {
+    let mut names = Vec::new();
+    for (index, line) in source.lines.iter().enumerate() {
+        for statement in &line.statements {
+            if let Statement::Directive(text) = statement
+                && let Some(rest) = text.strip_prefix(".proc")
+            {
+                let name = rest
+                    .split(',')
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .trim_end_matches('#');
+                names.push((name.to_owned(), index));
+            }
+        }
+    }
+    names
+}
+
+/// Whether what follows is in another section.
+pub(super) fn begins_section(statement: &Statement) -> bool {
+    const SECTIONS: [&str; 3] = [".text", ".section", ".previous"];
+    match statement {
+        Statement::Directive(text) => text
+            .split([' ', '\t'])
+            .next()
+            .is_some_and(|word| SECTIONS.contains(&word)),
+        _ => false,
+    }
+}
+
 /// A line without its comments, and these.
 fn split_comment(text: &str, in_comment: &mut bool) -> (String, String) {
     let (mut code, mut comment) = (String::new(), String::new());

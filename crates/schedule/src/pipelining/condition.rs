@@ -71,8 +71,13 @@ impl Condition {
     /// Whether the first iteration exists whatever the schedule is. Where the compare is not in the first stage, that
     /// of an iteration before the first one is in the kernel as well, with its own predicate off: it must leave alone
     /// what says that there is a first one. So it clears nothing: the branch has, when it made a new predicate of it.
-    /// The other predicate of the compare has no such luck, and nobody may read it.
+    /// The other predicate of the compare has no such luck, and nobody may read it. What the predicate decides in its
+    /// own iteration is in the first stage: behind it, it would be done for the iteration before the first as well.
     pub fn is_kept(&self, body: &Block, values: &Values, schedule: &Modulo) -> bool {
+        let mut own = values.values[self.value].accesses.iter();
+        if own.any(|access| access.reads && !access.is_next && schedule.stage(access.item) > 0) {
+            return false;
+        }
         let compare = &body.items[self.maker];
         let other = |value: &super::values::Value| {
             let is_own = value.accesses.first().map(|access| access.item) == Some(self.maker);

@@ -267,8 +267,8 @@ pub fn pipeline(
                     "what its condition excludes is asked for too early".clone_into(&mut reason);
                     continue;
                 }
-                if !staging.keeps_first(&modulo) {
-                    "what is executed without its predicate takes the place of what was there before the loop"
+                if !staging.keeps_first(&body, &modulo) {
+                    "what no predicate keeps from iterations before the first takes the place of what was there"
                         .clone_into(&mut reason);
                     continue;
                 }

@@ -77,12 +77,15 @@ impl Staging {
         })
     }
 
-    /// Whether what the first iteration reads of the one before it, which was there before the loop, stays until then.
-    /// Instructions behind the first stage begin with those of iterations before the first one.
-    pub fn keeps_first(&self, schedule: &Modulo) -> bool {
-        let mut items = 0..self.is_quiet.len();
-        items.all(|item| {
-            self.is_quiet[item] || schedule.stage(item) == 0 || !self.values.is_carried_from(item)
+    /// Whether iterations before the first one do no harm, with which instructions behind the first stage begin: what
+    /// the first iteration reads of the one before it, which was there before the loop, stays until then, and nothing
+    /// is loaded, as there is no address.
+    pub fn keeps_first(&self, body: &Block, schedule: &Modulo) -> bool {
+        let mut items = body.items.iter().enumerate();
+        items.all(|(index, item)| {
+            self.is_quiet[index]
+                || schedule.stage(index) == 0
+                || !self.values.is_carried_from(index) && !is_load(item)
         })
     }
 
@@ -139,6 +142,18 @@ fn staged(
     for item in &body.items {
         let effects = &item.effects;
         let qualifier = effects.qualifier;
+        let writes_in_any_case = effects.writes_when_off || effects.complements && qualifier == 0;
+        let written = effects.writes.predicate & !1;
+        let mut predicates = File::Predicate
+            .registers()
+            .filter(|register| written >> register & 1 != 0);
+        if let Some(kept) =
+            predicates.find(|register| writes_in_any_case && !rotates(File::Predicate, *register))
+        {
+            return Err(format!(
+                "p{kept}, which keeps what it was in the iteration before, is also written anew"
+            ));
+        }
         // A predicate is off if who writes it does nothing; predicates go to what is behind that alone.
         let is_off = values.of(File::Predicate, qualifier).next().is_some()
             && rotates(File::Predicate, qualifier)

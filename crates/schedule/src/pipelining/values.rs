@@ -163,9 +163,9 @@ impl Values {
             can_be_elsewhere &= (!reads || named.reads.contains(&key))
                 // What is written where it is read, as the base of a load, is in one register.
                 && (!writes || named.writes.contains(&key));
-            let is_whole = writes
-                && file.all(&effects.writes) & bit != 0
-                && (effects.qualifier == 0 || effects.writes_when_off);
+            // An approximation whose predicate is off writes its predicate alone.
+            let is_in_any_case = effects.qualifier == 0 || effects.writes_when_off && file == File::Predicate;
+            let is_whole = writes && file.all(&effects.writes) & bit != 0 && is_in_any_case;
             let access = |writes, is_next| Access {
                 item,
                 writes,

@@ -12,8 +12,8 @@ use sidestep_ia64::encoding::{Bundle, Effects, Instruction, Operand, Operation};
 use crate::assembly::macros::expand;
 use crate::assembly::registers::rename;
 use crate::assembly::{
-    AssemblyError, Function, Piece, Source, Speculation, Text, Unfaithful, Ways, code, slots, speculative,
-    write,
+    AssemblyError, Function, Piece, Source, Speculation, Text, Unfaithful, Ways, code, expect_code, slots,
+    speculative, write,
 };
 use crate::checks::speculate_with_checks;
 use crate::optimize::{Options, Outcome, optimize, order};
@@ -27,7 +27,7 @@ use loops::loops;
 pub use predication::PredicatedBranch;
 use predication::{cycles_of, predicate};
 use recovery::{Recovery, checks, has_frame};
-use violations::{Asserted, Violated, violations};
+use violations::{Asserted, Violated, expect_defined, places, violations};
 
 /// Random states in which each block that is written is compared with what it was.
 const STATES: u64 = 128;
@@ -91,6 +91,7 @@ pub fn rewrite(
     let ways: Ways = ways.into();
     let speculation = ways.speculation;
     let given = expand(text, path)?;
+    expect_code(&Source::parse(&given), wanted, path)?;
     let (text, mut branches) = match ways.is_predicated {
         true => predicate(&given, path, wanted, options)?,
         false => (given.clone(), Vec::new()),
@@ -100,6 +101,7 @@ pub fn rewrite(
     let functions = Function::all(&source, &object, wanted, (&options.parameters, ways), path)?;
     let mut work = Vec::new();
     for function in functions {
+        expect_defined(&source, &function, path)?;
         // Before anything else changes the blocks.
         let loops = match ways.is_pipelined {
             true => pipelined(&source, &function, speculation, options, path)?,
@@ -343,15 +345,7 @@ impl Work {
         let members = self.members();
         let block_of = |place: usize| members.get(place).map(|(block, _)| *block);
         let asserted = Asserted::of(&self.function);
-        let originals = self.function.pieces.iter().filter_map(|piece| match piece {
-            Piece::Block { original, .. } => Some(original.len()),
-            Piece::Verbatim { .. } => None,
-        });
-        let own = originals.enumerate();
-        let own: Vec<_> = own
-            .flat_map(|(block, count)| (0..count).map(move |item| (block, Some(item))))
-            .collect();
-        let before = asserted.left(violations(&self.function.bundles), &own);
+        let before = asserted.left(violations(&self.function.bundles), &places(&self.function));
         let mut after = asserted.left(violations(bundles), &members);
         // What hangs on predicates that rotate was looked at in runs.
         after.retain(|violation| {

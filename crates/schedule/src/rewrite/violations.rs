@@ -1,10 +1,11 @@
 //! What the groups of a function break, as its bundles and its source say.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use sidestep_ia64::encoding::{Bundle, Instruction, Operation};
 
-use crate::assembly::{Function, Piece};
+use crate::assembly::{AssemblyError, Function, Piece, Source, Statement};
 use crate::block::Block;
 use crate::groups::Checker;
 use crate::worlds::Worlds;
@@ -48,6 +49,41 @@ pub(super) fn violations(bundles: &[Bundle]) -> Vec<Violated> {
         });
     }
     found
+}
+
+/// The instructions of a function as its source has them: the block of each, and which of its items it is.
+pub(super) fn places(function: &Function) -> Vec<(usize, Option<usize>)> {
+    let counts = function.pieces.iter().filter_map(|piece| match piece {
+        Piece::Block { original, .. } => Some(original.len()),
+        Piece::Verbatim { .. } => None,
+    });
+    let items = counts
+        .enumerate()
+        .flat_map(|(block, count)| (0..count).map(move |item| (block, Some(item))));
+    items.collect()
+}
+
+/// Refuses a function with a group that breaks a rule for certain: what the architecture leaves undefined cannot be
+/// kept.
+///
+/// # Errors
+/// [`AssemblyError`] with the line of the later of the two instructions.
+pub(super) fn expect_defined(source: &Source, function: &Function, path: &Path) -> Result<(), AssemblyError> {
+    let found = Asserted::of(function).left(violations(&function.bundles), &places(function));
+    let Some(found) = found.into_iter().find(|violation| !violation.is_possible) else {
+        return Ok(());
+    };
+    let lines = source.lines[function.lines.clone()].iter();
+    let mut instructions = lines.flat_map(|line| {
+        let is_one = |statement: &&Statement| matches!(statement, Statement::Instruction(_));
+        line.statements.iter().filter(is_one).map(|_| line.number)
+    });
+    let reason = format!(
+        "{} in one instruction group, which the architecture leaves undefined: a stop (`;;`) has to part them",
+        found.what
+    );
+    let line = instructions.nth(found.places[1]).unwrap_or(0);
+    Err(AssemblyError::statement(path, line, reason))
 }
 
 /// The blocks of a function of whose predicates the source says more than their compares do.

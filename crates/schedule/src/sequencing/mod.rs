@@ -109,7 +109,8 @@ pub struct Conflict {
     pub output: Parts,
     /// What the later one writes of what the earlier one reads.
     pub anti: Parts,
-    /// What the instructions may not have in common in one group: a subset of the three.
+    /// What the instructions may not have in common in one group: of the three, and of predicates that compares of
+    /// different parallel types set or clear.
     pub parted: Parts,
     /// The part of that which a stop does part: not what waits for serialisation.
     pub grouped: Parts,
@@ -120,7 +121,8 @@ pub struct Conflict {
 impl Conflict {
     /// Whether the instructions may change places.
     pub fn is_none(&self) -> bool {
-        !self.memory && self.flow.or(self.output).or(self.anti).is_empty()
+        let all = self.flow.or(self.output).or(self.anti).or(self.parted);
+        !self.memory && all.is_empty()
     }
 
     /// The conflict on registers that programs have, without PSR, control registers and what has no number.

@@ -183,10 +183,15 @@ const FAULTS_MAX: u32 = 4_000;
 
 /// Host memory behind the physical addresses.
 struct Memory {
+    allocated: *mut u8,
+    /// The first aligned address in what was allocated.
     host: *mut u8,
 }
 
-const LAYOUT: Layout = match Layout::from_size_align(MEMORY, 1 << 16) {
+const ALIGNMENT: usize = 1 << 16;
+/// Of so small an alignment the allocator takes pages from the system that are zero, and need not be written. There is
+/// a memory for each state, which touches a few of its pages.
+const LAYOUT: Layout = match Layout::from_size_align(MEMORY + ALIGNMENT, 16) {
     Ok(layout) => layout,
     Err(_) => panic!("a size and a power of two"),
 };
@@ -194,16 +199,18 @@ const LAYOUT: Layout = match Layout::from_size_align(MEMORY, 1 << 16) {
 impl Memory {
     fn new() -> Memory {
         // SAFETY: the layout's size is not zero.
-        let host = unsafe { alloc_zeroed(LAYOUT) };
-        assert!(!host.is_null(), "memory for a verification");
-        Memory { host }
+        let allocated = unsafe { alloc_zeroed(LAYOUT) };
+        assert!(!allocated.is_null(), "memory for a verification");
+        // SAFETY: the first aligned address is less than the alignment away, by which the allocation is larger.
+        let host = unsafe { allocated.add(allocated.align_offset(ALIGNMENT)) };
+        Memory { allocated, host }
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout, and nobody uses it any more: the processor keeps the memory alive.
-        unsafe { dealloc(self.host, LAYOUT) };
+        unsafe { dealloc(self.allocated, LAYOUT) };
     }
 }
 
