@@ -5,8 +5,10 @@
 //! interpreter does between two blocks, translated code does there, too.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use sidestep_ia64::encoding::{Effects, Instruction, Operation, Resource};
+use sidestep_ia64::Processor;
+use sidestep_ia64::encoding::{BranchKind, Effects, Instruction, Operation, Resource};
 use sidestep_ia64::execution::{DecodedBlock, MicroOperation};
 use sidestep_ia64::registers::status::psr;
 
@@ -22,6 +24,9 @@ pub struct Node {
     pub block: DecodedBlock,
     /// What the interpreter executes.
     pub operations: Box<[MicroOperation]>,
+    /// How many general registers rotated when it was executed last before it was translated; of a block that ends by
+    /// rotating them.
+    pub rotating: AtomicU8,
 }
 
 impl Node {
@@ -52,6 +57,35 @@ impl Node {
             let calls = matches!(instruction.operation, Operation::Call { .. });
             self.at(i64::from(entry.bundle) * 16 + 16, 0).filter(|_| calls)
         })
+    }
+
+    /// Whether it ends with a loop branch that rotates registers.
+    pub fn rotates(&self) -> bool {
+        let last = self.block.instructions.last();
+        last.is_some_and(|entry| match &entry.decoded.instruction {
+            Ok(instruction) => matches!(
+                instruction.operation,
+                Operation::Branch {
+                    kind: BranchKind::CountedTop
+                        | BranchKind::CountedExit
+                        | BranchKind::WhileTop
+                        | BranchKind::WhileExit,
+                    ..
+                }
+            ),
+            Err(_) => false,
+        })
+    }
+
+    /// Notes how many general registers rotate on the processor that is about to execute it.
+    pub fn note_rotating(&self, processor: &Processor) {
+        self.rotating
+            .store(processor.frame.rotating as u8, Ordering::Relaxed);
+    }
+
+    /// How many general registers are likely to rotate where it ends by rotating them.
+    pub fn rotating(&self) -> u8 {
+        self.rotating.load(Ordering::Relaxed)
     }
 
     /// Whether its last instruction always goes elsewhere.

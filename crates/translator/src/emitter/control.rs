@@ -24,7 +24,7 @@ impl<'f> Emitter<'_, 'f> {
 
     /// Calls a function that performs the current operation, in a block that rarely runs: all values stay in their
     /// registers meanwhile.
-    fn call_aside(&mut self, perform: i64) -> Value {
+    pub(super) fn call_aside(&mut self, perform: i64) -> Value {
         let block = self.address(0);
         let operation = self.operation();
         let perform = self.constant(perform);
@@ -286,7 +286,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Begins what is executed where `rare` is zero, and answers the block where it comes together with `aside`.
-    fn begin_in_line(&mut self, rare: Option<Value>, aside: Block) -> Block {
+    pub(super) fn begin_in_line(&mut self, rare: Option<Value>, aside: Block) -> Block {
         let [in_line, join] = [(); 2].map(|()| self.builder.create_block());
         self.builder.set_cold_block(aside);
         match rare {
@@ -298,7 +298,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Begins what is executed aside, where `before` was known; answers what is known behind the other way.
-    fn begin_aside(&mut self, aside: Block, before: Known) -> Known {
+    pub(super) fn begin_aside(&mut self, aside: Block, before: Known) -> Known {
         let after = replace(&mut self.known, before);
         self.begin(aside);
         self.complete_word();
@@ -306,7 +306,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Goes on where both ways come together: `after` is known on the other one.
-    fn join(&mut self, join: Block, after: Known) {
+    pub(super) fn join(&mut self, join: Block, after: Known) {
         let aside = replace(&mut self.known, after);
         self.known.predicates = aside.predicates;
         self.known.held = self.known.held.intersection(aside.held);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use cranelift_codegen::ir::Value;
 use sidestep_ia64::encoding::{Effects, Instruction, Resource};
+use sidestep_ia64::registers::frame::ROTATING_FLOATING;
 
 /// The value of a register as a double, which has it exactly: a normal value or a zero. It is a NaN where the register
 /// holds something else, of which memory alone knows.
@@ -21,6 +22,8 @@ pub struct Double {
 pub struct Floats {
     /// By register, as the current rotation names them.
     doubles: HashMap<u8, Double>,
+    /// The addresses of registers that rotate, less where the first of all lies in the processor.
+    places: HashMap<u8, Value>,
     /// Bits of PSR that are set, of those that say which registers were written.
     marked: u64,
 }
@@ -37,6 +40,23 @@ impl Floats {
             Some(double) => self.doubles.insert(register, double),
             None => self.doubles.remove(&register),
         };
+    }
+
+    /// The place of a register that rotates, if it is at hand.
+    pub fn place(&self, register: u8) -> Option<Value> {
+        self.places.get(&register).copied()
+    }
+
+    /// Notes the place of a register that rotates.
+    pub fn note_place(&mut self, register: u8, place: Value) {
+        self.places.insert(register, place);
+    }
+
+    /// Forgets what is known of the registers that rotate: others have their names.
+    pub fn forget_rotating(&mut self) {
+        self.doubles
+            .retain(|&register, _| u32::from(register) < 128 - ROTATING_FLOATING);
+        self.places.clear();
     }
 
     /// Notes that PSR has a bit set, and answers whether that was known.
@@ -67,6 +87,8 @@ impl Floats {
     pub fn meet(&mut self, other: &Floats) {
         self.doubles
             .retain(|register, double| other.doubles.get(register) == Some(double));
+        self.places
+            .retain(|register, place| other.places.get(register) == Some(place));
         self.marked &= other.marked;
     }
 }

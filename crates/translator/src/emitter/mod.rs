@@ -9,6 +9,7 @@ mod calls;
 mod control;
 mod floats;
 mod leaving;
+mod loops;
 mod predicates;
 
 use std::collections::BTreeMap;
@@ -64,6 +65,10 @@ pub struct Entry {
     pub perform_double: i64,
     /// The address of the one that performs an operation which delivers a double of single precision.
     pub perform_single: i64,
+    /// The address of the one that rotates registers, with the signature of those that perform.
+    pub rotate: i64,
+    /// The signatures of functions of four and of six numbers that answer two.
+    pub number_signatures: [SigRef; 2],
     /// Whether the host multiplies and adds with one rounding.
     pub is_fused: bool,
 }

@@ -13,13 +13,13 @@ use sidestep_ia64::encoding::{
     FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd, Precision as Completer, Signedness,
     StatusField,
 };
-use sidestep_ia64::float::StatusRegister;
 use sidestep_ia64::float::register::EXPONENT_INTEGER;
+use sidestep_ia64::float::{Precision as Bits, StatusRegister};
 use sidestep_ia64::registers::application::FPSR;
 
 use super::{
     DOUBLE, Precision, SINGLE, deliver, double, either, integer, is_natval, is_not_well_above, is_writable,
-    number, of_normal, read, write,
+    nearest, number, of_normal, read, write,
 };
 use crate::compare;
 use crate::emitter::{Double, Emitter};
@@ -29,7 +29,17 @@ use crate::slots::Slot;
 /// Makes `rare` true where the controls of a status field do not let the host compute; answers a value that is not zero
 /// where its inexact flag is set.
 fn unless_host_may_compute(emitter: &mut Emitter, status: StatusField, rare: &mut Option<Value>) -> Value {
-    let (mask, bits) = StatusRegister::host_controls(status);
+    unless_controls(emitter, status, StatusRegister::host_controls(status), rare)
+}
+
+/// Makes `rare` true where some bits of the status register are others; answers a value that is not zero where the
+/// inexact flag of a status field is set.
+pub(super) fn unless_controls(
+    emitter: &mut Emitter,
+    status: StatusField,
+    (mask, bits): (u64, u64),
+    rare: &mut Option<Value>,
+) -> Value {
     // Emitted code does not change it, so memory has it.
     let fpsr = emitter.load_state(I64, Slot::application(FPSR).offset());
     let mask = emitter.constant(mask.cast_signed());
@@ -117,10 +127,19 @@ pub fn multiply_add(
     completer: Completer,
     status: StatusField,
 ) {
-    let precision = match completer {
-        Completer::Double => DOUBLE,
-        Completer::Single => SINGLE,
-        Completer::Dynamic => return emitter.perform(Some(instruction)),
+    // By the software conventions the second status field has the range of the registers.
+    let precision = match (completer, status) {
+        (Completer::Dynamic, _) => {
+            return nearest::multiply_add(emitter, instruction, function, Bits::Extended, status);
+        }
+        (Completer::Double, StatusField::S1) => {
+            return nearest::multiply_add(emitter, instruction, function, Bits::Double, status);
+        }
+        (Completer::Single, StatusField::S1) => {
+            return nearest::multiply_add(emitter, instruction, function, Bits::Single, status);
+        }
+        (Completer::Double, _) => DOUBLE,
+        (Completer::Single, _) => SINGLE,
     };
     let [f2, f3, f4] = [instruction.f2(), instruction.f3(), instruction.f4()].map(|register| register & 127);
     if !is_writable(instruction.f1()) || !emitter.is_fused() {

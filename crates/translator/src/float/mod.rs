@@ -8,6 +8,7 @@
 pub mod arithmetic;
 pub mod memory;
 pub mod moves;
+pub mod nearest;
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F64, I32, I64};
@@ -48,6 +49,9 @@ fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
         let offset = layout::FLOATING + usize::from(register) * REGISTER_SIZE;
         return (processor, offset as i32);
     }
+    if let Some(place) = emitter.known.floats.place(register) {
+        return (place, layout::FLOATING as i32);
+    }
     let base = emitter.load_state(I32, layout::FRAME_RENAME_FLOATING);
     let base = emitter.ins().uextend(I64, base);
     let renamed = emitter.ins().iadd_imm_s(base, i64::from(register));
@@ -57,7 +61,9 @@ fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
         .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, renamed, 128);
     let number = emitter.ins().select(is_beyond, wrapped, renamed);
     let offset = emitter.ins().ishl_imm_u(number, REGISTER_SIZE_LOG2);
-    (emitter.ins().iadd(processor, offset), layout::FLOATING as i32)
+    let place = emitter.ins().iadd(processor, offset);
+    emitter.known.floats.note_place(register, place);
+    (place, layout::FLOATING as i32)
 }
 
 fn read(emitter: &mut Emitter, register: u8) -> Register {
