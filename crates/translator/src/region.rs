@@ -12,6 +12,7 @@ use sidestep_ia64::encoding::{BranchKind, Effects, Instruction, Operation, Resou
 use sidestep_ia64::execution::{DecodedBlock, MicroOperation};
 use sidestep_ia64::registers::status::psr;
 
+use crate::held::{self, FloatRegisters};
 use crate::slots::Slots;
 
 /// A block with what the interpreter executes for it, operation by operation; one more leaves it.
@@ -114,6 +115,8 @@ pub struct Region {
     pub nodes: Vec<Arc<Node>>,
     /// For each, the slots that are in variables where it begins, wherever control comes from.
     pub held: Vec<Slots>,
+    /// For each, the floating-point registers that are at hand as doubles there.
+    pub held_doubles: Vec<FloatRegisters>,
     /// The nodes at which execution goes on behind calls.
     pub return_points: Vec<usize>,
     /// For each, whether one place alone leads to it, and that is in a node before it.
@@ -160,7 +163,8 @@ impl Region {
             })
             .collect();
         Region {
-            held: held(&nodes, &successors),
+            held: held::slots(&nodes, &successors),
+            held_doubles: held::doubles(&nodes, &successors),
             return_points: (0..nodes.len()).filter(is_point).collect(),
             has_one_way_in,
             nodes,
@@ -216,83 +220,11 @@ impl Region {
     }
 }
 
-/// What a block reads before anything else has changed it, and what it changes.
-fn used_and_changed(node: &Node) -> (Slots, Slots) {
-    let (mut used, mut changed) = (Slots::NONE, Slots::NONE);
-    for entry in &node.block.instructions {
-        let Ok(instruction) = &entry.decoded.instruction else {
-            break;
-        };
-        used = used.union(Slots::read_by(instruction).without(changed));
-        if instruction.effects().contains(Effects::CHANGES_FRAME)
-            && !instruction.effects().contains(Effects::LAST_SLOT)
-        {
-            changed = Slots::ALL;
-        } else if instruction.predicate() == 0 {
-            changed = changed.union(Slots::written_by(instruction));
-        }
-    }
-    (used, changed)
-}
-
 /// For each node the nodes that its branches and its end lead to, once for each.
 fn successors(nodes: &[Arc<Node>]) -> Vec<Vec<usize>> {
     let index_of = |place: u64| nodes.iter().position(|node| node.place == place);
     nodes
         .iter()
         .map(|node| node.successors().filter_map(index_of).collect())
-        .collect()
-}
-
-/// For each node of a loop the slots that it, or what follows it in the same loop, uses first: those are worth a host
-/// register. What is in no loop loads what it uses.
-fn held(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<Slots> {
-    let loops = loops(successors);
-    let blocks: Vec<(Slots, Slots)> = nodes.iter().map(|node| used_and_changed(node)).collect();
-    let mut held: Vec<Slots> = blocks.iter().map(|&(used, _)| used).collect();
-    let mut is_changed = true;
-    while is_changed {
-        is_changed = false;
-        for node in (0..nodes.len()).rev() {
-            let (used, changed) = blocks[node];
-            let within = successors[node]
-                .iter()
-                .filter(|&&next| loops[next] == loops[node]);
-            let later = within.fold(Slots::NONE, |later, &next| later.union(held[next]));
-            let now = used.union(later.without(changed));
-            is_changed |= now != held[node];
-            held[node] = now;
-        }
-    }
-    for (node, held) in held.iter_mut().enumerate() {
-        let is_in_loop = successors[node].iter().any(|&next| loops[next] == loops[node]);
-        if !is_in_loop {
-            *held = Slots::NONE;
-        }
-    }
-    held
-}
-
-/// Names for each node the loop that it is in: nodes that reach each other have one name, others have their own.
-fn loops(successors: &[Vec<usize>]) -> Vec<usize> {
-    let reached: Vec<Vec<bool>> = (0..successors.len())
-        .map(|start| {
-            let mut reached = vec![false; successors.len()];
-            let mut left: Vec<usize> = successors[start].clone();
-            while let Some(node) = left.pop() {
-                if !std::mem::replace(&mut reached[node], true) {
-                    left.extend(&successors[node]);
-                }
-            }
-            reached
-        })
-        .collect();
-    (0..successors.len())
-        .map(|node| {
-            let mut others = 0..node;
-            others
-                .find(|&other| reached[node][other] && reached[other][node])
-                .unwrap_or(node)
-        })
         .collect()
 }

@@ -5,13 +5,14 @@ use std::mem::replace;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I8, I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::{FunctionBuilder, Variable};
 use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, UnitClass};
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::FPSR;
 
 use super::{DELIVERED_FAULT, Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
 use crate::chain::{NEXT_BLOCK, RAISED, Word};
+use crate::float;
 use crate::region::branch_offset;
 use crate::slots::{Slot, Slots};
 
@@ -48,7 +49,11 @@ impl<'f> Emitter<'_, 'f> {
 
     /// A value that is not zero where one of the region's registers has its NaT bit set; `None` for no registers.
     pub(super) fn any_nat(&mut self) -> Option<Value> {
-        let masks = self.general_registers;
+        self.any_nat_of(self.general_registers)
+    }
+
+    /// As [`Emitter::any_nat`], of some registers, r0 the lowest bit.
+    pub(super) fn any_nat_of(&mut self, masks: [u64; 2]) -> Option<Value> {
         let mut found = None;
         for (word, mask) in masks.into_iter().enumerate().filter(|&(_, mask)| mask != 0) {
             let nats = self.load_state(I64, layout::GENERAL_NATS + word * 8);
@@ -91,8 +96,39 @@ impl<'f> Emitter<'_, 'f> {
         for slot in self.region.held[node].iter() {
             self.get(slot);
         }
+        let held = self.region.held_doubles[node].iter();
+        let doubles: Vec<(u8, Value)> = held
+            .map(|register| (register, float::at_hand(self, register)))
+            .collect();
+        for (register, value) in doubles {
+            let variable = self.double_variable(register);
+            self.builder.def_var(variable, value);
+        }
         let header = self.headers[node];
         self.ins().jump(header, &[]);
+    }
+
+    /// The variable that has a floating-point register as a double where a node begins.
+    fn double_variable(&mut self, register: u8) -> Variable {
+        let place = &mut self.double_variables[usize::from(register)];
+        *place.get_or_insert_with(|| self.builder.declare_var(F64))
+    }
+
+    /// What is known where a node begins, wherever control comes from.
+    fn known_at(&mut self, node: usize) -> Known {
+        let mut known = Known {
+            held: self.region.held[node],
+            ..Known::default()
+        };
+        for register in self.region.held_doubles[node].iter() {
+            let variable = self.double_variable(register);
+            let double = Double {
+                value: self.builder.use_var(variable),
+                is_single: false,
+            };
+            known.floats.note(register, Some(double));
+        }
+        known
     }
 
     /// Goes on with the header of a node: looks whether the node may be executed.
@@ -103,10 +139,10 @@ impl<'f> Emitter<'_, 'f> {
             self.builder.seal_block(header);
         }
         self.node = node;
-        self.known = self.arrivals[node].take().unwrap_or_else(|| Known {
-            held: self.region.held[node],
-            ..Known::default()
-        });
+        self.known = match self.arrivals[node].take() {
+            Some(known) => known,
+            None => self.known_at(node),
+        };
         self.known.is_noted = false;
         self.is_pending = false;
         self.leaves = false;

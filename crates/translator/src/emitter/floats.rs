@@ -1,7 +1,8 @@
 //! What is known of floating-point registers at a place of the emitted code, beside what memory has of them, which is
 //! everything: their values as the host's doubles, and that PSR says that they were written.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::mem::replace;
 
 use cranelift_codegen::ir::Value;
 use sidestep_ia64::encoding::{Effects, Instruction, Resource};
@@ -17,13 +18,29 @@ pub struct Double {
     pub is_single: bool,
 }
 
+/// Whether a register rotates.
+pub fn rotates(register: u8) -> bool {
+    register >= FIRST_ROTATING
+}
+
+/// The name of a register after a rotation.
+fn rotated(register: u8) -> u8 {
+    match register {
+        127 => FIRST_ROTATING,
+        register if rotates(register) => register + 1,
+        register => register,
+    }
+}
+
+const FIRST_ROTATING: u8 = 128 - ROTATING_FLOATING as u8;
+
 /// What is known of floating-point registers.
 #[derive(Clone, Debug, Default)]
 pub struct Floats {
     /// By register, as the current rotation names them.
-    doubles: HashMap<u8, Double>,
+    doubles: BTreeMap<u8, Double>,
     /// The addresses of registers that rotate, less where the first of all lies in the processor.
-    places: HashMap<u8, Value>,
+    places: BTreeMap<u8, Value>,
     /// Bits of PSR that are set, of those that say which registers were written.
     marked: u64,
 }
@@ -54,9 +71,25 @@ impl Floats {
 
     /// Forgets what is known of the registers that rotate: others have their names.
     pub fn forget_rotating(&mut self) {
-        self.doubles
-            .retain(|&register, _| u32::from(register) < 128 - ROTATING_FLOATING);
+        self.doubles.retain(|&register, _| !rotates(register));
         self.places.clear();
+    }
+
+    /// Gives what is known of the registers that rotate the names that they have after a rotation.
+    pub fn rotate(&mut self) {
+        self.doubles = replace(&mut self.doubles, BTreeMap::new())
+            .into_iter()
+            .map(|(register, double)| (rotated(register), double))
+            .collect();
+        self.places = replace(&mut self.places, BTreeMap::new())
+            .into_iter()
+            .map(|(register, place)| (rotated(register), place))
+            .collect();
+    }
+
+    /// The values of registers that are at hand, in order.
+    pub fn doubles(&self) -> impl Iterator<Item = (u8, Double)> {
+        self.doubles.iter().map(|(&register, &double)| (register, double))
     }
 
     /// Notes that PSR has a bit set, and answers whether that was known.

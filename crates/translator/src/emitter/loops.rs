@@ -6,18 +6,18 @@
 //! unrotated: for them, only the rename base changes.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I32, I64};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::types::{F64, I8, I32, I64};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use sidestep_ia64::encoding::{BranchKind, Instruction};
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::{EC, LC};
 use sidestep_ia64::registers::frame::{ROTATING_FLOATING, ROTATING_PREDICATES};
 
-use super::{Emitter, Predicates};
+use super::{Double, Emitter, Predicates, floats};
 use crate::slots::{Slot, Slots};
 
 /// Rotating general registers up to which a rotation is in line.
-const IN_LINE_MAX: u8 = 32;
+const IN_LINE_MAX: u8 = 48;
 const FIRST_ROTATING: u8 = 32;
 const FIRST_ROTATING_PREDICATE: u32 = 64 - ROTATING_PREDICATES;
 const LAST_PREDICATE: i64 = 63;
@@ -87,9 +87,20 @@ impl Emitter<'_, '_> {
         let before = self.known.clone();
         if rotating <= IN_LINE_MAX {
             self.rotate_in_line(rotating);
+            self.known.floats.rotate();
+        } else {
+            // Nobody comes here.
+            self.known.floats.forget_rotating();
         }
-        self.known.floats.forget_rotating();
-        self.ins().jump(join, &[]);
+        let doubles = self.known.floats.doubles();
+        let doubles: Vec<(u8, Double)> = doubles
+            .filter(|&(register, _)| floats::rotates(register))
+            .collect();
+        let merged = doubles.iter().map(|_| self.builder.append_block_param(join, F64));
+        let merged: Vec<Value> = merged.collect();
+        let values = doubles.iter().map(|(_, double)| double.value.into());
+        let values: Vec<BlockArg> = values.collect();
+        self.ins().jump(join, &values);
 
         let after = self.begin_aside(aside, before);
         self.ins().brif(is_still, back, &[], call, &[]);
@@ -114,8 +125,14 @@ impl Emitter<'_, '_> {
         for slot in after.held.intersection(renamed).iter() {
             self.get(slot);
         }
-        self.ins().jump(join, &[]);
+        // Whoever reads one of them goes to the interpreter's function.
+        let values = doubles.iter().map(|_| self.ins().f64const(f64::NAN).into());
+        let values: Vec<BlockArg> = values.collect();
+        self.ins().jump(join, &values);
         self.join(join, after);
+        for ((register, double), value) in doubles.into_iter().zip(merged) {
+            self.known.floats.note(register, Some(Double { value, ..double }));
+        }
     }
 
     /// A value that is not zero where a rotation is not to be in line: nothing rotates, another number of general
@@ -128,15 +145,21 @@ impl Emitter<'_, '_> {
         let differs = self.ins().icmp_imm_u(IntCC::NotEqual, size, i64::from(rotating));
         let rare = self.ins().bor(is_still, differs);
         // The region's own registers have none.
-        let others = ((1u64 << rotating) - 1) << FIRST_ROTATING & !self.general_registers[0];
-        if others == 0 {
-            return rare;
+        let rotating: Slots = (FIRST_ROTATING..FIRST_ROTATING + rotating)
+            .map(Slot::general)
+            .collect();
+        let [low, high] = rotating.general_registers();
+        let others = [
+            low & !self.general_registers[0],
+            high & !self.general_registers[1],
+        ];
+        match self.any_nat_of(others) {
+            None => rare,
+            Some(nats) => {
+                let has_nat = self.ins().icmp_imm_u(IntCC::NotEqual, nats, 0);
+                self.ins().bor(rare, has_nat)
+            }
         }
-        let nats = self.load_state(I64, layout::GENERAL_NATS);
-        let others = self.constant(others.cast_signed());
-        let nats = self.ins().band(nats, others);
-        let has_nat = self.ins().icmp_imm_u(IntCC::NotEqual, nats, 0);
-        self.ins().bor(rare, has_nat)
     }
 
     /// Rotates the predicates, so many general registers, and the rename bases.

@@ -31,6 +31,8 @@ const SIGN_EXPONENT: i32 = 8;
 const SIGN_SHIFT: i64 = 17;
 const EXPONENT_MASK: i64 = 0x1ffff;
 const INTEGER_BIT: i64 = i64::MIN;
+/// The bits of a NaN among doubles.
+const NAN: i64 = 0x7ff8 << 48;
 /// The word of sign and exponent of a NaTVal.
 const NATVAL: i64 = 0x1fffe;
 
@@ -246,6 +248,28 @@ fn double(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Doub
     if let Some(known) = emitter.known.floats.double(register) {
         return known;
     }
+    let (bits, is_unusual) = double_bits(emitter, register);
+    *rare = Some(either(emitter, *rare, is_unusual));
+    Double {
+        value: emitter.ins().bitcast(F64, MemFlagsData::new(), bits),
+        is_single: false,
+    }
+}
+
+/// The value of a register as a double, which is a NaN where the register holds no normal value or zero as doubles are
+/// loaded.
+pub fn at_hand(emitter: &mut Emitter, register: u8) -> Value {
+    if let Some(known) = emitter.known.floats.double(register) {
+        return known.value;
+    }
+    let (bits, is_unusual) = double_bits(emitter, register);
+    let nan = emitter.constant(NAN);
+    let bits = emitter.ins().select(is_unusual, nan, bits);
+    emitter.ins().bitcast(F64, MemFlagsData::new(), bits)
+}
+
+/// The bits of a register's value as a double, and whether it holds no normal value or zero as doubles are loaded.
+fn double_bits(emitter: &mut Emitter, register: u8) -> (Value, Value) {
     let register = read(emitter, register);
     let biased = emitter.ins().band_imm_u(register.sign_exponent, EXPONENT_MASK);
     let exponent = emitter.ins().iadd_imm_s(biased, -DOUBLE.rebias());
@@ -265,7 +289,6 @@ fn double(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Doub
     let magnitude = emitter.ins().bor(biased, register.significand);
     let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, magnitude, 0);
     let is_unusual = emitter.ins().band_not(is_unusual, is_zero);
-    *rare = Some(either(emitter, *rare, is_unusual));
     let exponent = emitter.ins().ishl_imm_u(exponent, DOUBLE.fraction_bits);
     let fraction = emitter.ins().ushr_imm_u(others, 63 - DOUBLE.fraction_bits);
     let number = emitter.ins().bor(exponent, fraction);
@@ -273,12 +296,7 @@ fn double(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Doub
     let number = emitter.ins().select(is_zero, zero, number);
     let sign = emitter.ins().ishl_imm_u(register.sign_exponent, 63 - SIGN_SHIFT);
     let sign = emitter.ins().band(sign, integer_bit);
-    let bits = emitter.ins().bor(number, sign);
-    let value = emitter.ins().bitcast(F64, MemFlagsData::new(), bits);
-    Double {
-        value,
-        is_single: false,
-    }
+    (emitter.ins().bor(number, sign), is_unusual)
 }
 
 /// The register for a normal value.
