@@ -42,9 +42,12 @@ fn pipelined(source: &mut Source) -> Machine {
         .filter(|form| programs::is_usual(form.operation) && form.class != B)
         .collect();
     // Steps of divisions.
-    let is_step = |form: &&&Form| {
-        let precision = Precision::Dynamic;
-        matches!(form.operation, Operation::FloatMultiplyAdd { precision: of, .. } if of == precision)
+    let is_step = |form: &&&Form| match form.operation {
+        Operation::FloatMultiplyAdd { precision, .. } => precision == Precision::Dynamic,
+        Operation::ConvertToFixed { .. }
+        | Operation::FloatReciprocalApproximation { .. }
+        | Operation::FloatReciprocalSquareRootApproximation { .. } => true,
+        _ => false,
     };
     let steps: Vec<&Form> = forms.iter().filter(is_step).copied().collect();
     forms.extend(steps.repeat(20));

@@ -12,8 +12,9 @@ use super::register::{EXPONENT_BIAS, FloatRegister};
 use super::round::shift_right;
 
 /// The smallest exponent of an operand, and how many there are, as a power of two: the same on both sides of 1.0.
-const LOWEST_EXPONENT: u32 = EXPONENT_BIAS - (1 << (EXPONENTS_LOG2 - 1));
-const EXPONENTS_LOG2: u32 = 13;
+pub const LOWEST_EXPONENT: u32 = EXPONENT_BIAS - (1 << (EXPONENTS_LOG2 - 1));
+/// See [`LOWEST_EXPONENT`].
+pub const EXPONENTS_LOG2: u32 = 13;
 
 /// So many bits of a difference may cancel where bits of an operand were lost below it: the sticky bit that stands for
 /// them is still below those that decide how a 64-bit significand is rounded.

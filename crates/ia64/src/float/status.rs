@@ -163,6 +163,12 @@ impl StatusRegister {
         (inexact_disabled | mask, inexact_disabled | bits << shift(field))
     }
 
+    /// When conversions to integers trap no inexact result: the register's bits that decide, and their values.
+    pub const fn conversion_controls() -> (u64, u64) {
+        let inexact_disabled = Flags::INEXACT.bits() as u64;
+        (inexact_disabled, inexact_disabled)
+    }
+
     /// The bit of the register that says whether an operation under a status field had an inexact result.
     pub const fn inexact_flag(field: StatusField) -> u64 {
         (Flags::INEXACT.bits() as u64) << (shift(field) + FLAGS_SHIFT)

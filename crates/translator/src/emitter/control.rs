@@ -435,12 +435,7 @@ impl<'f> Emitter<'_, 'f> {
                 self.complete_word();
                 let answer = self.call_aside(self.entry.perform);
                 self.raise_if(answer);
-                let word = self.load_state(I64, Slot::PREDICATES.offset());
-                let delivered = targets.map(|target| {
-                    let bit = self.ins().ushr_imm_u(word, i64::from(target));
-                    let bit = self.ins().band_imm_u(bit, 1);
-                    self.ins().ireduce(I8, bit).into()
-                });
+                let delivered = targets.map(|target| self.delivered_predicate(target).into());
                 self.ins().jump(join, &delivered);
                 self.known = before;
             }
@@ -451,6 +446,41 @@ impl<'f> Emitter<'_, 'f> {
         }
         // The interpreter's function raises flags in it.
         self.known.held.remove(Slot::application(FPSR));
+    }
+
+    /// Emits an instruction that writes `predicate`, and otherwise as [`Emitter::in_line`]: true in the common case.
+    pub fn in_line_with_predicate(
+        &mut self,
+        instruction: &Instruction,
+        predicate: u8,
+        rare: Value,
+        common: impl FnOnce(&mut Self),
+    ) {
+        let aside = self.builder.create_block();
+        let join = self.begin_in_line(Some(rare), aside);
+        let written = self.builder.append_block_param(join, I8);
+        let before = self.known.clone();
+        common(self);
+        let is_true = self.ins().iconst(I8, 1);
+        self.ins().jump(join, &[is_true.into()]);
+        let after = self.begin_aside(aside, before);
+        let answer = self.call_aside(self.entry.perform);
+        self.raise_if(answer);
+        self.known.floats.perform(Some(instruction));
+        let delivered = self.delivered_predicate(predicate);
+        self.ins().jump(join, &[delivered.into()]);
+        self.join(join, after);
+        self.set_predicate(predicate, written);
+        // The interpreter's function raises flags in it.
+        self.known.held.remove(Slot::application(FPSR));
+    }
+
+    /// A predicate as the interpreter's function has left it in memory.
+    fn delivered_predicate(&mut self, predicate: u8) -> Value {
+        let word = self.load_state(I64, Slot::PREDICATES.offset());
+        let bit = self.ins().ushr_imm_u(word, i64::from(predicate));
+        let bit = self.ins().band_imm_u(bit, 1);
+        self.ins().ireduce(I8, bit)
     }
 
     /// Replaces the word of predicates, which is complete, by `written` where `executed` is true, if it is given; by

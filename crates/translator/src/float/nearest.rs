@@ -1,16 +1,20 @@
-//! Multiply-adds of the double-extended format and in the range of the registers: the steps of divisions and square
-//! roots. No host has the format. A function of the interpreter's delivers what they do of usual operands; the
-//! interpreter's handler does the rest.
+//! Divisions and square roots, of integers, too: approximations from the architecture's tables, the steps in the
+//! double-extended format and in the range of the registers, and what makes integers of such numbers.
+//!
+//! No host has the format. A function of the interpreter's does the multiply-adds of usual operands; all else that is
+//! not usual is left to the interpreter's handlers.
 
-use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::I8;
-use sidestep_ia64::encoding::{Instruction, MultiplyAdd, StatusField};
-use sidestep_ia64::float::nearest::{self, Nearest};
+use cranelift_codegen::ir::types::{I8, I16, I64};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use sidestep_ia64::encoding::{Instruction, MultiplyAdd, Signedness, StatusField};
+use sidestep_ia64::float::nearest::{self, EXPONENTS_LOG2, LOWEST_EXPONENT, Nearest};
+use sidestep_ia64::float::reciprocal::{RECIPROCAL_ROOTS, RECIPROCALS};
+use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
 use sidestep_ia64::float::{FloatRegister, Precision, StatusRegister};
 
 use super::arithmetic::unless_controls;
-use super::{EXPONENT_MASK, Register, SIGN_SHIFT, is_writable, read, write};
+use super::{EXPONENT_MASK, Register, SIGN_SHIFT, either, integer, is_writable, read, write};
 use crate::emitter::Emitter;
 use crate::memory::targets;
 
@@ -71,6 +75,145 @@ pub fn multiply_add(
             };
             write(emitter, instruction.f1(), result);
         });
+    });
+}
+
+/// What is true where one of some registers holds no normal value with an exponent in the middle.
+fn are_unusual(emitter: &mut Emitter, registers: &[Register]) -> Value {
+    let mut rare = None;
+    for register in registers {
+        let exponent = emitter.ins().band_imm_u(register.sign_exponent, EXPONENT_MASK);
+        let exponent = emitter.ins().iadd_imm_s(exponent, -i64::from(LOWEST_EXPONENT));
+        let is_outside =
+            emitter
+                .ins()
+                .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, exponent, 1 << EXPONENTS_LOG2);
+        let is_unnormal = emitter
+            .ins()
+            .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, register.significand, 0);
+        let is_unusual = emitter.ins().bor(is_outside, is_unnormal);
+        rare = Some(either(emitter, rare, is_unusual));
+    }
+    rare.expect("a register")
+}
+
+/// `frcpa`: an entry of the table for usual operands.
+pub fn reciprocal(emitter: &mut Emitter, instruction: &Instruction) {
+    if !is_writable(instruction.f1()) || instruction.predicate() != 0 {
+        return emitter.perform(Some(instruction));
+    }
+    let [dividend, divisor] = [instruction.f2(), instruction.f3()].map(|register| read(emitter, register));
+    let rare = are_unusual(emitter, &[dividend, divisor]);
+    emitter.in_line_with_predicate(instruction, instruction.p2(), rare, |emitter| {
+        let index = emitter.ins().ushr_imm_u(divisor.significand, 55);
+        let index = emitter.ins().band_imm_u(index, 0xff);
+        let significand = entry(emitter, &RECIPROCALS, index);
+        let exponent = emitter.ins().band_imm_u(divisor.sign_exponent, EXPONENT_MASK);
+        let sign = emitter.ins().bxor(divisor.sign_exponent, exponent);
+        let highest = emitter.constant(2 * i64::from(EXPONENT_BIAS) - 1);
+        let exponent = emitter.ins().isub(highest, exponent);
+        let result = Register {
+            significand,
+            sign_exponent: emitter.ins().bor(sign, exponent),
+        };
+        write(emitter, instruction.f1(), result);
+    });
+}
+
+/// `frsqrta`: an entry of the table for a usual operand that is positive.
+pub fn reciprocal_root(emitter: &mut Emitter, instruction: &Instruction) {
+    if !is_writable(instruction.f1()) || instruction.predicate() != 0 {
+        return emitter.perform(Some(instruction));
+    }
+    let radicand = read(emitter, instruction.f3());
+    let rare = are_unusual(emitter, &[radicand]);
+    let is_negative =
+        emitter
+            .ins()
+            .icmp_imm_u(IntCC::UnsignedGreaterThan, radicand.sign_exponent, EXPONENT_MASK);
+    let rare = emitter.ins().bor(rare, is_negative);
+    emitter.in_line_with_predicate(instruction, instruction.p2(), rare, |emitter| {
+        let odd = emitter.ins().band_imm_u(radicand.sign_exponent, 1);
+        let odd = emitter.ins().ishl_imm_u(odd, 7);
+        let index = emitter.ins().ushr_imm_u(radicand.significand, 56);
+        let index = emitter.ins().band_imm_u(index, 0x7f);
+        let index = emitter.ins().bor(odd, index);
+        let significand = entry(emitter, &RECIPROCAL_ROOTS, index);
+        let exponent = emitter
+            .ins()
+            .iadd_imm_s(radicand.sign_exponent, -i64::from(EXPONENT_BIAS));
+        let half = emitter.ins().sshr_imm_u(exponent, 1);
+        let highest = emitter.constant(i64::from(EXPONENT_BIAS) - 1);
+        let result = Register {
+            significand,
+            sign_exponent: emitter.ins().isub(highest, half),
+        };
+        write(emitter, instruction.f1(), result);
+    });
+}
+
+/// The significand of a table's entry.
+fn entry(emitter: &mut Emitter, table: &'static [u16; 256], index: Value) -> Value {
+    let table = emitter.constant(table.as_ptr() as i64);
+    let offset = emitter.ins().ishl_imm_u(index, 1);
+    let place = emitter.ins().iadd(table, offset);
+    let entry = emitter
+        .ins()
+        .load(I16, MemFlagsData::trusted().with_readonly(), place, 0);
+    let entry = emitter.ins().uextend(I64, entry);
+    emitter.ins().ishl_imm_u(entry, 53)
+}
+
+/// `fcvt.fx.trunc` and `fcvt.fxu.trunc` of a register that is not at hand as a double.
+pub fn to_fixed(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    signedness: Signedness,
+    status: StatusField,
+) {
+    let mut rare = None;
+    let controls = StatusRegister::conversion_controls();
+    let is_known_inexact = unless_controls(emitter, status, controls, &mut rare);
+    let register = read(emitter, instruction.f2());
+    let Register {
+        significand,
+        sign_exponent,
+    } = register;
+    let exponent = emitter.ins().band_imm_u(sign_exponent, EXPONENT_MASK);
+    let is_negative = emitter.ins().icmp(IntCC::NotEqual, sign_exponent, exponent);
+    let is_unusual = are_unusual(emitter, &[register]);
+    let bits = emitter.ins().bor(exponent, significand);
+    let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, bits, 0);
+    let is_unusual = emitter.ins().band_not(is_unusual, is_zero);
+    // How far the last place is below that of integers.
+    let last = emitter.constant(i64::from(EXPONENT_INTEGER));
+    let below = emitter.ins().isub(last, exponent);
+    let lowest = match signedness {
+        Signedness::Signed => 1,
+        Signedness::Unsigned => 0,
+    };
+    let is_large = emitter.ins().icmp_imm_s(IntCC::SignedLessThan, below, lowest);
+    let mut is_rare = emitter.ins().bor(is_unusual, is_large);
+    if signedness == Signedness::Unsigned {
+        is_rare = emitter.ins().bor(is_rare, is_negative);
+    }
+    let rare = either(emitter, rare, is_rare);
+    emitter.in_line(instruction, rare, |emitter, aside| {
+        let zero = emitter.constant(0);
+        // The host takes the low six bits of a count.
+        let floor = emitter.ins().ushr(significand, below);
+        let kept = emitter.ins().ishl(floor, below);
+        let is_fraction = emitter.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, below, 63);
+        let kept = emitter.ins().select(is_fraction, zero, kept);
+        let magnitude = emitter.ins().select(is_fraction, zero, floor);
+        let is_inexact = emitter.ins().icmp(IntCC::NotEqual, kept, significand);
+        let is_flag_clear = emitter.ins().icmp_imm_u(IntCC::Equal, is_known_inexact, 0);
+        let raises = emitter.ins().band(is_inexact, is_flag_clear);
+        emitter.unless(raises, aside);
+        let negated = emitter.ins().ineg(magnitude);
+        let fixed = emitter.ins().select(is_negative, negated, magnitude);
+        let fixed = integer(emitter, fixed);
+        write(emitter, instruction.f1(), fixed);
     });
 }
 
