@@ -205,3 +205,18 @@ fn loops(successors: &[Vec<usize>]) -> Vec<usize> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emitter::rotated;
+
+    #[test]
+    fn names_before_a_rotation_are_those_that_it_changes() {
+        for register in 0..128 {
+            let after: FloatRegisters = [rotated(register)].into_iter().collect();
+            assert_eq!(after.before_rotation().iter().collect::<Vec<_>>(), [register]);
+        }
+        assert_eq!([31, 32, 127].map(rotated), [31, 33, 32]);
+    }
+}

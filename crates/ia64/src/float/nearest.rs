@@ -145,7 +145,7 @@ mod tests {
     fn cases() -> ProptestConfig {
         let cases = std::env::var("FLOAT_TEST_CASES").ok();
         ProptestConfig {
-            cases: cases.and_then(|text| text.parse().ok()).unwrap_or(40_000),
+            cases: cases.and_then(|text| text.parse().ok()).unwrap_or(8_000),
             failure_persistence: None,
             ..ProptestConfig::default()
         }

@@ -24,7 +24,7 @@ pub fn rotates(register: u8) -> bool {
 }
 
 /// The name of a register after a rotation.
-fn rotated(register: u8) -> u8 {
+pub fn rotated(register: u8) -> u8 {
     match register {
         127 => FIRST_ROTATING,
         register if rotates(register) => register + 1,

@@ -29,6 +29,8 @@ use crate::slots::{Slot, Slots};
 
 use predicates::Predicates;
 
+#[cfg(test)]
+pub use floats::rotated;
 pub use floats::{Double, Floats};
 
 /// The first predicate that rotates: of the first stage of a pipelined loop.
