@@ -41,6 +41,8 @@ pub struct Floats {
     doubles: BTreeMap<u8, Double>,
     /// The addresses of registers that rotate, less where the first of all lies in the processor.
     places: BTreeMap<u8, Value>,
+    /// Registers that are likely to hold more bits than a double has, f0 the lowest bit.
+    extended: u128,
     /// Bits of PSR that are set, of those that say which registers were written.
     marked: u64,
 }
@@ -53,10 +55,21 @@ impl Floats {
 
     /// Notes a register's new value; `None` for one that is no double, or not at hand as one.
     pub fn note(&mut self, register: u8, double: Option<Double>) {
+        self.extended &= !(1 << register);
         match double {
             Some(double) => self.doubles.insert(register, double),
             None => self.doubles.remove(&register),
         };
+    }
+
+    /// Notes that a register is likely to hold more bits than a double has.
+    pub fn note_extended(&mut self, register: u8) {
+        self.extended |= 1 << register;
+    }
+
+    /// Whether a register is likely to hold more bits than a double has.
+    pub fn is_extended(&self, register: u8) -> bool {
+        self.extended >> register & 1 != 0
     }
 
     /// The place of a register that rotates, if it is at hand.
@@ -85,6 +98,8 @@ impl Floats {
             .into_iter()
             .map(|(register, place)| (rotated(register), place))
             .collect();
+        let extended = (0..128).filter(|&register| self.is_extended(register));
+        self.extended = extended.fold(0, |all, register| all | 1 << rotated(register));
     }
 
     /// The values of registers that are at hand, in order.
@@ -122,6 +137,7 @@ impl Floats {
             .retain(|register, double| other.doubles.get(register) == Some(double));
         self.places
             .retain(|register, place| other.places.get(register) == Some(place));
+        self.extended |= other.extended;
         self.marked &= other.marked;
     }
 }

@@ -28,7 +28,11 @@ use crate::slots::Slot;
 
 /// Makes `rare` true where the controls of a status field do not let the host compute; answers a value that is not zero
 /// where its inexact flag is set.
-fn unless_host_may_compute(emitter: &mut Emitter, status: StatusField, rare: &mut Option<Value>) -> Value {
+pub(super) fn unless_host_may_compute(
+    emitter: &mut Emitter,
+    status: StatusField,
+    rare: &mut Option<Value>,
+) -> Value {
     unless_controls(emitter, status, StatusRegister::host_controls(status), rare)
 }
 
@@ -189,6 +193,21 @@ pub fn multiply_add(
     let [f2, f3, f4] = [instruction.f2(), instruction.f3(), instruction.f4()].map(|register| register & 127);
     if !is_writable(instruction.f1()) || !emitter.is_fused() {
         return emitter.perform(Some(instruction));
+    }
+    // The last step of a division.
+    let is_extended = |&register: &u8| emitter.known.floats.is_extended(register);
+    if [f2, f3, f4].iter().any(is_extended) {
+        let (bits, is_single) = match completer {
+            Completer::Single => (Bits::Single, true),
+            _ => (Bits::Double, false),
+        };
+        return nearest::last_multiply_add(
+            emitter,
+            instruction,
+            function,
+            (bits, is_single, precision),
+            status,
+        );
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let mut rare = None;

@@ -5,16 +5,19 @@
 //! not usual is left to the interpreter's handlers.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I16, I64};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::types::{F64, I8, I16, I64};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::encoding::{Instruction, MultiplyAdd, Signedness, StatusField};
 use sidestep_ia64::float::nearest::{self, EXPONENTS_LOG2, LOWEST_EXPONENT, Nearest};
 use sidestep_ia64::float::reciprocal::{RECIPROCAL_ROOTS, RECIPROCALS};
 use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
 use sidestep_ia64::float::{FloatRegister, Precision, StatusRegister};
 
-use super::arithmetic::unless_controls;
-use super::{EXPONENT_MASK, Register, SIGN_SHIFT, either, integer, is_writable, read, write};
+use super::arithmetic::{unless_controls, unless_host_may_compute};
+use super::{
+    DOUBLE, EXPONENT_MASK, Precision as Format, Register, SIGN_SHIFT, deliver, either, integer, is_writable,
+    read, write,
+};
 use crate::emitter::Emitter;
 use crate::memory::targets;
 
@@ -38,44 +41,103 @@ pub fn multiply_add(
         let is_known_inexact = unless_controls(emitter, status, controls, &mut rare);
         let rare = rare.expect("the controls decide");
         emitter.in_line(instruction, rare, |emitter, aside| {
-            let mut operand = |register, negates: bool| {
-                let Register {
-                    significand,
-                    sign_exponent,
-                } = read(emitter, register);
-                let sign_exponent = match negates {
-                    true => emitter.ins().bxor_imm_u(sign_exponent, 1 << SIGN_SHIFT),
-                    false => sign_exponent,
-                };
-                [significand, sign_exponent]
-            };
-            let a = operand(instruction.f3(), function == MultiplyAdd::NegateAdd);
-            let b = operand(instruction.f4(), false);
-            let c = match instruction.f2() {
-                0 => None,
-                register => Some(operand(register, function == MultiplyAdd::Subtract)),
-            };
-            let [significand, rest] = match c {
-                None => emitter.call_function(product_function(precision), &[a, b].concat()),
-                Some(c) => emitter.call_function(sum_function(precision), &[a, b, c].concat()),
-            };
-            let is_none = emitter
-                .ins()
-                .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, significand, 0);
-            let is_inexact = emitter.ins().ushr_imm_u(rest, INEXACT_SHIFT);
-            let is_inexact = emitter.ins().ireduce(I8, is_inexact);
-            let is_flag_clear = emitter.ins().icmp_imm_u(IntCC::Equal, is_known_inexact, 0);
-            let raises = emitter.ins().band(is_inexact, is_flag_clear);
-            let is_other = emitter.ins().bor(is_none, raises);
-            emitter.unless(is_other, aside);
-            let sign_exponent = emitter.ins().band_imm_u(rest, 1 << SIGN_SHIFT | EXPONENT_MASK);
-            let result = Register {
-                significand,
-                sign_exponent,
-            };
+            let result = rounded(
+                emitter,
+                instruction,
+                function,
+                precision,
+                (is_known_inexact, aside),
+            );
             write(emitter, instruction.f1(), result);
         });
     });
+    if precision == Precision::Extended {
+        emitter.known.floats.note_extended(instruction.f1() & 127);
+    }
+}
+
+/// As [`multiply_add`], where some operand is none of double precision, to a value in the range of its precision.
+pub(super) fn last_multiply_add(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    function: MultiplyAdd,
+    (precision, is_single, format): (Precision, bool, Format),
+    status: StatusField,
+) {
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let mut rare = None;
+        let is_known_inexact = unless_host_may_compute(emitter, status, &mut rare);
+        deliver(emitter, instruction, is_single, rare, |emitter, aside| {
+            let result = rounded(
+                emitter,
+                instruction,
+                function,
+                precision,
+                (is_known_inexact, aside),
+            );
+            let exponent = emitter.ins().band_imm_u(result.sign_exponent, EXPONENT_MASK);
+            let sign = emitter.ins().bxor(result.sign_exponent, exponent);
+            // As for the host's results: a normal value above the smallest exponent.
+            let above = emitter.ins().iadd_imm_s(exponent, -format.rebias() - 2);
+            let is_outside =
+                emitter
+                    .ins()
+                    .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, above, format.special() - 2);
+            emitter.unless(is_outside, aside);
+            let exponent = emitter.ins().iadd_imm_s(exponent, -DOUBLE.rebias());
+            let exponent = emitter.ins().ishl_imm_u(exponent, DOUBLE.fraction_bits);
+            let fraction = emitter.ins().ishl_imm_u(result.significand, 1);
+            let fraction = emitter.ins().ushr_imm_u(fraction, 64 - DOUBLE.fraction_bits);
+            let sign = emitter.ins().ishl_imm_u(sign, 63 - SIGN_SHIFT);
+            let bits = emitter.ins().bor(exponent, fraction);
+            let bits = emitter.ins().bor(bits, sign);
+            (result, emitter.ins().bitcast(F64, MemFlagsData::new(), bits))
+        });
+    });
+}
+
+/// The rounded sum or product. Goes aside where the function has no answer, or an inexact one and the flag is clear.
+fn rounded(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    function: MultiplyAdd,
+    precision: Precision,
+    (is_known_inexact, aside): (Value, Block),
+) -> Register {
+    let mut operand = |register, negates: bool| {
+        let Register {
+            significand,
+            sign_exponent,
+        } = read(emitter, register);
+        let sign_exponent = match negates {
+            true => emitter.ins().bxor_imm_u(sign_exponent, 1 << SIGN_SHIFT),
+            false => sign_exponent,
+        };
+        [significand, sign_exponent]
+    };
+    let a = operand(instruction.f3(), function == MultiplyAdd::NegateAdd);
+    let b = operand(instruction.f4(), false);
+    let c = match instruction.f2() {
+        0 => None,
+        register => Some(operand(register, function == MultiplyAdd::Subtract)),
+    };
+    let [significand, rest] = match c {
+        None => emitter.call_function(product_function(precision), &[a, b].concat()),
+        Some(c) => emitter.call_function(sum_function(precision), &[a, b, c].concat()),
+    };
+    let is_none = emitter
+        .ins()
+        .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, significand, 0);
+    let is_inexact = emitter.ins().ushr_imm_u(rest, INEXACT_SHIFT);
+    let is_inexact = emitter.ins().ireduce(I8, is_inexact);
+    let is_flag_clear = emitter.ins().icmp_imm_u(IntCC::Equal, is_known_inexact, 0);
+    let raises = emitter.ins().band(is_inexact, is_flag_clear);
+    let is_other = emitter.ins().bor(is_none, raises);
+    emitter.unless(is_other, aside);
+    Register {
+        significand,
+        sign_exponent: emitter.ins().band_imm_u(rest, 1 << SIGN_SHIFT | EXPONENT_MASK),
+    }
 }
 
 /// What is true where one of some registers holds no normal value with an exponent in the middle.
