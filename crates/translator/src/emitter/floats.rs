@@ -2,7 +2,7 @@
 //! everything: their values as the host's doubles, and that PSR says that they were written.
 
 use std::collections::BTreeMap;
-use std::mem::replace;
+use std::mem::take;
 
 use cranelift_codegen::ir::Value;
 use sidestep_ia64::encoding::{Effects, Instruction, Resource};
@@ -90,11 +90,11 @@ impl Floats {
 
     /// Gives what is known of the registers that rotate the names that they have after a rotation.
     pub fn rotate(&mut self) {
-        self.doubles = replace(&mut self.doubles, BTreeMap::new())
+        self.doubles = take(&mut self.doubles)
             .into_iter()
             .map(|(register, double)| (rotated(register), double))
             .collect();
-        self.places = replace(&mut self.places, BTreeMap::new())
+        self.places = take(&mut self.places)
             .into_iter()
             .map(|(register, place)| (rotated(register), place))
             .collect();

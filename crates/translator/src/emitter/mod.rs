@@ -8,6 +8,7 @@
 mod calls;
 mod control;
 mod floats;
+mod in_line;
 mod leaving;
 mod loops;
 mod predicates;
