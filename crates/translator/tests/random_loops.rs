@@ -20,7 +20,7 @@ use sidestep_ia64::{Exit, Processor, ProcessorState};
 /// Bundles of a loop; behind it and behind the code around it nothing stands.
 const BODY: u64 = 10;
 const CODE_END: u64 = CODE + BUNDLES * 16;
-const ROUNDS: u64 = 30;
+const ROUNDS: u64 = 12;
 
 /// A branch of one of the kinds, its predicate given, over so many bundles.
 fn branch(kind: BranchKind, predicate: u64, distance: u64) -> u64 {
@@ -146,10 +146,12 @@ fn compare(seed: u64) -> Result<u64, TestCaseError> {
         let other = execute(&mut translated, seed ^ round << 32, |processor, limit| {
             processor.run_with(limit, &mut translator, &mut ())
         });
-        let states = (format!("{one:#x?}"), format!("{other:#x?}"));
-        let lines = states.0.lines().zip(states.1.lines());
-        let differ: Vec<_> = lines.filter(|(one, other)| one != other).collect();
-        prop_assert!(one == other, "round {round}: {differ:#?}");
+        if one != other {
+            let states = (format!("{one:#x?}"), format!("{other:#x?}"));
+            let lines = states.0.lines().zip(states.1.lines());
+            let differ: Vec<_> = lines.filter(|(one, other)| one != other).collect();
+            prop_assert!(false, "round {round}: {differ:#?}");
+        }
         prop_assert_eq!(interpreted.data(), translated.data());
     }
     Ok(translator.statistics().translated)

@@ -136,8 +136,8 @@ mod tests {
             ("DIRTY_REGISTERS", 7880),
             ("CLEAN_REGISTERS", 7884),
             ("ADVANCED_LOADS", 7968),
-            ("COMPLETED", 8176),
-            ("OF_BACK_END", 8184),
+            ("COMPLETED", 8184),
+            ("OF_BACK_END", 8192),
         ];
         assert_eq!(TABLE, expected);
         let entry = (
