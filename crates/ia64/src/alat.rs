@@ -43,8 +43,8 @@ pub struct Events {
 #[serde(from = "Saved")]
 #[repr(C)]
 pub struct AdvancedLoads {
-    /// A bit for each place that a valid entry has read ([`places`]), where stores look first; zero for no entry. Others
-    /// may be set until the next store that hits one.
+    /// A bit for each place that a valid entry has read ([`places`]), where stores look first; zero for no entry.
+    /// Others may be set until the next store that hits one.
     #[serde(skip)]
     places: u64,
     /// The valid entries; the first is the oldest.

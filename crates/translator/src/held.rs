@@ -1,5 +1,5 @@
-//! What is worth a register of the host where a node of a loop begins: what it, or what follows it in the same loop, uses
-//! before anything has changed it. What is in no loop loads what it uses.
+//! What is worth a register of the host where a node of a loop begins: what it, or what follows it in the same loop,
+//! uses before anything has changed it. What is in no loop loads what it uses.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Instructions whose common case is in line: where something is rare the interpreter's function executes them, in a block
-//! that stands apart, and both ways come together behind.
+//! Instructions whose common case is in line: where something is rare the interpreter's function executes them, in a
+//! block that stands apart, and both ways come together behind.
 
 use std::mem::replace;
 
