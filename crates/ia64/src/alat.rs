@@ -44,6 +44,7 @@ pub struct Events {
 #[repr(C)]
 pub struct AdvancedLoads {
     /// A bit for each place that a valid entry has read ([`places`]), where stores look first; zero for no entry.
+    /// Others may be set until the next store that hits one.
     #[serde(skip)]
     places: u64,
     /// The valid entries; the first is the oldest.
@@ -94,7 +95,7 @@ impl AdvancedLoads {
 
     /// Remembers an advanced load of `size` bytes; forgets an earlier one to the same register.
     pub fn insert(&mut self, target: Target, address: u64, size: u64) {
-        self.entries.retain(|entry| entry.target != target);
+        self.forget(target);
         if self.entries.len() == ENTRIES {
             match self.entries.remove(0).target {
                 Target::General(_) => self.events.replaced_general += 1,
@@ -106,7 +107,15 @@ impl AdvancedLoads {
             address,
             size,
         });
-        self.note_places();
+        self.places |= places(address, size);
+    }
+
+    /// Takes the entry of a register out.
+    #[inline]
+    fn forget(&mut self, target: Target) {
+        if let Some(place) = self.entries.iter().position(|entry| entry.target == target) {
+            self.entries.remove(place);
+        }
     }
 
     /// Brings the bits of the places up to date.
@@ -133,8 +142,10 @@ impl AdvancedLoads {
 
     /// Forgets the entry of a register.
     pub fn remove(&mut self, target: Target) {
-        self.entries.retain(|entry| entry.target != target);
-        self.note_places();
+        self.forget(target);
+        if self.entries.is_empty() {
+            self.places = 0;
+        }
     }
 
     /// Forgets every advanced load that read one of the `size` bytes at `address`.

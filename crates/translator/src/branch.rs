@@ -1,4 +1,4 @@
-//! Branches that need no function of the interpreter: conditional and counted ones.
+//! Branches that need no function of the interpreter: conditional ones, and those of loops.
 
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -30,10 +30,9 @@ pub fn branch(emitter: &mut Emitter, instruction: &Instruction, kind: BranchKind
                 emitter.go_to(offset, 0);
             });
         }
-        // They rename registers.
         (
             BranchKind::CountedTop | BranchKind::CountedExit | BranchKind::WhileTop | BranchKind::WhileExit,
             _,
-        ) => emitter.perform(Some(instruction)),
+        ) => emitter.branch_rotating(instruction, kind, offset),
     }
 }

@@ -110,6 +110,10 @@ impl Compiler {
         let signatures = (self.unit_signature(), self.perform_signature());
         let mut call_signature = signature(self.host_convention(), 1);
         call_signature.returns.clear();
+        let mut number_signatures = [4, 6].map(|parameters| signature(self.host_convention(), parameters));
+        for signature in &mut number_signatures {
+            signature.returns.push(AbiParam::new(I64));
+        }
         let is_fused = self.is_fused;
         let unit = self.emit(signatures.0.clone(), |mut builder, _| {
             let entry = Entry {
@@ -127,6 +131,8 @@ impl Compiler {
                 finish_call: call::finish_call as *const () as i64,
                 perform_double: perform_double as *const () as i64,
                 perform_single: perform_single as *const () as i64,
+                rotate: rotate as *const () as i64,
+                number_signatures: number_signatures.map(|signature| builder.import_signature(signature)),
                 is_fused,
             };
             let mut emitter = Emitter::new(builder, region, entry);
@@ -307,6 +313,16 @@ unsafe extern "C" fn perform_single(processor: *mut Processor, operation: *const
         true => delivered,
         false => DELIVERED_OTHER,
     }
+}
+
+/// Rotates registers once for emitted code.
+///
+/// # Safety
+/// As [`perform`].
+unsafe extern "C" fn rotate(processor: *mut Processor, _: *const MicroOperation) -> i64 {
+    // SAFETY: as in `perform`.
+    unsafe { &mut *processor }.rotate_once();
+    PERFORMED
 }
 
 /// What is answered of an operation that was to deliver a double.

@@ -27,6 +27,7 @@ mod compare;
 mod compiler;
 mod emitter;
 mod float;
+mod held;
 mod integer;
 mod links;
 mod lock_step;

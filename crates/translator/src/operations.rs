@@ -119,6 +119,10 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
             status,
         } => float::arithmetic::to_fixed(emitter, instruction, signedness, rounding, status),
         O::ConvertFromFixed => float::arithmetic::from_fixed(emitter, instruction),
+        O::FloatReciprocalApproximation { .. } => float::nearest::reciprocal(emitter, instruction),
+        O::FloatReciprocalSquareRootApproximation { .. } => {
+            float::nearest::reciprocal_root(emitter, instruction);
+        }
 
         // The register stack.
         O::Allocate => stack::allocate(emitter, instruction),
@@ -213,8 +217,6 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         | O::ParallelFloatMultiplyAdd { .. }
         | O::FloatSelect
         | O::FloatClass { .. }
-        | O::FloatReciprocalApproximation { .. }
-        | O::FloatReciprocalSquareRootApproximation { .. }
         | O::ParallelFloatReciprocalApproximation { .. }
         | O::ParallelFloatReciprocalSquareRootApproximation { .. }
         | O::FloatExtremum { .. }

@@ -5,11 +5,14 @@
 //! interpreter does between two blocks, translated code does there, too.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use sidestep_ia64::encoding::{Effects, Instruction, Operation, Resource};
+use sidestep_ia64::Processor;
+use sidestep_ia64::encoding::{BranchKind, Effects, Instruction, Operation, Resource};
 use sidestep_ia64::execution::{DecodedBlock, MicroOperation};
 use sidestep_ia64::registers::status::psr;
 
+use crate::held::{self, FloatRegisters};
 use crate::slots::Slots;
 
 /// A block with what the interpreter executes for it, operation by operation; one more leaves it.
@@ -22,6 +25,9 @@ pub struct Node {
     pub block: DecodedBlock,
     /// What the interpreter executes.
     pub operations: Box<[MicroOperation]>,
+    /// How many general registers rotated when it was executed last before it was translated; of a block that ends by
+    /// rotating them.
+    pub rotating: AtomicU8,
 }
 
 impl Node {
@@ -54,6 +60,35 @@ impl Node {
         })
     }
 
+    /// Whether it ends with a loop branch that rotates registers.
+    pub fn rotates(&self) -> bool {
+        let last = self.block.instructions.last();
+        last.is_some_and(|entry| match &entry.decoded.instruction {
+            Ok(instruction) => matches!(
+                instruction.operation,
+                Operation::Branch {
+                    kind: BranchKind::CountedTop
+                        | BranchKind::CountedExit
+                        | BranchKind::WhileTop
+                        | BranchKind::WhileExit,
+                    ..
+                }
+            ),
+            Err(_) => false,
+        })
+    }
+
+    /// Notes how many general registers rotate on the processor that is about to execute it.
+    pub fn note_rotating(&self, processor: &Processor) {
+        self.rotating
+            .store(processor.frame.rotating as u8, Ordering::Relaxed);
+    }
+
+    /// How many general registers are likely to rotate where it ends by rotating them.
+    pub fn rotating(&self) -> u8 {
+        self.rotating.load(Ordering::Relaxed)
+    }
+
     /// Whether its last instruction always goes elsewhere.
     pub fn ends_by_leaving(&self) -> bool {
         let last = self.block.instructions.last();
@@ -80,6 +115,8 @@ pub struct Region {
     pub nodes: Vec<Arc<Node>>,
     /// For each, the slots that are in variables where it begins, wherever control comes from.
     pub held: Vec<Slots>,
+    /// For each, the floating-point registers that are at hand as doubles there.
+    pub held_doubles: Vec<FloatRegisters>,
     /// The nodes at which execution goes on behind calls.
     pub return_points: Vec<usize>,
     /// For each, whether one place alone leads to it, and that is in a node before it.
@@ -126,7 +163,8 @@ impl Region {
             })
             .collect();
         Region {
-            held: held(&nodes, &successors),
+            held: held::slots(&nodes, &successors),
+            held_doubles: held::doubles(&nodes, &successors),
             return_points: (0..nodes.len()).filter(is_point).collect(),
             has_one_way_in,
             nodes,
@@ -182,83 +220,11 @@ impl Region {
     }
 }
 
-/// What a block reads before anything else has changed it, and what it changes.
-fn used_and_changed(node: &Node) -> (Slots, Slots) {
-    let (mut used, mut changed) = (Slots::NONE, Slots::NONE);
-    for entry in &node.block.instructions {
-        let Ok(instruction) = &entry.decoded.instruction else {
-            break;
-        };
-        used = used.union(Slots::read_by(instruction).without(changed));
-        if instruction.effects().contains(Effects::CHANGES_FRAME)
-            && !instruction.effects().contains(Effects::LAST_SLOT)
-        {
-            changed = Slots::ALL;
-        } else if instruction.predicate() == 0 {
-            changed = changed.union(Slots::written_by(instruction));
-        }
-    }
-    (used, changed)
-}
-
 /// For each node the nodes that its branches and its end lead to, once for each.
 fn successors(nodes: &[Arc<Node>]) -> Vec<Vec<usize>> {
     let index_of = |place: u64| nodes.iter().position(|node| node.place == place);
     nodes
         .iter()
         .map(|node| node.successors().filter_map(index_of).collect())
-        .collect()
-}
-
-/// For each node of a loop the slots that it, or what follows it in the same loop, uses first: those are worth a host
-/// register. What is in no loop loads what it uses.
-fn held(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<Slots> {
-    let loops = loops(successors);
-    let blocks: Vec<(Slots, Slots)> = nodes.iter().map(|node| used_and_changed(node)).collect();
-    let mut held: Vec<Slots> = blocks.iter().map(|&(used, _)| used).collect();
-    let mut is_changed = true;
-    while is_changed {
-        is_changed = false;
-        for node in (0..nodes.len()).rev() {
-            let (used, changed) = blocks[node];
-            let within = successors[node]
-                .iter()
-                .filter(|&&next| loops[next] == loops[node]);
-            let later = within.fold(Slots::NONE, |later, &next| later.union(held[next]));
-            let now = used.union(later.without(changed));
-            is_changed |= now != held[node];
-            held[node] = now;
-        }
-    }
-    for (node, held) in held.iter_mut().enumerate() {
-        let is_in_loop = successors[node].iter().any(|&next| loops[next] == loops[node]);
-        if !is_in_loop {
-            *held = Slots::NONE;
-        }
-    }
-    held
-}
-
-/// Names for each node the loop that it is in: nodes that reach each other have one name, others have their own.
-fn loops(successors: &[Vec<usize>]) -> Vec<usize> {
-    let reached: Vec<Vec<bool>> = (0..successors.len())
-        .map(|start| {
-            let mut reached = vec![false; successors.len()];
-            let mut left: Vec<usize> = successors[start].clone();
-            while let Some(node) = left.pop() {
-                if !std::mem::replace(&mut reached[node], true) {
-                    left.extend(&successors[node]);
-                }
-            }
-            reached
-        })
-        .collect();
-    (0..successors.len())
-        .map(|node| {
-            let mut others = 0..node;
-            others
-                .find(|&other| reached[node][other] && reached[other][node])
-                .unwrap_or(node)
-        })
         .collect()
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
 use std::ptr;
+use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
@@ -317,6 +318,7 @@ impl Backend for Translator {
             page: context.page,
             operations: Interpreter.translate(block, context),
             block: block.clone(),
+            rotating: AtomicU8::new(0),
         };
         let piece = Arc::new(Piece::new(node, self.threshold(context.place)));
         if context.detail == Detail::Effects {
@@ -332,6 +334,9 @@ impl Backend for Translator {
     fn enter<O: Observer>(&mut self, code: &Owned, mut running: Running<'_, '_, O>) -> Result<(), Raised> {
         let piece = &code.0;
         if O::DETAIL == Detail::Effects {
+            if piece.code().is_null() && piece.rotates {
+                piece.node.note_rotating(running.processor());
+            }
             if piece.code().is_null() && piece.count() {
                 let processor = running.processor();
                 let (base, is_system) = (processor.instruction_pointer().0, processor.mmu().is_some());

@@ -38,6 +38,8 @@ unsafe impl Send for Support {}
 pub struct Piece {
     /// What it is.
     pub node: Arc<Node>,
+    /// Whether it ends by rotating registers.
+    pub rotates: bool,
     /// How often it was entered since it last had no unit.
     entered: AtomicU32,
     /// How often it has to be entered to become the root of a unit.
@@ -63,6 +65,7 @@ impl Piece {
     /// A block that was not entered yet, and has to be that often to become the root of a unit.
     pub fn new(node: Node, threshold: u32) -> Piece {
         Piece {
+            rotates: node.rotates(),
             node: Arc::new(node),
             entered: AtomicU32::new(0),
             threshold: AtomicU32::new(threshold),

@@ -7,6 +7,7 @@
 //! Source: Itanium manual, volume 1, section 5.2 (FPSR), table 5-6 (precision and range), section 5.4 (exceptions).
 
 use super::host::Host;
+use super::nearest;
 use super::register::{EXPONENT_BIAS, FloatRegister};
 use super::round::SignificandRounding;
 
@@ -189,6 +190,8 @@ pub struct Control {
     pub(super) rounding: Rounding,
     /// Where the host's floating-point unit may compute.
     pub(super) host: Host,
+    /// Whether [`nearest`] has multiply-adds of usual operands.
+    pub(super) is_nearest: bool,
     /// Conditions that set a flag instead of raising a fault or trap.
     pub(super) disabled: Flags,
     /// Tiny results become zero (only while underflow traps are disabled).
@@ -214,6 +217,7 @@ impl Control {
             precision,
             rounding,
             host: Host::Unused,
+            is_nearest: nearest::applies(range, rounding, disabled),
             disabled,
             flush_to_zero,
             parallel: false,
@@ -242,6 +246,7 @@ impl Control {
     pub const fn with_rounding(self, rounding: Rounding) -> Self {
         Self {
             significand: SignificandRounding::new(self.precision, rounding),
+            is_nearest: self.is_nearest && matches!(rounding, Rounding::Nearest),
             rounding,
             ..self
         }

@@ -5,6 +5,7 @@
 //! - [`mod@multiply_add`]: `fma` and everything written with it; [`integer`]: `xma`.
 //! - [`compare`]: `fcmp`, `fclass`, minima and maxima; [`convert`]: integers; [`reciprocal`]: `frcpa`, `frsqrta`.
 //! - [`bits`]: merges, mixes, swaps and logic; [`parallel`]: all of it on pairs of singles.
+//! - [`nearest`]: multiply-adds of usual operands, in the fewest steps.
 //! - Inside: `round`, the one rounding of exact sums; `host`, the host's floating-point unit where it is the same;
 //!   `control_table`, decoded controls kept until the FPSR changes.
 //!
@@ -24,6 +25,7 @@ mod host;
 pub mod integer;
 pub mod memory;
 pub mod multiply_add;
+pub mod nearest;
 pub mod parallel;
 pub mod reciprocal;
 pub mod register;

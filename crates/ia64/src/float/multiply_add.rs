@@ -12,8 +12,9 @@
 
 use std::hint::select_unpredictable;
 
-use super::control::{Control, Flags, FloatFault, Rounded, Rounding};
+use super::control::{Control, Flags, FloatFault, Precision, Rounded, Rounding};
 use super::host;
+use super::nearest::{self, Nearest};
 use super::register::{Class, EXPONENT_BIAS, FloatRegister, Normalized};
 use super::round::{Unrounded, shift_right};
 use crate::encoding::MultiplyAdd;
@@ -74,6 +75,18 @@ fn multiply_add_integers(
     operation: MultiplyAdd,
     control: &Control,
 ) -> Result<Rounded, FloatFault> {
+    if control.is_nearest {
+        let factor = multiplicand.negated_if(operation.negates_product());
+        let term = addend.negated_if(operation.negates_addend());
+        let sum = match control.precision {
+            Precision::Single => nearest::multiply_add::<24>(factor, multiplier, term),
+            Precision::Double => nearest::multiply_add::<53>(factor, multiplier, term),
+            Precision::Extended => nearest::multiply_add::<64>(factor, multiplier, term),
+        };
+        if let Some(sum) = sum {
+            return Ok(sum.delivered());
+        }
+    }
     let sum = if multiplicand.is_normal() && multiplier.is_normal() {
         let product = Product::new(
             multiplicand.fields(),
@@ -121,6 +134,17 @@ fn multiply_integers(
     operation: MultiplyAdd,
     control: &Control,
 ) -> Result<Rounded, FloatFault> {
+    if control.is_nearest {
+        let factor = multiplicand.negated_if(operation.negates_product());
+        let product = match control.precision {
+            Precision::Single => nearest::multiply::<24>(factor, multiplier),
+            Precision::Double => nearest::multiply::<53>(factor, multiplier),
+            Precision::Extended => nearest::multiply::<64>(factor, multiplier),
+        };
+        if let Some(product) = product {
+            return Ok(product.delivered());
+        }
+    }
     if multiplicand.is_normal() && multiplier.is_normal() {
         let product = Product::new(
             multiplicand.fields(),
@@ -132,6 +156,18 @@ fn multiply_integers(
         }
     }
     any_operands(multiplicand, multiplier, None, operation, control)
+}
+
+impl Nearest {
+    #[inline(always)]
+    const fn delivered(self) -> Rounded {
+        let flags = if self.is_inexact {
+            Flags::INEXACT
+        } else {
+            Flags::empty()
+        };
+        Rounded::exact(self.value, flags)
+    }
 }
 
 impl FloatRegister {

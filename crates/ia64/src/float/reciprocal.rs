@@ -38,7 +38,7 @@ impl Approximation {
 }
 
 /// Significands, eleven bits each, of the reciprocals of `1 + (index + 1/2) / 256`.
-const RECIPROCALS: [u16; 256] = {
+pub static RECIPROCALS: [u16; 256] = {
     let mut table = [0; 256];
     let mut index = 0;
     while index < table.len() {
@@ -51,7 +51,7 @@ const RECIPROCALS: [u16; 256] = {
 
 /// Significands, eleven bits each, of the reciprocal square roots of `2 + (index + 1/2) / 64` for an even exponent
 /// field (index below 128) and of `1 + (index - 128 + 1/2) / 128` for an odd one.
-const RECIPROCAL_ROOTS: [u16; 256] = {
+pub static RECIPROCAL_ROOTS: [u16; 256] = {
     let mut table = [0; 256];
     let mut index = 0;
     while index < table.len() {
@@ -68,7 +68,7 @@ const RECIPROCAL_ROOTS: [u16; 256] = {
 
 /// The table's reciprocal of a finite non-zero value.
 #[inline]
-pub(super) const fn approximate_reciprocal(divisor: Normalized) -> FloatRegister {
+pub(super) fn approximate_reciprocal(divisor: Normalized) -> FloatRegister {
     let significand = RECIPROCALS[(divisor.significand >> 55 & 0xFF) as usize] as u64;
     let exponent = 2 * BIAS - 1 - divisor.exponent;
     FloatRegister::new(divisor.negative, exponent as u32, significand << 53)
@@ -76,7 +76,7 @@ pub(super) const fn approximate_reciprocal(divisor: Normalized) -> FloatRegister
 
 /// The table's reciprocal square root of a positive finite value.
 #[inline]
-pub(super) const fn approximate_reciprocal_root(radicand: Normalized) -> FloatRegister {
+pub(super) fn approximate_reciprocal_root(radicand: Normalized) -> FloatRegister {
     let index = (radicand.exponent as u64 & 1) << 7 | radicand.significand >> 56 & 0x7F;
     let significand = RECIPROCAL_ROOTS[index as usize] as u64;
     let exponent = BIAS - 1 - ((radicand.exponent - BIAS) >> 1);

@@ -188,6 +188,15 @@ impl FloatRegister {
         }
     }
 
+    /// The same value with the other sign, if it is to be negated.
+    #[inline(always)]
+    pub(super) const fn negated_if(self, is_negated: bool) -> Self {
+        Self {
+            sign_exponent: self.sign_exponent ^ (is_negated as u64) << 17,
+            ..self
+        }
+    }
+
     /// The same NaN with its quiet bit set.
     pub(super) const fn quieted(self) -> Self {
         Self {

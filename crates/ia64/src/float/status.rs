@@ -15,6 +15,7 @@ const RESERVED_MASK: u64 = !0 << 58;
 
 const FLUSH_TO_ZERO: u64 = 1;
 const WIDEST_RANGE: u64 = 1 << 1;
+const PRECISION: u64 = 3 << 2;
 const ROUNDING: u64 = 3 << 4;
 const TRAPS_DISABLED: u64 = 1 << 6;
 
@@ -149,6 +150,25 @@ impl StatusRegister {
         (inexact_disabled | controls, inexact_disabled)
     }
 
+    /// When multiply-adds of so many bits under a status field deliver what [`nearest`](super::nearest) answers: the
+    /// register's bits that decide, and their values. Those of 64 bits are without a completer, which the field's own
+    /// controls make them; the others are with theirs, in the range of the registers.
+    pub const fn nearest_controls(field: StatusField, precision: Precision) -> (u64, u64) {
+        let inexact_disabled = Flags::INEXACT.bits() as u64;
+        let (mask, bits) = match precision {
+            Precision::Extended => (PRECISION, PRECISION),
+            Precision::Single | Precision::Double => (WIDEST_RANGE, WIDEST_RANGE),
+        };
+        let mask = (ROUNDING | mask) << shift(field);
+        (inexact_disabled | mask, inexact_disabled | bits << shift(field))
+    }
+
+    /// When conversions to integers trap no inexact result: the register's bits that decide, and their values.
+    pub const fn conversion_controls() -> (u64, u64) {
+        let inexact_disabled = Flags::INEXACT.bits() as u64;
+        (inexact_disabled, inexact_disabled)
+    }
+
     /// The bit of the register that says whether an operation under a status field had an inexact result.
     pub const fn inexact_flag(field: StatusField) -> u64 {
         (Flags::INEXACT.bits() as u64) << (shift(field) + FLAGS_SHIFT)
@@ -227,6 +247,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn where_a_back_end_may_round_to_nearest_so_does_the_interpreter(others: u64, field in 0usize..4) {
+            for (precision, completer) in [
+                (Precision::Single, Completer::Single),
+                (Precision::Double, Completer::Double),
+                (Precision::Extended, Completer::Dynamic),
+            ] {
+                let (mask, bits) = StatusRegister::nearest_controls(FIELDS[field], precision);
+                let fpsr = StatusRegister::from_bits(others & !mask | bits);
+                let control = fpsr.control(FIELDS[field], completer);
+                prop_assert!(control.is_nearest && control.precision == precision);
+            }
+        }
+
         #[test]
         fn where_a_back_end_may_use_the_host_so_does_the_interpreter(others: u64, field in 0usize..4) {
             let (mask, bits) = StatusRegister::host_controls(FIELDS[field]);

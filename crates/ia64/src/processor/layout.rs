@@ -8,8 +8,9 @@
 //! A back end may write [`IP`], [`SLOT`], [`BLOCK_START`], [`RETIRED`], [`COMPLETED`], [`PREDICATES`], [`BRANCH`],
 //! [`FLOATING`] but f0 and f1, the values of [`GENERAL`] but r0, in [`APPLICATION`] CCV, UNAT, PFS, LC and EC with
 //! values that a guest may write, and may set PSR.mfl and mfh in [`STATUS`]. Where the processor's function would do no
-//! more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`], [`FRAME_ROTATING`] and [`CLEAN_REGISTERS`] as `alloc` does.
-//! What else it changes, it changes through the processor's functions, which know what depends on it.
+//! more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`], [`FRAME_ROTATING`] and [`CLEAN_REGISTERS`] as `alloc` does,
+//! and the three rename bases, with the registers and predicates that they rename, as a rotation does. What else it
+//! changes, it changes through the processor's functions, which know what depends on it.
 
 use std::mem::offset_of;
 
@@ -135,8 +136,8 @@ mod tests {
             ("DIRTY_REGISTERS", 7880),
             ("CLEAN_REGISTERS", 7884),
             ("ADVANCED_LOADS", 7968),
-            ("COMPLETED", 8176),
-            ("OF_BACK_END", 8184),
+            ("COMPLETED", 8184),
+            ("OF_BACK_END", 8192),
         ];
         assert_eq!(TABLE, expected);
         let entry = (

@@ -439,7 +439,7 @@ impl Processor {
 
     /// Rotates all three files by one, as the modulo-scheduled loop branches do.
     #[inline]
-    pub(crate) fn rotate_once(&mut self) {
+    pub fn rotate_once(&mut self) {
         let frame = &mut self.frame;
         let decrement = |base: u32, size: u32| {
             if base == 0 {

@@ -11,6 +11,15 @@ use crate::slots::Slot;
 const RETURN_POINTS_MAX: usize = 6;
 
 impl Emitter<'_, '_> {
+    /// Calls a function of four or six numbers that looks at nothing else, and answers its two.
+    pub fn call_function(&mut self, function: *const (), arguments: &[Value]) -> [Value; 2] {
+        let signature = self.entry.number_signatures[usize::from(arguments.len() > 4)];
+        let function = self.constant(function as i64);
+        let call = self.ins().call_indirect(signature, function, arguments);
+        let results = self.builder.inst_results(call);
+        [results[0], results[1]]
+    }
+
     /// Calls with the current operation what is so many bytes behind the node's first bundle.
     pub fn call_to(&mut self, offset: i64, link: u8) {
         let after = self.bundle_offset() + 16;

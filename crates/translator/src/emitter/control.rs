@@ -1,19 +1,17 @@
 //! Where control goes: into a node, on to the next, aside for what is rare, and to the interpreter's functions.
 
-use std::mem::replace;
-
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F64, I8, I32, I64};
-use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_codegen::ir::types::{F64, I32, I64};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_frontend::{FunctionBuilder, Variable};
 use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, UnitClass};
 use sidestep_ia64::layout;
-use sidestep_ia64::registers::application::FPSR;
 
-use super::{DELIVERED_FAULT, Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
+use super::{Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
 use crate::chain::{NEXT_BLOCK, RAISED, Word};
+use crate::float;
 use crate::region::branch_offset;
-use crate::slots::{Slot, Slots};
+use crate::slots::Slots;
 
 impl<'f> Emitter<'_, 'f> {
     /// The address of the current operation.
@@ -24,7 +22,7 @@ impl<'f> Emitter<'_, 'f> {
 
     /// Calls a function that performs the current operation, in a block that rarely runs: all values stay in their
     /// registers meanwhile.
-    fn call_aside(&mut self, perform: i64) -> Value {
+    pub(super) fn call_aside(&mut self, perform: i64) -> Value {
         let block = self.address(0);
         let operation = self.operation();
         let perform = self.constant(perform);
@@ -48,7 +46,11 @@ impl<'f> Emitter<'_, 'f> {
 
     /// A value that is not zero where one of the region's registers has its NaT bit set; `None` for no registers.
     pub(super) fn any_nat(&mut self) -> Option<Value> {
-        let masks = self.general_registers;
+        self.any_nat_of(self.general_registers)
+    }
+
+    /// As [`Emitter::any_nat`], of some registers, r0 the lowest bit.
+    pub(super) fn any_nat_of(&mut self, masks: [u64; 2]) -> Option<Value> {
         let mut found = None;
         for (word, mask) in masks.into_iter().enumerate().filter(|&(_, mask)| mask != 0) {
             let nats = self.load_state(I64, layout::GENERAL_NATS + word * 8);
@@ -63,7 +65,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Leaves to the interpreter from an operation on where one of the region's registers has its NaT bit set.
-    fn leave_if_nat(&mut self, index: usize) {
+    pub(super) fn leave_if_nat(&mut self, index: usize) {
         if let Some(found) = self.any_nat() {
             self.aside(found, |emitter| emitter.leave_over(index));
         }
@@ -91,8 +93,39 @@ impl<'f> Emitter<'_, 'f> {
         for slot in self.region.held[node].iter() {
             self.get(slot);
         }
+        let held = self.region.held_doubles[node].iter();
+        let doubles: Vec<(u8, Value)> = held
+            .map(|register| (register, float::at_hand(self, register)))
+            .collect();
+        for (register, value) in doubles {
+            let variable = self.double_variable(register);
+            self.builder.def_var(variable, value);
+        }
         let header = self.headers[node];
         self.ins().jump(header, &[]);
+    }
+
+    /// The variable that has a floating-point register as a double where a node begins.
+    fn double_variable(&mut self, register: u8) -> Variable {
+        let place = &mut self.double_variables[usize::from(register)];
+        *place.get_or_insert_with(|| self.builder.declare_var(F64))
+    }
+
+    /// What is known where a node begins, wherever control comes from.
+    fn known_at(&mut self, node: usize) -> Known {
+        let mut known = Known {
+            held: self.region.held[node],
+            ..Known::default()
+        };
+        for register in self.region.held_doubles[node].iter() {
+            let variable = self.double_variable(register);
+            let double = Double {
+                value: self.builder.use_var(variable),
+                is_single: false,
+            };
+            known.floats.note(register, Some(double));
+        }
+        known
     }
 
     /// Goes on with the header of a node: looks whether the node may be executed.
@@ -103,10 +136,10 @@ impl<'f> Emitter<'_, 'f> {
             self.builder.seal_block(header);
         }
         self.node = node;
-        self.known = self.arrivals[node].take().unwrap_or_else(|| Known {
-            held: self.region.held[node],
-            ..Known::default()
-        });
+        self.known = match self.arrivals[node].take() {
+            Some(known) => known,
+            None => self.known_at(node),
+        };
         self.known.is_noted = false;
         self.is_pending = false;
         self.leaves = false;
@@ -200,7 +233,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Goes to where the function is left by a fault, where a value is not zero.
-    fn raise_if(&mut self, condition: Value) {
+    pub(super) fn raise_if(&mut self, condition: Value) {
         let rest = self.builder.create_block();
         // In a later bundle of the block the function has stored which one was the last.
         let is_first = self.bundle_offset() == 0;
@@ -265,191 +298,6 @@ impl<'f> Emitter<'_, 'f> {
             return;
         }
         self.move_on_to(next);
-    }
-
-    /// Emits an instruction whose common case is in line: `common` where `rare` is zero, the interpreter's function,
-    /// in a block that rarely runs, where it is not. `common` may go there [`unless`](Emitter::unless) something is
-    /// zero, as long as it has changed nothing. Both change no slots but those that the instruction writes, which the
-    /// word of predicates is not one of.
-    pub fn in_line(&mut self, instruction: &Instruction, rare: Value, common: impl FnOnce(&mut Self, Block)) {
-        let aside = self.builder.create_block();
-        let join = self.begin_in_line(Some(rare), aside);
-        let before = self.known.clone();
-        common(self, aside);
-        self.ins().jump(join, &[]);
-        let after = self.begin_aside(aside, before);
-        let answer = self.call_aside(self.entry.perform);
-        self.raise_if(answer);
-        self.come_back(instruction);
-        self.ins().jump(join, &[]);
-        self.join(join, after);
-    }
-
-    /// Begins what is executed where `rare` is zero, and answers the block where it comes together with `aside`.
-    fn begin_in_line(&mut self, rare: Option<Value>, aside: Block) -> Block {
-        let [in_line, join] = [(); 2].map(|()| self.builder.create_block());
-        self.builder.set_cold_block(aside);
-        match rare {
-            Some(rare) => self.ins().brif(rare, aside, &[], in_line, &[]),
-            None => self.ins().jump(in_line, &[]),
-        };
-        self.begin(in_line);
-        join
-    }
-
-    /// Begins what is executed aside, where `before` was known; answers what is known behind the other way.
-    fn begin_aside(&mut self, aside: Block, before: Known) -> Known {
-        let after = replace(&mut self.known, before);
-        self.begin(aside);
-        self.complete_word();
-        after
-    }
-
-    /// Goes on where both ways come together: `after` is known on the other one.
-    fn join(&mut self, join: Block, after: Known) {
-        let aside = replace(&mut self.known, after);
-        self.known.predicates = aside.predicates;
-        self.known.held = self.known.held.intersection(aside.held);
-        self.known.floats.meet(&aside.floats);
-        self.known.is_noted &= aside.is_noted;
-        self.begin(join);
-    }
-
-    /// Makes of what is known what holds once the interpreter's function has executed an instruction aside, with the
-    /// instruction's targets at hand.
-    fn come_back(&mut self, instruction: &Instruction) {
-        let targets = Slots::written_by(instruction);
-        self.known.held = self.known.held.without(targets);
-        self.known.floats.perform(Some(instruction));
-        if may_set_nat(instruction) {
-            let index = self.index + 1;
-            self.leave_if_nat(index);
-        }
-        for slot in targets.iter() {
-            self.get(slot);
-        }
-    }
-
-    /// Emits an instruction that delivers a double to `register`: as [`Emitter::in_line`], with `common` answering it.
-    /// It is one of single precision if `is_single` says so of the instruction. Where the interpreter's function has
-    /// delivered something else the value is a NaN. The register has been written in memory in any case.
-    pub fn deliver(
-        &mut self,
-        instruction: &Instruction,
-        (register, is_single): (u8, bool),
-        rare: Option<Value>,
-        common: impl FnOnce(&mut Self, Block) -> Value,
-    ) {
-        let aside = self.builder.create_block();
-        let join = self.begin_in_line(rare, aside);
-        let value = self.builder.append_block_param(join, F64);
-        let before = self.known.clone();
-        let result = common(self, aside);
-        self.ins().jump(join, &[result.into()]);
-        let after = self.begin_aside(aside, before);
-        let answer = self.call_aside(match is_single {
-            true => self.entry.perform_single,
-            false => self.entry.perform_double,
-        });
-        let is_raised = self.ins().icmp_imm_s(IntCC::Equal, answer, DELIVERED_FAULT);
-        self.raise_if(is_raised);
-        self.come_back(instruction);
-        let result = self.ins().bitcast(F64, MemFlagsData::new(), answer);
-        self.ins().jump(join, &[result.into()]);
-        self.join(join, after);
-        self.known
-            .floats
-            .note(register, Some(Double { value, is_single }));
-        // The interpreter's function raises flags in it.
-        self.known.held.remove(Slot::application(FPSR));
-    }
-
-    /// Writes the predicates of a comparison of numbers that is executed where `executed` is true, if it is given: its
-    /// `result` and the opposite, or what the interpreter's function delivers where `rare` is true.
-    pub fn compare_numbers(
-        &mut self,
-        instruction: &Instruction,
-        (executed, rare): (Option<Value>, Option<Value>),
-        result: Value,
-    ) {
-        let targets = [instruction.p1(), instruction.p2()];
-        if let (None, None) = (executed, rare) {
-            return self.set_complementary(targets[0], targets[1], result);
-        }
-        let join = self.builder.create_block();
-        let written = [(); 2].map(|()| self.builder.append_block_param(join, I8));
-        if let Some(executed) = executed {
-            let old = targets.map(|target| self.predicate(target).unwrap_or(result).into());
-            let then = self.builder.create_block();
-            self.ins().brif(executed, then, &[], join, &old);
-            self.begin(then);
-        }
-        let opposite = self.not(result);
-        let results = [result.into(), opposite.into()];
-        match rare {
-            None => {
-                self.ins().jump(join, &results);
-            }
-            Some(rare) => {
-                let aside = self.builder.create_block();
-                self.builder.set_cold_block(aside);
-                self.ins().brif(rare, aside, &[], join, &results);
-                let before = self.known.clone();
-                self.begin(aside);
-                self.complete_word();
-                let answer = self.call_aside(self.entry.perform);
-                self.raise_if(answer);
-                let word = self.load_state(I64, Slot::PREDICATES.offset());
-                let delivered = targets.map(|target| {
-                    let bit = self.ins().ushr_imm_u(word, i64::from(target));
-                    let bit = self.ins().band_imm_u(bit, 1);
-                    self.ins().ireduce(I8, bit).into()
-                });
-                self.ins().jump(join, &delivered);
-                self.known = before;
-            }
-        }
-        self.begin(join);
-        for (target, value) in targets.into_iter().zip(written) {
-            self.set_predicate(target, value);
-        }
-        // The interpreter's function raises flags in it.
-        self.known.held.remove(Slot::application(FPSR));
-    }
-
-    /// Replaces the word of predicates, which is complete, by `written` where `executed` is true, if it is given; by
-    /// what the interpreter's function makes of it where `rare` is true as well.
-    pub fn replace_predicates(
-        &mut self,
-        (executed, rare): (Option<Value>, Value),
-        (written, word): (Value, Value),
-    ) {
-        let [join, aside] = [(); 2].map(|()| self.builder.create_block());
-        let replaced = self.builder.append_block_param(join, I64);
-        if let Some(executed) = executed {
-            let then = self.builder.create_block();
-            self.ins().brif(executed, then, &[], join, &[word.into()]);
-            self.begin(then);
-        }
-        self.builder.set_cold_block(aside);
-        self.ins().brif(rare, aside, &[], join, &[written.into()]);
-        let before = self.known.clone();
-        self.begin(aside);
-        let answer = self.call_aside(self.entry.perform);
-        self.raise_if(answer);
-        let delivered = self.load_state(I64, Slot::PREDICATES.offset());
-        self.ins().jump(join, &[delivered.into()]);
-        self.known = before;
-        self.begin(join);
-        self.known.predicates = Predicates::default();
-        self.set(Slot::PREDICATES, replaced);
-    }
-
-    /// Goes to the interpreter's function of [`Emitter::in_line`] where a value is not zero.
-    pub fn unless(&mut self, value: Value, aside: Block) {
-        let rest = self.builder.create_block();
-        self.ins().brif(value, aside, &[], rest, &[]);
-        self.begin(rest);
     }
 
     /// Has the interpreter's function execute the current operation.
@@ -561,7 +409,7 @@ fn is_float_only(instruction: &Instruction) -> bool {
 }
 
 /// Whether the interpreter's function for an instruction may set NaT bits of general registers. No source is NaT.
-fn may_set_nat(instruction: &Instruction) -> bool {
+pub(super) fn may_set_nat(instruction: &Instruction) -> bool {
     use Operation as O;
     let effects = instruction.effects();
     match instruction.operation {

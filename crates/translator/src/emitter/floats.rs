@@ -1,10 +1,12 @@
 //! What is known of floating-point registers at a place of the emitted code, beside what memory has of them, which is
 //! everything: their values as the host's doubles, and that PSR says that they were written.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::mem::take;
 
 use cranelift_codegen::ir::Value;
 use sidestep_ia64::encoding::{Effects, Instruction, Resource};
+use sidestep_ia64::registers::frame::ROTATING_FLOATING;
 
 /// The value of a register as a double, which has it exactly: a normal value or a zero. It is a NaN where the register
 /// holds something else, of which memory alone knows.
@@ -16,11 +18,31 @@ pub struct Double {
     pub is_single: bool,
 }
 
+/// Whether a register rotates.
+pub fn rotates(register: u8) -> bool {
+    register >= FIRST_ROTATING
+}
+
+/// The name of a register after a rotation.
+pub fn rotated(register: u8) -> u8 {
+    match register {
+        127 => FIRST_ROTATING,
+        register if rotates(register) => register + 1,
+        register => register,
+    }
+}
+
+const FIRST_ROTATING: u8 = 128 - ROTATING_FLOATING as u8;
+
 /// What is known of floating-point registers.
 #[derive(Clone, Debug, Default)]
 pub struct Floats {
     /// By register, as the current rotation names them.
-    doubles: HashMap<u8, Double>,
+    doubles: BTreeMap<u8, Double>,
+    /// The addresses of registers that rotate, less where the first of all lies in the processor.
+    places: BTreeMap<u8, Value>,
+    /// Registers that are likely to hold more bits than a double has, f0 the lowest bit.
+    extended: u128,
     /// Bits of PSR that are set, of those that say which registers were written.
     marked: u64,
 }
@@ -33,10 +55,56 @@ impl Floats {
 
     /// Notes a register's new value; `None` for one that is no double, or not at hand as one.
     pub fn note(&mut self, register: u8, double: Option<Double>) {
+        self.extended &= !(1 << register);
         match double {
             Some(double) => self.doubles.insert(register, double),
             None => self.doubles.remove(&register),
         };
+    }
+
+    /// Notes that a register is likely to hold more bits than a double has.
+    pub fn note_extended(&mut self, register: u8) {
+        self.extended |= 1 << register;
+    }
+
+    /// Whether a register is likely to hold more bits than a double has.
+    pub fn is_extended(&self, register: u8) -> bool {
+        self.extended >> register & 1 != 0
+    }
+
+    /// The place of a register that rotates, if it is at hand.
+    pub fn place(&self, register: u8) -> Option<Value> {
+        self.places.get(&register).copied()
+    }
+
+    /// Notes the place of a register that rotates.
+    pub fn note_place(&mut self, register: u8, place: Value) {
+        self.places.insert(register, place);
+    }
+
+    /// Forgets what is known of the registers that rotate: others have their names.
+    pub fn forget_rotating(&mut self) {
+        self.doubles.retain(|&register, _| !rotates(register));
+        self.places.clear();
+    }
+
+    /// Gives what is known of the registers that rotate the names that they have after a rotation.
+    pub fn rotate(&mut self) {
+        self.doubles = take(&mut self.doubles)
+            .into_iter()
+            .map(|(register, double)| (rotated(register), double))
+            .collect();
+        self.places = take(&mut self.places)
+            .into_iter()
+            .map(|(register, place)| (rotated(register), place))
+            .collect();
+        let extended = (0..128).filter(|&register| self.is_extended(register));
+        self.extended = extended.fold(0, |all, register| all | 1 << rotated(register));
+    }
+
+    /// The values of registers that are at hand, in order.
+    pub fn doubles(&self) -> impl Iterator<Item = (u8, Double)> {
+        self.doubles.iter().map(|(&register, &double)| (register, double))
     }
 
     /// Notes that PSR has a bit set, and answers whether that was known.
@@ -67,6 +135,9 @@ impl Floats {
     pub fn meet(&mut self, other: &Floats) {
         self.doubles
             .retain(|register, double| other.doubles.get(register) == Some(double));
+        self.places
+            .retain(|register, place| other.places.get(register) == Some(place));
+        self.extended |= other.extended;
         self.marked &= other.marked;
     }
 }

@@ -8,15 +8,19 @@
 mod calls;
 mod control;
 mod floats;
+mod in_line;
 mod leaving;
+mod loops;
 mod predicates;
 
 use std::collections::BTreeMap;
 use std::mem::replace;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I16, I32, I64};
-use cranelift_codegen::ir::{AliasRegionData, Block, InstBuilder, MemFlagsData, SigRef, Type, Value};
+use cranelift_codegen::ir::types::{F64, I8, I16, I32, I64};
+use cranelift_codegen::ir::{
+    AliasRegionData, Block, BlockArg, InstBuilder, MemFlagsData, SigRef, Type, Value,
+};
 use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 
 use sidestep_ia64::layout;
@@ -26,7 +30,12 @@ use crate::slots::{Slot, Slots};
 
 use predicates::Predicates;
 
+#[cfg(test)]
+pub use floats::rotated;
 pub use floats::{Double, Floats};
+
+/// The first predicate that rotates: of the first stage of a pipelined loop.
+const FIRST_STAGE: u8 = 16;
 
 /// What the function that performs an operation answers: go on behind it.
 pub const PERFORMED: i64 = 0;
@@ -64,6 +73,10 @@ pub struct Entry {
     pub perform_double: i64,
     /// The address of the one that performs an operation which delivers a double of single precision.
     pub perform_single: i64,
+    /// The address of the one that rotates registers, with the signature of those that perform.
+    pub rotate: i64,
+    /// The signatures of functions of four and of six numbers that answer two.
+    pub number_signatures: [SigRef; 2],
     /// Whether the host multiplies and adds with one rounding.
     pub is_fused: bool,
 }
@@ -108,6 +121,8 @@ pub struct Emitter<'a, 'f> {
     guest: MemFlagsData,
     floating: MemFlagsData,
     variables: Vec<Option<Variable>>,
+    /// By floating-point register, what has it as a double where a node begins.
+    double_variables: Vec<Option<Variable>>,
     is_system: bool,
     general_registers: [u64; 2],
     node: usize,
@@ -149,6 +164,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             guest,
             floating,
             variables: vec![None; Slot::COUNT],
+            double_variables: vec![None; 128],
             is_system: entry.base.is_some(),
             general_registers: region.general_registers(),
             node: 0,
@@ -305,15 +321,45 @@ impl<'a, 'f> Emitter<'a, 'f> {
         for slot in targets.iter() {
             self.get(slot);
         }
-        let [then, join] = [(); 2].map(|()| self.builder.create_block());
-        self.ins().brif(condition, then, &[], join, &[]);
+        let [then, otherwise, join] = [(); 3].map(|()| self.builder.create_block());
+        self.ins().brif(condition, then, &[], otherwise, &[]);
         self.begin(then);
         let before = self.known.clone();
         body(self);
-        self.ins().jump(join, &[]);
-        self.begin(join);
+        // A register that rotates is written under the predicate of its stage, and read under that of a later one.
+        let has_stage = predicate >= FIRST_STAGE;
+        let doubles = self.known.floats.doubles().filter_map(|(register, after)| {
+            let before = before.floats.double(register);
+            let is_merged = before.is_some_and(|before| before != after)
+                || before.is_none() && has_stage && floats::rotates(register);
+            is_merged.then_some((register, after, before))
+        });
+        let doubles: Vec<(u8, Double, Option<Double>)> = doubles.collect();
+        let merged: Vec<Value> = doubles
+            .iter()
+            .map(|_| self.builder.append_block_param(join, F64))
+            .collect();
+        let values = doubles.iter().map(|(_, after, _)| after.value.into());
+        let values: Vec<BlockArg> = values.collect();
+        self.ins().jump(join, &values);
+        self.begin(otherwise);
         let after = replace(&mut self.known, before);
+        let values = doubles.iter().map(|(_, _, before)| match before {
+            Some(before) => before.value.into(),
+            // Whoever reads it nevertheless goes to the interpreter's function.
+            None => self.ins().f64const(f64::NAN).into(),
+        });
+        let values: Vec<BlockArg> = values.collect();
+        self.ins().jump(join, &values);
+        self.begin(join);
         self.known.floats.meet(&after.floats);
+        for ((register, after, before), value) in doubles.into_iter().zip(merged) {
+            let double = Double {
+                value,
+                is_single: after.is_single && before.is_none_or(|before| before.is_single),
+            };
+            self.known.floats.note(register, Some(double));
+        }
     }
 
     /// Goes on with a block to which nothing else will jump.

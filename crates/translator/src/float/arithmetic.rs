@@ -13,13 +13,13 @@ use sidestep_ia64::encoding::{
     FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd, Precision as Completer, Signedness,
     StatusField,
 };
-use sidestep_ia64::float::StatusRegister;
 use sidestep_ia64::float::register::EXPONENT_INTEGER;
+use sidestep_ia64::float::{Precision as Bits, StatusRegister};
 use sidestep_ia64::registers::application::FPSR;
 
 use super::{
-    DOUBLE, Precision, SINGLE, deliver, double, either, integer, is_natval, is_not_well_above, is_writable,
-    number, of_normal, read, write,
+    DOUBLE, Precision, Register, SIGN_SHIFT, SINGLE, deliver, double, either, integer, is_natval,
+    is_not_well_above, is_writable, nearest, number, of_normal, read, write,
 };
 use crate::compare;
 use crate::emitter::{Double, Emitter};
@@ -28,8 +28,22 @@ use crate::slots::Slot;
 
 /// Makes `rare` true where the controls of a status field do not let the host compute; answers a value that is not zero
 /// where its inexact flag is set.
-fn unless_host_may_compute(emitter: &mut Emitter, status: StatusField, rare: &mut Option<Value>) -> Value {
-    let (mask, bits) = StatusRegister::host_controls(status);
+pub(super) fn unless_host_may_compute(
+    emitter: &mut Emitter,
+    status: StatusField,
+    rare: &mut Option<Value>,
+) -> Value {
+    unless_controls(emitter, status, StatusRegister::host_controls(status), rare)
+}
+
+/// Makes `rare` true where some bits of the status register are others; answers a value that is not zero where the
+/// inexact flag of a status field is set.
+pub(super) fn unless_controls(
+    emitter: &mut Emitter,
+    status: StatusField,
+    (mask, bits): (u64, u64),
+    rare: &mut Option<Value>,
+) -> Value {
     // Emitted code does not change it, so memory has it.
     let fpsr = emitter.load_state(I64, Slot::application(FPSR).offset());
     let mask = emitter.constant(mask.cast_signed());
@@ -109,6 +123,51 @@ fn narrowed(emitter: &mut Emitter, double: Double, precision: Precision, rare: &
     narrow
 }
 
+/// The register for a result, which `value` has as a double. Goes aside where it is neither a normal value above the
+/// smallest exponent nor a zero that has not been rounded: one of operands that are zeros or values in the middle.
+fn of_result(
+    emitter: &mut Emitter,
+    (result, value): (Value, Value),
+    operands: impl Iterator<Item = Value>,
+    precision: Precision,
+    aside: Block,
+) -> Register {
+    let is_unusual = is_not_well_above(emitter, result, precision);
+    let [check, empty, normal, rest] = [(); 4].map(|()| emitter.builder.create_block());
+    let [significand, sign_exponent] = [(); 2].map(|()| emitter.builder.append_block_param(rest, I64));
+    for block in [check, empty] {
+        emitter.builder.set_cold_block(block);
+    }
+    emitter.ins().brif(is_unusual, check, &[], normal, &[]);
+    emitter.begin(check);
+    let zero = emitter.ins().fsub(result, result);
+    let mut rare = emitter.ins().fcmp(FloatCC::NotEqual, result, zero);
+    for operand in operands {
+        let mut is_outside = None;
+        unless_in_the_middle(emitter, operand, precision, &mut is_outside);
+        let zero = emitter.ins().fsub(operand, operand);
+        let is_number = emitter.ins().fcmp(FloatCC::NotEqual, operand, zero);
+        let is_other = is_outside.map_or(is_number, |is_outside| emitter.ins().band(is_outside, is_number));
+        rare = emitter.ins().bor(rare, is_other);
+    }
+    emitter.ins().brif(rare, aside, &[], empty, &[]);
+    emitter.begin(empty);
+    let bits = emitter.ins().bitcast(I64, MemFlagsData::new(), value);
+    let sign = emitter.ins().ushr_imm_u(bits, 63);
+    let sign = emitter.ins().ishl_imm_u(sign, SIGN_SHIFT);
+    let zero = emitter.constant(0);
+    emitter.ins().jump(rest, &[zero.into(), sign.into()]);
+    emitter.begin(normal);
+    let register = of_normal(emitter, value);
+    let values = [register.significand.into(), register.sign_exponent.into()];
+    emitter.ins().jump(rest, &values);
+    emitter.begin(rest);
+    Register {
+        significand,
+        sign_exponent,
+    }
+}
+
 /// `fma`, `fms`, `fnma`: f0 as the addend is no addend, f1 as the multiplier no factor.
 pub fn multiply_add(
     emitter: &mut Emitter,
@@ -117,14 +176,38 @@ pub fn multiply_add(
     completer: Completer,
     status: StatusField,
 ) {
-    let precision = match completer {
-        Completer::Double => DOUBLE,
-        Completer::Single => SINGLE,
-        Completer::Dynamic => return emitter.perform(Some(instruction)),
+    // By the software conventions the second status field has the range of the registers.
+    let precision = match (completer, status) {
+        (Completer::Dynamic, _) => {
+            return nearest::multiply_add(emitter, instruction, function, Bits::Extended, status);
+        }
+        (Completer::Double, StatusField::S1) => {
+            return nearest::multiply_add(emitter, instruction, function, Bits::Double, status);
+        }
+        (Completer::Single, StatusField::S1) => {
+            return nearest::multiply_add(emitter, instruction, function, Bits::Single, status);
+        }
+        (Completer::Double, _) => DOUBLE,
+        (Completer::Single, _) => SINGLE,
     };
     let [f2, f3, f4] = [instruction.f2(), instruction.f3(), instruction.f4()].map(|register| register & 127);
     if !is_writable(instruction.f1()) || !emitter.is_fused() {
         return emitter.perform(Some(instruction));
+    }
+    // The last step of a division.
+    let is_extended = |&register: &u8| emitter.known.floats.is_extended(register);
+    if [f2, f3, f4].iter().any(is_extended) {
+        let (bits, is_single) = match completer {
+            Completer::Single => (Bits::Single, true),
+            _ => (Bits::Double, false),
+        };
+        return nearest::last_multiply_add(
+            emitter,
+            instruction,
+            function,
+            (bits, is_single, precision),
+            status,
+        );
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let mut rare = None;
@@ -164,13 +247,13 @@ pub fn multiply_add(
                         }
                     }
                 });
-                let is_unusual = is_not_well_above(emitter, result, precision);
-                emitter.unless(is_unusual, aside);
-                let result = match completer {
+                let value = match completer {
                     Completer::Single => emitter.ins().fpromote(F64, result),
                     _ => result,
                 };
-                (of_normal(emitter, result), result)
+                let operands = [Some(a), b, c].into_iter().flatten();
+                let register = of_result(emitter, (result, value), operands, precision, aside);
+                (register, value)
             },
         );
     });
@@ -212,8 +295,12 @@ pub fn to_fixed(
         return emitter.perform(Some(instruction));
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        if emitter.known.floats.double(instruction.f2() & 127).is_none() {
+            return nearest::to_fixed(emitter, instruction, signedness, status);
+        }
         let mut rare = None;
-        let is_known_inexact = unless_host_may_compute(emitter, status, &mut rare);
+        let controls = StatusRegister::conversion_controls();
+        let is_known_inexact = unless_controls(emitter, status, controls, &mut rare);
         let value = number(emitter, instruction.f2(), &mut rare).value;
         let end = emitter.ins().f64const(-(i64::MIN as f64));
         let first = match signedness {

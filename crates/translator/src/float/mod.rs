@@ -8,6 +8,7 @@
 pub mod arithmetic;
 pub mod memory;
 pub mod moves;
+pub mod nearest;
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F64, I32, I64};
@@ -30,6 +31,8 @@ const SIGN_EXPONENT: i32 = 8;
 const SIGN_SHIFT: i64 = 17;
 const EXPONENT_MASK: i64 = 0x1ffff;
 const INTEGER_BIT: i64 = i64::MIN;
+/// The bits of a NaN among doubles.
+const NAN: i64 = 0x7ff8 << 48;
 /// The word of sign and exponent of a NaTVal.
 const NATVAL: i64 = 0x1fffe;
 
@@ -48,6 +51,9 @@ fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
         let offset = layout::FLOATING + usize::from(register) * REGISTER_SIZE;
         return (processor, offset as i32);
     }
+    if let Some(place) = emitter.known.floats.place(register) {
+        return (place, layout::FLOATING as i32);
+    }
     let base = emitter.load_state(I32, layout::FRAME_RENAME_FLOATING);
     let base = emitter.ins().uextend(I64, base);
     let renamed = emitter.ins().iadd_imm_s(base, i64::from(register));
@@ -57,7 +63,9 @@ fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
         .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, renamed, 128);
     let number = emitter.ins().select(is_beyond, wrapped, renamed);
     let offset = emitter.ins().ishl_imm_u(number, REGISTER_SIZE_LOG2);
-    (emitter.ins().iadd(processor, offset), layout::FLOATING as i32)
+    let place = emitter.ins().iadd(processor, offset);
+    emitter.known.floats.note_place(register, place);
+    (place, layout::FLOATING as i32)
 }
 
 fn read(emitter: &mut Emitter, register: u8) -> Register {
@@ -240,6 +248,28 @@ fn double(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Doub
     if let Some(known) = emitter.known.floats.double(register) {
         return known;
     }
+    let (bits, is_unusual) = double_bits(emitter, register);
+    *rare = Some(either(emitter, *rare, is_unusual));
+    Double {
+        value: emitter.ins().bitcast(F64, MemFlagsData::new(), bits),
+        is_single: false,
+    }
+}
+
+/// The value of a register as a double, which is a NaN where the register holds no normal value or zero as doubles are
+/// loaded.
+pub fn at_hand(emitter: &mut Emitter, register: u8) -> Value {
+    if let Some(known) = emitter.known.floats.double(register) {
+        return known.value;
+    }
+    let (bits, is_unusual) = double_bits(emitter, register);
+    let nan = emitter.constant(NAN);
+    let bits = emitter.ins().select(is_unusual, nan, bits);
+    emitter.ins().bitcast(F64, MemFlagsData::new(), bits)
+}
+
+/// The bits of a register's value as a double, and whether it holds no normal value or zero as doubles are loaded.
+fn double_bits(emitter: &mut Emitter, register: u8) -> (Value, Value) {
     let register = read(emitter, register);
     let biased = emitter.ins().band_imm_u(register.sign_exponent, EXPONENT_MASK);
     let exponent = emitter.ins().iadd_imm_s(biased, -DOUBLE.rebias());
@@ -259,7 +289,6 @@ fn double(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Doub
     let magnitude = emitter.ins().bor(biased, register.significand);
     let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, magnitude, 0);
     let is_unusual = emitter.ins().band_not(is_unusual, is_zero);
-    *rare = Some(either(emitter, *rare, is_unusual));
     let exponent = emitter.ins().ishl_imm_u(exponent, DOUBLE.fraction_bits);
     let fraction = emitter.ins().ushr_imm_u(others, 63 - DOUBLE.fraction_bits);
     let number = emitter.ins().bor(exponent, fraction);
@@ -267,12 +296,7 @@ fn double(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Doub
     let number = emitter.ins().select(is_zero, zero, number);
     let sign = emitter.ins().ishl_imm_u(register.sign_exponent, 63 - SIGN_SHIFT);
     let sign = emitter.ins().band(sign, integer_bit);
-    let bits = emitter.ins().bor(number, sign);
-    let value = emitter.ins().bitcast(F64, MemFlagsData::new(), bits);
-    Double {
-        value,
-        is_single: false,
-    }
+    (emitter.ins().bor(number, sign), is_unusual)
 }
 
 /// The register for a normal value.

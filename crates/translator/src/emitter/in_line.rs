@@ -1,0 +1,231 @@
+//! Instructions whose common case is in line: where something is rare the interpreter's function executes them, in a
+//! block that stands apart, and both ways come together behind.
+
+use std::mem::replace;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{F64, I8, I64};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
+use sidestep_ia64::encoding::Instruction;
+use sidestep_ia64::registers::application::FPSR;
+
+use super::control::may_set_nat;
+use super::{DELIVERED_FAULT, Double, Emitter, Known, Predicates};
+use crate::slots::{Slot, Slots};
+
+impl Emitter<'_, '_> {
+    /// Emits an instruction whose common case is in line: `common` where `rare` is zero, the interpreter's function,
+    /// in a block that rarely runs, where it is not. `common` may go there [`unless`](Emitter::unless) something is
+    /// zero, as long as it has changed nothing. Both change no slots but those that the instruction writes, which the
+    /// word of predicates is not one of.
+    pub fn in_line(&mut self, instruction: &Instruction, rare: Value, common: impl FnOnce(&mut Self, Block)) {
+        let aside = self.builder.create_block();
+        let join = self.begin_in_line(Some(rare), aside);
+        let before = self.known.clone();
+        common(self, aside);
+        self.ins().jump(join, &[]);
+        let after = self.begin_aside(aside, before);
+        let answer = self.call_aside(self.entry.perform);
+        self.raise_if(answer);
+        self.come_back(instruction);
+        self.ins().jump(join, &[]);
+        self.join(join, after);
+    }
+
+    /// Begins what is executed where `rare` is zero, and answers the block where it comes together with `aside`.
+    pub(super) fn begin_in_line(&mut self, rare: Option<Value>, aside: Block) -> Block {
+        let [in_line, join] = [(); 2].map(|()| self.builder.create_block());
+        self.builder.set_cold_block(aside);
+        match rare {
+            Some(rare) => self.ins().brif(rare, aside, &[], in_line, &[]),
+            None => self.ins().jump(in_line, &[]),
+        };
+        self.begin(in_line);
+        join
+    }
+
+    /// Begins what is executed aside, where `before` was known; answers what is known behind the other way.
+    pub(super) fn begin_aside(&mut self, aside: Block, before: Known) -> Known {
+        let after = replace(&mut self.known, before);
+        self.begin(aside);
+        self.complete_word();
+        after
+    }
+
+    /// Goes on where both ways come together: `after` is known on the other one.
+    pub(super) fn join(&mut self, join: Block, after: Known) {
+        let aside = replace(&mut self.known, after);
+        self.known.predicates = aside.predicates;
+        self.known.held = self.known.held.intersection(aside.held);
+        self.known.floats.meet(&aside.floats);
+        self.known.is_noted &= aside.is_noted;
+        self.begin(join);
+    }
+
+    /// Makes of what is known what holds once the interpreter's function has executed an instruction aside, with the
+    /// instruction's targets at hand.
+    fn come_back(&mut self, instruction: &Instruction) {
+        let targets = Slots::written_by(instruction);
+        self.known.held = self.known.held.without(targets);
+        self.known.floats.perform(Some(instruction));
+        if may_set_nat(instruction) {
+            let index = self.index + 1;
+            self.leave_if_nat(index);
+        }
+        for slot in targets.iter() {
+            self.get(slot);
+        }
+    }
+
+    /// Emits an instruction that delivers a double to `register`: as [`Emitter::in_line`], with `common` answering it.
+    /// It is one of single precision if `is_single` says so of the instruction. Where the interpreter's function has
+    /// delivered something else the value is a NaN. The register has been written in memory in any case.
+    pub fn deliver(
+        &mut self,
+        instruction: &Instruction,
+        (register, is_single): (u8, bool),
+        rare: Option<Value>,
+        common: impl FnOnce(&mut Self, Block) -> Value,
+    ) {
+        let aside = self.builder.create_block();
+        let join = self.begin_in_line(rare, aside);
+        let value = self.builder.append_block_param(join, F64);
+        let before = self.known.clone();
+        let result = common(self, aside);
+        self.ins().jump(join, &[result.into()]);
+        let after = self.begin_aside(aside, before);
+        let answer = self.call_aside(match is_single {
+            true => self.entry.perform_single,
+            false => self.entry.perform_double,
+        });
+        let is_raised = self.ins().icmp_imm_s(IntCC::Equal, answer, DELIVERED_FAULT);
+        self.raise_if(is_raised);
+        self.come_back(instruction);
+        let result = self.ins().bitcast(F64, MemFlagsData::new(), answer);
+        self.ins().jump(join, &[result.into()]);
+        self.join(join, after);
+        self.known
+            .floats
+            .note(register, Some(Double { value, is_single }));
+        // The interpreter's function raises flags in it.
+        self.known.held.remove(Slot::application(FPSR));
+    }
+
+    /// Writes the predicates of a comparison of numbers that is executed where `executed` is true, if it is given: its
+    /// `result` and the opposite, or what the interpreter's function delivers where `rare` is true.
+    pub fn compare_numbers(
+        &mut self,
+        instruction: &Instruction,
+        (executed, rare): (Option<Value>, Option<Value>),
+        result: Value,
+    ) {
+        let targets = [instruction.p1(), instruction.p2()];
+        if let (None, None) = (executed, rare) {
+            return self.set_complementary(targets[0], targets[1], result);
+        }
+        let join = self.builder.create_block();
+        let written = [(); 2].map(|()| self.builder.append_block_param(join, I8));
+        if let Some(executed) = executed {
+            let old = targets.map(|target| self.predicate(target).unwrap_or(result).into());
+            let then = self.builder.create_block();
+            self.ins().brif(executed, then, &[], join, &old);
+            self.begin(then);
+        }
+        let opposite = self.not(result);
+        let results = [result.into(), opposite.into()];
+        match rare {
+            None => {
+                self.ins().jump(join, &results);
+            }
+            Some(rare) => {
+                let aside = self.builder.create_block();
+                self.builder.set_cold_block(aside);
+                self.ins().brif(rare, aside, &[], join, &results);
+                let before = self.known.clone();
+                self.begin(aside);
+                self.complete_word();
+                let answer = self.call_aside(self.entry.perform);
+                self.raise_if(answer);
+                let delivered = targets.map(|target| self.delivered_predicate(target).into());
+                self.ins().jump(join, &delivered);
+                self.known = before;
+            }
+        }
+        self.begin(join);
+        for (target, value) in targets.into_iter().zip(written) {
+            self.set_predicate(target, value);
+        }
+        // The interpreter's function raises flags in it.
+        self.known.held.remove(Slot::application(FPSR));
+    }
+
+    /// Emits an instruction that writes `predicate`, and otherwise as [`Emitter::in_line`]: true in the common case.
+    pub fn in_line_with_predicate(
+        &mut self,
+        instruction: &Instruction,
+        predicate: u8,
+        rare: Value,
+        common: impl FnOnce(&mut Self),
+    ) {
+        let aside = self.builder.create_block();
+        let join = self.begin_in_line(Some(rare), aside);
+        let written = self.builder.append_block_param(join, I8);
+        let before = self.known.clone();
+        common(self);
+        let is_true = self.ins().iconst(I8, 1);
+        self.ins().jump(join, &[is_true.into()]);
+        let after = self.begin_aside(aside, before);
+        let answer = self.call_aside(self.entry.perform);
+        self.raise_if(answer);
+        self.known.floats.perform(Some(instruction));
+        let delivered = self.delivered_predicate(predicate);
+        self.ins().jump(join, &[delivered.into()]);
+        self.join(join, after);
+        self.set_predicate(predicate, written);
+        // The interpreter's function raises flags in it.
+        self.known.held.remove(Slot::application(FPSR));
+    }
+
+    /// A predicate as the interpreter's function has left it in memory.
+    fn delivered_predicate(&mut self, predicate: u8) -> Value {
+        let word = self.load_state(I64, Slot::PREDICATES.offset());
+        let bit = self.ins().ushr_imm_u(word, i64::from(predicate));
+        let bit = self.ins().band_imm_u(bit, 1);
+        self.ins().ireduce(I8, bit)
+    }
+
+    /// Replaces the word of predicates, which is complete, by `written` where `executed` is true, if it is given; by
+    /// what the interpreter's function makes of it where `rare` is true as well.
+    pub fn replace_predicates(
+        &mut self,
+        (executed, rare): (Option<Value>, Value),
+        (written, word): (Value, Value),
+    ) {
+        let [join, aside] = [(); 2].map(|()| self.builder.create_block());
+        let replaced = self.builder.append_block_param(join, I64);
+        if let Some(executed) = executed {
+            let then = self.builder.create_block();
+            self.ins().brif(executed, then, &[], join, &[word.into()]);
+            self.begin(then);
+        }
+        self.builder.set_cold_block(aside);
+        self.ins().brif(rare, aside, &[], join, &[written.into()]);
+        let before = self.known.clone();
+        self.begin(aside);
+        let answer = self.call_aside(self.entry.perform);
+        self.raise_if(answer);
+        let delivered = self.load_state(I64, Slot::PREDICATES.offset());
+        self.ins().jump(join, &[delivered.into()]);
+        self.known = before;
+        self.begin(join);
+        self.known.predicates = Predicates::default();
+        self.set(Slot::PREDICATES, replaced);
+    }
+
+    /// Goes to the interpreter's function of [`Emitter::in_line`] where a value is not zero.
+    pub fn unless(&mut self, value: Value, aside: Block) {
+        let rest = self.builder.create_block();
+        self.ins().brif(value, aside, &[], rest, &[]);
+        self.begin(rest);
+    }
+}

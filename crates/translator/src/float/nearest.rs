@@ -1,0 +1,341 @@
+//! Divisions and square roots, of integers, too: approximations from the architecture's tables, the steps in the
+//! double-extended format and in the range of the registers, and what makes integers of such numbers.
+//!
+//! No host has the format. A function of the interpreter's does the multiply-adds of usual operands; all else that is
+//! not usual is left to the interpreter's handlers.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{F64, I8, I16, I64};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
+use sidestep_ia64::encoding::{Instruction, MultiplyAdd, Signedness, StatusField};
+use sidestep_ia64::float::nearest::{self, EXPONENTS_LOG2, LOWEST_EXPONENT, Nearest};
+use sidestep_ia64::float::reciprocal::{RECIPROCAL_ROOTS, RECIPROCALS};
+use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
+use sidestep_ia64::float::{FloatRegister, Precision, StatusRegister};
+
+use super::arithmetic::{unless_controls, unless_host_may_compute};
+use super::{
+    DOUBLE, EXPONENT_MASK, Precision as Format, Register, SIGN_SHIFT, deliver, either, integer, is_writable,
+    read, write,
+};
+use crate::emitter::Emitter;
+use crate::memory::targets;
+
+/// Where the functions answer whether a result is inexact, in the word of sign and exponent.
+const INEXACT_SHIFT: i64 = 32;
+
+/// `fma`, `fms`, `fnma` to so many bits: f0 as the addend is no addend.
+pub fn multiply_add(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    function: MultiplyAdd,
+    precision: Precision,
+    status: StatusField,
+) {
+    if !is_writable(instruction.f1()) {
+        return emitter.perform(Some(instruction));
+    }
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let mut rare = None;
+        let controls = StatusRegister::nearest_controls(status, precision);
+        let is_known_inexact = unless_controls(emitter, status, controls, &mut rare);
+        let rare = rare.expect("the controls decide");
+        emitter.in_line(instruction, rare, |emitter, aside| {
+            let result = rounded(
+                emitter,
+                instruction,
+                function,
+                precision,
+                (is_known_inexact, aside),
+            );
+            write(emitter, instruction.f1(), result);
+        });
+    });
+    if precision == Precision::Extended {
+        emitter.known.floats.note_extended(instruction.f1() & 127);
+    }
+}
+
+/// As [`multiply_add`], where some operand is none of double precision, to a value in the range of its precision.
+pub(super) fn last_multiply_add(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    function: MultiplyAdd,
+    (precision, is_single, format): (Precision, bool, Format),
+    status: StatusField,
+) {
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let mut rare = None;
+        let is_known_inexact = unless_host_may_compute(emitter, status, &mut rare);
+        deliver(emitter, instruction, is_single, rare, |emitter, aside| {
+            let result = rounded(
+                emitter,
+                instruction,
+                function,
+                precision,
+                (is_known_inexact, aside),
+            );
+            let exponent = emitter.ins().band_imm_u(result.sign_exponent, EXPONENT_MASK);
+            let sign = emitter.ins().bxor(result.sign_exponent, exponent);
+            // As for the host's results: a normal value above the smallest exponent.
+            let above = emitter.ins().iadd_imm_s(exponent, -format.rebias() - 2);
+            let is_outside =
+                emitter
+                    .ins()
+                    .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, above, format.special() - 2);
+            emitter.unless(is_outside, aside);
+            let exponent = emitter.ins().iadd_imm_s(exponent, -DOUBLE.rebias());
+            let exponent = emitter.ins().ishl_imm_u(exponent, DOUBLE.fraction_bits);
+            let fraction = emitter.ins().ishl_imm_u(result.significand, 1);
+            let fraction = emitter.ins().ushr_imm_u(fraction, 64 - DOUBLE.fraction_bits);
+            let sign = emitter.ins().ishl_imm_u(sign, 63 - SIGN_SHIFT);
+            let bits = emitter.ins().bor(exponent, fraction);
+            let bits = emitter.ins().bor(bits, sign);
+            (result, emitter.ins().bitcast(F64, MemFlagsData::new(), bits))
+        });
+    });
+}
+
+/// The rounded sum or product. Goes aside where the function has no answer, or an inexact one and the flag is clear.
+fn rounded(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    function: MultiplyAdd,
+    precision: Precision,
+    (is_known_inexact, aside): (Value, Block),
+) -> Register {
+    let mut operand = |register, negates: bool| {
+        let Register {
+            significand,
+            sign_exponent,
+        } = read(emitter, register);
+        let sign_exponent = match negates {
+            true => emitter.ins().bxor_imm_u(sign_exponent, 1 << SIGN_SHIFT),
+            false => sign_exponent,
+        };
+        [significand, sign_exponent]
+    };
+    let a = operand(instruction.f3(), function == MultiplyAdd::NegateAdd);
+    let b = operand(instruction.f4(), false);
+    let c = match instruction.f2() {
+        0 => None,
+        register => Some(operand(register, function == MultiplyAdd::Subtract)),
+    };
+    let [significand, rest] = match c {
+        None => emitter.call_function(product_function(precision), &[a, b].concat()),
+        Some(c) => emitter.call_function(sum_function(precision), &[a, b, c].concat()),
+    };
+    let is_none = emitter
+        .ins()
+        .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, significand, 0);
+    let is_inexact = emitter.ins().ushr_imm_u(rest, INEXACT_SHIFT);
+    let is_inexact = emitter.ins().ireduce(I8, is_inexact);
+    let is_flag_clear = emitter.ins().icmp_imm_u(IntCC::Equal, is_known_inexact, 0);
+    let raises = emitter.ins().band(is_inexact, is_flag_clear);
+    let is_other = emitter.ins().bor(is_none, raises);
+    emitter.unless(is_other, aside);
+    Register {
+        significand,
+        sign_exponent: emitter.ins().band_imm_u(rest, 1 << SIGN_SHIFT | EXPONENT_MASK),
+    }
+}
+
+/// What is true where one of some registers holds no normal value with an exponent in the middle.
+fn are_unusual(emitter: &mut Emitter, registers: &[Register]) -> Value {
+    let mut rare = None;
+    for register in registers {
+        let exponent = emitter.ins().band_imm_u(register.sign_exponent, EXPONENT_MASK);
+        let exponent = emitter.ins().iadd_imm_s(exponent, -i64::from(LOWEST_EXPONENT));
+        let is_outside =
+            emitter
+                .ins()
+                .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, exponent, 1 << EXPONENTS_LOG2);
+        let is_unnormal = emitter
+            .ins()
+            .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, register.significand, 0);
+        let is_unusual = emitter.ins().bor(is_outside, is_unnormal);
+        rare = Some(either(emitter, rare, is_unusual));
+    }
+    rare.expect("a register")
+}
+
+/// `frcpa`: an entry of the table for usual operands.
+pub fn reciprocal(emitter: &mut Emitter, instruction: &Instruction) {
+    if !is_writable(instruction.f1()) || instruction.predicate() != 0 {
+        return emitter.perform(Some(instruction));
+    }
+    let [dividend, divisor] = [instruction.f2(), instruction.f3()].map(|register| read(emitter, register));
+    let rare = are_unusual(emitter, &[dividend, divisor]);
+    emitter.in_line_with_predicate(instruction, instruction.p2(), rare, |emitter| {
+        let index = emitter.ins().ushr_imm_u(divisor.significand, 55);
+        let index = emitter.ins().band_imm_u(index, 0xff);
+        let significand = entry(emitter, &RECIPROCALS, index);
+        let exponent = emitter.ins().band_imm_u(divisor.sign_exponent, EXPONENT_MASK);
+        let sign = emitter.ins().bxor(divisor.sign_exponent, exponent);
+        let highest = emitter.constant(2 * i64::from(EXPONENT_BIAS) - 1);
+        let exponent = emitter.ins().isub(highest, exponent);
+        let result = Register {
+            significand,
+            sign_exponent: emitter.ins().bor(sign, exponent),
+        };
+        write(emitter, instruction.f1(), result);
+    });
+}
+
+/// `frsqrta`: an entry of the table for a usual operand that is positive.
+pub fn reciprocal_root(emitter: &mut Emitter, instruction: &Instruction) {
+    if !is_writable(instruction.f1()) || instruction.predicate() != 0 {
+        return emitter.perform(Some(instruction));
+    }
+    let radicand = read(emitter, instruction.f3());
+    let rare = are_unusual(emitter, &[radicand]);
+    let is_negative =
+        emitter
+            .ins()
+            .icmp_imm_u(IntCC::UnsignedGreaterThan, radicand.sign_exponent, EXPONENT_MASK);
+    let rare = emitter.ins().bor(rare, is_negative);
+    emitter.in_line_with_predicate(instruction, instruction.p2(), rare, |emitter| {
+        let odd = emitter.ins().band_imm_u(radicand.sign_exponent, 1);
+        let odd = emitter.ins().ishl_imm_u(odd, 7);
+        let index = emitter.ins().ushr_imm_u(radicand.significand, 56);
+        let index = emitter.ins().band_imm_u(index, 0x7f);
+        let index = emitter.ins().bor(odd, index);
+        let significand = entry(emitter, &RECIPROCAL_ROOTS, index);
+        let exponent = emitter
+            .ins()
+            .iadd_imm_s(radicand.sign_exponent, -i64::from(EXPONENT_BIAS));
+        let half = emitter.ins().sshr_imm_u(exponent, 1);
+        let highest = emitter.constant(i64::from(EXPONENT_BIAS) - 1);
+        let result = Register {
+            significand,
+            sign_exponent: emitter.ins().isub(highest, half),
+        };
+        write(emitter, instruction.f1(), result);
+    });
+}
+
+/// The significand of a table's entry.
+fn entry(emitter: &mut Emitter, table: &'static [u16; 256], index: Value) -> Value {
+    let table = emitter.constant(table.as_ptr() as i64);
+    let offset = emitter.ins().ishl_imm_u(index, 1);
+    let place = emitter.ins().iadd(table, offset);
+    let entry = emitter
+        .ins()
+        .load(I16, MemFlagsData::trusted().with_readonly(), place, 0);
+    let entry = emitter.ins().uextend(I64, entry);
+    emitter.ins().ishl_imm_u(entry, 53)
+}
+
+/// `fcvt.fx.trunc` and `fcvt.fxu.trunc` of a register that is not at hand as a double.
+pub fn to_fixed(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    signedness: Signedness,
+    status: StatusField,
+) {
+    let mut rare = None;
+    let controls = StatusRegister::conversion_controls();
+    let is_known_inexact = unless_controls(emitter, status, controls, &mut rare);
+    let register = read(emitter, instruction.f2());
+    let Register {
+        significand,
+        sign_exponent,
+    } = register;
+    let exponent = emitter.ins().band_imm_u(sign_exponent, EXPONENT_MASK);
+    let is_negative = emitter.ins().icmp(IntCC::NotEqual, sign_exponent, exponent);
+    let is_unusual = are_unusual(emitter, &[register]);
+    let bits = emitter.ins().bor(exponent, significand);
+    let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, bits, 0);
+    let is_unusual = emitter.ins().band_not(is_unusual, is_zero);
+    // How far the last place is below that of integers.
+    let last = emitter.constant(i64::from(EXPONENT_INTEGER));
+    let below = emitter.ins().isub(last, exponent);
+    let lowest = match signedness {
+        Signedness::Signed => 1,
+        Signedness::Unsigned => 0,
+    };
+    let is_large = emitter.ins().icmp_imm_s(IntCC::SignedLessThan, below, lowest);
+    let mut is_rare = emitter.ins().bor(is_unusual, is_large);
+    if signedness == Signedness::Unsigned {
+        is_rare = emitter.ins().bor(is_rare, is_negative);
+    }
+    let rare = either(emitter, rare, is_rare);
+    emitter.in_line(instruction, rare, |emitter, aside| {
+        let zero = emitter.constant(0);
+        // The host takes the low six bits of a count.
+        let floor = emitter.ins().ushr(significand, below);
+        let kept = emitter.ins().ishl(floor, below);
+        let is_fraction = emitter.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, below, 63);
+        let kept = emitter.ins().select(is_fraction, zero, kept);
+        let magnitude = emitter.ins().select(is_fraction, zero, floor);
+        let is_inexact = emitter.ins().icmp(IntCC::NotEqual, kept, significand);
+        let is_flag_clear = emitter.ins().icmp_imm_u(IntCC::Equal, is_known_inexact, 0);
+        let raises = emitter.ins().band(is_inexact, is_flag_clear);
+        emitter.unless(raises, aside);
+        let negated = emitter.ins().ineg(magnitude);
+        let fixed = emitter.ins().select(is_negative, negated, magnitude);
+        let fixed = integer(emitter, fixed);
+        write(emitter, instruction.f1(), fixed);
+    });
+}
+
+fn product_function(precision: Precision) -> *const () {
+    match precision {
+        Precision::Single => product::<24> as *const (),
+        Precision::Double => product::<53> as *const (),
+        Precision::Extended => product::<64> as *const (),
+    }
+}
+
+fn sum_function(precision: Precision) -> *const () {
+    match precision {
+        Precision::Single => sum::<24> as *const (),
+        Precision::Double => sum::<53> as *const (),
+        Precision::Extended => sum::<64> as *const (),
+    }
+}
+
+/// What the functions answer: a register, with its integer bit set if there is an answer, and whether it is inexact.
+#[repr(C)]
+struct Answer {
+    significand: u64,
+    rest: u64,
+}
+
+impl From<Option<Nearest>> for Answer {
+    #[inline(always)]
+    fn from(nearest: Option<Nearest>) -> Answer {
+        nearest.map_or(
+            Answer {
+                significand: 0,
+                rest: 0,
+            },
+            |Nearest { value, is_inexact }| Answer {
+                significand: value.significand(),
+                rest: value.sign_exponent() | u64::from(is_inexact) << INEXACT_SHIFT,
+            },
+        )
+    }
+}
+
+/// The rounded product of two registers, each a significand and a word of sign and exponent.
+extern "C" fn product<const PRECISION: u32>(a: u64, a_rest: u64, b: u64, b_rest: u64) -> Answer {
+    let a = FloatRegister::from_sign_exponent(a_rest, a);
+    let b = FloatRegister::from_sign_exponent(b_rest, b);
+    nearest::multiply::<PRECISION>(a, b).into()
+}
+
+/// The rounded product of two registers and a third one, as for [`product`].
+extern "C" fn sum<const PRECISION: u32>(
+    a: u64,
+    a_rest: u64,
+    b: u64,
+    b_rest: u64,
+    c: u64,
+    c_rest: u64,
+) -> Answer {
+    let a = FloatRegister::from_sign_exponent(a_rest, a);
+    let b = FloatRegister::from_sign_exponent(b_rest, b);
+    let c = FloatRegister::from_sign_exponent(c_rest, c);
+    nearest::multiply_add::<PRECISION>(a, b, c).into()
+}

@@ -1,0 +1,222 @@
+//! What is worth a register of the host where a node of a loop begins: what it, or what follows it in the same loop,
+//! uses before anything has changed it. What is in no loop loads what it uses.
+
+use std::sync::Arc;
+
+use sidestep_ia64::encoding::{
+    Effects, FixedRounding, Instruction, Operation, Precision, Resource, StatusField,
+};
+use sidestep_ia64::registers::frame::ROTATING_FLOATING;
+
+use crate::region::Node;
+use crate::slots::Slots;
+
+/// A set of floating-point registers, f0 the lowest bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FloatRegisters(u128);
+
+impl FloatRegisters {
+    /// Its registers, in order.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (0..128).filter(move |register| self.0 >> register & 1 != 0)
+    }
+
+    /// The registers that have these names once all that rotate have rotated, by their names before.
+    fn before_rotation(self) -> FloatRegisters {
+        let first = 128 - ROTATING_FLOATING;
+        let fixed = self.0 & ((1 << first) - 1);
+        let others = self.0 ^ fixed;
+        let down = others >> 1 & !((1 << first) - 1);
+        FloatRegisters(fixed | down | (others >> first & 1) << 127)
+    }
+}
+
+impl FromIterator<u8> for FloatRegisters {
+    fn from_iter<I: IntoIterator<Item = u8>>(registers: I) -> FloatRegisters {
+        let bits = registers.into_iter().map(|register| 1 << (register & 127));
+        FloatRegisters(bits.fold(0, |set, bit: u128| set | bit))
+    }
+}
+
+/// What may be worth registers.
+trait Places: Copy + Default + PartialEq {
+    const ALL: Self;
+    fn union(self, other: Self) -> Self;
+    fn without(self, other: Self) -> Self;
+    /// What an instruction reads in such a way that having it at hand is worth something.
+    fn read_by(instruction: &Instruction) -> Self;
+    fn written_by(instruction: &Instruction) -> Self;
+    fn before_rotation(self) -> Self;
+}
+
+impl Places for Slots {
+    const ALL: Slots = Slots::ALL;
+
+    fn union(self, other: Slots) -> Slots {
+        self.union(other)
+    }
+
+    fn without(self, other: Slots) -> Slots {
+        self.without(other)
+    }
+
+    fn read_by(instruction: &Instruction) -> Slots {
+        Slots::read_by(instruction)
+    }
+
+    fn written_by(instruction: &Instruction) -> Slots {
+        Slots::written_by(instruction)
+    }
+
+    /// They are moved, and where they come from as well.
+    fn before_rotation(self) -> Slots {
+        self
+    }
+}
+
+impl Places for FloatRegisters {
+    const ALL: FloatRegisters = FloatRegisters(u128::MAX);
+
+    fn union(self, other: FloatRegisters) -> FloatRegisters {
+        FloatRegisters(self.0 | other.0)
+    }
+
+    fn without(self, other: FloatRegisters) -> FloatRegisters {
+        FloatRegisters(self.0 & !other.0)
+    }
+
+    fn read_by(instruction: &Instruction) -> FloatRegisters {
+        match computes_doubles(instruction) {
+            true => float_registers(instruction.sources().iter()),
+            false => FloatRegisters::default(),
+        }
+    }
+
+    fn written_by(instruction: &Instruction) -> FloatRegisters {
+        float_registers(instruction.destinations().iter())
+    }
+
+    fn before_rotation(self) -> FloatRegisters {
+        self.before_rotation()
+    }
+}
+
+/// Those that are no constants.
+fn float_registers<'a>(resources: impl Iterator<Item = &'a Resource>) -> FloatRegisters {
+    let registers = resources.filter_map(|resource| match resource {
+        Resource::Float(register) => Some(*register),
+        _ => None,
+    });
+    registers.filter(|&register| register > 1).collect()
+}
+
+/// Whether an instruction is emitted as arithmetic on doubles.
+fn computes_doubles(instruction: &Instruction) -> bool {
+    match instruction.operation {
+        Operation::FloatMultiplyAdd {
+            precision, status, ..
+        } => precision != Precision::Dynamic && status != StatusField::S1,
+        Operation::ConvertToFixed { rounding, .. } => rounding == FixedRounding::Truncate,
+        Operation::FloatCompare { .. } => true,
+        _ => false,
+    }
+}
+
+/// The slots that are worth it for each node.
+pub fn slots(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<Slots> {
+    held(nodes, successors)
+}
+
+/// The floating-point registers that are worth it for each node, as doubles.
+pub fn doubles(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<FloatRegisters> {
+    held(nodes, successors)
+}
+
+/// What a block reads before anything else has changed it, and what it changes.
+fn used_and_changed<P: Places>(node: &Node) -> (P, P) {
+    let (mut used, mut changed) = (P::default(), P::default());
+    for entry in &node.block.instructions {
+        let Ok(instruction) = &entry.decoded.instruction else {
+            break;
+        };
+        used = used.union(P::read_by(instruction).without(changed));
+        if instruction.effects().contains(Effects::CHANGES_FRAME)
+            && !instruction.effects().contains(Effects::LAST_SLOT)
+        {
+            changed = P::ALL;
+        } else if instruction.predicate() == 0 {
+            changed = changed.union(P::written_by(instruction));
+        }
+    }
+    (used, changed)
+}
+
+fn held<P: Places>(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<P> {
+    let loops = loops(successors);
+    let blocks: Vec<(P, P)> = nodes.iter().map(|node| used_and_changed(node)).collect();
+    let mut held: Vec<P> = blocks.iter().map(|&(used, _)| used).collect();
+    let mut is_changed = true;
+    while is_changed {
+        is_changed = false;
+        for node in (0..nodes.len()).rev() {
+            let (used, changed) = blocks[node];
+            let within = successors[node]
+                .iter()
+                .filter(|&&next| loops[next] == loops[node]);
+            let later = within.fold(P::default(), |later, &next| later.union(held[next]));
+            let later = match nodes[node].rotates() {
+                true => later.before_rotation(),
+                false => later,
+            };
+            let now = used.union(later.without(changed));
+            is_changed |= now != held[node];
+            held[node] = now;
+        }
+    }
+    for (node, held) in held.iter_mut().enumerate() {
+        let is_in_loop = successors[node].iter().any(|&next| loops[next] == loops[node]);
+        if !is_in_loop {
+            *held = P::default();
+        }
+    }
+    held
+}
+
+/// Names for each node the loop that it is in: nodes that reach each other have one name, others have their own.
+fn loops(successors: &[Vec<usize>]) -> Vec<usize> {
+    let reached: Vec<Vec<bool>> = (0..successors.len())
+        .map(|start| {
+            let mut reached = vec![false; successors.len()];
+            let mut left: Vec<usize> = successors[start].clone();
+            while let Some(node) = left.pop() {
+                if !std::mem::replace(&mut reached[node], true) {
+                    left.extend(&successors[node]);
+                }
+            }
+            reached
+        })
+        .collect();
+    (0..successors.len())
+        .map(|node| {
+            let mut others = 0..node;
+            others
+                .find(|&other| reached[node][other] && reached[other][node])
+                .unwrap_or(node)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emitter::rotated;
+
+    #[test]
+    fn names_before_a_rotation_are_those_that_it_changes() {
+        for register in 0..128 {
+            let after: FloatRegisters = [rotated(register)].into_iter().collect();
+            assert_eq!(after.before_rotation().iter().collect::<Vec<_>>(), [register]);
+        }
+        assert_eq!([31, 32, 127].map(rotated), [31, 33, 32]);
+    }
+}
