@@ -64,6 +64,7 @@ _start:
 	movl r10 = TABLE | ((TABLE_LOG2 << 2) | (1 << 8) | 1)
 	;;
 	mov cr.pta = r10
+	;;
 	srlz.i
 	movl r2 = interruption_vectors
 	;;
