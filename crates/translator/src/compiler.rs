@@ -17,7 +17,7 @@ use crate::emitter::{
     DELIVERED_FAULT, DELIVERED_OTHER, Emitter, Entry, PERFORMED, PERFORMED_BRANCH, PERFORMED_RAISED,
 };
 use crate::region::Region;
-use crate::{call, operations};
+use crate::{call, float, operations};
 
 /// Why there is no compiler.
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +135,7 @@ impl Compiler {
                 number_signatures: number_signatures.map(|signature| builder.import_signature(signature)),
                 is_fused,
             };
-            let mut emitter = Emitter::new(builder, region, entry);
+            let mut emitter = Emitter::new(builder, region, entry, float::at_hand);
             emitter.check_entry();
             for node in 0..region.nodes.len() {
                 emitter.begin_node(node);

@@ -8,7 +8,7 @@ use sidestep_ia64::encoding::{
 };
 use sidestep_ia64::registers::frame::ROTATING_FLOATING;
 
-use crate::region::Node;
+use crate::node::Node;
 use crate::slots::Slots;
 
 /// A set of floating-point registers, f0 the lowest bit.

@@ -2,8 +2,8 @@
 //!
 //! - [`Translator`]: the back end: counts how often blocks are entered and has hot ones translated; [`Settings`] and
 //!   [`Statistics`] of it. [`LockStep`] compares it with the interpreter while a program runs.
-//! - `region`: which blocks are translated together, and what loops keep in variables; `slots`: what variables stand
-//!   for.
+//! - `node`: a block; `region`: which of them are translated together, and what loops keep in variables; `slots`: what
+//!   variables stand for.
 //! - `operations`: the column over the table of operations: which are emitted in line, and by what; `integer`,
 //!   `compare`, `memory`, `float`, `moves`, `stack`, `branch` and `call` are the families.
 //! - `emitter`: what is known of the guest's state at a place in emitted code, and how that code meets the processor;
@@ -33,6 +33,7 @@ mod links;
 mod lock_step;
 mod memory;
 mod moves;
+mod node;
 mod operations;
 mod perf_map;
 mod region;

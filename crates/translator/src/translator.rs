@@ -15,8 +15,9 @@ use crate::chain::{self, Enter, NEXT_BLOCK, RAISED};
 use crate::code_memory::CodeMemory;
 use crate::compiler::{Compiler, CompilerError, Emitted};
 use crate::links::Links;
+use crate::node::Node;
 use crate::perf_map::PerfMap;
-use crate::region::{Node, Region};
+use crate::region::Region;
 use crate::statistics::Statistics;
 use crate::unit::{Owned, Piece, Support, Unit};
 

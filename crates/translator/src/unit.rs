@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use crate::chain::Enter;
 use crate::code_memory::CodeMemory;
-use crate::region::{Node, Region};
+use crate::node::Node;
+use crate::region::Region;
 
 /// Emitted code.
 pub struct Unit {

@@ -9,8 +9,7 @@ use sidestep_ia64::layout;
 
 use super::{Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
 use crate::chain::{NEXT_BLOCK, RAISED, Word};
-use crate::float;
-use crate::region::branch_offset;
+use crate::node::branch_offset;
 use crate::slots::Slots;
 
 impl<'f> Emitter<'_, 'f> {
@@ -95,7 +94,7 @@ impl<'f> Emitter<'_, 'f> {
         }
         let held = self.region.held_doubles[node].iter();
         let doubles: Vec<(u8, Value)> = held
-            .map(|register| (register, float::at_hand(self, register)))
+            .map(|register| (register, (self.at_hand)(self, register)))
             .collect();
         for (register, value) in doubles {
             let variable = self.double_variable(register);

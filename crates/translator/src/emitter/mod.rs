@@ -115,6 +115,8 @@ pub struct Emitter<'a, 'f> {
     /// Where the function is left for a place outside, by bytes from the root's first bundle and slot.
     exits: BTreeMap<(i64, u8), Block>,
     entry: Entry,
+    /// Gives a register's value as a double, a NaN where it holds none.
+    at_hand: fn(&mut Emitter<'a, 'f>, u8) -> Value,
     /// The processor's address.
     processor: Value,
     state: MemFlagsData,
@@ -138,8 +140,14 @@ pub struct Emitter<'a, 'f> {
 }
 
 impl<'a, 'f> Emitter<'a, 'f> {
-    /// An emitter behind the function's entry.
-    pub fn new(mut builder: FunctionBuilder<'f>, region: &'a Region, entry: Entry) -> Emitter<'a, 'f> {
+    /// An emitter behind the function's entry; `at_hand` gives a register's value as a double, a NaN where it holds
+    /// none.
+    pub fn new(
+        mut builder: FunctionBuilder<'f>,
+        region: &'a Region,
+        entry: Entry,
+        at_hand: fn(&mut Emitter<'a, 'f>, u8) -> Value,
+    ) -> Emitter<'a, 'f> {
         let mut memory = |user_id: u32, description: &str| {
             let description = description.to_owned().into();
             let data = AliasRegionData { user_id, description };
@@ -170,6 +178,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             node: 0,
             index: 0,
             entry,
+            at_hand,
             known: Known::default(),
             is_pending: false,
             leaves: false,
