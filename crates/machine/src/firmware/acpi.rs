@@ -244,9 +244,17 @@ fn host_bridge(contents: &Contents) -> Vec<u8> {
     let (start, end) = (layout::PCI as u32, (layout::PCI + layout::PCI_SIZE - 1) as u32);
     let memory = AddressSpace::<u32>::new_memory(AddressSpaceCacheable::NotCacheable, true, start, end, None);
     let resources = ResourceTemplate::new(vec![&buses, &ports, &memory]);
-    let routes = routing(contents);
-    let routes = Name::new("_PRT".into(), &Raw(&routes));
-    let no_routes = Name::new("_PRT".into(), &Package::new(Vec::new()));
+    let no_routes = bytes(&Name::new("_PRT".into(), &Package::new(Vec::new())));
+    // What is on a bus: the last one has the devices, each other one the bridge to the next.
+    let mut on_bus = bytes(&Name::new("_PRT".into(), &Raw(&routing(contents))));
+    for bus in (0..contents.pci_bridges).rev() {
+        // The device in the first slot, on bus 0 behind the host bridge's.
+        let address = Name::new("_ADR".into(), &(u32::from(bus == 0) << 16));
+        let behind = Raw(&on_bus);
+        let bridge = Device::new(Path::new(&format!("BR{bus:02}")), vec![&address, &behind]);
+        on_bus = [no_routes.clone(), bytes(&bridge)].concat();
+    }
+    let on_bus = Raw(&on_bus);
     let fields = [
         Name::new("_HID".into(), &EISAName::new("PNP0A03")),
         Name::new("_UID".into(), &0u8),
@@ -254,25 +262,8 @@ fn host_bridge(contents: &Contents) -> Vec<u8> {
         Name::new("_BBN".into(), &0u8),
         Name::new("_CRS".into(), &resources),
     ];
-    // From the last bridge, which has the devices, to the first.
-    let mut behind: Option<Vec<u8>> = None;
-    for bus in (0..contents.pci_bridges).rev() {
-        // The device in the first slot, on bus 0 behind the host bridge's.
-        let address = Name::new("_ADR".into(), &(u32::from(bus == 0) << 16));
-        let next = behind.as_deref().map(Raw);
-        let mut fields: Vec<&dyn Aml> = vec![&address];
-        match &next {
-            Some(next) => fields.extend([&no_routes as &dyn Aml, next]),
-            None => fields.push(&routes),
-        }
-        behind = Some(bytes(&Device::new(Path::new(&format!("BR{bus:02}")), fields)));
-    }
-    let next = behind.as_deref().map(Raw);
-    let mut fields: Vec<&dyn Aml> = fields.iter().map(|field| field as &dyn Aml).collect();
-    match &next {
-        Some(next) => fields.extend([&no_routes as &dyn Aml, next]),
-        None => fields.push(&routes),
-    }
+    let fields = fields.iter().map(|field| field as &dyn Aml);
+    let fields = fields.chain([&on_bus as &dyn Aml]).collect();
     let bridge = Device::new("PCI0".into(), fields);
     bytes(&Scope::new("\\_SB_".into(), vec![&bridge]))
 }
