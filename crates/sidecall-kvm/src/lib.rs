@@ -4,8 +4,10 @@
 //! - [`layout`] says where everything lies in the guest's memory;
 //! - [`memory`] is that memory;
 //! - [`service`] is what the monitor does for a guest, by whichever way it was asked;
+//! - [`devices`] are the disk and the network that it may have;
+//! - [`program`] is a core that stays and serves by zero-wait threads, devices too;
 //! - [`notified`] is the thread that the kernel wakes for a guest's call, as vhost has it;
-//! - the core that stays, and the line of a request, are [`sidestep_sidecall`]'s;
+//! - a core that stays and does nothing but the monitor's work, and the line of a request, are [`sidestep_sidecall`]'s;
 //! - `machine` is the virtual machine, `guest` its program, `kind` finds out whether the guest runs by itself
 //!   (Linux on x86-64).
 //!
@@ -14,6 +16,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod devices;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod guest;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -24,4 +27,5 @@ pub mod machine;
 pub mod memory;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod notified;
+pub mod program;
 pub mod service;

@@ -14,6 +14,7 @@ use kvm_bindings::{
 use kvm_ioctls::{IoEventAddress, Kvm, NoDatamatch, VcpuExit, VcpuFd, VmFd};
 use vmm_sys_util::eventfd::{EFD_CLOEXEC, EventFd};
 
+use crate::devices::Devices;
 use crate::guest::{Way, handler, program};
 use crate::layout::{PAGE_BYTES, PAGE_WORDS, PROCESSORS_MAX, SAMPLES_MAX, descriptors, order, page, port};
 use crate::memory::GuestMemory;
@@ -140,6 +141,7 @@ pub struct Processor {
     /// Its interrupt controller as it is when no interrupt is being served.
     controller: Option<kvm_lapic_state>,
     memory: Arc<GuestMemory>,
+    devices: Option<Arc<Devices>>,
     index: usize,
 }
 
@@ -252,6 +254,13 @@ impl Guest {
         &self.memory
     }
 
+    /// Gives the guest devices, for requests by [`Way::Exit`]; who serves the others has them of its own.
+    pub fn attach(&mut self, devices: &Arc<Devices>) {
+        for processor in &mut self.processors {
+            processor.devices = Some(Arc::clone(devices));
+        }
+    }
+
     /// The guest's processors.
     pub fn processors(&mut self) -> &mut [Processor] {
         &mut self.processors
@@ -341,6 +350,7 @@ impl Processor {
             processor,
             controller,
             memory,
+            devices: None,
             index,
         })
     }
@@ -423,7 +433,8 @@ impl Processor {
                 Ok(VcpuExit::IoOut(port::SERVE, _)) => {
                     // By exit nothing was announced: what was answered last stays so.
                     let sequence = line.answered();
-                    line.answer(sequence, serve(&line.copy(sequence), &self.memory));
+                    let request = line.copy(sequence);
+                    line.answer(sequence, serve(&request, &self.memory, self.devices.as_deref()));
                 }
                 Ok(VcpuExit::IoOut(port::WAKE, _)) => line.wake(),
                 Ok(other) => return Err(GuestError::Stopped(format!("{other:?}"))),

@@ -65,6 +65,29 @@ impl GuestMemory {
         self.word(page, word).store(value, Ordering::Release);
     }
 
+    /// Copies the first bytes of a page, as many as there is room for.
+    ///
+    /// # Panics
+    /// When there is no such page, or it has fewer bytes.
+    pub fn read_page(&self, page: usize, bytes: &mut [u8]) {
+        assert!(bytes.len() <= PAGE_BYTES, "{} bytes of a page", bytes.len());
+        for (bytes, word) in bytes.chunks_mut(8).zip(&self.pages()[page]) {
+            let word = word.load(Ordering::Relaxed).to_le_bytes();
+            bytes.copy_from_slice(&word[..bytes.len()]);
+        }
+    }
+
+    /// Fills a page.
+    ///
+    /// # Panics
+    /// When there is no such page.
+    pub fn write_page(&self, page: usize, bytes: &[u8; PAGE_BYTES]) {
+        let (words, _) = bytes.as_chunks();
+        for (word, bytes) in self.pages()[page].iter().zip(words) {
+            word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+        }
+    }
+
     /// The line of a processor.
     ///
     /// # Panics

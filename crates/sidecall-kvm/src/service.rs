@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use sidestep_sidecall::line::{Answer, Line, Request};
 use sidestep_sidecall::sidecore::Service;
 
+use crate::devices::{Devices, Transfer};
 use crate::layout::{FRAMES, PAGE_BYTES, WINDOW_PAGES, page};
 use crate::memory::GuestMemory;
 
@@ -29,12 +30,16 @@ pub enum Operation {
     Change = 4,
     /// Nothing more to be seen through a page of the window.
     Unmap = 5,
+    /// A block of the disk, read into a page of memory.
+    Read = 6,
+    /// The first bytes of a page of memory, sent as a packet.
+    Send = 7,
 }
 
 impl Operation {
     fn of(number: u64) -> Option<Self> {
         use Operation::*;
-        [Null, Identify, Map, Change, Unmap]
+        [Null, Identify, Map, Change, Unmap, Read, Send]
             .into_iter()
             .find(|operation| *operation as u64 == number)
     }
@@ -50,7 +55,7 @@ pub enum Status {
     NoOperation = 1,
     /// The window has no such page.
     NoPage = 2,
-    /// Memory has no such page that the window may show.
+    /// Memory has no such page that the window may show and a device may use.
     NoFrame = 3,
     /// To be mapped, and mapped already.
     Mapped = 4,
@@ -58,12 +63,21 @@ pub enum Status {
     NotMapped = 5,
     /// The kernel refused to flush what was seen before.
     NotFlushed = 6,
+    /// The guest has no devices.
+    NoDevice = 7,
+    /// The disk has no such block.
+    NoBlock = 8,
+    /// A packet has one byte at least, and a page of them at most.
+    NoLength = 9,
+    /// The device has failed.
+    Failed = 10,
 }
 
 /// What serves one processor of a guest.
 pub struct GuestService {
     memory: Arc<GuestMemory>,
     processor: usize,
+    devices: Option<Arc<Devices>>,
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     interrupt: Option<vmm_sys_util::eventfd::EventFd>,
 }
@@ -75,8 +89,20 @@ impl GuestService {
         Self {
             memory,
             processor,
+            devices: None,
             #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
             interrupt: None,
+        }
+    }
+
+    /// Serves requests for these devices as well, and waits for them: not for a [sidecore], which waits for nobody.
+    /// [`ZeroWaitSidecore`](crate::program::ZeroWaitSidecore) is one that need not.
+    ///
+    /// [sidecore]: sidestep_sidecall::sidecore::Sidecore
+    pub fn with_devices(self, devices: &Arc<Devices>) -> Self {
+        Self {
+            devices: Some(Arc::clone(devices)),
+            ..self
         }
     }
 
@@ -98,7 +124,7 @@ impl Service for GuestService {
 
     #[inline]
     fn serve(&mut self, request: &Request) -> Answer {
-        let answer = serve(request, &self.memory);
+        let answer = serve(request, &self.memory, self.devices.as_deref());
         // The guest that it interrupts looks for the answer, which is there in a moment.
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         if let Some(interrupt) = &self.interrupt {
@@ -109,10 +135,19 @@ impl Service for GuestService {
     }
 }
 
-/// Serves a request that was copied out of the guest's memory.
+/// Serves a request that was copied out of the guest's memory, and waits for the device if it is for one.
 #[inline]
-pub fn serve(request: &Request, memory: &GuestMemory) -> Answer {
-    match answer(request, memory) {
+pub fn serve(request: &Request, memory: &GuestMemory, devices: Option<&Devices>) -> Answer {
+    answer(ask(request, memory, devices).and_then(|asked| match asked {
+        Asked::Monitor(value) => Ok(value),
+        Asked::Device(devices, transfer) => devices.perform(memory, transfer),
+    }))
+}
+
+/// How a request went, in the words of its line.
+#[inline]
+pub(crate) fn answer(result: Result<u64, Status>) -> Answer {
+    match result {
         Ok(value) => Answer { status: 0, value },
         Err(status) => Answer {
             status: status as u64,
@@ -121,14 +156,39 @@ pub fn serve(request: &Request, memory: &GuestMemory) -> Answer {
     }
 }
 
+/// Who has a request.
+pub(crate) enum Asked<'a> {
+    /// The monitor, which has done it.
+    Monitor(u64),
+    /// A device, which shall do this.
+    Device(&'a Devices, Transfer),
+}
+
+/// Checks a request; does what the monitor is asked for.
 #[inline]
-fn answer(request: &Request, memory: &GuestMemory) -> Result<u64, Status> {
+pub(crate) fn ask<'a>(
+    request: &Request,
+    memory: &GuestMemory,
+    devices: Option<&'a Devices>,
+) -> Result<Asked<'a>, Status> {
     let operation = Operation::of(request.operation).ok_or(Status::NoOperation)?;
     match operation {
-        Operation::Null => return Ok(0),
-        Operation::Identify => return Ok(IDENTIFICATION),
-        Operation::Map | Operation::Change | Operation::Unmap => {}
+        Operation::Null => Ok(Asked::Monitor(0)),
+        Operation::Identify => Ok(Asked::Monitor(IDENTIFICATION)),
+        Operation::Map | Operation::Change | Operation::Unmap => {
+            update(operation, request, memory).map(Asked::Monitor)
+        }
+        Operation::Read | Operation::Send => {
+            let devices = devices.ok_or(Status::NoDevice)?;
+            let transfer = devices.transfer(operation, request.first, request.second)?;
+            Ok(Asked::Device(devices, transfer))
+        }
     }
+}
+
+/// Alters an entry of the window; its value.
+#[inline]
+fn update(operation: Operation, request: &Request, memory: &GuestMemory) -> Result<u64, Status> {
     let index = usize::try_from(request.first)
         .ok()
         .filter(|index| *index < WINDOW_PAGES);

@@ -1,12 +1,16 @@
 //! Real guests, where this host has `/dev/kvm` and two cores.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+use std::sync::Arc;
+
 use sidestep_sidecall::sidecore::{Sidecore, pin};
+use sidestep_sidecall_kvm::devices::Devices;
 use sidestep_sidecall_kvm::guest::Way;
 use sidestep_sidecall_kvm::kind::Kind;
 use sidestep_sidecall_kvm::layout::{FRAMES, order, page};
 use sidestep_sidecall_kvm::machine::{Guest, GuestError, Order};
 use sidestep_sidecall_kvm::notified::Notified;
+use sidestep_sidecall_kvm::program::{Interrupt, ZeroWaitSidecore};
 use sidestep_sidecall_kvm::service::{GuestService, IDENTIFICATION, Operation, Status};
 
 /// Two cores of this process, where there is a KVM as well.
@@ -192,6 +196,49 @@ fn a_guest_that_waits_for_an_interrupt_gets_one_with_each_answer() {
         );
     }
     assert_eq!(sidecore.end().served, 20);
+}
+
+#[test]
+fn a_guest_reads_blocks_and_sends_packets_by_every_way() {
+    let Some((own, other)) = cores() else { return };
+    pin(own).expect("this process may use the core");
+    let (devices, receiver) = Devices::in_memory(64).expect("devices");
+    let devices = Arc::new(devices);
+    let (mut guest, interrupt) = Guest::interrupt().expect("a guest that can be interrupted");
+    guest.attach(&devices);
+    let event = guest.notification().expect("an eventfd");
+    for way in [Way::Exit, Way::Notify, Way::Sidecall, Way::Posted] {
+        let memory = Arc::clone(guest.memory());
+        let notified = (way == Way::Notify).then(|| {
+            let callers = vec![GuestService::new(&memory, 0).with_devices(&devices)];
+            let event = event.try_clone().expect("an eventfd");
+            Notified::start(other, event, callers).expect("a thread")
+        });
+        let signal = interrupt.try_clone().expect("an eventfd");
+        let posts: Option<Interrupt> = (way == Way::Posted)
+            .then(|| Box::new(move || signal.write(1).expect("a count with room")) as Interrupt);
+        let zero_wait = matches!(way, Way::Sidecall | Way::Posted)
+            .then(|| ZeroWaitSidecore::start(other, &memory, &devices, posts).expect("a sidecore"));
+        let read = Order {
+            page: 20,
+            ..Order::one(way, Operation::Read)
+        };
+        let outcome = guest.run(read).expect("an answer");
+        assert_eq!((outcome.status, outcome.refused), (0, 0), "{way:?}");
+        assert_eq!(memory.load(page::FRAMES, 100), 20, "{way:?}");
+        memory.store(page::FRAMES, 0, way as u64);
+        let send = Order {
+            page: 8,
+            ..Order::one(way, Operation::Send)
+        };
+        let outcome = guest.run(send).expect("an answer");
+        assert_eq!((outcome.value, outcome.refused), (8, 0), "{way:?}");
+        assert_eq!(outcome.exits, u64::from(way == Way::Exit), "{way:?}");
+        let mut packet = [0; 16];
+        assert_eq!(receiver.recv(&mut packet).expect("a packet"), 8);
+        assert_eq!(packet[..8], (way as u64).to_le_bytes());
+        drop((notified, zero_wait));
+    }
 }
 
 #[test]

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use sidestep_sidecall::line::Request;
+use sidestep_sidecall::line::{Answer, Request};
 use sidestep_sidecall::sidecore::Sidecore;
-use sidestep_sidecall_kvm::layout::{FRAMES, PAGE_WORDS, WINDOW_PAGES, page};
+use sidestep_sidecall_kvm::devices::{BLOCK_BYTES, Devices};
+use sidestep_sidecall_kvm::layout::{FRAMES, PAGE_BYTES, PAGE_WORDS, WINDOW_PAGES, page};
 use sidestep_sidecall_kvm::memory::GuestMemory;
+use sidestep_sidecall_kvm::program::ZeroWaitSidecore;
 use sidestep_sidecall_kvm::service::{GuestService, IDENTIFICATION, Operation, Status, serve as answer};
 
 fn memory() -> GuestMemory {
@@ -24,7 +26,7 @@ fn request(sequence: u64, [operation, first, second]: [u64; 3]) -> Request {
 
 /// How a request went.
 fn serve(memory: &GuestMemory, words: [u64; 3]) -> u64 {
-    answer(&request(1, words), memory).status
+    answer(&request(1, words), memory, None).status
 }
 
 #[test]
@@ -67,7 +69,7 @@ fn a_request_that_changes_after_it_was_copied_is_served_as_it_was() {
         9,
         [Operation::Map as u64, u64::MAX, page::LEVEL_4 as u64],
     ));
-    assert_eq!(answer(&copied, &memory).status, Status::Done as u64);
+    assert_eq!(answer(&copied, &memory, None).status, Status::Done as u64);
     assert_eq!(memory.load(page::WINDOW, 3), (page::FRAMES as u64) << 12 | 7);
 }
 
@@ -97,6 +99,101 @@ fn guests_that_write_garbage_and_stop_leave_a_victim_its_answers() {
     }
     let tally = sidecore.end();
     assert!(tally.served >= 200, "{tally:?}");
+}
+
+/// A sidecore of zero-wait threads on the first core that this process may use, which the caller may share.
+fn zero_wait_sidecore(memory: &Arc<GuestMemory>, devices: &Arc<Devices>) -> ZeroWaitSidecore {
+    let set = rustix::thread::sched_getaffinity(None).expect("the cores of this process");
+    let core = (0..1024).find(|core| set.is_set(*core)).expect("a core");
+    ZeroWaitSidecore::start(core, memory, devices, None).expect("a sidecore")
+}
+
+/// Calls as a processor and waits for the answer.
+fn call(memory: &GuestMemory, processor: usize, request: &Request) -> Answer {
+    let line = memory.line(processor);
+    line.call(request);
+    loop {
+        match line.answer_to(request.sequence) {
+            Some(answer) => return answer,
+            None => std::thread::yield_now(),
+        }
+    }
+}
+
+#[test]
+fn blocks_are_read_and_packets_sent_at_once_and_by_zero_wait_threads() {
+    let memory = Arc::new(memory());
+    let (devices, receiver) = Devices::in_memory(3).expect("devices");
+    let devices = Arc::new(devices);
+    let sidecore = zero_wait_sidecore(&memory, &devices);
+    let frame = FRAMES.start as u64 + 1;
+    let mut sequence = 0;
+    let mut both = |words: [u64; 3]| {
+        sequence += 1;
+        let request = request(sequence, words);
+        let at_once = answer(&request, &memory, Some(&devices));
+        memory.write_page(frame as usize, &[0xa5; PAGE_BYTES]);
+        assert_eq!(call(&memory, 0, &request), at_once, "{words:?}");
+        (at_once.status, at_once.value)
+    };
+    let [read, send] = [Operation::Read, Operation::Send].map(|it| it as u64);
+    let done = Status::Done as u64;
+    assert_eq!(both([read, 2, frame]), (done, BLOCK_BYTES as u64));
+    let words = |page: usize| {
+        (0..PAGE_WORDS)
+            .map(|word| memory.load(page, word))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(words(frame as usize), [2; PAGE_WORDS]);
+    let other = words(FRAMES.start);
+    assert_eq!(other, [0; PAGE_WORDS]);
+    assert_eq!(both([send, 13, frame]), (done, 13));
+    let mut packet = [0; PAGE_BYTES];
+    for content in [2, 0xa5] {
+        assert_eq!(receiver.recv(&mut packet).expect("a packet"), 13);
+        let expected = if content == 2 {
+            [2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0]
+        } else {
+            [0xa5; 13]
+        };
+        assert_eq!(packet[..13], expected);
+    }
+    for (words, status) in [
+        ([read, 3, frame], Status::NoBlock),
+        ([read, u64::MAX, frame], Status::NoBlock),
+        ([read, 0, page::LEVEL_4 as u64], Status::NoFrame),
+        ([send, 0, frame], Status::NoLength),
+        ([send, PAGE_BYTES as u64 + 1, frame], Status::NoLength),
+        ([send, 1, page::ORDER as u64], Status::NoFrame),
+        ([8, 0, 0], Status::NoOperation),
+    ] {
+        assert_eq!(both(words), (status as u64, 0), "{words:?}");
+    }
+    drop(sidecore);
+    assert_eq!(serve(&memory, [read, 0, frame]), Status::NoDevice as u64);
+}
+
+#[test]
+fn a_processor_that_floods_a_device_leaves_another_its_answers() {
+    let memory = Arc::new(memory());
+    let (devices, _receiver) = Devices::in_memory(8).expect("devices");
+    let _sidecore = zero_wait_sidecore(&memory, &Arc::new(devices));
+    for sequence in 1..=200_u64 {
+        for word in 0..sidestep_sidecall::line::WORDS {
+            let garbage = sequence
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(word as u32);
+            memory.store(page::REQUEST + page::PROCESSOR, word, garbage);
+        }
+        let send = request(sequence << 32, [Operation::Send as u64, 100, FRAMES.start as u64]);
+        memory.line(2).call(&send);
+        let read = request(
+            sequence,
+            [Operation::Read as u64, sequence % 8, FRAMES.start as u64 + 2],
+        );
+        assert_eq!(call(&memory, 0, &read).status, Status::Done as u64);
+        assert_eq!(memory.load(FRAMES.start + 2, PAGE_WORDS - 1), sequence % 8);
+    }
 }
 
 proptest! {

@@ -1,6 +1,7 @@
 //! Figure 1 on the machine at hand: a KVM guest that is left, and one whose requests a core serves.
 
-use std::io;
+use std::net::UdpSocket;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sidestep_hypervisor::calibration::{Calibration, Options, Quantity, allowed_cores};
@@ -8,13 +9,16 @@ use sidestep_lab::{
     About, Axis, Context, Experiment, Figure, Input, Inputs, Measure, Measurement, Metric, Nature, Number,
     Point, PointError, Side,
 };
+use sidestep_sidecall::line::Request;
 use sidestep_sidecall::sidecore::{Sidecore, pin};
+use sidestep_sidecall_kvm::devices::Devices;
 use sidestep_sidecall_kvm::guest::Way;
 use sidestep_sidecall_kvm::kind::{Kind, picoseconds};
 use sidestep_sidecall_kvm::layout::{FRAMES, PAGE_BYTES, WINDOW_PAGES, order, page};
 use sidestep_sidecall_kvm::machine::{Guest, Order};
 use sidestep_sidecall_kvm::notified::Notified;
-use sidestep_sidecall_kvm::service::{GuestService, Operation};
+use sidestep_sidecall_kvm::program::{Interrupt, StartError, ZeroWaitSidecore};
+use sidestep_sidecall_kvm::service::{GuestService, Operation, serve};
 
 use super::unavailable;
 use crate::failed;
@@ -24,6 +28,8 @@ use crate::zerowait::processor_ns;
 const BATCH: u64 = 16;
 /// Samples of a round: as many requests as the window has pages.
 const SAMPLES: usize = WINDOW_PAGES / BATCH as usize;
+/// Bytes of a packet: as Ethernet has it.
+const PACKET: u64 = 1500;
 /// Changes of a page that was seen before, in a round.
 const CHANGES: u64 = 64;
 /// An entry of the window for the first page that it may show: present, writable, for users.
@@ -48,8 +54,10 @@ impl Experiment for Host {
             source: "Kumar et al., The Sidecore Approach, section II, Figure 1, on a real host",
             setting: "A guest of KVM on one core, its sidecore on another. `null` does nothing, `identification` \
                       returns a word, `map` creates an entry in a page table of the guest, `change` and `unmap` alter \
-                      one that the guest has used and flush what it showed. One function serves both sides; the guest \
-                      measures with its time-stamp counter.",
+                      one that the guest has used and flush what it showed. `block` reads 4 kB of a disk that is in \
+                      the host's memory, `packet` sends 1500 bytes to a socket of the host. One function serves the \
+                      monitor's five on both sides; the devices' two are a system call by exit, and zero-wait threads \
+                      with io_uring on the sidecore. The guest measures with its time-stamp counter.",
             baseline: "each request leaves the guest for this program",
             sidestep: "each request goes through memory to a sidecore that polls",
             metric: Metric::lower("time a call", "ns"),
@@ -64,10 +72,21 @@ impl Experiment for Host {
 
     fn inputs(&self) -> Vec<Input> {
         vec![
-            Input::choices("operation", &["null", "identification", "map", "change", "unmap"])
-                .about("what is asked for")
-                .source("Sidecore II, Figure 1")
-                .axis(),
+            Input::choices(
+                "operation",
+                &[
+                    "null",
+                    "identification",
+                    "map",
+                    "change",
+                    "unmap",
+                    "block",
+                    "packet",
+                ],
+            )
+            .about("what is asked for")
+            .source("Sidecore II, Figure 1")
+            .axis(),
             Input::integer("rounds", 20)
                 .between(1, 1000)
                 .quick("5")
@@ -91,6 +110,8 @@ impl Experiment for Host {
             "identification" => Operation::Identify,
             "change" => Operation::Change,
             "unmap" => Operation::Unmap,
+            "block" => Operation::Read,
+            "packet" => Operation::Send,
             _ => Operation::Map,
         };
         let rounds = inputs.count("rounds");
@@ -129,36 +150,65 @@ fn measure(operation: Operation, rounds: u64, context: &Context) -> Result<Measu
 
     let event = guest.notification().map_err(unavailable)?;
     let (mut interrupted, interrupt) = Guest::interrupt().map_err(unavailable)?;
-    let start = |way: Way, guest: &Guest| {
-        let callers = vec![GuestService::new(guest.memory(), 0)];
-        Ok(match way {
-            Way::Sidecall => Server::Sidecore(Sidecore::start(Some(other), callers, u64::MAX)?),
-            Way::Posted => {
-                let service = GuestService::new(guest.memory(), 0).interrupting(interrupt.try_clone()?);
-                Server::Sidecore(Sidecore::start(Some(other), vec![service], u64::MAX)?)
+    let is_device = is_device(operation);
+    let host = HostDevices::new().map_err(unavailable)?;
+    guest.attach(&host.devices);
+    let start = |server: Server, way: Way, guest: &Guest| -> Result<Serving, StartError> {
+        let caller = GuestService::new(guest.memory(), 0);
+        let is_posted = way == Way::Posted;
+        Ok(match server {
+            Server::Nobody => Serving::Nobody,
+            Server::Sidecore if is_posted => {
+                let service = caller.interrupting(interrupt.try_clone()?);
+                Serving::Sidecore(Sidecore::start(Some(other), vec![service], u64::MAX)?)
             }
-            Way::Notify => Server::Notified(Notified::start(other, event.try_clone()?, callers)?),
-            _ => Server::Nobody,
+            Server::Sidecore => Serving::Sidecore(Sidecore::start(Some(other), vec![caller], u64::MAX)?),
+            Server::ZeroWait => {
+                let interrupt = interrupt.try_clone()?;
+                let posts = is_posted.then(|| {
+                    // It fails where its count is full only, and then the guest has not taken the last one.
+                    Box::new(move || drop(interrupt.write(1))) as Interrupt
+                });
+                let sidecore = ZeroWaitSidecore::start(other, guest.memory(), &host.devices, posts)?;
+                Serving::ZeroWait(sidecore)
+            }
+            Server::Notified => {
+                let callers = vec![caller.with_devices(&host.devices)];
+                Serving::Notified(Notified::start(other, event.try_clone()?, callers)?)
+            }
         })
     };
-    let mut exit = Calls::new(Way::Exit);
-    let mut notified = Calls::new(Way::Notify);
-    let mut posted = Calls::new(Way::Posted);
-    let mut sidecall = Calls::new(Way::Sidecall);
-    let mut hypercall = Calls::new(kind.hypercall);
+    let sidecore = if is_device {
+        Server::ZeroWait
+    } else {
+        Server::Sidecore
+    };
+    let mut exit = Calls::new(Way::Exit, Server::Nobody);
+    let mut notified = Calls::new(Way::Notify, Server::Notified);
+    let mut posted = Calls::new(Way::Posted, sidecore);
+    let mut sidecall = Calls::new(Way::Sidecall, sidecore);
+    let mut zero_wait = Calls::new(Way::Sidecall, Server::ZeroWait);
+    let mut hypercall = Calls::new(kind.hypercall, Server::Nobody);
     for round in 0..=rounds {
         if context.cancelled() {
             return Err(PointError::Cancelled);
         }
+        let counts = round != 0;
         for calls in [&mut exit, &mut sidecall, &mut hypercall, &mut notified] {
-            calls.round(&mut guest, operation, start, round != 0)?;
+            calls.round(&mut guest, operation, start, counts)?;
         }
-        posted.round(&mut interrupted, operation, start, round != 0)?;
+        if !is_device {
+            zero_wait.round(&mut guest, operation, start, counts)?;
+        }
+        posted.round(&mut interrupted, operation, start, counts)?;
     }
-    let rest = Rest::of(&mut guest, operation, other, &kind, context)?;
+    let work = host.work_ps(operation, &guest);
+    // Who waits for nobody serves no device, and sleeps and is woken the same.
+    let rested = if is_device { Operation::Null } else { operation };
+    let rest = Rest::of(&mut guest, rested, other, &kind, context)?;
     let predicted = |quantity, times: u64| {
         let median = calibration.get(quantity)?.median;
-        Some(Number::ratio(median * times, 1000))
+        Some(Number::ratio(median * times + work, 1000))
     };
     let mut baseline = exit.side(&kind);
     if let Some(time) = predicted(Quantity::GuestToProgram, 1) {
@@ -178,6 +228,9 @@ fn measure(operation: Operation, rounds: u64, context: &Context) -> Result<Measu
     let mut sidestep = sidecall.side(&kind);
     if let Some(time) = predicted(Quantity::Transfer, TRANSFERS) {
         sidestep = sidestep.counter("predicted", time, "ns");
+    }
+    if let Some(time) = zero_wait.median(&kind) {
+        sidestep = sidestep.counter("by zero-wait threads", time, "ns");
     }
     if let Some(time) = posted.median(&kind) {
         sidestep = sidestep.counter("answer posted by an interrupt", time, "ns");
@@ -228,12 +281,86 @@ impl Rest {
     }
 }
 
-/// Whoever serves meanwhile.
-#[expect(dead_code, reason = "held for as long as it serves")]
+/// Whether a device is asked, not the monitor.
+fn is_device(operation: Operation) -> bool {
+    matches!(operation, Operation::Read | Operation::Send)
+}
+
+/// Disk and network of the guest.
+struct HostDevices {
+    devices: Arc<Devices>,
+    /// Whom packets go to: held, so that somebody is there. What it has no room for, the kernel drops.
+    _receiver: UdpSocket,
+}
+
+impl HostDevices {
+    fn new() -> std::io::Result<Self> {
+        let (devices, receiver) = Devices::in_memory(WINDOW_PAGES as u64)?;
+        Ok(Self {
+            devices: Arc::new(devices),
+            _receiver: receiver,
+        })
+    }
+
+    /// Picoseconds that a device's operation takes this program by itself; 0 for the monitor's, which are a part of a
+    /// call.
+    fn work_ps(&self, operation: Operation, guest: &Guest) -> u64 {
+        if !is_device(operation) {
+            return 0;
+        }
+        let order = ordered(Way::Exit, operation);
+        let mut times: Vec<u64> = (0..SAMPLES)
+            .map(|sample| {
+                let start = Instant::now();
+                for request in 0..BATCH {
+                    let request = Request {
+                        sequence: 0,
+                        operation: operation as u64,
+                        first: order.page + order.step * (sample as u64 * BATCH + request),
+                        second: order.frame,
+                    };
+                    serve(&request, guest.memory(), Some(&self.devices));
+                }
+                start.elapsed().as_nanos() as u64 * 1000 / BATCH
+            })
+            .collect();
+        times.sort_unstable();
+        times[SAMPLES / 2]
+    }
+}
+
+/// Who serves meanwhile.
+#[derive(Clone, Copy)]
 enum Server {
+    /// The program that the guest is left for, or the kernel.
+    Nobody,
+    Sidecore,
+    ZeroWait,
+    Notified,
+}
+
+#[expect(dead_code, reason = "held for as long as it serves")]
+enum Serving {
     Nobody,
     Sidecore(Sidecore<GuestService>),
+    ZeroWait(ZeroWaitSidecore),
     Notified(Notified),
+}
+
+/// So many requests as a round has of those that need no preparation: for page after page of the window or block after
+/// block, or for packets.
+fn ordered(way: Way, operation: Operation) -> Order {
+    let (page, step) = match operation {
+        Operation::Send => (PACKET, 0),
+        _ => (0, 1),
+    };
+    Order {
+        page,
+        step,
+        batch: BATCH,
+        samples: SAMPLES,
+        ..Order::one(way, operation)
+    }
 }
 
 /// Makes pages of the window as the operation needs them: not mapped to be mapped; to be changed or unmapped, mapped
@@ -258,6 +385,7 @@ fn prepare(guest: &mut Guest, operation: Operation, pages: usize) -> Result<(), 
 /// The calls of one way.
 struct Calls {
     way: Way,
+    server: Server,
     /// Of each sample.
     ticks: Vec<u64>,
     /// Calls in a sample.
@@ -267,9 +395,10 @@ struct Calls {
 }
 
 impl Calls {
-    fn new(way: Way) -> Self {
+    fn new(way: Way, server: Server) -> Self {
         Self {
             way,
+            server,
             ticks: Vec::new(),
             batch: 1,
             processor_ns: 0,
@@ -282,32 +411,34 @@ impl Calls {
         &mut self,
         guest: &mut Guest,
         operation: Operation,
-        start: impl Fn(Way, &Guest) -> io::Result<Server>,
+        start: impl Fn(Server, Way, &Guest) -> Result<Serving, StartError>,
         counts: bool,
     ) -> Result<(), PointError> {
         let alters = matches!(operation, Operation::Change | Operation::Unmap);
         // A guest takes one interrupt an order.
         let is_single = alters || self.way == Way::Posted;
         let (orders, order) = match is_single {
-            true => (
-                CHANGES,
-                Order {
-                    frame: FRAMES.start as u64 + 1,
-                    ..Order::one(self.way, operation)
-                },
-            ),
-            false => (
-                1,
-                Order {
-                    step: 1,
-                    batch: BATCH,
-                    samples: SAMPLES,
-                    ..Order::one(self.way, operation)
-                },
-            ),
+            true if alters => {
+                let frame = FRAMES.start as u64 + 1;
+                let order = Order::one(self.way, operation);
+                (CHANGES, Order { frame, ..order })
+            }
+            true => {
+                let order = ordered(self.way, operation);
+                let (batch, samples) = (1, 1);
+                (
+                    CHANGES,
+                    Order {
+                        batch,
+                        samples,
+                        ..order
+                    },
+                )
+            }
+            false => (1, ordered(self.way, operation)),
         };
         self.batch = order.batch;
-        let server = start(self.way, guest).map_err(unavailable)?;
+        let serving = start(self.server, self.way, guest).map_err(unavailable)?;
         for _ in 0..orders {
             prepare(guest, operation, if is_single { 1 } else { WINDOW_PAGES })?;
             let before = processor_ns();
@@ -322,7 +453,7 @@ impl Calls {
                 self.calls += order.batch * order.samples as u64;
             }
         }
-        drop(server);
+        drop(serving);
         Ok(())
     }
 
