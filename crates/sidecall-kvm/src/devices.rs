@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
 use crate::layout::{FRAMES, PAGE_BYTES};
 use crate::memory::GuestMemory;
@@ -56,12 +56,18 @@ impl Devices {
         })
     }
 
-    /// A disk in memory, each of whose words is its block's number, and packets to the socket that is returned.
+    /// A disk each of whose words is its block's number, and packets to the socket that is returned.
+    ///
+    /// The disk is a file without a name where files outlive a boot, so on a real disk and in the kernel's page cache:
+    /// files in memory (tmpfs) are read by the kernel's worker threads, not at once, where io_uring is asked.
     ///
     /// # Errors
-    /// When the host has no memory or no socket.
-    pub fn in_memory(blocks: u64) -> io::Result<(Self, UdpSocket)> {
-        let disk = File::from(memfd_create("disk", MemfdFlags::CLOEXEC)?);
+    /// When the host has no room or no socket.
+    pub fn temporary(blocks: u64) -> io::Result<(Self, UdpSocket)> {
+        let mode = Mode::RUSR | Mode::WUSR;
+        let on_disk = open("/var/tmp", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode);
+        let disk = on_disk.or_else(|_| memfd_create("disk", MemfdFlags::CLOEXEC))?;
+        let disk = File::from(disk);
         for block in 0..blocks {
             let bytes: Vec<u8> = block.to_le_bytes().repeat(BLOCK_BYTES / 8);
             disk.write_all_at(&bytes, block * BLOCK_BYTES as u64)?;

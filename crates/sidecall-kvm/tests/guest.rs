@@ -202,7 +202,7 @@ fn a_guest_that_waits_for_an_interrupt_gets_one_with_each_answer() {
 fn a_guest_reads_blocks_and_sends_packets_by_every_way() {
     let Some((own, other)) = cores() else { return };
     pin(own).expect("this process may use the core");
-    let (devices, receiver) = Devices::in_memory(64).expect("devices");
+    let (devices, receiver) = Devices::temporary(64).expect("devices");
     let devices = Arc::new(devices);
     let (mut guest, interrupt) = Guest::interrupt().expect("a guest that can be interrupted");
     guest.attach(&devices);

@@ -123,7 +123,7 @@ fn call(memory: &GuestMemory, processor: usize, request: &Request) -> Answer {
 #[test]
 fn blocks_are_read_and_packets_sent_at_once_and_by_zero_wait_threads() {
     let memory = Arc::new(memory());
-    let (devices, receiver) = Devices::in_memory(3).expect("devices");
+    let (devices, receiver) = Devices::temporary(3).expect("devices");
     let devices = Arc::new(devices);
     let sidecore = zero_wait_sidecore(&memory, &devices);
     let frame = FRAMES.start as u64 + 1;
@@ -176,7 +176,7 @@ fn blocks_are_read_and_packets_sent_at_once_and_by_zero_wait_threads() {
 #[test]
 fn a_processor_that_floods_a_device_leaves_another_its_answers() {
     let memory = Arc::new(memory());
-    let (devices, _receiver) = Devices::in_memory(8).expect("devices");
+    let (devices, _receiver) = Devices::temporary(8).expect("devices");
     let _sidecore = zero_wait_sidecore(&memory, &Arc::new(devices));
     for sequence in 1..=200_u64 {
         for word in 0..sidestep_sidecall::line::WORDS {

@@ -54,8 +54,8 @@ impl Experiment for Host {
             source: "Kumar et al., The Sidecore Approach, section II, Figure 1, on a real host",
             setting: "A guest of KVM on one core, its sidecore on another. `null` does nothing, `identification` \
                       returns a word, `map` creates an entry in a page table of the guest, `change` and `unmap` alter \
-                      one that the guest has used and flush what it showed. `block` reads 4 kB of a disk that is in \
-                      the host's memory, `packet` sends 1500 bytes to a socket of the host. One function serves the \
+                      one that the guest has used and flush what it showed. `block` reads 4 kB of a file that is in the \
+                      page cache, `packet` sends 1500 bytes to a socket of the host. One function serves the \
                       monitor's five on both sides; the devices' two are a system call by exit, and zero-wait threads \
                       with io_uring on the sidecore. The guest measures with its time-stamp counter.",
             baseline: "each request leaves the guest for this program",
@@ -295,7 +295,7 @@ struct HostDevices {
 
 impl HostDevices {
     fn new() -> std::io::Result<Self> {
-        let (devices, receiver) = Devices::in_memory(WINDOW_PAGES as u64)?;
+        let (devices, receiver) = Devices::temporary(WINDOW_PAGES as u64)?;
         Ok(Self {
             devices: Arc::new(devices),
             _receiver: receiver,
