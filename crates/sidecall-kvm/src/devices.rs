@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
 use crate::layout::{FRAMES, PAGE_BYTES};
 use crate::memory::GuestMemory;
-use crate::service::{Operation, Status};
+use crate::operation::{Operation, Status};
 
 /// Bytes of a block.
 pub const BLOCK_BYTES: usize = PAGE_BYTES;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::guest::Way;
 use crate::machine::{Guest, GuestError, Order};
-use crate::service::Operation;
+use crate::operation::Operation;
 
 /// Iterations of the first loop, few enough for a KVM that takes microseconds an instruction.
 const FIRST_ITERATIONS: u64 = 10_000;

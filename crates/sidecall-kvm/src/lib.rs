@@ -3,6 +3,7 @@
 //!
 //! - [`layout`] says where everything lies in the guest's memory;
 //! - [`memory`] is that memory;
+//! - [`operation`] says what can be asked for and how it can go;
 //! - [`service`] is what the monitor does for a guest, by whichever way it was asked;
 //! - [`devices`] are the disk and the network that it may have;
 //! - [`program`] is a core that stays and serves by zero-wait threads, devices too;
@@ -27,5 +28,6 @@ pub mod machine;
 pub mod memory;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod notified;
+pub mod operation;
 pub mod program;
 pub mod service;

@@ -18,7 +18,8 @@ use crate::devices::Devices;
 use crate::guest::{Way, handler, program};
 use crate::layout::{PAGE_BYTES, PAGE_WORDS, PROCESSORS_MAX, SAMPLES_MAX, descriptors, order, page, port};
 use crate::memory::GuestMemory;
-use crate::service::{Operation, serve};
+use crate::operation::Operation;
+use crate::service::serve;
 
 /// Present, writable, for users.
 const TABLE_FLAGS: u64 = 0b111;

@@ -2,8 +2,8 @@
 //!
 //! Each processor of the guest has a continuation of the thread `look`, which continues to itself until its processor
 //! has asked for something. What the monitor does, it does there. For a block or a packet it hands the kernel the
-//! operation and ends; `done` answers when that has come to its end, and continues to `look`. So nobody waits: meanwhile
-//! the core serves the other processors, and a processor that has asked is not looked at until it has its answer.
+//! operation and ends; `done` answers when that has come to its end, and continues to `look`. So nobody waits: the
+//! core serves the other processors, and a processor that has asked is not looked at until it has its answer.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use sidestep_zerowait::{Attributes, Context, Edge, Graph, GraphError, Mode, Port
 use crate::devices::{Devices, Transfer};
 use crate::layout::{PAGE_BYTES, PROCESSORS_MAX};
 use crate::memory::GuestMemory;
-use crate::service::{Asked, Status, answer, ask};
+use crate::operation::Status;
+use crate::service::{Asked, answer, ask};
 
 /// What is done with each answer beside writing it.
 pub type Interrupt = Box<dyn Fn() + Send + Sync>;

@@ -10,8 +10,9 @@ use sidestep_sidecall_kvm::kind::Kind;
 use sidestep_sidecall_kvm::layout::{FRAMES, order, page};
 use sidestep_sidecall_kvm::machine::{Guest, GuestError, Order};
 use sidestep_sidecall_kvm::notified::Notified;
+use sidestep_sidecall_kvm::operation::{Operation, Status};
 use sidestep_sidecall_kvm::program::{Interrupt, ZeroWaitSidecore};
-use sidestep_sidecall_kvm::service::{GuestService, IDENTIFICATION, Operation, Status};
+use sidestep_sidecall_kvm::service::{GuestService, IDENTIFICATION};
 
 /// Two cores of this process, where there is a KVM as well.
 fn cores() -> Option<(usize, usize)> {

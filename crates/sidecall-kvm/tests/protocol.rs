@@ -8,8 +8,9 @@ use sidestep_sidecall::sidecore::Sidecore;
 use sidestep_sidecall_kvm::devices::{BLOCK_BYTES, Devices};
 use sidestep_sidecall_kvm::layout::{FRAMES, PAGE_BYTES, PAGE_WORDS, WINDOW_PAGES, page};
 use sidestep_sidecall_kvm::memory::GuestMemory;
+use sidestep_sidecall_kvm::operation::{Operation, Status};
 use sidestep_sidecall_kvm::program::ZeroWaitSidecore;
-use sidestep_sidecall_kvm::service::{GuestService, IDENTIFICATION, Operation, Status, serve as answer};
+use sidestep_sidecall_kvm::service::{GuestService, IDENTIFICATION, serve as answer};
 
 fn memory() -> GuestMemory {
     GuestMemory::new().expect("some pages")

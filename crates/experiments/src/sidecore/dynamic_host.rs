@@ -14,7 +14,8 @@ use sidestep_sidecall::sidecore::{Sidecore, pin};
 use sidestep_sidecall_kvm::guest::Way;
 use sidestep_sidecall_kvm::kind::{Kind, picoseconds};
 use sidestep_sidecall_kvm::machine::{Guest, Order};
-use sidestep_sidecall_kvm::service::{GuestService, Operation};
+use sidestep_sidecall_kvm::operation::Operation;
+use sidestep_sidecall_kvm::service::GuestService;
 
 use super::unavailable;
 use crate::failed;

@@ -17,8 +17,9 @@ use sidestep_sidecall_kvm::kind::{Kind, picoseconds};
 use sidestep_sidecall_kvm::layout::{FRAMES, PAGE_BYTES, WINDOW_PAGES, order, page};
 use sidestep_sidecall_kvm::machine::{Guest, Order};
 use sidestep_sidecall_kvm::notified::Notified;
+use sidestep_sidecall_kvm::operation::Operation;
 use sidestep_sidecall_kvm::program::{Interrupt, StartError, ZeroWaitSidecore};
-use sidestep_sidecall_kvm::service::{GuestService, Operation, serve};
+use sidestep_sidecall_kvm::service::{GuestService, serve};
 
 use super::unavailable;
 use crate::failed;
@@ -54,8 +55,8 @@ impl Experiment for Host {
             source: "Kumar et al., The Sidecore Approach, section II, Figure 1, on a real host",
             setting: "A guest of KVM on one core, its sidecore on another. `null` does nothing, `identification` \
                       returns a word, `map` creates an entry in a page table of the guest, `change` and `unmap` alter \
-                      one that the guest has used and flush what it showed. `block` reads 4 kB of a file that is in the \
-                      page cache, `packet` sends 1500 bytes to a socket of the host. One function serves the \
+                      one that the guest has used and flush what it showed. `block` reads 4 kB of a file in the page \
+                      cache, `packet` sends 1500 bytes to a socket of the host. One function serves the \
                       monitor's five on both sides; the devices' two are a system call by exit, and zero-wait threads \
                       with io_uring on the sidecore. The guest measures with its time-stamp counter.",
             baseline: "each request leaves the guest for this program",

@@ -14,7 +14,7 @@ use kvm_ioctls::{Kvm, VcpuExit, VcpuFd, VmFd};
 use sidestep_sidecall_kvm::guest::Way;
 use sidestep_sidecall_kvm::kind::{Kind, picoseconds};
 use sidestep_sidecall_kvm::machine::{self as sidecall_kvm, GuestError, Order};
-use sidestep_sidecall_kvm::service::Operation;
+use sidestep_sidecall_kvm::operation::Operation;
 
 use super::core::PAGE;
 use super::sample::{Interval, sampled, timed_by};
