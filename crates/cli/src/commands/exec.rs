@@ -146,7 +146,7 @@ pub struct Exec {
     #[arg(long, hide = true, value_name = "RESOURCE=SOFT:HARD", value_parser = inherited(inheritance::limit))]
     guest_limit: Vec<(u32, [u64; 2])>,
 
-    /// The program
+    /// The program, by a path of the host
     #[arg(value_name = "PROG")]
     program: PathBuf,
 
@@ -272,8 +272,20 @@ impl Exec {
             limits: std::mem::take(&mut self.guest_limit),
         };
         let error = sidestep_linux_user::run_to_exit(launch);
-        say!("sidestep: {}", with_causes(&error));
+        match self.program_below_sysroot() {
+            Some(path) => {
+                let (causes, path) = (with_causes(&error), path.display());
+                say!("sidestep: {causes}; PROG is a path of the host: for the one of the sysroot say {path}");
+            }
+            None => say!("sidestep: {}", with_causes(&error)),
+        }
         Ok(ExitCode::from(error.exit_status()))
+    }
+
+    /// The program as the sysroot has it, if the path could be meant so.
+    fn program_below_sysroot(&self) -> Option<PathBuf> {
+        let path = self.sysroot.as_ref()?.join(self.program.strip_prefix("/").ok()?);
+        path.exists().then_some(path)
     }
 
     /// The host's environment with the changes asked for.

@@ -163,6 +163,28 @@ fn a_program_with_a_root_folder_names_nothing_beyond_it() {
 }
 
 #[test]
+fn a_program_named_as_the_sysroot_has_it_is_told_how_to_be_named() {
+    let root = tempfile::tempdir().expect("a folder");
+    fs::create_dir(root.path().join("bin")).expect("a folder");
+    let program = root.path().join("bin/sidestep-has-none");
+    fs::write(&program, "").expect("a file");
+    let mut command = sidestep();
+    command
+        .arg("--sysroot")
+        .arg(root.path())
+        .arg("/bin/sidestep-has-none");
+    let output = command.output().expect("the command starts");
+    assert_eq!(output.status.code(), Some(127));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        message
+            .trim_end()
+            .ends_with(&format!("say {}", program.display())),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_sysroot_named_relatively_stays_where_it_is_and_more_can_be_allowed() {
     let Some(program) = build("startup.c", &[]) else {
         return;
