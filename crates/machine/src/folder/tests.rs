@@ -1,7 +1,7 @@
 //! A client's messages, well meant and not.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -190,6 +190,18 @@ fn attributes_are_set_one_by_one() {
         .expect("a time")
         .duration_since(std::time::UNIX_EPOCH);
     assert_eq!(since.expect("behind 1970").as_nanos(), 1_000_000_000_002);
+    let nobody = Answer::default()
+        .word(2)
+        .word(2 | 4)
+        .word(0)
+        .word(u32::MAX)
+        .word(u32::MAX);
+    let nobody = (0..5).fold(nobody, |fields, _| fields.long(0));
+    client
+        .ask(request::SET_ATTRIBUTES, nobody)
+        .expect("nothing to set");
+    let after = fs::metadata(client.path("file")).expect("a file");
+    assert_eq!((after.uid(), after.gid()), (metadata.uid(), metadata.gid()));
     client
         .ask(request::STATISTICS, Answer::default().word(2))
         .expect("a file system");

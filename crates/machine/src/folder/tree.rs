@@ -177,9 +177,11 @@ impl Tree {
             rustix::fs::ftruncate(&file, size)?;
         }
         let (parent, name) = self.parent(path)?;
-        if change.user.is_some() || change.group.is_some() {
-            let user = change.user.map(Uid::from_raw);
-            let group = change.group.map(Gid::from_raw);
+        // As in chown(2), -1 is nobody and changes nothing.
+        let somebody = |number: &u32| *number != u32::MAX;
+        let user = change.user.filter(somebody).map(Uid::from_raw);
+        let group = change.group.filter(somebody).map(Gid::from_raw);
+        if user.is_some() || group.is_some() {
             rustix::fs::chownat(&parent, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?;
         }
         if let Some(mode) = change.mode {
