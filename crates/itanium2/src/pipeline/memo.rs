@@ -82,13 +82,12 @@ struct Facts {
     points: Box<[Point]>,
 }
 
-/// Words of a signature that are held with the transition: the first, and which of the first 64 instructions were
-/// executed, which every signature has.
-const HELD: usize = 2;
+/// Words of a signature that are held with the transition: most have no more.
+const HELD: usize = 9;
 
-/// What a block costs: from one state to another. One line of the host's cache has what is needed to book it; what it
-/// adds to the counters is added up later, all at once.
-#[repr(align(64))]
+/// What a block costs: from one state to another. Two lines of the host's cache beside each other have what is needed
+/// to book it; what it adds to the counters is added up later, all at once.
+#[repr(C, align(128))]
 pub(super) struct Transition {
     block: u64,
     state: u32,
@@ -103,6 +102,8 @@ pub(super) struct Transition {
     pub met: PackedMet,
     /// Whether the front end starts again behind it.
     pub has_restarted: bool,
+    /// Where the transition lay that was booked behind it.
+    next: u32,
     signature: [u64; HELD],
     /// The rest of the signature, then bubbles by cause and events: which above bit 48, events behind the causes. Where
     /// cycles are kept by bundle, `BY_BUNDLE` follows, and pairs of words: an address, and what is booked to it, issue
@@ -149,9 +150,10 @@ impl Transition {
             times: 0,
             groups: 0,
             retired: 0,
-            signature_length: HELD as u16,
+            signature_length: 0,
             met: PackedMet::default(),
             has_restarted: false,
+            next: 0,
             signature: [0; HELD],
             words: Box::default(),
         }
@@ -159,18 +161,19 @@ impl Transition {
 
     #[inline]
     fn is(&self, block: u64, state: u32, signature: &[u64]) -> bool {
-        let (held, rest) = signature.split_at(HELD);
+        let (held, rest) = signature.split_at(HELD.min(signature.len()));
+        let is_same = |(one, other): (&u64, &u64)| one == other;
         // Signatures are short: a call to compare them takes longer than comparing.
         self.block == block
             && self.state == state
             && usize::from(self.signature_length) == signature.len()
-            && self.signature == held
-            && self.words.iter().zip(rest).all(|(one, other)| one == other)
+            && self.signature.iter().zip(held).all(is_same)
+            && self.words.iter().zip(rest).all(is_same)
     }
 
     /// The signature's words behind those that are held.
     fn rest(&self) -> usize {
-        usize::from(self.signature_length) - HELD
+        usize::from(self.signature_length).saturating_sub(HELD)
     }
 
     /// Adds bubbles and events of all times.
@@ -201,28 +204,40 @@ impl Transition {
     }
 
     fn place(&self, log2: u32) -> usize {
-        place(
-            self.block,
-            self.state,
-            (&self.signature, &self.words[..self.rest()]),
-            log2,
-        )
+        let held = &self.signature[..HELD.min(self.signature_length.into())];
+        let signature = held.iter().chain(&self.words[..self.rest()]);
+        place(self.block, self.state, signature, log2)
     }
 }
 
 /// Where a transition belongs among `1 << log2`.
 #[inline]
-fn place(block: u64, state: u32, (held, rest): (&[u64], &[u64]), log2: u32) -> usize {
+fn place<'a>(block: u64, state: u32, signature: impl IntoIterator<Item = &'a u64>, log2: u32) -> usize {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
     let mut hash = (block << 32 ^ u64::from(state)).wrapping_mul(MULTIPLIER);
-    for word in held {
-        hash = mix(hash, *word);
-    }
-    for word in rest {
+    for word in signature {
         hash = mix(hash, *word);
     }
     (hash >> (u64::BITS - log2)) as usize
+}
+
+/// Asks the host for the cache lines of a transition.
+#[inline]
+fn prefetch(transition: &Transition) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let start = std::ptr::from_ref(transition).cast::<i8>();
+        // SAFETY: a hint that changes nothing and cannot fault, of an instruction that every x86-64 has. The second
+        // address is inside the transition, too.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(start);
+            _mm_prefetch::<_MM_HINT_T0>(start.add(64));
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = transition;
 }
 
 /// The counters before a block, to find out what it adds.
@@ -284,6 +299,8 @@ pub(super) struct Memo {
     replaced: usize,
     /// Places of transitions that were booked since they were added up; of some more than once.
     booked: Vec<u32>,
+    /// Where the transition lies that was booked last.
+    last: u32,
     pub signature: Signature,
     pub words: Vec<i32>,
     window: u32,
@@ -308,6 +325,7 @@ impl Memo {
             transitions_log2: TRANSITIONS_LOG2.0,
             replaced: 0,
             booked: Vec::new(),
+            last: 0,
             signature: Vec::new(),
             words: Vec::new(),
             window: 0,
@@ -398,7 +416,7 @@ impl Memo {
     #[inline]
     pub fn find(&mut self, block: u64, state: u32) -> Option<&Transition> {
         self.window += 1;
-        let place = place(block, state, self.signature.split_at(HELD), self.transitions_log2);
+        let place = place(block, state, &self.signature, self.transitions_log2);
         let found = &self.transitions[place];
         if !found.is(block, state, &self.signature) || found.times == u32::MAX {
             self.miss();
@@ -406,6 +424,14 @@ impl Memo {
         }
         if found.times == 0 {
             self.booked.push(place as u32);
+        }
+        let last = std::mem::replace(&mut self.last, place as u32);
+        if let Some(last) = self.transitions.get_mut(last as usize) {
+            last.next = place as u32;
+        }
+        // Likely the next one: it has the time of a block to come from memory.
+        if let Some(next) = self.transitions.get(self.transitions[place].next as usize) {
+            prefetch(next);
         }
         let found = &mut self.transitions[place];
         found.times += 1;
@@ -476,8 +502,10 @@ impl Memo {
         ) else {
             return;
         };
-        let signature = [self.signature[0], self.signature[1]];
-        let mut words = self.signature[HELD..].to_vec();
+        let mut signature = [0; HELD];
+        let held = HELD.min(self.signature.len());
+        signature[..held].copy_from_slice(&self.signature[..held]);
+        let mut words = self.signature[held..].to_vec();
         let pairs = before.booked.iter().zip(&after.booked);
         let pairs = pairs.chain(before.values.iter().zip(&after.values)).enumerate();
         // How many instructions have retired is booked at once, as time may go by it.
@@ -500,7 +528,7 @@ impl Memo {
             self.settle_up(totals);
             self.grow();
         }
-        let at = place(block, state, self.signature.split_at(HELD), self.transitions_log2);
+        let at = place(block, state, &self.signature, self.transitions_log2);
         let transition = &mut self.transitions[at];
         self.replaced += usize::from(transition.block != NO_BLOCK);
         transition.add_up(totals);
@@ -515,6 +543,7 @@ impl Memo {
             signature_length: self.signature.len() as u16,
             met: self.met,
             has_restarted,
+            next: 0,
             signature,
             words: words.into(),
         };
