@@ -168,17 +168,16 @@ impl Services {
         if sequence == answered {
             return Some(answered);
         }
-        let result = match ask(&line.copy(sequence), &self.memory, Some(&self.devices)) {
-            Ok(Asked::Monitor(value)) => Ok(value),
-            Ok(Asked::Device(_, transfer)) => match self.begin(cx, begun, processor, transfer) {
-                Ok(()) => {
-                    self.under_way[processor as usize].store(sequence, Ordering::Relaxed);
-                    return None;
-                }
-                Err(status) => Err(status),
-            },
-            Err(status) => Err(status),
-        };
+        let asked = ask(&line.copy(sequence), &self.memory, Some(&self.devices));
+        let result = asked.and_then(|asked| match asked {
+            Asked::Monitor(value) => Ok(Some(value)),
+            Asked::Device(_, transfer) => {
+                self.begin(cx, begun, processor, transfer)?;
+                self.under_way[processor as usize].store(sequence, Ordering::Relaxed);
+                Ok(None)
+            }
+        });
+        let result = result.transpose()?;
         self.answer(processor, sequence, result);
         Some(sequence)
     }

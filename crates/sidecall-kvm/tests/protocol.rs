@@ -86,16 +86,7 @@ fn guests_that_write_garbage_and_stop_leave_a_victim_its_answers() {
                 .rotate_left(word as u32);
             hostile.store(page::REQUEST, word, garbage);
         }
-        let line = victim.line(0);
-        if line.call(&request(sequence, [Operation::Identify as u64, 0, 0])) {
-            line.wake();
-        }
-        let answer = loop {
-            match line.answer_to(sequence) {
-                Some(answer) => break answer,
-                None => std::thread::yield_now(),
-            }
-        };
+        let answer = call(&victim, 0, &request(sequence, [Operation::Identify as u64, 0, 0]));
         assert_eq!((answer.status, answer.value), (0, IDENTIFICATION));
     }
     let tally = sidecore.end();
@@ -112,7 +103,9 @@ fn zero_wait_sidecore(memory: &Arc<GuestMemory>, devices: &Arc<Devices>) -> Zero
 /// Calls as a processor and waits for the answer.
 fn call(memory: &GuestMemory, processor: usize, request: &Request) -> Answer {
     let line = memory.line(processor);
-    line.call(request);
+    if line.call(request) {
+        line.wake();
+    }
     loop {
         match line.answer_to(request.sequence) {
             Some(answer) => return answer,
