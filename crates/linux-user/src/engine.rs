@@ -21,6 +21,13 @@ pub trait Engine: Debug + Send + Sync {
     /// The process was forked, and this is the child: what was done so far was the parent's.
     fn forget(&self);
 
+    /// As [`Engine::forget`], and what runs the child's only thread, which `driver` has run so far.
+    fn fork(&self, driver: Option<Box<dyn Driver + Send>>) -> Box<dyn Driver + Send> {
+        drop(driver);
+        self.forget();
+        self.attach()
+    }
+
     /// The text to print when the process ends, while no thread runs; an error where what was wanted of the run could
     /// not be kept, which makes the run fail. `names` are those of the
     /// code.

@@ -18,6 +18,19 @@ impl<D> Shared<D> {
     }
 }
 
+#[cfg(feature = "translator")]
+impl<D> Shared<D> {
+    /// Whether nobody else holds it any more.
+    pub(crate) fn is_left(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// Whether both are the same.
+    pub(crate) fn is(&self, other: &Shared<D>) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl<D> Clone for Shared<D> {
     fn clone(&self) -> Shared<D> {
         Shared(Arc::clone(&self.0))

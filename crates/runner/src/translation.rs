@@ -1,6 +1,8 @@
 //! Programs, machines and hosts whose hot code is translated.
 
+use std::any::Any;
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use sidestep_ia64::execution::{Drivers, Untimed};
@@ -23,16 +25,40 @@ pub struct Translation {
     is_told: bool,
     /// Whether everything is interpreted as well and compared.
     is_checked: bool,
-    threads: Mutex<Vec<Shared<Thread>>>,
+    threads: Mutex<Threads>,
+}
+
+/// The threads of a process, or the processors of a machine.
+#[derive(Debug, Default)]
+struct Threads {
+    /// Those that run, and those that ended since the last one began.
+    running: Vec<Shared<Thread>>,
+    /// What those did that have ended before.
+    ended: Statistics,
+    /// What was different first in one of them.
+    difference: Option<String>,
+}
+
+impl Threads {
+    /// Keeps of those that have ended what is told in the end.
+    fn part_with_ended(&mut self) {
+        for ended in self.running.extract_if(.., |thread| thread.is_left()) {
+            let ended = ended.lock();
+            self.ended += ended.translator().statistics();
+            self.difference = self.difference.take().or(ended.difference().map(str::to_owned));
+        }
+    }
 }
 
 impl fmt::Display for Translation {
     /// What its translators have done, together.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut sum = Statistics::default();
-        for thread in self.threads().iter() {
+        let threads = self.threads();
+        let mut sum = threads.ended;
+        for thread in &threads.running {
             sum += thread.lock().translator().statistics();
         }
+        drop(threads);
         sum.fmt(out)
     }
 }
@@ -66,7 +92,7 @@ impl Translation {
         Translation { perf_map, ..self }
     }
 
-    fn threads(&self) -> MutexGuard<'_, Vec<Shared<Thread>>> {
+    fn threads(&self) -> MutexGuard<'_, Threads> {
         self.threads
             .lock()
             .expect("no thread panics while it adds a translator")
@@ -87,6 +113,13 @@ impl Thread {
         }
     }
 
+    fn translator_mut(&mut self) -> &mut Translator {
+        match self {
+            Thread::Translated(translator) => translator,
+            Thread::Checked(lock_step) => lock_step.translator_mut(),
+        }
+    }
+
     fn difference(&self) -> Option<&str> {
         match self {
             Thread::Translated(_) => None,
@@ -98,7 +131,7 @@ impl Thread {
 impl Driver for Thread {
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
         match self {
-            Thread::Translated(translator) => processor.run_with(limit, translator, &mut ()),
+            Thread::Translated(translator) => translator.run(processor, limit),
             Thread::Checked(lock_step) => lock_step.run(processor, limit),
         }
     }
@@ -115,7 +148,9 @@ impl Drivers for Translation {
             false => Thread::Translated(translator),
             true => Thread::Checked(LockStep::new(translator)),
         });
-        self.threads().push(thread.clone());
+        let mut threads = self.threads();
+        threads.part_with_ended();
+        threads.running.push(thread.clone());
         Box::new(thread)
     }
 }
@@ -130,19 +165,90 @@ impl Engine for Translation {
     }
 
     fn forget(&self) {
-        self.threads().clear();
+        *self.threads() = Threads::default();
+    }
+
+    fn fork(&self, driver: Option<Box<dyn Driver + Send>>) -> Box<dyn Driver + Send> {
+        let before = mem::take(&mut *self.threads());
+        let own = driver.map(|driver| (driver as Box<dyn Any>).downcast::<Shared<Thread>>());
+        let own = own.and_then(Result::ok);
+        // What the thread has translated is the child's, too. What others have is left where it is: freed, it would be
+        // copied first.
+        for thread in before.running {
+            match own.as_ref().is_some_and(|own| own.is(&thread)) {
+                true => self.threads().running.push(thread),
+                false => mem::forget(thread),
+            }
+        }
+        let Some(own) = own else {
+            return self.attach();
+        };
+        own.lock().translator_mut().begin_in_child();
+        own
     }
 
     fn report(&self, _: &CodeNames) -> Result<String, String> {
-        for thread in self.threads().iter() {
+        let mut threads = self.threads();
+        if let Some(difference) = threads.difference.take() {
+            return Err(difference);
+        }
+        for thread in &threads.running {
             if let Some(difference) = thread.lock().difference() {
                 return Err(difference.to_owned());
             }
         }
+        drop(threads);
         Ok(if self.is_told {
             self.to_string()
         } else {
             String::new()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn translation() -> Translation {
+        let background = Some(Arc::default());
+        Translation::new(Settings::AUTOMATIC, background, (true, false))
+            .expect("a host that code is emitted for")
+    }
+
+    #[test]
+    fn threads_that_have_ended_are_counted_and_not_kept() {
+        let translation = translation();
+        let mut last = None;
+        for _ in 0..1000 {
+            last = Some(translation.driver());
+        }
+        // The last one, and the one before, which was still there when it began.
+        assert_eq!(translation.threads().running.len(), 2);
+        drop(last);
+        translation.threads().ended.units = 3;
+        drop(translation.driver());
+        assert_eq!(translation.threads().running.len(), 1);
+        assert!(translation.to_string().contains("units translated"));
+        assert_eq!(translation.threads().ended.units, 3);
+    }
+
+    #[test]
+    fn a_forked_child_goes_on_with_what_its_thread_has_translated_and_nothing_else() {
+        let translation = translation();
+        let (own, other) = (translation.attach(), translation.attach());
+        translation.threads().ended.units = 3;
+        let own = translation.fork(Some(own));
+        {
+            let threads = translation.threads();
+            assert_eq!((threads.running.len(), threads.ended.units), (1, 0));
+            assert!(!threads.running[0].is_left());
+        }
+        drop(own);
+        assert!(translation.threads().running[0].is_left());
+        drop(other);
+        // A driver of somebody else's is none of its own.
+        drop(translation.fork(Some(Box::new(Untimed))));
+        assert_eq!(translation.threads().running.len(), 1);
     }
 }

@@ -65,7 +65,7 @@ impl Finished {
         self.is_some.load(Ordering::Relaxed)
     }
 
-    /// Takes what there is. Nothing while the thread adds to it, or where a forked child's parent did: that stays its.
+    /// Takes what there is; nothing while the thread adds to it.
     pub fn take(&self) -> Vec<Translated> {
         let Ok(mut translated) = self.translated.try_lock() else {
             return Vec::new();
@@ -87,8 +87,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Background {
-    /// Orders a region under a number, to be delivered to `finished`. Answers whether the thread is a new one, to which
-    /// nothing was ordered before.
+    /// Orders a region under a number, to be delivered to `finished`.
     ///
     /// # Errors
     /// There is no thread, and none can be had.
@@ -97,11 +96,10 @@ impl Background {
         number: u64,
         (region, is_system): (Region, bool),
         finished: &Arc<Finished>,
-    ) -> Result<bool, CompilerError> {
+    ) -> Result<(), CompilerError> {
         let mut worker = lock(&self.worker);
         let process = getpid();
-        let is_new = worker.as_ref().is_none_or(|worker| worker.process != process);
-        if is_new {
+        if worker.as_ref().is_none_or(|worker| worker.process != process) {
             let begun = Worker::begin(process)?;
             if let Some(parents) = worker.replace(begun) {
                 // Its channel may be in the middle of something for ever.
@@ -120,7 +118,7 @@ impl Background {
             ordered.is_ok(),
             "the thread takes orders as long as there is somebody to give them"
         );
-        Ok(is_new)
+        Ok(())
     }
 }
 

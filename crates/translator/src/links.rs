@@ -68,9 +68,10 @@ impl Links {
     }
 
     /// The number of a place's link.
+    #[inline]
     pub fn index(place: u64) -> usize {
-        let [near, far] = Links::RIGHT_SHIFTS.map(|shift| place >> shift);
-        (near ^ far ^ place << Links::LEFT_SHIFT) as usize % (1 << Links::COUNT_LOG2)
+        let [near, far] = Links::RIGHT_SHIFTS;
+        (place >> near ^ place >> far ^ place << Links::LEFT_SHIFT) as usize % (1 << Links::COUNT_LOG2)
     }
 
     /// Whether it is known that a unit's root stands at a place.

@@ -44,6 +44,11 @@ impl LockStep {
         &self.translator
     }
 
+    /// The same, to be changed between two runs.
+    pub fn translator_mut(&mut self) -> &mut Translator {
+        &mut self.translator
+    }
+
     /// What was different first, in words.
     pub fn difference(&self) -> Option<&str> {
         self.difference.as_deref()

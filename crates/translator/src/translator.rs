@@ -7,8 +7,10 @@ use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-use sidestep_ia64::Raised;
-use sidestep_ia64::execution::{Backend, Context, DecodedBlock, Detail, Interpreter, Observer, Running};
+use sidestep_ia64::execution::{
+    Backend, Context, DecodedBlock, Detail, Interpreter, Observer, Running, SHORT_FOR,
+};
+use sidestep_ia64::{Exit, Processor, Raised};
 
 use crate::background::{Background, Finished, Translated};
 use crate::chain::{self, Enter, NEXT_BLOCK, RAISED};
@@ -32,6 +34,9 @@ pub struct Settings {
     pub code_bytes_max: usize,
     /// Instructions translated together at most.
     pub instructions_max: usize,
+    /// The first instructions of a program, or of a thread of it, are interpreted only, as many as these: most of what
+    /// starts executes once.
+    pub interpreted: u64,
 }
 
 impl Settings {
@@ -41,6 +46,7 @@ impl Settings {
         joining_threshold: 2000,
         code_bytes_max: 32 << 20,
         instructions_max: 100,
+        interpreted: SHORT_FOR,
     };
     /// What pays for machines: a kernel executes much code a few thousand times while it starts, and translation takes
     /// as long as interpreting an instruction ten thousand times.
@@ -54,6 +60,7 @@ impl Settings {
         threshold: 1,
         joining_threshold: 0,
         instructions_max: 300,
+        interpreted: 0,
         ..Settings::AUTOMATIC
     };
 }
@@ -86,9 +93,12 @@ pub struct Translator {
     /// How often the next unit's root has to be entered, by place, where there was a unit already: twice as often as
     /// for the one before. What is translated and forgotten again and again soon is not any more.
     thresholds: HashMap<u64, u32>,
-    links: Links,
+    /// Which units follow each other, once there are any.
+    links: Option<Links>,
     /// Where the names of units go.
     perf_map: Option<Arc<PerfMap>>,
+    /// How many instructions have retired when it has to do with the processor, once that is known.
+    begins: Option<u64>,
     statistics: Statistics,
 }
 
@@ -142,8 +152,9 @@ impl Translator {
             pieces: HashMap::new(),
             roots: Vec::new(),
             thresholds: HashMap::new(),
-            links: Links::new(),
+            links: None,
             perf_map: None,
+            begins: None,
             statistics: Statistics::default(),
         })
     }
@@ -157,6 +168,43 @@ impl Translator {
     /// What it has done so far.
     pub fn statistics(&self) -> Statistics {
         self.statistics
+    }
+
+    /// Runs a processor as [`Processor::run`] does.
+    pub fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
+        let begun = processor.instructions_retired();
+        let interpreted = self.settings.interpreted;
+        let begins = *self.begins.get_or_insert(begun.saturating_add(interpreted));
+        let first = begins.saturating_sub(begun).min(limit);
+        if first == 0 || processor.mmu().is_some() {
+            return processor.run_with(limit, self, &mut ());
+        }
+        match processor.run(first) {
+            Exit::Limit if first < limit => {
+                // No limit stays none.
+                let left = match limit {
+                    u64::MAX => limit,
+                    _ => limit - (processor.instructions_retired() - begun),
+                };
+                processor.run_with(left, self, &mut ())
+            }
+            exit => exit,
+        }
+    }
+
+    /// In the child of a forked process, which its processor goes on in: what was translated is, and was the parent's
+    /// work. What the parent's thread has not delivered yet is to be ordered anew.
+    pub fn begin_in_child(&mut self) {
+        self.statistics = Statistics::default();
+        if let Generator::Behind {
+            finished, ordered, ..
+        } = &mut self.generator
+        {
+            *finished = Arc::default();
+            let lost = mem::take(ordered).into_values();
+            let roots = lost.filter_map(|lost| Piece::kept(&lost.root));
+            roots.for_each(|root| root.forget_entries());
+        }
     }
 
     fn memory(&self) -> MutexGuard<'_, CodeMemory> {
@@ -199,13 +247,7 @@ impl Translator {
             } => {
                 *number += 1;
                 match background.order(*number, (region, is_system), finished) {
-                    Ok(is_new) => {
-                        if is_new {
-                            // What was ordered of a parent's thread comes no more.
-                            let lost = mem::take(ordered).into_values();
-                            let roots = lost.filter_map(|lost| Piece::kept(&lost.root));
-                            roots.for_each(|root| root.forget_entries());
-                        }
+                    Ok(()) => {
                         ordered.insert(*number, unit);
                     }
                     // Later, perhaps.
@@ -363,7 +405,8 @@ impl Translator {
         root: &Arc<Piece>,
         mut running: Running<'_, '_, O>,
     ) -> Result<(), Raised> {
-        let flags = running.flags().map(ptr::from_ref);
+        let [attention, signalled] = running.flags();
+        let flags = [ptr::from_ref(attention), ptr::from_ref(signalled)];
         let remaining = running.remaining();
         let processor = running.processor();
         let begun = processor.instructions_retired();
@@ -372,15 +415,16 @@ impl Translator {
             None => (true, address | u64::from(slot)),
             Some(_) => (false, root.node.place),
         };
-        if !self.links.knows(place, root) {
+        let links = self.links.get_or_insert_with(Links::new);
+        if !links.knows(place, root) {
             if is_program && !root.is_for(address) {
                 return Interpreter.enter(&root.node.operations, running);
             }
-            self.links.note(place, root);
+            links.note(place, root);
         }
         // SAFETY: who comes here has seen that the root has its code.
         let Support { enter, preserving } = unsafe { root.support() };
-        let links = self.links.address();
+        let links = links.address();
         chain::begin(processor, begun + remaining, flags, links, preserving);
         // SAFETY: the units are alive: they go with their blocks, between two of them. The processor is borrowed
         // exclusively, the flags and the table of links live as long as the run, and no more instructions may retire

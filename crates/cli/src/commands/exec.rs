@@ -332,11 +332,18 @@ impl Exec {
         if let Some(check) = self.check.wanted()? {
             return Ok(Some(Arc::new(Watched::new(check.ends, check.suppressions))));
         }
+        if self.trace.is_some() || self.gdb.is_some() {
+            return Ok(None);
+        }
         let wanted = (self.stats, self.check_translation);
         let Some(Timing { parameters, sampling }) = self.timing.clone() else {
             return self.translation.engine(&self.program, wanted);
         };
-        if sampling.is_none() && self.translation.translate != Translate::Never {
+        let is_translated = matches!(
+            self.translation.translate,
+            Some(Translate::Auto | Translate::Always)
+        );
+        if sampling.is_none() && is_translated {
             return Err("--translate beside --timing is for what runs between samples: --timing PROCESSOR,sample=PERIOD".into());
         }
         if let (Some(parts), Some(kept)) = (&self.parts, &self.kept) {
@@ -413,10 +420,8 @@ impl Exec {
             "--max-instructions",
             self.max_instructions.map(|count| count.to_string().into()),
         );
-        let translate = match self.translation.translate {
-            Translate::Never => None,
-            given => given.to_possible_value(),
-        };
+        let translate = self.translation.translate;
+        let translate = translate.and_then(|given| given.to_possible_value());
         option("--translate", translate.map(|value| value.get_name().into()));
         let trace = |path: &PathBuf| {
             [OsStr::new("insn="), absolute(path).as_os_str()]

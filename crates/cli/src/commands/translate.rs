@@ -19,10 +19,10 @@ use sidestep_translator::{Background, PerfMap, Settings};
 #[group(id = "translation")]
 pub struct Options {
     /// Translate the guest's code into code of the host: what runs often, everything, or nothing. What the guest does,
-    /// and what time it is for it, stays the same
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "never",
-          conflicts_with_all = ["trace", "gdb", "check_groups"])]
-    pub translate: Translate,
+    /// and what time it is for it, stays the same [default: auto, in a build with the translator and unless the run is
+    /// watched: traced, timed, checked, or under gdb]
+    #[arg(long, value_name = "WHAT", value_enum, conflicts_with_all = ["trace", "gdb", "check_groups"])]
+    pub translate: Option<Translate>,
     /// With --translate auto: translate on the thread that runs the guest, which waits for it, not on one of its own
     #[arg(long, requires = "translate")]
     pub translate_synchronously: bool,
@@ -73,12 +73,17 @@ impl Options {
         program: Option<&Path>,
     ) -> Result<Option<Arc<Translation>>, Box<dyn Error>> {
         let (settings, is_behind) = match self.translate {
-            Translate::Auto => (automatic, !self.translate_synchronously),
-            Translate::Always => (Settings::ALWAYS, false),
-            Translate::Never => return Ok(None),
+            None | Some(Translate::Auto) => (automatic, !self.translate_synchronously),
+            Some(Translate::Always) => (Settings::ALWAYS, false),
+            Some(Translate::Never) => return Ok(None),
         };
         let background = is_behind.then(Arc::<Background>::default);
-        let translation = Translation::new(settings, background, (is_told, is_checked))?;
+        let translation = match Translation::new(settings, background, (is_told, is_checked)) {
+            Ok(translation) => translation,
+            // Nobody has asked for it.
+            Err(_) if self.translate.is_none() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
         let perf_map = self.perf_map(program)?;
         Ok(Some(Arc::new(translation.with_perf_map(perf_map))))
     }
@@ -116,10 +121,10 @@ impl Options {
 
     fn nothing<Runner>(&self) -> Result<Option<Runner>, Box<dyn Error>> {
         match self.translate {
-            Translate::Auto | Translate::Always => {
+            Some(Translate::Auto | Translate::Always) => {
                 Err(super::not_built("translates nothing", "translator").into())
             }
-            Translate::Never => Ok(None),
+            None | Some(Translate::Never) => Ok(None),
         }
     }
 }

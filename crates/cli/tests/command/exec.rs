@@ -497,8 +497,26 @@ fn translated_programs_do_the_same_also_in_lock_step() {
         for options in [
             &["--translate", "auto"][..],
             &["--translate", "always", "--check-translation"],
+            // Nobody has to ask for it.
+            &[],
         ] {
             expect_tour(tour(options));
+        }
+        let units = |options: &[&str]| {
+            let output = tour(&[&["--stats"], options].concat())
+                .output()
+                .expect("sidestep runs");
+            String::from_utf8_lossy(&output.stderr)
+                .matches("units translated")
+                .count()
+        };
+        assert!(units(&[]) > 0);
+        for watched in [
+            &["--translate", "never"][..],
+            &["--check-groups"],
+            &["--trace=insn=/dev/null", "--trace-limit=1K"],
+        ] {
+            assert_eq!(units(watched), 0, "{watched:?}");
         }
     } else {
         let output = tour(&["--translate", "auto"]).output().expect("sidestep runs");

@@ -15,8 +15,9 @@ use crate::fault::Access;
 const ENTRIES: usize = 512;
 /// A tag that no masked address equals: bits between the alignment mask and the page mask are never set.
 const NEVER: u64 = u64::MAX;
-/// Number of entries of the second level.
-const PAGES: usize = 4096;
+/// Number of entries of the second level at first, and at most: most programs end before they have touched many pages.
+const PAGES_FEW: usize = 128;
+const PAGES_MAX: usize = 4096;
 /// Addresses this close together share an entry of the second level: the usual page size of Linux/ia64.
 const PAGE_INDEX_LOG2: u32 = 14;
 /// Areas (data, stack, register backing store) are this far apart at least: programs have half a region for each stack.
@@ -95,7 +96,7 @@ impl TranslationCache {
 
     /// The page of the second level that holds `address`.
     pub(crate) fn page(&self, address: u64) -> Option<&HostPage> {
-        let known = self.pages.get(page_index(address))?.as_ref()?;
+        let known = self.pages.get(self.page_index(address))?.as_ref()?;
         let is_current = known.generation == self.generations[VirtualAddress(address).region()];
         (is_current && known.page.holds(VirtualAddress(address))).then_some(&known.page)
     }
@@ -132,13 +133,33 @@ impl TranslationCache {
     /// Remembers `page` and its granule that holds `address`.
     pub(crate) fn insert(&mut self, address: u64, page: &HostPage) {
         self.insert_granule(address, page);
-        if self.pages.is_empty() {
-            self.pages.resize(PAGES, None);
-        }
-        self.pages[page_index(address)] = Some(KnownPage {
+        let known = KnownPage {
             page: *page,
             generation: self.generations[VirtualAddress(address).region()],
-        });
+        };
+        let index = self.page_index(address);
+        match self.pages.get(index) {
+            Some(None) => {}
+            Some(Some(other)) if other.page.start == page.start || self.pages.len() == PAGES_MAX => {}
+            // Two pages want one place, or there is none yet.
+            _ => {
+                let size = (self.pages.len() * 4).clamp(PAGES_FEW, PAGES_MAX);
+                let before = std::mem::replace(&mut self.pages, vec![None; size]);
+                for known in before.into_iter().flatten() {
+                    let index = self.page_index(known.page.start.0);
+                    self.pages[index] = Some(known);
+                }
+            }
+        }
+        let index = self.page_index(address);
+        self.pages[index] = Some(known);
+    }
+
+    /// The place in the second level of the page that holds `address`. Areas of a program begin at round addresses:
+    /// the high bits keep the first pages of one from those of another.
+    fn page_index(&self, address: u64) -> usize {
+        let hash = address >> PAGE_INDEX_LOG2 ^ address >> AREA_LOG2 ^ address >> HALF_REGION_LOG2;
+        hash as usize & self.pages.len().wrapping_sub(1)
     }
 
     /// Remembers the granule of `page` that holds `address`.
@@ -180,7 +201,8 @@ impl TranslationCache {
             if is_inside(entry.granule()) {
                 *entry = Entry::EMPTY;
             }
-            if let Some(place) = self.pages.get_mut(page_index(start + offset))
+            let index = self.page_index(start + offset);
+            if let Some(place) = self.pages.get_mut(index)
                 && place.is_some_and(|known| is_inside(known.page.start.0))
             {
                 *place = None;
@@ -215,12 +237,6 @@ impl Default for TranslationCache {
 #[inline(always)]
 fn entry_index(address: u64) -> usize {
     (address >> GRANULE_LOG2) as usize % ENTRIES
-}
-
-/// The place in the second level of the page that holds `address`. Areas of a program begin at round addresses:
-/// the high bits keep the first pages of one from those of another.
-fn page_index(address: u64) -> usize {
-    (address >> PAGE_INDEX_LOG2 ^ address >> AREA_LOG2 ^ address >> HALF_REGION_LOG2) as usize % PAGES
 }
 
 impl HostPage {
@@ -260,6 +276,23 @@ mod tests {
             writable: start & 1 << 14 != 0,
             executable: false,
         }
+    }
+
+    #[test]
+    fn the_second_level_grows_with_the_pages_that_are_touched() {
+        let mut cache = TranslationCache::new();
+        let addresses: Vec<u64> = (0..2048u64).map(|number| 1 << 61 | number << 14).collect();
+        for (known, &address) in addresses.iter().enumerate() {
+            cache.insert(address, &page(address));
+            assert!(cache.pages.len() <= (4 * known).max(PAGES_FEW));
+        }
+        assert!(addresses.iter().all(|&address| cache.page(address).is_some()));
+        for number in 2048..2 * PAGES_MAX as u64 {
+            let address = 1 << 61 | number << 14;
+            cache.insert(address, &page(address));
+            assert!(cache.page(address).is_some());
+        }
+        assert_eq!(cache.pages.len(), PAGES_MAX);
     }
 
     proptest! {

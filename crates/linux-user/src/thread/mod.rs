@@ -118,7 +118,11 @@ impl Thread {
         let peer = process.join(inbox.clone());
         let trace = process.options.trace.as_ref();
         let trace = trace.map(|file| Trace::open(file, attention.clone()));
-        let driver = process.options.engine.as_ref().map(|engine| engine.attach());
+        let driver = {
+            // What `fork` holds, too: a child finds no thread in the middle of this.
+            let _peers = process.peers();
+            process.options.engine.as_ref().map(|engine| engine.attach())
+        };
         let baseline = Statistics {
             threads: 0,
             ..Statistics::of(&processor)
@@ -449,8 +453,7 @@ impl Thread {
         };
         self.progress = self.process.new_progress();
         if let Some(engine) = &self.process.options.engine {
-            engine.forget();
-            self.driver = Some(engine.attach());
+            self.driver = Some(engine.fork(self.driver.take()));
         }
     }
 

@@ -80,9 +80,10 @@ pub struct Ci {
     /// Do not show the console on the standard output; the log has it.
     #[arg(long)]
     quiet: bool,
-    /// Translate the guest's code into code of the host: what runs often, everything, or nothing.
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "never")]
-    translate: Translate,
+    /// Translate the guest's code into code of the host: what runs often, everything, or nothing [default: auto, in a
+    /// build with the translator].
+    #[arg(long, value_name = "WHAT", value_enum)]
+    translate: Option<Translate>,
 }
 
 /// What the console's two sides share: the machine, and whoever looks at it.

@@ -189,7 +189,12 @@ impl Options {
             ("--trace", self.trace.is_some()),
             ("--gdb", self.gdb.is_some()),
             ("--timing", self.timing.is_some()),
-            ("--translate", self.translation.translate != Translate::Never),
+            (
+                "--translate",
+                self.translation
+                    .translate
+                    .is_some_and(|given| given != Translate::Never),
+            ),
             ("--check-groups", self.check.is_given()),
             ("--symbols", !self.symbols.is_empty()),
         ])
@@ -205,9 +210,14 @@ impl Options {
         self.timing.as_ref()
     }
 
-    /// What executes processors instead of the interpreter, if anything does.
+    /// What executes processors instead of the interpreter, if anything does. Whoever watches them watches that.
     pub fn drivers(&self) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
-        self.translation.drivers()
+        let is_watched =
+            self.trace.is_some() || self.gdb.is_some() || self.timing.is_some() || self.check.is_given();
+        match is_watched {
+            true => Ok(None),
+            false => self.translation.drivers(),
+        }
     }
 
     /// Tells at the end what drivers have done, if that is wanted.

@@ -25,8 +25,9 @@ use crate::processor::semantics;
 pub(crate) const BUNDLES_MAX: u16 = 64;
 /// Instructions for which a block in the making has room from the start: most blocks have no more.
 const INSTRUCTIONS_USUAL: usize = 48;
-/// Instructions that a program has retired when short blocks have served: it runs for longer than decoding takes.
-pub(crate) const SHORT_UNTIL: u64 = 1 << 20;
+/// Instructions of a program, or of a thread of it, for which short blocks serve: then it runs for longer than decoding
+/// takes.
+pub const SHORT_FOR: u64 = 1 << 20;
 /// Entries of the direct-mapped front of the blocks.
 const FRONT: usize = 4096;
 /// Instructions that were overwritten are forgotten by host pages of this size.
@@ -132,6 +133,8 @@ pub(crate) struct Blocks<C, S> {
     /// Whether blocks end with the bundle of their first branch, taken or not. What a program executes that has just
     /// started it mostly executes once: it would decode twice of what it needs.
     pub(crate) are_short: bool,
+    /// How many instructions have retired when they need not be short any more.
+    pub(crate) whole_from: u64,
     front: Vec<Place<C, S>>,
     blocks: HashMap<u64, Arc<Block<C, S>>>,
     /// Beginnings of blocks, for frames that the whole block does not fit, and for runs that end inside it: processors
@@ -191,10 +194,12 @@ impl<C: Send + Sync, S: Send + Sync> Forget for Blocks<C, S> {
 }
 
 impl<C, S> Blocks<C, S> {
-    fn new(kind: Kind) -> Blocks<C, S> {
+    /// No blocks, on a processor that has retired so many instructions.
+    fn new(kind: Kind, retired: u64) -> Blocks<C, S> {
         Blocks {
             kind,
             are_short: false,
+            whole_from: retired.saturating_add(SHORT_FOR),
             front: Vec::new(),
             blocks: HashMap::new(),
             narrow: HashMap::new(),
@@ -351,8 +356,13 @@ pub struct BlockCache {
 }
 
 impl BlockCache {
-    /// Takes out the blocks that a back end and an observer need; they are given back by [`BlockCache::put`].
-    pub(crate) fn take<B: Backend, O: Observer>(&mut self, observer: &O) -> Box<Blocks<B::Code, O::Static>> {
+    /// Takes out the blocks that a back end and an observer need, on a processor that has retired so many instructions;
+    /// they are given back by [`BlockCache::put`].
+    pub(crate) fn take<B: Backend, O: Observer>(
+        &mut self,
+        observer: &O,
+        retired: u64,
+    ) -> Box<Blocks<B::Code, O::Static>> {
         let kind = Kind::of::<B, O>(observer);
         // Mostly the kind of the run before, which was put back last.
         let kept = match self.kinds.last() {
@@ -363,7 +373,7 @@ impl BlockCache {
             }
         };
         let kept = kept.and_then(|(_, kept)| kept.into_any().downcast().ok());
-        kept.unwrap_or_else(|| Box::new(Blocks::new(kind)))
+        kept.unwrap_or_else(|| Box::new(Blocks::new(kind, retired)))
     }
 
     /// Keeps the blocks of a run for the next one of their kind.

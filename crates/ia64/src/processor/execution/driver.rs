@@ -3,14 +3,15 @@
 //! Programs, machines and virtual machines are each generic over a [`Driver`], or hold one: what is not asked for costs
 //! nothing.
 
+use std::any::Any;
 use std::fmt::{Debug, Display};
 
 use super::observer::Observer;
 use super::run::Exit;
 use crate::processor::Processor;
 
-/// Runs one processor.
-pub trait Driver {
+/// Runs one processor. Whoever made a driver knows it again as what it is.
+pub trait Driver: Any {
     /// Executes at most `limit` instructions.
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit;
 
@@ -41,13 +42,13 @@ impl Driver for Untimed {
 #[derive(Clone, Debug, Default)]
 pub struct Observed<O>(pub O);
 
-impl<O: Observer> Driver for Observed<O> {
+impl<O: Observer + 'static> Driver for Observed<O> {
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
         processor.run_observed(limit, &mut self.0)
     }
 }
 
-impl<D: Driver + ?Sized> Driver for Box<D> {
+impl<D: Driver + ?Sized + 'static> Driver for Box<D> {
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
         (**self).run(processor, limit)
     }

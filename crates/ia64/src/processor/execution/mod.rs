@@ -27,7 +27,7 @@ mod run;
 mod trace;
 
 pub use backend::{Backend, BlockInstruction, Context, DecodedBlock, Interpreter, Running};
-pub use block::{BlockCache, FetchedInstruction};
+pub use block::{BlockCache, FetchedInstruction, SHORT_FOR};
 pub(crate) use block::{Forget, HOST_PAGE_LOG2};
 pub(crate) use code_page::CodeProperties;
 pub use driver::{Driver, Drivers, Observed, Untimed};

@@ -5,9 +5,7 @@ use crate::fault::isr::trap;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::HostPage;
 use crate::processor::execution::backend::{Backend, Interpreter, Running};
-use crate::processor::execution::block::{
-    Block, BlockCache, Blocks, Cut, FetchedInstruction, Forget, SHORT_UNTIL,
-};
+use crate::processor::execution::block::{Block, BlockCache, Blocks, Cut, FetchedInstruction, Forget};
 use crate::processor::execution::code_page::{CodePage, CodePages};
 use crate::processor::execution::kind::Detail;
 use crate::processor::execution::observer::{Observer, Permission, Place, Registers, Watch};
@@ -88,7 +86,7 @@ impl Processor {
     ) -> Exit {
         let mut others = std::mem::take(&mut self.blocks);
         let mut session = Session {
-            blocks: others.take::<B, O>(observer),
+            blocks: others.take::<B, O>(observer, self.retired),
             others,
             backend,
             watch: Watch::new(observer, self),
@@ -166,14 +164,15 @@ impl Processor {
         end: u64,
     ) -> Exit {
         let is_program = matches!(self.environment, Environment::Program(_));
+        let whole_from = session.blocks.whole_from;
         let are_short =
-            B::BEGINS_SHORT && is_program && O::DETAIL == Detail::Effects && self.retired < SHORT_UNTIL;
+            B::BEGINS_SHORT && is_program && O::DETAIL == Detail::Effects && self.retired < whole_from;
         if are_short != session.blocks.are_short {
             session.blocks.flush();
             session.blocks.are_short = are_short;
         }
         if are_short {
-            let exit = self.run_blocks(session, end.min(SHORT_UNTIL));
+            let exit = self.run_blocks(session, end.min(whole_from));
             if exit != Exit::Limit || self.retired == end {
                 return exit;
             }
