@@ -28,6 +28,10 @@ pub trait Engine: Debug + Send + Sync {
         self.attach()
     }
 
+    /// Ends the host threads that it has beside the guest's: what follows is not for a process with several, or copies
+    /// one of them. It may begin others later.
+    fn rest(&self) {}
+
     /// The text to print when the process ends, while no thread runs; an error where what was wanted of the run could
     /// not be kept, which makes the run fail. `names` are those of the
     /// code.

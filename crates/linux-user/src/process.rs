@@ -197,6 +197,13 @@ impl Process {
         }
     }
 
+    /// Ends the host threads that are none of the guest's.
+    pub fn be_alone(&self) {
+        if let Some(engine) = &self.options.engine {
+            engine.rest();
+        }
+    }
+
     /// The limits that are not the host's own.
     pub fn limits(&self) -> MutexGuard<'_, BTreeMap<u32, [u64; 2]>> {
         self.limits.lock().expect("no thread panics while it sets limits")

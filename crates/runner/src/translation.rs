@@ -187,6 +187,12 @@ impl Engine for Translation {
         own
     }
 
+    fn rest(&self) {
+        if let Some(background) = &self.background {
+            background.rest();
+        }
+    }
+
     fn report(&self, _: &CodeNames) -> Result<String, String> {
         let mut threads = self.threads();
         if let Some(difference) = threads.difference.take() {

@@ -8,7 +8,7 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, getpid};
@@ -28,6 +28,7 @@ pub struct Background {
 struct Worker {
     process: Pid,
     orders: Sender<Order>,
+    thread: JoinHandle<()>,
 }
 
 /// A region to be translated.
@@ -122,14 +123,30 @@ impl Background {
     }
 }
 
+impl Background {
+    /// Ends the thread, once it has done what was ordered. The next order begins another one.
+    pub fn rest(&self) {
+        let mut worker = lock(&self.worker);
+        if let Some(Worker { orders, thread, .. }) = worker.take_if(|worker| worker.process == getpid()) {
+            drop(orders);
+            let ended = thread.join();
+            assert!(ended.is_ok(), "translating does not panic");
+        }
+    }
+}
+
 impl Worker {
     fn begin(process: Pid) -> Result<Worker, CompilerError> {
         let compiler = Compiler::new()?;
         let (orders, ordered) = channel();
         let thread = thread::Builder::new().name("translator".to_owned());
-        let begun = without_signals(|| thread.spawn(move || serve(compiler, &ordered)));
-        begun.map_err(CompilerError::Thread)?;
-        Ok(Worker { process, orders })
+        let thread = without_signals(|| thread.spawn(move || serve(compiler, &ordered)));
+        let thread = thread.map_err(CompilerError::Thread)?;
+        Ok(Worker {
+            process,
+            orders,
+            thread,
+        })
     }
 }
 

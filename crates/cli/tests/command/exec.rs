@@ -486,6 +486,11 @@ fn expect_tour(command: Command) {
 }
 
 #[test]
+fn a_process_of_one_thread_is_one_for_the_kernel() {
+    run_static("alone.c", &[]);
+}
+
+#[test]
 fn the_tour_runs() {
     expect_tour(tour(&[]));
 }
@@ -502,6 +507,7 @@ fn translated_programs_do_the_same_also_in_lock_step() {
         ] {
             expect_tour(tour(options));
         }
+        run_static("alone.c", &[]);
         let units = |options: &[&str]| {
             let output = tour(&[&["--stats"], options].concat())
                 .output()

@@ -99,6 +99,9 @@ pub fn perform(thread: &mut Thread, number: u64, arguments: &Arguments) -> Syste
 /// Calls that are shown before they are made, since they may not come back.
 const DEPARTURES: [&str; 4] = ["exit", "exit_group", "execve", "execveat"];
 
+/// Calls of which some are not for a process with several threads.
+const ALONE: [i64; 2] = [libc::SYS_unshare, libc::SYS_setns];
+
 fn dispatch(thread: &mut Thread, number: u64, arguments: &Arguments) -> SystemCallResult {
     match table::find(number) {
         None => fail(libc::ENOSYS),
@@ -108,6 +111,9 @@ fn dispatch(thread: &mut Thread, number: u64, arguments: &Arguments) -> SystemCa
             Action::Light(handler) => Ok(handler(&thread.process.memory, &thread.processor)?),
             Action::Unconfined(_) if thread.process.files.is_confined() => fail(libc::EPERM),
             Action::Host(number) | Action::Unconfined(number) => {
+                if ALONE.contains(&number) {
+                    thread.process.be_alone();
+                }
                 forward(thread, call, number, arguments, false)
             }
             Action::Blocking(number) => forward(thread, call, number, arguments, true),

@@ -202,6 +202,9 @@ fn fork(thread: &mut Thread, request: Request) -> SystemCallResult {
     if special & libc::CLONE_FILES != 0 {
         process.files.share();
     }
+    if !is_plain {
+        process.be_alone();
+    }
     // Every lock of this process is held, so that the child finds none of them taken by a thread it does not have.
     // The order is that of all other code: the program break, the world, the rest.
     let heap = process.memory.heap();
