@@ -153,6 +153,12 @@ impl Drivers for Translation {
         threads.running.push(thread.clone());
         Box::new(thread)
     }
+
+    fn rest(&self) {
+        if let Some(background) = &self.background {
+            background.rest();
+        }
+    }
 }
 
 impl Engine for Translation {
@@ -188,9 +194,7 @@ impl Engine for Translation {
     }
 
     fn rest(&self) {
-        if let Some(background) = &self.background {
-            background.rest();
-        }
+        Drivers::rest(self);
     }
 
     fn report(&self, _: &CodeNames) -> Result<String, String> {

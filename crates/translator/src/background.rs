@@ -121,9 +121,7 @@ impl Background {
         );
         Ok(())
     }
-}
 
-impl Background {
     /// Ends the thread, once it has done what was ordered. The next order begins another one.
     pub fn rest(&self) {
         let mut worker = lock(&self.worker);

@@ -507,7 +507,13 @@ fn translated_programs_do_the_same_also_in_lock_step() {
         ] {
             expect_tour(tour(options));
         }
-        run_static("alone.c", &[]);
+        if let Some(program) = build("alone.c", &["-static"]) {
+            for options in [&[][..], &["--timing", "itanium2,sample=1M"]] {
+                let mut command = sidestep();
+                command.args(options).arg(&program);
+                expect_success(command);
+            }
+        }
         let units = |options: &[&str]| {
             let output = tour(&[&["--stats"], options].concat())
                 .output()

@@ -252,9 +252,15 @@ impl Processor {
     /// `br.call`: the locals of the current frame become dirty, the outputs become the callee's frame.
     #[inline]
     pub(crate) fn call_frame(&mut self) {
-        if self.call_usual_frame() {
-            return;
+        if !self.call_usual_frame() {
+            self.call_unusual_frame();
         }
+    }
+
+    // Apart, so that what is usual has nothing to save before it.
+    #[cold]
+    #[inline(never)]
+    fn call_unusual_frame(&mut self) {
         self.unrotate_frame();
         let frame = self.frame;
         self.push_registers(frame.locals);
@@ -285,6 +291,12 @@ impl Processor {
         if self.return_usual_frame(marker, preserved) {
             return Ok(());
         }
+        self.return_unusual_frame(marker, preserved)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn return_unusual_frame(&mut self, marker: FrameMarker, preserved: u32) -> Result<(), Raised> {
         self.unrotate_frame();
         let kept = marker.size.saturating_sub(preserved);
         let dirty = self.register_stack.dirty;

@@ -33,24 +33,38 @@ impl FrameMarker {
     /// The 38 bits that hold a frame marker in PFS and IFS.
     pub const MASK: u64 = (1 << 38) - 1;
 
+    /// The bits of the rename bases in the encoding: zero at most calls and returns.
+    const RENAMES: u64 = FrameMarker::MASK & !((1 << 18) - 1);
+
     /// Reads a frame marker from its 38-bit encoding.
+    #[inline]
     pub fn from_bits(bits: u64) -> FrameMarker {
         let field = |position: u32, width: u32| (bits >> position) as u32 & ((1 << width) - 1);
-        FrameMarker {
+        let sizes = FrameMarker {
             size: field(0, 7),
             locals: field(7, 7),
             rotating: field(14, 4) * 8,
+            ..FrameMarker::default()
+        };
+        if bits & FrameMarker::RENAMES == 0 {
+            return sizes;
+        }
+        FrameMarker {
             rename_general: field(18, 7),
             rename_floating: field(25, 7),
             rename_predicate: field(32, 6),
+            ..sizes
         }
     }
 
     /// Its 38-bit encoding.
+    #[inline]
     pub fn bits(self) -> u64 {
-        u64::from(self.size)
-            | u64::from(self.locals) << 7
-            | u64::from(self.rotating / 8) << 14
+        let sizes = u64::from(self.size) | u64::from(self.locals) << 7 | u64::from(self.rotating / 8) << 14;
+        if self.rename_general | self.rename_floating | self.rename_predicate == 0 {
+            return sizes;
+        }
+        sizes
             | u64::from(self.rename_general) << 18
             | u64::from(self.rename_floating) << 25
             | u64::from(self.rename_predicate) << 32

@@ -185,6 +185,12 @@ impl<R: EstimateReport> Engine for SampledModel<R> {
         self.threads().clear();
     }
 
+    fn rest(&self) {
+        if let Some(between) = &self.between {
+            between.rest();
+        }
+    }
+
     fn report(&self, _: &CodeNames) -> Result<String, String> {
         let (mut first, mut units, mut instructions) = (Counters::default(), Vec::new(), 0);
         for thread in self.threads().iter() {

@@ -26,6 +26,9 @@ pub trait Driver: Any {
 pub trait Drivers: Debug + Display + Send + Sync {
     /// The driver of one more processor.
     fn driver(&self) -> Box<dyn Driver + Send>;
+
+    /// Ends the host threads that they have of their own, which may begin again later.
+    fn rest(&self) {}
 }
 
 /// Executes and nothing else.

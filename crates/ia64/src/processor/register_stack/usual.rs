@@ -1,11 +1,34 @@
 //! Calls and returns of small frames where nothing is unusual: their registers are copied in chunks of one size.
 
-use super::{RING, above, below};
+use super::{COLLECTION_SLOT, RING};
 use crate::processor::Processor;
 use crate::registers::frame::{FrameMarker, STACKED_REGISTERS};
 
 /// How many registers are copied at once.
 const CHUNK: usize = 8;
+
+/// As [`above`](super::above) for a frame's registers, between which two NaT collections stand at most.
+#[inline(always)]
+fn above_few(pointer: u64, count: u32) -> u64 {
+    let slot = pointer >> 3 & COLLECTION_SLOT;
+    let registers = u64::from(count);
+    pointer.wrapping_add((registers + collections_among(slot + registers)) * 8)
+}
+
+/// As [`below`](super::below), likewise.
+#[inline(always)]
+fn below_few(pointer: u64, count: u32) -> u64 {
+    let slot = pointer >> 3 & COLLECTION_SLOT;
+    let registers = u64::from(count);
+    pointer.wrapping_sub((registers + collections_among(registers + COLLECTION_SLOT - 1 - slot)) * 8)
+}
+
+/// How many multiples of a collection's registers a number below three of them reaches: dividing takes longer.
+#[inline(always)]
+fn collections_among(registers: u64) -> u64 {
+    debug_assert!(registers < 3 * COLLECTION_SLOT);
+    u64::from(registers >= COLLECTION_SLOT) + u64::from(registers >= 2 * COLLECTION_SLOT)
+}
 
 impl Processor {
     /// Whether no register of the frame or the stack is renamed or NaT, or still has to be loaded.
@@ -41,7 +64,7 @@ impl Processor {
         self.general.set_chunk(32, passed);
         stack.top = (top + locals) % RING;
         stack.dirty += frame.locals;
-        stack.backing_store = above(stack.backing_store, frame.locals);
+        stack.backing_store = above_few(stack.backing_store, frame.locals);
         stack.depth = stack.depth.wrapping_add(u64::from(frame.locals));
         self.frame = FrameMarker {
             size: outputs as u32,
@@ -78,10 +101,35 @@ impl Processor {
         self.general.set_chunk(32 + count, passed);
         stack.top = base;
         stack.dirty -= preserved;
-        stack.backing_store = below(stack.backing_store, preserved);
+        stack.backing_store = below_few(stack.backing_store, preserved);
         stack.depth = stack.depth.wrapping_sub(u64::from(preserved));
         self.frame = marker;
         self.trim_clean();
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{above, below};
+    use super::*;
+
+    #[test]
+    fn addresses_of_few_registers_are_those_of_many() {
+        for slot in 0..COLLECTION_SLOT {
+            let pointer = 0x6000_0000_0000_0000 + 8 * slot;
+            for count in 0..=STACKED_REGISTERS {
+                assert_eq!(
+                    above_few(pointer, count),
+                    above(pointer, count),
+                    "{slot}, {count}"
+                );
+                assert_eq!(
+                    below_few(pointer, count),
+                    below(pointer, count),
+                    "{slot}, {count}"
+                );
+            }
+        }
     }
 }
