@@ -34,7 +34,7 @@ use sidestep_runner::sampled_model::{EstimateReport, SampledModel, Sampling};
 use super::check::Check;
 use super::debugger::debugger_at;
 use super::perf::parse_processor;
-use super::translate::{self, Translate};
+use super::translate;
 use super::{Outcome, TRACE_LIMIT};
 
 /// Where the trace goes unless a file is named.
@@ -339,11 +339,7 @@ impl Exec {
         let Some(Timing { parameters, sampling }) = self.timing.clone() else {
             return self.translation.engine(&self.program, wanted);
         };
-        let is_translated = matches!(
-            self.translation.translate,
-            Some(Translate::Auto | Translate::Always)
-        );
-        if sampling.is_none() && is_translated {
+        if sampling.is_none() && self.translation.is_asked() {
             return Err("--translate beside --timing is for what runs between samples: --timing PROCESSOR,sample=PERIOD".into());
         }
         if let (Some(parts), Some(kept)) = (&self.parts, &self.kept) {

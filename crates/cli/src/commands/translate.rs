@@ -42,6 +42,13 @@ pub enum Translate {
     Never,
 }
 
+impl Options {
+    /// Whether translation was asked for, beyond what a build does by itself.
+    pub fn is_asked(&self) -> bool {
+        self.translate.is_some_and(|given| given != Translate::Never)
+    }
+}
+
 #[cfg(feature = "translator")]
 impl Options {
     /// What runs a program so; `None` for the interpreter.
@@ -120,11 +127,9 @@ impl Options {
     }
 
     fn nothing<Runner>(&self) -> Result<Option<Runner>, Box<dyn Error>> {
-        match self.translate {
-            Some(Translate::Auto | Translate::Always) => {
-                Err(super::not_built("translates nothing", "translator").into())
-            }
-            None | Some(Translate::Never) => Ok(None),
+        match self.is_asked() {
+            true => Err(super::not_built("translates nothing", "translator").into()),
+            false => Ok(None),
         }
     }
 }

@@ -137,22 +137,25 @@ impl TranslationCache {
             page: *page,
             generation: self.generations[VirtualAddress(address).region()],
         };
-        let index = self.page_index(address);
-        match self.pages.get(index) {
-            Some(None) => {}
-            Some(Some(other)) if other.page.start == page.start || self.pages.len() == PAGES_MAX => {}
-            // Two pages want one place, or there is none yet.
-            _ => {
-                let size = (self.pages.len() * 4).clamp(PAGES_FEW, PAGES_MAX);
-                let before = std::mem::replace(&mut self.pages, vec![None; size]);
-                for known in before.into_iter().flatten() {
-                    let index = self.page_index(known.page.start.0);
-                    self.pages[index] = Some(known);
-                }
-            }
+        let has_place = match self.pages.get(self.page_index(address)) {
+            None => false,
+            Some(place) => place.is_none_or(|other| other.page.start == page.start),
+        };
+        if !has_place && self.pages.len() < PAGES_MAX {
+            self.grow();
         }
         let index = self.page_index(address);
         self.pages[index] = Some(known);
+    }
+
+    /// Makes more room in the second level: two pages want one place, or there is none yet.
+    fn grow(&mut self) {
+        let size = (self.pages.len() * 4).clamp(PAGES_FEW, PAGES_MAX);
+        let before = std::mem::replace(&mut self.pages, vec![None; size]);
+        for known in before.into_iter().flatten() {
+            let index = self.page_index(known.page.start.0);
+            self.pages[index] = Some(known);
+        }
     }
 
     /// The place in the second level of the page that holds `address`. Areas of a program begin at round addresses:

@@ -33,7 +33,7 @@ use signal_hook::iterator::Signals;
 use super::super::check::{Check, VIOLATED};
 use super::super::debugger::debugger_at;
 use super::super::perf::parse_processor;
-use super::super::translate::{self, Translate};
+use super::super::translate;
 use super::super::{LIMIT_REACHED, Outcome, TRACE_LIMIT, lock, print_beside};
 use super::console::status::{self, Status};
 use super::console::stdio::show;
@@ -189,12 +189,7 @@ impl Options {
             ("--trace", self.trace.is_some()),
             ("--gdb", self.gdb.is_some()),
             ("--timing", self.timing.is_some()),
-            (
-                "--translate",
-                self.translation
-                    .translate
-                    .is_some_and(|given| given != Translate::Never),
-            ),
+            ("--translate", self.translation.is_asked()),
             ("--check-groups", self.check.is_given()),
             ("--symbols", !self.symbols.is_empty()),
         ])
