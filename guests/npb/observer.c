@@ -99,16 +99,25 @@ void observer_begin(long thread)
     own = thread < OBSERVED_MAX ? &tables[thread] : NULL;
 }
 
-static uint64_t shared(const struct table *one, const struct table *other)
+static double total(const struct table *table)
 {
     uint64_t sum = 0;
+    for (size_t i = 0; i < table->size; i++)
+        sum += table->counts[i].accesses;
+    return sum ? sum : 1;
+}
+
+/* In parts of all that a thread touches, of a million. */
+static uint64_t shared(const struct table *one, const struct table *other)
+{
+    double sum = 0, of_one = total(one), of_other = total(other);
     for (size_t i = 0; i < one->size && other->size; i++) {
         if (!one->counts[i].unit)
             continue;
-        uint64_t theirs = find(other, one->counts[i].unit)->accesses, ours = one->counts[i].accesses;
+        double theirs = find(other, one->counts[i].unit)->accesses / of_other, ours = one->counts[i].accesses / of_one;
         sum += ours < theirs ? ours : theirs;
     }
-    return sum;
+    return sum * 1e6 + 0.5;
 }
 
 int observer_write(const char *path, long threads, int (*set_of)(long thread))
@@ -158,10 +167,19 @@ void *observer_memset(void *to, int value, size_t bytes)
     {                                           \
         observe((uintptr_t)address);            \
     }
-ACCESS(read1) ACCESS(read2) ACCESS(read4) ACCESS(read8) ACCESS(read16)
-ACCESS(write1) ACCESS(write2) ACCESS(write4) ACCESS(write8) ACCESS(write16)
-ACCESS(unaligned_read2) ACCESS(unaligned_read4) ACCESS(unaligned_read8) ACCESS(unaligned_read16)
-ACCESS(unaligned_write2) ACCESS(unaligned_write4) ACCESS(unaligned_write8) ACCESS(unaligned_write16)
+ACCESS(read1) ACCESS(read2) ACCESS(read4) ACCESS(read8)
+ACCESS(write1) ACCESS(write2) ACCESS(write4) ACCESS(write8)
+ACCESS(unaligned_read2) ACCESS(unaligned_read4) ACCESS(unaligned_read8)
+ACCESS(unaligned_write2) ACCESS(unaligned_write4) ACCESS(unaligned_write8)
+
+/* Two words. */
+#define VECTOR(name)                            \
+    void __tsan_##name(void *address);          \
+    void __tsan_##name(void *address)           \
+    {                                           \
+        observe_range((uintptr_t)address, 16);  \
+    }
+VECTOR(read16) VECTOR(write16) VECTOR(unaligned_read16) VECTOR(unaligned_write16)
 
 #define RANGE(name)                                    \
     void __tsan_##name(void *address, size_t bytes);   \

@@ -13,7 +13,7 @@
 //! Limits. For x86-64. Memory that others write meanwhile may differ. Instructions on strings, gathers and scatters,
 //! and addresses in the thread's own segment (thread-local memory) are left out.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use iced_x86::{
     ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, MemorySize,
@@ -42,7 +42,7 @@ pub(super) trait Memory {
 /// A process's code, decoded where it was followed.
 #[derive(Debug, Default)]
 pub(super) struct Code {
-    decoded: BTreeMap<u64, Option<Decoded>>,
+    decoded: HashMap<u64, Option<Decoded>>,
 }
 
 #[derive(Debug)]
@@ -54,15 +54,22 @@ struct Decoded {
     written: u16,
 }
 
+impl Decoded {
+    /// How many words of eight bytes its operand in memory has, begun ones included.
+    fn words(&self) -> u64 {
+        self.instruction.memory_size().size().div_ceil(8) as u64
+    }
+}
+
 impl Code {
     /// Follows a thread's code for at most so many instructions, and answers for how many; `touch` is told the address
-    /// of each access.
+    /// of each access, and of how many words of eight bytes it is.
     pub(super) fn follow(
         &mut self,
         registers: &Registers,
         most: usize,
         memory: &impl Memory,
-        mut touch: impl FnMut(u64),
+        mut touch: impl FnMut(u64, u64),
     ) -> usize {
         let mut state = State {
             general: registers.general.map(Some),
@@ -80,7 +87,7 @@ impl Code {
                 .touched
                 .and_then(|operand| state.address(&decoded.instruction, operand));
             if let Some(address) = address {
-                touch(address);
+                touch(address, decoded.words());
             }
             let Some(next) = state.step(decoded, address, memory) else {
                 return followed + 1;
@@ -316,8 +323,27 @@ mod tests {
             bytes: code.to_vec(),
         };
         let mut touched = Vec::new();
-        let count = Code::default().follow(&registers, most, &memory, |address| touched.push(address));
+        let count = Code::default().follow(&registers, most, &memory, |address, _| touched.push(address));
         (touched, count)
+    }
+
+    #[test]
+    fn a_vector_counts_by_its_words() {
+        let code = [
+            0x8b, 0x07, // mov eax, [rdi]
+            0x0f, 0x28, 0x07, // movaps xmm0, [rdi]
+            0xc5, 0xfc, 0x28, 0x07, // vmovaps ymm0, [rdi]
+            0xd9, 0xfa, // fsqrt
+            0xdb, 0x2f, // fld tbyte [rdi]
+            0xc3,
+        ];
+        let memory = Bytes {
+            from: 0x1000,
+            bytes: code.to_vec(),
+        };
+        let mut words = Vec::new();
+        Code::default().follow(&at(0x1000, &[(7, 0x8000)]), 100, &memory, |_, of| words.push(of));
+        assert_eq!(words, [1, 2, 4, 2]);
     }
 
     fn at(instruction: u64, general: &[(usize, u64)]) -> Registers {

@@ -127,8 +127,8 @@ pub struct Snapshot {
     pub threads: Vec<WatchedThread>,
     /// Communication events of each pair.
     pub matrix: SharingMatrix,
-    /// How much each pair shares, as estimated: the touches of the one that touches each page less. In thousandths of
-    /// those that were sampled, or in first touches where nothing was sampled.
+    /// How much each pair shares, as estimated: the touches of the one that touches each page less. In millionths of
+    /// what a thread touches, or in first touches where nothing was sampled.
     pub amounts: SharingMatrix,
     /// Interruptions of watched threads that `amounts` is from; zero where it is from first touches.
     pub samples: u64,
@@ -417,7 +417,8 @@ impl Watcher {
                 && self.source.sees(touch.process, touch.address)
             {
                 let region = self.spaces.region(touch.process, touch.address);
-                self.touched.record(task, region, touch.weight);
+                let sample = self.interruptions + touch.sample;
+                self.touched.record(sample, task, region, touch.weight);
             }
         }
         if self.halved.elapsed() >= HALF_LIFE {

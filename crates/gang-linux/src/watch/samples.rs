@@ -56,6 +56,8 @@ struct Interrupted {
 /// A touch of a thread's, of so much weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Touch {
+    /// The number of the interruption.
+    pub(super) sample: u64,
     pub(super) process: i32,
     pub(super) thread: i32,
     pub(super) address: u64,
@@ -97,7 +99,8 @@ impl Samples {
     }
 
     /// Takes what was sampled since the last time of processes that are wanted; answers how many interruptions these
-    /// were. All touches of an interruption weigh as much as its share of instructions that touch memory.
+    /// were. All touches of an interruption weigh as much as its share of instructions that touch memory, each by its
+    /// words.
     pub(super) fn drain(&mut self, is_wanted: impl Fn(i32) -> bool, mut take: impl FnMut(Touch)) -> u64 {
         let (mut count, mut addresses) = (0, Vec::new());
         for ring in &mut self.rings {
@@ -113,16 +116,17 @@ impl Samples {
                 count += 1;
                 addresses.clear();
                 let code = self.code.entry(process).or_default();
-                let followed = code.follow(&registers, FOLLOWED, &OfProcess(process), |address| {
-                    addresses.push(address)
+                let followed = code.follow(&registers, FOLLOWED, &OfProcess(process), |address, words| {
+                    addresses.push((address, words))
                 });
                 let weight = WEIGHT / followed.max(1) as u64;
-                addresses.iter().for_each(|&address| {
+                addresses.iter().for_each(|&(address, words)| {
                     take(Touch {
+                        sample: count,
                         process,
                         thread,
                         address,
-                        weight,
+                        weight: words * weight,
                     });
                 });
             });
