@@ -119,8 +119,8 @@ impl<Region: Copy + Ord> Touched<Region> {
     }
 }
 
-/// The less of two numbers of touches, by a sample of both in two halves. From half the sample to the whole it is as far
-/// as sqrt(2) - 1 of the way from there to all, where what is missing falls with the square root of the size.
+/// The less of two numbers of touches, by a sample of both in two halves. From half the sample to the whole it is
+/// sqrt(2) - 1 times as far as from there to all, where what is missing falls with the square root of the size.
 fn less_of(ours: [f64; 2], theirs: [f64; 2]) -> f64 {
     let whole = (ours[0] + ours[1]).min(theirs[0] + theirs[1]);
     let halves = ours[0].min(theirs[0]) + ours[1].min(theirs[1]);
