@@ -89,7 +89,7 @@ impl Default for WatchSettings {
     fn default() -> Self {
         Self {
             scan_period: None,
-            sample_period: Some(Duration::from_millis(10)),
+            sample_period: Some(Duration::from_millis(2)),
             detector: DetectorSettings {
                 skips_first_touch: true,
                 ..DetectorSettings::default()
