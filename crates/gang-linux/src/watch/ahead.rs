@@ -2,13 +2,15 @@
 //!
 //! A thread's registers say which code it executes next, and on what. That code is followed for some instructions
 //! without executing it: what integers and addresses become is computed, loads of integers read the memory as it is
-//! now, and a comparison whose operands are known decides a branch; of other branches the one backwards is taken, as a
-//! loop's mostly is. Each address on the way is one that the thread touches. Where it cannot be known, because it
-//! depends on what is not computed here, it is left out; at a return, an indirect jump or a system call the way ends.
+//! now, and a comparison whose operands are known decides a branch. Each address on the way is one that the thread
+//! touches. Where it cannot be known, because it depends on what is not computed here, it is left out. Where it is not
+//! known whether a branch is taken the way ends, as it does at a return, a call, an indirect jump or a system call: to
+//! guess leads around loops that the thread has left.
 //!
-//! One interruption so gives the accesses of some dozen instructions, however long the thread was held up at any of
+//! One interruption so gives the accesses of some hundred instructions, however long the thread was held up at any of
 //! them: an instruction that waits for memory is interrupted more often than its neighbours, which are executed as
-//! often.
+//! often. The way is to be longer than most loops' bodies, since what stands behind such an instruction is on more ways
+//! than what stands before it.
 //!
 //! Limits. For x86-64. Memory that others write meanwhile may differ. Instructions on strings, gathers and scatters,
 //! and addresses in the thread's own segment (thread-local memory) are left out.
@@ -222,10 +224,10 @@ impl State {
             FlowControl::UnconditionalBranch => return Some(instruction.near_branch_target()),
             FlowControl::ConditionalBranch => {
                 let target = instruction.near_branch_target();
-                let is_taken = self
-                    .condition(instruction.condition_code())
-                    .unwrap_or(target < next);
-                return Some(if is_taken { target } else { next });
+                return Some(match self.condition(instruction.condition_code())? {
+                    true => target,
+                    false => next,
+                });
             }
             _ => return None,
         }
@@ -379,6 +381,12 @@ mod tests {
     fn interruptions_anywhere_in_a_loop_see_the_whole_of_it() {
         let registers = at(0x100a, &[(0, 1), (2, 9), (6, 0x9000), (7, 0x8000)]);
         assert_eq!(followed(LOOP, registers, 5).0, [0x8010, 0x9010]);
+    }
+
+    #[test]
+    fn a_branch_that_is_not_known_ends_the_way() {
+        let registers = at(0x1011, &[(0, 2), (2, 9), (6, 0x9000), (7, 0x8000)]);
+        assert_eq!(followed(LOOP, registers, 100), (vec![], 1));
     }
 
     #[test]

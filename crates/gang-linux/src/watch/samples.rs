@@ -12,8 +12,8 @@ use super::ahead::{Code, Memory, Registers};
 use super::ring::{Ring, online_cores};
 use crate::HostError;
 
-/// The most instructions of an interrupted thread that are followed.
-const FOLLOWED: usize = 64;
+/// The most instructions of an interrupted thread that are followed: more than most loops have.
+const FOLLOWED: usize = 256;
 /// What all instructions that are followed weigh together: of the most of them each weighs a thousand.
 const WEIGHT: u64 = 1000 * FOLLOWED as u64;
 /// What an interruption and its report are charged as.
