@@ -5,7 +5,8 @@
 //! now, and a comparison whose operands are known decides a branch. Each address on the way is one that the thread
 //! touches. Where it cannot be known, because it depends on what is not computed here, it is left out. Where it is not
 //! known whether a branch is taken the way ends, as it does at a return, a call, an indirect jump or a system call: to
-//! guess leads around loops that the thread has left.
+//! guess leads around loops that the thread has left. A way that comes to a `pause`, the processor's hint of a loop that
+//! waits, is of a thread that waits for others; what it touches for that is no work, and nothing of it is reported.
 //!
 //! One interruption so gives the accesses of some hundred instructions, however long the thread was held up at any of
 //! them: an instruction that waits for memory is interrupted more often than its neighbours, which are executed as
@@ -64,15 +65,15 @@ impl Decoded {
 }
 
 impl Code {
-    /// Follows a thread's code for at most so many instructions, and answers for how many; `touch` is told the address
-    /// of each access, and of how many words of eight bytes it is.
+    /// Follows a thread's code for at most so many instructions, and answers for how many; none if it leads to a wait
+    /// for another thread. `touch` is told the address of each access, and of how many words of eight bytes it is.
     pub(super) fn follow(
         &mut self,
         registers: &Registers,
         most: usize,
         memory: &impl Memory,
         mut touch: impl FnMut(u64, u64),
-    ) -> usize {
+    ) -> Option<usize> {
         let mut state = State {
             general: registers.general.map(Some),
             compared: None,
@@ -83,8 +84,11 @@ impl Code {
                 self.decoded.clear();
             }
             let Some(decoded) = self.decoded.entry(at).or_insert_with(|| decode(at, memory)) else {
-                return followed;
+                return Some(followed);
             };
+            if decoded.instruction.mnemonic() == Mnemonic::Pause {
+                return None;
+            }
             let address = decoded
                 .touched
                 .and_then(|operand| state.address(&decoded.instruction, operand));
@@ -92,11 +96,11 @@ impl Code {
                 touch(address, decoded.words());
             }
             let Some(next) = state.step(decoded, address, memory) else {
-                return followed + 1;
+                return Some(followed + 1);
             };
             at = next;
         }
-        most
+        Some(most)
     }
 }
 
@@ -319,7 +323,7 @@ mod tests {
         }
     }
 
-    fn followed(code: &[u8], registers: Registers, most: usize) -> (Vec<u64>, usize) {
+    fn followed(code: &[u8], registers: Registers, most: usize) -> (Vec<u64>, Option<usize>) {
         let memory = Bytes {
             from: 0x1000,
             bytes: code.to_vec(),
@@ -373,7 +377,7 @@ mod tests {
         let registers = at(0x1000, &[(0, 1), (2, 3), (6, 0x9000), (7, 0x8000)]);
         let (touched, count) = followed(LOOP, registers, 100);
         assert_eq!(touched, [0x8008, 0x9008, 0x8010, 0x9010]);
-        assert_eq!(count, 11);
+        assert_eq!(count, Some(11));
         assert_eq!(followed(LOOP, registers, 6).0, [0x8008, 0x9008, 0x8010]);
     }
 
@@ -386,7 +390,23 @@ mod tests {
     #[test]
     fn a_branch_that_is_not_known_ends_the_way() {
         let registers = at(0x1011, &[(0, 2), (2, 9), (6, 0x9000), (7, 0x8000)]);
-        assert_eq!(followed(LOOP, registers, 100), (vec![], 1));
+        assert_eq!(followed(LOOP, registers, 100), (vec![], Some(1)));
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_others_works_on_nothing() {
+        let code = [
+            0x8b, 0x07, // mov eax, [rdi]
+            0x39, 0xd0, // cmp eax, edx
+            0x75, 0x04, // jne behind the loop
+            0xf3, 0x90, // pause
+            0xeb, 0xf6, // jmp to the first one
+            0xc3, // ret
+        ];
+        let registers = |expected: u64| at(0x1000, &[(2, expected), (7, 0x1000)]);
+        let first = u64::from(u32::from_le_bytes([0x8b, 0x07, 0x39, 0xd0]));
+        assert_eq!(followed(&code, registers(first), 100).1, None);
+        assert_eq!(followed(&code, registers(7), 100), (vec![0x1000], Some(4)));
     }
 
     #[test]
@@ -399,7 +419,7 @@ mod tests {
         code.resize(0x40, 0);
         code.extend((-2_i32).to_le_bytes());
         let (touched, count) = followed(&code, at(0x1000, &[(6, 0x9000), (7, 0x1000)]), 100);
-        assert_eq!((touched, count), (vec![0x1040, 0x8ff0], 3));
+        assert_eq!((touched, count), (vec![0x1040, 0x8ff0], Some(3)));
     }
 
     #[test]
@@ -415,11 +435,11 @@ mod tests {
         ];
         assert_eq!(
             followed(&code, at(0x1000, &[(7, 0x8000)]), 100),
-            (vec![0x8000, 0x8008], 7)
+            (vec![0x8000, 0x8008], Some(7))
         );
         assert_eq!(
             followed(&code, at(0x10, &[]), 100),
-            (vec![], 0),
+            (vec![], Some(0)),
             "no code is there"
         );
     }
@@ -430,7 +450,7 @@ mod tests {
             code in proptest::collection::vec(any::<u8>(), 1..200), general: [u64; 16], most in 0..200_usize,
         ) {
             let (touched, count) = followed(&code, Registers { general, instruction: 0x1000 }, most);
-            prop_assert!(count <= most && touched.len() <= count);
+            prop_assert!(count.is_none_or(|count| count <= most && touched.len() <= count));
         }
     }
 }

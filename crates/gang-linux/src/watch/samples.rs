@@ -119,6 +119,9 @@ impl Samples {
                 let followed = code.follow(&registers, FOLLOWED, &OfProcess(process), |address, words| {
                     addresses.push((address, words))
                 });
+                let Some(followed) = followed else {
+                    return;
+                };
                 let weight = WEIGHT / followed.max(1) as u64;
                 addresses.iter().for_each(|&(address, words)| {
                     take(Touch {
