@@ -1,6 +1,8 @@
 //! The translation buffer of one side: translation registers, which stay until purged, and the translation
 //! cache, which the processor replaces.
 
+use std::sync::atomic::{AtomicU8, Ordering};
+
 use serde::{Deserialize, Serialize};
 
 use super::entry::TranslationEntry;
@@ -22,21 +24,28 @@ pub struct TranslationBuffer {
     hints: Hints,
 }
 
-/// Where translations were found before, by address: a first guess, which is checked. It is no part of the state.
-#[derive(Clone, Debug)]
-struct Hints([u8; HINTS]);
+/// Where translations were found before, by address: a first guess, which is checked. It is no part of the state, and
+/// whoever looks for a translation leaves the next one a better guess.
+#[derive(Debug)]
+struct Hints([AtomicU8; HINTS]);
 
 const HINTS: usize = 256;
 
 impl Hints {
-    fn index(address: VirtualAddress) -> usize {
-        (address.0 >> 12 ^ address.0 >> 53) as usize % HINTS
+    fn of(&self, address: VirtualAddress) -> &AtomicU8 {
+        &self.0[(address.0 >> 12 ^ address.0 >> 53) as usize % HINTS]
     }
 }
 
 impl Default for Hints {
     fn default() -> Self {
-        Hints([0; HINTS])
+        Hints([const { AtomicU8::new(0) }; HINTS])
+    }
+}
+
+impl Clone for Hints {
+    fn clone(&self) -> Self {
+        Hints::default()
     }
 }
 
@@ -51,11 +60,16 @@ impl Eq for Hints {}
 impl TranslationBuffer {
     /// The translation of `address` in region `region`.
     pub fn find(&self, address: VirtualAddress, region: u32) -> Option<&TranslationEntry> {
-        let hinted = self.place(self.hints.0[Hints::index(address)].into());
-        match hinted.filter(|entry| entry.matches(address, region)) {
-            Some(entry) => Some(entry),
-            None => self.entries().find(|entry| entry.matches(address, region)),
+        let hint = self.hints.of(address);
+        let hinted = self.place(hint.load(Ordering::Relaxed).into());
+        if hinted.is_some_and(|entry| entry.matches(address, region)) {
+            return hinted;
         }
+        let mut places = self.registers.iter().chain(&self.cache);
+        let found =
+            places.position(|entry| entry.as_ref().is_some_and(|entry| entry.matches(address, region)))?;
+        hint.store(found as u8, Ordering::Relaxed);
+        self.place(found)
     }
 
     /// The translation at a place, of which registers are the first.
@@ -65,23 +79,6 @@ impl TranslationBuffer {
             None => self.registers.get(index)?.as_ref(),
             Some(index) => self.cache.get(index)?.as_ref(),
         }
-    }
-
-    /// As [`find`](Self::find), and finds it faster the next time.
-    pub(crate) fn look_up(&mut self, address: VirtualAddress, region: u32) -> Option<&TranslationEntry> {
-        let hint = Hints::index(address);
-        let hinted = usize::from(self.hints.0[hint]);
-        if self
-            .place(hinted)
-            .is_some_and(|entry| entry.matches(address, region))
-        {
-            return self.place(hinted);
-        }
-        let mut places = self.registers.iter().chain(&self.cache);
-        let found =
-            places.position(|entry| entry.as_ref().is_some_and(|entry| entry.matches(address, region)))?;
-        self.hints.0[hint] = found as u8;
-        self.place(found)
     }
 
     /// Every valid translation, registers first.
@@ -196,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn looking_up_finds_what_a_search_finds(
+        fn what_is_found_is_what_a_search_finds(
             steps in prop::collection::vec((0u64..40, 0u32..3, 0usize..8, 12u32..17), 1..120),
         ) {
             let mut buffer = TranslationBuffer::default();
@@ -211,8 +208,9 @@ mod tests {
                 }
                 for number in 0..40 {
                     let address = VirtualAddress(number << 12);
-                    let found = buffer.find(address, 1).copied();
-                    prop_assert_eq!(buffer.look_up(address, 1).copied(), found);
+                    let searched = buffer.entries().find(|entry| entry.matches(address, 1));
+                    prop_assert_eq!(buffer.find(address, 1), searched);
+                    prop_assert_eq!(buffer.find(address, 1), searched, "by what the first one found");
                 }
             }
         }

@@ -132,7 +132,7 @@ impl Processor {
             return CodeProperties::default();
         };
         let entry = if translated {
-            system.mmu.instruction.look_up(ip, region)
+            system.mmu.instruction.find(ip, region)
         } else {
             None
         };

@@ -102,7 +102,7 @@ impl Processor {
         } else {
             &mut mmu.data
         };
-        if let Some(entry) = buffer.look_up(address, region.identifier()) {
+        if let Some(entry) = buffer.find(address, region.identifier()) {
             return Ok(*entry);
         }
         if is_fetch {
@@ -165,7 +165,7 @@ impl Processor {
     fn walk(&mut self, address: VirtualAddress, region: RegionRegister, table: PageTableAddress) -> Walk {
         let at = hash(address, region, table);
         let holder = self.region_register(at);
-        let Some(page) = self.mmu_mut().data.look_up(at, holder.identifier()).copied() else {
+        let Some(page) = self.mmu_mut().data.find(at, holder.identifier()).copied() else {
             return Walk::Unreachable;
         };
         let usable = page.present && page.attribute == MemoryAttribute::WriteBack && page.accessed;

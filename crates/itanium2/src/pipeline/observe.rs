@@ -75,7 +75,7 @@ impl Observer for Pipeline {
                 self.seen.walker_entry = entry;
             }
             Told::PerformanceMonitor(registers) => {
-                self.is_monitor_changed = true;
+                (self.is_monitor_changed, self.is_configured_anew) = (true, true);
                 self.seen.performance = *registers;
             }
             Told::Interrupted(interruption) => self.interrupted(interruption),
@@ -102,12 +102,17 @@ impl Observer for Pipeline {
         self.timing.wait_for_operands(known, executed);
         let free = self.timing.system_queue.free_at(true);
         self.timing.wait(Stall::SystemQueue, free);
-        let now = self.counters_ahead();
-        self.seen.performance = *registers;
-        self.performance_monitor.update(&self.seen, &now);
+        // Time counters are read often while nothing is monitored, and all counters of the model are dear to add up.
+        let is_idle = !self.performance_monitor.is_counting() && !self.is_configured_anew;
+        if !is_idle || self.is_monitor_changed || self.seen.performance != *registers {
+            let now = self.counters_ahead();
+            self.seen.performance = *registers;
+            self.performance_monitor.update(&self.seen, &now);
+            self.is_configured_anew = true;
+        }
         self.performance_monitor.store(registers);
+        self.is_configured_anew |= self.seen.performance != *registers;
         self.seen.performance = *registers;
-        self.is_configured_anew = true;
     }
 
     fn clock(&mut self) -> Option<u64> {
