@@ -14,6 +14,8 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use crate::flags::Flags;
 use crate::pmu::event::Event;
 use crate::pmu::stall::Stall;
@@ -291,7 +293,7 @@ pub(super) struct Memo {
     /// Whether the pipeline itself has it, too.
     pub is_settled: bool,
     states: Vec<Arc<[i32]>>,
-    numbers: HashMap<Arc<[i32]>, u32>,
+    numbers: HashMap<Arc<[i32]>, u32, RandomState>,
     facts: Box<[Facts]>,
     transitions: Box<[Transition]>,
     transitions_log2: u32,
@@ -303,6 +305,8 @@ pub(super) struct Memo {
     last: u32,
     pub signature: Signature,
     pub words: Vec<i32>,
+    /// Room for the words of a transition that is to be kept.
+    kept: Vec<u64>,
     window: u32,
     misses: u32,
     rest: u32,
@@ -319,7 +323,7 @@ impl Memo {
             met: PackedMet::default(),
             is_settled: true,
             states: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             facts: Box::default(),
             transitions: Box::default(),
             transitions_log2: TRANSITIONS_LOG2.0,
@@ -328,6 +332,7 @@ impl Memo {
             last: 0,
             signature: Vec::new(),
             words: Vec::new(),
+            kept: Vec::new(),
             window: 0,
             misses: 0,
             rest: 0,
@@ -505,7 +510,9 @@ impl Memo {
         let mut signature = [0; HELD];
         let held = HELD.min(self.signature.len());
         signature[..held].copy_from_slice(&self.signature[..held]);
-        let mut words = self.signature[held..].to_vec();
+        let mut words = std::mem::take(&mut self.kept);
+        words.clear();
+        words.extend(&self.signature[held..]);
         let pairs = before.booked.iter().zip(&after.booked);
         let pairs = pairs.chain(before.values.iter().zip(&after.values)).enumerate();
         // How many instructions have retired is booked at once, as time may go by it.
@@ -545,8 +552,9 @@ impl Memo {
             has_restarted,
             next: 0,
             signature,
-            words: words.into(),
+            words: words[..].into(),
         };
+        self.kept = words;
     }
 
     /// Makes four times as many places.

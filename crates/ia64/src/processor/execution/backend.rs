@@ -103,8 +103,10 @@ pub struct Running<'a, 'o, O: Observer> {
     pub(crate) watch: &'a mut Watch<'o, O>,
     /// Whether the observer follows the block.
     pub(crate) is_followed: bool,
-    /// How the block's instructions are gathered, if the observer takes them together.
+    /// How the block's first instructions are gathered, if the observer takes them together.
     pub(crate) gathers: Option<&'a Gathering>,
+    /// How those behind one that stands apart may be gathered, in order.
+    pub(crate) gathers_later: &'a [Gathering],
     /// How many instructions may retire; the block has no more.
     pub(crate) remaining: u64,
     pub(crate) interrupts: Option<&'a Interrupts>,
@@ -146,6 +148,30 @@ impl<O: Observer> Running<'_, '_, O> {
     }
 }
 
+/// The last instructions of a block that an observer is told of.
+struct Observed<'a, S> {
+    operations: &'a [MicroOperation],
+    known: &'a [Known<S>],
+    /// The index of the first of them in the block.
+    first: usize,
+    /// Where some of them may be gathered: in order, no earlier than the first.
+    later: &'a [Gathering],
+}
+
+impl<'a, S> Observed<'a, S> {
+    /// Those from one of them on.
+    fn from(&self, index: usize) -> Observed<'a, S> {
+        let first = self.first + index;
+        let passed = self.later.iter().take_while(|gathering| gathering.first < first);
+        Observed {
+            operations: &self.operations[index..],
+            known: &self.known[index..],
+            first,
+            later: &self.later[passed.count()..],
+        }
+    }
+}
+
 /// Executes operations one after the other: the reference.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Interpreter;
@@ -183,13 +209,23 @@ impl Backend for Interpreter {
             watch,
             is_followed,
             gathers,
+            gathers_later,
             ..
         } = running;
         match O::DETAIL {
-            Detail::Everything if is_followed => match gathers {
-                Some(gathering) => processor.execute_gathered(code, known, gathering, watch),
-                None => processor.execute_observed(code, known, watch),
-            },
+            Detail::Everything if is_followed => {
+                processor.block_start = processor.ip;
+                let block = Observed {
+                    operations: code,
+                    known,
+                    first: 0,
+                    later: gathers_later,
+                };
+                match gathers {
+                    Some(gathering) => processor.execute_gathered(&block, gathering, watch),
+                    None => processor.observe_rest(&block, watch),
+                }
+            }
             Detail::Everything | Detail::Effects => processor.execute(code),
         }
     }
@@ -254,26 +290,33 @@ impl Processor {
         self.execute_rest(operations)
     }
 
-    /// As [`Processor::execute`], telling of every instruction.
-    fn execute_observed<O: Observer>(
-        &mut self,
-        operations: &[MicroOperation],
-        known: &[Known<O::Static>],
-        watch: &mut Watch<'_, O>,
-    ) -> Result<(), Raised> {
-        self.block_start = self.ip;
-        self.observe_rest(operations, known, watch)
-    }
-
-    /// Executes the last operations of the block that starts at `block_start`, telling of every instruction.
+    /// Executes the last operations of the block that starts at `block_start`, telling of every instruction: of each by
+    /// itself, but where the next stretch begins that the observer takes together.
     fn observe_rest<O: Observer>(
         &mut self,
-        operations: &[MicroOperation],
-        known: &[Known<O::Static>],
+        block: &Observed<'_, O::Static>,
         watch: &mut Watch<'_, O>,
     ) -> Result<(), Raised> {
-        let (leave, operations) = operations.split_last().expect("an operation leaves the block");
-        for (operation, known) in operations.iter().zip(known) {
+        let (leave, operations) = block
+            .operations
+            .split_last()
+            .expect("an operation leaves the block");
+        let mut later = block.later;
+        for (index, (operation, known)) in operations.iter().zip(block.known).enumerate() {
+            if let Some((next, behind)) = later.split_first()
+                && next.first == block.first + index
+            {
+                later = behind;
+                if watch.observer.gathers(next.identity) {
+                    let rest = Observed {
+                        operations: &block.operations[index..],
+                        known: &block.known[index..],
+                        first: next.first,
+                        later,
+                    };
+                    return self.execute_gathered(&rest, next, watch);
+                }
+            }
             let place = Place {
                 ip: self.bundle_address(operation),
                 slot: operation.slot(),
@@ -361,16 +404,16 @@ impl Processor {
         }
     }
 
-    /// As [`Processor::execute_observed`], telling of the instructions together that are gathered, and of those behind
-    /// them one by one.
+    /// As [`Processor::observe_rest`], telling of the instructions together that are gathered, from the first one on.
     fn execute_gathered<O: Observer>(
         &mut self,
-        operations: &[MicroOperation],
-        known: &[Known<O::Static>],
+        block: &Observed<'_, O::Static>,
         gathering: &Gathering,
         watch: &mut Watch<'_, O>,
     ) -> Result<(), Raised> {
-        self.block_start = self.ip;
+        let Observed {
+            operations, known, ..
+        } = *block;
         let mut gathered = watch.gathered.take().unwrap_or_default();
         gathered.begin(gathering);
         // A fault before the last block may have left one.
@@ -441,7 +484,7 @@ impl Processor {
         let has_walked = before_walk.is_some();
         let Some((index, executed)) = last else {
             watch.gathered = Some(gathered);
-            return self.observe_rest(&operations[gathering.length..], &known[gathering.length..], watch);
+            return self.observe_rest(&block.from(gathering.length), watch);
         };
         let operation = &operations[index];
         if has_walked {
@@ -456,7 +499,7 @@ impl Processor {
             };
             watch.gathered = Some(gathered);
             return match self.tell(operation, &known[index], did, watch)? {
-                true => self.observe_rest(&operations[index + 1..], &known[index + 1..], watch),
+                true => self.observe_rest(&block.from(index + 1), watch),
                 false => Ok(()),
             };
         }

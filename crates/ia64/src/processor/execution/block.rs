@@ -51,8 +51,10 @@ pub(crate) struct Block<C, S> {
     pub highest_target: u8,
     /// The size in bytes of the bundles that its instructions stand in.
     pub size: u64,
-    /// How an observer may be told of its instructions together.
+    /// How an observer may be told of its first instructions together.
     pub gathering: Option<Gathering>,
+    /// The same of those behind one that stands apart, in order.
+    pub gathered_later: Box<[Gathering]>,
 }
 
 /// What is known of an instruction before it runs.
@@ -318,8 +320,10 @@ impl<C, S> Block<C, S> {
         context: &Context,
     ) -> Block<C, S> {
         let (bundle, slot) = decoded.next;
+        let (gathering, gathered_later) = Gathering::of_block(&known);
         Block {
-            gathering: Gathering::new(&known),
+            gathering,
+            gathered_later,
             code: backend.translate(&decoded, context),
             known,
             instructions: u32::from(decoded.retired),

@@ -2,9 +2,9 @@
 //!
 //! An observer that is told of every instruction as it retires costs a call and its own bookkeeping for each. One that
 //! says so beforehand ([`Observer::gathers`](super::observer::Observer::gathers)) is told of all of a block's at once,
-//! with the same facts: [`Together`]. An instruction that [stands apart](Observer::stands_apart) and those behind it in
-//! its block are told of one by one; so are those from one on that makes the walker insert a translation, because where
-//! the addresses before it lay may not be found afterwards.
+//! with the same facts: [`Together`]. An instruction that [stands apart](Observer::stands_apart) is told of by itself, and
+//! those behind it in its block are gathered anew. Those from one on that makes the walker insert a translation are told
+//! of one by one up to there, because where the addresses before it lay may not be found afterwards.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -94,10 +94,17 @@ const GATHERED: Effects = Effects::CHANGES_FRAME
     .union(Effects::WRITES_BRANCH)
     .union(Effects::ADVANCED);
 
-/// How a block's instructions are gathered: those in front of the first that stands apart.
+/// Fewer instructions behind one that stands apart are not gathered: for an observer to find its place again takes as
+/// long as to be told of so many.
+const BEHIND_MIN: usize = 8;
+
+/// How a block's instructions are gathered: those in front of the first that stands apart, or between two such, or behind
+/// the last.
 pub(crate) struct Gathering {
-    /// Tells the block apart from every other that was ever decoded.
+    /// Tells them apart from all others that were ever decoded.
     pub identity: u64,
+    /// The index of the first of them in the block.
+    pub first: usize,
     /// How many instructions are gathered.
     pub length: usize,
     /// Those of them that have to be executed.
@@ -110,8 +117,25 @@ pub(crate) struct Gathering {
 static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
 impl Gathering {
-    /// How the instructions of a block are gathered; `None` if the first stands apart.
-    pub fn new<S>(known: &[Known<S>]) -> Option<Gathering> {
+    /// How the instructions of a block are gathered: those in front of the first that stands apart, and those
+    /// behind it.
+    pub fn of_block<S>(known: &[Known<S>]) -> (Option<Gathering>, Box<[Gathering]>) {
+        let mut first = 0;
+        let mut behind = Vec::new();
+        let mut front = None;
+        for stretch in known.split_inclusive(|known| known.stands_apart) {
+            let gathering = Gathering::new(first, stretch);
+            match first {
+                0 => front = gathering,
+                _ => behind.extend(gathering.filter(|of| of.length >= BEHIND_MIN)),
+            }
+            first += stretch.len();
+        }
+        (front, behind.into())
+    }
+
+    /// How instructions are gathered, up to the first that stands apart, if there is one in front of it.
+    fn new<S>(first: usize, known: &[Known<S>]) -> Option<Gathering> {
         let length = known.iter().take_while(|known| !known.stands_apart).count();
         let mut certain = [0; WORDS];
         let mut acting = Vec::new();
@@ -137,6 +161,7 @@ impl Gathering {
         }
         (length > 0).then(|| Gathering {
             identity: NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed),
+            first,
             length,
             acting: acting.into(),
             certain,
@@ -317,5 +342,34 @@ impl<'a, S> Together<'a, S> {
     /// What answers for physical addresses.
     pub fn memory(&self) -> &'a dyn Translation {
         self.memory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_behind_an_instruction_that_stands_apart_is_gathered_unless_it_is_little() {
+        let known = |stands_apart| Known {
+            of_observer: Some(()),
+            effects: Effects::empty(),
+            predicate: 0,
+            base: None,
+            is_nop: false,
+            stands_apart,
+        };
+        let block = |apart: &[usize], length: usize| {
+            let all: Vec<_> = (0..length).map(|index| known(apart.contains(&index))).collect();
+            let (front, behind) = Gathering::of_block(&all);
+            let stretch = |of: &Gathering| (of.first, of.length);
+            let behind: Vec<_> = behind.iter().map(stretch).collect();
+            (front.as_ref().map(stretch), behind)
+        };
+        assert_eq!(block(&[], 3), (Some((0, 3)), vec![]));
+        assert_eq!(block(&[2], 3), (Some((0, 2)), vec![]));
+        assert_eq!(block(&[0], 20), (None, vec![(1, 19)]));
+        assert_eq!(block(&[1, 5, 14], 30), (Some((0, 1)), vec![(6, 8), (15, 15)]));
+        assert_eq!(block(&[1], 2 + BEHIND_MIN - 1), (Some((0, 1)), vec![]));
     }
 }

@@ -259,6 +259,7 @@ impl Processor {
                     watch,
                     is_followed,
                     gathers,
+                    gathers_later: &block.gathered_later,
                     remaining,
                     interrupts: interrupts.as_deref(),
                 };
@@ -323,6 +324,10 @@ impl Processor {
             .as_ref()
             .filter(|_| is_followed && self.status & STEPPED == 0);
         let gathers = gathering.filter(|gathering| watch.observer.gathers(gathering.identity));
+        let gathers_later = match self.status & STEPPED {
+            0 => &narrow.gathered_later[..],
+            _ => &[],
+        };
         let mut execute = |processor: &mut Processor| {
             let running = Running {
                 processor,
@@ -330,6 +335,7 @@ impl Processor {
                 watch,
                 is_followed,
                 gathers,
+                gathers_later,
                 remaining: u64::from(narrow.instructions),
                 interrupts: None,
             };
