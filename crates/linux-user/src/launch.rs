@@ -145,6 +145,8 @@ fn run_under<T>(
     finish: impl FnOnce(Ending) -> T,
 ) -> Result<T, LaunchError> {
     check(&launch.options)?;
+    let keeps = launch.options.keeps_standard_error;
+    let _kept = keeps.then(KeptStandardError::keep);
     let (file, files) = open_files(&launch)?;
     let memory = Arc::new(Memory::new().map_err(LaunchError::Reserve)?);
     let tree = files.namespace();
@@ -190,6 +192,30 @@ fn run_under<T>(
     thread.end(ended);
     // The thread is still there: a process that ends here need not take its memory apart.
     Ok(finish(process.conclude()))
+}
+
+/// The standard error as it was when a program started, to which messages go whatever the program does with its own.
+///
+/// Whoever reads it waits for its end for as long as this is held.
+struct KeptStandardError {
+    _descriptor: Reserved,
+}
+
+impl KeptStandardError {
+    /// Keeps it; `None` where the host grants no descriptor, or there is no standard error.
+    fn keep() -> Option<KeptStandardError> {
+        let descriptor = Reserved::new(&std::io::stderr()).ok()?;
+        host::print_errors_to(descriptor.as_raw_fd());
+        Some(KeptStandardError {
+            _descriptor: descriptor,
+        })
+    }
+}
+
+impl Drop for KeptStandardError {
+    fn drop(&mut self) {
+        host::print_errors_to(libc::STDERR_FILENO);
+    }
 }
 
 /// What [`run`] leaves as it found it.

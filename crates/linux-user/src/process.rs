@@ -29,6 +29,9 @@ pub struct Options {
     pub strace: bool,
     /// Whether statistics are printed at the end.
     pub statistics: bool,
+    /// Whether what is told of the run goes to the standard error as it was at the start, where the program closes or
+    /// replaces its own: for whoever wants a report.
+    pub keeps_standard_error: bool,
     /// After how many instructions, all threads together, the program is ended.
     pub instructions_max: Option<u64>,
     /// What runs the processors, where they do not run by themselves.

@@ -310,6 +310,7 @@ impl Exec {
             emulator: None,
             strace: self.strace,
             statistics: self.stats,
+            keeps_standard_error: self.stats || self.strace || self.timing.is_some(),
             instructions_max: self.max_instructions,
             engine: self.engine()?,
             trace: self.trace.clone().map(|path| TraceFile {

@@ -404,6 +404,26 @@ fn system_calls_and_instructions_can_be_watched() {
 }
 
 #[test]
+fn what_is_told_of_a_program_that_closes_its_standard_error_arrives() {
+    let Some(program) = build("closing.c", &["-static"]) else {
+        return;
+    };
+    for (options, expected) in [
+        (["--stats"].as_slice(), "instructions retired"),
+        (&["--timing", "itanium2"], "CPU_CYCLES"),
+        (&["--strace"], "exit_group(0) = ?"),
+    ] {
+        let mut command = sidestep();
+        command.args(options).arg(&program);
+        let output = expect_success(command);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains(expected), "{expected} in {told}");
+        assert!(!told.contains("lost"), "{told}");
+    }
+    let _ = fs::remove_file(program);
+}
+
+#[test]
 fn a_killed_emulator_leaves_no_files_behind() {
     let Some(program) = build("startup.c", &["-static"]) else {
         return;

@@ -20,7 +20,7 @@ pub mod signals;
 use std::arch::global_asm;
 use std::ffi::CString;
 use std::os::fd::RawFd;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 pub use errno::Errno;
 pub use open::{HOW_SIZE, How, Opening, has_openat2, open};
@@ -328,9 +328,17 @@ pub fn thread_id() -> i32 {
     unsafe { call(libc::SYS_gettid, [0; 6]) }.unwrap_or(0) as i32
 }
 
+/// The descriptor that messages go to.
+static STANDARD_ERROR: AtomicI32 = AtomicI32::new(libc::STDERR_FILENO);
+
+/// Has messages go to another descriptor from now on.
+pub fn print_errors_to(descriptor: RawFd) {
+    STANDARD_ERROR.store(descriptor, Ordering::Relaxed);
+}
+
 /// Writes a message to standard error in one piece, without any lock; what cannot be written is lost.
 pub fn print_error(message: &str) {
-    write_all(2, message.as_bytes());
+    write_all(STANDARD_ERROR.load(Ordering::Relaxed), message.as_bytes());
 }
 
 /// Writes all bytes to a descriptor, as far as it takes them.
