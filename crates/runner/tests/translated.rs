@@ -37,7 +37,7 @@ struct Counted(Arc<Mutex<Counters>>);
 
 impl Report for Counted {
     fn render(&self, _: &Parameters, sum: &Sum) -> Result<String, String> {
-        *self.0.lock().expect("one thread tells") = sum.counters.clone();
+        *self.0.lock().expect("one thread tells") = sum.counters;
         Ok(String::new())
     }
 }
@@ -58,7 +58,7 @@ fn run(program: &str, executors: Option<Arc<dyn Executors>>) -> Counters {
     };
     sidestep_linux_user::run(launch).expect("the program is in the repository");
     let counted = counted.0.lock().expect("one thread tells");
-    counted.clone()
+    *counted
 }
 
 fn translation(settings: Settings, background: Option<Arc<Background>>) -> Arc<Translation> {

@@ -472,10 +472,12 @@ impl Translator {
                 Left::ByFault
             }
             _ => {
-                self.statistics.left_over += 1;
                 // SAFETY: the code has answered that there is a rest; blocks are forgotten between two of them.
                 let rest = unsafe { chain::rest(processor) };
-                Left::Before(root.node.operations.len() - rest.len())
+                let index = root.node.operations.len() - rest.len();
+                // Behind the last that is gathered it is left anyway.
+                self.statistics.left_over += u64::from(running.gathered() != Some(index));
+                Left::Before(index)
             }
         };
         running.finish_gathering(&root.node.operations, left, begun)

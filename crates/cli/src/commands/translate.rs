@@ -21,7 +21,7 @@ use sidestep_translator::{Background, PerfMap, Settings};
 pub struct Options {
     /// Translate the guest's code into code of the host: what runs often, everything, or nothing. What the guest does,
     /// and what time it is for it, stays the same [default: auto, in a build with the translator and unless the run is
-    /// watched: traced, checked, or under gdb]
+    /// watched: traced, checked, under gdb, or a machine on the model of a processor]
     #[arg(long, value_name = "WHAT", value_enum, conflicts_with_all = ["trace", "gdb", "check_groups"])]
     pub translate: Option<Translate>,
     /// With --translate auto: translate on the thread that runs the guest, which waits for it, not on one of its own
