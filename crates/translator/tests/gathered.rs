@@ -30,7 +30,7 @@ impl Observer for Log {
     }
 
     fn stands_apart(&self, known: &u64) -> bool {
-        self.apart > 0 && known % self.apart == 0
+        self.apart > 0 && known.is_multiple_of(self.apart)
     }
 
     fn gathers(&mut self, _: u64) -> bool {
