@@ -1,13 +1,14 @@
 //! A program on the model of an Itanium 2.
 //!
-//! [`Model`] runs every thread of a process on a pipeline of its own; at the end it renders its [`Report`].
+//! [`Model`] runs every thread of a process on a pipeline of its own; at the end it renders its [`Report`]. What executes
+//! is the interpreter, or [`Executors`] that it was given.
 
 use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use sidestep_ia64::Driver;
+use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_itanium2::pmu::sampling::Sampled;
 use sidestep_itanium2::{Booking, Counters, Pace, Parameters, Pipeline, Profile, Sampler, Selection};
 use sidestep_linux_user::code_names::CodeNames;
@@ -78,6 +79,37 @@ impl FromStr for Kept {
     }
 }
 
+/// Executes threads under the eyes of their pipelines, in the place of the interpreter. Shown as text they tell what
+/// they have done. No number depends on them.
+pub trait Executors: fmt::Debug + fmt::Display + Send + Sync {
+    /// What executes another thread.
+    fn executor(&self) -> Box<dyn Executor + Send>;
+
+    /// Forgets what was done so far: the process was forked, and this is the child.
+    fn forget(&self);
+
+    /// Ends the host threads that they have of their own, which may begin again later.
+    fn rest(&self);
+}
+
+/// Executes one thread.
+pub trait Executor {
+    /// Executes at most `limit` instructions, telling a pipeline of them.
+    fn run(&mut self, processor: &mut Processor, limit: u64, pipeline: &mut Pipeline) -> Exit;
+}
+
+/// A thread that an executor runs on a pipeline.
+struct Executed {
+    pipeline: Shared<Pipeline>,
+    executor: Box<dyn Executor + Send>,
+}
+
+impl Driver for Executed {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
+        self.executor.run(processor, limit, &mut self.pipeline.lock())
+    }
+}
+
 /// The pipelines of a process.
 #[derive(Debug)]
 pub struct Model<R> {
@@ -85,6 +117,8 @@ pub struct Model<R> {
     kept: Kept,
     /// Whether blocks are booked as a whole where what they cost is known.
     books_blocks: bool,
+    /// What executes in the place of the interpreter.
+    executors: Option<Arc<dyn Executors>>,
     report: R,
     pipelines: Mutex<Vec<Shared<Pipeline>>>,
 }
@@ -96,6 +130,7 @@ impl<R: Report> Model<R> {
             parameters,
             kept,
             books_blocks: true,
+            executors: None,
             report,
             pipelines: Mutex::default(),
         }
@@ -107,6 +142,11 @@ impl<R: Report> Model<R> {
             books_blocks: wanted,
             ..self
         }
+    }
+
+    /// The same, but for what executes: the interpreter for `None`. No number depends on it.
+    pub fn execute_by(self, executors: Option<Arc<dyn Executors>>) -> Model<R> {
+        Model { executors, ..self }
     }
 
     fn pipelines(&self) -> MutexGuard<'_, Vec<Shared<Pipeline>>> {
@@ -127,17 +167,35 @@ impl<R: Report> Engine for Model<R> {
         }
         let shared = Shared::new(pipeline);
         self.pipelines().push(shared.clone());
-        Box::new(shared)
+        match &self.executors {
+            None => Box::new(shared),
+            Some(executors) => Box::new(Executed {
+                pipeline: shared,
+                executor: executors.executor(),
+            }),
+        }
     }
 
     fn forget(&self) {
         self.pipelines().clear();
+        if let Some(executors) = &self.executors {
+            executors.forget();
+        }
+    }
+
+    fn rest(&self) {
+        if let Some(executors) = &self.executors {
+            executors.rest();
+        }
     }
 
     fn report(&self, _: &CodeNames) -> Result<String, String> {
         let mut sum = Sum::default();
         for pipeline in self.pipelines().iter() {
             sum.add(&mut pipeline.lock());
+        }
+        if let Some(executors) = &self.executors {
+            sum.execution = executors.to_string();
         }
         self.report.render(&self.parameters, &sum)
     }
@@ -154,6 +212,8 @@ pub struct Sum {
     pub samples: Vec<Vec<Sampled>>,
     /// How often blocks were booked as a whole.
     pub booking: Booking,
+    /// What executors tell of themselves, in lines.
+    pub execution: String,
 }
 
 impl Sum {

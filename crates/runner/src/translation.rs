@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use sidestep_ia64::execution::{Drivers, Untimed};
 use sidestep_ia64::{Driver, Exit, Processor};
+use sidestep_itanium2::Pipeline;
 use sidestep_linux_user::code_names::CodeNames;
 use sidestep_linux_user::engine::Engine;
 use sidestep_translator::{Background, LockStep, PerfMap, Settings, Statistics, Translator, TranslatorError};
 
+use crate::program::{Executor, Executors};
 use crate::shared::Shared;
 
 /// The translators of a process, one for each thread, or those of a machine, one for each processor.
@@ -137,12 +139,28 @@ impl Driver for Thread {
     }
 }
 
-impl Drivers for Translation {
-    fn driver(&self) -> Box<dyn Driver + Send> {
-        let Ok(translator) = Translator::new(self.settings, self.background.clone()) else {
-            // Memory has become scarce since the first one: this thread is interpreted.
-            return Box::new(Untimed);
-        };
+/// The loop of a processor that is translated under the model: compiled here once.
+impl Executor for Shared<Thread> {
+    #[inline(never)]
+    fn run(&mut self, processor: &mut Processor, limit: u64, pipeline: &mut Pipeline) -> Exit {
+        let mut thread = self.lock();
+        thread.translator_mut().run_observed(processor, limit, pipeline)
+    }
+}
+
+/// Executes without a translator.
+struct Interpreted;
+
+impl Executor for Interpreted {
+    fn run(&mut self, processor: &mut Processor, limit: u64, pipeline: &mut Pipeline) -> Exit {
+        Driver::run(pipeline, processor, limit)
+    }
+}
+
+impl Translation {
+    /// What runs another thread; `None` where memory has become scarce since the first one: it is interpreted.
+    fn thread(&self) -> Option<Shared<Thread>> {
+        let translator = Translator::new(self.settings, self.background.clone()).ok()?;
         let translator = translator.with_perf_map(self.perf_map.clone());
         let thread = Shared::new(match self.is_checked {
             false => Thread::Translated(translator),
@@ -151,7 +169,33 @@ impl Drivers for Translation {
         let mut threads = self.threads();
         threads.part_with_ended();
         threads.running.push(thread.clone());
-        Box::new(thread)
+        Some(thread)
+    }
+}
+
+impl Executors for Translation {
+    fn executor(&self) -> Box<dyn Executor + Send> {
+        match self.thread() {
+            Some(thread) => Box::new(thread),
+            None => Box::new(Interpreted),
+        }
+    }
+
+    fn forget(&self) {
+        *self.threads() = Threads::default();
+    }
+
+    fn rest(&self) {
+        Drivers::rest(self);
+    }
+}
+
+impl Drivers for Translation {
+    fn driver(&self) -> Box<dyn Driver + Send> {
+        match self.thread() {
+            Some(thread) => Box::new(thread),
+            None => Box::new(Untimed),
+        }
     }
 
     fn rest(&self) {
@@ -171,7 +215,7 @@ impl Engine for Translation {
     }
 
     fn forget(&self) {
-        *self.threads() = Threads::default();
+        Executors::forget(self);
     }
 
     fn fork(&self, driver: Option<Box<dyn Driver + Send>>) -> Box<dyn Driver + Send> {

@@ -4,7 +4,7 @@
 use std::ptr;
 use std::sync::atomic::AtomicBool;
 
-use sidestep_ia64::execution::MicroOperation;
+use sidestep_ia64::execution::{Gathered, MicroOperation};
 use sidestep_ia64::{Processor, layout};
 
 /// The type of the code by which units are entered: the processor, which keeps what they share, and where the first
@@ -17,6 +17,9 @@ pub const NEXT_BLOCK: i64 = 0;
 pub const RAISED: i64 = 1;
 /// That the interpreter goes on within a block, with the operations that [`rest`] answers.
 pub const LEFT_OVER: i64 = 2;
+/// Of code that gathers: that the block is complete, and no branch was taken. Where one was, it answers
+/// [`NEXT_BLOCK`].
+pub const BEHIND: i64 = 3;
 
 /// One of the words that units share.
 #[derive(Clone, Copy, Debug)]
@@ -39,9 +42,11 @@ pub enum Word {
     Preserving,
     /// What the function answered that it called.
     Answer,
+    /// The address of what code that gathers fills, a [`Gathered`].
+    Gathered,
 }
 
-const _: () = assert!((Word::Answer as usize) < layout::OF_BACK_END_WORDS);
+const _: () = assert!((Word::Gathered as usize) < layout::OF_BACK_END_WORDS);
 
 impl Word {
     /// Where it lies, in bytes from the start of the processor: 64 bits.
@@ -72,6 +77,22 @@ pub fn begin(
     ] {
         *word.of(processor) = value;
     }
+}
+
+/// Begins a unit that gathers.
+pub fn begin_gathering(processor: &mut Processor, gathered: *mut Gathered, preserving: *const u8) {
+    *Word::Gathered.of(processor) = gathered.expose_provenance() as u64;
+    *Word::Preserving.of(processor) = preserving as u64;
+}
+
+/// What the unit that runs fills.
+///
+/// # Safety
+/// A unit that gathers runs, and nobody else uses what it fills as long as the answer lives.
+pub unsafe fn gathered<'a>(processor: &mut Processor) -> &'a mut Gathered {
+    let gathered = ptr::with_exposed_provenance_mut(*Word::Gathered.of(processor) as usize);
+    // SAFETY: whoever has entered the unit has stored the address, and keeps what is there until the unit is left.
+    unsafe { &mut *gathered }
 }
 
 /// How often one unit of the run went on with another.

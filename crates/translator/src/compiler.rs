@@ -9,10 +9,11 @@ use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CodegenError, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use sidestep_ia64::encoding::Effects;
 use sidestep_ia64::execution::{Flow, MicroOperation, Step};
 use sidestep_ia64::{Processor, Raised, layout};
 
-use crate::chain::Word;
+use crate::chain::{self, Word};
 use crate::emitter::{
     DELIVERED_FAULT, DELIVERED_OTHER, Emitter, Entry, PERFORMED, PERFORMED_BRANCH, PERFORMED_RAISED,
 };
@@ -114,6 +115,8 @@ impl Compiler {
         for signature in &mut number_signatures {
             signature.returns.push(AbiParam::new(I64));
         }
+        let mut gather_signature = signature(self.host_convention(), 3);
+        gather_signature.returns.clear();
         let is_fused = self.is_fused;
         let unit = self.emit(signatures.0.clone(), |mut builder, _| {
             let entry = Entry {
@@ -131,6 +134,10 @@ impl Compiler {
                 finish_call: call::finish_call as *const () as i64,
                 perform_double: perform_double as *const () as i64,
                 perform_single: perform_single as *const () as i64,
+                gather: (
+                    gather as *const () as i64,
+                    builder.import_signature(gather_signature),
+                ),
                 rotate: rotate as *const () as i64,
                 number_signatures: number_signatures.map(|signature| builder.import_signature(signature)),
                 is_fused,
@@ -256,14 +263,24 @@ fn is_fused(isa: &OwnedTargetIsa) -> bool {
 /// Emits the instructions of a block.
 fn emit_node(emitter: &mut Emitter, region: &Region, node: usize) {
     let node = &region.nodes[node];
+    let count = node.block.instructions.len();
+    let gathered = region.gathers.unwrap_or(count);
     let entries = node.block.instructions.iter().zip(&node.operations);
-    for (index, (entry, operation)) in entries.enumerate() {
+    for (index, (entry, operation)) in entries.take(gathered).enumerate() {
         emitter.begin_operation(index);
+        if let Ok(instruction) = &entry.decoded.instruction {
+            emitter.gather(instruction);
+        }
         match &entry.decoded.instruction {
             // The interpreter names no operation for what is illegal.
             Ok(instruction) if operation.opcode.is_some() => operations::emit(emitter, instruction),
             _ => emitter.perform(None),
         }
+        emitter.gather_changes();
+    }
+    if gathered < count {
+        emitter.begin_operation(gathered);
+        return emitter.leave_the_rest();
     }
     emitter.begin_operation(node.operations.len() - 1);
     emitter.end_node();
@@ -323,6 +340,18 @@ unsafe extern "C" fn rotate(processor: *mut Processor, _: *const MicroOperation)
     // SAFETY: as in `perform`.
     unsafe { &mut *processor }.rotate_once();
     PERFORMED
+}
+
+/// Gathers what an operation has changed for emitted code: what of it, by the bits of its effects.
+///
+/// # Safety
+/// As [`perform`], and the code gathers.
+unsafe extern "C" fn gather(processor: *mut Processor, operation: *const MicroOperation, effects: u64) {
+    // SAFETY: as in `perform`.
+    let (processor, operation) = unsafe { (&mut *processor, &*operation) };
+    // SAFETY: the code gathers, and waits for this function.
+    let gathered = unsafe { chain::gathered(processor) };
+    processor.gather_changes(gathered, operation, Effects::from_bits_truncate(effects as u16));
 }
 
 /// What is answered of an operation that was to deliver a double.

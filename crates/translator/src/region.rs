@@ -27,6 +27,8 @@ pub struct Region {
     pub has_one_way_in: Vec<bool>,
     /// The guest's address of the root's first bundle; of a program, whose code stays where it is.
     pub base: u64,
+    /// For code that gathers, what of the root's instructions: so many of the first.
+    pub gathers: Option<usize>,
 }
 
 impl Region {
@@ -73,6 +75,21 @@ impl Region {
             has_one_way_in,
             nodes,
             base,
+            gathers: None,
+        }
+    }
+
+    /// The region of one block of a program, at the guest's address `base`, that gathers what so many of its first
+    /// instructions do. Whatever its last branch leads to is entered anew.
+    pub fn gathering(block: Arc<Node>, base: u64, length: usize) -> Region {
+        Region {
+            nodes: vec![block],
+            held: vec![Slots::NONE],
+            held_doubles: vec![FloatRegisters::default()],
+            return_points: Vec::new(),
+            has_one_way_in: vec![true],
+            base,
+            gathers: Some(length),
         }
     }
 

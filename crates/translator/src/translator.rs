@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use sidestep_ia64::execution::{
-    Backend, Context, DecodedBlock, Detail, Interpreter, Observer, Running, SHORT_FOR,
+    Backend, Context, DecodedBlock, Detail, Interpreter, Left, Observer, Running, SHORT_FOR,
 };
 use sidestep_ia64::{Exit, Processor, Raised};
 
 use crate::background::{Background, Finished, Translated};
-use crate::chain::{self, Enter, NEXT_BLOCK, RAISED};
+use crate::chain::{self, BEHIND, Enter, NEXT_BLOCK, RAISED};
 use crate::code_memory::CodeMemory;
 use crate::compiler::{Compiler, CompilerError, Emitted};
 use crate::links::Links;
@@ -192,6 +192,16 @@ impl Translator {
         }
     }
 
+    /// Runs a processor as [`Processor::run_observed`] does.
+    pub fn run_observed<O: Observer>(
+        &mut self,
+        processor: &mut Processor,
+        limit: u64,
+        observer: &mut O,
+    ) -> Exit {
+        processor.run_with(limit, self, observer)
+    }
+
     /// In the child of a forked process, which its processor goes on in: what was translated is, and was the parent's
     /// work. What the parent's thread has not delivered yet is to be ordered anew.
     pub fn begin_in_child(&mut self) {
@@ -229,9 +239,22 @@ impl Translator {
             Some(Arc::clone(&piece.node))
         });
         let is_member = |piece: &&Arc<Piece>| region.nodes.iter().any(|node| Arc::ptr_eq(node, &piece.node));
+        let members = found.iter().filter(is_member).map(Arc::downgrade).collect();
+        self.order(root, members, region, is_system);
+    }
+
+    /// Makes a block a unit that gathers what so many of its first instructions do, or orders that.
+    #[cold]
+    fn promote_gathering(&mut self, root: &Arc<Piece>, base: u64, gathered: usize) {
+        let region = Region::gathering(Arc::clone(&root.node), base, gathered);
+        self.order(root, vec![Arc::downgrade(root)], region, false);
+    }
+
+    /// Makes a region a unit, or orders that.
+    fn order(&mut self, root: &Arc<Piece>, members: Vec<Weak<Piece>>, region: Region, is_system: bool) {
         let unit = Ordered {
             root: Arc::downgrade(root),
-            members: found.iter().filter(is_member).map(Arc::downgrade).collect(),
+            members,
         };
         match &mut self.generator {
             Generator::Here(compiler) => {
@@ -393,12 +416,73 @@ impl Backend for Translator {
             {
                 self.collect();
             }
+        } else if let Some(gathered) = running.gathered()
+            && running.processor().mmu().is_none()
+        {
+            if piece.code().is_null() {
+                self.count_gathering(piece, running.processor(), gathered);
+            }
+            if !piece.code().is_null() && piece.is_for(running.processor().instruction_pointer().0) {
+                return self.enter_gathering(piece, running);
+            }
         }
         Interpreter.enter(&piece.node.operations, running)
     }
 }
 
 impl Translator {
+    /// Counts an entry of a block that is to be gathered and has no code, and looks for code that is finished.
+    fn count_gathering(&mut self, piece: &Arc<Piece>, processor: &mut Processor, gathered: usize) {
+        if piece.rotates {
+            piece.node.note_rotating(processor);
+        }
+        if piece.count() {
+            self.promote_gathering(piece, processor.instruction_pointer().0, gathered);
+        }
+        if let Generator::Behind { finished, .. } = &self.generator
+            && finished.is_some()
+        {
+            self.collect();
+        }
+    }
+
+    /// Executes a unit that gathers.
+    #[inline(always)]
+    fn enter_gathering<O: Observer>(
+        &mut self,
+        root: &Arc<Piece>,
+        mut running: Running<'_, '_, O>,
+    ) -> Result<(), Raised> {
+        // SAFETY: who comes here has seen that the root has its code.
+        let Support { enter, preserving } = unsafe { root.support() };
+        let gathered = running.begin_gathering();
+        let processor = running.processor();
+        let begun = processor.instructions_retired();
+        chain::begin_gathering(processor, gathered, preserving);
+        // SAFETY: the unit is alive: it goes with its block, between two of them. The processor is borrowed
+        // exclusively, and what is gathered is the observer's as long as it runs.
+        let answer = unsafe { enter(processor, root.code()) };
+        self.statistics.entered += 1;
+        self.statistics.translated += processor.instructions_retired() - begun;
+        let left = match answer {
+            NEXT_BLOCK => Left::ByBranch,
+            BEHIND => Left::Behind,
+            RAISED => {
+                self.statistics.raised += 1;
+                Left::ByFault
+            }
+            _ => {
+                // SAFETY: the code has answered that there is a rest; blocks are forgotten between two of them.
+                let rest = unsafe { chain::rest(processor) };
+                let index = root.node.operations.len() - rest.len();
+                // Behind the last that is gathered it is left anyway.
+                self.statistics.left_over += u64::from(running.gathered() != Some(index));
+                Left::Before(index)
+            }
+        };
+        running.finish_gathering(&root.node.operations, left, begun)
+    }
+
     /// Executes a unit from its root on, and the units that follow.
     fn enter_unit<O: Observer>(
         &mut self,

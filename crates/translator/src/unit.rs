@@ -5,7 +5,7 @@
 
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use crate::chain::Enter;
@@ -52,6 +52,8 @@ pub struct Piece {
     /// The function that performs operations for it.
     preserving: AtomicPtr<u8>,
     unit: Mutex<Option<Unit>>,
+    /// The guest's address that its unit is for.
+    base: AtomicU64,
     /// The roots of the units that it is part of.
     roots: Mutex<Vec<Weak<Piece>>>,
     /// Whether the processor has forgotten it: what still refers to it may not make it part of anything.
@@ -74,6 +76,7 @@ impl Piece {
             enter: AtomicPtr::default(),
             preserving: AtomicPtr::default(),
             unit: Mutex::default(),
+            base: AtomicU64::new(0),
             roots: Mutex::default(),
             is_forgotten: AtomicBool::new(false),
         }
@@ -130,9 +133,7 @@ impl Piece {
 
     /// Whether its unit is for the code at an address of a program's.
     pub fn is_for(&self, address: u64) -> bool {
-        self.unit()
-            .as_ref()
-            .is_some_and(|unit| unit.region.base == address)
+        self.base.load(Ordering::Relaxed) == address
     }
 
     /// The address of the word that has the address of its code, zero for none.
@@ -150,6 +151,7 @@ impl Piece {
         let Support { enter, preserving } = unit.support;
         self.enter.store(enter as *mut u8, Ordering::Relaxed);
         self.preserving.store(preserving.cast_mut(), Ordering::Relaxed);
+        self.base.store(unit.region.base, Ordering::Relaxed);
         *self.unit() = Some(unit);
         self.code.store(code.cast_mut(), Ordering::Relaxed);
     }

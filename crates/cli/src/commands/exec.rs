@@ -240,6 +240,7 @@ impl Report for TimingReport {
         let mut text = self.label() + &program::text_of(parameters, &sum.counters, profiled);
         if self.tells_booking {
             text += &sum.booking.to_string();
+            text += &sum.execution;
         }
         Ok(text)
     }
@@ -340,13 +341,15 @@ impl Exec {
         let Some(Timing { parameters, sampling }) = self.timing.clone() else {
             return self.translation.engine(&self.program, wanted);
         };
-        if sampling.is_none() && self.translation.is_asked() {
-            return Err("--translate beside --timing is for what runs between samples: --timing PROCESSOR,sample=PERIOD".into());
+        if sampling.is_none() && self.check_translation {
+            return Err(
+                "--check-translation is of a run without --timing: no cycle depends on what is translated"
+                    .into(),
+            );
         }
         if let (Some(parts), Some(kept)) = (&self.parts, &self.kept) {
             let report = Leave::new(parts, &self.program, !matches!(kept, Kept::Counters));
-            let model = Model::new(parameters, kept.clone(), report);
-            return Ok(Some(Arc::new(model.book_blocks(!self.compute_blocks))));
+            return Ok(Some(Arc::new(self.model(parameters, kept.clone(), report)?)));
         }
         let report = TimingReport {
             first: (self.descriptor.is_empty()).then(std::process::id),
@@ -374,8 +377,22 @@ impl Exec {
         } else {
             Kept::Counters
         };
+        Ok(Some(Arc::new(self.model(parameters, kept, report)?)))
+    }
+
+    /// A model of a whole run. Only blocks that are booked as a whole are worth translating.
+    fn model<R: Report>(
+        &self,
+        parameters: Parameters,
+        kept: Kept,
+        report: R,
+    ) -> Result<Model<R>, Box<dyn Error>> {
+        let executors = match (&kept, self.compute_blocks) {
+            (Kept::Counters, false) => self.translation.executors_of(&self.program)?,
+            _ => None,
+        };
         let model = Model::new(parameters, kept, report);
-        Ok(Some(Arc::new(model.book_blocks(!self.compute_blocks))))
+        Ok(model.book_blocks(!self.compute_blocks).execute_by(executors))
     }
 
     /// The command that runs another program in the same way; its environment is the program's own affair.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use sidestep_ia64::execution::Drivers;
 use sidestep_linux_user::engine::Engine;
+use sidestep_runner::program::Executors;
 #[cfg(feature = "translator")]
 use sidestep_runner::translation::Translation;
 #[cfg(feature = "translator")]
@@ -20,7 +21,7 @@ use sidestep_translator::{Background, PerfMap, Settings};
 pub struct Options {
     /// Translate the guest's code into code of the host: what runs often, everything, or nothing. What the guest does,
     /// and what time it is for it, stays the same [default: auto, in a build with the translator and unless the run is
-    /// watched: traced, timed, checked, or under gdb]
+    /// watched: traced, checked, under gdb, or a machine on the model of a processor]
     #[arg(long, value_name = "WHAT", value_enum, conflicts_with_all = ["trace", "gdb", "check_groups"])]
     pub translate: Option<Translate>,
     /// With --translate auto: translate on the thread that runs the guest, which waits for it, not on one of its own
@@ -65,6 +66,12 @@ impl Options {
     pub fn drivers_of(&self, program: &Path) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
         let translation = self.translation(Settings::AUTOMATIC, (false, false), Some(program))?;
         Ok(translation.map(|translation| translation as Arc<dyn Drivers>))
+    }
+
+    /// What executes threads of a program so under the model; `None` for the interpreter.
+    pub fn executors_of(&self, program: &Path) -> Result<Option<Arc<dyn Executors>>, Box<dyn Error>> {
+        let translation = self.translation(Settings::AUTOMATIC, (false, false), Some(program))?;
+        Ok(translation.map(|translation| translation as Arc<dyn Executors>))
     }
 
     /// What runs the processors of a machine so; `None` for the interpreter.
@@ -118,6 +125,11 @@ impl Options {
 
     /// What runs threads of a program so where something else counts what they do; `None` for the interpreter.
     pub fn drivers_of(&self, _: &Path) -> Result<Option<Arc<dyn Drivers>>, Box<dyn Error>> {
+        self.nothing()
+    }
+
+    /// What executes threads of a program so under the model; `None` for the interpreter.
+    pub fn executors_of(&self, _: &Path) -> Result<Option<Arc<dyn Executors>>, Box<dyn Error>> {
         self.nothing()
     }
 

@@ -5,7 +5,7 @@
 //! current frame stand by their numbers ([`GENERAL`]); floating-point registers and predicates stand unrotated and as
 //! the rotation shows them, respectively.
 //!
-//! A back end may write [`IP`], [`SLOT`], [`BLOCK_START`], [`RETIRED`], [`COMPLETED`], [`PREDICATES`], [`BRANCH`],
+//! A back end may write [`IP`], [`SLOT`], [`BLOCK_START`], [`TARGET`], [`RETIRED`], [`COMPLETED`], [`PREDICATES`], [`BRANCH`],
 //! [`FLOATING`] but f0 and f1, the values of [`GENERAL`] but r0, in [`APPLICATION`] CCV, UNAT, PFS, LC and EC with
 //! values that a guest may write, and may set PSR.mfl and mfh in [`STATUS`]. Where the processor's function would do no
 //! more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`], [`FRAME_ROTATING`] and [`CLEAN_REGISTERS`] as `alloc` does,
@@ -17,6 +17,7 @@ use std::mem::offset_of;
 use crate::alat::AdvancedLoads;
 use crate::memory::tlb::TranslationCache;
 use crate::processor::Processor;
+use crate::processor::execution::Gathered;
 use crate::processor::register_stack::RegisterStack;
 use crate::registers::frame::FrameMarker;
 use crate::registers::general::GeneralRegisters;
@@ -104,6 +105,13 @@ pub const TRANSLATION_READ: usize = TranslationCache::READ;
 pub const TRANSLATION_WRITE: usize = TranslationCache::WRITE;
 /// Within an entry: host address minus guest address, 64 bits.
 pub const TRANSLATION_DELTA: usize = TranslationCache::DELTA;
+
+/// Within a [`Gathered`]: whether the qualifying predicates of the block's instructions were true, one a bit, those
+/// that are p0 from the start: 64 bits for each 64 instructions.
+pub const GATHERED_EXECUTED: usize = offset_of!(Gathered, executed);
+/// Within a [`Gathered`]: the base registers of references as they were before, by instruction; nothing in particular
+/// for the others and for what is not executed: 64 bits each.
+pub const GATHERED_REFERENCES: usize = offset_of!(Gathered, references);
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ use crate::slots::Slots;
 
 impl<'f> Emitter<'_, 'f> {
     /// The address of the current operation.
-    fn operation(&mut self) -> Value {
+    pub(super) fn operation(&mut self) -> Value {
         let operation = &self.region.nodes[self.node].operations[self.index];
         self.constant(std::ptr::from_ref(operation) as i64)
     }
@@ -73,9 +73,13 @@ impl<'f> Emitter<'_, 'f> {
     /// Refuses to begin where the region does not fit what remains or the root does not fit the frame: who enters from
     /// another unit has not looked. Leaves the root to the interpreter where a general register of the region has its
     /// NaT bit set, or a floating-point register of it is disabled.
+    ///
+    /// Code that gathers is entered by who has looked, from nowhere else.
     pub fn check_entry(&mut self) {
-        self.stop_unless_left(0);
-        self.stop_unless_framed(0);
+        if self.region.gathers.is_none() {
+            self.stop_unless_left(0);
+            self.stop_unless_framed(0);
+        }
         let disabling = self.region.disabling_bits();
         if disabling != 0 {
             let status = self.load_state(I64, layout::STATUS);
@@ -139,11 +143,15 @@ impl<'f> Emitter<'_, 'f> {
             Some(known) => known,
             None => self.known_at(node),
         };
-        self.known.is_noted = false;
+        let gathers = self.region.gathers.is_some();
+        self.known.is_noted = gathers;
         self.is_pending = false;
-        self.leaves = false;
+        self.leaves = gathers;
         self.is_gone = false;
-        self.stop_unless_framed(node);
+        match gathers {
+            true => self.begin_gathering(),
+            false => self.stop_unless_framed(node),
+        }
     }
 
     /// Leaves before a node where fewer instructions may still retire than it and the nodes behind it have. Between
@@ -197,9 +205,15 @@ impl<'f> Emitter<'_, 'f> {
         if node.ends_by_leaving() {
             // Nobody comes here, and no other node is to know of a way from here.
             self.complete_block();
-            return self.exit_to(offset, slot);
+            return self.exit_behind();
         }
-        self.go_to(offset, slot);
+        match self.gathering {
+            Some(_) => {
+                self.complete_block();
+                self.exit_behind();
+            }
+            None => self.go_to(offset, slot),
+        }
     }
 
     /// Emits what happens where a branch is taken: control goes elsewhere in `body`, for good without a condition.

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::layout;
 
 use super::Emitter;
-use crate::chain::{LEFT_OVER, NEXT_BLOCK, Word};
+use crate::chain::{BEHIND, LEFT_OVER, NEXT_BLOCK, Word};
 use crate::links::Links;
 
 impl Emitter<'_, '_> {
@@ -55,6 +55,7 @@ impl Emitter<'_, '_> {
     pub(super) fn leave_over(&mut self, index: usize) {
         self.complete_aside();
         self.note_block();
+        self.gather_due_changes();
         let rest = &self.region.nodes[self.node].operations[index..];
         for (value, word) in [
             (rest.as_ptr() as i64, Word::Rest),
@@ -77,6 +78,10 @@ impl Emitter<'_, '_> {
     pub(super) fn exit_to(&mut self, offset: i64, slot: u8) {
         let offset = self.region.offset(self.node).wrapping_add(offset);
         self.complete();
+        if self.gathering.is_some() {
+            let target = self.address_from_root(offset);
+            return self.leave_by_branch(target);
+        }
         if self.leaves {
             let target = self.address_from_root(offset);
             self.leave_for(target, slot);
@@ -85,6 +90,26 @@ impl Emitter<'_, '_> {
         let builder = &mut self.builder;
         let exit = *(self.exits.entry((offset, slot))).or_insert_with(|| builder.create_block());
         self.ins().jump(exit, &[]);
+    }
+
+    /// Leaves for what is behind the node, which is complete.
+    pub(super) fn exit_behind(&mut self) {
+        let (bundle, slot) = self.region.nodes[self.node].block.next;
+        let offset = i64::from(bundle) * 16;
+        if self.gathering.is_none() {
+            return self.exit_to(offset, slot);
+        }
+        self.complete();
+        let target = self.address(offset);
+        self.leave_for(target, slot);
+        self.answer(BEHIND);
+    }
+
+    /// Leaves code that gathers by a branch.
+    fn leave_by_branch(&mut self, target: Value) {
+        self.store_state(target, layout::TARGET);
+        self.leave_for(target, 0);
+        self.answer(NEXT_BLOCK);
     }
 
     /// Emits the ways out to places that are known.
@@ -112,6 +137,12 @@ impl Emitter<'_, '_> {
 
     /// Goes on with the unit at an address, if there is one. Where nobody `is_there` yet, the processor is put there.
     pub(super) fn follow_to(&mut self, target: Value, is_there: bool) {
+        if self.gathering.is_some() {
+            return match is_there {
+                true => self.answer(NEXT_BLOCK),
+                false => self.leave_by_branch(target),
+            };
+        }
         let place = match self.entry.base {
             None => target,
             Some(base) => {

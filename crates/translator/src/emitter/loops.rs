@@ -117,10 +117,9 @@ impl Emitter<'_, '_> {
         self.known.held = self.known.held.without(renamed);
         self.known.floats.forget_rotating();
         self.leave_if_nat_arrives(|emitter| {
-            let (bundle, slot) = emitter.region.nodes[emitter.node].block.next;
             emitter.complete_block();
             emitter.branch(Some(is_taken), |emitter| emitter.exit_to(offset, 0));
-            emitter.exit_to(i64::from(bundle) * 16, slot);
+            emitter.exit_behind();
         });
         for slot in after.held.intersection(renamed).iter() {
             self.get(slot);

@@ -8,6 +8,7 @@
 mod calls;
 mod control;
 mod floats;
+mod gathering;
 mod in_line;
 mod leaving;
 mod loops;
@@ -28,6 +29,7 @@ use sidestep_ia64::layout;
 use crate::region::Region;
 use crate::slots::{Slot, Slots};
 
+use gathering::Gathering;
 use predicates::Predicates;
 
 #[cfg(test)]
@@ -73,6 +75,8 @@ pub struct Entry {
     pub perform_double: i64,
     /// The address of the one that performs an operation which delivers a double of single precision.
     pub perform_single: i64,
+    /// The address of the one that gathers what an operation has changed, with its signature.
+    pub gather: (i64, SigRef),
     /// The address of the one that rotates registers, with the signature of those that perform.
     pub rotate: i64,
     /// The signatures of functions of four and of six numbers that answer two.
@@ -137,6 +141,8 @@ pub struct Emitter<'a, 'f> {
     leaves: bool,
     /// Whether control has gone elsewhere for good.
     is_gone: bool,
+    /// What is known of what the code gathers, if it does.
+    gathering: Option<Gathering>,
 }
 
 impl<'a, 'f> Emitter<'a, 'f> {
@@ -183,6 +189,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             is_pending: false,
             leaves: false,
             is_gone: false,
+            gathering: None,
         }
     }
 

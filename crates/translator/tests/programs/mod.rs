@@ -2,16 +2,17 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use sidestep_ia64::Processor;
 use sidestep_ia64::encoding::{
     Bundle, CompareWidth, Effects, FixedRounding, FloatFormat, Form, Instruction, LoadKind, Operation,
-    Precision, Size, StatusField, StoreKind, Target, Unit, UnitClass, decode,
+    Precision, Size, StatusField, StoreKind, Target, Template, Unit, UnitClass, all_forms, decode,
 };
 use sidestep_ia64::float::{Flags, FloatRegister, StatusRegister};
 use sidestep_ia64::registers::application::FPSR;
+use sidestep_ia64::registers::frame::FrameMarker;
+use sidestep_ia64::{Exit, Processor, ProcessorState};
 use sidestep_translator::{Settings, Translator};
 
-use crate::machine::{DATA, SECOND_PAGE};
+use crate::machine::{DATA, Machine, SECOND_PAGE};
 
 pub const BUNDLES: u64 = 24;
 /// Where programs begin: half of them, and of the branches, lead to another page.
@@ -260,4 +261,78 @@ pub fn translator(threshold: u32) -> Translator {
         ..Settings::ALWAYS
     };
     Translator::new(settings, None).expect("a host that code can be emitted for")
+}
+
+/// A program of usual instructions on registers with values.
+pub fn machine(seed: u64) -> Machine {
+    let mut source = Source(seed);
+    let forms: Vec<&Form> = all_forms()
+        .map(|(_, form)| form)
+        .filter(|form| is_usual(form.operation))
+        .collect();
+    let mut code = Vec::new();
+    // Every other program computes with floating-point numbers most of the time.
+    let integer_share = [3, 1][source.below(2) as usize];
+    for bundle in 0..BUNDLES {
+        use UnitClass::{A, B, F, I, M};
+        let memory = instruction(&mut source, &forms, &[A, M], Unit::M, bundle);
+        let branch = instruction(&mut source, &forms, &[B], Unit::B, bundle);
+        let (template, middle) = match source.below(4) < integer_share {
+            false => (FLOATING, instruction(&mut source, &forms, &[F], Unit::F, bundle)),
+            true => (
+                INTEGER,
+                instruction(&mut source, &forms, &[A, I], Unit::I, bundle),
+            ),
+        };
+        code.push(Bundle::new(Template::new(template), [memory, middle, branch]));
+    }
+    let mut machine = Machine::new();
+    machine.load_bundles_at(CODE, &code);
+    let processor = &mut machine.processor;
+    processor.predicates = source.next() | 1;
+    processor.frame = FrameMarker {
+        size: u32::from(STACKED),
+        locals: 40,
+        rotating: 8 * source.below(5) as u32,
+        ..FrameMarker::default()
+    };
+    let has_nats = source.below(8) == 0;
+    for register in 1..32 + STACKED {
+        let value = source.next() >> source.below(64);
+        let nat = has_nats && source.below(16) == 0;
+        processor.general.set_with_nat(register, value, nat);
+    }
+    // The register stack engine has the upper half of the page.
+    processor.register_stack_mut().restart(DATA + 2048, 0);
+    set_numbers(processor, &mut source);
+    for register in 65..67 {
+        processor.set_application(register, source.below(20));
+    }
+    aim(processor, &mut source);
+    machine
+}
+
+/// Where a program has got after its instructions: the processor's state, and the data.
+pub fn run(seed: u64, mut run: impl FnMut(&mut Processor, u64) -> Exit) -> (ProcessorState, Vec<u8>) {
+    let mut machine = machine(seed);
+    let mut source = Source(seed ^ 1);
+    let processor = &mut machine.processor;
+    for _ in 0..INSTRUCTIONS {
+        let left = INSTRUCTIONS.saturating_sub(processor.instructions_retired());
+        if left == 0 {
+            break;
+        }
+        let piece = 1 + source.below(600);
+        if let Exit::Fault(fault) = run(processor, piece.min(left)) {
+            if !fault.kind.is_trap() {
+                processor.skip_instruction();
+            }
+            aim(processor, &mut source);
+            if !(CODE..CODE + 16 * BUNDLES).contains(&processor.instruction_pointer().0) {
+                processor.set_instruction_pointer(CODE + 16 * source.below(BUNDLES), 0);
+            }
+        }
+    }
+    let state = machine.processor.save();
+    (state, machine.data().to_vec())
 }

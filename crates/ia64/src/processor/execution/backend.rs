@@ -10,7 +10,7 @@ use crate::encoding::Effects;
 use crate::interrupts::Interrupts;
 use crate::memory::HostPage;
 use crate::processor::execution::block::Known;
-use crate::processor::execution::gathering::{BeforeWalk, Gathered, Gathering, Kind, Together};
+use crate::processor::execution::gathering::Gathering;
 use crate::processor::execution::kind::Detail;
 use crate::processor::execution::observer::{Dynamic, Event, Observer, Place, Registers, Watch};
 use crate::processor::execution::operation::{Flow, MicroOperation, Step};
@@ -149,18 +149,18 @@ impl<O: Observer> Running<'_, '_, O> {
 }
 
 /// The last instructions of a block that an observer is told of.
-struct Observed<'a, S> {
-    operations: &'a [MicroOperation],
-    known: &'a [Known<S>],
+pub(super) struct Observed<'a, S> {
+    pub operations: &'a [MicroOperation],
+    pub known: &'a [Known<S>],
     /// The index of the first of them in the block.
-    first: usize,
+    pub first: usize,
     /// Where some of them may be gathered: in order, no earlier than the first.
-    later: &'a [Gathering],
+    pub later: &'a [Gathering],
 }
 
 impl<'a, S> Observed<'a, S> {
     /// Those from one of them on.
-    fn from(&self, index: usize) -> Observed<'a, S> {
+    pub fn from(&self, index: usize) -> Observed<'a, S> {
         let first = self.first + index;
         let passed = self.later.iter().take_while(|gathering| gathering.first < first);
         Observed {
@@ -292,7 +292,7 @@ impl Processor {
 
     /// Executes the last operations of the block that starts at `block_start`, telling of every instruction: of each by
     /// itself, but where the next stretch begins that the observer takes together.
-    fn observe_rest<O: Observer>(
+    pub(super) fn observe_rest<O: Observer>(
         &mut self,
         block: &Observed<'_, O::Static>,
         watch: &mut Watch<'_, O>,
@@ -352,7 +352,7 @@ impl Processor {
     /// Tells an observer of an instruction that was executed, and goes where it leads. Answers whether the block goes
     /// on behind it.
     #[inline(always)]
-    fn tell<O: Observer>(
+    pub(super) fn tell<O: Observer>(
         &mut self,
         operation: &MicroOperation,
         known: &Known<O::Static>,
@@ -397,144 +397,10 @@ impl Processor {
 
     /// Whether an instruction has retired: it has, too, where a trap follows it.
     #[inline(always)]
-    fn has_completed(&self, flow: Step) -> bool {
+    pub(super) fn has_completed(&self, flow: Step) -> bool {
         match flow {
             Ok(_) => true,
             Err(Raised) => self.raised.is_some_and(|fault| fault.kind.is_trap()),
-        }
-    }
-
-    /// As [`Processor::observe_rest`], telling of the instructions together that are gathered, from the first one on.
-    fn execute_gathered<O: Observer>(
-        &mut self,
-        block: &Observed<'_, O::Static>,
-        gathering: &Gathering,
-        watch: &mut Watch<'_, O>,
-    ) -> Result<(), Raised> {
-        let Observed {
-            operations, known, ..
-        } = *block;
-        let mut gathered = watch.gathered.take().unwrap_or_default();
-        gathered.begin(gathering);
-        // A fault before the last block may have left one.
-        self.before_walk = None;
-        self.keeps_before_walk = true;
-        let mut flow = Ok(Flow::Next);
-        let mut last = None;
-        for acting in &gathering.acting {
-            let index = usize::from(acting.index);
-            let operation = &operations[index];
-            let mut executed = true;
-            if acting.predicate != 0 {
-                executed = self.predicate(acting.predicate);
-                gathered.executed[index / 64] |= u64::from(executed) << (index % 64);
-            }
-            if acting.kind.contains(Kind::REFERS) && executed {
-                gathered.references[index] = self.general.value(acting.base);
-            }
-            // Some operations act under a false predicate, too.
-            if executed || operation.predicate == 0 {
-                flow = semantics::execute(self, operation);
-            }
-            if flow == Ok(Flow::Next) && !acting.kind.intersects(Kind::MAY_WALK | Kind::CHANGES) {
-                continue;
-            }
-            if acting.kind.contains(Kind::MAY_WALK) && self.before_walk.is_some() {
-                last = Some((index, executed));
-                break;
-            }
-            if flow != Ok(Flow::Next) {
-                if self.has_completed(flow) {
-                    gathered.retired = index + 1;
-                    self.gather_changes(&mut gathered, index, operation, &known[index], executed);
-                } else {
-                    gathered.retired = index;
-                }
-                last = Some((index, executed));
-                break;
-            }
-            if acting.kind.contains(Kind::CHANGES) {
-                self.gather_changes(&mut gathered, index, operation, &known[index], executed);
-            }
-        }
-        self.keeps_before_walk = false;
-        let before_walk = self.before_walk.take();
-        match (&before_walk, last) {
-            (Some(_), Some((index, _))) => gathered.retired = index,
-            (_, None) => gathered.retired = gathering.length,
-            (None, Some(_)) => {}
-        }
-        gathered.taken = (flow == Ok(Flow::Branch) && before_walk.is_none()).then_some(self.target);
-        let before_walk = before_walk.as_deref().map(|data| BeforeWalk {
-            processor: self,
-            data,
-        });
-        watch.observer.retired_together(&Together {
-            identity: gathering.identity,
-            start: self.block_start,
-            operations: &operations[..gathering.length],
-            known: &known[..gathering.length],
-            gathered: &gathered,
-            status: self.status,
-            memory: match &before_walk {
-                None => self,
-                Some(before) => before,
-            },
-        });
-        let has_walked = before_walk.is_some();
-        let Some((index, executed)) = last else {
-            watch.gathered = Some(gathered);
-            return self.observe_rest(&block.from(gathering.length), watch);
-        };
-        let operation = &operations[index];
-        if has_walked {
-            let did = Did {
-                place: Place {
-                    ip: self.bundle_address(operation),
-                    slot: operation.slot(),
-                },
-                executed,
-                reference: (executed && known[index].base.is_some()).then(|| gathered.references[index]),
-                flow,
-            };
-            watch.gathered = Some(gathered);
-            return match self.tell(operation, &known[index], did, watch)? {
-                true => self.observe_rest(&block.from(index + 1), watch),
-                false => Ok(()),
-            };
-        }
-        watch.gathered = Some(gathered);
-        match flow {
-            Ok(_) => {
-                self.arrive(operation);
-                Ok(())
-            }
-            Err(Raised) => {
-                self.stop_at(operation);
-                Err(Raised)
-            }
-        }
-    }
-
-    /// Gathers what an instruction that has retired has changed.
-    #[inline]
-    fn gather_changes<S>(
-        &self,
-        gathered: &mut Gathered,
-        index: usize,
-        operation: &MicroOperation,
-        known: &Known<S>,
-        executed: bool,
-    ) {
-        if known.effects.contains(Effects::CHANGES_FRAME) {
-            gathered.frames.push((index, self.observed_frame()));
-        }
-        if executed && known.effects.contains(Effects::WRITES_BRANCH) {
-            let register = usize::from(operation.r1 & 7);
-            gathered.branches.push((index, register, self.branch[register]));
-        }
-        if executed && known.effects.contains(Effects::ADVANCED) {
-            gathered.advanced.push((index, self.advanced_load_events()));
         }
     }
 
@@ -577,7 +443,7 @@ impl Processor {
 
     /// Moves on to the target of a branch that `operation` took.
     #[inline(always)]
-    fn arrive(&mut self, operation: &MicroOperation) {
+    pub(super) fn arrive(&mut self, operation: &MicroOperation) {
         self.retired += u64::from(operation.retired);
         self.completed = self.bundle_address(operation);
         self.ip = self.target & !15;
@@ -586,7 +452,7 @@ impl Processor {
 
     /// Leaves the instruction pointer where a handler of the fault that `operation` raised expects it.
     #[cold]
-    fn stop_at(&mut self, operation: &MicroOperation) {
+    pub(super) fn stop_at(&mut self, operation: &MicroOperation) {
         self.ip = self.bundle_address(operation);
         self.slot = operation.slot();
         if self.ip != self.block_start {
@@ -602,11 +468,11 @@ impl Processor {
 }
 
 /// What an instruction did, before anybody was told.
-struct Did {
-    place: Place,
-    executed: bool,
-    reference: Option<u64>,
-    flow: Step,
+pub(super) struct Did {
+    pub place: Place,
+    pub executed: bool,
+    pub reference: Option<u64>,
+    pub flow: Step,
 }
 
 /// Effects that observers are told of.

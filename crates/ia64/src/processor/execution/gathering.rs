@@ -21,20 +21,21 @@ use crate::processor::virtualization::TranslationSide;
 const INSTRUCTIONS_MAX: usize = BUNDLES_MAX as usize * 3;
 const WORDS: usize = INSTRUCTIONS_MAX / 64;
 
-/// What a block's instructions did, by their index in the block.
-pub(crate) struct Gathered {
+/// What a block's instructions did, by their index in the block. A back end's code fills what
+/// [`layout`](crate::processor::layout) says of it.
+pub struct Gathered {
     /// How many have retired.
-    pub retired: usize,
-    pub executed: [u64; WORDS],
+    pub(crate) retired: usize,
+    pub(crate) executed: [u64; WORDS],
     /// The address of each reference, where the instruction makes one and was executed.
-    pub references: [u64; INSTRUCTIONS_MAX],
+    pub(crate) references: [u64; INSTRUCTIONS_MAX],
     /// Frames that instructions left.
-    pub frames: Vec<(usize, Frame)>,
+    pub(crate) frames: Vec<(usize, Frame)>,
     /// Branch registers that instructions wrote: index of the instruction, register, value.
-    pub branches: Vec<(usize, usize, u64)>,
+    pub(crate) branches: Vec<(usize, usize, u64)>,
     /// What had happened to advanced loads behind instructions that have to do with them.
-    pub advanced: Vec<(usize, alat::Events)>,
-    pub taken: Option<u64>,
+    pub(crate) advanced: Vec<(usize, alat::Events)>,
+    pub(crate) taken: Option<u64>,
 }
 
 impl Default for Gathered {
@@ -54,13 +55,19 @@ impl Default for Gathered {
 impl Gathered {
     /// Empty again, for a block.
     #[inline]
-    pub fn begin(&mut self, gathering: &Gathering) {
+    pub(crate) fn begin(&mut self, gathering: &Gathering) {
         self.retired = 0;
         self.executed = gathering.certain;
         self.frames.clear();
         self.branches.clear();
         self.advanced.clear();
         self.taken = None;
+    }
+
+    /// Whether an instruction's qualifying predicate was true.
+    #[inline]
+    pub(crate) fn is_executed(&self, index: usize) -> bool {
+        self.executed[index / 64] >> (index % 64) & 1 != 0
     }
 }
 
@@ -89,8 +96,8 @@ bitflags::bitflags! {
     }
 }
 
-/// Effects that are gathered.
-const GATHERED: Effects = Effects::CHANGES_FRAME
+/// Effects of which is gathered what they leave.
+pub const GATHERED: Effects = Effects::CHANGES_FRAME
     .union(Effects::WRITES_BRANCH)
     .union(Effects::ADVANCED);
 
@@ -280,7 +287,7 @@ impl<'a, S> Together<'a, S> {
     /// # Panics
     /// As [`Together::known`].
     pub fn dynamic(&self, index: usize) -> Dynamic<'a> {
-        let executed = self.gathered.executed[index / 64] >> (index % 64) & 1 != 0;
+        let executed = self.gathered.is_executed(index);
         let refers = executed && self.known[index].base.is_some();
         Dynamic {
             place: self.place(index),

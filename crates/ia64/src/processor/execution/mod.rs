@@ -9,7 +9,8 @@
 //! - `backend`: what executes a block: the [`Interpreter`], or another [`Backend`]; `operation`: the form that the
 //!   interpreter executes.
 //! - `observer`: who is told of everything, as values.
-//! - `gathering`: what a block's instructions did, for an observer that takes them together.
+//! - `gathering`: what a block's instructions did, for an observer that takes them together; `together`: how blocks are
+//!   executed so.
 //! - `code_page`: the pages that instructions are fetched from.
 //! - `trace`: the line of an instruction in a trace.
 //! - `run`: the loop, and why it ends; [`driver`]: who calls it; [`guard`]: a debugger's breakpoints and steps.
@@ -24,6 +25,7 @@ mod kind;
 mod observer;
 mod operation;
 mod run;
+mod together;
 mod trace;
 
 pub use backend::{Backend, BlockInstruction, Context, DecodedBlock, Interpreter, Running};
@@ -31,7 +33,7 @@ pub use block::{BlockCache, FetchedInstruction, SHORT_FOR};
 pub(crate) use block::{Forget, HOST_PAGE_LOG2};
 pub(crate) use code_page::CodeProperties;
 pub use driver::{Driver, Drivers, Observed, Untimed};
-pub use gathering::Together;
+pub use gathering::{GATHERED, Gathered, Together};
 pub use kind::Detail;
 pub use observer::{
     Dynamic, Event, Frame, Interruption, Observer, PERFORMANCE_REGISTERS, PerformanceRegisters, Permission,
@@ -39,4 +41,5 @@ pub use observer::{
 };
 pub use operation::{Execute, Flow, MicroOperation, Step};
 pub use run::Exit;
+pub use together::Left;
 pub use trace::TracedInstruction;
