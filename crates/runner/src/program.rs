@@ -1,7 +1,7 @@
 //! A program on the model of an Itanium 2.
 //!
-//! [`Model`] runs every thread of a process on a pipeline of its own; at the end it renders its [`Report`]. What executes
-//! is the interpreter, or [`Executors`] that it was given.
+//! [`Model`] runs every thread of a process on a pipeline of its own; at the end it renders its [`Report`]. What
+//! executes is the interpreter, or [`Executors`] that it was given.
 
 use std::fmt;
 use std::num::NonZeroU64;

@@ -5,12 +5,12 @@
 //! current frame stand by their numbers ([`GENERAL`]); floating-point registers and predicates stand unrotated and as
 //! the rotation shows them, respectively.
 //!
-//! A back end may write [`IP`], [`SLOT`], [`BLOCK_START`], [`TARGET`], [`RETIRED`], [`COMPLETED`], [`PREDICATES`], [`BRANCH`],
-//! [`FLOATING`] but f0 and f1, the values of [`GENERAL`] but r0, in [`APPLICATION`] CCV, UNAT, PFS, LC and EC with
-//! values that a guest may write, and may set PSR.mfl and mfh in [`STATUS`]. Where the processor's function would do no
-//! more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`], [`FRAME_ROTATING`] and [`CLEAN_REGISTERS`] as `alloc` does,
-//! and the three rename bases, with the registers and predicates that they rename, as a rotation does. What else it
-//! changes, it changes through the processor's functions, which know what depends on it.
+//! A back end may write [`IP`], [`SLOT`], [`BLOCK_START`], [`TARGET`], [`RETIRED`], [`COMPLETED`], [`PREDICATES`],
+//! [`BRANCH`], [`FLOATING`] but f0 and f1, the values of [`GENERAL`] but r0, in [`APPLICATION`] CCV, UNAT, PFS, LC and
+//! EC with values that a guest may write, and may set PSR.mfl and mfh in [`STATUS`]. Where the processor's function
+//! would do no more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`], [`FRAME_ROTATING`] and [`CLEAN_REGISTERS`] as
+//! `alloc` does, and the three rename bases, with the registers and predicates that they rename, as a rotation does.
+//! What else it changes, it changes through the processor's functions, which know what depends on it.
 
 use std::mem::offset_of;
 
