@@ -6,7 +6,8 @@
 //! touches. Where it cannot be known, because it depends on what is not computed here, it is left out. Where it is not
 //! known whether a branch is taken the way ends, as it does at a return, a call, an indirect jump or a system call: to
 //! guess leads around loops that the thread has left. A way that comes to a `pause`, the processor's hint of a loop
-//! that waits, is of a thread that waits for others; what it touches for that is no work, and nothing of it is reported.
+//! that waits, is of a thread that waits for others; what it touches for that is no work, and nothing of it is
+//! reported.
 //!
 //! One interruption so gives the accesses of some hundred instructions, however long the thread was held up at any of
 //! them: an instruction that waits for memory is interrupted more often than its neighbours, which are executed as

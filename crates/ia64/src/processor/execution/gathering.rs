@@ -2,9 +2,9 @@
 //!
 //! An observer that is told of every instruction as it retires costs a call and its own bookkeeping for each. One that
 //! says so beforehand ([`Observer::gathers`](super::observer::Observer::gathers)) is told of all of a block's at once,
-//! with the same facts: [`Together`]. An instruction that [stands apart](Observer::stands_apart) is told of by itself, and
-//! those behind it in its block are gathered anew. Those from one on that makes the walker insert a translation are told
-//! of one by one up to there, because where the addresses before it lay may not be found afterwards.
+//! with the same facts: [`Together`]. An instruction that [stands apart](Observer::stands_apart) is told of by itself,
+//! and those behind it in its block are gathered anew. Those from one on that makes the walker insert a translation are
+//! told of one by one up to there, because where the addresses before it lay may not be found afterwards.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -105,8 +105,8 @@ pub const GATHERED: Effects = Effects::CHANGES_FRAME
 /// long as to be told of so many.
 const BEHIND_MIN: usize = 8;
 
-/// How a block's instructions are gathered: those in front of the first that stands apart, or between two such, or behind
-/// the last.
+/// How a block's instructions are gathered: those in front of the first that stands apart, or between two such, or
+/// behind the last.
 pub(crate) struct Gathering {
     /// Tells them apart from all others that were ever decoded.
     pub identity: u64,
