@@ -389,6 +389,13 @@ impl Exec {
     ) -> Result<Model<R>, Box<dyn Error>> {
         let executors = match (&kept, self.compute_blocks) {
             (Kept::Counters, false) => self.translation.executors_of(&self.program)?,
+            _ if self.translation.is_asked() => {
+                return Err(
+                    "--translate beside --timing is for blocks that are booked as a whole: leave out --profile, \
+                     --compute-blocks or what is sampled"
+                        .into(),
+                );
+            }
             _ => None,
         };
         let model = Model::new(parameters, kept, report);

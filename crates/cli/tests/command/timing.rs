@@ -48,6 +48,23 @@ fn mistake(arguments: &[&str], named: &[&str]) {
 }
 
 #[test]
+fn what_is_computed_block_by_block_is_not_translated() {
+    for option in ["--profile", "--compute-blocks"] {
+        let tour = program("tour");
+        let words = [
+            "exec",
+            "--timing",
+            "itanium2",
+            option,
+            "--translate",
+            "always",
+            &tour,
+        ];
+        mistake(&words, &["--translate", option]);
+    }
+}
+
+#[test]
 fn timing_changes_neither_what_a_program_writes_nor_how_it_ends() {
     for (name, rounds) in [
         ("tour", None),
