@@ -291,9 +291,15 @@ const FIRST_ROTATING_PREDICATE: usize = PREDICATES as usize + 16;
 /// The most cycles by which a bypass may be later than its producer's latency for [`Scoreboard::is_quiet`] to hold.
 const BYPASS_MAX: u64 = 2;
 
+/// Words that have a bit for each register.
+const WORDS: usize = REGISTERS.div_ceil(64);
+
 /// The registers that are not ready yet.
 pub struct Scoreboard {
     entries: Box<[Entry; REGISTERS]>,
+    /// Which registers may not be ready, a bit each by their index: all that are not, and such as became ready since
+    /// somebody [looked](Scoreboard::forget_ready).
+    awaited: [u64; WORDS],
     /// The cycle from which on every register is ready for every use.
     quiet: u64,
     renaming: Renaming,
@@ -315,6 +321,7 @@ impl Scoreboard {
                     producer: Producer::Alu,
                 }; REGISTERS],
             ),
+            awaited: [0; WORDS],
             quiet: 0,
             renaming: Renaming::default(),
             bypass,
@@ -342,16 +349,26 @@ impl Scoreboard {
         bypasses.iter().all(|more| i64::from(*more) <= BYPASS_MAX as i64)
     }
 
+    /// No longer looks for registers that no use behind `cycle` could wait for.
+    pub fn forget_ready(&mut self, cycle: u64) {
+        let entries = &self.entries;
+        for (first, word) in (0..).step_by(64).zip(&mut self.awaited) {
+            for bit in bits(*word) {
+                if !is_outstanding(&entries[first + bit], cycle) {
+                    *word &= !(1 << bit);
+                }
+            }
+        }
+    }
+
     /// The registers that a use behind `cycle` could wait for, each by its name, with when it is ready and its
     /// producer; in the order of the board.
     pub fn outstanding(&self, cycle: u64) -> impl Iterator<Item = (usize, u64, Producer)> + '_ {
-        let entries = match self.is_quiet(cycle + 1) {
-            true => &[],
-            false => &self.entries[..],
-        };
-        let outstanding = entries.iter().enumerate();
-        outstanding
-            .filter(move |(_, entry)| entry.ready + BYPASS_MAX > cycle + 1)
+        let words = (0..).step_by(64).zip(self.awaited);
+        let awaited = words.flat_map(|(first, word)| bits(word).map(move |bit| first + bit));
+        let entries = awaited.map(|index| (index, &self.entries[index]));
+        entries
+            .filter(move |(_, entry)| is_outstanding(entry, cycle))
             .map(|(index, entry)| (self.renaming.name(index), entry.ready, entry.producer))
     }
 
@@ -365,14 +382,12 @@ impl Scoreboard {
         self.renaming.index(name) as u16
     }
 
-    /// Forgets what is outstanding behind `cycle`, and puts back registers by their names.
-    pub fn put_back(&mut self, cycle: u64, outstanding: impl Iterator<Item = (usize, u64, Producer)>) {
-        if !self.is_quiet(cycle + 1) {
-            let ready = Entry {
-                ready: 0,
-                producer: Producer::Alu,
-            };
-            self.entries.fill(ready);
+    /// Forgets what is outstanding, and puts back registers by their names.
+    pub fn put_back(&mut self, outstanding: impl Iterator<Item = (usize, u64, Producer)>) {
+        for (first, word) in (0..).step_by(64).zip(std::mem::take(&mut self.awaited)) {
+            for bit in bits(word) {
+                self.entries[first + bit].ready = 0;
+            }
         }
         self.quiet = 0;
         for (name, ready, producer) in outstanding {
@@ -440,6 +455,7 @@ impl Scoreboard {
         self.quiet = self.quiet.max(ready + BYPASS_MAX);
         if place != 0 {
             self.entries[usize::from(place)] = Entry { ready, producer };
+            self.awaited[usize::from(place) / 64] |= 1 << (place % 64);
         }
     }
 
@@ -449,6 +465,18 @@ impl Scoreboard {
             self.set(place, ready, Producer::Compare);
         }
     }
+}
+
+/// Whether a use behind `cycle` could wait for a register.
+fn is_outstanding(entry: &Entry, cycle: u64) -> bool {
+    entry.ready + BYPASS_MAX > cycle + 1
+}
+
+/// The bits of a word that are set, from the least on.
+fn bits(word: u64) -> impl Iterator<Item = usize> {
+    let rest = std::iter::successors(Some(word), |rest| Some(rest & rest.wrapping_sub(1)));
+    rest.take_while(|rest| *rest != 0)
+        .map(|rest| rest.trailing_zeros() as usize)
 }
 
 fn stall(index: usize, producer: Producer) -> Stall {

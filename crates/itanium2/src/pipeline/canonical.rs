@@ -225,7 +225,7 @@ impl Timing {
             let ready = words.cycle().expect("a register has a cycle");
             Some((word >> 4, ready, Producer::ALL[word & 15]))
         });
-        self.scoreboard.put_back(cycle, outstanding);
+        self.scoreboard.put_back(outstanding);
         let available = words.cycle().expect("the front end has a cycle");
         self.front_end.available = available;
         self.front_end.next = 0;

@@ -242,6 +242,7 @@ impl Pipeline {
     /// The number of the state that the pipeline itself is in, between two groups; `None` if it has none.
     fn number_state(&mut self) -> Option<u32> {
         self.memo.words.clear();
+        self.timing.scoreboard.forget_ready(self.timing.cycle);
         let is_regular = self.timing.scoreboard.renaming().is_regular();
         if !is_regular || !self.timing.write_state(&mut self.memo.words) {
             return None;
