@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use sidestep_ia64::execution::{
-    Backend, Context, DecodedBlock, Detail, Interpreter, Left, Observer, Running, SHORT_FOR,
+    Backend, Context, DecodedBlock, Detail, Interpreter, Left, MicroOperation, Observer, Running, SHORT_FOR,
 };
 use sidestep_ia64::{Exit, Processor, Raised};
 
@@ -394,6 +394,10 @@ impl Backend for Translator {
             self.pieces.insert(context.place, Arc::downgrade(&piece));
         }
         Owned(piece)
+    }
+
+    fn operations(code: &Owned) -> &[MicroOperation] {
+        &code.0.node.operations
     }
 
     #[inline(always)]

@@ -34,6 +34,10 @@ impl Backend for Counting {
         }
     }
 
+    fn operations(code: &Counted) -> &[MicroOperation] {
+        &code.operations
+    }
+
     fn enter<O: Observer>(&mut self, code: &Counted, running: Running<'_, '_, O>) -> Result<(), Raised> {
         self.entered += 1;
         code.entered.fetch_add(1, Ordering::Relaxed);
@@ -154,6 +158,31 @@ fn blocks_of_both_kinds_are_kept_when_runs_are_watched_in_turns() {
         .iter()
         .filter(|opcode| **opcode == Opcode::AddImmediate);
     assert_eq!(adds.count(), 300);
+}
+
+#[test]
+fn a_watched_run_that_ends_inside_a_block_executes_what_was_decoded() {
+    let mut machine = Machine::new();
+    machine.load(LOOP);
+    let mut watching = Watching::default();
+    machine.processor.run_observed(u64::MAX, &mut watching);
+    for limit in 1..9 {
+        machine.processor.set_instruction_pointer(CODE, 0);
+        let decoded = watching.decoded;
+        watching.retired.clear();
+        watching.retired.clear();
+        let before = machine.processor.general.value(8);
+        let exit = machine.processor.run_observed(limit, &mut watching);
+        assert_eq!((exit, watching.retired.len() as u64), (Exit::Limit, limit));
+        let place = (CODE + limit / 3 * 16, (limit % 3) as u8);
+        assert_eq!(machine.processor.instruction_pointer(), place);
+        // The addition is the first instruction of the second bundle.
+        let added = machine.processor.general.value(8) - before;
+        assert_eq!(added, u64::from(limit > 3), "{limit}");
+        // The block behind is looked for, and the one behind the first bundle is known: the loop.
+        let behind = if limit == 3 { 0 } else { 9 - limit };
+        assert_eq!(watching.decoded - decoded, behind);
+    }
 }
 
 #[test]

@@ -61,6 +61,9 @@ pub trait Backend {
     /// makes of it in its code and executes that.
     fn translate(&mut self, block: &DecodedBlock, context: &Context) -> Self::Code;
 
+    /// What the [`Interpreter`] makes of the block.
+    fn operations(code: &Self::Code) -> &[MicroOperation];
+
     /// Executes a translated block whose first instruction stands at the instruction pointer, to its end or to a taken
     /// branch.
     ///
@@ -195,6 +198,10 @@ impl Backend for Interpreter {
         });
         let leave = semantics::leave_to(block.next, block.retired);
         lowered.chain([leave]).collect()
+    }
+
+    fn operations(code: &Box<[MicroOperation]>) -> &[MicroOperation] {
+        code
     }
 
     #[inline(always)]

@@ -43,8 +43,9 @@ const KINDS_MAX: usize = 4;
 pub(crate) struct Block<C, S> {
     /// What the back end made of it.
     pub code: C,
-    /// What is known of each instruction; empty unless an observer wants it.
-    pub known: Box<[Known<S>]>,
+    /// What is known of each instruction; empty unless an observer wants it. Of the beginning of another block there is
+    /// what is known of all of that.
+    pub known: Arc<[Known<S>]>,
     /// Instructions in the block, `nop`s included.
     pub instructions: u32,
     /// The highest general register that the block may write before it changes its frame.
@@ -124,7 +125,7 @@ pub(crate) struct Cut {
 }
 
 /// A block that was cut, for the interpreter.
-type NarrowBlock<S> = Block<Box<[MicroOperation]>, S>;
+pub(crate) type NarrowBlock<S> = Block<Box<[MicroOperation]>, S>;
 
 /// The blocks that were cut at one place.
 type Cuts<S> = Vec<(Cut, Arc<NarrowBlock<S>>)>;
@@ -251,15 +252,13 @@ impl<C: Send + Sync, S: Send + Sync> Blocks<C, S> {
         Arc::clone(block)
     }
 
-    /// Finds the beginning of a block, or makes it from `page`.
+    /// Finds the beginning of a block, or has it made.
     #[cold]
-    pub(crate) fn find_or_cut<O: Observer<Static = S>>(
+    pub(crate) fn find_or_cut(
         &mut self,
         key: u64,
-        place: (u64, u8),
-        page: &HostPage,
         cut: Cut,
-        observer: &mut O,
+        make: impl FnOnce() -> NarrowBlock<S>,
     ) -> Arc<NarrowBlock<S>> {
         if let Some(narrow) = self.narrow.get(&key)
             && let Some((_, block)) = narrow.iter().find(|(of, _)| *of == cut)
@@ -271,7 +270,7 @@ impl<C: Send + Sync, S: Send + Sync> Blocks<C, S> {
             self.narrow.clear();
             self.narrow_count = 0;
         }
-        let block = Arc::new(Block::narrow(place, page, cut, observer));
+        let block = Arc::new(make());
         self.by_page.entry(key >> HOST_PAGE_LOG2).or_default().insert(key);
         self.narrow
             .entry(key)
@@ -300,7 +299,7 @@ impl<C, S> Block<C, S> {
         let context = Context::new(place, page, extent.frame_size, O::DETAIL);
         let decoded = decode(place, page, &context, extent);
         let known = match context.detail {
-            Detail::Effects => Box::default(),
+            Detail::Effects => Arc::default(),
             Detail::Everything => {
                 observer.begins_block();
                 let instructions = decoded.instructions.iter();
@@ -315,7 +314,7 @@ impl<C, S> Block<C, S> {
     /// Translates what was decoded.
     fn of<B: Backend<Code = C>>(
         decoded: DecodedBlock,
-        known: Box<[Known<S>]>,
+        known: Arc<[Known<S>]>,
         backend: &mut B,
         context: &Context,
     ) -> Block<C, S> {
@@ -328,7 +327,28 @@ impl<C, S> Block<C, S> {
             known,
             instructions: u32::from(decoded.retired),
             highest_target: decoded.highest_target,
-            size: u64::from(bundle) * 16 + if slot > 0 { 16 } else { 0 },
+            size: size(bundle, slot),
+        }
+    }
+}
+
+impl<C, S> Block<C, S> {
+    /// Its first instructions, fewer than it has, of which the interpreter has made these operations; for a block in
+    /// whose frame it fits, and of which everything is known.
+    pub(crate) fn beginning(&self, operations: &[MicroOperation], instructions: u16) -> NarrowBlock<S> {
+        let count = usize::from(instructions);
+        let next = operations[count].place;
+        let (bundle, slot) = (next >> 2, (next & 3) as u8);
+        let leave = semantics::leave_to((bundle, slot), instructions);
+        let (gathering, gathered_later) = Gathering::of_block(&self.known[..count]);
+        Block {
+            code: operations[..count].iter().copied().chain([leave]).collect(),
+            known: Arc::clone(&self.known),
+            instructions: instructions.into(),
+            highest_target: self.highest_target,
+            size: size(bundle, slot),
+            gathering,
+            gathered_later,
         }
     }
 }
@@ -348,6 +368,11 @@ impl<S> NarrowBlock<S> {
         };
         Block::new(place, page, extent, &mut Interpreter, observer)
     }
+}
+
+/// The size in bytes of the bundles in front of a place, the one that it is inside of included.
+fn size(bundle: u16, slot: u8) -> u64 {
+    u64::from(bundle) * 16 + if slot > 0 { 16 } else { 0 }
 }
 
 /// The decoded blocks of one processor.
@@ -535,7 +560,7 @@ impl FetchedInstruction {
         let context = Context::new(place, &self.page, Some(frame_size), Detail::Effects);
         let mut decoding = Decoding::new(self.decoded.slot, &context);
         decoding.add(self.decoded, 0);
-        Block::of(decoding.block, Box::default(), &mut Interpreter, &context)
+        Block::of(decoding.block, Arc::default(), &mut Interpreter, &context)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The execution loop.
 
+use std::sync::Arc;
+
 use crate::address::VirtualAddress;
 use crate::fault::isr::trap;
 use crate::fault::{Access, Fault, FaultKind};
@@ -270,7 +272,14 @@ impl Processor {
                     Permission::Block | Permission::Halt => remaining,
                 });
                 let place = (self.ip, self.slot);
-                let narrow = blocks.find_or_cut(key, place, code.page(), cut, watch.observer);
+                // What was decoded serves where all of it is known; a run ends in blocks often.
+                let whole = (O::DETAIL == Detail::Everything && fits).then(|| Arc::clone(block));
+                let narrow = blocks.find_or_cut(key, cut, || match whole {
+                    Some(whole) if usize::from(cut.instructions_max) < whole.known.len() => {
+                        whole.beginning(B::operations(&whole.code), cut.instructions_max)
+                    }
+                    _ => Block::narrow(place, code.page(), cut, watch.observer),
+                });
                 self.execute_narrow(&narrow, watch, is_followed)
             };
             if let Err(Raised) = executed
