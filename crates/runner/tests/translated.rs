@@ -2,34 +2,15 @@
 
 #![cfg(feature = "translator")]
 
-use std::path::Path;
+mod programs;
+
 use std::sync::{Arc, Mutex};
 
+use programs::{INSTRUCTIONS_MAX, OF_SPEED};
 use sidestep_itanium2::{Counters, Parameters};
-use sidestep_linux_user::engine::Engine;
-use sidestep_linux_user::{Launch, Options};
 use sidestep_runner::program::{Executors, Kept, Model, Report, Sum};
 use sidestep_runner::translation::Translation;
 use sidestep_translator::{Background, Settings};
-
-/// Instructions of each program: enough for its main loop, and not for minutes.
-const INSTRUCTIONS_MAX: u64 = 4_000_000;
-/// The programs of `suites/speed`. Each has one thread: what several do depends on the host.
-const PROGRAMS: &[&str] = &[
-    "sieve",
-    "sort",
-    "hash",
-    "strings",
-    "records",
-    "integer-matrix",
-    "matmul",
-    "nbody",
-    "fft",
-    "mandelbrot",
-    "lu",
-    "calls",
-    "chase",
-];
 
 /// What a run has counted.
 #[derive(Clone, Debug, Default)]
@@ -43,20 +24,9 @@ impl Report for Counted {
 }
 
 fn run(program: &str, executors: Option<Arc<dyn Executors>>) -> Counters {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin");
     let counted = Counted::default();
     let model = Model::new(Parameters::default(), Kept::Counters, counted.clone());
-    let launch = Launch {
-        program: path.join(program),
-        arguments: vec![program.as_bytes().to_vec()],
-        options: Options {
-            engine: Some(Arc::new(model.execute_by(executors)) as Arc<dyn Engine>),
-            instructions_max: Some(INSTRUCTIONS_MAX),
-            ..Options::default()
-        },
-        ..Launch::default()
-    };
-    sidestep_linux_user::run(launch).expect("the program is in the repository");
+    programs::run(program, Arc::new(model.execute_by(executors)));
     let counted = counted.0.lock().expect("one thread tells");
     *counted
 }
@@ -77,7 +47,7 @@ fn translated(translation: &Translation) -> u64 {
 /// A process runs one program at a time: this is one test.
 #[test]
 fn programs_cost_the_same_translated_and_interpreted() {
-    for program in PROGRAMS {
+    for program in OF_SPEED {
         let interpreted = run(program, None);
         let always = translation(Settings::ALWAYS, None);
         assert_eq!(run(program, Some(always.clone())), interpreted, "{program}");
