@@ -415,11 +415,7 @@ impl Backend for Translator {
             if !piece.code().is_null() {
                 return self.enter_unit(piece, running);
             }
-            if let Generator::Behind { finished, .. } = &self.generator
-                && finished.is_some()
-            {
-                self.collect();
-            }
+            self.collect_finished();
         } else if let Some(gathered) = running.gathered()
             && running.processor().mmu().is_none()
         {
@@ -443,6 +439,12 @@ impl Translator {
         if piece.count() {
             self.promote_gathering(piece, processor.instruction_pointer().0, gathered);
         }
+        self.collect_finished();
+    }
+
+    /// Collects what the thread behind has finished, if there may be something.
+    #[inline(always)]
+    fn collect_finished(&mut self) {
         if let Generator::Behind { finished, .. } = &self.generator
             && finished.is_some()
         {

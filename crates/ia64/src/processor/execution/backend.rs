@@ -162,6 +162,16 @@ pub(super) struct Observed<'a, S> {
 }
 
 impl<'a, S> Observed<'a, S> {
+    /// All of a block.
+    pub fn block(operations: &'a [MicroOperation], known: &'a [Known<S>], later: &'a [Gathering]) -> Self {
+        Observed {
+            operations,
+            known,
+            first: 0,
+            later,
+        }
+    }
+
     /// Those from one of them on.
     pub fn from(&self, index: usize) -> Observed<'a, S> {
         let first = self.first + index;
@@ -222,12 +232,7 @@ impl Backend for Interpreter {
         match O::DETAIL {
             Detail::Everything if is_followed => {
                 processor.block_start = processor.ip;
-                let block = Observed {
-                    operations: code,
-                    known,
-                    first: 0,
-                    later: gathers_later,
-                };
+                let block = Observed::block(code, known, gathers_later);
                 match gathers {
                     Some(gathering) => processor.execute_gathered(&block, gathering, watch),
                     None => processor.observe_rest(&block, watch),
@@ -315,13 +320,7 @@ impl Processor {
             {
                 later = behind;
                 if watch.observer.gathers(next.identity) {
-                    let rest = Observed {
-                        operations: &block.operations[index..],
-                        known: &block.known[index..],
-                        first: next.first,
-                        later,
-                    };
-                    return self.execute_gathered(&rest, next, watch);
+                    return self.execute_gathered(&block.from(index), next, watch);
                 }
             }
             let place = Place {

@@ -5,7 +5,7 @@ use std::ptr;
 
 use super::backend::{Did, Observed, Running};
 use super::gathering::{BeforeWalk, Gathered, Gathering, Kind, Together};
-use super::observer::{Observer, Place, Watch};
+use super::observer::{Observer, Place, Translation, Watch};
 use super::operation::{Flow, MicroOperation};
 use crate::encoding::Effects;
 use crate::processor::{Processor, Raised, semantics};
@@ -67,13 +67,8 @@ impl<O: Observer> Running<'_, '_, O> {
         } = self;
         let gathering = gathers.expect("the observer takes them together");
         let mut gathered = watch.gathered.take().expect("gathering was begun");
+        let block = Observed::block(operations, known, gathers_later);
         if let Left::Before(index) = left {
-            let block = Observed {
-                operations,
-                known,
-                first: 0,
-                later: gathers_later,
-            };
             return processor.go_on_gathering(&block, gathering, (gathered, index), watch);
         }
         gathered.retired = (processor.retired - begun) as usize;
@@ -83,15 +78,8 @@ impl<O: Observer> Running<'_, '_, O> {
             processor.gather_changes_of(&mut gathered, last, &operations[last], known[last].effects);
         }
         gathered.taken = (left == Left::ByBranch).then_some(processor.target);
-        watch.observer.retired_together(&Together {
-            identity: gathering.identity,
-            start: processor.block_start,
-            operations: &operations[..gathering.length],
-            known: &known[..gathering.length],
-            gathered: &gathered,
-            status: processor.status,
-            memory: processor,
-        });
+        let together = processor.together(&block, gathering, &gathered, processor);
+        watch.observer.retired_together(&together);
         watch.gathered = Some(gathered);
         match left {
             Left::ByFault => Err(Raised),
@@ -193,18 +181,12 @@ impl Processor {
             processor: self,
             data,
         });
-        watch.observer.retired_together(&Together {
-            identity: gathering.identity,
-            start: self.block_start,
-            operations: &operations[..gathering.length],
-            known: &known[..gathering.length],
-            gathered: &gathered,
-            status: self.status,
-            memory: match &before_walk {
-                None => self,
-                Some(before) => before,
-            },
-        });
+        let memory: &dyn Translation = match &before_walk {
+            None => self,
+            Some(before) => before,
+        };
+        let together = self.together(block, gathering, &gathered, memory);
+        watch.observer.retired_together(&together);
         let has_walked = before_walk.is_some();
         let Some((index, executed)) = last else {
             watch.gathered = Some(gathered);
@@ -237,6 +219,26 @@ impl Processor {
                 self.stop_at(operation);
                 Err(Raised)
             }
+        }
+    }
+
+    /// What an observer is told of the instructions that were gathered.
+    #[inline(always)]
+    fn together<'a, S>(
+        &self,
+        block: &Observed<'a, S>,
+        gathering: &Gathering,
+        gathered: &'a Gathered,
+        memory: &'a dyn Translation,
+    ) -> Together<'a, S> {
+        Together {
+            identity: gathering.identity,
+            start: self.block_start,
+            operations: &block.operations[..gathering.length],
+            known: &block.known[..gathering.length],
+            gathered,
+            status: self.status,
+            memory,
         }
     }
 
