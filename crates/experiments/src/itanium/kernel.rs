@@ -24,8 +24,9 @@ use thiserror::Error;
 /// The hypercall of a mark: r8 holds the label.
 pub const MARK: u64 = 0x100;
 
-/// How many instructions processors may be apart; short, as the kernel's CPUs wait for each other in loops.
-pub const QUANTUM_TICKS: u64 = 200;
+/// How many instructions or cycles several processors may be apart; short, as the kernel's CPUs wait for each other in
+/// loops.
+const QUANTUM_TICKS: u64 = 200;
 /// Instructions between two looks at whether the user wants to stop.
 const BREATH: u64 = 5_000_000;
 
@@ -82,6 +83,14 @@ impl Guest {
         }
     }
 
+    /// How many instructions or cycles its processors may be apart; one alone has nobody to be apart from.
+    pub fn quantum_ticks(self) -> u64 {
+        match self.processors() {
+            1 => VirtualTime::default().quantum_ticks,
+            _ => QUANTUM_TICKS,
+        }
+    }
+
     /// What it is loaded from.
     pub fn image(self) -> &'static [u8] {
         match self {
@@ -102,7 +111,7 @@ pub struct Run {
     pub memory_mb: u64,
     /// The most instructions of all processors together.
     pub instructions_max: u64,
-    /// How many instructions or cycles processors may be apart: [`QUANTUM_TICKS`], or what a test wants.
+    /// How many instructions or cycles processors may be apart: [`Guest::quantum_ticks`], or what a test wants.
     pub quantum_ticks: u64,
     /// Whether core dumps are kept; the kernel writes none otherwise.
     pub keeps_dumps: bool,

@@ -9,7 +9,7 @@ use sidestep_itanium2::{Counters, Event, Parameters};
 use sidestep_lab::{Breakdown, Context, Drawing, Input, Inputs, Number, Part, PointError, Side};
 use sidestep_runner::machine::Timed;
 
-use super::kernel::{Finished, Guest, KernelError, Meter, QUANTUM_TICKS, Reading, Run};
+use super::kernel::{Finished, Guest, KernelError, Meter, Reading, Run};
 
 impl Meter for Timed {
     fn counters(&self) -> Option<Counters> {
@@ -108,7 +108,7 @@ pub fn run_from(
         parameters,
         memory_mb: 512,
         instructions_max: INSTRUCTIONS_MAX,
-        quantum_ticks: QUANTUM_TICKS,
+        quantum_ticks: guest.quantum_ticks(),
         keeps_dumps: true,
     };
     let mut meters = Timed::each(&processor(inputs), guest.processors());

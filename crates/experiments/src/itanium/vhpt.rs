@@ -9,7 +9,7 @@ use sidestep_lab::{
     Nature, Number, Point, PointError, Quantity, Row, Side, Standing, Stated, Verdict,
 };
 
-use super::kernel::{Finished, Guest, KernelError, QUANTUM_TICKS, Reading, Run};
+use super::kernel::{Finished, Guest, KernelError, Reading, Run};
 use super::timed::{self, Difference};
 
 /// Short against long format, and the three ways of refilling the TLB.
@@ -384,7 +384,7 @@ fn run(
         parameters,
         memory_mb: 512,
         instructions_max: INSTRUCTIONS_MAX,
-        quantum_ticks: QUANTUM_TICKS,
+        quantum_ticks: guest.quantum_ticks(),
         keeps_dumps: false,
     };
     run.run(&mut vec![Untimed; processors], &|| context.cancelled())

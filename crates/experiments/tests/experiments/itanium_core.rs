@@ -4,7 +4,7 @@ use object::LittleEndian;
 use object::elf::{EM_IA_64, ET_CORE, PT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader};
 use sidestep_experiments::itanium::core_file::CoreFile;
-use sidestep_experiments::itanium::kernel::{Guest, QUANTUM_TICKS, Run};
+use sidestep_experiments::itanium::kernel::{Guest, Run};
 use sidestep_ia64::execution::Untimed;
 
 /// Words of Linux/ia64's `elf_gregset_t`.
@@ -89,7 +89,7 @@ fn a_core_has_what_the_program_had_in_every_preserved_register() {
                 parameters: format!("signal-state={state} program=die {depth}"),
                 memory_mb: 192,
                 instructions_max: 100_000_000,
-                quantum_ticks: QUANTUM_TICKS,
+                quantum_ticks: Guest::Kernel(processors).quantum_ticks(),
                 keeps_dumps: true,
             };
             let finished = run
@@ -132,7 +132,7 @@ fn a_register_that_was_not_rebuilt_is_seen() {
         parameters: "signal-state=minimal program=die 1".to_owned(),
         memory_mb: 192,
         instructions_max: 100_000_000,
-        quantum_ticks: QUANTUM_TICKS,
+        quantum_ticks: Guest::Kernel(1).quantum_ticks(),
         keeps_dumps: true,
     };
     let finished = run.run(&mut [Untimed], &|| false).expect("the kernel ends");

@@ -1,7 +1,7 @@
 //! The Itanium experiments in cycles: guests on machines with the pipeline model attached.
 
 use crate::points::measure;
-use sidestep_experiments::itanium::kernel::{Finished, Guest, Meter, QUANTUM_TICKS, Run};
+use sidestep_experiments::itanium::kernel::{Finished, Guest, Meter, Run};
 use sidestep_ia64::execution::{Driver, Untimed};
 use sidestep_ia64::{Exit, Processor};
 use sidestep_itanium2::{Counters, Parameters, Pipeline};
@@ -121,7 +121,7 @@ fn a_kernel_does_the_same_with_the_model_attached() {
         parameters: "program=tests".to_owned(),
         memory_mb: 192,
         instructions_max: 200_000_000,
-        quantum_ticks: QUANTUM_TICKS,
+        quantum_ticks: Guest::Kernel(2).quantum_ticks(),
         keeps_dumps: false,
     };
     let mut meters = Timed::each(&Parameters::default(), 2);
@@ -154,7 +154,7 @@ fn the_model_changes_neither_what_a_machine_writes_nor_what_it_retires() {
             parameters: "program=context 2 0 20".to_owned(),
             memory_mb: 192,
             instructions_max: 100_000_000,
-            quantum_ticks: QUANTUM_TICKS,
+            quantum_ticks: Guest::Kernel(meters.len()).quantum_ticks(),
             keeps_dumps: false,
         };
         run.run(&mut meters, &|| false).expect("the program ends")

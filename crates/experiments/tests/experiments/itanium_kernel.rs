@@ -1,10 +1,10 @@
 //! The kernel of `guests/ia64/kernel`: its own tests under every boot parameter, on one and two CPUs.
 
-use sidestep_experiments::itanium::kernel::{Finished, Guest, KernelError, QUANTUM_TICKS, Run};
+use sidestep_experiments::itanium::kernel::{Finished, Guest, KernelError, Run};
 use sidestep_ia64::execution::Untimed;
 
 fn run(processors: usize, parameters: &str) -> Result<Finished, KernelError> {
-    run_apart(QUANTUM_TICKS, processors, parameters)
+    run_apart(Guest::Kernel(processors).quantum_ticks(), processors, parameters)
 }
 
 /// With processors whose counters are up to `quantum` apart.

@@ -1,7 +1,7 @@
 //! What messages do besides being fast: the cases of `guests/ia64/ipc`, by each version of the path. A fast path has to
 //! notice every one of them and leave it to the generic path, which has to do it right.
 
-use sidestep_experiments::itanium::kernel::{Guest, KernelError, Meter, QUANTUM_TICKS, Run};
+use sidestep_experiments::itanium::kernel::{Guest, KernelError, Meter, Run};
 use sidestep_ia64::execution::Untimed;
 use sidestep_itanium2::Parameters;
 use sidestep_runner::machine::Timed;
@@ -26,7 +26,7 @@ fn code<M: Meter>(version: &str, case: &str, meter: M) -> u64 {
         parameters: format!("ipc {version} {case}"),
         memory_mb: 64,
         instructions_max: 100_000_000,
-        quantum_ticks: QUANTUM_TICKS,
+        quantum_ticks: Guest::Messages.quantum_ticks(),
         keeps_dumps: false,
     };
     match run.run(&mut [meter], &|| false) {

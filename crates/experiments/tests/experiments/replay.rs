@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use sidestep_experiments::itanium::kernel::{Guest, Meter, QUANTUM_TICKS, Run};
+use sidestep_experiments::itanium::kernel::{Guest, Meter, Run};
 use sidestep_ia64::encoding::{DecodedSlot, Instruction};
 use sidestep_ia64::execution::{
     Driver, Dynamic, Event, Frame, Interruption, Observer, PerformanceRegisters, Permission, Place, State,
@@ -251,7 +251,7 @@ fn the_model_counts_a_recorded_kernel_as_it_counts_the_machine() {
         parameters: "program=tests".to_owned(),
         memory_mb: 192,
         instructions_max: 1_000_000,
-        quantum_ticks: QUANTUM_TICKS,
+        quantum_ticks: Guest::Kernel(1).quantum_ticks(),
         keeps_dumps: false,
     };
     let mut beside = Pipeline::new(Parameters::default());

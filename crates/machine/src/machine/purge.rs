@@ -27,9 +27,17 @@ impl Slot {
     }
 }
 
+/// What all processors have to purge, and who waits for them to.
+struct Board {
+    slots: Vec<Slot>,
+    /// How many issuers wait. A change is told of only to them: telling nobody costs a system call too, and processors
+    /// that take turns in virtual time come and go every few hundred instructions.
+    issuers_waiting: usize,
+}
+
 /// Where processors leave purges for each other.
 pub(crate) struct PurgeBoard {
-    slots: Mutex<Vec<Slot>>,
+    board: Mutex<Board>,
     changed: Condvar,
     attention: OnceLock<Vec<Arc<AtomicBool>>>,
 }
@@ -37,7 +45,10 @@ pub(crate) struct PurgeBoard {
 impl PurgeBoard {
     pub fn new(processors: usize) -> PurgeBoard {
         PurgeBoard {
-            slots: Mutex::new((0..processors).map(|_| Slot::default()).collect()),
+            board: Mutex::new(Board {
+                slots: (0..processors).map(|_| Slot::default()).collect(),
+                issuers_waiting: 0,
+            }),
             changed: Condvar::new(),
             attention: OnceLock::new(),
         }
@@ -50,28 +61,29 @@ impl PurgeBoard {
 
     /// Processor `index` is about to execute: the purges it must make first.
     pub fn enter(&self, index: usize) -> Vec<GlobalPurge> {
-        let mut slots = self.lock();
-        slots[index].executes = true;
-        let purges = slots[index].take();
-        drop(slots);
+        let mut board = self.lock();
+        let slot = &mut board.slots[index];
+        slot.executes = true;
+        let purges = slot.take();
         if !purges.is_empty() {
-            self.changed.notify_all();
+            self.tell(&board);
         }
         purges
     }
 
     /// Processor `index` does not execute for now.
     pub fn leave(&self, index: usize) {
-        self.lock()[index].executes = false;
-        self.changed.notify_all();
+        let mut board = self.lock();
+        board.slots[index].executes = false;
+        self.tell(&board);
     }
 
     /// Processor `index` purges everywhere else; comes back when no other executes with the old translation. The
     /// purges that others issued meanwhile are its own to make now.
     pub fn broadcast(&self, index: usize, purge: GlobalPurge) -> Vec<GlobalPurge> {
-        let mut slots = self.lock();
-        let mut tickets = Vec::with_capacity(slots.len());
-        for (other, slot) in slots.iter_mut().enumerate() {
+        let mut board = self.lock();
+        let mut tickets = Vec::with_capacity(board.slots.len());
+        for (other, slot) in board.slots.iter_mut().enumerate() {
             if other != index {
                 slot.waiting.push(purge);
                 slot.posted += 1;
@@ -81,19 +93,27 @@ impl PurgeBoard {
                 }
             }
         }
-        slots[index].executes = false;
-        self.changed.notify_all();
-        let must_wait = |slots: &mut Vec<Slot>| {
-            tickets
-                .iter()
-                .any(|&(other, ticket)| slots[other].executes && slots[other].taken < ticket)
+        board.slots[index].executes = false;
+        self.tell(&board);
+        let must_wait = |board: &mut Board| {
+            let mut tickets = tickets.iter();
+            tickets.any(|&(other, ticket)| board.slots[other].executes && board.slots[other].taken < ticket)
         };
-        let mut slots = self
+        board.issuers_waiting += 1;
+        let mut board = self
             .changed
-            .wait_while(slots, must_wait)
+            .wait_while(board, must_wait)
             .unwrap_or_else(PoisonError::into_inner);
-        slots[index].executes = true;
-        slots[index].take()
+        board.issuers_waiting -= 1;
+        board.slots[index].executes = true;
+        board.slots[index].take()
+    }
+
+    /// Has the issuers that wait look again.
+    fn tell(&self, board: &Board) {
+        if board.issuers_waiting > 0 {
+            self.changed.notify_all();
+        }
     }
 
     fn call(&self, index: usize) {
@@ -102,8 +122,8 @@ impl PurgeBoard {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
