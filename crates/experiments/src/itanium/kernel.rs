@@ -192,6 +192,7 @@ impl Run {
         loop {
             let executor = VirtualTime {
                 quantum_ticks: self.quantum_ticks,
+                alone_ticks: VirtualTime::default().quantum_ticks,
                 instructions_max: left.min(BREATH),
                 ..VirtualTime::default()
             };

@@ -47,6 +47,29 @@ pub(super) fn run_until<D: Driver>(
     None
 }
 
+/// Lets a processor that executes do so up to a tick, or until it waits or something happens that others may wait for:
+/// an interrupt is sent, work is scheduled, a stop is requested.
+pub(super) fn run_undisturbed<D: Driver>(
+    platform: &Arc<Platform>,
+    handlers: &[Box<dyn HypercallHandler>],
+    (index, cpu, driver): (usize, &mut Cpu, &mut D),
+    until_tick: u64,
+) -> Option<End> {
+    let seen = platform.wakeups.count();
+    platform.wakeups.call(Some(cpu.processor.attention()));
+    let mut end = None;
+    while end.is_none()
+        && cpu.ticks < until_tick
+        && cpu.activity == Activity::Running
+        && platform.wakeups.count() == seen
+    {
+        let ticks_left = until_tick - cpu.ticks;
+        end = execute(platform, handlers, (index, cpu, driver), ticks_left);
+    }
+    platform.wakeups.call(None);
+    end
+}
+
 /// Lets time pass without instructions.
 pub(super) fn pass(cpu: &mut Cpu, ticks: u64) {
     cpu.processor.advance_clock(ticks);

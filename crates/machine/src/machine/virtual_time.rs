@@ -3,12 +3,13 @@
 //! Time goes on in rounds of at most a quantum. In each round the processors execute one after the other, in the
 //! order of their numbers, an instruction a tick, up to the round's end; a processor that waits lets the time pass.
 //! A round ends where work on the timeline is due. When no processor executes, time goes on at once to the next
-//! timer or work. Nothing depends on the host: the same machine gives the same outcome, to the instruction; and a
+//! timer or work. A processor that executes while all others wait may do so for longer, up to where it wakes another.
+//! Nothing depends on the host: the same machine gives the same outcome, to the instruction; and a
 //! machine that was stopped in the middle of a round goes on as if it had not been.
 
 use std::time::Duration;
 
-use super::slice::run_until;
+use super::slice::{pass, run_undisturbed, run_until};
 use super::{Activity, End, Machine, Outcome};
 use sidestep_ia64::execution::{Driver, Untimed};
 
@@ -17,6 +18,10 @@ use sidestep_ia64::execution::{Driver, Untimed};
 pub struct VirtualTime {
     /// The longest round, in ticks: how far processors' times may differ.
     pub quantum_ticks: u64,
+    /// How long a processor executes at once, in ticks, while all others wait for what only it, work or a timer can do;
+    /// no longer than a round if this is no more. A driver has to come back at the same instruction each time that it
+    /// is called for attention, which one that executes translated code does not.
+    pub alone_ticks: u64,
     /// Stop after so many instructions of all processors together, as [`Machine::executed`] counts them.
     pub instructions_max: u64,
     /// Whether input from outside (a terminal, a network) may wake a machine that waits for nothing else.
@@ -30,6 +35,7 @@ impl Default for VirtualTime {
     fn default() -> VirtualTime {
         VirtualTime {
             quantum_ticks: 10_000,
+            alone_ticks: 0,
             instructions_max: u64::MAX,
             expects_input: false,
             paces_idle: false,
@@ -68,7 +74,16 @@ impl VirtualTime {
             let round_end = match machine.round_end {
                 Some(round_end) => round_end,
                 None => match self.begin_round(machine) {
-                    Some(round_end) => round_end,
+                    Some(round_end) => {
+                        if let Some(stretch) = self.stretch(machine) {
+                            if let Some(end) = stretch.run(machine, drivers, limit - executed_before) {
+                                return end;
+                            }
+                            executed_before = machine.executed();
+                            continue;
+                        }
+                        round_end
+                    }
                     None if self.expects_input => continue,
                     None => return End::Deadlock,
                 },
@@ -109,7 +124,7 @@ impl VirtualTime {
         let seen = machine.platform.wakeups.count();
         machine.platform.timeline.set_now(now);
         machine.platform.timeline.perform_until(now);
-        let is_awake = is_awake(machine);
+        let is_awake = awake(machine).next().is_some();
         let end = self.round_end(machine, now, is_awake);
         let wait = match end {
             Some(end) if self.paces_idle && !is_awake => Some(Some(Duration::from_nanos(end - now))),
@@ -131,24 +146,70 @@ impl VirtualTime {
             let end = now.saturating_add(self.quantum_ticks.max(1));
             return Some(work.map_or(end, |work| end.min(work.max(next))));
         }
-        let timers = machine
-            .cpus
-            .iter()
-            .filter(|cpu| cpu.activity == Activity::Waiting)
-            .filter_map(|cpu| {
-                let ticks = cpu.processor.ticks_to_timer()?;
-                Some(cpu.ticks.saturating_add(ticks))
-            });
-        timers.chain(work).min().map(|time| time.max(next))
+        timers(machine).chain(work).min().map(|time| time.max(next))
+    }
+
+    /// The stretch that begins now, if only one processor executes.
+    fn stretch(&self, machine: &Machine) -> Option<Stretch> {
+        if self.alone_ticks <= self.quantum_ticks {
+            return None;
+        }
+        let mut awake = awake(machine);
+        let (Some(index), None) = (awake.next(), awake.next()) else {
+            return None;
+        };
+        let start = machine.platform.timeline.now();
+        let due = timers(machine).chain(machine.platform.timeline.next());
+        let until_tick = due.fold(start.saturating_add(self.alone_ticks), u64::min);
+        let is_one = machine.cpus[index].activity == Activity::Running && until_tick > start;
+        is_one.then_some(Stretch { index, until_tick })
     }
 }
 
-/// Whether a processor executes, or will as soon as it is let.
-fn is_awake(machine: &Machine) -> bool {
-    let mut cpus = machine.cpus.iter().enumerate();
-    cpus.any(|(index, cpu)| match cpu.activity {
-        Activity::Running => true,
-        Activity::Waiting => cpu.processor.has_deliverable_interrupt() || machine.platform.has_start(index),
-        Activity::Stopped => machine.platform.has_start(index),
+/// Time in which only one processor executes, up to when work or another's timer is due.
+struct Stretch {
+    index: usize,
+    until_tick: u64,
+}
+
+impl Stretch {
+    /// Lets the processor execute up to its end, until something happens that others may wait for, or until about so
+    /// many instructions were executed. The others' time has then come to the same tick.
+    fn run<D: Driver>(&self, machine: &mut Machine, drivers: &mut [D], instructions_max: u64) -> Option<End> {
+        let Machine {
+            cpus,
+            platform,
+            handlers,
+            ..
+        } = machine;
+        let cpu = &mut cpus[self.index];
+        let until_tick = self.until_tick.min(cpu.ticks.saturating_add(instructions_max));
+        let place = (self.index, &mut *cpu, &mut drivers[self.index]);
+        let end = run_undisturbed(platform, handlers, place, until_tick);
+        let now = cpu.ticks.min(self.until_tick);
+        for cpu in cpus {
+            pass(cpu, now.saturating_sub(cpu.ticks));
+        }
+        end
+    }
+}
+
+/// When the timers of processors that wait will match.
+fn timers(machine: &Machine) -> impl Iterator<Item = u64> {
+    let waiting = machine.cpus.iter().filter(|cpu| cpu.activity == Activity::Waiting);
+    waiting.filter_map(|cpu| {
+        let ticks = cpu.processor.ticks_to_timer()?;
+        Some(cpu.ticks.saturating_add(ticks))
     })
+}
+
+/// The processors that execute, or will as soon as they are let.
+fn awake(machine: &Machine) -> impl Iterator<Item = usize> {
+    let cpus = machine.cpus.iter().enumerate();
+    let awake = cpus.filter(|(index, cpu)| match cpu.activity {
+        Activity::Running => true,
+        Activity::Waiting => cpu.processor.has_deliverable_interrupt() || machine.platform.has_start(*index),
+        Activity::Stopped => machine.platform.has_start(*index),
+    });
+    awake.map(|(index, _)| index)
 }

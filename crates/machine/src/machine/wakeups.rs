@@ -1,16 +1,25 @@
 //! Waiting for something to happen: an interrupt, work on the agenda, a request to stop.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A counter of things that happened, which threads wait on.
 #[derive(Default)]
 pub struct Wakeups {
     count: AtomicU64,
-    /// How many threads wait. The count grows while it is locked, so that nobody begins to wait for what has happened.
-    waiting: Mutex<usize>,
+    /// The count grows while it is locked, so that nobody begins to wait for what has happened.
+    waiting: Mutex<Waiting>,
     changed: Condvar,
+}
+
+/// Who is to be told.
+#[derive(Default)]
+struct Waiting {
+    /// How many threads wait.
+    threads: usize,
+    /// The attention flag of a processor that executes while all others wait.
+    attention: Option<Arc<AtomicBool>>,
 }
 
 impl Wakeups {
@@ -19,9 +28,17 @@ impl Wakeups {
         let waiting = self.lock();
         self.count.fetch_add(1, Ordering::Release);
         // Telling nobody would be a system call all the same.
-        if *waiting > 0 {
+        if waiting.threads > 0 {
             self.changed.notify_all();
         }
+        if let Some(attention) = &waiting.attention {
+            attention.store(true, Ordering::Release);
+        }
+    }
+
+    /// Has the flag set when something happens, or none.
+    pub(crate) fn call(&self, attention: Option<Arc<AtomicBool>>) {
+        self.lock().attention = attention;
     }
 
     /// How often something has happened: to be read before looking whether there is something to do.
@@ -32,8 +49,8 @@ impl Wakeups {
     /// Waits until the count differs from `seen`, at most as long as `limit`.
     pub fn wait(&self, seen: u64, limit: Option<Duration>) {
         let mut waiting = self.lock();
-        *waiting += 1;
-        let nothing_new = |_: &mut usize| self.count() == seen;
+        waiting.threads += 1;
+        let nothing_new = |_: &mut Waiting| self.count() == seen;
         let mut waiting = match limit {
             Some(limit) => {
                 let woken = self.changed.wait_timeout_while(waiting, limit, nothing_new);
@@ -44,10 +61,10 @@ impl Wakeups {
                 woken.unwrap_or_else(PoisonError::into_inner)
             }
         };
-        *waiting -= 1;
+        waiting.threads -= 1;
     }
 
-    fn lock(&self) -> MutexGuard<'_, usize> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

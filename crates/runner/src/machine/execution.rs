@@ -242,6 +242,7 @@ impl Execution {
             instructions_max: self.instructions_left(&prepared.machine),
             expects_input: prepared.expects_input,
             paces_idle: prepared.paces_idle,
+            ..VirtualTime::default()
         }
     }
 }
