@@ -41,7 +41,7 @@ pub mod rules;
 pub mod scoreboard;
 
 pub use parameters::Parameters;
-pub use pipeline::{Booking, Pipeline};
+pub use pipeline::{Booking, ISSUED_MAX, Pipeline};
 pub use pmu::counters::Counters;
 pub use pmu::event::Event;
 pub use pmu::sampling::{Pace, Sampler};

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use guest::Guest;
+use sidestep_ia64::execution::Driver;
 use sidestep_ia64::registers::application::ITC;
 use sidestep_ia64::registers::system::control;
+use sidestep_ia64::{Exit, Processor};
 use sidestep_machine::End;
 use sidestep_machine::machine::timeline::Phase;
 use sidestep_machine::machine::{Activity, HostThreads, Sidecore, VirtualTime};
@@ -15,23 +17,34 @@ use sidestep_machine::machine::{Activity, HostThreads, Sidecore, VirtualTime};
 /// More instructions than any of these machines needs.
 const MANY: u64 = 2_000_000_000;
 
+/// Short rounds, but for a processor that executes while all others wait.
+fn in_short_rounds() -> VirtualTime {
+    VirtualTime {
+        quantum_ticks: 97,
+        alone_ticks: 10_000,
+        ..VirtualTime::default()
+    }
+}
+
 fn runs_right(parameters: &str) {
     for processors in [1, 2, 4] {
-        let limited = VirtualTime {
-            instructions_max: MANY,
-            ..VirtualTime::default()
-        };
-        let Guest {
-            machine: mut in_virtual_time,
-            printed,
-            ..
-        } = Guest::new(processors, parameters);
-        let outcome = limited.run(&mut in_virtual_time);
-        assert_eq!(
-            (outcome.end, printed.text().as_str()),
-            (End::Exit(0), "right\n"),
-            "{parameters}, {processors} processors in virtual time"
-        );
+        for executor in [VirtualTime::default(), in_short_rounds()] {
+            let limited = VirtualTime {
+                instructions_max: MANY,
+                ..executor
+            };
+            let Guest {
+                machine: mut in_virtual_time,
+                printed,
+                ..
+            } = Guest::new(processors, parameters);
+            let outcome = limited.run(&mut in_virtual_time);
+            assert_eq!(
+                (outcome.end, printed.text().as_str()),
+                (End::Exit(0), "right\n"),
+                "{parameters}, {processors} processors in virtual time, {executor:?}"
+            );
+        }
         let threads = HostThreads {
             instructions_max: MANY,
             ..HostThreads::default()
@@ -74,22 +87,19 @@ fn changed_code_is_executed_everywhere() {
 fn virtual_time_repeats_to_the_instruction() {
     for processors in [1, 2, 4] {
         for parameters in ["lock 300", "interrupt 50", "purge 50"] {
-            let run = |quantum_ticks| {
+            let run = |executor: VirtualTime| {
                 let Guest {
                     mut machine, printed, ..
                 } = Guest::new(processors, parameters);
-                let executor = VirtualTime {
-                    quantum_ticks,
-                    ..VirtualTime::default()
-                };
                 (executor.run(&mut machine), printed.text())
             };
-            assert_eq!(run(10_000), run(10_000), "{parameters}, {processors} processors");
-            assert_eq!(
-                run(97),
-                run(97),
-                "{parameters}, {processors} processors, short rounds"
-            );
+            for executor in [VirtualTime::default(), in_short_rounds()] {
+                assert_eq!(
+                    run(executor),
+                    run(executor),
+                    "{parameters}, {processors} processors, {executor:?}"
+                );
+            }
         }
     }
 }
@@ -112,24 +122,60 @@ fn the_instruction_limit_is_exact_in_virtual_time() {
 
 #[test]
 fn a_run_in_pieces_is_the_run_as_a_whole() {
-    for parameters in ["lock 200", "interrupt 30", "purge 40"] {
-        let mut whole = Guest::new(3, parameters).machine;
-        let expected = VirtualTime::default().run(&mut whole);
-        for piece in [777, 12_345] {
-            let mut pieces = Guest::new(3, parameters).machine;
-            let executor = VirtualTime {
-                instructions_max: piece,
-                ..VirtualTime::default()
-            };
-            let outcome = loop {
-                let outcome = executor.run(&mut pieces);
-                if outcome.end != End::Limit {
-                    break outcome;
-                }
-            };
-            assert_eq!(outcome, expected, "{parameters} in pieces of {piece}");
+    for executor in [VirtualTime::default(), in_short_rounds()] {
+        for parameters in ["lock 200", "interrupt 30", "purge 40"] {
+            let mut whole = Guest::new(3, parameters).machine;
+            let expected = executor.run(&mut whole);
+            for piece in [777, 12_345] {
+                let mut pieces = Guest::new(3, parameters).machine;
+                let executor = VirtualTime {
+                    instructions_max: piece,
+                    ..executor
+                };
+                let outcome = loop {
+                    let outcome = executor.run(&mut pieces);
+                    if outcome.end != End::Limit {
+                        break outcome;
+                    }
+                };
+                assert_eq!(outcome, expected, "{parameters} in pieces of {piece}, {executor:?}");
+            }
         }
     }
+}
+
+/// Counts how often it is asked to run.
+#[derive(Default)]
+struct Asked(u64);
+
+impl Driver for Asked {
+    fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
+        self.0 += 1;
+        processor.run(limit)
+    }
+}
+
+#[test]
+fn one_that_executes_alone_is_not_cut_into_short_rounds() {
+    const EXECUTED: u64 = 100_000;
+    let asked = |executor: VirtualTime| {
+        let mut machine = Guest::new(1, "compute 1000000000").machine;
+        let mut drivers = [Asked::default()];
+        let executor = VirtualTime {
+            instructions_max: EXECUTED,
+            ..executor
+        };
+        executor.run_driven(&mut machine, &mut drivers);
+        drivers[0].0
+    };
+    let rounds = EXECUTED / in_short_rounds().quantum_ticks;
+    let alone = asked(in_short_rounds());
+    assert!(alone < rounds / 20, "{alone} times");
+    let cut = asked(VirtualTime {
+        alone_ticks: 0,
+        ..in_short_rounds()
+    });
+    assert!(cut >= rounds, "{cut} times");
 }
 
 #[test]

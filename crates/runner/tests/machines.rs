@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use sidestep_guests::ia64::{KERNELS, PERFORMANCE_MONITOR};
+use sidestep_ia64::{Driver, Exit};
 use sidestep_itanium2::{Booking, Counters, Parameters, Profile};
 use sidestep_machine::description::bare::begin;
 use sidestep_machine::machine::VirtualTime;
 use sidestep_machine::machine::hypercall::StandardCalls;
-use sidestep_machine::{End, GuestMemory, MachineBuilder, MemoryRange, image};
+use sidestep_machine::{End, GuestMemory, Machine, MachineBuilder, MemoryRange, image};
 use sidestep_runner::machine::Timed;
 
 #[derive(Clone, Default)]
@@ -49,8 +50,8 @@ struct Outcome {
 }
 
 impl Bare {
-    /// Runs it, with blocks booked as a whole or not.
-    fn run(&self, books: bool) -> (Outcome, Booking) {
+    /// The machine and its console.
+    fn machine(&self) -> (Machine, Console) {
         let memory = GuestMemory::new(&[MemoryRange::ram(0, self.memory)]).expect("memory");
         let loaded = image::load(&memory, self.image).expect("the image");
         let console = Console::default();
@@ -58,8 +59,15 @@ impl Bare {
         builder.handle(StandardCalls::new(Box::new(console.clone()), self.parameters));
         let mut machine = builder.build();
         begin(&mut machine.cpus[0].processor, loaded.entry, 0, self.processors);
+        (machine, console)
+    }
+
+    /// Runs it, with blocks booked as a whole or not.
+    fn run(&self, books: bool) -> (Outcome, Booking) {
+        let (mut machine, console) = self.machine();
         let executor = VirtualTime {
             quantum_ticks: self.quantum_ticks,
+            alone_ticks: VirtualTime::default().quantum_ticks,
             instructions_max: self.instructions_max,
             ..VirtualTime::default()
         };
@@ -135,6 +143,44 @@ fn kernels_cost_the_same_booked_and_computed() {
         };
         let booking = machine.assert_equal();
         assert!(booking.whole > 10_000, "{parameters}: {booking}");
+    }
+}
+
+#[test]
+fn a_run_goes_on_for_its_cycles_however_many_instructions_they_issue() {
+    const CYCLES: u64 = 1000;
+    const LATE_MAX: u64 = 500;
+    let (mut machine, _) = kernel(1, "memory=256 format=long program=tests").machine();
+    let processor = &mut machine.cpus[0].processor;
+    let mut timed = Timed::new(Parameters::default());
+    let mut whole = 0;
+    for _ in 0..50 {
+        let before = processor.instructions_retired();
+        let exit = timed.run_for(processor, CYCLES, u64::MAX);
+        let retired = processor.instructions_retired() - before;
+        let cycles = timed.elapsed(retired);
+        match exit {
+            Exit::Attention => {
+                assert!((CYCLES..CYCLES + LATE_MAX).contains(&cycles), "{cycles} cycles");
+                whole += 1;
+            }
+            // A hypercall, which nobody serves here.
+            Exit::Fault(_) => processor.skip_instruction(),
+            exit => panic!("{exit:?}"),
+        }
+    }
+    assert!(whole > 40, "{whole} runs came to their end");
+}
+
+#[test]
+fn a_limit_of_instructions_is_exact_under_the_model() {
+    for instructions_max in [1, 999_999, 1_234_567] {
+        let machine = Bare {
+            instructions_max,
+            ..kernel(2, "memory=256 format=long program=tests")
+        };
+        let (outcome, _) = machine.run(true);
+        assert_eq!((outcome.end, outcome.executed), (End::Limit, instructions_max));
     }
 }
 

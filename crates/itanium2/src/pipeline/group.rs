@@ -12,8 +12,8 @@ use crate::rules::{BEHIND, Behind, Length};
 use crate::scoreboard::Producer;
 
 /// Instructions that can issue together.
-const INSTRUCTIONS_MAX: usize = 6;
-const WRITES_MAX: usize = INSTRUCTIONS_MAX * DESTINATIONS_MAX;
+pub const ISSUED_MAX: usize = 6;
+const WRITES_MAX: usize = ISSUED_MAX * DESTINATIONS_MAX;
 
 /// A list of bounded length, held in place.
 #[derive(Clone, Copy)]
@@ -88,9 +88,9 @@ pub(super) struct Forming {
     pub instructions: Option<Vec<Issued>>,
     writes: List<Write, WRITES_MAX>,
     /// How long each request to the second level takes.
-    requests: List<u64, INSTRUCTIONS_MAX>,
+    requests: List<u64, ISSUED_MAX>,
     /// Accesses to system registers, and the places of what they write.
-    system: List<(u16, SystemAccess), INSTRUCTIONS_MAX>,
+    system: List<(u16, SystemAccess), ISSUED_MAX>,
     /// Bubbles behind the group.
     behind: List<(u8, u64), 16>,
 }

@@ -37,6 +37,7 @@ use crate::pmu::sampling::Sampler;
 use crate::profile::{Group, Profile};
 use answers::{LastLoads, LastStores};
 use fetch::{Lost, Position};
+pub use group::ISSUED_MAX;
 pub use memo::Booking;
 use memo::Memo;
 use timing::{Closed, START, Timing};

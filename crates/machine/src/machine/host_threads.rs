@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::hypercall::HypercallHandler;
 use super::platform::Platform;
 use super::sidecore::{LOSS, Sidecore, Standing, Waits};
-use super::slice::{pass, run_until};
+use super::slice::{Until, pass, run_until};
 use super::{Activity, Cpu, End, Machine, Outcome};
 use sidestep_ia64::execution::{Driver, Untimed};
 
@@ -139,8 +139,8 @@ impl Run<'_> {
                 continue;
             }
             let before = cpu.executed();
-            let until_tick = cpu.ticks.saturating_add(self.options.slice_ticks);
-            let end = run_until(self.platform, self.handlers, (index, cpu, driver), until_tick);
+            let until = Until::new(cpu, cpu.ticks.saturating_add(self.options.slice_ticks), u64::MAX);
+            let end = run_until(self.platform, self.handlers, (index, cpu, driver), until);
             self.account(cpu.executed() - before, end);
         }
     }

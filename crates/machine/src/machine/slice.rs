@@ -11,20 +11,41 @@ use super::interrupt_block::LocalIdentifier;
 use super::platform::Platform;
 use super::{Activity, Cpu, End};
 
-/// Lets a processor's time go on to a tick: it executes, or waits as long as no interrupt is pending. Comes back
-/// early with the machine's end, or with nothing when a stop was requested.
+/// How far a processor goes on.
+#[derive(Clone, Copy)]
+pub(super) struct Until {
+    tick: u64,
+    executed: u64,
+}
+
+impl Until {
+    /// Up to a tick of the processor's time, or until it has executed so many instructions more.
+    pub fn new(cpu: &Cpu, tick: u64, instructions_max: u64) -> Until {
+        Until {
+            tick,
+            executed: cpu.executed().saturating_add(instructions_max),
+        }
+    }
+
+    fn is_reached(self, cpu: &Cpu) -> bool {
+        cpu.ticks >= self.tick || cpu.executed() >= self.executed
+    }
+}
+
+/// Lets a processor's time go on: it executes, or waits as long as no interrupt is pending. Comes back early with the
+/// machine's end, or with nothing when a stop was requested.
 pub(super) fn run_until<D: Driver>(
     platform: &Arc<Platform>,
     handlers: &[Box<dyn HypercallHandler>],
     (index, cpu, driver): (usize, &mut Cpu, &mut D),
-    until_tick: u64,
+    until: Until,
 ) -> Option<End> {
-    while cpu.ticks < until_tick {
+    while !until.is_reached(cpu) {
         if let Some(work) = platform.take_start(index) {
             work(&mut cpu.processor);
             cpu.activity = Activity::Running;
         }
-        let ticks_left = until_tick - cpu.ticks;
+        let ticks_left = until.tick - cpu.ticks;
         match cpu.activity {
             Activity::Stopped => pass(cpu, ticks_left),
             Activity::Waiting if cpu.processor.has_deliverable_interrupt() => {
@@ -38,7 +59,7 @@ pub(super) fn run_until<D: Driver>(
                 if platform.is_stop_requested() {
                     return None;
                 }
-                if let Some(end) = execute(platform, handlers, (index, cpu, driver), ticks_left) {
+                if let Some(end) = execute(platform, handlers, (index, cpu, driver), until) {
                     return Some(end);
                 }
             }
@@ -53,18 +74,17 @@ pub(super) fn run_undisturbed<D: Driver>(
     platform: &Arc<Platform>,
     handlers: &[Box<dyn HypercallHandler>],
     (index, cpu, driver): (usize, &mut Cpu, &mut D),
-    until_tick: u64,
+    until: Until,
 ) -> Option<End> {
     let seen = platform.wakeups.count();
     platform.wakeups.call(Some(cpu.processor.attention()));
     let mut end = None;
     while end.is_none()
-        && cpu.ticks < until_tick
+        && !until.is_reached(cpu)
         && cpu.activity == Activity::Running
         && platform.wakeups.count() == seen
     {
-        let ticks_left = until_tick - cpu.ticks;
-        end = execute(platform, handlers, (index, cpu, driver), ticks_left);
+        end = execute(platform, handlers, (index, cpu, driver), until);
     }
     platform.wakeups.call(None);
     end
@@ -76,12 +96,12 @@ pub(super) fn pass(cpu: &mut Cpu, ticks: u64) {
     cpu.ticks = cpu.ticks.saturating_add(ticks);
 }
 
-/// Executes for at most so many ticks, up to what needs the machine.
+/// Executes up to what needs the machine.
 fn execute<D: Driver>(
     platform: &Arc<Platform>,
     handlers: &[Box<dyn HypercallHandler>],
     (index, cpu, driver): (usize, &mut Cpu, &mut D),
-    ticks_max: u64,
+    until: Until,
 ) -> Option<End> {
     let attention = cpu.processor.attention();
     attention.store(false, Ordering::Release);
@@ -93,7 +113,8 @@ fn execute<D: Driver>(
     }
     // Whoever asked for a stop after the flag was cleared has set it again.
     let before = cpu.processor.instructions_retired();
-    let exit = driver.run(&mut cpu.processor, ticks_max);
+    let instructions_left = until.executed - cpu.executed();
+    let exit = driver.run_for(&mut cpu.processor, until.tick - cpu.ticks, instructions_left);
     let retired = cpu.processor.instructions_retired() - before;
     platform.purges.leave(index);
     platform.loops.look(index, &cpu.processor);
@@ -105,9 +126,11 @@ fn execute<D: Driver>(
     match exit {
         Exit::Halted => Some(End::Halted(index)),
         Exit::Attention => None,
-        // A guest that cannot even fetch its handlers lets time pass all the same.
         Exit::Limit => {
-            pass(cpu, ticks_max - retired);
+            if retired < instructions_left {
+                // A guest that cannot even fetch its handlers lets time pass all the same.
+                pass(cpu, until.tick.saturating_sub(cpu.ticks));
+            }
             None
         }
         Exit::Fault(fault) => hypercall(platform, handlers, (index, cpu), fault),

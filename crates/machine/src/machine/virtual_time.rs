@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use super::slice::{pass, run_undisturbed, run_until};
+use super::slice::{Until, pass, run_undisturbed, run_until};
 use super::{Activity, End, Machine, Outcome};
 use sidestep_ia64::execution::{Driver, Untimed};
 
@@ -98,10 +98,9 @@ impl VirtualTime {
             for (index, (cpu, driver)) in cpus.iter_mut().zip(drivers.iter_mut()).enumerate() {
                 while cpu.ticks < round_end {
                     // Time also passes without instructions, so this may take more than one step.
-                    let left = limit - executed_before;
-                    let until_tick = round_end.min(cpu.ticks.saturating_add(left));
+                    let until = Until::new(cpu, round_end, limit - executed_before);
                     let before = cpu.executed();
-                    if let Some(end) = run_until(platform, handlers, (index, cpu, driver), until_tick) {
+                    if let Some(end) = run_until(platform, handlers, (index, cpu, driver), until) {
                         return end;
                     }
                     executed_before += cpu.executed() - before;
@@ -173,8 +172,8 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// Lets the processor execute up to its end, until something happens that others may wait for, or until about so
-    /// many instructions were executed. The others' time has then come to the same tick.
+    /// Lets the processor execute up to its end, until something happens that others may wait for, or until so many
+    /// instructions were executed. The others' time has then come to the same tick.
     fn run<D: Driver>(&self, machine: &mut Machine, drivers: &mut [D], instructions_max: u64) -> Option<End> {
         let Machine {
             cpus,
@@ -183,9 +182,9 @@ impl Stretch {
             ..
         } = machine;
         let cpu = &mut cpus[self.index];
-        let until_tick = self.until_tick.min(cpu.ticks.saturating_add(instructions_max));
+        let until = Until::new(cpu, self.until_tick, instructions_max);
         let place = (self.index, &mut *cpu, &mut drivers[self.index]);
-        let end = run_undisturbed(platform, handlers, place, until_tick);
+        let end = run_undisturbed(platform, handlers, place, until);
         let now = cpu.ticks.min(self.until_tick);
         for cpu in cpus {
             pass(cpu, now.saturating_sub(cpu.ticks));

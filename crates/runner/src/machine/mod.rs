@@ -7,7 +7,7 @@
 pub mod execution;
 
 use sidestep_ia64::{Driver, Exit, Processor};
-use sidestep_itanium2::{Parameters, Pipeline};
+use sidestep_itanium2::{ISSUED_MAX, Parameters, Pipeline};
 
 /// Drives a processor and counts its cycles.
 pub struct Timed {
@@ -45,6 +45,22 @@ impl Driver for Timed {
         let exit = self.pipeline.run(processor, limit);
         advance_clock(processor, &mut self.pipeline);
         exit
+    }
+
+    /// Ends between two blocks, as a machine's time hardly ever ends where a block does: what is decoded and known of
+    /// whole blocks would be of little use otherwise.
+    fn run_for(&mut self, processor: &mut Processor, ticks: u64, instructions_max: u64) -> Exit {
+        let ticks = ticks.min(processor.ticks_to_timer().unwrap_or(u64::MAX));
+        self.pipeline
+            .halt_at(self.pipeline.cycles().saturating_add(ticks));
+        // What cannot even fetch its handlers comes to no other end than this.
+        let issued_max = ticks.saturating_mul(ISSUED_MAX as u64);
+        let exit = self.run(processor, instructions_max.min(issued_max));
+        self.pipeline.halt_at(u64::MAX);
+        match exit {
+            Exit::Halted => Exit::Attention,
+            exit => exit,
+        }
     }
 
     fn elapsed(&mut self, _: u64) -> u64 {

@@ -15,6 +15,12 @@ pub trait Driver: Any {
     /// Executes at most `limit` instructions.
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit;
 
+    /// Executes at most `instructions_max` instructions, up to where `ticks` of the interval time counter have gone by:
+    /// exactly, if a tick is an instruction, else about.
+    fn run_for(&mut self, processor: &mut Processor, ticks: u64, instructions_max: u64) -> Exit {
+        self.run(processor, ticks.min(instructions_max))
+    }
+
     /// How much time the last run took, in which `retired` instructions retired, in ticks of the interval time counter:
     /// a tick an instruction, unless the driver knows better.
     fn elapsed(&mut self, retired: u64) -> u64 {
@@ -54,6 +60,10 @@ impl<O: Observer + 'static> Driver for Observed<O> {
 impl<D: Driver + ?Sized + 'static> Driver for Box<D> {
     fn run(&mut self, processor: &mut Processor, limit: u64) -> Exit {
         (**self).run(processor, limit)
+    }
+
+    fn run_for(&mut self, processor: &mut Processor, ticks: u64, instructions_max: u64) -> Exit {
+        (**self).run_for(processor, ticks, instructions_max)
     }
 
     fn elapsed(&mut self, retired: u64) -> u64 {
