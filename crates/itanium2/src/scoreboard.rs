@@ -305,6 +305,8 @@ pub struct Scoreboard {
     renaming: Renaming,
     /// Cycles more, or fewer, for a use of a producer's value.
     bypass: [[i8; USES]; PRODUCERS],
+    /// The most cycles more for any use of a producer's value.
+    latest: [u64; PRODUCERS],
 }
 
 impl Scoreboard {
@@ -314,6 +316,7 @@ impl Scoreboard {
         for row in BYPASSES {
             bypass[row.producer as usize][row.used as usize] = row.more(parameters);
         }
+        let latest = bypass.map(|uses| uses.iter().fold(0, |most, more| most.max(*more)) as u64);
         Scoreboard {
             entries: Box::new(
                 [Entry {
@@ -325,6 +328,7 @@ impl Scoreboard {
             quiet: 0,
             renaming: Renaming::default(),
             bypass,
+            latest,
         }
     }
 
@@ -351,10 +355,10 @@ impl Scoreboard {
 
     /// No longer looks for registers that no use behind `cycle` could wait for.
     pub fn forget_ready(&mut self, cycle: u64) {
-        let entries = &self.entries;
+        let (entries, latest) = (&self.entries, &self.latest);
         for (first, word) in (0..).step_by(64).zip(&mut self.awaited) {
             for bit in bits(*word) {
-                if !is_outstanding(&entries[first + bit], cycle) {
+                if !is_outstanding(&entries[first + bit], latest, cycle) {
                     *word &= !(1 << bit);
                 }
             }
@@ -368,7 +372,7 @@ impl Scoreboard {
         let awaited = words.flat_map(|(first, word)| bits(word).map(move |bit| first + bit));
         let entries = awaited.map(|index| (index, &self.entries[index]));
         entries
-            .filter(move |(_, entry)| is_outstanding(entry, cycle))
+            .filter(move |(_, entry)| is_outstanding(entry, &self.latest, cycle))
             .map(|(index, entry)| (self.renaming.name(index), entry.ready, entry.producer))
     }
 
@@ -468,8 +472,8 @@ impl Scoreboard {
 }
 
 /// Whether a use behind `cycle` could wait for a register.
-fn is_outstanding(entry: &Entry, cycle: u64) -> bool {
-    entry.ready + BYPASS_MAX > cycle + 1
+fn is_outstanding(entry: &Entry, latest: &[u64; PRODUCERS], cycle: u64) -> bool {
+    entry.ready + latest[entry.producer as usize] > cycle + 1
 }
 
 /// The bits of a word that are set, from the least on.

@@ -151,8 +151,13 @@ fn a_run_goes_on_for_its_cycles_however_many_instructions_they_issue() {
     const CYCLES: u64 = 1000;
     const LATE_MAX: u64 = 500;
     let (mut machine, _) = kernel(1, "memory=256 format=long program=tests").machine();
-    let processor = &mut machine.cpus[0].processor;
-    let mut timed = Timed::new(Parameters::default());
+    let mut drivers = [Timed::new(Parameters::default())];
+    let begins = VirtualTime {
+        instructions_max: 500_000,
+        ..VirtualTime::default()
+    };
+    begins.run_driven(&mut machine, &mut drivers);
+    let (processor, [timed]) = (&mut machine.cpus[0].processor, &mut drivers);
     let mut whole = 0;
     for _ in 0..50 {
         let before = processor.instructions_retired();
