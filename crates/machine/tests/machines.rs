@@ -3,6 +3,7 @@
 mod guest;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use guest::Guest;
@@ -138,7 +139,10 @@ fn a_run_in_pieces_is_the_run_as_a_whole() {
                         break outcome;
                     }
                 };
-                assert_eq!(outcome, expected, "{parameters} in pieces of {piece}, {executor:?}");
+                assert_eq!(
+                    outcome, expected,
+                    "{parameters} in pieces of {piece}, {executor:?}"
+                );
             }
         }
     }
@@ -176,6 +180,23 @@ fn one_that_executes_alone_is_not_cut_into_short_rounds() {
         ..in_short_rounds()
     });
     assert!(cut >= rounds, "{cut} times");
+}
+
+#[test]
+fn one_that_executes_alone_does_what_it_is_asked_to() {
+    let mut machine = Guest::new(1, "compute 1000000000").machine;
+    let executor = VirtualTime {
+        instructions_max: 1000,
+        ..in_short_rounds()
+    };
+    assert_eq!(executor.run(&mut machine).end, End::Limit);
+    let asked = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&asked);
+    machine
+        .platform()
+        .start(0, move |_| told.store(true, Ordering::Relaxed));
+    assert_eq!(executor.run(&mut machine).end, End::Limit);
+    assert!(asked.load(Ordering::Relaxed));
 }
 
 #[test]

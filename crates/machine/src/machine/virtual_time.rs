@@ -4,8 +4,8 @@
 //! order of their numbers, an instruction a tick, up to the round's end; a processor that waits lets the time pass.
 //! A round ends where work on the timeline is due. When no processor executes, time goes on at once to the next
 //! timer or work. A processor that executes while all others wait may do so for longer, up to where it wakes another.
-//! Nothing depends on the host: the same machine gives the same outcome, to the instruction; and a
-//! machine that was stopped in the middle of a round goes on as if it had not been.
+//! Nothing depends on the host: the same machine gives the same outcome, to the instruction; and a machine that was
+//! stopped in the middle of a round goes on as if it had not been.
 
 use std::time::Duration;
 
@@ -160,8 +160,8 @@ impl VirtualTime {
         let start = machine.platform.timeline.now();
         let due = timers(machine).chain(machine.platform.timeline.next());
         let until_tick = due.fold(start.saturating_add(self.alone_ticks), u64::min);
-        let is_one = machine.cpus[index].activity == Activity::Running && until_tick > start;
-        is_one.then_some(Stretch { index, until_tick })
+        let goes_on = machine.cpus[index].activity == Activity::Running && !machine.platform.has_start(index);
+        (goes_on && until_tick > start).then_some(Stretch { index, until_tick })
     }
 }
 
@@ -195,7 +195,10 @@ impl Stretch {
 
 /// When the timers of processors that wait will match.
 fn timers(machine: &Machine) -> impl Iterator<Item = u64> {
-    let waiting = machine.cpus.iter().filter(|cpu| cpu.activity == Activity::Waiting);
+    let waiting = machine
+        .cpus
+        .iter()
+        .filter(|cpu| cpu.activity == Activity::Waiting);
     waiting.filter_map(|cpu| {
         let ticks = cpu.processor.ticks_to_timer()?;
         Some(cpu.ticks.saturating_add(ticks))
