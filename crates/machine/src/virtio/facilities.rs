@@ -8,13 +8,15 @@
 //! Lock order: the device, then the registers, then whatever the interrupt line locks.
 
 mod carried;
+mod registers;
+mod saved;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use carried::Chain;
-use serde::{Deserialize, Serialize};
-use sidestep_ia64::PhysicalAddress;
+pub(super) use registers::State;
+pub use saved::FacilitiesState;
 use virtio_queue::{Queue, QueueOwnedT, QueueT};
 
 use super::VirtioDevice;
@@ -65,25 +67,6 @@ impl<F: Fn(bool) + Send> Interrupt for F {
     }
 }
 
-/// Bits of the device status field (section 2.1).
-pub(super) mod status {
-    pub const FEATURES_OK: u32 = 8;
-    pub const DRIVER_OK: u32 = 4;
-    pub const NEEDS_RESET: u32 = 0x40;
-}
-
-/// Features of the transport: chains in tables of their own, event indices, and the standard rather than what was
-/// before it.
-const FEATURE_INDIRECT: u64 = 1 << 28;
-const FEATURE_EVENT_INDEX: u64 = 1 << 29;
-const FEATURE_VERSION_1: u64 = 1 << 32;
-
-/// Why a device interrupts.
-pub(super) mod cause {
-    pub const USED: u32 = 1;
-    pub const CONFIGURATION: u32 = 2;
-}
-
 /// What a device has done since the machine was built.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -93,31 +76,6 @@ pub struct Counters {
     pub requests: AtomicU64,
     /// Times the driver broke the rules so that the device had to be reset.
     pub errors: AtomicU64,
-}
-
-/// The registers of a device, whatever transport they are reached by.
-pub(super) struct State {
-    memory: Arc<GuestMemory>,
-    interrupt: Box<dyn Interrupt>,
-    counters: Arc<Counters>,
-    queues: Vec<Queue>,
-    /// Whether it may reach memory, if that can be forbidden.
-    mastering: Option<Mastering>,
-    offered: u64,
-    /// Features of which a driver takes all or none.
-    together: u64,
-    /// Counts resets and queues that were made ready.
-    setups: u64,
-    /// The device's work on the timeline.
-    work: Option<Ticket>,
-    /// The next poll of the device on the timeline.
-    poll: Option<Ticket>,
-    pub device_features_select: u32,
-    pub driver_features_select: u32,
-    driver_features: u64,
-    pub queue_select: u32,
-    causes: u32,
-    status: u32,
 }
 
 struct Shared {
@@ -156,57 +114,6 @@ pub struct QueueReport {
     pub answered: u16,
 }
 
-/// A device behind its registers, as machines are saved with it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FacilitiesState {
-    identifier: u32,
-    /// What the device itself goes on from.
-    device: u64,
-    queues: Vec<QueueRegisters>,
-    device_features_select: u32,
-    driver_features_select: u32,
-    driver_features: u64,
-    queue_select: u32,
-    causes: u32,
-    status: u32,
-    work: Option<Ticket>,
-    poll: Option<Ticket>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct QueueRegisters {
-    size: u16,
-    ready: bool,
-    rings: [u64; 3],
-    next_available: u16,
-    next_used: u16,
-}
-
-impl QueueRegisters {
-    fn of(queue: &Queue) -> QueueRegisters {
-        QueueRegisters {
-            size: queue.size(),
-            ready: queue.ready(),
-            rings: [queue.desc_table(), queue.avail_ring(), queue.used_ring()],
-            next_available: queue.next_avail(),
-            next_used: queue.next_used(),
-        }
-    }
-
-    fn put_into(&self, queue: &mut Queue) {
-        let halves = |address: u64| (Some(address as u32), Some((address >> 32) as u32));
-        queue.reset();
-        queue.set_size(self.size);
-        let [descriptors, available, used] = self.rings.map(halves);
-        queue.set_desc_table_address(descriptors.0, descriptors.1);
-        queue.set_avail_ring_address(available.0, available.1);
-        queue.set_used_ring_address(used.0, used.1);
-        queue.set_next_avail(self.next_available);
-        queue.set_next_used(self.next_used);
-        queue.set_ready(self.ready);
-    }
-}
-
 /// The driver broke the rules; what it did does not matter to the device.
 struct Broken;
 
@@ -232,29 +139,9 @@ impl Facilities {
             .collect();
         let counters = Arc::<Counters>::default();
         let carried: Vec<bool> = (0..queues.len()).map(|queue| device.is_carried(queue)).collect();
-        let event_index = if carried.contains(&true) {
-            FEATURE_EVENT_INDEX
-        } else {
-            0
-        };
-        let state = State {
-            memory: Arc::clone(&memory),
-            interrupt,
-            counters: Arc::clone(&counters),
-            queues,
-            mastering: None,
-            offered: device.features() | FEATURE_INDIRECT | FEATURE_VERSION_1 | event_index,
-            together: device.features_together(),
-            setups: 0,
-            work: None,
-            poll: None,
-            device_features_select: 0,
-            driver_features_select: 0,
-            driver_features: 0,
-            queue_select: 0,
-            causes: 0,
-            status: 0,
-        };
+        let is_carried = carried.contains(&true);
+        let reached = (Arc::clone(&memory), interrupt, Arc::clone(&counters));
+        let state = State::new(&*device, queues, is_carried, reached);
         Facilities(Arc::new(Shared {
             configuration: device.configuration().to_vec(),
             identifier: device.identifier(),
@@ -295,56 +182,6 @@ impl Facilities {
     /// The device status field.
     pub fn status(&self) -> u32 {
         self.state().status
-    }
-
-    /// Everything, to be saved.
-    pub fn save(&self) -> FacilitiesState {
-        let device = lock(&self.0.device).save();
-        let state = self.state();
-        FacilitiesState {
-            identifier: self.0.identifier,
-            device,
-            queues: state.queues.iter().map(QueueRegisters::of).collect(),
-            device_features_select: state.device_features_select,
-            driver_features_select: state.driver_features_select,
-            driver_features: state.driver_features,
-            queue_select: state.queue_select,
-            causes: state.causes,
-            status: state.status,
-            work: state.work,
-            poll: state.poll,
-        }
-    }
-
-    /// Goes on from what was saved of a device of the same kind; false, and nothing happens, if it was of another.
-    pub fn restore(&self, saved: &FacilitiesState) -> bool {
-        let mut device = lock(&self.0.device);
-        let mut state = self.state();
-        if saved.identifier != self.0.identifier || saved.queues.len() != state.queues.len() {
-            return false;
-        }
-        device.restore(saved.device);
-        for (queue, registers) in state.queues.iter_mut().zip(&saved.queues) {
-            registers.put_into(queue);
-        }
-        state.device_features_select = saved.device_features_select;
-        state.driver_features_select = saved.driver_features_select;
-        state.driver_features = saved.driver_features;
-        state.queue_select = saved.queue_select;
-        state.causes = saved.causes;
-        state.status = saved.status;
-        state.work = saved.work;
-        state.poll = saved.poll;
-        let timeline = &self.0.timeline;
-        if let Some(ticket) = saved.work {
-            let again = self.clone();
-            timeline.reschedule(ticket, Phase::Transfer, move |due| again.work(due));
-        }
-        if let Some(ticket) = saved.poll {
-            let again = self.clone();
-            timeline.reschedule(ticket, Phase::Transfer, move |due| again.poll(due));
-        }
-        true
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -564,149 +401,5 @@ impl Facilities {
             .map_err(|_| Broken)?;
         self.0.counters.requests.fetch_add(1, Ordering::Relaxed);
         Ok(true)
-    }
-}
-
-impl State {
-    /// Whether driver and device say by indices from when on they want to be told.
-    fn has_event_index(&self) -> bool {
-        self.driver_features & FEATURE_EVENT_INDEX != 0
-    }
-
-    fn is_running(&self) -> bool {
-        let reaches_memory = self.mastering.as_ref().is_none_or(Mastering::is_allowed);
-        reaches_memory && self.status & status::DRIVER_OK != 0 && self.status & status::NEEDS_RESET == 0
-    }
-
-    /// The driver broke the rules: nothing more is served until it resets the device.
-    fn fail(&mut self) {
-        self.counters.errors.fetch_add(1, Ordering::Relaxed);
-        self.status |= status::NEEDS_RESET;
-        self.raise(Event::Configuration);
-    }
-
-    fn raise(&mut self, event: Event) {
-        if self.interrupt.signal(event) {
-            return;
-        }
-        self.causes |= match event {
-            Event::Queue(_) => cause::USED,
-            Event::Configuration => cause::CONFIGURATION,
-        };
-        self.interrupt.set_line(true);
-    }
-
-    fn reset(&mut self) {
-        for queue in &mut self.queues {
-            queue.reset();
-        }
-        self.setups += 1;
-        self.driver_features = 0;
-        self.device_features_select = 0;
-        self.driver_features_select = 0;
-        self.queue_select = 0;
-        self.status = 0;
-        self.causes = 0;
-        self.interrupt.set_line(false);
-        self.interrupt.reset();
-    }
-
-    fn set_status(&mut self, value: u32) {
-        let together = self.driver_features & self.together;
-        let acceptable = self.driver_features & !self.offered == 0
-            && self.driver_features & FEATURE_VERSION_1 != 0
-            && (together == 0 || together == self.together);
-        let refused = if acceptable { 0 } else { status::FEATURES_OK };
-        self.status = value & 0xff & !refused | self.status & status::NEEDS_RESET;
-    }
-
-    /// The device status field.
-    pub fn status(&self) -> u32 {
-        self.status
-    }
-
-    /// Why the device interrupts.
-    pub fn causes(&self) -> u32 {
-        self.causes
-    }
-
-    /// Takes back causes of the interrupt.
-    pub fn acknowledge(&mut self, causes: u32) {
-        self.causes &= !causes;
-        if self.causes == 0 {
-            self.interrupt.set_line(false);
-        }
-    }
-
-    /// The selected half of the features that are offered.
-    pub fn device_features(&self) -> u32 {
-        half(self.offered, self.device_features_select)
-    }
-
-    /// Accepts features by the selected half, as long as that is not settled.
-    pub fn accept_features(&mut self, value: u32) {
-        if self.status & status::FEATURES_OK != 0 {
-            return;
-        }
-        match self.driver_features_select {
-            0 => self.driver_features = self.driver_features >> 32 << 32 | u64::from(value),
-            1 => self.driver_features = self.driver_features & 0xffff_ffff | u64::from(value) << 32,
-            _ => {}
-        }
-    }
-
-    /// The selected half of the features that the driver has accepted.
-    pub fn driver_features(&self) -> u32 {
-        half(self.driver_features, self.driver_features_select)
-    }
-
-    /// How many queues there are.
-    pub fn queues(&self) -> usize {
-        self.queues.len()
-    }
-
-    /// The selected queue, if there is such a one.
-    pub fn selected_queue(&mut self) -> Option<&mut Queue> {
-        self.queues.get_mut(self.queue_select as usize)
-    }
-
-    /// The selected queue, if the driver may still set it up.
-    pub fn open_queue(&mut self) -> Option<&mut Queue> {
-        self.selected_queue().filter(|queue| !queue.ready())
-    }
-
-    /// Makes the selected queue ready if its rings are RAM; rings elsewhere are the driver's error.
-    fn make_ready(&mut self) {
-        let memory = Arc::clone(&self.memory);
-        let has_event_index = self.has_event_index();
-        let Some(queue) = self.selected_queue() else {
-            return;
-        };
-        let entries = u64::from(queue.size());
-        // Sizes of the three rings (section 2.7).
-        let rings = [
-            (queue.desc_table(), 16 * entries),
-            (queue.avail_ring(), 6 + 2 * entries),
-            (queue.used_ring(), 6 + 8 * entries),
-        ];
-        if rings
-            .iter()
-            .all(|&(address, size)| memory.is_ram(PhysicalAddress(address), size))
-        {
-            queue.set_event_idx(has_event_index);
-            queue.set_ready(true);
-            self.setups += 1;
-        } else {
-            self.fail();
-        }
-    }
-}
-
-/// The low or the high half of a word; zero for others.
-fn half(word: u64, select: u32) -> u32 {
-    match select {
-        0 => word as u32,
-        1 => (word >> 32) as u32,
-        _ => 0,
     }
 }
