@@ -20,8 +20,9 @@ void thread_part(void);
 void process_part(void);
 void file_part(void);
 
-/* An address in region 2 where the program has mapped nothing. */
-#define NOWHERE 0x4000044400000000
+/* An address in region 2 where the program has mapped nothing, below the 64 GB of a region that Linux offers a program
+   where pages are of 4 kB. */
+#define NOWHERE 0x4000000444000000
 
 /* register_stack.S: recursion `depth` deep in frames of 91 registers; answers depth * (depth + 1) * 2. */
 long pyramid(long depth);

@@ -22,6 +22,10 @@ const OEM: [u8; 6] = *b"SIDSTP";
 const TABLE: [u8; 8] = *b"SIDESTEP";
 const REVISION: u32 = 1;
 
+/// How many processors Linux prepares for where no SRAT counts them; of more than these it stops in its beginning, before
+/// it has a console (`arch/ia64/kernel/setup.c`).
+const UNCOUNTED_PROCESSORS_MAX: usize = 32;
+
 /// What differs among machines.
 #[derive(Clone, Debug)]
 pub struct Contents {
@@ -69,7 +73,7 @@ pub fn tables(start: u64, contents: &Contents) -> Vec<u8> {
     for table in [fadt(facs, dsdt), madt(contents.processors), spcr()] {
         root.add_entry(place(table.as_slice()));
     }
-    if contents.nodes.len() > 1 {
+    if contents.nodes.len() > 1 || contents.processors > UNCOUNTED_PROCESSORS_MAX {
         root.add_entry(place(srat(&contents.nodes).as_slice()));
         root.add_entry(place(&slit(contents.nodes.len())));
     }
@@ -546,5 +550,23 @@ mod tests {
         );
         let slit = named(&found, b"SLIT");
         assert_eq!((number(slit, 36, 8), &slit[44..]), (2, &[10, 20, 20, 10][..]));
+    }
+
+    #[test]
+    fn srat_counts_processors_where_they_are_many() {
+        for (processors, is_counted) in [(1, false), (32, false), (33, true), (256, true)] {
+            let contents = Contents {
+                processors,
+                nodes: layout::nodes(1, processors, 1 << 30),
+                pci_devices: 0,
+                pci_bridges: 0,
+                memory_devices: 0,
+                has_hpet: false,
+            };
+            let all = tables(START, &contents);
+            let found = found(&all);
+            let counts = found.iter().any(|table| table.starts_with(b"SRAT"));
+            assert_eq!(counts, is_counted, "{processors} processors");
+        }
     }
 }
