@@ -22,8 +22,8 @@ const OEM: [u8; 6] = *b"SIDSTP";
 const TABLE: [u8; 8] = *b"SIDESTEP";
 const REVISION: u32 = 1;
 
-/// How many processors Linux prepares for where no SRAT counts them; of more than these it stops in its beginning, before
-/// it has a console (`arch/ia64/kernel/setup.c`).
+/// How many processors Linux prepares for where no SRAT counts them; with more it stops in its beginning, before it has
+/// a console (`arch/ia64/kernel/setup.c`).
 const UNCOUNTED_PROCESSORS_MAX: usize = 32;
 
 /// What differs among machines.
