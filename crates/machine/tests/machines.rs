@@ -94,7 +94,11 @@ fn virtual_time_repeats_to_the_instruction() {
                 } = Guest::new(processors, parameters);
                 (executor.run(&mut machine), printed.text())
             };
-            for executor in [VirtualTime::default(), in_short_rounds()] {
+            let all_in_short_rounds = VirtualTime {
+                alone_ticks: 0,
+                ..in_short_rounds()
+            };
+            for executor in [VirtualTime::default(), in_short_rounds(), all_in_short_rounds] {
                 assert_eq!(
                     run(executor),
                     run(executor),
