@@ -374,6 +374,17 @@ mod tests {
         entries.map(|at| table(all, number(root, at, 8))).collect()
     }
 
+    fn without_devices(processors: usize, nodes: Vec<Node>) -> Contents {
+        Contents {
+            processors,
+            nodes,
+            pci_devices: 0,
+            pci_bridges: 0,
+            memory_devices: 0,
+            has_hpet: false,
+        }
+    }
+
     fn named<'a>(tables: &[&'a [u8]], name: &[u8; 4]) -> &'a [u8] {
         tables
             .iter()
@@ -422,17 +433,7 @@ mod tests {
 
     #[test]
     fn the_madt_lists_every_processor_and_the_iosapic() {
-        let all = tables(
-            START,
-            &Contents {
-                processors: 256,
-                nodes: layout::nodes(1, 256, 1 << 30),
-                pci_devices: 0,
-                pci_bridges: 0,
-                memory_devices: 0,
-                has_hpet: false,
-            },
-        );
+        let all = tables(START, &without_devices(256, layout::nodes(1, 256, 1 << 30)));
         let madt = named(&found(&all), b"APIC");
         assert_eq!(number(madt, 36, 4), INTERRUPT_BLOCK.0);
         let (mut at, mut identifiers, mut iosapics) = (44, Vec::new(), Vec::new());
@@ -520,15 +521,7 @@ mod tests {
     #[test]
     fn srat_and_slit_say_what_is_of_which_node() {
         let nodes = layout::nodes(2, 3, 4 << 30);
-        let contents = Contents {
-            processors: 3,
-            nodes,
-            pci_devices: 0,
-            pci_bridges: 0,
-            memory_devices: 0,
-            has_hpet: false,
-        };
-        let all = tables(START, &contents);
+        let all = tables(START, &without_devices(3, nodes));
         let found = found(&all);
         let srat = named(&found, b"SRAT");
         let (mut at, mut processors, mut memory) = (48, Vec::new(), Vec::new());
@@ -555,15 +548,8 @@ mod tests {
     #[test]
     fn srat_counts_processors_where_they_are_many() {
         for (processors, is_counted) in [(1, false), (32, false), (33, true), (256, true)] {
-            let contents = Contents {
-                processors,
-                nodes: layout::nodes(1, processors, 1 << 30),
-                pci_devices: 0,
-                pci_bridges: 0,
-                memory_devices: 0,
-                has_hpet: false,
-            };
-            let all = tables(START, &contents);
+            let nodes = layout::nodes(1, processors, 1 << 30);
+            let all = tables(START, &without_devices(processors, nodes));
             let found = found(&all);
             let counts = found.iter().any(|table| table.starts_with(b"SRAT"));
             assert_eq!(counts, is_counted, "{processors} processors");
