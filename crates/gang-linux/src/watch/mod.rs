@@ -45,6 +45,7 @@ use fault::{Faults, Record};
 use pace::Pace;
 use region::{AddressSpaces, PAGE_BITS, Region};
 use rounds::Rounds;
+pub use samples::SampledBy;
 use samples::{INTERRUPTION_NS, Samples};
 pub use snapshot::{Snapshot, WatchedThread, Way};
 use source::Source;
@@ -56,6 +57,8 @@ pub struct WatchSettings {
     pub scan_period: Option<Duration>,
     /// How often to interrupt what runs on a core, to see what it touches; `None`: never.
     pub sample_period: Option<Duration>,
+    /// What is counted for that; `None`: instructions where the processor counts them.
+    pub sampled_by: Option<SampledBy>,
     /// What counts as communication.
     pub detector: DetectorSettings,
     /// How sets are found.
@@ -76,6 +79,7 @@ impl Default for WatchSettings {
         Self {
             scan_period: None,
             sample_period: Some(Duration::from_millis(2)),
+            sampled_by: None,
             detector: DetectorSettings {
                 skips_first_touch: true,
                 ..DetectorSettings::default()
@@ -224,13 +228,10 @@ impl Watcher {
     }
 
     fn new(source: Source, prices: Prices, mut way: Way, settings: WatchSettings, processes: &[i32]) -> Self {
-        let samples = (settings.sample_period).map(|period| (period, Samples::listen(period)));
+        let samples = (settings.sample_period).map(|period| Samples::listen(period, settings.sampled_by));
         let (amounts, samples) = match samples {
-            Some((period, Ok(samples))) => {
-                let rate = format!("samples of what threads touch, every {} us", period.as_micros());
-                (rate, Some(samples))
-            }
-            Some((_, Err(error))) => (
+            Some(Ok(samples)) => (samples.describe(), Some(samples)),
+            Some(Err(error)) => (
                 format!("who touches pages first, since samples cannot be had: {error}"),
                 None,
             ),
@@ -356,6 +357,7 @@ impl Watcher {
             |process| processes.contains(&process),
             |touch| touches.push(touch),
         );
+        self.way.amounts = samples.describe();
         for touch in touches {
             if let Some(task) = self.task(touch.process, touch.thread)
                 && self.source.sees(touch.process, touch.address)

@@ -114,6 +114,16 @@ impl Ring {
         debug_assert!(outcome >= 0, "an event of ours can be switched");
     }
 
+    /// Sets how much of what the samples count lies between two of them.
+    pub(super) fn set_period(&self, period: u64) {
+        let descriptor = self.samples.as_ref().unwrap_or(&self.event).as_raw_fd();
+        // The kernel takes the address of the number, which the binding has for a number.
+        let address = &raw const period as u64;
+        // SAFETY: the descriptor is an open event of ours; the kernel reads eight bytes, which live as long as the call.
+        let outcome = unsafe { ioctls::PERIOD(descriptor, address) };
+        debug_assert!(outcome >= 0, "an event that samples takes any period but zero");
+    }
+
     fn position(&self, field: usize) -> &AtomicU64 {
         // SAFETY: the control page is mapped as long as `self` lives, the field is eight bytes within it and aligned
         // (data_head and data_tail are), and the kernel and this process access it atomically only.

@@ -1,7 +1,7 @@
-//! What threads touch, by samples: interruptions at even intervals of time, with the registers of who was interrupted.
+//! What threads touch, by samples: interruptions at even intervals, with the registers of who was interrupted.
 //!
-//! A clock of the kernel's on each core interrupts what runs there; where it is in user mode, its registers come into a
-//! ring. [`ahead`](super::ahead) says what is touched next. No page is taken away, so nobody's touch hides another's.
+//! A counter of instructions of each core, or where there is none a clock of the kernel's, interrupts what runs there;
+//! where it is in user mode, its registers come into a ring. [`ahead`](super::ahead) says what is touched next. No page is taken away, so nobody's touch hides another's.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,6 +16,10 @@ use crate::HostError;
 const FOLLOWED: usize = 256;
 /// What all instructions that are followed weigh together: of the most of them each weighs a thousand.
 const WEIGHT: u64 = 1000 * FOLLOWED as u64;
+/// A program executes about as many, so that a period means about the same by instructions and by time.
+const INSTRUCTIONS_A_NANOSECOND: u64 = 2;
+/// The most doublings of the period, which make of the shortest one more than a second.
+const DOUBLED_MAX: u32 = 20;
 /// What an interruption and its report are charged as.
 pub(super) const INTERRUPTION_NS: u64 = 5_000;
 
@@ -64,28 +68,63 @@ pub(super) struct Touch {
     pub(super) weight: u64,
 }
 
-/// The clocks of all cores.
+/// The counters of all cores.
 pub(super) struct Samples {
+    by: SampledBy,
+    period: Duration,
+    /// How often that was doubled because the kernel did not let so many interruptions through.
+    doubled: u32,
     rings: Vec<Ring>,
     code: BTreeMap<i32, Code>,
 }
 
 impl Samples {
-    /// Starts to interrupt all cores.
+    /// Starts to interrupt all cores, where nothing else is said by instructions if the processor counts them.
     ///
     /// # Errors
-    /// When the kernel forbids it, or this host's code cannot be followed.
-    pub(super) fn listen(period: Duration) -> Result<Self, HostError> {
+    /// When the kernel forbids it, the processor does not count, or this host's code cannot be followed.
+    pub(super) fn listen(period: Duration, by: Option<SampledBy>) -> Result<Self, HostError> {
         if !cfg!(target_arch = "x86_64") {
             return Err(HostError::Unsupported(
                 "code of this architecture is not followed".into(),
             ));
         }
-        let open = |core| Ring::open(&mut clock_event(period), core);
+        match by {
+            Some(by) => Self::listen_by(by, period),
+            None => Self::listen_by(SampledBy::Instructions, period)
+                .or_else(|_| Self::listen_by(SampledBy::Time, period)),
+        }
+    }
+
+    fn listen_by(by: SampledBy, period: Duration) -> Result<Self, HostError> {
+        let open = |core| Ring::open(&mut by.event(period), core);
         Ok(Self {
+            by,
+            period,
+            doubled: 0,
             rings: online_cores()?.into_iter().map(open).collect::<Result<_, _>>()?,
             code: BTreeMap::new(),
         })
+    }
+
+    /// What is sampled how often, in words.
+    pub(super) fn describe(&self) -> String {
+        let count = self.by.count(self.period) << self.doubled;
+        let period = match self.by {
+            SampledBy::Instructions => format!("{count} instructions"),
+            SampledBy::Time => format!("{} us", count / 1000),
+        };
+        format!("samples of what threads touch, every {period}")
+    }
+
+    /// Interrupts half as often, so that none is kept back: a core that had as many interruptions as the kernel allows
+    /// within a tick has no more until the next one, and what runs late in a tick is seen less often.
+    fn slow_down(&mut self) {
+        if self.doubled < DOUBLED_MAX {
+            self.doubled += 1;
+            let count = self.by.count(self.period) << self.doubled;
+            self.rings.iter().for_each(|ring| ring.set_period(count));
+        }
     }
 
     /// Interrupts, or does not.
@@ -102,9 +141,10 @@ impl Samples {
     /// were. All touches of an interruption weigh as much as its share of instructions that touch memory, each by its
     /// words.
     pub(super) fn drain(&mut self, is_wanted: impl Fn(i32) -> bool, mut take: impl FnMut(Touch)) -> u64 {
-        let (mut count, mut addresses) = (0, Vec::new());
+        let (mut count, mut addresses, mut is_throttled) = (0, Vec::new(), false);
         for ring in &mut self.rings {
             ring.drain(|bytes| {
+                is_throttled |= is_throttle(bytes);
                 let Some(Interrupted {
                     process,
                     thread,
@@ -122,7 +162,7 @@ impl Samples {
                 let Some(followed) = followed else {
                     return;
                 };
-                let weight = WEIGHT / followed.max(1) as u64;
+                let weight = (WEIGHT << self.doubled) / followed.max(1) as u64;
                 addresses.iter().for_each(|&(address, words)| {
                     take(Touch {
                         sample: count,
@@ -134,23 +174,54 @@ impl Samples {
                 });
             });
         }
+        if is_throttled {
+            self.slow_down();
+        }
         count
     }
 }
 
-fn clock_event(period: Duration) -> bindings::perf_event_attr {
-    let mut event = bindings::perf_event_attr {
-        size: size_of::<bindings::perf_event_attr>() as u32,
-        type_: bindings::PERF_TYPE_SOFTWARE,
-        config: bindings::PERF_COUNT_SW_CPU_CLOCK.into(),
-        sample_type: u64::from(bindings::PERF_SAMPLE_TID | bindings::PERF_SAMPLE_REGS_USER),
-        sample_regs_user: REGISTERS,
-        ..Default::default()
-    };
-    event.__bindgen_anon_1.sample_period = period.as_nanos() as u64;
-    event.set_exclude_kernel(1);
-    event.set_exclude_hv(1);
-    event
+/// What is counted between two interruptions of a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampledBy {
+    /// Instructions of programs, by the processor's own counters: what waits for memory is not seen more often.
+    Instructions,
+    /// Time that programs run, by a clock of the kernel's.
+    Time,
+}
+
+impl SampledBy {
+    /// The period in its own measure.
+    fn count(self, period: Duration) -> u64 {
+        match self {
+            Self::Instructions => period.as_nanos() as u64 * INSTRUCTIONS_A_NANOSECOND,
+            Self::Time => period.as_nanos() as u64,
+        }
+    }
+
+    fn event(self, period: Duration) -> bindings::perf_event_attr {
+        let (kind, config) = match self {
+            Self::Instructions => (bindings::PERF_TYPE_HARDWARE, bindings::PERF_COUNT_HW_INSTRUCTIONS),
+            Self::Time => (bindings::PERF_TYPE_SOFTWARE, bindings::PERF_COUNT_SW_CPU_CLOCK),
+        };
+        let mut event = bindings::perf_event_attr {
+            size: size_of::<bindings::perf_event_attr>() as u32,
+            type_: kind,
+            config: config.into(),
+            sample_type: u64::from(bindings::PERF_SAMPLE_TID | bindings::PERF_SAMPLE_REGS_USER),
+            sample_regs_user: REGISTERS,
+            ..Default::default()
+        };
+        event.__bindgen_anon_1.sample_period = self.count(period);
+        event.set_exclude_kernel(1);
+        event.set_exclude_hv(1);
+        event
+    }
+}
+
+/// Whether the kernel says with this record that it keeps further samples back for a while.
+fn is_throttle(bytes: &[u8]) -> bool {
+    bytes.first_chunk().map(|kind| u32::from_ne_bytes(*kind)) == Some(bindings::PERF_RECORD_THROTTLE)
 }
 
 /// A sample, header included; `None` for other records and for code that is not of 64 bits.
@@ -223,6 +294,33 @@ mod tests {
         assert_eq!([r8, r15], [9, 16]);
         assert_eq!(ORDER.len(), REGISTERS.count_ones() as usize);
         assert_eq!(parse(&sample()[..100]), None);
+    }
+
+    #[test]
+    fn a_throttled_core_is_told_from_a_sample() {
+        let mut throttled = vec![5, 0, 0, 0, 0, 0, 32, 0];
+        throttled.resize(32, 0);
+        assert!(is_throttle(&throttled) && parse(&throttled).is_none());
+        assert!(!is_throttle(&sample()) && !is_throttle(&[]));
+    }
+
+    #[test]
+    fn a_period_is_counted_in_its_own_measure() {
+        let period = Duration::from_micros(25);
+        for (by, count, words) in [
+            (SampledBy::Instructions, 50_000, "every 200000 instructions"),
+            (SampledBy::Time, 25_000, "every 100 us"),
+        ] {
+            assert_eq!(by.count(period), count);
+            let samples = Samples {
+                by,
+                period,
+                doubled: 2,
+                rings: Vec::new(),
+                code: BTreeMap::new(),
+            };
+            assert!(samples.describe().ends_with(words), "{}", samples.describe());
+        }
     }
 
     #[test]

@@ -8,13 +8,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use sidestep_gang_linux::HostError;
 use sidestep_gang_linux::journal::{Change, ENVIRONMENT, Journal};
 use sidestep_gang_linux::process;
 use sidestep_gang_linux::recording::Recording;
-use sidestep_gang_linux::watch::{Snapshot, WatchSettings, Watcher};
+use sidestep_gang_linux::watch::{SampledBy, Snapshot, WatchSettings, Watcher};
 
 use super::super::stop_flag;
 use super::screen::{Key, Screen};
@@ -45,6 +45,10 @@ pub struct Watch {
     /// How often to interrupt what runs on a core to see what it touches, in microseconds; 0: never
     #[arg(long, default_value = "2000", value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     sample_period: u64,
+    /// What to count for that: instructions (the default where the processor counts them), or time, which sees more
+    /// often what waits
+    #[arg(long, value_name = "WHAT")]
+    sample_by: Option<SampleBy>,
     /// Let pages fault all the time, also when nothing has changed for long, and whatever it costs
     #[arg(long, conflicts_with = "budget")]
     steady: bool,
@@ -82,6 +86,22 @@ struct Line<'a> {
     way: &'a sidestep_gang_linux::watch::Way,
     #[serde(flatten)]
     snapshot: &'a Snapshot,
+}
+
+/// What is counted between two interruptions of a core.
+#[derive(Clone, Copy, ValueEnum)]
+enum SampleBy {
+    Instructions,
+    Time,
+}
+
+impl From<SampleBy> for SampledBy {
+    fn from(by: SampleBy) -> Self {
+        match by {
+            SampleBy::Instructions => Self::Instructions,
+            SampleBy::Time => Self::Time,
+        }
+    }
 }
 
 /// How often the kernel's rings are emptied.
@@ -131,6 +151,7 @@ impl Watch {
         let mut settings = WatchSettings {
             scan_period: self.scan_period.map(Duration::from_millis),
             sample_period: (self.sample_period > 0).then(|| Duration::from_micros(self.sample_period)),
+            sampled_by: self.sample_by.map(Into::into),
             selection: self.cut.selection(),
             share_permille: Some(self.budget),
             ..WatchSettings::default()
