@@ -46,7 +46,7 @@ use pace::Pace;
 use region::{AddressSpaces, PAGE_BITS, Region};
 use rounds::Rounds;
 pub use samples::SampledBy;
-use samples::{INTERRUPTION_NS, Samples};
+use samples::Samples;
 pub use snapshot::{Snapshot, WatchedThread, Way};
 use source::Source;
 
@@ -57,8 +57,8 @@ pub struct WatchSettings {
     pub scan_period: Option<Duration>,
     /// How often to interrupt what runs on a core, to see what it touches; `None`: never.
     pub sample_period: Option<Duration>,
-    /// What is counted for that; `None`: instructions where the processor counts them.
-    pub sampled_by: Option<SampledBy>,
+    /// What is counted for that.
+    pub sampled_by: SampledBy,
     /// What counts as communication.
     pub detector: DetectorSettings,
     /// How sets are found.
@@ -79,7 +79,7 @@ impl Default for WatchSettings {
         Self {
             scan_period: None,
             sample_period: Some(Duration::from_millis(2)),
-            sampled_by: None,
+            sampled_by: SampledBy::Time,
             detector: DetectorSettings {
                 skips_first_touch: true,
                 ..DetectorSettings::default()
@@ -312,7 +312,7 @@ impl Watcher {
             }
             self.take(record);
         }
-        let interruptions = self.take_samples();
+        let interruptions_ns = self.take_samples();
         if is_second {
             self.decayed = Instant::now();
             let ran_ns = self.ran_ns();
@@ -329,9 +329,7 @@ impl Watcher {
         }
         let reports = self.faults_seen - faults_before;
         let source_ns = self.source.ran_ns();
-        let own_ns = price::own_time_ns() - began_ns
-            + (source_ns - self.source_ns)
-            + interruptions.saturating_mul(INTERRUPTION_NS);
+        let own_ns = price::own_time_ns() - began_ns + (source_ns - self.source_ns) + interruptions_ns;
         self.source_ns = source_ns;
         let (matrix, selection, seen) = (&self.matrix, self.settings.selection, self.faults_seen);
         self.attention.step(now, reports, own_ns, &mut self.source, || {
@@ -347,7 +345,7 @@ impl Watcher {
         }
     }
 
-    /// Takes in what was sampled since the last time; answers how many interruptions of watched threads that were.
+    /// Takes in what was sampled since the last time; answers what the interruptions of watched threads cost.
     fn take_samples(&mut self) -> u64 {
         let Some(samples) = &mut self.samples else {
             return 0;
@@ -357,6 +355,7 @@ impl Watcher {
             |process| processes.contains(&process),
             |touch| touches.push(touch),
         );
+        let cost_ns = interruptions.saturating_mul(samples.price_ns());
         self.way.amounts = samples.describe();
         for touch in touches {
             if let Some(task) = self.task(touch.process, touch.thread)
@@ -372,7 +371,7 @@ impl Watcher {
             self.touched.fade();
         }
         self.interruptions += interruptions;
-        interruptions
+        cost_ns
     }
 
     /// Notes how often the kernel has taken the pages of each process away.

@@ -42,7 +42,8 @@ fn open_event(event: &mut bindings::perf_event_attr, core: i32) -> Result<OwnedF
         unsafe { perf::perf_event_open(event, -1, core, -1, bindings::PERF_FLAG_FD_CLOEXEC.into()) };
     if descriptor < 0 {
         let source = io::Error::last_os_error();
-        let advice = "page-fault events of the host (needs root or CAP_PERFMON, and a kernel with perf)";
+        let advice = "an event of the host (needs root or CAP_PERFMON, a kernel with perf, and to count \
+                      instructions a processor that shows its counters)";
         return Err(HostError::Call {
             call: "perf_event_open",
             subject: advice.into(),
@@ -119,7 +120,7 @@ impl Ring {
         let descriptor = self.samples.as_ref().unwrap_or(&self.event).as_raw_fd();
         // The kernel takes the address of the number, which the binding has for a number.
         let address = &raw const period as u64;
-        // SAFETY: the descriptor is an open event of ours; the kernel reads eight bytes, which live as long as the call.
+        // SAFETY: the descriptor is an open event of ours; the kernel reads eight bytes that live as long as the call.
         let outcome = unsafe { ioctls::PERIOD(descriptor, address) };
         debug_assert!(outcome >= 0, "an event that samples takes any period but zero");
     }

@@ -1,7 +1,8 @@
 //! What threads touch, by samples: interruptions at even intervals, with the registers of who was interrupted.
 //!
-//! A counter of instructions of each core, or where there is none a clock of the kernel's, interrupts what runs there;
-//! where it is in user mode, its registers come into a ring. [`ahead`](super::ahead) says what is touched next. No page is taken away, so nobody's touch hides another's.
+//! A clock of the kernel's on each core, or the processor's counter of instructions, interrupts what runs there; where
+//! it is in user mode, its registers come into a ring. [`ahead`](super::ahead) says what is touched next. No page is
+//! taken away, so nobody's touch hides another's.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,10 +19,13 @@ const FOLLOWED: usize = 256;
 const WEIGHT: u64 = 1000 * FOLLOWED as u64;
 /// A program executes about as many, so that a period means about the same by instructions and by time.
 const INSTRUCTIONS_A_NANOSECOND: u64 = 2;
-/// The most doublings of the period, which make of the shortest one more than a second.
+/// The most doublings of the period, which make about a second of the shortest one.
 const DOUBLED_MAX: u32 = 20;
-/// What an interruption and its report are charged as.
-pub(super) const INTERRUPTION_NS: u64 = 5_000;
+/// What an interruption by the clock and its report take.
+const INTERRUPTION_NS: u64 = 5_000;
+/// What one by a counter takes in a virtual machine whose hypervisor stands behind each access to the
+/// counters; elsewhere it is less.
+const COUNTED_INTERRUPTION_NS: u64 = 40_000;
 
 /// The kernel's numbers of the registers of a sample, in its order: the bits of [`REGISTERS`] from the least. Each has
 /// its number in instructions; of the instruction's own address there is none.
@@ -79,24 +83,16 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Starts to interrupt all cores, where nothing else is said by instructions if the processor counts them.
+    /// Starts to interrupt all cores.
     ///
     /// # Errors
     /// When the kernel forbids it, the processor does not count, or this host's code cannot be followed.
-    pub(super) fn listen(period: Duration, by: Option<SampledBy>) -> Result<Self, HostError> {
+    pub(super) fn listen(period: Duration, by: SampledBy) -> Result<Self, HostError> {
         if !cfg!(target_arch = "x86_64") {
             return Err(HostError::Unsupported(
                 "code of this architecture is not followed".into(),
             ));
         }
-        match by {
-            Some(by) => Self::listen_by(by, period),
-            None => Self::listen_by(SampledBy::Instructions, period)
-                .or_else(|_| Self::listen_by(SampledBy::Time, period)),
-        }
-    }
-
-    fn listen_by(by: SampledBy, period: Duration) -> Result<Self, HostError> {
         let open = |core| Ring::open(&mut by.event(period), core);
         Ok(Self {
             by,
@@ -105,6 +101,14 @@ impl Samples {
             rings: online_cores()?.into_iter().map(open).collect::<Result<_, _>>()?,
             code: BTreeMap::new(),
         })
+    }
+
+    /// What an interruption and its report are charged as.
+    pub(super) fn price_ns(&self) -> u64 {
+        match self.by {
+            SampledBy::Instructions => COUNTED_INTERRUPTION_NS,
+            SampledBy::Time => INTERRUPTION_NS,
+        }
     }
 
     /// What is sampled how often, in words.

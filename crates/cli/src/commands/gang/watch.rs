@@ -45,10 +45,9 @@ pub struct Watch {
     /// How often to interrupt what runs on a core to see what it touches, in microseconds; 0: never
     #[arg(long, default_value = "2000", value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     sample_period: u64,
-    /// What to count for that: instructions (the default where the processor counts them), or time, which sees more
-    /// often what waits
-    #[arg(long, value_name = "WHAT")]
-    sample_by: Option<SampleBy>,
+    /// What to count for that: time, or instructions, two for a nanosecond, where the processor shows its counters
+    #[arg(long, default_value = "time", value_name = "WHAT")]
+    sample_by: SampleBy,
     /// Let pages fault all the time, also when nothing has changed for long, and whatever it costs
     #[arg(long, conflicts_with = "budget")]
     steady: bool,
@@ -151,7 +150,7 @@ impl Watch {
         let mut settings = WatchSettings {
             scan_period: self.scan_period.map(Duration::from_millis),
             sample_period: (self.sample_period > 0).then(|| Duration::from_micros(self.sample_period)),
-            sampled_by: self.sample_by.map(Into::into),
+            sampled_by: self.sample_by.into(),
             selection: self.cut.selection(),
             share_permille: Some(self.budget),
             ..WatchSettings::default()
