@@ -6,10 +6,10 @@
 //! take longer, or that shares its core, is seen more often or less often, everywhere alike.
 //!
 //! Of a sample the less of two counts is too small on average, by chance: where both tasks touch the region alike, by a
-//! part that falls with the square root of the sample's size. So the sample is kept in two halves, which tell how far
-//! half as many fall short of all, and the estimate goes as much further as that law says. Where the two differ by far
-//! the halves agree with the whole, and nothing is added. Between the two, with few samples of each region, that is too
-//! much: of 3 samples a half by the one task and 13 by the other, by a tenth.
+//! part that falls with the square root of the sample's size. The sample is kept in two halves, which tell how much
+//! counts vary, and what that does to how far two of them are apart is taken back ([`chance`](crate::chance)). A region
+//! that one task alone was seen to touch is not shared, however few of its touches were seen: with few samples of each
+//! of many regions the amounts are too small.
 //!
 //! Where there is no such sample, [`Amounts`] makes do with faults. After a piece of memory was taken away only its
 //! next touch is seen, and hides all others until it is taken away again. But over many rounds, at moments that do not
@@ -22,8 +22,8 @@
 //! is seen most.
 
 use std::collections::BTreeMap;
-use std::f64::consts::SQRT_2;
 
+use crate::chance::{Chance, Seen};
 use crate::detection::Access;
 use crate::identity::TaskId;
 use crate::matrix::SharingMatrix;
@@ -50,13 +50,8 @@ impl<Region: Copy + Ord> Touched<Region> {
         if self.regions.len() >= self.regions_max && !self.regions.contains_key(&region) {
             return;
         }
-        let counts = self.regions.entry(region).or_default();
-        let at = counts.iter().position(|(other, _)| *other == task);
-        let at = at.unwrap_or_else(|| {
-            counts.push((task, [0; 2]));
-            counts.len() - 1
-        });
-        counts[at].1[(sample % 2) as usize] += touches;
+        let halves = of_task(self.regions.entry(region).or_default(), task);
+        halves[(sample % 2) as usize] += touches;
     }
 
     /// Whether nothing was seen.
@@ -66,20 +61,21 @@ impl<Region: Copy + Ord> Touched<Region> {
 
     /// What each pair of so many tasks shares, in millionths of what a task touches.
     pub fn matrix(&self, tasks: usize) -> SharingMatrix {
-        let mut totals = vec![0_u64; tasks];
-        for (task, halves) in self.regions.values().flatten() {
-            totals[task.index()] += halves[0] + halves[1];
-        }
-        let parts_of =
-            |task: TaskId, counts: [u64; 2]| counts.map(|count| count as f64 / totals[task.index()] as f64);
+        let spreads = self.spreads(tasks);
+        let part = |&(task, halves): &(TaskId, [u64; 2])| (task.index(), spreads[task.index()].part(halves));
+        let regions: Vec<Vec<(usize, Part)>> = self
+            .regions
+            .values()
+            .map(|counts| counts.iter().map(part).collect())
+            .collect();
+        let pairs = || regions.iter().flat_map(|parts| pairs(parts));
+        let mut seen = Seen::default();
+        pairs().for_each(|((_, ours), (_, theirs))| seen.add(ours.distance(theirs), ours.deviation(theirs)));
+        let chance = Chance::of(&seen);
         let mut shares = vec![vec![0.0; tasks]; tasks];
-        for counts in self.regions.values() {
-            for (index, (left, ours)) in counts.iter().enumerate() {
-                for (right, theirs) in &counts[..index] {
-                    shares[left.index()][right.index()] +=
-                        less_of(parts_of(*left, *ours), parts_of(*right, *theirs));
-                }
-            }
+        for ((left, ours), (right, theirs)) in pairs() {
+            let distance = chance.distance(ours.distance(theirs), ours.deviation(theirs));
+            shares[left][right] += (ours.part + theirs.part - distance) / 2.0;
         }
         let mut matrix = SharingMatrix::new(tasks);
         for (left, row) in shares.iter().enumerate() {
@@ -92,6 +88,21 @@ impl<Region: Copy + Ord> Touched<Region> {
             }
         }
         matrix
+    }
+
+    /// What each of so many tasks was seen to touch in all, and how much that varies.
+    fn spreads(&self, tasks: usize) -> Vec<Spread> {
+        let mut sums = vec![(0_u64, 0.0); tasks];
+        for (task, halves) in self.regions.values().flatten() {
+            let (total, squares) = &mut sums[task.index()];
+            *total += halves[0] + halves[1];
+            *squares += (halves[0].abs_diff(halves[1]) as f64).powi(2);
+        }
+        let spread = |(total, squares)| Spread {
+            total: total as f64,
+            variance: squares / total as f64,
+        };
+        sums.into_iter().map(spread).collect()
     }
 
     /// Halves all, so that what was long ago counts less, and forgets regions of which nothing is left.
@@ -119,19 +130,57 @@ impl<Region: Copy + Ord> Touched<Region> {
     }
 }
 
-/// The less of two numbers of touches, by a sample of both in two halves. From half the sample to the whole it is
-/// sqrt(2) - 1 times as far as from there to all, where what is missing falls with the square root of the size.
-fn less_of(ours: [f64; 2], theirs: [f64; 2]) -> f64 {
-    let whole = (ours[0] + ours[1]).min(theirs[0] + theirs[1]);
-    let halves = ours[0].min(theirs[0]) + ours[1].min(theirs[1]);
-    whole + (whole - halves) / (SQRT_2 - 1.0)
+/// What a task was seen to touch in all.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    total: f64,
+    /// The variance of a count, in parts of the count: one where touches are seen one by one, and more where a sample
+    /// sees some at once. It is that of the halves' difference.
+    variance: f64,
 }
 
-fn add(counts: &mut Vec<(TaskId, u64)>, task: TaskId, touches: u64) {
-    match counts.iter_mut().find(|(other, _)| *other == task) {
-        Some((_, count)) => *count += touches,
-        None => counts.push((task, touches)),
+impl Spread {
+    fn part(self, halves: [u64; 2]) -> Part {
+        let count = (halves[0] + halves[1]) as f64;
+        Part {
+            part: count / self.total,
+            variance: self.variance * count / self.total / self.total,
+        }
     }
+}
+
+/// How much of all that a task touches lies in a region.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    part: f64,
+    variance: f64,
+}
+
+impl Part {
+    fn distance(self, other: Self) -> f64 {
+        (self.part - other.part).abs()
+    }
+
+    /// The standard deviation of the difference.
+    fn deviation(self, other: Self) -> f64 {
+        (self.variance + other.variance).sqrt()
+    }
+}
+
+/// All pairs, of each one before the later one.
+fn pairs<Of: Copy>(all: &[Of]) -> impl Iterator<Item = (Of, Of)> + '_ {
+    let before = |(index, &one): (usize, &Of)| all[..index].iter().map(move |&other| (one, other));
+    all.iter().enumerate().flat_map(before)
+}
+
+/// A task's count, a new one if it has none.
+fn of_task<Count: Default>(counts: &mut Vec<(TaskId, Count)>, task: TaskId) -> &mut Count {
+    let at = counts.iter().position(|(other, _)| *other == task);
+    let at = at.unwrap_or_else(|| {
+        counts.push((task, Count::default()));
+        counts.len() - 1
+    });
+    &mut counts[at].1
 }
 
 fn halve(counts: &mut Vec<(TaskId, u64)>) {
@@ -197,7 +246,7 @@ impl<Region: Copy + Ord> Amounts<Region> {
         if is_new && self.skips_first_touch {
             return;
         }
-        add(&mut touches.counts, access.task, 1);
+        *of_task(&mut touches.counts, access.task) += 1;
         if touches.counts.iter().map(|(_, count)| count).sum::<u64>() > ROUNDS_MAX {
             halve(&mut touches.counts);
         }
@@ -269,7 +318,10 @@ mod tests {
             (0, 9, 5),
             (1, 9, 5),
         ] {
-            touched.record(0, TaskId(task), region, touches);
+            // As often in both halves: nothing varies.
+            for sample in 0..2 {
+                touched.record(sample, TaskId(task), region, touches);
+            }
         }
         let matrix = touched.matrix(3);
         assert_eq!(
@@ -279,6 +331,7 @@ mod tests {
         );
         assert_eq!(matrix.events(TaskId(0), TaskId(2)), 90_909, "1 of 11");
         assert_eq!(matrix.events(TaskId(1), TaskId(2)), 0);
+        touched.fade();
         touched.fade();
         assert_eq!(touched.matrix(3).total(), 1_000_000, "one touch fades to none");
         touched.forget(TaskId(1));

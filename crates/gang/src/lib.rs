@@ -19,6 +19,7 @@
 
 pub mod amount;
 pub mod budget;
+mod chance;
 pub mod detection;
 pub mod identity;
 pub mod matrix;

@@ -356,7 +356,9 @@ impl Watcher {
             |touch| touches.push(touch),
         );
         let cost_ns = interruptions.saturating_mul(samples.price_ns());
-        self.way.amounts = samples.describe();
+        if samples.has_slowed() {
+            self.way.amounts = samples.describe();
+        }
         for touch in touches {
             if let Some(task) = self.task(touch.process, touch.thread)
                 && self.source.sees(touch.process, touch.address)

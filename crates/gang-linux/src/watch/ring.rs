@@ -82,24 +82,38 @@ impl Ring {
         })
     }
 
+    /// The event that the ring belongs to.
+    pub(super) fn event(&self) -> &OwnedFd {
+        &self.event
+    }
+
     /// Lets another event of the same core write its samples into this ring too.
     pub(super) fn with_samples_of(
         mut self,
         event: &mut bindings::perf_event_attr,
         core: i32,
     ) -> Result<Self, HostError> {
-        let samples = open_event(event, core)?;
+        self.samples = Some(self.open_into(event, core)?);
+        Ok(self)
+    }
+
+    /// Opens another event of the same core, which writes into this ring.
+    pub(super) fn open_into(
+        &self,
+        event: &mut bindings::perf_event_attr,
+        core: i32,
+    ) -> Result<OwnedFd, HostError> {
+        let event = open_event(event, core)?;
         // SAFETY: both descriptors are open events of ours, on one core as the request demands.
-        let outcome = unsafe { ioctls::SET_OUTPUT(samples.as_raw_fd(), self.event.as_raw_fd()) };
+        let outcome = unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), self.event.as_raw_fd()) };
         if outcome < 0 {
             return Err(HostError::Call {
                 call: "ioctl(PERF_EVENT_IOC_SET_OUTPUT)",
-                subject: "a page-fault event".into(),
+                subject: "another event of the same core".into(),
                 source: io::Error::last_os_error(),
             });
         }
-        self.samples = Some(samples);
-        Ok(self)
+        Ok(event)
     }
 
     /// Switches the samples on or off.

@@ -43,7 +43,7 @@ pub struct Watch {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
     scan_period: Option<u64>,
     /// How often to interrupt what runs on a core to see what it touches, in microseconds; 0: never
-    #[arg(long, default_value = "2000", value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    #[arg(long, default_value = "4000", value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     sample_period: u64,
     /// What to count for that: time, or instructions, two for a nanosecond, where the processor shows its counters
     #[arg(long, default_value = "time", value_name = "WHAT")]
