@@ -7,7 +7,7 @@
 //!
 //! Of a sample the less of two counts is too small on average, by chance: where both tasks touch the region alike, by a
 //! part that falls with the square root of the sample's size. The sample is kept in two halves, which tell how much
-//! counts vary, and what that does to how far two of them are apart is taken back ([`chance`](crate::chance)). A region
+//! counts vary, and what that does to how far two of them are apart is taken back (module `chance`). A region
 //! that one task alone was seen to touch is not shared, however few of its touches were seen: with few samples of each
 //! of many regions the amounts are too small.
 //!
