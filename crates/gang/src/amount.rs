@@ -190,10 +190,8 @@ fn halve(counts: &mut Vec<(TaskId, u64)>) {
 
 /// Records for each pair what the one of the two has that has less.
 fn share(matrix: &mut SharingMatrix, counts: &[(TaskId, u64)]) {
-    for (index, &(left, ours)) in counts.iter().enumerate() {
-        for &(right, theirs) in &counts[..index] {
-            matrix.record(left, right, ours.min(theirs));
-        }
+    for ((left, ours), (right, theirs)) in pairs(counts) {
+        matrix.record(left, right, ours.min(theirs));
     }
 }
 

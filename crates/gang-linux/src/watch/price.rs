@@ -10,10 +10,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::budget::Prices;
 use super::fault::Faults;
+use crate::memory::PAGE;
 
 /// Pages of a batch: few enough for the measurement to take a millisecond or two in all.
 const PAGES: usize = 64;
-const PAGE: usize = 4096;
 /// Batches with and without reports each; the cheapest counts, as any other was disturbed.
 const BATCHES: usize = 8;
 

@@ -10,10 +10,10 @@ use perf_event_open_sys::{bindings, ioctls};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::HostError;
+use crate::memory::PAGE;
 
 /// Pages of a ring's data; a power of two. Four megabytes hold a hundred thousand faults.
 const RING_PAGES: usize = 1024;
-const PAGE: usize = 4096;
 
 /// One core's ring.
 pub(super) struct Ring {

@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
 
-use state::{Next, State};
+use state::State;
 use waiting::Finding;
 
 /// Registers of a thread.
@@ -113,20 +113,10 @@ impl Code {
             if let Some(address) = address {
                 touch(address, decoded.words());
             }
-            at = match state.step(decoded, address, memory) {
-                Next::At(next) => next,
-                Next::Either {
-                    taken,
-                    is_taken: Some(true),
-                    ..
-                } => taken,
-                Next::Either {
-                    behind,
-                    is_taken: Some(false),
-                    ..
-                } => behind,
-                Next::Either { .. } | Next::Kernel(_) | Next::Unknown => return Some(followed + 1),
+            let Some(next) = state.step(decoded, address, memory).known() else {
+                return Some(followed + 1);
             };
+            at = next;
         }
         Some(most)
     }
@@ -181,13 +171,6 @@ fn decode(at: u64, memory: &impl Memory) -> Option<Decoded> {
         instruction,
         written,
     })
-}
-
-/// A register's difference with itself, which is zero whatever is in it.
-fn is_zero_idiom(instruction: &Instruction) -> bool {
-    instruction.op0_kind() == OpKind::Register
-        && instruction.op1_kind() == OpKind::Register
-        && instruction.op0_register() == instruction.op1_register()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 
-use super::state::{Next, State};
+use super::state::State;
 use super::{Code, Memory, Registers};
 
 /// How many instructions are followed at once, and how often.
@@ -156,21 +156,10 @@ fn what_is_thought_to_be_known_is_what_the_processor_computes() {
             };
             let address = state.touched(decoded);
             let instruction = decoded.instruction;
-            at = match state.step(decoded, address, &memory) {
-                Next::At(next) => next,
-                Next::Either {
-                    taken,
-                    behind,
-                    is_taken: Some(is_taken),
-                } => {
-                    if is_taken {
-                        taken
-                    } else {
-                        behind
-                    }
-                }
-                _ => break,
+            let Some(next) = state.step(decoded, address, &memory).known() else {
+                break;
             };
+            at = next;
             thought.push((instruction, at, state.clone()));
         }
         for (instruction, at, state) in &thought {

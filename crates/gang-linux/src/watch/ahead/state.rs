@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use iced_x86::{ConditionCode, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register};
 
-use super::{Decoded, Memory, Registers, STACK_POINTER, is_zero_idiom};
+use super::{Decoded, Memory, Registers, STACK_POINTER};
 
 /// Room for so many words that are written on a way.
 const STORED_EXPECTED: usize = 64;
@@ -30,6 +30,21 @@ pub(super) enum Next {
     Unknown,
 }
 
+impl Next {
+    /// Where that is, if it is known and in the thread's own code.
+    pub(super) fn known(self) -> Option<u64> {
+        match self {
+            Self::At(next) => Some(next),
+            Self::Either {
+                taken,
+                behind,
+                is_taken,
+            } => is_taken.map(|is_taken| if is_taken { taken } else { behind }),
+            Self::Kernel(_) | Self::Unknown => None,
+        }
+    }
+}
+
 /// What the flags are of.
 #[derive(Clone, Copy, Debug)]
 enum Flags {
@@ -41,7 +56,6 @@ enum Flags {
     Result(i64),
     /// All but whether it carried, or was below, are not known.
     Carry(bool),
-    Unknown,
 }
 
 /// A word of eight bytes that was written on the way, a bit of each mask for each of its bytes.
@@ -56,7 +70,7 @@ struct Written {
 #[derive(Clone, Debug)]
 pub(super) struct State {
     general: [Option<u64>; 16],
-    flags: Flags,
+    flags: Option<Flags>,
     /// By the address in words.
     stored: HashMap<u64, Written, FixedState>,
 }
@@ -66,7 +80,7 @@ impl State {
     pub(super) fn of(registers: &Registers) -> Self {
         Self {
             general: registers.general.map(Some),
-            flags: Flags::Held(registers.flags),
+            flags: Some(Flags::Held(registers.flags)),
             stored: HashMap::with_capacity_and_hasher(STORED_EXPECTED, FixedState::default()),
         }
     }
@@ -121,16 +135,11 @@ impl State {
         let mut value = [0; 8];
         let loaded = value.get_mut(..bytes)?;
         let places = || (0..bytes as u64).map(|offset| address.wrapping_add(offset));
-        let written = |place: u64| {
-            self.stored
-                .get(&(place >> 3))
-                .filter(|word| word.written >> (place & 7) & 1 == 1)
-        };
-        if places().any(|place| written(place).is_none()) && !memory.read(address, loaded) {
+        if places().any(|place| self.written(place).is_none()) && !memory.read(address, loaded) {
             return None;
         }
         for (byte, place) in loaded.iter_mut().zip(places()) {
-            if let Some(word) = written(place) {
+            if let Some(word) = self.written(place) {
                 if word.known >> (place & 7) & 1 == 0 {
                     return None;
                 }
@@ -159,11 +168,15 @@ impl State {
         }
     }
 
-    /// Whether a word was written on the way.
+    /// The word of a byte that was written on the way.
+    fn written(&self, address: u64) -> Option<&Written> {
+        let word = self.stored.get(&(address >> 3))?;
+        (word.written >> (address & 7) & 1 == 1).then_some(word)
+    }
+
+    /// Whether a byte was written on the way.
     pub(super) fn has_stored(&self, address: u64) -> bool {
-        self.stored
-            .get(&(address >> 3))
-            .is_some_and(|word| word.written >> (address & 7) & 1 == 1)
+        self.written(address).is_some()
     }
 
     fn push(&mut self, value: Option<u64>) {
@@ -258,8 +271,10 @@ impl State {
         let of = |operand| self.operand(instruction, operand, address, memory);
         let bytes = first_operand_bytes(instruction);
         let result = self.result(instruction, address, memory);
-        let divided = of(0).filter(|_| instruction.mnemonic() == Mnemonic::Div);
-        let divided = divided.and_then(|divisor| self.divided(divisor, bytes));
+        let divided = match instruction.mnemonic() {
+            Mnemonic::Div => of(0).and_then(|divisor| self.divided(divisor, bytes)),
+            _ => None,
+        };
         let compared = || Some((extended(of(0)?, bytes), extended(of(1)?, bytes)));
         match instruction.mnemonic() {
             Mnemonic::Push => {
@@ -278,25 +293,20 @@ impl State {
                 return next;
             }
             Mnemonic::Cmp | Mnemonic::Sub => {
-                self.flags = compared().map_or(Flags::Unknown, |(left, right)| Flags::Compared(left, right));
+                self.flags = compared().map(|(left, right)| Flags::Compared(left, right));
             }
             Mnemonic::Test => {
-                self.flags =
-                    compared().map_or(Flags::Unknown, |(left, right)| Flags::Compared(left & right, 0));
+                self.flags = compared().map(|(left, right)| Flags::Compared(left & right, 0));
             }
             Mnemonic::And | Mnemonic::Or | Mnemonic::Xor => {
-                self.flags = result.map_or(Flags::Unknown, |result| {
-                    Flags::Compared(extended(result, bytes), 0)
-                });
+                self.flags = result.map(|result| Flags::Compared(extended(result, bytes), 0));
             }
             Mnemonic::Bt if decoded.touched.is_none() => {
                 let bit = |of: u64, number: u64| of >> (number & (8 * bytes as u64 - 1)) & 1 == 1;
-                self.flags = of(0)
-                    .zip(of(1))
-                    .map_or(Flags::Unknown, |(of, number)| Flags::Carry(bit(of, number)));
+                self.flags = of(0).zip(of(1)).map(|(of, number)| Flags::Carry(bit(of, number)));
             }
             _ if instruction.rflags_modified() != 0 => {
-                self.flags = result.map_or(Flags::Unknown, |result| Flags::Result(extended(result, bytes)));
+                self.flags = result.map(|result| Flags::Result(extended(result, bytes)));
             }
             _ => {}
         }
@@ -357,13 +367,14 @@ impl State {
     }
 
     fn condition(&self, code: ConditionCode) -> Option<bool> {
-        let is_result = matches!(self.flags, Flags::Result(_));
+        let flags = self.flags?;
+        let is_result = matches!(flags, Flags::Result(_));
         let Relation {
             is_equal,
             is_less,
             is_below,
             is_negative,
-        } = match self.flags {
+        } = match flags {
             Flags::Held(flags) => Relation::held(flags),
             Flags::Compared(left, right) => Relation::of(left, right),
             Flags::Result(result) => Relation::of(result, 0),
@@ -374,7 +385,6 @@ impl State {
                     _ => None,
                 };
             }
-            Flags::Unknown => return None,
         };
         Some(match code {
             ConditionCode::b | ConditionCode::ae | ConditionCode::be | ConditionCode::a if is_result => {
@@ -428,6 +438,13 @@ impl Relation {
             is_negative: sign,
         }
     }
+}
+
+/// A register's difference with itself, which is zero whatever is in it.
+fn is_zero_idiom(instruction: &Instruction) -> bool {
+    instruction.op0_kind() == OpKind::Register
+        && instruction.op1_kind() == OpKind::Register
+        && instruction.op0_register() == instruction.op1_register()
 }
 
 /// A number of so many bytes, all of whose bits are ones.
@@ -517,7 +534,7 @@ mod tests {
     #[test]
     fn the_sign_of_a_difference_that_overflows_is_not_which_is_less() {
         let mut state = State::of(&Registers::default());
-        state.flags = Flags::Compared(i64::MIN, 1);
+        state.flags = Some(Flags::Compared(i64::MIN, 1));
         assert_eq!(state.condition(ConditionCode::l), Some(true));
         assert_eq!(state.condition(ConditionCode::s), Some(false));
     }

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 use super::record::Interrupted;
 use super::red_zone::RED_ZONE_BYTES;
+use crate::memory::PAGE;
 use crate::watch::ahead::{Memory, STACK_POINTER};
 
-const PAGE: usize = 4096;
 /// How far from the stack pointer a stack is taken to reach, either way.
 const STACK_REACH: u64 = 1 << 16;
 
