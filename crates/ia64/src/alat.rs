@@ -4,12 +4,16 @@
 //! bytes it read. Stacked registers are named by their place on the register stack, so that a call does
 //! not confuse a callee's r35 with its caller's.
 
+use std::mem::offset_of;
+
 use serde::{Deserialize, Serialize};
 
 /// Number of entries, as on the Itanium 2.
 const ENTRIES: usize = 32;
 /// The most bytes that an advanced load reads.
 const ACCESS_BYTES_MAX: u64 = 16;
+/// How many guesses there are of where a register has its entry.
+const GUESSES: usize = 256;
 
 /// The register that an advanced load wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,12 +24,47 @@ pub enum Target {
     Floating(u8),
 }
 
+impl Target {
+    /// The bit that tells floating-point registers from general ones.
+    const FLOATING: u64 = 1 << 63;
+
+    /// The register as a number.
+    #[inline(always)]
+    fn number(self) -> u64 {
+        match self {
+            Target::General(place) => place & !Target::FLOATING,
+            Target::Floating(register) => Target::FLOATING | u64::from(register),
+        }
+    }
+}
+
+/// An entry as a saved state has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     target: Target,
     address: u64,
     size: u64,
 }
+
+/// A place for an entry.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// The register's number.
+    number: u64,
+    /// How many entries there had been before it.
+    age: u64,
+    entry: Entry,
+}
+
+const EMPTY: Row = Row {
+    number: 0,
+    age: 0,
+    entry: Entry {
+        target: Target::General(0),
+        address: 0,
+        size: 1,
+    },
+};
 
 /// What has happened to advanced loads, for whoever counts: no part of a processor's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,45 +78,68 @@ pub struct Events {
 }
 
 /// The table of one processor.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(from = "Saved")]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Saved", into = "Saved")]
 #[repr(C)]
 pub struct AdvancedLoads {
     /// A bit for each place that a valid entry has read ([`places`]), where stores look first; zero for no entry.
     /// Others may be set until the next store that hits one.
-    #[serde(skip)]
     places: u64,
-    /// The valid entries; the first is the oldest.
-    entries: Vec<Entry>,
-    #[serde(skip)]
+    /// Which rows have an entry, a bit each.
+    valid: u64,
+    /// By the low byte of a register's number, floating-point ones in the upper half: the row that has its entry, if
+    /// one has.
+    guesses: [u8; GUESSES],
+    rows: [Row; ENTRIES],
+    /// How many entries there have been.
+    count: u64,
     events: Events,
 }
 
-/// What is kept of the table in a saved state.
-#[derive(Deserialize)]
+/// What is kept of the table in a saved state: the entries, the oldest first.
+#[derive(Clone, Serialize, Deserialize)]
 struct Saved {
     entries: Vec<Entry>,
 }
 
 impl From<Saved> for AdvancedLoads {
     fn from(saved: Saved) -> AdvancedLoads {
-        let mut loads = AdvancedLoads {
-            places: 0,
-            entries: saved.entries,
-            events: Events::default(),
-        };
-        loads.note_places();
+        let mut loads = AdvancedLoads::default();
+        for entry in saved.entries {
+            loads.insert(entry.target, entry.address, entry.size);
+        }
         loads
+    }
+}
+
+impl From<AdvancedLoads> for Saved {
+    fn from(loads: AdvancedLoads) -> Saved {
+        Saved {
+            entries: loads.entries(),
+        }
     }
 }
 
 impl PartialEq for AdvancedLoads {
     fn eq(&self, other: &Self) -> bool {
-        self.entries == other.entries
+        self.entries() == other.entries()
     }
 }
 
 impl Eq for AdvancedLoads {}
+
+impl Default for AdvancedLoads {
+    fn default() -> Self {
+        AdvancedLoads {
+            places: 0,
+            valid: 0,
+            guesses: [0; GUESSES],
+            rows: [EMPTY; ENTRIES],
+            count: 0,
+            events: Events::default(),
+        }
+    }
+}
 
 /// Bytes of a place of memory, as a power of two. A place shares its bit with those at a distance of 64 places.
 pub(crate) const PLACE_LOG2: u32 = 4;
@@ -89,44 +151,81 @@ fn places(address: u64, size: u64) -> u64 {
     place(address) | place(address.wrapping_add(size).wrapping_sub(1))
 }
 
+/// Which guess is a register's.
+#[inline(always)]
+fn guess(number: u64) -> usize {
+    (number & 0x7f | number >> 63 << 7) as usize
+}
+
 impl AdvancedLoads {
     /// Where the bits of the places stand, 64 of them, in bytes from its own start.
-    pub(crate) const PLACES: usize = std::mem::offset_of!(AdvancedLoads, places);
+    pub(crate) const PLACES: usize = offset_of!(AdvancedLoads, places);
 
     /// Remembers an advanced load of `size` bytes; forgets an earlier one to the same register.
     pub fn insert(&mut self, target: Target, address: u64, size: u64) {
-        self.forget(target);
-        if self.entries.len() == ENTRIES {
-            match self.entries.remove(0).target {
-                Target::General(_) => self.events.replaced_general += 1,
-                Target::Floating(_) => self.events.replaced_floating += 1,
-            }
-        }
-        self.entries.push(Entry {
-            target,
-            address,
-            size,
-        });
+        let number = target.number();
+        let row = self.row_of(number).unwrap_or_else(|| self.free_row());
+        self.rows[row] = Row {
+            number,
+            age: self.count,
+            entry: Entry {
+                target,
+                address,
+                size,
+            },
+        };
+        self.count += 1;
+        self.valid |= 1 << row;
+        self.guesses[guess(number)] = row as u8;
         self.places |= places(address, size);
     }
 
-    /// Takes the entry of a register out.
+    /// The row that has a register's entry.
     #[inline]
-    fn forget(&mut self, target: Target) {
-        if let Some(place) = self.entries.iter().position(|entry| entry.target == target) {
-            self.entries.remove(place);
+    fn row_of(&self, number: u64) -> Option<usize> {
+        let holds = |row: usize| self.valid >> row & 1 != 0 && self.rows[row].number == number;
+        let guessed = usize::from(self.guesses[guess(number)]) % ENTRIES;
+        if holds(guessed) {
+            return Some(guessed);
         }
+        // Registers of frames far apart have one guess.
+        self.valid_rows().find(|&row| holds(row))
     }
 
-    /// Brings the bits of the places up to date.
-    fn note_places(&mut self) {
-        let bits = self.entries.iter().map(|entry| places(entry.address, entry.size));
-        self.places = bits.fold(0, |all, bits| all | bits);
+    /// A row without an entry; the oldest entry gives way.
+    fn free_row(&mut self) -> usize {
+        let free = self.valid.trailing_ones() as usize;
+        if free < ENTRIES {
+            return free;
+        }
+        let oldest = (0..ENTRIES).min_by_key(|&row| self.rows[row].age).unwrap_or(0);
+        match self.rows[oldest].entry.target {
+            Target::General(_) => self.events.replaced_general += 1,
+            Target::Floating(_) => self.events.replaced_floating += 1,
+        }
+        oldest
+    }
+
+    fn valid_rows(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.valid;
+        std::iter::from_fn(move || {
+            let row = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(row)
+        })
+    }
+
+    /// The valid entries; the first is the oldest.
+    fn entries(&self) -> Vec<Entry> {
+        let mut rows: Vec<Row> = self.valid_rows().map(|row| self.rows[row]).collect();
+        rows.sort_unstable_by_key(|row| row.age);
+        rows.into_iter().map(|row| row.entry).collect()
     }
 
     /// Whether the entry of a register is still there.
+    #[inline]
     pub fn contains(&self, target: Target) -> bool {
-        self.entries.iter().any(|entry| entry.target == target)
+        self.row_of(target.number()).is_some()
     }
 
     /// Counts a check that found no entry, or one that must not be kept.
@@ -141,9 +240,12 @@ impl AdvancedLoads {
     }
 
     /// Forgets the entry of a register.
+    #[inline]
     pub fn remove(&mut self, target: Target) {
-        self.forget(target);
-        if self.entries.is_empty() {
+        if let Some(row) = self.row_of(target.number()) {
+            self.valid &= !(1 << row);
+        }
+        if self.valid == 0 {
             self.places = 0;
         }
     }
@@ -161,10 +263,16 @@ impl AdvancedLoads {
         if self.places & places(address, size) == 0 {
             return;
         }
-        self.entries.retain(|entry| {
-            address.wrapping_sub(entry.address) >= entry.size && entry.address.wrapping_sub(address) >= size
-        });
-        self.note_places();
+        self.places = 0;
+        for row in self.valid_rows() {
+            let entry = self.rows[row].entry;
+            let is_apart = address.wrapping_sub(entry.address) >= entry.size
+                && entry.address.wrapping_sub(address) >= size;
+            match is_apart {
+                true => self.places |= places(entry.address, entry.size),
+                false => self.valid &= !(1 << row),
+            }
+        }
     }
 
     /// Whether no advanced load is remembered.
@@ -173,22 +281,15 @@ impl AdvancedLoads {
         self.places == 0
     }
 
-    /// Whether the table could be a processor's: no more entries than there are, one a register, each of an access.
+    /// Whether the table could be a processor's: each entry is of an access.
     pub(crate) fn is_valid(&self) -> bool {
-        let repeated = |(place, entry): (usize, &Entry)| {
-            self.entries[..place]
-                .iter()
-                .any(|earlier| earlier.target == entry.target)
-        };
-        let is_access = |entry: &Entry| (1..=ACCESS_BYTES_MAX).contains(&entry.size);
-        self.entries.len() <= ENTRIES
-            && self.entries.iter().all(is_access)
-            && !self.entries.iter().enumerate().any(repeated)
+        let mut rows = self.valid_rows().map(|row| self.rows[row]);
+        rows.all(|row| (1..=ACCESS_BYTES_MAX).contains(&row.entry.size))
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.entries.clear();
+        self.valid = 0;
         self.places = 0;
     }
 }
@@ -231,8 +332,27 @@ mod tests {
                 let overlaps = store < address + length && *address < store + size;
                 prop_assert_eq!(table.contains(Target::General(register as u64)), !overlaps);
             }
-            prop_assert_eq!(table.is_empty(), table.entries.is_empty());
+            prop_assert_eq!(table.is_empty(), table.valid == 0);
         }
+    }
+
+    #[test]
+    fn registers_that_share_a_guess_have_their_own_entries() {
+        let registers = [Target::General(5), Target::General(5 + 128), Target::Floating(5)];
+        let mut loads = AdvancedLoads::default();
+        for (place, &register) in (0..).zip(&registers) {
+            loads.insert(register, 0x1000 + place * 16, 8);
+        }
+        loads.insert(registers[0], 0x2000, 8);
+        loads.remove(registers[1]);
+        assert_eq!(
+            registers.map(|register| loads.contains(register)),
+            [true, false, true]
+        );
+        loads.invalidate(0x1000, 8);
+        assert!(loads.contains(registers[0]), "its first entry was replaced");
+        loads.invalidate(0x2000, 8);
+        assert!(!loads.contains(registers[0]));
     }
 
     #[test]

@@ -162,6 +162,8 @@ fn program(source: &mut Source<'_>) -> Vec<Bundle> {
 
 /// Puts sensible values into registers: addresses of data and of code, small counts, a whole frame.
 fn refresh(processor: &mut Processor, source: &mut Source<'_>) {
+    let stack = processor.register_stack_mut();
+    stack.restart(stack.backing_store_pointer(), 0);
     processor.frame = FrameMarker {
         size: 96,
         locals: 80,

@@ -18,6 +18,12 @@ pub trait Engine: Debug + Send + Sync {
         false
     }
 
+    /// Whether a thread's processor may have more stacked registers than an Itanium 2. A driver that times or counts
+    /// what the register stack engine does does not permit it.
+    fn permits_deep_register_stack(&self) -> bool {
+        false
+    }
+
     /// The process was forked, and this is the child: what was done so far was the parent's.
     fn forget(&self);
 

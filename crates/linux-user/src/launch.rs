@@ -17,6 +17,7 @@ use crate::control::Control;
 use crate::debugger::Debugger;
 use crate::elf::load::{self, LoadError, Loaded};
 use crate::elf::stack::{self, Arguments};
+use crate::engine::Engine;
 use crate::files::namespace::Namespace;
 use crate::files::reserved::Reserved;
 use crate::files::{Files, host_path_of};
@@ -156,7 +157,11 @@ fn run_under<T>(
         arguments: launch.arguments,
         environment: launch.environment,
     };
-    let (processor, built) = first_processor(&memory, &launch.program, &loaded, &arguments)?;
+    let (mut processor, built) = first_processor(&memory, &launch.program, &loaded, &arguments)?;
+    let engine = launch.options.engine.as_deref();
+    if engine.is_none_or(Engine::permits_deep_register_stack) {
+        processor.register_stack_mut().deepen();
+    }
     let path = host_path_of(files.program.as_raw_fd()).unwrap_or_default();
     let path = tree.and_then(|tree| tree.guest_path(&path)).unwrap_or(path);
     let program = Program {

@@ -214,6 +214,10 @@ impl Engine for Translation {
         !self.is_checked
     }
 
+    fn permits_deep_register_stack(&self) -> bool {
+        true
+    }
+
     fn forget(&self) {
         Executors::forget(self);
     }

@@ -1,26 +1,28 @@
-//! Direct calls, and the returns of programs: where control goes is known or at hand, and the frame is changed by a
-//! function of the processor's, without the detour of an operation that is performed.
+//! Calls and returns: where control goes is known or at hand, and the frame is changed in line; where something is
+//! unusual, by a function of the processor's.
 
-use sidestep_ia64::Processor;
 use sidestep_ia64::encoding::{Instruction, Target};
+use sidestep_ia64::{Gate, Processor};
 
 use crate::emitter::Emitter;
 
-/// `br.call`: an indirect one may be a light-weight call of the kernel.
+/// `br.call`: one through the gate page may be a light-weight call of the kernel.
 pub fn call(emitter: &mut Emitter, instruction: &Instruction, target: Target) {
-    if target == Target::Indirect {
+    let (register, link) = (instruction.b2(), instruction.b1());
+    if target == Target::Indirect && link == Gate::LINK {
         return emitter.perform(Some(instruction));
+    }
+    if target == Target::Indirect {
+        let condition = emitter.predicate(instruction.predicate());
+        return emitter.branch(condition, |emitter| emitter.call_by(register, link));
     }
     let offset = emitter.bundle_offset().wrapping_add(instruction.immediate);
     let condition = emitter.predicate(instruction.predicate());
-    emitter.branch(condition, |emitter| emitter.call_to(offset, instruction.b1()));
+    emitter.branch(condition, |emitter| emitter.call_to(offset, link));
 }
 
-/// `br.ret`: in system mode it may change the privilege level.
+/// `br.ret`.
 pub fn return_(emitter: &mut Emitter, instruction: &Instruction) {
-    if emitter.is_system() {
-        return emitter.perform(Some(instruction));
-    }
     let condition = emitter.predicate(instruction.predicate());
     emitter.branch(condition, |emitter| emitter.return_by(instruction.b2()));
 }

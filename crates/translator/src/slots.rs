@@ -5,6 +5,7 @@ use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::FPSR;
 
 const GENERAL_REGISTERS: u16 = 128;
+const FIRST_STACKED: u16 = 32;
 const BRANCH_REGISTERS: u16 = 8;
 const APPLICATION_REGISTERS: u16 = 128;
 const FIRST_BRANCH: u16 = GENERAL_REGISTERS;
@@ -58,7 +59,12 @@ impl Slot {
         usize::from(self.0)
     }
 
-    /// Where it lies, in bytes from the start of the processor.
+    /// Whether it is a stacked register, which lies so much further as the frame does.
+    pub fn is_stacked(self) -> bool {
+        (FIRST_STACKED..GENERAL_REGISTERS).contains(&self.0)
+    }
+
+    /// Where it lies, in bytes from the start of the processor, or of the frame.
     pub fn offset(self) -> usize {
         match self.0 {
             register if register < FIRST_BRANCH => layout::GENERAL + usize::from(register) * 8,

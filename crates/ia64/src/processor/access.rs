@@ -30,6 +30,31 @@ enum Place {
     Device(PhysicalAddress),
 }
 
+/// Words of the backing store in host memory: 63 registers and their NaT collection.
+pub(crate) struct BackingStoreGroup {
+    host: *mut u8,
+}
+
+impl BackingStoreGroup {
+    /// Its size, in bytes: pages are no smaller.
+    const SIZE: u64 = 512;
+
+    /// Loads a word, by its number modulo 64.
+    #[inline(always)]
+    pub(crate) fn load(&self, slot: u64) -> u64 {
+        // SAFETY: the second level of the TLB holds pages that are valid for the access (the contract of
+        // `AddressSpace`), and an aligned group lies in one page.
+        unsafe { u64::load(self.host.add((slot % 64) as usize * 8)) }
+    }
+
+    /// Stores a word, by its number modulo 64.
+    #[inline(always)]
+    pub(crate) fn store(&self, slot: u64, value: u64) {
+        // SAFETY: as in `load`, with a page that is valid for writes.
+        unsafe { u64::store(self.host.add((slot % 64) as usize * 8), value) }
+    }
+}
+
 impl Processor {
     /// Loads a value, zero-extended.
     #[inline(always)]
@@ -84,6 +109,16 @@ impl Processor {
             }
             _ => self.store_slowly::<u64>(address, value, access),
         }
+    }
+
+    /// The 64 words of the backing store that end with a NaT collection, around an address, where memory is accessed as
+    /// loads and stores do it and the page is known.
+    #[inline]
+    pub(crate) fn backing_store_group(&self, address: u64, access: Access) -> Option<BackingStoreGroup> {
+        let is_plain = self.is_backing_store_plain();
+        let start = address & !(BackingStoreGroup::SIZE - 1);
+        let host = { self.translations.for_register_stack(start, access) }.filter(|_| is_plain)?;
+        Some(BackingStoreGroup { host })
     }
 
     /// Exchanges memory with the low bytes of `value`; returns what the memory held.

@@ -37,8 +37,8 @@ impl Processor {
             let register = self.rotated_register(frame - distance);
             self.general.set(register, value);
         } else {
-            self.register_stack_mut()
-                .set_pushed((distance - frame) as usize, value);
+            self.general.set_below(distance - frame, value);
+            self.register_stack.set_nat_below(distance - frame, false);
         }
         true
     }
@@ -95,7 +95,11 @@ impl Processor {
             let register = self.rotated_register(frame - distance);
             (self.general.value(register), self.general.nat(register))
         } else {
-            self.register_stack().pushed((distance - frame) as usize)
+            let distance = distance - frame;
+            (
+                self.general.below(distance),
+                self.register_stack.nat_below(distance),
+            )
         }
     }
 

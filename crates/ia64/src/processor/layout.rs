@@ -1,15 +1,16 @@
 //! Where a processor's hot state lies in memory, for back ends that emit code for the host.
 //!
 //! All numbers are bytes from the start of a [`Processor`], unless they say otherwise. What nearly every instruction
-//! touches comes first, so that an x86-64 instruction reaches it by a displacement of one byte. Registers of the
-//! current frame stand by their numbers ([`GENERAL`]); floating-point registers and predicates stand unrotated and as
-//! the rotation shows them, respectively.
+//! touches comes first, so that an x86-64 instruction reaches it by a displacement of one byte. General registers stand
+//! by their numbers as the rotation shows them ([`GENERAL`], [`GENERAL_BASE`]), predicates likewise, and floating-point
+//! registers unrotated.
 //!
 //! A back end may write [`IP`], [`SLOT`], [`BLOCK_START`], [`TARGET`], [`RETIRED`], [`COMPLETED`], [`PREDICATES`],
 //! [`BRANCH`], [`FLOATING`] but f0 and f1, the values of [`GENERAL`] but r0, in [`APPLICATION`] CCV, UNAT, PFS, LC and
 //! EC with values that a guest may write, and may set PSR.mfl and mfh in [`STATUS`]. Where the processor's function
-//! would do no more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`], [`FRAME_ROTATING`] and [`CLEAN_REGISTERS`] as
-//! `alloc` does, and the three rename bases, with the registers and predicates that they rename, as a rotation does.
+//! would do no more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`] and [`FRAME_ROTATING`] as `alloc` does, those with
+//! [`GENERAL_BASE`], [`STACK_POSITION`], PFS and EC as `br.call` and `br.ret` do, and the three rename bases, with the
+//! registers and predicates that they rename, as a rotation does.
 //! What else it changes, it changes through the processor's functions, which know what depends on it.
 
 use std::mem::offset_of;
@@ -65,19 +66,27 @@ offsets! {
     FRAME_RENAME_FLOATING = offset_of!(Processor, frame) + offset_of!(FrameMarker, rename_floating);
     /// b0 to b7: 64 bits each.
     BRANCH = offset_of!(Processor, branch);
-    /// r0 to r127 of the current frame: 64 bits each.
+    /// r0 to r31: 64 bits each. r32 to r127 follow, so many places further as [`GENERAL_BASE`] says.
     GENERAL = offset_of!(Processor, general) + GeneralRegisters::VALUES;
+    /// How many places further: 64 bits, from 0 to [`GENERAL_BASE_MAX`].
+    GENERAL_BASE = offset_of!(Processor, general) + GeneralRegisters::BASE;
     /// The NaT bits of r0 to r127, r0 the lowest bit: 128 bits.
     GENERAL_NATS = offset_of!(Processor, general) + GeneralRegisters::NATS;
     /// f0 to f127 before rotation, as spill images: 128 bits each.
     FLOATING = offset_of!(Processor, floating);
     /// ar0 to ar127, but for RSC, BSP, BSPSTORE and RNAT: 64 bits each.
     APPLICATION = offset_of!(Processor, application);
-    /// How many registers of the callers' frames memory does not hold yet: 32 bits.
-    DIRTY_REGISTERS = offset_of!(Processor, register_stack) + RegisterStack::DIRTY;
-    /// How many more are at hand, which memory holds as well: 32 bits. With the dirty ones and the current frame they
-    /// are no more than [`STACKED_REGISTERS`](crate::registers::frame::STACKED_REGISTERS).
-    CLEAN_REGISTERS = offset_of!(Processor, register_stack) + RegisterStack::CLEAN;
+    /// How many registers the backing store has below the current frame, counted from address zero: 64 bits.
+    STACK_POSITION = offset_of!(Processor, register_stack) + RegisterStack::POSITION;
+    /// The least such position that memory does not hold yet, or that of the frame: 64 bits.
+    STACK_STORED = offset_of!(Processor, register_stack) + RegisterStack::STORED;
+    /// The least position at hand, which memory may hold as well: 64 bits. From it to the end of the current frame are
+    /// no more registers than the file has.
+    STACK_LOADED = offset_of!(Processor, register_stack) + RegisterStack::LOADED;
+    /// How many stacked registers the file has: 64 bits.
+    STACK_CAPACITY = offset_of!(Processor, register_stack) + RegisterStack::CAPACITY;
+    /// Not zero where a caller's register has its NaT bit set or the frame is still being loaded: 32 bits.
+    STACK_UNUSUAL = offset_of!(Processor, register_stack) + RegisterStack::UNUSUAL;
     /// Which places of memory advanced loads that are remembered have read, a bit each: the number of a place (its
     /// address in units of [`PLACE_LOG2`]) modulo 64. Zero if none is remembered: 64 bits.
     ADVANCED_LOADS = offset_of!(Processor, advanced_loads) + AdvancedLoads::PLACES;
@@ -88,6 +97,8 @@ offsets! {
     OF_BACK_END = offset_of!(Processor, of_back_end);
 }
 
+/// The largest [`GENERAL_BASE`] that a call may leave behind.
+pub const GENERAL_BASE_MAX: usize = GeneralRegisters::BASE_MAX;
 /// How many words a processor keeps for the back end that runs.
 pub const OF_BACK_END_WORDS: usize = 10;
 /// The size of a place of [`ADVANCED_LOADS`], as a power of two.
@@ -138,14 +149,18 @@ mod tests {
             ("FRAME_RENAME_FLOATING", 80),
             ("BRANCH", 88),
             ("GENERAL", 160),
-            ("GENERAL_NATS", 2208),
-            ("FLOATING", 2224),
-            ("APPLICATION", 4272),
-            ("DIRTY_REGISTERS", 7880),
-            ("CLEAN_REGISTERS", 7884),
-            ("ADVANCED_LOADS", 7968),
-            ("COMPLETED", 8184),
-            ("OF_BACK_END", 8192),
+            ("GENERAL_BASE", 8624),
+            ("GENERAL_NATS", 8608),
+            ("FLOATING", 8640),
+            ("APPLICATION", 10688),
+            ("STACK_POSITION", 13312),
+            ("STACK_STORED", 13320),
+            ("STACK_LOADED", 13328),
+            ("STACK_CAPACITY", 13344),
+            ("STACK_UNUSUAL", 13352),
+            ("ADVANCED_LOADS", 13416),
+            ("COMPLETED", 15416),
+            ("OF_BACK_END", 15424),
         ];
         assert_eq!(TABLE, expected);
         let entry = (

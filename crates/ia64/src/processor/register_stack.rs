@@ -1,37 +1,41 @@
 //! The register stack engine (RSE): frames of stacked registers, and their backing store in memory.
 //!
 //! Manual volume 2, chapter 6. The stacked registers of the current frame stand in
-//! [`GeneralRegisters`](crate::registers::general::GeneralRegisters) at the index that instructions use;
-//! those of the callers are kept here, in a ring, youngest first: the *dirty* ones, which memory does not
-//! hold yet, and below them the *clean* ones, which it does. Current, clean and dirty registers together
-//! never exceed the 96 physical stacked registers of an Itanium 2; registers are stored ("spilled") when
-//! a frame grows beyond that and loaded ("filled") when a return needs more than is held.
+//! [`GeneralRegisters`](crate::registers::general::GeneralRegisters), and below them those of the callers, youngest
+//! first: the *dirty* ones, which memory does not hold yet, and below them the *clean* ones, which it does. So a call
+//! and a return move the frame's beginning, and nothing else. Current, clean and dirty registers together never exceed
+//! the physical stacked registers: the 96 of an Itanium 2, or more where nobody wants one. Registers are stored
+//! ("spilled") when a frame grows beyond that and loaded ("filled") when a return needs more than is held.
 //!
 //! The engine stores and loads only when it must. That is enforced lazy mode, and every other RSC mode
 //! permits it.
 //!
 //! ```text
-//!   memory:    ... | clean (also in the ring) |  dirty (only in the ring)  | current frame
-//!                  ^ load point               ^ BSPSTORE                   ^ BSP
+//!   memory:    ... | clean (also in the file) |  dirty (only in the file)  | current frame
+//!                  ^ loaded                   ^ stored (BSPSTORE)          ^ position (BSP)
 //! ```
-
-mod usual;
+//!
+//! Where the three stand is counted in registers, since addresses also count the NaT collections between them: a
+//! *position* is how many registers a backing store has that begins at address zero.
 
 use std::mem::offset_of;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
+use crate::fault::{Access, Fault};
 use crate::processor::{Processor, Raised, pending};
 use crate::registers::frame::{FrameMarker, ROTATING_FLOATING, ROTATING_PREDICATES, STACKED_REGISTERS};
-use crate::registers::general::copy_values;
+use crate::registers::general::CAPACITY_MAX;
 use crate::registers::predicate;
 use crate::registers::status::rsc;
 
-/// Ring size: a power of two above the number of physical stacked registers.
-const RING: usize = 128;
+/// How many NaT bits of callers' registers are kept: a power of two above the number of physical stacked registers.
+const RING: u64 = 512;
 /// A NaT collection stands in the backing store at every address whose bits 8 to 3 are all ones.
 const COLLECTION_SLOT: u64 = 63;
+
+/// No position is further from zero: an address has three bits less than its number of registers.
+const POSITION_MAX: u64 = 1 << 61;
 
 /// A fill of the current frame that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,48 +50,57 @@ struct Fill {
     suspended: bool,
 }
 
-/// The registers of the callers' frames, and where the backing store stands.
+/// What is known of the callers' registers, and where the backing store stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C)]
 pub struct RegisterStack {
-    #[serde(with = "serde_big_array::BigArray")]
-    values: [u64; RING],
-    #[serde(with = "crate::registers::two_words")]
-    nats: u128,
-    /// The ring index where the current frame's first register would stand.
-    top: usize,
-    dirty: u32,
-    clean: u32,
+    /// NaT bits of the callers' registers, by their depth modulo [`RING`].
+    nats: [u64; RING as usize / 64],
+    /// BSP's position, where the current frame's first register belongs.
+    position: i64,
+    /// The position of the oldest dirty register.
+    stored: i64,
+    /// The position of the oldest clean register.
+    loaded: i64,
+    /// The position of depth zero: the depth goes on counting when the backing store is moved.
+    origin: i64,
+    /// How many stacked registers the file has: no more are dirty, clean or the frame's.
+    capacity: i64,
+    /// Whether a NaT bit is set or a fill under way: what makes a call or a return an unusual one.
+    is_unusual: u32,
     /// What a return still has to load from memory.
     fill: Option<Fill>,
-    backing_store: u64,
     collection: u64,
     configuration: u64,
-    /// How many registers lie below the current frame since the start; names registers across calls.
-    depth: u64,
     spills: u64,
     fills: u64,
 }
 
 impl RegisterStack {
-    /// Where the number of dirty registers stands, in bytes from its start.
-    pub(crate) const DIRTY: usize = offset_of!(RegisterStack, dirty);
-    /// Where the number of clean ones does.
-    pub(crate) const CLEAN: usize = offset_of!(RegisterStack, clean);
+    /// Where BSP's position stands, in bytes from its start.
+    pub(crate) const POSITION: usize = offset_of!(RegisterStack, position);
+    /// Where the position of the oldest dirty register does.
+    pub(crate) const STORED: usize = offset_of!(RegisterStack, stored);
+    /// Where that of the oldest clean one does.
+    pub(crate) const LOADED: usize = offset_of!(RegisterStack, loaded);
+    /// Where the number of registers of the file does.
+    pub(crate) const CAPACITY: usize = offset_of!(RegisterStack, capacity);
+    /// Where the word is that says whether something is unusual.
+    pub(crate) const UNUSUAL: usize = offset_of!(RegisterStack, is_unusual);
 
     /// An empty stack with its backing store at zero.
     pub fn new() -> RegisterStack {
         RegisterStack {
-            values: [0; RING],
-            nats: 0,
-            top: 0,
-            dirty: 0,
-            clean: 0,
+            nats: [0; RING as usize / 64],
+            position: 0,
+            stored: 0,
+            loaded: 0,
+            origin: 0,
+            capacity: i64::from(STACKED_REGISTERS),
+            is_unusual: 0,
             fill: None,
-            backing_store: 0,
             collection: 0,
             configuration: 0,
-            depth: 0,
             spills: 0,
             fills: 0,
         }
@@ -95,12 +108,23 @@ impl RegisterStack {
 
     /// BSP: where the current frame's first register belongs in memory.
     pub fn backing_store_pointer(&self) -> u64 {
-        self.backing_store
+        address_of(self.position)
     }
 
     /// BSPSTORE: where the next register will be stored.
     pub fn store_pointer(&self) -> u64 {
-        below(self.backing_store, self.dirty)
+        address_of(self.stored)
+    }
+
+    /// Makes the file as large as possible for a processor that is not to be an Itanium 2 in this: fewer registers are
+    /// stored and loaded. What programs compute does not depend on it.
+    pub fn deepen(&mut self) {
+        self.capacity = i64::from(CAPACITY_MAX);
+    }
+
+    /// How many stacked registers the file has.
+    fn capacity(&self) -> u32 {
+        self.capacity as u32
     }
 
     /// RNAT: NaT bits of stored registers whose collection is not stored yet.
@@ -134,8 +158,15 @@ impl RegisterStack {
     }
 
     /// Number of dirty registers.
+    #[inline]
     pub fn dirty(&self) -> u32 {
-        self.dirty
+        self.position.wrapping_sub(self.stored) as u32
+    }
+
+    /// Number of callers' registers that are at hand.
+    #[inline]
+    pub(crate) fn at_hand(&self) -> u32 {
+        self.position.wrapping_sub(self.loaded) as u32
     }
 
     /// Registers stored to the backing store so far, without NaT collections.
@@ -150,59 +181,91 @@ impl RegisterStack {
 
     /// How many registers lie below the current frame; names a stacked register across calls.
     pub fn depth(&self) -> u64 {
-        self.depth
+        self.position.wrapping_sub(self.origin) as u64
     }
 
     /// Moves the backing store: BSPSTORE becomes `pointer`, the dirty registers stay, the clean ones go.
     pub fn set_store_pointer(&mut self, pointer: u64) {
-        self.backing_store = above(first_slot(pointer), self.dirty);
-        self.clean = 0;
+        self.restart_at(position_of(pointer), self.dirty());
     }
 
     /// Forgets all callers' registers and starts at `pointer`.
     pub fn restart(&mut self, pointer: u64, collection: u64) {
-        self.dirty = 0;
-        self.clean = 0;
-        self.fill = None;
-        self.backing_store = first_slot(pointer);
+        self.restart_at(position_of(pointer), 0);
+        self.set_fill(None);
         self.set_collection(collection);
+    }
+
+    fn restart_at(&mut self, stored: i64, dirty: u32) {
+        let depth = self.depth() as i64;
+        self.stored = stored;
+        self.loaded = stored;
+        self.position = stored.wrapping_add(i64::from(dirty));
+        self.origin = self.position.wrapping_sub(depth);
     }
 
     /// Whether the stack could be a processor's whose current frame has `frame` registers.
     pub(crate) fn is_valid(&self, frame: u32) -> bool {
-        let held = [self.dirty, self.clean, frame];
-        self.top < RING
-            && held.iter().all(|&count| count <= STACKED_REGISTERS)
-            && held.iter().sum::<u32>() <= STACKED_REGISTERS
-            && self.backing_store.is_multiple_of(8)
+        let counts = [
+            self.position.wrapping_sub(self.stored),
+            self.stored.wrapping_sub(self.loaded),
+            i64::from(frame),
+        ];
+        let (least, most) = (STACKED_REGISTERS.into(), CAPACITY_MAX.into());
+        self.position.unsigned_abs() <= POSITION_MAX
+            && (least..=most).contains(&self.capacity)
+            && counts.iter().all(|count| (0..=self.capacity).contains(count))
+            && counts.iter().sum::<i64>() <= self.capacity
             && self.collection >> COLLECTION_SLOT == 0
+            && self.is_unusual == self.unusual()
             && self
                 .fill
                 .is_none_or(|fill| fill.missing <= STACKED_REGISTERS && fill.clean <= STACKED_REGISTERS)
     }
 
-    /// The value and NaT bit of the dirty register `distance` below BSP, counted from 1.
-    pub(crate) fn pushed(&self, distance: usize) -> (u64, bool) {
-        let index = self.top.wrapping_sub(distance);
-        (self.values[index % RING], self.nat(index))
+    /// The NaT bit of the caller's register `distance` below BSP, counted from 1.
+    pub(crate) fn nat_below(&self, distance: u32) -> bool {
+        let place = self.ring_place(-i64::from(distance));
+        self.nats[place / 64] >> (place % 64) & 1 != 0
     }
 
-    /// Changes the dirty register `distance` below BSP, counted from 1; its NaT bit becomes zero.
-    pub(crate) fn set_pushed(&mut self, distance: usize, value: u64) {
-        self.set(self.top.wrapping_sub(distance), value, false);
+    /// Sets the NaT bit of the caller's register `distance` below BSP, counted from 1.
+    pub(crate) fn set_nat_below(&mut self, distance: u32, nat: bool) {
+        let place = self.ring_place(-i64::from(distance));
+        let word = &mut self.nats[place / 64];
+        *word = *word & !(1 << (place % 64)) | u64::from(nat) << (place % 64);
+        self.is_unusual = self.unusual();
     }
 
-    fn set(&mut self, index: usize, value: u64, nat: bool) {
-        self.values[index % RING] = value;
-        self.set_nat(index, nat);
+    /// The NaT bits of the `count` registers above BSP as they were when these were callers'; forgets them.
+    fn take_nats_above(&mut self, count: u32) -> u128 {
+        let mut taken = 0;
+        for offset in 0..count {
+            let place = self.ring_place(i64::from(offset));
+            let word = &mut self.nats[place / 64];
+            taken |= u128::from(*word >> (place % 64) & 1) << offset;
+            *word &= !(1 << (place % 64));
+        }
+        self.is_unusual = self.unusual();
+        taken
     }
 
-    fn set_nat(&mut self, index: usize, nat: bool) {
-        self.nats = self.nats & !(1 << (index % RING)) | u128::from(nat) << (index % RING);
+    /// Where the ring has the NaT bit of the register so many above BSP.
+    fn ring_place(&self, offset: i64) -> usize {
+        (self.depth().wrapping_add_signed(offset) % RING) as usize
     }
 
-    fn nat(&self, index: usize) -> bool {
-        self.nats >> (index % RING) & 1 != 0
+    fn set_fill(&mut self, fill: Option<Fill>) {
+        self.fill = fill;
+        self.is_unusual = self.unusual();
+    }
+
+    fn unusual(&self) -> u32 {
+        u32::from(self.any_nat() || self.fill.is_some())
+    }
+
+    fn any_nat(&self) -> bool {
+        self.nats.iter().any(|&word| word != 0)
     }
 }
 
@@ -212,14 +275,19 @@ impl Default for RegisterStack {
     }
 }
 
-/// Where the first register goes when the backing store is set to `pointer`: a collection's place is skipped.
-fn first_slot(pointer: u64) -> u64 {
-    let aligned = pointer & !7;
-    if aligned >> 3 & COLLECTION_SLOT == COLLECTION_SLOT {
-        aligned.wrapping_add(8)
-    } else {
-        aligned
-    }
+/// The position of the first register when the backing store is set to `pointer`: a collection's place is skipped.
+fn position_of(pointer: u64) -> i64 {
+    let (group, slot) = (pointer >> 9, pointer >> 3 & COLLECTION_SLOT);
+    (group * COLLECTION_SLOT + slot).cast_signed()
+}
+
+/// The address of a position: a NaT collection follows each 63 registers.
+fn address_of(position: i64) -> u64 {
+    let registers = COLLECTION_SLOT.cast_signed();
+    let collections = position.div_euclid(registers);
+    (position.wrapping_add(collections))
+        .cast_unsigned()
+        .wrapping_mul(8)
 }
 
 /// The backing store address `count` registers above `pointer`, counting NaT collections.
@@ -252,21 +320,10 @@ impl Processor {
     /// `br.call`: the locals of the current frame become dirty, the outputs become the callee's frame.
     #[inline]
     pub(crate) fn call_frame(&mut self) {
-        if !self.call_usual_frame() {
-            self.call_unusual_frame();
-        }
-    }
-
-    // Apart, so that what is usual has nothing to save before it.
-    #[cold]
-    #[inline(never)]
-    fn call_unusual_frame(&mut self) {
         self.unrotate_frame();
         let frame = self.frame;
         self.push_registers(frame.locals);
         let outputs = frame.size - frame.locals;
-        self.general
-            .copy(32 + frame.locals as usize, 32, outputs as usize);
         self.general.clear_nats_above(31 + outputs);
         self.frame = FrameMarker {
             size: outputs,
@@ -288,33 +345,27 @@ impl Processor {
     /// frame incomplete: the instruction itself is complete, and [`Processor::complete_frame`] goes on.
     #[inline]
     pub(crate) fn return_frame(&mut self, marker: FrameMarker, preserved: u32) -> Result<(), Raised> {
-        if self.return_usual_frame(marker, preserved) {
-            return Ok(());
-        }
-        self.return_unusual_frame(marker, preserved)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn return_unusual_frame(&mut self, marker: FrameMarker, preserved: u32) -> Result<(), Raised> {
         self.unrotate_frame();
         let kept = marker.size.saturating_sub(preserved);
-        let dirty = self.register_stack.dirty;
+        let dirty = self.register_stack.dirty();
         // Manual volume 2, section 6.5.5: a frame that does not fit beside the dirty registers is replaced
         // by an empty one.
         let fits = marker.is_valid()
             && preserved <= marker.size
-            && (dirty + kept <= STACKED_REGISTERS || kept <= self.frame.size);
-        let (marker, preserved, kept) = if fits {
-            (marker, preserved, kept)
+            && (dirty + kept <= self.register_stack.capacity() || kept <= self.frame.size);
+        let (marker, preserved) = if fits {
+            (marker, preserved)
         } else {
-            (FrameMarker::default(), preserved.min(96), 0)
+            (FrameMarker::default(), preserved.min(STACKED_REGISTERS))
         };
-        self.general.copy(32, 32 + preserved as usize, kept as usize);
         self.pop_registers(preserved);
         self.frame = marker;
         self.trim_clean();
         self.general.clear_nats_above(31 + marker.size);
+        if self.register_stack.fill.is_none() {
+            self.rotate_frame();
+            return Ok(());
+        }
         let filled = self.complete_frame();
         self.rotate_frame();
         filled
@@ -337,7 +388,8 @@ impl Processor {
 
     /// `alloc`: resizes the current frame, spilling where it grows beyond the physical registers.
     pub(crate) fn resize_frame(&mut self, size: u32, locals: u32, rotating: u32) -> Result<(), Raised> {
-        let excess = (self.register_stack.dirty + size).saturating_sub(STACKED_REGISTERS);
+        let stack = &self.register_stack;
+        let excess = (stack.dirty() + size).saturating_sub(stack.capacity());
         if excess > 0 {
             self.spill(excess)?;
         }
@@ -354,64 +406,99 @@ impl Processor {
 
     /// `flushrs`: stores every dirty register.
     pub fn flush_register_stack(&mut self) -> Result<(), Raised> {
-        self.spill(self.register_stack.dirty)
+        self.spill(self.register_stack.dirty())
     }
 
     /// `loadrs`: the registers in the RSC.loadrs bytes below BSP become dirty, all others invalid.
     pub(crate) fn load_register_stack(&mut self) -> Result<(), Raised> {
         let stack = &self.register_stack;
         let distance = stack.configuration >> rsc::LOAD_SHIFT & rsc::LOAD_MASK & !7;
-        let wanted = registers_between(stack.backing_store.wrapping_sub(distance), stack.backing_store);
-        if wanted + self.frame.size > STACKED_REGISTERS {
+        let base = stack.backing_store_pointer();
+        let wanted = registers_between(base.wrapping_sub(distance), base);
+        if wanted + self.frame.size > stack.capacity() {
             return Err(self.raise(Fault::illegal_operation()));
         }
-        while self.register_stack.dirty < wanted {
-            let stack = &self.register_stack;
-            let address = below(stack.backing_store, stack.dirty + 1);
+        self.general.make_room(wanted, self.register_stack.at_hand());
+        while self.register_stack.dirty() < wanted {
+            let distance = self.register_stack.dirty() + 1;
+            let address = below(base, distance);
             if address >> 3 & COLLECTION_SLOT == COLLECTION_SLOT - 1 {
                 self.register_stack.collection = self.load_backing_store(address + 8)?;
             }
             let value = self.load_backing_store(address)?;
             let stack = &mut self.register_stack;
             let nat = stack.collection >> (address >> 3 & COLLECTION_SLOT) & 1 != 0;
-            stack.dirty += 1;
+            stack.stored = stack.stored.wrapping_sub(1);
+            stack.loaded = stack.loaded.min(stack.stored);
             stack.fills += 1;
-            stack.set(stack.top.wrapping_sub(stack.dirty as usize), value, nat);
+            stack.set_nat_below(distance, nat);
+            self.general.set_below(distance, value);
         }
-        self.register_stack.dirty = wanted;
-        self.register_stack.clean = 0;
+        let stack = &mut self.register_stack;
+        stack.stored = stack.position.wrapping_sub(i64::from(wanted));
+        stack.loaded = stack.stored;
         Ok(())
     }
 
     /// Fills the registers that an incomplete frame still lacks.
     pub(crate) fn complete_frame(&mut self) -> Result<(), Raised> {
         while let Some(fill) = self.register_stack.fill.filter(|fill| !fill.suspended) {
-            let base = self.register_stack.backing_store;
+            let base = self.register_stack.backing_store_pointer();
             if fill.missing == 0 {
                 // The backing store now ends in an earlier collection, of which memory holds the rest.
                 if collection_address(base) < fill.limit {
                     self.register_stack.collection = self.load_backing_store(collection_address(base))?;
                 }
-                self.register_stack.fill = None;
+                self.register_stack.set_fill(None);
                 break;
             }
-            let address = above(base, fill.missing - 1);
-            let collection = if collection_address(address) < fill.limit {
-                self.load_backing_store(collection_address(address))?
+            let last = above(base, fill.missing - 1);
+            let collection = if collection_address(last) < fill.limit {
+                self.load_backing_store(collection_address(last))?
             } else {
                 self.register_stack.collection
             };
-            let value = self.load_backing_store(address)?;
-            let nat = collection >> (address >> 3 & COLLECTION_SLOT) & 1 != 0;
-            self.general.set_with_nat(31 + fill.missing as u8, value, nat);
+            let slot = (last >> 3 & COLLECTION_SLOT) as u32;
+            let count = self.fill_down(last, fill.missing, collection, fill.missing.min(slot + 1))?;
             self.register_stack.fill = Some(Fill {
-                missing: fill.missing - 1,
-                clean: fill.clean + 1,
+                missing: fill.missing - count,
+                clean: fill.clean + count,
                 ..fill
             });
-            self.register_stack.fills += 1;
+            self.register_stack.fills += u64::from(count);
         }
         Ok(())
+    }
+
+    /// Loads registers of the frame, the `number`th at `last` and `count` in all down from there, which one collection
+    /// covers. Answers how many it has loaded, at least one.
+    fn fill_down(&mut self, last: u64, number: u32, collection: u64, count: u32) -> Result<u32, Raised> {
+        let Some(group) = self.backing_store_group(last, Access::RegisterStackRead) else {
+            let value = self.load_backing_store(last)?;
+            self.fill_register(
+                number,
+                value,
+                collection >> (last >> 3 & COLLECTION_SLOT) & 1 != 0,
+            );
+            return Ok(1);
+        };
+        let slots = (0..=last >> 3 & COLLECTION_SLOT).rev().take(count as usize);
+        if collection == 0 && !self.general.any_nat() {
+            self.general.set_down(number, slots.map(|slot| group.load(slot)));
+            return Ok(count);
+        }
+        for (slot, number) in slots.zip((1..=number).rev()) {
+            self.fill_register(number, group.load(slot), collection >> slot & 1 != 0);
+        }
+        Ok(count)
+    }
+
+    fn fill_register(&mut self, number: u32, value: u64, nat: bool) {
+        let register = (31 + number) as u8;
+        match nat {
+            false => self.general.set(register, value),
+            true => self.general.set_with_nat(register, value, nat),
+        }
     }
 
     /// Puts the renamed registers back to their unrotated places and clears the rename bases.
@@ -467,98 +554,158 @@ impl Processor {
         self.predicates = predicate::rotate_up(self.predicates, 1);
     }
 
-    /// Moves the first `count` registers of the frame onto the stack of dirty registers.
+    /// Makes the first `count` registers of the frame the youngest dirty ones.
     #[inline]
     fn push_registers(&mut self, count: u32) {
+        self.general.ascend(count, self.register_stack.at_hand());
+        if self.general.any_nat() || self.register_stack.is_unusual != 0 {
+            return self.push_unusual_registers(count);
+        }
         let stack = &mut self.register_stack;
-        let values = self.general.slice(32, count as usize);
-        let until_end = values.len().min(RING - stack.top);
-        let (first, rest) = values.split_at(until_end);
-        copy_values(&mut stack.values[stack.top..stack.top + until_end], first);
-        copy_values(&mut stack.values[..rest.len()], rest);
-        if self.general.any_nat() || stack.nats != 0 {
-            for offset in 0..count as usize {
-                stack.set_nat(stack.top + offset, self.general.nat(32 + offset as u8));
-            }
-        }
-        stack.top = (stack.top + count as usize) % RING;
-        stack.dirty += count;
-        if let Some(fill) = stack.fill.take() {
-            // The oldest registers of an incomplete frame stayed in memory, those above them are there as well.
-            stack.clean = fill.clean.min(stack.dirty - fill.missing.min(stack.dirty));
-            stack.dirty = stack.dirty.saturating_sub(fill.missing + fill.clean);
-        }
-        stack.backing_store = above(stack.backing_store, count);
-        stack.depth = stack.depth.wrapping_add(u64::from(count));
+        stack.position = stack.position.wrapping_add(i64::from(count));
     }
 
-    /// Takes `count` registers from the stack back to r32 and on; notes those that memory must provide.
+    // Apart, so that what is usual has nothing to save before it.
+    #[cold]
+    #[inline(never)]
+    fn push_unusual_registers(&mut self, count: u32) {
+        let nats = self.general.shift_nats_down(count);
+        let stack = &mut self.register_stack;
+        let first = stack.position;
+        stack.position = first.wrapping_add(i64::from(count));
+        for offset in 0..count {
+            stack.set_nat_below(count - offset, nats >> offset & 1 != 0);
+        }
+        if let Some(fill) = stack.fill {
+            // The oldest registers of an incomplete frame stayed in memory, those above them are there as well.
+            stack.loaded = first.wrapping_add(i64::from(fill.missing)).min(stack.position);
+            stack.stored = stack
+                .loaded
+                .wrapping_add(i64::from(fill.clean))
+                .min(stack.position);
+            stack.set_fill(None);
+        }
+    }
+
+    /// Makes the `count` youngest registers of the callers the first of the frame; notes those that memory must
+    /// provide.
     #[inline]
     fn pop_registers(&mut self, count: u32) {
+        self.general.descend(count, self.register_stack.at_hand());
         let stack = &mut self.register_stack;
-        let store_pointer = stack.store_pointer();
-        let from_dirty = count.min(stack.dirty);
-        let from_clean = (count - from_dirty).min(stack.clean);
-        let missing = count - from_dirty - from_clean;
-        let base = stack.top.wrapping_sub(count as usize);
-        let first = base.wrapping_add(missing as usize) % RING;
-        let held = (count - missing) as usize;
-        let until_end = held.min(RING - first);
-        let registers = 32 + missing as usize;
-        self.general
-            .set_slice(registers, &stack.values[first..first + until_end]);
-        self.general
-            .set_slice(registers + until_end, &stack.values[..held - until_end]);
-        if self.general.any_nat() || stack.nats != 0 {
-            for offset in 0..held {
-                let register = (registers + offset) as u8;
-                let value = self.general.value(register);
-                self.general
-                    .set_with_nat(register, value, stack.nat(first + offset));
-            }
+        let is_usual = !self.general.any_nat() && stack.is_unusual == 0 && count <= stack.dirty();
+        stack.position = stack.position.wrapping_sub(i64::from(count));
+        if !is_usual {
+            self.pop_unusual_registers(count);
         }
-        stack.top = base % RING;
-        stack.backing_store = below(stack.backing_store, count);
-        stack.depth = stack.depth.wrapping_sub(u64::from(count));
-        if count > stack.dirty {
-            stack.fill = Some(Fill {
-                missing,
-                clean: from_clean,
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pop_unusual_registers(&mut self, count: u32) {
+        let stack = &mut self.register_stack;
+        let (store_pointer, position) = (stack.store_pointer(), stack.position);
+        let missing = stack.loaded.wrapping_sub(position).max(0);
+        let from_memory = stack.stored.wrapping_sub(position).max(0);
+        let nats = stack.take_nats_above(count) >> missing << missing;
+        self.general.shift_nats_up(count, nats);
+        stack.loaded = stack.loaded.min(position);
+        stack.stored = stack.stored.min(position);
+        if from_memory > 0 {
+            stack.set_fill(Some(Fill {
+                missing: missing as u32,
+                clean: (from_memory - missing) as u32,
                 limit: store_pointer,
                 suspended: false,
-            });
+            }));
         }
-        stack.dirty -= from_dirty;
-        stack.clean -= from_clean;
     }
 
     /// Stores the `count` oldest dirty registers; they become clean.
     #[cold]
     fn spill(&mut self, count: u32) -> Result<(), Raised> {
-        for _ in 0..count {
-            let stack = &self.register_stack;
-            let address = stack.store_pointer();
-            let slot = address >> 3 & COLLECTION_SLOT;
-            let index = stack.top.wrapping_sub(stack.dirty as usize) % RING;
-            let collection = stack.collection & !(1 << slot) | u64::from(stack.nat(index)) << slot;
-            self.store_backing_store(address, self.register_stack.values[index])?;
-            let closes = slot == COLLECTION_SLOT - 1;
-            if closes {
-                self.store_backing_store(address + 8, collection)?;
-            }
-            let stack = &mut self.register_stack;
-            stack.collection = if closes { 0 } else { collection };
-            stack.dirty -= 1;
-            stack.clean += 1;
-            stack.spills += 1;
+        let mut left = count;
+        while left > 0 {
+            left -= self.spill_up(left)?;
         }
         Ok(())
+    }
+
+    /// Stores the oldest dirty registers, `count` at most, which one collection covers, and the collection behind its
+    /// last one. Answers how many it has stored, at least one.
+    fn spill_up(&mut self, count: u32) -> Result<u32, Raised> {
+        let stack = &self.register_stack;
+        let (address, distance) = (stack.store_pointer(), stack.dirty());
+        let first = address >> 3 & COLLECTION_SLOT;
+        let count = u64::from(count).min(COLLECTION_SLOT - first);
+        let group = self.backing_store_group(address, Access::RegisterStackWrite);
+        let count = if group.is_some() { count } else { 1 };
+        let values = self.general.callers(distance, count as u32);
+        match &group {
+            Some(group) => (first..)
+                .zip(values)
+                .for_each(|(slot, &value)| group.store(slot, value)),
+            None => self.store_backing_store(address, values[0])?,
+        }
+        let stack = &self.register_stack;
+        let mut collection = stack.collection & !(((1 << count) - 1) << first);
+        if stack.any_nat() {
+            for offset in 0..count {
+                let nat = stack.nat_below(distance - offset as u32);
+                collection |= u64::from(nat) << (first + offset);
+            }
+        }
+        let closes = first + count == COLLECTION_SLOT;
+        if closes {
+            self.store_backing_store(collection_address(address), collection)?;
+        }
+        let stack = &mut self.register_stack;
+        stack.collection = if closes { 0 } else { collection };
+        stack.stored = stack.stored.wrapping_add(count as i64);
+        stack.spills += count;
+        Ok(count as u32)
     }
 
     /// Gives up clean registers that the current frame has grown over.
     #[inline]
     fn trim_clean(&mut self) {
-        let room = STACKED_REGISTERS.saturating_sub(self.frame.size + self.register_stack.dirty);
-        self.register_stack.clean = self.register_stack.clean.min(room);
+        let stack = &self.register_stack;
+        let end = stack.position.wrapping_add(i64::from(self.frame.size));
+        let lowest = end.wrapping_sub(stack.capacity);
+        if lowest > stack.loaded {
+            self.displace_clean(lowest);
+        }
+    }
+
+    /// Gives up clean registers below a position. The frame has got their places in the file of an Itanium 2, so what it
+    /// finds there is nothing of a kernel's that has cleared the others: it finds zero.
+    #[cold]
+    #[inline(never)]
+    fn displace_clean(&mut self, lowest: i64) {
+        let stack = &mut self.register_stack;
+        let lowest = lowest.min(stack.stored);
+        let count = lowest.wrapping_sub(stack.loaded).clamp(0, self.frame.size.into()) as u32;
+        stack.loaded = stack.loaded.max(lowest);
+        self.general.clear_from(self.frame.size - count, count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn positions_are_counted_as_addresses_are(pointer: u64, count in 0u32..=200) {
+            let position = position_of(pointer);
+            let address = address_of(position);
+            prop_assert_eq!(address, (pointer & !7) + if pointer >> 3 & 63 == 63 { 8 } else { 0 });
+            let count_up = position + i64::from(count);
+            prop_assert_eq!(address_of(count_up), above(address, count));
+            prop_assert_eq!(address_of(position - i64::from(count)), below(address, count));
+            prop_assert_eq!(position_of(address_of(count_up)), count_up);
+        }
     }
 }

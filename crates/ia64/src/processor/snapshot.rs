@@ -104,7 +104,11 @@ impl ProcessorState {
         let parts = [
             (constants, "constant registers"),
             (self.frame.is_valid(), "frame marker"),
-            (self.register_stack.is_valid(self.frame.size), "register stack"),
+            (
+                self.register_stack.is_valid(self.frame.size)
+                    && self.general.is_valid(self.register_stack.at_hand()),
+                "register stack",
+            ),
             (self.advanced_loads.is_valid(), "advanced loads"),
             (
                 is_place((self.ip, self.slot)) && is_place(self.trapped),

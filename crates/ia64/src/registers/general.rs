@@ -1,41 +1,83 @@
 //! The general registers with their NaT bits, as the current frame sees them.
 //!
-//! Register `r` of the current frame always stands at index `r`: the register stack engine moves the
-//! contents on a call, a return and a rotation, which are rarer than register reads by far. A deferred
-//! exception is rare too, so the NaT bits are one 128-bit set, and reading operands costs a single test
-//! of "any NaT at all" on the common path.
+//! Register `r` of the current frame stands at index `r`, a stacked one so many places further as the *base* says: a
+//! call and a return change the base, and no register is copied. Below the frame stand those of the callers that are
+//! still at hand. A deferred exception is rare, so the NaT bits of the frame's registers are one 128-bit set, and
+//! reading operands costs a single test of "any NaT at all" on the common path.
+
+use std::mem::offset_of;
 
 use serde::{Deserialize, Serialize};
 
-/// 128 general registers and their NaT bits.
+use crate::registers::frame::STACKED_REGISTERS;
+
+/// The first stacked register.
+const FIRST_STACKED: usize = 32;
+/// How many stacked registers the file has for callers and the frame together, at most.
+pub(crate) const CAPACITY_MAX: u32 = 384;
+/// The largest base: twice what callers can have at hand and more, so that registers are seldom moved. It also decides
+/// where a processor's floating-point registers lie. They must not be a multiple of 4 kB behind r0 to r31: hosts guess
+/// by the low twelve bits of an address whether a load has to wait for a store.
+const BASE_MAX: usize = 800;
+/// The base after they were moved: it can go both ways from there.
+const BASE_MIDDLE: usize = BASE_MAX / 2;
+/// Places of the file: whatever byte names a register and whatever the base, there is one.
+const PLACES: usize = BASE_MAX + 256;
+
+const _: () = assert!(BASE_MIDDLE >= CAPACITY_MAX as usize);
+
+/// 128 general registers and their NaT bits, and the callers' registers below the frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C)]
 pub struct GeneralRegisters {
-    /// By register number; twice as many as there are, so that any byte is a valid index.
+    /// r0 to r31, the callers' stacked registers and those of the frame.
     #[serde(with = "serde_big_array::BigArray")]
-    values: [u64; 256],
+    values: [u64; PLACES],
     #[serde(with = "crate::registers::two_words")]
     nats: u128,
+    /// How many places behind its number a stacked register stands.
+    base: u64,
 }
 
 impl GeneralRegisters {
     /// Where the values start, in bytes from its own start.
-    pub(crate) const VALUES: usize = std::mem::offset_of!(GeneralRegisters, values);
+    pub(crate) const VALUES: usize = offset_of!(GeneralRegisters, values);
     /// Where the NaT bits start.
-    pub(crate) const NATS: usize = std::mem::offset_of!(GeneralRegisters, nats);
+    pub(crate) const NATS: usize = offset_of!(GeneralRegisters, nats);
+    /// Where the base stands.
+    pub(crate) const BASE: usize = offset_of!(GeneralRegisters, base);
+    /// The largest base that a call may leave behind.
+    pub(crate) const BASE_MAX: usize = BASE_MAX;
 
     /// All registers zero, no NaT.
     pub fn new() -> GeneralRegisters {
         GeneralRegisters {
-            values: [0; 256],
+            values: [0; PLACES],
             nats: 0,
+            base: BASE_MIDDLE as u64,
         }
+    }
+
+    /// Whether registers could be a processor's of whose callers so many registers are at hand.
+    pub(crate) fn is_valid(&self, callers: u32) -> bool {
+        u64::from(callers) <= self.base && self.base <= BASE_MAX as u64
+    }
+
+    /// Where a register stands.
+    #[inline(always)]
+    fn place(&self, register: u8) -> usize {
+        let is_static = usize::from(register) < FIRST_STACKED;
+        let base = if is_static { 0 } else { self.base };
+        // SAFETY: the base is changed by the functions below and by back ends that keep to the layout's rules, and
+        // neither makes it larger than this. A state from a file is looked at before a processor has it.
+        unsafe { std::hint::assert_unchecked(base <= BASE_MAX as u64) };
+        usize::from(register) + base as usize
     }
 
     /// The value of a register.
     #[inline(always)]
     pub fn value(&self, register: u8) -> u64 {
-        self.values[usize::from(register)]
+        self.values[self.place(register)]
     }
 
     /// The NaT bit of a register.
@@ -53,16 +95,17 @@ impl GeneralRegisters {
     /// Writes a register and clears its NaT bit.
     #[inline(always)]
     pub fn set(&mut self, register: u8, value: u64) {
-        self.values[usize::from(register)] = value;
+        // First, so that who has just looked at the bits looks once.
         if self.nats != 0 {
             self.clear_nat(register);
         }
+        self.values[self.place(register)] = value;
     }
 
     /// Writes a register and its NaT bit.
     #[inline]
     pub fn set_with_nat(&mut self, register: u8, value: u64, nat: bool) {
-        self.values[usize::from(register)] = value;
+        self.values[self.place(register)] = value;
         self.nats = self.nats & !(1 << (register & 127)) | u128::from(nat) << (register & 127);
     }
 
@@ -79,43 +122,92 @@ impl GeneralRegisters {
         }
     }
 
-    /// Copies `count` registers, with their NaT bits, from `source` on to `target` on; the ranges may overlap.
+    /// The value of the caller's register `distance` below the frame, counted from 1.
+    pub(crate) fn below(&self, distance: u32) -> u64 {
+        self.values[self.place_below(distance)]
+    }
+
+    /// The values of `count` of the callers' registers, the first one `distance` below the frame.
+    pub(crate) fn callers(&self, distance: u32, count: u32) -> &[u64] {
+        let first = self.place_below(distance);
+        &self.values[first..first + count as usize]
+    }
+
+    /// Writes registers of the frame, none of whose NaT bits is set, from the `number`th on downwards, the first stacked
+    /// one counted as 1.
+    pub(crate) fn set_down(&mut self, number: u32, values: impl Iterator<Item = u64>) {
+        let end = FIRST_STACKED + self.base as usize + number as usize;
+        let places = self.values[..end].iter_mut().rev();
+        places.zip(values).for_each(|(place, value)| *place = value);
+    }
+
+    /// Writes the caller's register `distance` below the frame, counted from 1.
+    pub(crate) fn set_below(&mut self, distance: u32, value: u64) {
+        let place = self.place_below(distance);
+        self.values[place] = value;
+    }
+
+    fn place_below(&self, distance: u32) -> usize {
+        FIRST_STACKED + self.base as usize - distance as usize
+    }
+
+    /// Clears `count` registers from the one on that is `distance` behind the frame's first.
+    pub(crate) fn clear_from(&mut self, distance: u32, count: u32) {
+        let first = FIRST_STACKED + self.base as usize + distance as usize;
+        self.values[first..first + count as usize].fill(0);
+    }
+
+    /// Makes r32 what was so many registers further, without the NaT bits; so many of the callers' registers are at
+    /// hand.
     #[inline]
-    pub(crate) fn copy(&mut self, source: usize, target: usize, count: usize) {
-        copy_within(&mut self.values, source, target, count);
-        if self.nats != 0 && count > 0 {
-            let mask = u128::MAX >> (128 - count);
-            let moved = self.nats >> source & mask;
-            self.nats = self.nats & !(mask << target) | moved << target;
+    pub(crate) fn ascend(&mut self, count: u32, callers: u32) {
+        if self.base + u64::from(count) > BASE_MAX as u64 {
+            self.move_to_middle(callers);
+        }
+        self.base += u64::from(count);
+    }
+
+    /// Makes r32 what was so many registers before, likewise. Registers that are not at hand are as they happen to be.
+    #[inline]
+    pub(crate) fn descend(&mut self, count: u32, callers: u32) {
+        self.make_room(count, callers);
+        self.base -= u64::from(count);
+    }
+
+    /// Sees to it that so many registers have a place below the frame.
+    #[inline]
+    pub(crate) fn make_room(&mut self, count: u32, callers: u32) {
+        if self.base < u64::from(count) {
+            self.move_to_middle(callers);
         }
     }
 
-    /// The values of `count` registers from `first` on.
-    #[inline]
-    pub(crate) fn slice(&self, first: usize, count: usize) -> &[u64] {
-        &self.values[first..first + count]
+    #[cold]
+    fn move_to_middle(&mut self, callers: u32) {
+        let (base, callers) = (self.base as usize, callers as usize);
+        let [from, to] = [base, BASE_MIDDLE].map(|base| FIRST_STACKED + base - callers);
+        self.values
+            .copy_within(from..from + callers + STACKED_REGISTERS as usize, to);
+        self.base = BASE_MIDDLE as u64;
     }
 
-    /// The values of some registers from `first` on, and of what stands behind the last one.
-    #[inline(always)]
-    pub(crate) fn chunk<const N: usize>(&self, first: usize) -> [u64; N] {
-        *self.values[first..]
-            .first_chunk()
-            .expect("there are twice as many")
+    /// Takes the NaT bits of the first `count` stacked registers away, the first one's the lowest bit; those of the
+    /// others become theirs.
+    pub(crate) fn shift_nats_down(&mut self, count: u32) -> u128 {
+        let stacked = self.nats >> FIRST_STACKED;
+        let taken = stacked & ((1 << count) - 1);
+        self.set_stacked_nats(stacked >> count);
+        taken
     }
 
-    /// Writes some registers from `first` on, none of which has its NaT bit set.
-    #[inline(always)]
-    pub(crate) fn set_chunk<const N: usize>(&mut self, first: usize, values: [u64; N]) {
-        *self.values[first..]
-            .first_chunk_mut()
-            .expect("there are twice as many") = values;
+    /// Puts `count` NaT bits before those of the stacked registers.
+    pub(crate) fn shift_nats_up(&mut self, count: u32, before: u128) {
+        let stacked = self.nats >> FIRST_STACKED;
+        self.set_stacked_nats(stacked << count | before);
     }
 
-    /// Writes registers from `first` on, none of which has its NaT bit set.
-    #[inline]
-    pub(crate) fn set_slice(&mut self, first: usize, values: &[u64]) {
-        copy_values(&mut self.values[first..first + values.len()], values);
+    fn set_stacked_nats(&mut self, stacked: u128) {
+        self.nats = self.nats & ((1 << FIRST_STACKED) - 1) | stacked << FIRST_STACKED;
     }
 
     /// Rotates the values of the `count` registers from r32 on upwards by `distance`.
@@ -123,23 +215,25 @@ impl GeneralRegisters {
         if count == 0 || distance == 0 {
             return;
         }
+        let first = self.place(FIRST_STACKED as u8);
+        let rotating = &mut self.values[first..first + count];
         if distance == 1 {
-            let last = self.values[31 + count];
+            let last = rotating[count - 1];
             // Most rotating parts are small; their size is a multiple of eight.
             match count {
-                8 => self.set_chunk(33, self.chunk::<7>(32)),
-                16 => self.set_chunk(33, self.chunk::<15>(32)),
-                _ => self.values.copy_within(32..31 + count, 33),
+                8 => move_up::<7>(rotating),
+                16 => move_up::<15>(rotating),
+                _ => rotating.copy_within(..count - 1, 1),
             }
-            self.values[32] = last;
+            rotating[0] = last;
         } else {
-            self.values[32..32 + count].rotate_right(distance);
+            rotating.rotate_right(distance);
         }
         if self.nats != 0 {
             let mask = u128::MAX >> (128 - count);
-            let field = self.nats >> 32 & mask;
+            let field = self.nats >> FIRST_STACKED & mask;
             let rotated = (field << distance | field >> (count - distance)) & mask;
-            self.nats = self.nats & !(mask << 32) | rotated << 32;
+            self.nats = self.nats & !(mask << FIRST_STACKED) | rotated << FIRST_STACKED;
         }
     }
 
@@ -152,55 +246,11 @@ impl GeneralRegisters {
     }
 }
 
-/// Copies values of one length. Frames are small: a function that copies any number of bytes takes longer to begin
-/// than to copy most of them.
-#[inline]
-pub(crate) fn copy_values(target: &mut [u64], source: &[u64]) {
-    match source.len() {
-        0 => {}
-        1 => target[0] = source[0],
-        2..4 => put(target, ends::<2>(source)),
-        4..8 => put(target, ends::<4>(source)),
-        8..=16 => put(target, ends::<8>(source)),
-        _ => target.copy_from_slice(source),
-    }
-}
-
-/// As [`copy_values`], within an array.
-#[inline]
-fn copy_within(values: &mut [u64; 256], source: usize, target: usize, count: usize) {
-    let (from, to) = (source..source + count, target..target + count);
-    match count {
-        0 => {}
-        1 => values[target] = values[source],
-        2..4 => {
-            let moved = ends::<2>(&values[from]);
-            put(&mut values[to], moved);
-        }
-        4..8 => {
-            let moved = ends::<4>(&values[from]);
-            put(&mut values[to], moved);
-        }
-        8..=16 => {
-            let moved = ends::<8>(&values[from]);
-            put(&mut values[to], moved);
-        }
-        _ => values.copy_within(from, target),
-    }
-}
-
-/// The first and the last values of at least `N`; they meet or overlap where there are no more than twice as many.
+/// Moves the first values one place further.
 #[inline(always)]
-fn ends<const N: usize>(values: &[u64]) -> [[u64; N]; 2] {
-    let first = *values.first_chunk().expect("at least as many");
-    let last = *values.last_chunk().expect("at least as many");
-    [first, last]
-}
-
-#[inline(always)]
-fn put<const N: usize>(values: &mut [u64], [first, last]: [[u64; N]; 2]) {
-    *values.first_chunk_mut().expect("at least as many") = first;
-    *values.last_chunk_mut().expect("at least as many") = last;
+fn move_up<const N: usize>(values: &mut [u64]) {
+    let moved: [u64; N] = *values.first_chunk().expect("one more");
+    values[1..=N].copy_from_slice(&moved);
 }
 
 impl Default for GeneralRegisters {
@@ -231,21 +281,47 @@ mod tests {
         }
 
         #[test]
-        fn a_copy_carries_the_nat_bits(
-            source in 32usize..128, target in 32usize..128, length in 0usize..96, nats: u128,
-        ) {
-            let count = length.min(128 - source).min(128 - target);
+        fn frames_share_one_stack_wherever_the_file_has_them(steps in prop::collection::vec(-96i32..=96, 1..200)) {
+            let mut registers = GeneralRegisters::new();
+            // Beside the file: what every register of the stack holds that was written and could be in a frame since,
+            // and how far the frame's first one is up.
+            let (mut stack, mut first, mut at_hand) = (vec![None; 96], 0, 0);
+            for (number, step) in steps.into_iter().enumerate() {
+                let value = number as u64 + 1;
+                if step >= 0 {
+                    registers.ascend(step as u32, at_hand);
+                    at_hand = (at_hand + step as u32).min(96);
+                    first += step as usize;
+                } else {
+                    let count = step.unsigned_abs().min(at_hand);
+                    registers.descend(count, at_hand);
+                    at_hand -= count;
+                    first -= count as usize;
+                }
+                registers.set(32, value);
+                stack.resize(first + 96, None);
+                stack[first] = Some(value);
+                for distance in 1..=at_hand {
+                    let expected = stack[first - distance as usize];
+                    prop_assert!(expected.is_none_or(|value| value == registers.below(distance)));
+                }
+                prop_assert!(registers.is_valid(at_hand));
+            }
+        }
+
+        #[test]
+        fn nat_bits_go_down_with_a_call_and_come_back(count in 0u32..=96, nats: u128) {
             let mut registers = GeneralRegisters::new();
             for register in 0..128u8 {
-                registers.set_with_nat(register, u64::from(register), nats >> register & 1 != 0);
+                registers.set_with_nat(register, 0, nats >> register & 1 != 0);
             }
-            registers.copy(source, target, count);
-            for register in 0..128usize {
-                let is_copied = (target..target + count).contains(&register);
-                let from = if is_copied { register - target + source } else { register };
-                prop_assert_eq!(registers.value(register as u8), from as u64);
-                prop_assert_eq!(registers.nat(register as u8), nats >> from & 1 != 0);
+            let before = registers.clone();
+            let taken = registers.shift_nats_down(count);
+            for register in 32..128 - count as u8 {
+                prop_assert_eq!(registers.nat(register), before.nat(register + count as u8));
             }
+            registers.shift_nats_up(count, taken);
+            prop_assert_eq!(registers, before);
         }
     }
 }

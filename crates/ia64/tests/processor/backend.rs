@@ -243,10 +243,17 @@ fn a_processor_lies_in_memory_as_the_layout_says() {
         assert_eq!(read::<u64>(place, layout::STATUS), processor.status);
         assert_eq!(read::<u32>(place, layout::FRAME_SIZE), 5);
         assert_eq!(read::<[u64; 8]>(place, layout::BRANCH), processor.branch);
-        assert_eq!(
-            read::<u64>(place, layout::GENERAL + 33 * 8),
-            0x1234_5678_9abc_def0
-        );
+        let base = read::<u64>(place, layout::GENERAL_BASE) as usize;
+        assert!(base <= layout::GENERAL_BASE_MAX);
+        let stacked = layout::GENERAL + base * 8;
+        assert_eq!(read::<u64>(place, stacked + 33 * 8), 0x1234_5678_9abc_def0);
+        assert_eq!(read::<u64>(place, layout::GENERAL + 4 * 8), DATA);
+        let positions = [layout::STACK_POSITION, layout::STACK_STORED, layout::STACK_LOADED];
+        let stack = processor.register_stack();
+        let first = read::<i64>(place, positions[0]) - i64::from(stack.dirty());
+        assert_eq!(read::<i64>(place, positions[1]), first);
+        assert!(read::<i64>(place, positions[2]) <= first);
+        assert_eq!(read::<u32>(place, layout::STACK_UNUSUAL), 0);
         assert_eq!(read::<u128>(place, layout::GENERAL_NATS), 1 << 100);
         assert_eq!(
             read::<u64>(place, layout::APPLICATION + usize::from(LC) * 8),

@@ -76,6 +76,7 @@ impl<'f> Emitter<'_, 'f> {
     ///
     /// Code that gathers is entered by who has looked, from nowhere else.
     pub fn check_entry(&mut self) {
+        self.find_frame();
         if self.region.gathers.is_none() {
             self.stop_unless_left(0);
             self.stop_unless_framed(0);
@@ -328,10 +329,11 @@ impl<'f> Emitter<'_, 'f> {
             join
         });
         let (held, was_noted) = (self.known.held, self.known.is_noted);
+        let answer = self.call();
         if instruction.is_some_and(|instruction| instruction.effects().contains(Effects::CHANGES_FRAME)) {
             self.known.framed = 0;
+            self.find_frame();
         }
-        let answer = self.call();
         self.known.held = held.without(changed);
         self.known.predicates = Predicates::default();
         self.known.floats.perform(instruction);

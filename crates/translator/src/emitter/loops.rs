@@ -200,15 +200,15 @@ impl Emitter<'_, '_> {
                 let is_held = self.known.held.contains(from);
                 let value = match is_held {
                     true => self.get(from),
-                    false => self.load_state(I64, from.offset()),
+                    false => self.load_slot(from),
                 };
                 if to != slots[0] {
-                    self.store_state(value, to.offset());
+                    self.store_slot(value, to);
                 }
                 (to, value, is_held)
             })
             .collect();
-        self.store_state(moved[0].1, slots[0].offset());
+        self.store_slot(moved[0].1, slots[0]);
         for (to, value, is_held) in moved {
             self.known.held.remove(to);
             if is_held {

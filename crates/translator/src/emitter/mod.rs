@@ -123,6 +123,8 @@ pub struct Emitter<'a, 'f> {
     at_hand: fn(&mut Emitter<'a, 'f>, u8) -> Value,
     /// The processor's address.
     processor: Value,
+    /// That address and as many bytes as stacked registers lie further.
+    frame: Variable,
     state: MemFlagsData,
     guest: MemFlagsData,
     floating: MemFlagsData,
@@ -165,7 +167,9 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let floating = memory(2, "floating-point registers");
         let headers = region.nodes.iter().map(|_| builder.create_block()).collect();
         let stops = region.nodes.iter().map(|_| builder.create_block()).collect();
+        let frame = builder.declare_var(I64);
         Emitter {
+            frame,
             processor: builder.ins().get_pinned_reg(I64),
             builder,
             region,
@@ -191,11 +195,6 @@ impl<'a, 'f> Emitter<'a, 'f> {
             is_gone: false,
             gathering: None,
         }
-    }
-
-    /// Whether the code is a kernel's or what runs under one.
-    pub fn is_system(&self) -> bool {
-        self.is_system
     }
 
     /// What appends an instruction.
@@ -262,18 +261,38 @@ impl<'a, 'f> Emitter<'a, 'f> {
         }
         let variable = self.variable(slot);
         if !self.known.held.contains(slot) {
-            let value = self.load_state(I64, slot.offset());
+            let value = self.load_slot(slot);
             self.builder.def_var(variable, value);
             self.known.held.insert(slot);
         }
         self.builder.use_var(variable)
     }
 
+    /// Loads a slot from memory.
+    fn load_slot(&mut self, slot: Slot) -> Value {
+        let (flags, start) = (self.state, self.start_of(slot));
+        self.ins().load(I64, flags, start, slot.offset() as i32)
+    }
+
+    /// Stores a slot to memory.
+    fn store_slot(&mut self, value: Value, slot: Slot) {
+        let (flags, start) = (self.state, self.start_of(slot));
+        self.ins().store(flags, value, start, slot.offset() as i32);
+    }
+
+    /// What a slot's offset is counted from.
+    fn start_of(&mut self, slot: Slot) -> Value {
+        match slot.is_stacked() {
+            true => self.builder.use_var(self.frame),
+            false => self.processor(),
+        }
+    }
+
     /// Changes a slot.
     pub fn set(&mut self, slot: Slot, value: Value) {
         let variable = self.variable(slot);
         self.builder.def_var(variable, value);
-        self.store_state(value, slot.offset());
+        self.store_slot(value, slot);
         self.known.held.insert(slot);
     }
 
