@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 const ENTRIES: usize = 32;
 /// The most bytes that an advanced load reads.
 const ACCESS_BYTES_MAX: u64 = 16;
-/// How many guesses there are of where a register has its entry.
-const GUESSES: usize = 256;
+/// How many tags there are: as on the Itanium 2, registers far apart on the register stack share one.
+const TAGS: usize = 256;
 
 /// The register that an advanced load wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,9 +87,8 @@ pub struct AdvancedLoads {
     places: u64,
     /// Which rows have an entry, a bit each.
     valid: u64,
-    /// By the low byte of a register's number, floating-point ones in the upper half: the row that has its entry, if
-    /// one has.
-    guesses: [u8; GUESSES],
+    /// By tag: the row that has an entry of such a register, if one has.
+    row_of_tag: [u8; TAGS],
     rows: [Row; ENTRIES],
     /// How many entries there have been.
     count: u64,
@@ -133,7 +132,7 @@ impl Default for AdvancedLoads {
         AdvancedLoads {
             places: 0,
             valid: 0,
-            guesses: [0; GUESSES],
+            row_of_tag: [0; TAGS],
             rows: [EMPTY; ENTRIES],
             count: 0,
             events: Events::default(),
@@ -151,9 +150,9 @@ fn places(address: u64, size: u64) -> u64 {
     place(address) | place(address.wrapping_add(size).wrapping_sub(1))
 }
 
-/// Which guess is a register's.
+/// A register's tag: the low bits of its number, with floating-point ones in the upper half.
 #[inline(always)]
-fn guess(number: u64) -> usize {
+fn tag(number: u64) -> usize {
     (number & 0x7f | number >> 63 << 7) as usize
 }
 
@@ -161,10 +160,18 @@ impl AdvancedLoads {
     /// Where the bits of the places stand, 64 of them, in bytes from its own start.
     pub(crate) const PLACES: usize = offset_of!(AdvancedLoads, places);
 
-    /// Remembers an advanced load of `size` bytes; forgets an earlier one to the same register.
+    /// Remembers an advanced load of `size` bytes; forgets an earlier one to a register of the same tag.
     pub fn insert(&mut self, target: Target, address: u64, size: u64) {
         let number = target.number();
-        let row = self.row_of(number).unwrap_or_else(|| self.free_row());
+        let row = match self.row_of_tag(number) {
+            Some(row) => {
+                if self.rows[row].number != number {
+                    self.note_replaced(row);
+                }
+                row
+            }
+            None => self.free_row(),
+        };
         self.rows[row] = Row {
             number,
             age: self.count,
@@ -176,20 +183,23 @@ impl AdvancedLoads {
         };
         self.count += 1;
         self.valid |= 1 << row;
-        self.guesses[guess(number)] = row as u8;
+        self.row_of_tag[tag(number)] = row as u8;
         self.places |= places(address, size);
+    }
+
+    /// The row that has the entry of a register with the tag of this one.
+    #[inline]
+    fn row_of_tag(&self, number: u64) -> Option<usize> {
+        let row = usize::from(self.row_of_tag[tag(number)]) % ENTRIES;
+        let is_of_tag = self.valid >> row & 1 != 0 && tag(self.rows[row].number) == tag(number);
+        is_of_tag.then_some(row)
     }
 
     /// The row that has a register's entry.
     #[inline]
     fn row_of(&self, number: u64) -> Option<usize> {
-        let holds = |row: usize| self.valid >> row & 1 != 0 && self.rows[row].number == number;
-        let guessed = usize::from(self.guesses[guess(number)]) % ENTRIES;
-        if holds(guessed) {
-            return Some(guessed);
-        }
-        // Registers of frames far apart have one guess.
-        self.valid_rows().find(|&row| holds(row))
+        self.row_of_tag(number)
+            .filter(|&row| self.rows[row].number == number)
     }
 
     /// A row without an entry; the oldest entry gives way.
@@ -199,11 +209,17 @@ impl AdvancedLoads {
             return free;
         }
         let oldest = (0..ENTRIES).min_by_key(|&row| self.rows[row].age).unwrap_or(0);
-        match self.rows[oldest].entry.target {
+        self.note_replaced(oldest);
+        oldest
+    }
+
+    /// Counts that the entry in a row gives way.
+    #[cold]
+    fn note_replaced(&mut self, row: usize) {
+        match self.rows[row].entry.target {
             Target::General(_) => self.events.replaced_general += 1,
             Target::Floating(_) => self.events.replaced_floating += 1,
         }
-        oldest
     }
 
     fn valid_rows(&self) -> impl Iterator<Item = usize> + use<> {
@@ -337,22 +353,22 @@ mod tests {
     }
 
     #[test]
-    fn registers_that_share_a_guess_have_their_own_entries() {
+    fn a_register_takes_the_entry_of_another_with_its_tag() {
         let registers = [Target::General(5), Target::General(5 + 128), Target::Floating(5)];
         let mut loads = AdvancedLoads::default();
         for (place, &register) in (0..).zip(&registers) {
             loads.insert(register, 0x1000 + place * 16, 8);
         }
-        loads.insert(registers[0], 0x2000, 8);
-        loads.remove(registers[1]);
-        assert_eq!(
-            registers.map(|register| loads.contains(register)),
-            [true, false, true]
-        );
-        loads.invalidate(0x1000, 8);
-        assert!(loads.contains(registers[0]), "its first entry was replaced");
+        let held = |loads: &AdvancedLoads| registers.map(|register| loads.contains(register));
+        assert_eq!(held(&loads), [false, true, true]);
+        assert_eq!(loads.events().replaced_general, 1);
+        loads.insert(registers[1], 0x2000, 8);
+        loads.invalidate(0x1010, 8);
+        assert_eq!(held(&loads), [false, true, true], "its first entry is gone");
+        loads.remove(registers[0]);
         loads.invalidate(0x2000, 8);
-        assert!(!loads.contains(registers[0]));
+        assert_eq!(held(&loads), [false, false, true]);
+        assert_eq!(loads.events().replaced_general, 1);
     }
 
     #[test]

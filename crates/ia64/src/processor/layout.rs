@@ -130,7 +130,9 @@ mod tests {
 
     #[test]
     fn the_layout_is_what_it_was() {
-        // Code that back ends have stored depends on these numbers.
+        // Code that back ends have stored depends on these numbers. So does its speed: what it stores and loads all the
+        // time must not lie a multiple of 4 kB apart, since hosts guess by the low twelve bits of an address whether a
+        // load has to wait for a store. A field too many in between has cost a sixth.
         let expected = [
             ("IP", 0),
             ("RETIRED", 8),
@@ -158,9 +160,9 @@ mod tests {
             ("STACK_LOADED", 13328),
             ("STACK_CAPACITY", 13344),
             ("STACK_UNUSUAL", 13352),
-            ("ADVANCED_LOADS", 13416),
-            ("COMPLETED", 15416),
-            ("OF_BACK_END", 15424),
+            ("ADVANCED_LOADS", 13664),
+            ("COMPLETED", 13576),
+            ("OF_BACK_END", 13584),
         ];
         assert_eq!(TABLE, expected);
         let entry = (

@@ -92,7 +92,6 @@ pub struct Processor {
     /// The FPSR's controls, decoded.
     pub(crate) float_controls: ControlTable,
     pub(crate) register_stack: RegisterStack,
-    pub(crate) advanced_loads: AdvancedLoads,
     /// Control, region, protection key, debug and performance-monitor registers.
     pub system: Box<SystemRegisters>,
     pub(crate) environment: Environment,
@@ -109,6 +108,7 @@ pub struct Processor {
     pub(crate) completed: u64,
     /// What the back end that runs keeps with the processor.
     pub(crate) of_back_end: [u64; layout::OF_BACK_END_WORDS],
+    pub(crate) advanced_loads: AdvancedLoads,
     /// The interruptions that nothing came of.
     fruitless: FruitlessInterruptions,
     /// Host pages whose instructions this processor has changed, by number.
