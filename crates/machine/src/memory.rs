@@ -7,9 +7,17 @@
 //! Ranges are multiples of [`GRANULE`]; they may touch but not overlap. Host writes reach ROM as well: that is
 //! how it gets its contents.
 
-use sidestep_ia64::{MemoryRegion, PhysicalAddress};
+mod code;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use sidestep_ia64::{HOST_PAGE_LOG2, MemoryRegion, PhysicalAddress};
 use thiserror::Error;
 use vm_memory::{ByteValued, Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryMmap};
+
+use self::code::CodeWatch;
 
 /// Ranges begin and end at multiples of this: 64 kB, the largest page that maps memory and devices apart.
 pub const GRANULE: u64 = 1 << 16;
@@ -128,6 +136,7 @@ pub struct GuestMemory {
     ranges: Vec<MemoryRange>,
     /// As processors see them, in the same order.
     regions: Vec<MemoryRegion>,
+    code: CodeWatch,
 }
 
 impl GuestMemory {
@@ -156,8 +165,13 @@ impl GuestMemory {
                     .expect("every range has just been mapped"),
                 writable: range.kind == MemoryKind::Ram,
             })
-            .collect();
-        Ok(GuestMemory { map, ranges, regions })
+            .collect::<Vec<_>>();
+        Ok(GuestMemory {
+            code: CodeWatch::new(&regions),
+            map,
+            ranges,
+            regions,
+        })
     }
 
     /// The ranges in ascending order.
@@ -167,9 +181,16 @@ impl GuestMemory {
 
     /// The region that holds an address, as processors want it.
     pub fn region(&self, address: PhysicalAddress) -> Option<MemoryRegion> {
-        let after = self.regions.partition_point(|region| region.start <= address);
-        let region = self.regions[..after].last()?;
-        (address.0 - region.start.0 < region.size).then_some(*region)
+        self.region_index(address).map(|index| self.regions[index])
+    }
+
+    fn region_index(&self, address: PhysicalAddress) -> Option<usize> {
+        let index = self
+            .regions
+            .partition_point(|region| region.start <= address)
+            .checked_sub(1)?;
+        let region = &self.regions[index];
+        (address.0 - region.start.0 < region.size).then_some(index)
     }
 
     /// Whether all of these bytes are memory.
@@ -213,7 +234,8 @@ impl GuestMemory {
             .map_err(|_| MemoryError { address, size })
     }
 
-    /// Writes `bytes` to memory, ROM included; nothing if not all of them fit.
+    /// Writes `bytes` to memory, ROM included; nothing if not all of them fit. Processors read instructions there
+    /// again.
     pub fn write(&self, address: PhysicalAddress, bytes: &[u8]) -> Result<(), MemoryError> {
         let size = bytes.len() as u64;
         if !self.holds(address, size) {
@@ -221,7 +243,38 @@ impl GuestMemory {
         }
         self.map
             .write_slice(bytes, GuestAddress(address.0))
-            .map_err(|_| MemoryError { address, size })
+            .map_err(|_| MemoryError { address, size })?;
+        self.note_written(address, size);
+        Ok(())
+    }
+
+    fn note_written(&self, address: PhysicalAddress, size: u64) {
+        let (mut at, end) = (address, address.0 + size);
+        while at.0 < end
+            && let Some(index) = self.region_index(at)
+        {
+            let region = &self.regions[index];
+            let stop = end.min(region.start.0 + region.size);
+            let page = |address: u64| (address - region.start.0) >> HOST_PAGE_LOG2;
+            self.code.written(index, page(at.0)..=page(stop - 1));
+            at = PhysicalAddress(stop);
+        }
+    }
+
+    /// Names the processors that read instructions here, by what makes them come back to whoever runs them.
+    pub(crate) fn connect(&self, attention: &[Arc<AtomicBool>]) {
+        self.code.connect(attention.iter().map(Arc::clone));
+    }
+
+    /// Notes that a processor is about to read instructions from a page of the host's memory, by its number.
+    pub fn instructions_read(&self, page: u64) {
+        self.code.instructions_read(page);
+    }
+
+    /// The pages of the host's memory, by their numbers, whose instructions processor `index` must forget, since the
+    /// host side has written there; each is told once.
+    pub fn take_changed_code(&self, index: usize) -> BTreeSet<u64> {
+        self.code.take_changed(index)
     }
 
     /// Reads an integer or a plain structure, byte by byte as memory holds it.

@@ -10,10 +10,10 @@ use guest::Guest;
 use sidestep_ia64::execution::Driver;
 use sidestep_ia64::registers::application::ITC;
 use sidestep_ia64::registers::system::control;
-use sidestep_ia64::{Exit, Processor};
-use sidestep_machine::End;
+use sidestep_ia64::{Exit, PhysicalAddress, Processor};
 use sidestep_machine::machine::timeline::Phase;
-use sidestep_machine::machine::{Activity, HostThreads, Sidecore, VirtualTime};
+use sidestep_machine::machine::{Activity, HostThreads, MachineBuilder, Sidecore, VirtualTime};
+use sidestep_machine::{End, GuestMemory, MemoryRange};
 
 /// More instructions than any of these machines needs.
 const MANY: u64 = 2_000_000_000;
@@ -305,5 +305,44 @@ fn time_that_comes_to_its_end_is_no_panic() {
         // The timer is masked: nothing is pending when it matches.
         cpu.processor.system.control[usize::from(control::ITV)] = 1 << 16;
         assert_eq!(VirtualTime::default().run(&mut machine).end, End::Deadlock);
+    }
+}
+
+#[test]
+fn what_a_device_writes_is_executed_without_a_flush() {
+    /// A bundle that branches so many bundles on.
+    fn branch(bundles: u128) -> [u8; 16] {
+        const NO_OPERATION: u128 = 1 << 27;
+        let template = 0x10; // memory, integer, branch
+        let branch = 4 << 37 | bundles << 13;
+        (template | NO_OPERATION << 5 | NO_OPERATION << 46 | branch << 87).to_le_bytes()
+    }
+    const PAGE_BUNDLES: u64 = 0x1000 / 16;
+    let memory = GuestMemory::new(&[MemoryRange::ram(0, 1 << 16)]).expect("a good layout");
+    let builder = MachineBuilder::new(memory, 2);
+    let memory = builder.memory();
+    // All places stay where they are until a device has them branch to the next.
+    let places = [0, 8, PAGE_BUNDLES, 2 * PAGE_BUNDLES + 1].map(|bundle| bundle * 16);
+    for place in places {
+        memory
+            .write_ram(PhysicalAddress(place), &branch(0))
+            .expect("memory");
+    }
+    let mut machine = builder.build();
+    let executor = |executed: u64| VirtualTime {
+        instructions_max: executed,
+        ..in_short_rounds()
+    };
+    for (turn, pair) in places.windows(2).enumerate() {
+        let turns = 2 * turn as u64;
+        executor((turns + 1) * 100_000).run(&mut machine);
+        assert_eq!(machine.cpus[0].processor.instruction_pointer().0, pair[0]);
+        let written = memory.write_ram(
+            PhysicalAddress(pair[0]),
+            &branch(u128::from(pair[1] - pair[0]) / 16),
+        );
+        written.expect("memory");
+        executor((turns + 2) * 100_000).run(&mut machine);
+        assert_eq!(machine.cpus[0].processor.instruction_pointer().0, pair[1]);
     }
 }

@@ -200,7 +200,13 @@ int mount_file_system(int count, char **words)
     }
     if (count != i + 2)
         return misuse("mount");
-    long error = system_call(__NR_mount, words[i], words[i + 1], type, 0L, options);
+    /* Read-only is a flag, not an option of the file system's; it is the first here. */
+    long flags = 0;
+    if (options[0] == 'r' && options[1] == 'o' && (options[2] == ',' || options[2] == 0)) {
+        flags = 1;
+        options += options[2] ? 3 : 2;
+    }
+    long error = system_call(__NR_mount, words[i], words[i + 1], type, flags, options);
     return error < 0 ? failure("mount", words[i], error) : 0;
 }
 

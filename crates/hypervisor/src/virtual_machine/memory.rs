@@ -104,6 +104,10 @@ unsafe impl PhysicalMemory for GuestView {
         Vec::new()
     }
 
+    fn instructions_read(&self, page: u64) {
+        self.0.memory.instructions_read(page);
+    }
+
     fn instructions_changed(&self) {
         self.0.outbox().instructions_changed = true;
     }
@@ -321,6 +325,10 @@ unsafe impl PhysicalMemory for MachineView {
         }
         let region = self.shared.memory.region(guest)?;
         Some(moved(region, memory))
+    }
+
+    fn instructions_read(&self, page: u64) {
+        self.shared.memory.instructions_read(page);
     }
 
     fn instructions_changed(&self) {

@@ -136,7 +136,8 @@ impl VirtualMachine {
         let ticks = ticks_at(processor.clock());
         platform.timeline.set_now(ticks);
         platform.timeline.perform_until(ticks);
-        if platform.take_stale(index) {
+        let has_changed_code = !platform.memory.take_changed_code(index).is_empty();
+        if platform.take_stale(index) || has_changed_code {
             processor.forget_instructions();
         }
         if let Some(work) = platform.take_start(index) {

@@ -47,6 +47,13 @@ pub unsafe trait PhysicalMemory: Send + Sync {
         Vec::new()
     }
 
+    /// Tells that this processor is about to decode instructions from a page of the host's memory, by its number
+    /// ([`HOST_PAGE_LOG2`](crate::HOST_PAGE_LOG2)): whoever writes there without a processor, as a device does, must
+    /// have it forget them ([`Processor::forget_instructions_of`](crate::Processor::forget_instructions_of)).
+    fn instructions_read(&self, page: u64) {
+        let _ = page;
+    }
+
     /// Tells that this processor has executed `fc` or `fc.i`: the other processors must not execute what they decoded
     /// before ([`Processor::forget_instructions`](crate::Processor::forget_instructions)).
     fn instructions_changed(&self) {}

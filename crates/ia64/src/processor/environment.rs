@@ -12,7 +12,7 @@ use crate::memory::{AddressSpace, GlobalPurge, HostPage, Refusal};
 use crate::mmu::Mmu;
 use crate::mmu::entry::TranslationEntry;
 use crate::mmu::vhpt::RegionRegister;
-use crate::processor::execution::CodeProperties;
+use crate::processor::execution::{BLOCK_SIZE_MAX, CodeProperties, HOST_PAGE_LOG2};
 use crate::processor::translation::Translated;
 use crate::processor::virtualization::TranslationSide;
 use crate::processor::{Processor, pending};
@@ -81,6 +81,15 @@ impl Environment {
         match self {
             Environment::Program(space) => space.instructions_changed(VirtualAddress(address)),
             Environment::System(system) => system.memory.instructions_changed(),
+        }
+    }
+
+    /// Tells that the block which begins at this host address may be decoded.
+    pub(crate) fn instructions_read(&self, host: u64) {
+        if let Environment::System(system) = self {
+            for page in host >> HOST_PAGE_LOG2..=(host + BLOCK_SIZE_MAX - 1) >> HOST_PAGE_LOG2 {
+                system.memory.instructions_read(page);
+            }
         }
     }
 

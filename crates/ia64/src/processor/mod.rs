@@ -388,6 +388,13 @@ impl Processor {
         self.pending |= pending::CODE_CHANGED;
     }
 
+    /// Forgets the decoded instructions of a page of the host's memory, by its number; needed after a device has
+    /// written there.
+    pub fn forget_instructions_of(&mut self, page: u64) {
+        self.changed_code.push(page);
+        self.pending |= pending::CODE_CONTEXT;
+    }
+
     /// Forgets all translations but keeps decoded instructions: enough after a change that left the memory
     /// behind every executable page as it was.
     pub fn flush_data_translations(&mut self) {

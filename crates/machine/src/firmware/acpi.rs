@@ -4,8 +4,8 @@
 //! ACPI 2.0 as IA-64 uses it: 64-bit addresses, SAPICs in the MADT, registers of power management in memory.
 
 use acpi_tables::aml::{
-    AddressSpace, AddressSpaceCacheable, Device, EISAName, Interrupt, Name, Package, Path, ResourceTemplate,
-    Scope,
+    AddressSpace, AddressSpaceCacheable, Device, EISAName, Interrupt, Memory32Fixed, Name, Package, Path,
+    ResourceTemplate, Scope,
 };
 use acpi_tables::facs::FACS;
 use acpi_tables::rsdp::Rsdp;
@@ -200,9 +200,7 @@ fn hpet_table() -> Sdt {
 fn hpet_device() -> Vec<u8> {
     let identity = Name::new("_HID".into(), &EISAName::new("PNP0103"));
     let unit = Name::new("_UID".into(), &0u8);
-    let end = layout::HPET + hpet::SIZE - 1;
-    let registers =
-        AddressSpace::<u64>::new_memory(AddressSpaceCacheable::NotCacheable, true, layout::HPET, end, None);
+    let registers = registers(layout::HPET, hpet::SIZE);
     // Linux leaves a timer alone that names no interrupt here.
     let lines = (0..u32::BITS).filter(|line| hpet::ROUTES >> line & 1 != 0);
     let interrupts: Vec<Interrupt> = lines
@@ -320,17 +318,25 @@ fn virtio(index: usize) -> Vec<u8> {
 
 /// Registers and an interrupt.
 struct Resources {
-    registers: AddressSpace<u64>,
+    registers: Memory32Fixed,
     interrupt: Interrupt,
 }
 
 fn resources(start: u64, size: u64, interrupt: u32) -> Resources {
-    let end = start + size - 1;
     Resources {
-        registers: AddressSpace::new_memory(AddressSpaceCacheable::NotCacheable, true, start, end, None),
+        registers: registers(start, size),
         // Level-triggered, active low as on PCI.
         interrupt: Interrupt::new(true, false, true, false, interrupt),
     }
+}
+
+/// What a device occupies.
+///
+/// An address space would say that the device passes it on to others, as a bridge does; Linux 2.6 then takes a device
+/// for one without registers.
+fn registers(start: u64, size: u64) -> Memory32Fixed {
+    let below_4_gb = |number: u64| u32::try_from(number).expect("devices are below 4 GB");
+    Memory32Fixed::new(true, below_4_gb(start), below_4_gb(size))
 }
 
 impl Resources {
@@ -448,6 +454,34 @@ mod tests {
         assert_eq!(at, madt.len());
         assert_eq!(identifiers, (0..=255).collect::<Vec<u8>>());
         assert_eq!(iosapics, [layout::IOSAPIC]);
+    }
+
+    #[test]
+    fn devices_occupy_their_registers_and_do_not_pass_them_on() {
+        let contents = Contents {
+            processors: 1,
+            nodes: layout::nodes(1, 1, 1 << 30),
+            pci_devices: 0,
+            pci_bridges: 0,
+            memory_devices: 2,
+            has_hpet: true,
+        };
+        let table = dsdt(&contents);
+        let aml = table.as_slice();
+        for (start, size) in [
+            (layout::SERIAL, serial_registers()),
+            (layout::HPET, hpet::SIZE),
+            (layout::VIRTIO, layout::VIRTIO_SIZE),
+            (layout::VIRTIO + layout::VIRTIO_SIZE, layout::VIRTIO_SIZE),
+        ] {
+            let fixed = [
+                &[0x86, 9, 0, 1][..],
+                &(start as u32).to_le_bytes(),
+                &(size as u32).to_le_bytes(),
+            ]
+            .concat();
+            assert!(aml.windows(fixed.len()).any(|bytes| bytes == fixed), "{start:#x}");
+        }
     }
 
     #[test]

@@ -81,6 +81,7 @@ impl Platform {
         for (index, interrupts) in interrupts.into_iter().enumerate() {
             self.interrupts.connect(index, interrupts);
         }
+        self.memory.connect(&attention);
         let connected = self.attention.set(attention);
         assert!(connected.is_ok(), "a platform has one set of processors");
     }
@@ -98,11 +99,6 @@ impl Platform {
     pub fn start(&self, index: usize, work: impl FnOnce(&mut Processor) + Send + 'static) {
         self.starts()[index] = Some(Box::new(work));
         self.call(index);
-    }
-
-    /// Has every processor read its instructions from memory again: a device has written code.
-    pub fn instructions_changed(&self) {
-        (0..self.processors()).for_each(|index| self.make_stale(index));
     }
 
     fn make_stale(&self, index: usize) {
@@ -180,6 +176,10 @@ unsafe impl PhysicalMemory for Port {
 
     fn purge_others(&self, purge: GlobalPurge) -> Vec<GlobalPurge> {
         self.platform.purges.broadcast(self.index, purge)
+    }
+
+    fn instructions_read(&self, page: u64) {
+        self.platform.memory.instructions_read(page);
     }
 
     fn instructions_changed(&self) {

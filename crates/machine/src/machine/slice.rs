@@ -111,6 +111,9 @@ fn execute<D: Driver>(
     if platform.take_stale(index) {
         cpu.processor.forget_instructions();
     }
+    for page in platform.memory.take_changed_code(index) {
+        cpu.processor.forget_instructions_of(page);
+    }
     // Whoever asked for a stop after the flag was cleared has set it again.
     let before = cpu.processor.instructions_retired();
     let instructions_left = until.executed - cpu.executed();

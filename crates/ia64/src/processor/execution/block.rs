@@ -23,6 +23,8 @@ use crate::processor::semantics;
 
 /// Bundles in a block at most; bounds the distance between two looks at the attention flag.
 pub(crate) const BUNDLES_MAX: u16 = 64;
+/// And its bytes.
+pub(crate) const BLOCK_SIZE_MAX: u64 = BUNDLES_MAX as u64 * 16;
 /// Instructions for which a block in the making has room from the start: most blocks have no more.
 const INSTRUCTIONS_USUAL: usize = 48;
 /// Instructions of a program, or of a thread of it, for which short blocks serve: then it runs for longer than decoding
@@ -31,7 +33,7 @@ pub const SHORT_FOR: u64 = 1 << 20;
 /// Entries of the direct-mapped front of the blocks.
 const FRONT: usize = 4096;
 /// Instructions that were overwritten are forgotten by host pages of this size.
-pub(crate) const HOST_PAGE_LOG2: u32 = 12;
+pub const HOST_PAGE_LOG2: u32 = 12;
 /// Blocks of a kind kept before they are emptied.
 const BLOCKS_MAX: usize = 1 << 16;
 /// Narrow blocks of a kind kept before they are emptied.
@@ -180,7 +182,7 @@ impl<C: Send + Sync, S: Send + Sync> Forget for Blocks<C, S> {
     fn forget(&mut self, page: u64) {
         const {
             assert!(
-                BUNDLES_MAX as u64 * 16 <= 1 << HOST_PAGE_LOG2,
+                BLOCK_SIZE_MAX <= 1 << HOST_PAGE_LOG2,
                 "a block ends on the next page"
             )
         };

@@ -29,8 +29,8 @@ mod together;
 mod trace;
 
 pub use backend::{Backend, BlockInstruction, Context, DecodedBlock, Interpreter, Running};
-pub use block::{BlockCache, FetchedInstruction, SHORT_FOR};
-pub(crate) use block::{Forget, HOST_PAGE_LOG2};
+pub(crate) use block::{BLOCK_SIZE_MAX, Forget};
+pub use block::{BlockCache, FetchedInstruction, HOST_PAGE_LOG2, SHORT_FOR};
 pub(crate) use code_page::CodeProperties;
 pub use driver::{Driver, Drivers, Observed, Untimed};
 pub use gathering::{GATHERED, Gathered, Together};

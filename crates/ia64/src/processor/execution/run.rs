@@ -225,6 +225,7 @@ impl Processor {
                 Some(block) => block,
                 None => {
                     let place = (self.ip, self.slot);
+                    self.environment.instructions_read(key);
                     decoded = blocks.find_or_decode(key, place, code.page(), *backend, watch.observer);
                     &decoded
                 }
@@ -274,6 +275,7 @@ impl Processor {
                 let place = (self.ip, self.slot);
                 // What was decoded serves where all of it is known; a run ends in blocks often.
                 let whole = (O::DETAIL == Detail::Everything && fits).then(|| Arc::clone(block));
+                self.environment.instructions_read(key);
                 let narrow = blocks.find_or_cut(key, cut, || match whole {
                     Some(whole) if usize::from(cut.instructions_max) < whole.known.len() => {
                         whole.beginning(B::operations(&whole.code), cut.instructions_max)

@@ -9,7 +9,7 @@ use crate::encoding::{BaseUpdate, LoadKind, Ordering, Size, StoreKind};
 use crate::fault::{Access, Fault, isr};
 use crate::memory::Value;
 use crate::processor::execution::{Execute, Flow, HOST_PAGE_LOG2, MicroOperation, Step};
-use crate::processor::{Processor, Raised, pending};
+use crate::processor::{Processor, Raised};
 use crate::registers::application::{CCV, CSD, UNAT};
 use crate::registers::status::psr;
 
@@ -410,8 +410,7 @@ pub(super) fn flush_cache(processor: &mut Processor, operation: &MicroOperation)
     let address = address(processor, operation, access)?;
     let host = processor.touch(address, access, false)?;
     processor.environment.instructions_changed(address);
-    processor.changed_code.push(host as u64 >> HOST_PAGE_LOG2);
-    processor.pending |= pending::CODE_CONTEXT;
+    processor.forget_instructions_of(host as u64 >> HOST_PAGE_LOG2);
     Ok(Flow::Next)
 }
 

@@ -121,7 +121,6 @@ impl Boot {
         let base = self.memory.map.allocate(code as u32, pages, place)?;
         let loaded = image.placed(base).map_err(LoadFailure::from).and_then(|memory| {
             guest.write(base, &memory)?;
-            guest.0.platform.instructions_changed();
             let size = u64::from(image.size);
             Ok(self.install_image(guest, origin, (base, size), (code, data))?)
         });
