@@ -342,8 +342,6 @@ impl Machine {
                 virtual_memory::write(processor, &self.platform.memory, VirtualAddress(address), &bytes)
             }
         };
-        // Processors keep what they have decoded.
-        self.platform.instructions_changed();
         match is_written {
             true => Ok(()),
             false => Err(Error::new_err(format!(
