@@ -33,7 +33,9 @@ pub fn return_(emitter: &mut Emitter, instruction: &Instruction) {
 /// The processor is the one that the code was entered with, and nobody else uses it.
 pub unsafe extern "C" fn begin_call(processor: *mut Processor) {
     // SAFETY: as the caller says.
-    unsafe { &mut *processor }.begin_call();
+    let processor = unsafe { &mut *processor };
+    processor.find_frame();
+    processor.begin_call();
 }
 
 /// Changes the frame as a return by a branch register does, for emitted code, and answers where it goes.
@@ -42,5 +44,7 @@ pub unsafe extern "C" fn begin_call(processor: *mut Processor) {
 /// As [`begin_call`].
 pub unsafe extern "C" fn finish_call(processor: *mut Processor, register: u64) -> u64 {
     // SAFETY: as the caller says.
-    unsafe { &mut *processor }.finish_call(register as u8)
+    let processor = unsafe { &mut *processor };
+    processor.find_frame();
+    processor.finish_call(register as u8)
 }

@@ -294,6 +294,7 @@ fn emit_node(emitter: &mut Emitter, region: &Region, node: usize) {
 unsafe extern "C" fn perform(processor: *mut Processor, operation: *const MicroOperation) -> i64 {
     // SAFETY: as the caller says; the region keeps its operations as long as its code.
     let (processor, operation) = unsafe { (&mut *processor, &*operation) };
+    processor.find_frame();
     match processor.perform(operation) {
         Ok(Flow::Next) => PERFORMED,
         Ok(Flow::Branch) => PERFORMED_BRANCH,
@@ -309,6 +310,7 @@ unsafe extern "C" fn perform(processor: *mut Processor, operation: *const MicroO
 unsafe extern "C" fn perform_double(processor: *mut Processor, operation: *const MicroOperation) -> i64 {
     // SAFETY: as in `perform`.
     let (processor, operation) = unsafe { (&mut *processor, &*operation) };
+    processor.find_frame();
     let performed = processor.perform(operation);
     deliver(processor, operation, performed)
 }
@@ -321,6 +323,7 @@ unsafe extern "C" fn perform_double(processor: *mut Processor, operation: *const
 unsafe extern "C" fn perform_single(processor: *mut Processor, operation: *const MicroOperation) -> i64 {
     // SAFETY: as in `perform`.
     let (processor, operation) = unsafe { (&mut *processor, &*operation) };
+    processor.find_frame();
     let performed = processor.perform(operation);
     let delivered = deliver(processor, operation, performed);
     let value = f64::from_bits(delivered.cast_unsigned());
@@ -338,7 +341,9 @@ unsafe extern "C" fn perform_single(processor: *mut Processor, operation: *const
 /// As [`perform`].
 unsafe extern "C" fn rotate(processor: *mut Processor, _: *const MicroOperation) -> i64 {
     // SAFETY: as in `perform`.
-    unsafe { &mut *processor }.rotate_once();
+    let processor = unsafe { &mut *processor };
+    processor.find_frame();
+    processor.rotate_once();
     PERFORMED
 }
 
@@ -349,6 +354,7 @@ unsafe extern "C" fn rotate(processor: *mut Processor, _: *const MicroOperation)
 unsafe extern "C" fn gather(processor: *mut Processor, operation: *const MicroOperation, effects: u64) {
     // SAFETY: as in `perform`.
     let (processor, operation) = unsafe { (&mut *processor, &*operation) };
+    processor.find_frame();
     // SAFETY: the code gathers, and waits for this function.
     let gathered = unsafe { chain::gathered(processor) };
     processor.gather_changes(gathered, operation, Effects::from_bits_truncate(effects as u16));

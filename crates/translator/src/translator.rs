@@ -468,6 +468,7 @@ impl Translator {
         // SAFETY: the unit is alive: it goes with its block, between two of them. The processor is borrowed
         // exclusively, and what is gathered is the observer's as long as it runs.
         let answer = unsafe { enter(processor, root.code()) };
+        processor.find_frame();
         self.statistics.entered += 1;
         self.statistics.translated += processor.instructions_retired() - begun;
         let left = match answer {
@@ -520,6 +521,7 @@ impl Translator {
         // exclusively, the flags and the table of links live as long as the run, and no more instructions may retire
         // than `remaining`.
         let answer = unsafe { enter(processor, root.code()) };
+        processor.find_frame();
         let retired = processor.instructions_retired() - begun;
         self.statistics.entered += 1;
         self.statistics.linked += chain::followed(processor);

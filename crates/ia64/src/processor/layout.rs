@@ -11,7 +11,8 @@
 //! would do no more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`] and [`FRAME_ROTATING`] as `alloc` does, those with
 //! [`GENERAL_BASE`], [`STACK_POSITION`], PFS and EC as `br.call` and `br.ret` do, and the three rename bases, with the
 //! registers and predicates that they rename, as a rotation does.
-//! What else it changes, it changes through the processor's functions, which know what depends on it.
+//! What else it changes, it changes through the processor's functions, which know what depends on it. Once it has changed
+//! [`GENERAL_BASE`] it calls [`Processor::find_frame`] before any other function.
 
 use std::mem::offset_of;
 
@@ -151,8 +152,8 @@ mod tests {
             ("FRAME_RENAME_FLOATING", 80),
             ("BRANCH", 88),
             ("GENERAL", 160),
-            ("GENERAL_BASE", 8624),
-            ("GENERAL_NATS", 8608),
+            ("GENERAL_BASE", 8096),
+            ("GENERAL_NATS", 8080),
             ("FLOATING", 8640),
             ("APPLICATION", 10688),
             ("STACK_POSITION", 13312),

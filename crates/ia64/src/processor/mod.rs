@@ -395,6 +395,13 @@ impl Processor {
         self.pending |= pending::CODE_CONTEXT;
     }
 
+    /// Finds the frame's registers where a back end has put them by changing
+    /// [`GENERAL_BASE`](crate::layout::GENERAL_BASE).
+    #[inline(always)]
+    pub fn find_frame(&mut self) {
+        self.general.find_places();
+    }
+
     /// Forgets all translations but keeps decoded instructions: enough after a change that left the memory
     /// behind every executable page as it was.
     pub fn flush_data_translations(&mut self) {

@@ -13,30 +13,74 @@ use crate::registers::frame::STACKED_REGISTERS;
 
 /// The first stacked register.
 const FIRST_STACKED: usize = 32;
+/// How many registers there are.
+const REGISTERS: usize = 128;
 /// How many stacked registers the file has for callers and the frame together, at most.
 pub(crate) const CAPACITY_MAX: u32 = 384;
 /// The largest base: twice what callers can have at hand and more, so that registers are seldom moved. It also decides
 /// where a processor's floating-point registers lie. They must not be a multiple of 4 kB behind r0 to r31: hosts guess
 /// by the low twelve bits of an address whether a load has to wait for a store.
-const BASE_MAX: usize = 800;
+const BASE_MAX: usize = 733;
 /// The base after they were moved: it can go both ways from there.
-const BASE_MIDDLE: usize = BASE_MAX / 2;
+const BASE_MIDDLE: usize = CAPACITY_MAX as usize;
 /// Places of the file: whatever byte names a register and whatever the base, there is one.
 const PLACES: usize = BASE_MAX + 256;
 
-const _: () = assert!(BASE_MIDDLE >= CAPACITY_MAX as usize);
+/// Registers that a byte can name: half of them there are.
+const NAMES: usize = 256;
+
+const _: () = assert!(BASE_MIDDLE + 2 * STACKED_REGISTERS as usize <= BASE_MAX);
 
 /// 128 general registers and their NaT bits, and the callers' registers below the frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Saved", into = "Saved")]
 #[repr(C)]
 pub struct GeneralRegisters {
     /// r0 to r31, the callers' stacked registers and those of the frame.
+    values: [u64; PLACES],
+    nats: u128,
+    /// How many places behind its number a stacked register stands.
+    base: u64,
+    /// Where each register stands with the base that follows: to look there costs less than to tell static registers
+    /// from stacked ones at each operand.
+    places: [u16; NAMES],
+    placed: u64,
+    /// Whether a NaT bit is set: one word to look at.
+    has_nat: u64,
+}
+
+/// What a saved state has of the registers.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename = "GeneralRegisters")]
+struct Saved {
     #[serde(with = "serde_big_array::BigArray")]
     values: [u64; PLACES],
     #[serde(with = "crate::registers::two_words")]
     nats: u128,
-    /// How many places behind its number a stacked register stands.
     base: u64,
+}
+
+impl From<Saved> for GeneralRegisters {
+    fn from(Saved { values, nats, base }: Saved) -> GeneralRegisters {
+        let mut registers = GeneralRegisters {
+            values,
+            base,
+            ..GeneralRegisters::new()
+        };
+        registers.set_nats(nats);
+        registers.find_places();
+        registers
+    }
+}
+
+impl From<GeneralRegisters> for Saved {
+    fn from(
+        GeneralRegisters {
+            values, nats, base, ..
+        }: GeneralRegisters,
+    ) -> Saved {
+        Saved { values, nats, base }
+    }
 }
 
 impl GeneralRegisters {
@@ -51,11 +95,16 @@ impl GeneralRegisters {
 
     /// All registers zero, no NaT.
     pub fn new() -> GeneralRegisters {
-        GeneralRegisters {
+        let mut registers = GeneralRegisters {
             values: [0; PLACES],
             nats: 0,
             base: BASE_MIDDLE as u64,
-        }
+            places: std::array::from_fn(|register| register as u16),
+            placed: 0,
+            has_nat: 0,
+        };
+        registers.find_places();
+        registers
     }
 
     /// Whether registers could be a processor's of whose callers so many registers are at hand.
@@ -66,12 +115,24 @@ impl GeneralRegisters {
     /// Where a register stands.
     #[inline(always)]
     fn place(&self, register: u8) -> usize {
-        let is_static = usize::from(register) < FIRST_STACKED;
-        let base = if is_static { 0 } else { self.base };
-        // SAFETY: the base is changed by the functions below and by back ends that keep to the layout's rules, and
-        // neither makes it larger than this. A state from a file is looked at before a processor has it.
-        unsafe { std::hint::assert_unchecked(base <= BASE_MAX as u64) };
-        usize::from(register) + base as usize
+        let place = usize::from(self.places[usize::from(register)]);
+        // SAFETY: at the start a register stands at its number, which is a byte; `find_places` puts r32 to r127 no
+        // further behind that than the largest base. Nothing else writes the table.
+        unsafe { std::hint::assert_unchecked(place < PLACES) };
+        place
+    }
+
+    /// Finds out where registers stand, if the base is another than it was.
+    #[inline(always)]
+    pub(crate) fn find_places(&mut self) {
+        if self.placed != self.base {
+            self.placed = self.base;
+            let base = self.base.min(BASE_MAX as u64) as u16;
+            let stacked = FIRST_STACKED as u16..REGISTERS as u16;
+            for (place, register) in self.places[FIRST_STACKED..REGISTERS].iter_mut().zip(stacked) {
+                *place = register + base;
+            }
+        }
     }
 
     /// The value of a register.
@@ -89,14 +150,20 @@ impl GeneralRegisters {
     /// Whether any register holds a NaT.
     #[inline(always)]
     pub fn any_nat(&self) -> bool {
-        self.nats != 0
+        self.has_nat != 0
+    }
+
+    #[inline]
+    fn set_nats(&mut self, nats: u128) {
+        self.nats = nats;
+        self.has_nat = u64::from(nats != 0);
     }
 
     /// Writes a register and clears its NaT bit.
     #[inline(always)]
     pub fn set(&mut self, register: u8, value: u64) {
         // First, so that who has just looked at the bits looks once.
-        if self.nats != 0 {
+        if self.any_nat() {
             self.clear_nat(register);
         }
         self.values[self.place(register)] = value;
@@ -106,19 +173,19 @@ impl GeneralRegisters {
     #[inline]
     pub fn set_with_nat(&mut self, register: u8, value: u64, nat: bool) {
         self.values[self.place(register)] = value;
-        self.nats = self.nats & !(1 << (register & 127)) | u128::from(nat) << (register & 127);
+        self.set_nats(self.nats & !(1 << (register & 127)) | u128::from(nat) << (register & 127));
     }
 
     #[cold]
     fn clear_nat(&mut self, register: u8) {
-        self.nats &= !(1 << (register & 127));
+        self.set_nats(self.nats & !(1 << (register & 127)));
     }
 
     /// Forgets the NaT bits of the registers above `last`, which belong to no frame.
     #[inline]
     pub(crate) fn clear_nats_above(&mut self, last: u32) {
-        if self.nats != 0 && last < 127 {
-            self.nats &= (1 << (last + 1)) - 1;
+        if self.any_nat() && last < 127 {
+            self.set_nats(self.nats & (1 << (last + 1)) - 1);
         }
     }
 
@@ -165,6 +232,7 @@ impl GeneralRegisters {
             self.move_to_middle(callers);
         }
         self.base += u64::from(count);
+        self.find_places();
     }
 
     /// Makes r32 what was so many registers before, likewise. Registers that are not at hand are as they happen to be.
@@ -172,6 +240,7 @@ impl GeneralRegisters {
     pub(crate) fn descend(&mut self, count: u32, callers: u32) {
         self.make_room(count, callers);
         self.base -= u64::from(count);
+        self.find_places();
     }
 
     /// Sees to it that so many registers have a place below the frame.
@@ -189,6 +258,7 @@ impl GeneralRegisters {
         self.values
             .copy_within(from..from + callers + STACKED_REGISTERS as usize, to);
         self.base = BASE_MIDDLE as u64;
+        self.find_places();
     }
 
     /// Takes the NaT bits of the first `count` stacked registers away, the first one's the lowest bit; those of the
@@ -207,7 +277,7 @@ impl GeneralRegisters {
     }
 
     fn set_stacked_nats(&mut self, stacked: u128) {
-        self.nats = self.nats & ((1 << FIRST_STACKED) - 1) | stacked << FIRST_STACKED;
+        self.set_nats(self.nats & ((1 << FIRST_STACKED) - 1) | stacked << FIRST_STACKED);
     }
 
     /// Rotates the values of the `count` registers from r32 on upwards by `distance`.
@@ -229,11 +299,11 @@ impl GeneralRegisters {
         } else {
             rotating.rotate_right(distance);
         }
-        if self.nats != 0 {
+        if self.any_nat() {
             let mask = u128::MAX >> (128 - count);
             let field = self.nats >> FIRST_STACKED & mask;
             let rotated = (field << distance | field >> (count - distance)) & mask;
-            self.nats = self.nats & !(mask << FIRST_STACKED) | rotated << FIRST_STACKED;
+            self.set_nats(self.nats & !(mask << FIRST_STACKED) | rotated << FIRST_STACKED);
         }
     }
 
@@ -241,7 +311,7 @@ impl GeneralRegisters {
     pub(crate) fn exchange_bank(&mut self, values: &mut [u64; 16], nats: &mut u16) {
         self.values[16..32].swap_with_slice(values);
         let current = (self.nats >> 16) as u16;
-        self.nats = self.nats & !(0xffff << 16) | u128::from(*nats) << 16;
+        self.set_nats(self.nats & !(0xffff << 16) | u128::from(*nats) << 16);
         *nats = current;
     }
 }
