@@ -10,8 +10,8 @@ use sidestep_ia64::registers::application::PFS;
 use crate::emitter::Emitter;
 use crate::slots::Slot;
 
-/// `alloc`: in line where no register of the callers has to make room, the rotating part stays as large as it is or nothing is renamed,
-/// and no NaT bit could have to be forgotten.
+/// `alloc`: in line where no register of the callers has to make room, the rotating part stays as large as it is or
+/// nothing is renamed, and no NaT bit could have to be forgotten.
 pub fn allocate(emitter: &mut Emitter, instruction: &Instruction) {
     if instruction.predicate() != 0 || instruction.r1() == 0 {
         return emitter.perform(Some(instruction));

@@ -677,8 +677,8 @@ impl Processor {
         }
     }
 
-    /// Gives up clean registers below a position. The frame has got their places in the file of an Itanium 2, so what it
-    /// finds there is nothing of a kernel's that has cleared the others: it finds zero.
+    /// Gives up clean registers below a position. The frame has got their places in the file of an Itanium 2, so what
+    /// it finds there is nothing of a kernel's that has cleared the others: it finds zero.
     #[cold]
     #[inline(never)]
     fn displace_clean(&mut self, lowest: i64) {

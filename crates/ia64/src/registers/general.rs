@@ -200,8 +200,8 @@ impl GeneralRegisters {
         &self.values[first..first + count as usize]
     }
 
-    /// Writes registers of the frame, none of whose NaT bits is set, from the `number`th on downwards, the first stacked
-    /// one counted as 1.
+    /// Writes registers of the frame, none of whose NaT bits is set, from the `number`th on downwards, the first
+    /// stacked one counted as 1.
     pub(crate) fn set_down(&mut self, number: u32, values: impl Iterator<Item = u64>) {
         let end = FIRST_STACKED + self.base as usize + number as usize;
         let places = self.values[..end].iter_mut().rev();

@@ -162,8 +162,8 @@ impl Emitter<'_, '_> {
         let returned = self
             .ins()
             .ushr_imm_u(state, i64::from(function_state::PRIVILEGE_SHIFT));
-        // Nothing of this may be negative: the sizes fit each other, the registers are dirty and have their places, what
-        // is at hand of the callers fits the file beside the frame, and the privilege stays or becomes larger.
+        // Nothing of this may be negative: the sizes fit each other, the registers are dirty and have their places,
+        // what is at hand of the callers fits the file beside the frame, and the privilege stays or becomes larger.
         let full = self.constant(i64::from(STACKED_REGISTERS));
         let limits = [
             (size, locals),
