@@ -21,8 +21,9 @@ pub(crate) const CAPACITY_MAX: u32 = 384;
 /// where a processor's floating-point registers lie. They must not be a multiple of 4 kB behind r0 to r31: hosts guess
 /// by the low twelve bits of an address whether a load has to wait for a store.
 const BASE_MAX: usize = 733;
-/// The base after they were moved: it can go both ways from there.
-const BASE_MIDDLE: usize = CAPACITY_MAX as usize;
+/// The base after they were moved: it can go both ways from there. Callers have a few more places than the file has
+/// registers, since an environment may put a small frame on top of as many as there can be, as for a signal's handler.
+const BASE_MIDDLE: usize = CAPACITY_MAX as usize + 16;
 /// Places of the file: whatever byte names a register and whatever the base, there is one.
 const PLACES: usize = BASE_MAX + 256;
 
@@ -253,7 +254,7 @@ impl GeneralRegisters {
 
     #[cold]
     fn move_to_middle(&mut self, callers: u32) {
-        let (base, callers) = (self.base as usize, callers as usize);
+        let (base, callers) = (self.base as usize, (callers as usize).min(BASE_MIDDLE));
         let [from, to] = [base, BASE_MIDDLE].map(|base| FIRST_STACKED + base - callers);
         self.values
             .copy_within(from..from + callers + STACKED_REGISTERS as usize, to);
@@ -377,6 +378,18 @@ mod tests {
                 }
                 prop_assert!(registers.is_valid(at_hand));
             }
+        }
+
+        #[test]
+        fn static_registers_stay_however_many_callers_there_are(callers in 0u32..=CAPACITY_MAX + 96) {
+            let mut registers = GeneralRegisters::new();
+            for register in 1..32 {
+                registers.set(register, register.into());
+            }
+            for _ in 0..20 {
+                registers.ascend(60, callers.min(registers.base as u32));
+            }
+            prop_assert!((1..32).all(|register| registers.value(register) == u64::from(register)));
         }
 
         #[test]
