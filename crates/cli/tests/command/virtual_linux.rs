@@ -96,7 +96,7 @@ fn threads_of_linux_that_share_memory_are_found_with_intercepts_and_with_ring_co
         virtual_machine(line, keys).expect("a kernel is there"),
     ];
     // By then Linux has started. The paper's factor sees the pairs above what all processors share in the kernel.
-    let host = "cores = 8\nhost-threads = 2\npolicy = 'partial'\n[detection]\nperiod-us = 200\nstart-up-ms = 185\n\
+    let host = "cores = 8\nhost-threads = 2\npolicy = 'partial'\n[detection]\nperiod-us = 200\nstart-up-ms = 200\n\
                 evaluation-ms = 15\nwindow-ms = 20\nbudget-permille = 100\nfactor = 1.5\n";
     let printed = successful(&run(folder.path(), host, &machines, &["--matrix", "matrix.json"]));
     for name in ["intercepts", "compression"] {
