@@ -79,7 +79,7 @@ pub struct Events {
 
 /// The table of one processor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(from = "Saved", into = "Saved")]
+#[serde(try_from = "Saved", into = "Saved")]
 #[repr(C)]
 pub struct AdvancedLoads {
     /// A bit for each place that a valid entry has read ([`places`]), where stores look first; zero for no entry.
@@ -101,13 +101,21 @@ struct Saved {
     entries: Vec<Entry>,
 }
 
-impl From<Saved> for AdvancedLoads {
-    fn from(saved: Saved) -> AdvancedLoads {
+impl TryFrom<Saved> for AdvancedLoads {
+    type Error = &'static str;
+
+    fn try_from(saved: Saved) -> Result<AdvancedLoads, &'static str> {
         let mut loads = AdvancedLoads::default();
         for entry in saved.entries {
+            if loads.row_of_tag(entry.target.number()).is_some() {
+                return Err("advanced loads have two entries for one tag");
+            }
+            if loads.valid.count_ones() as usize == ENTRIES {
+                return Err("there are more advanced loads than entries");
+            }
             loads.insert(entry.target, entry.address, entry.size);
         }
-        loads
+        Ok(loads)
     }
 }
 
@@ -369,6 +377,23 @@ mod tests {
         loads.invalidate(0x2000, 8);
         assert_eq!(held(&loads), [false, false, true]);
         assert_eq!(loads.events().replaced_general, 1);
+    }
+
+    #[test]
+    fn a_saved_table_that_no_processor_has_is_refused() {
+        let entry = |place| Entry {
+            target: Target::General(place),
+            address: 0x1000,
+            size: 8,
+        };
+        let restored = |places: &[u64]| {
+            let entries = places.iter().copied().map(entry).collect();
+            AdvancedLoads::try_from(Saved { entries })
+        };
+        let full: Vec<u64> = (0..=ENTRIES as u64).collect();
+        assert!(restored(&full[1..]).is_ok());
+        assert!(restored(&full).is_err());
+        assert!(restored(&[7, 7]).is_err());
     }
 
     #[test]
