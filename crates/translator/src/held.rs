@@ -16,9 +16,19 @@ use crate::slots::Slots;
 pub struct FloatRegisters(u128);
 
 impl FloatRegisters {
+    /// The registers that an instruction writes, but for the constant ones.
+    pub fn written_by(instruction: &Instruction) -> FloatRegisters {
+        float_registers(instruction.destinations().iter())
+    }
+
+    /// Whether a register is one of them.
+    pub fn contains(self, register: u8) -> bool {
+        self.0 >> register & 1 != 0
+    }
+
     /// Its registers, in order.
     pub fn iter(self) -> impl Iterator<Item = u8> {
-        (0..128).filter(move |register| self.0 >> register & 1 != 0)
+        (0..128).filter(move |&register| self.contains(register))
     }
 
     /// The registers that have these names once all that rotate have rotated, by their names before.
@@ -93,7 +103,7 @@ impl Places for FloatRegisters {
     }
 
     fn written_by(instruction: &Instruction) -> FloatRegisters {
-        float_registers(instruction.destinations().iter())
+        FloatRegisters::written_by(instruction)
     }
 
     fn before_rotation(self) -> FloatRegisters {

@@ -372,7 +372,7 @@ pub enum BranchKind {
 }
 
 /// The FPSR status field whose controls and flags an operation uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StatusField {
     /// `.s0`, the main field.
     S0,

@@ -117,6 +117,16 @@ impl FloatRegister {
         }
     }
 
+    /// A register from a spill image that has no other bits than those of a register.
+    #[inline(always)]
+    pub(crate) const fn from_image(significand: u64, sign_exponent: u64) -> Self {
+        debug_assert!(sign_exponent & !(SIGN_BIT | EXPONENT_MASK) == 0);
+        Self {
+            significand,
+            sign_exponent,
+        }
+    }
+
     /// An infinity.
     #[inline]
     pub const fn infinity(negative: bool) -> Self {

@@ -17,6 +17,7 @@
 use std::mem::offset_of;
 
 use crate::alat::AdvancedLoads;
+use crate::float::register_file::FloatingRegisters;
 use crate::memory::tlb::TranslationCache;
 use crate::processor::Processor;
 use crate::processor::execution::Gathered;
@@ -73,7 +74,7 @@ offsets! {
     GENERAL_BASE = offset_of!(Processor, general) + GeneralRegisters::BASE;
     /// The NaT bits of r0 to r127, r0 the lowest bit: 128 bits.
     GENERAL_NATS = offset_of!(Processor, general) + GeneralRegisters::NATS;
-    /// f0 to f127 before rotation, as spill images: 128 bits each.
+    /// f0 to f127 before rotation: 128 bits each, spill images or doubles ([`FLOATING_DOUBLE`]).
     FLOATING = offset_of!(Processor, floating);
     /// ar0 to ar127, but for RSC, BSP, BSPSTORE and RNAT: 64 bits each.
     APPLICATION = offset_of!(Processor, application);
@@ -98,6 +99,9 @@ offsets! {
     OF_BACK_END = offset_of!(Processor, of_back_end);
 }
 
+/// The second word of one of [`FLOATING`] whose first has the bits of a double, of which a denormal is none here: the
+/// register is what `ldfd` makes of them.
+pub const FLOATING_DOUBLE: u64 = FloatingRegisters::DOUBLE;
 /// The largest [`GENERAL_BASE`] that a call may leave behind.
 pub const GENERAL_BASE_MAX: usize = GeneralRegisters::BASE_MAX;
 /// How many words a processor keeps for the back end that runs.

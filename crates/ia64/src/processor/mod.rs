@@ -33,6 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::address::PhysicalAddress;
 use crate::alat::AdvancedLoads;
 use crate::fault::Fault;
+use crate::float::register_file::FloatingRegisters;
 use crate::float::{ControlTable, FloatRegister};
 use crate::interrupts::Interrupts;
 use crate::memory::AddressSpace;
@@ -86,7 +87,7 @@ pub struct Processor {
     /// General registers of the current frame, with NaT bits.
     pub general: GeneralRegisters,
     /// f0 to f127 before rotation.
-    pub(crate) floating: [FloatRegister; 128],
+    pub(crate) floating: FloatingRegisters,
     /// Application registers by number, but for those of the register stack engine.
     pub(crate) application: [u64; 128],
     /// The FPSR's controls, decoded.
@@ -158,8 +159,6 @@ impl Processor {
     }
 
     fn with_environment(environment: Environment) -> Processor {
-        let mut floating = [FloatRegister::ZERO; 128];
-        floating[1] = FloatRegister::ONE;
         let mut application = [0; 128];
         application[usize::from(application::FPSR)] = FPSR_RESET;
         Processor {
@@ -170,7 +169,7 @@ impl Processor {
             status: 0,
             system: Box::default(),
             application,
-            floating,
+            floating: FloatingRegisters::new(),
             float_controls: ControlTable::new(FPSR_RESET),
             register_stack: RegisterStack::new(),
             advanced_loads: AdvancedLoads::default(),
@@ -269,7 +268,7 @@ impl Processor {
     /// The floating-point register `register` as the current rotation names it.
     #[inline(always)]
     pub fn floating(&self, register: u8) -> FloatRegister {
-        self.floating[self.floating_index(register)]
+        self.floating.get(self.floating_index(register))
     }
 
     /// Writes a floating-point register and notes the write in PSR.mfl or PSR.mfh; f0 and f1 are constants.
@@ -277,7 +276,7 @@ impl Processor {
     pub fn set_floating(&mut self, register: u8, value: FloatRegister) {
         let index = self.floating_index(register);
         assert!(index > 1, "f0 and f1 are constants");
-        self.floating[index] = value;
+        self.floating.set(index, value);
         self.status |= if index < 32 { psr::MFL } else { psr::MFH };
     }
 

@@ -150,7 +150,7 @@ impl Processor {
             status: self.status,
             system: self.system.clone(),
             application: self.application,
-            floating: self.floating,
+            floating: (&self.floating).into(),
             register_stack: self.register_stack.clone(),
             advanced_loads: self.advanced_loads.clone(),
             ip: self.ip,
@@ -193,7 +193,7 @@ impl Processor {
         self.status = state.status;
         self.system = state.system.clone();
         self.application = state.application;
-        self.floating = state.floating;
+        self.floating = state.floating.into();
         self.float_controls = ControlTable::new(state.application[usize::from(application::FPSR)]);
         self.register_stack = state.register_stack.clone();
         self.advanced_loads = state.advanced_loads.clone();

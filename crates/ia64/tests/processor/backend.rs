@@ -7,6 +7,7 @@ use sidestep_ia64::encoding::{DecodedSlot, Instruction, Opcode};
 use sidestep_ia64::execution::{
     Backend, Context, DecodedBlock, Dynamic, Interpreter, MicroOperation, Observer, Running,
 };
+use sidestep_ia64::float::FloatRegister;
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::LC;
 use sidestep_ia64::{Exit, Processor, Raised};
@@ -269,4 +270,23 @@ fn a_processor_lies_in_memory_as_the_layout_says() {
         let host = DATA.wrapping_add(read::<u64>(entry, layout::TRANSLATION_DELTA));
         assert_eq!(host, machine.data().as_ptr() as u64);
     }
+}
+
+#[test]
+fn a_back_end_may_leave_doubles_as_they_are() {
+    let mut machine = Machine::new();
+    let processor = &mut machine.processor;
+    let bits = (-1.5f64).to_bits();
+    let value = FloatRegister::from_double(bits);
+    processor.set_floating(9, value);
+    let saved = processor.save();
+    let place = std::ptr::from_mut::<Processor>(processor).cast::<u8>();
+    // SAFETY: a back end may write a floating-point register, which has two words.
+    unsafe {
+        let register = place.add(layout::FLOATING + 9 * 16).cast::<u64>();
+        register.write(bits);
+        register.add(1).write(layout::FLOATING_DOUBLE);
+    }
+    assert_eq!(processor.floating(9), value);
+    assert_eq!(processor.save(), saved);
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::mem::take;
 
 use cranelift_codegen::ir::Value;
-use sidestep_ia64::encoding::{Effects, Instruction, Resource};
+use sidestep_ia64::encoding::{Effects, Instruction, Operation, Resource, StatusField};
+use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::frame::ROTATING_FLOATING;
 
 /// The value of a register as a double, which has it exactly: a normal value or a zero. It is a NaN where the register
@@ -34,6 +35,15 @@ pub fn rotated(register: u8) -> u8 {
 
 const FIRST_ROTATING: u8 = 128 - ROTATING_FLOATING as u8;
 
+/// Whether an instruction may change more of FPSR than set flags.
+fn changes_controls(instruction: &Instruction) -> bool {
+    match instruction.operation {
+        Operation::FloatSetControls { .. } | Operation::FloatClearFlags { .. } => true,
+        Operation::MoveToApplication { .. } => instruction.ar3() == FPSR,
+        _ => false,
+    }
+}
+
 /// What is known of floating-point registers.
 #[derive(Clone, Debug, Default)]
 pub struct Floats {
@@ -45,6 +55,9 @@ pub struct Floats {
     extended: u128,
     /// Bits of PSR that are set, of those that say which registers were written.
     marked: u64,
+    /// By status field, whether the host may compute under it and its inexact flag is set. It is true only where it
+    /// holds, and may be false where it has come to hold since.
+    usual_status: BTreeMap<StatusField, Value>,
 }
 
 impl Floats {
@@ -60,6 +73,11 @@ impl Floats {
             Some(double) => self.doubles.insert(register, double),
             None => self.doubles.remove(&register),
         };
+    }
+
+    /// Notes the value that a register was found to have.
+    pub fn note_found(&mut self, register: u8, double: Double) {
+        self.doubles.insert(register, double);
     }
 
     /// Notes that a register is likely to hold more bits than a double has.
@@ -107,6 +125,16 @@ impl Floats {
         self.doubles.iter().map(|(&register, &double)| (register, double))
     }
 
+    /// Whether the host may compute under a status field and its inexact flag is set, if that was looked at.
+    pub fn usual_status(&self, field: StatusField) -> Option<Value> {
+        self.usual_status.get(&field).copied()
+    }
+
+    /// Notes whether the host may compute under a status field and its inexact flag is set.
+    pub fn note_usual_status(&mut self, field: StatusField, is_usual: Value) {
+        self.usual_status.insert(field, is_usual);
+    }
+
     /// Notes that PSR has a bit set, and answers whether that was known.
     pub fn mark(&mut self, bit: u64) -> bool {
         let is_known = self.marked & bit != 0;
@@ -124,6 +152,9 @@ impl Floats {
         if instruction.effects().intersects(renames) {
             return *self = Floats::default();
         }
+        if changes_controls(instruction) {
+            self.usual_status.clear();
+        }
         for target in instruction.destinations().iter() {
             if let Resource::Float(register) = target {
                 self.doubles.remove(register);
@@ -139,5 +170,7 @@ impl Floats {
             .retain(|register, place| other.places.get(register) == Some(place));
         self.extended |= other.extended;
         self.marked &= other.marked;
+        self.usual_status
+            .retain(|field, is_usual| other.usual_status.get(field) == Some(is_usual));
     }
 }

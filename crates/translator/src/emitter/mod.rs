@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::mem::replace;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F64, I8, I16, I32, I64};
+use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{
     AliasRegionData, Block, BlockArg, InstBuilder, MemFlagsData, SigRef, Type, Value,
 };
@@ -26,6 +26,7 @@ use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 
 use sidestep_ia64::layout;
 
+use crate::held::FloatRegisters;
 use crate::region::Region;
 use crate::slots::{Slot, Slots};
 
@@ -362,11 +363,14 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let before = self.known.clone();
         body(self);
         // A register that rotates is written under the predicate of its stage, and read under that of a later one.
-        let has_stage = predicate >= FIRST_STAGE;
+        let written = match predicate >= FIRST_STAGE {
+            true => self.floats_written(),
+            false => FloatRegisters::default(),
+        };
         let doubles = self.known.floats.doubles().filter_map(|(register, after)| {
             let before = before.floats.double(register);
             let is_merged = before.is_some_and(|before| before != after)
-                || before.is_none() && has_stage && floats::rotates(register);
+                || before.is_none() && floats::rotates(register) && written.contains(register);
             is_merged.then_some((register, after, before))
         });
         let doubles: Vec<(u8, Double, Option<Double>)> = doubles.collect();
@@ -401,6 +405,13 @@ impl<'a, 'f> Emitter<'a, 'f> {
     pub fn begin(&mut self, block: Block) {
         self.builder.switch_to_block(block);
         self.builder.seal_block(block);
+    }
+
+    /// The floating-point registers that the current instruction writes.
+    fn floats_written(&self) -> FloatRegisters {
+        let entry = &self.region.nodes[self.node].block.instructions[self.index];
+        let instruction = entry.decoded.instruction.as_ref();
+        instruction.map_or_else(|_| FloatRegisters::default(), FloatRegisters::written_by)
     }
 
     /// Emits something in a block of its own that rarely runs; control does not come back from it.
@@ -470,6 +481,16 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let word = self.known.predicates.completed(&mut self.builder, word);
         self.store_state(word, Slot::PREDICATES.offset());
         Some(word)
+    }
+
+    /// The bits of a value as an integer of a type: of a number those that it has, of another integer the low ones.
+    pub fn bits(&mut self, value: Value, kind: Type) -> Value {
+        let given = self.builder.func.dfg.value_type(value);
+        match given {
+            F32 | F64 => self.ins().bitcast(kind, MemFlagsData::new(), value),
+            _ if given == kind => value,
+            _ => self.ins().ireduce(kind, value),
+        }
     }
 
     /// Sign-extends or zero-extends the low bytes of a value.

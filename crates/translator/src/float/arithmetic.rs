@@ -18,22 +18,48 @@ use sidestep_ia64::float::{Precision as Bits, StatusRegister};
 use sidestep_ia64::registers::application::FPSR;
 
 use super::{
-    DOUBLE, Precision, Register, SIGN_SHIFT, SINGLE, deliver, double, either, integer, is_natval,
-    is_not_well_above, is_writable, nearest, number, of_normal, read, write,
+    DOUBLE, Precision, SINGLE, deliver, double, either, integer, is_natval, is_not_well_above, is_writable,
+    nearest, number, read, write,
 };
 use crate::compare;
 use crate::emitter::{Double, Emitter};
 use crate::memory::targets;
 use crate::slots::Slot;
 
-/// Makes `rare` true where the controls of a status field do not let the host compute; answers a value that is not zero
-/// where its inexact flag is set.
-pub(super) fn unless_host_may_compute(
+/// Goes aside where the controls of a status field do not let the host compute, or where its inexact flag is clear and
+/// `is_exact` answers false or makes a condition true.
+fn unless_host_may_not_compute(
     emitter: &mut Emitter,
     status: StatusField,
-    rare: &mut Option<Value>,
-) -> Value {
-    unless_controls(emitter, status, StatusRegister::host_controls(status), rare)
+    aside: Block,
+    is_exact: impl FnOnce(&mut Emitter, &mut Option<Value>) -> Value,
+) {
+    let is_usual = match emitter.known.floats.usual_status(status) {
+        Some(known) => known,
+        None => {
+            let (mask, bits) = StatusRegister::host_controls(status);
+            let flag = StatusRegister::inexact_flag(status);
+            // Emitted code does not change it, so memory has it.
+            let fpsr = emitter.load_state(I64, Slot::application(FPSR).offset());
+            let looked_at = emitter.constant((mask | flag).cast_signed());
+            let controls = emitter.ins().band(fpsr, looked_at);
+            let usual = emitter.constant((bits | flag).cast_signed());
+            let is_usual = emitter.ins().icmp(IntCC::Equal, controls, usual);
+            emitter.known.floats.note_usual_status(status, is_usual);
+            is_usual
+        }
+    };
+    let [unusual, rest] = [(); 2].map(|()| emitter.builder.create_block());
+    emitter.builder.set_cold_block(unusual);
+    emitter.ins().brif(is_usual, rest, &[], unusual, &[]);
+    emitter.begin(unusual);
+    let mut rare = None;
+    unless_controls(emitter, status, StatusRegister::host_controls(status), &mut rare);
+    let is_exact = is_exact(emitter, &mut rare);
+    let is_inexact = emitter.ins().icmp_imm_u(IntCC::Equal, is_exact, 0);
+    let rare = either(emitter, rare, is_inexact);
+    emitter.ins().brif(rare, aside, &[], rest, &[]);
+    emitter.begin(rest);
 }
 
 /// Makes `rare` true where some bits of the status register are others; answers a value that is not zero where the
@@ -123,22 +149,19 @@ fn narrowed(emitter: &mut Emitter, double: Double, precision: Precision, rare: &
     narrow
 }
 
-/// The register for a result, which `value` has as a double. Goes aside where it is neither a normal value above the
-/// smallest exponent nor a zero that has not been rounded: one of operands that are zeros or values in the middle.
-fn of_result(
+/// Goes aside where a result is neither a normal value above the smallest exponent nor a zero that has not been
+/// rounded: one of operands that are zeros or values in the middle.
+fn unless_unusual_result(
     emitter: &mut Emitter,
-    (result, value): (Value, Value),
+    result: Value,
     operands: impl Iterator<Item = Value>,
     precision: Precision,
     aside: Block,
-) -> Register {
+) {
     let is_unusual = is_not_well_above(emitter, result, precision);
-    let [check, empty, normal, rest] = [(); 4].map(|()| emitter.builder.create_block());
-    let [significand, sign_exponent] = [(); 2].map(|()| emitter.builder.append_block_param(rest, I64));
-    for block in [check, empty] {
-        emitter.builder.set_cold_block(block);
-    }
-    emitter.ins().brif(is_unusual, check, &[], normal, &[]);
+    let [check, rest] = [(); 2].map(|()| emitter.builder.create_block());
+    emitter.builder.set_cold_block(check);
+    emitter.ins().brif(is_unusual, check, &[], rest, &[]);
     emitter.begin(check);
     let zero = emitter.ins().fsub(result, result);
     let mut rare = emitter.ins().fcmp(FloatCC::NotEqual, result, zero);
@@ -150,22 +173,8 @@ fn of_result(
         let is_other = is_outside.map_or(is_number, |is_outside| emitter.ins().band(is_outside, is_number));
         rare = emitter.ins().bor(rare, is_other);
     }
-    emitter.ins().brif(rare, aside, &[], empty, &[]);
-    emitter.begin(empty);
-    let bits = emitter.ins().bitcast(I64, MemFlagsData::new(), value);
-    let sign = emitter.ins().ushr_imm_u(bits, 63);
-    let sign = emitter.ins().ishl_imm_u(sign, SIGN_SHIFT);
-    let zero = emitter.constant(0);
-    emitter.ins().jump(rest, &[zero.into(), sign.into()]);
-    emitter.begin(normal);
-    let register = of_normal(emitter, value);
-    let values = [register.significand.into(), register.sign_exponent.into()];
-    emitter.ins().jump(rest, &values);
+    emitter.ins().brif(rare, aside, &[], rest, &[]);
     emitter.begin(rest);
-    Register {
-        significand,
-        sign_exponent,
-    }
 }
 
 /// `fma`, `fms`, `fnma`: f0 as the addend is no addend, f1 as the multiplier no factor.
@@ -211,9 +220,8 @@ pub fn multiply_add(
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let mut rare = None;
-        let is_known_inexact = unless_host_may_compute(emitter, status, &mut rare);
         let mut operand = |emitter: &mut Emitter, register, negates: bool| {
-            let double = double(emitter, register, &mut rare);
+            let double = double(emitter, register);
             let value = narrowed(emitter, double, precision, &mut rare);
             if negates { emitter.ins().fneg(value) } else { value }
         };
@@ -226,13 +234,7 @@ pub fn multiply_add(
             completer == Completer::Single,
             rare,
             |emitter, aside| {
-                let result = match (b, c) {
-                    (None, None) => a,
-                    (Some(b), None) => emitter.ins().fmul(a, b),
-                    (None, Some(c)) => emitter.ins().fadd(a, c),
-                    (Some(b), Some(c)) => emitter.ins().fma(a, b, c),
-                };
-                unless_inexact(emitter, is_known_inexact, aside, |emitter, rare| {
+                unless_host_may_not_compute(emitter, status, aside, |emitter, rare| {
                     for value in [Some(a), b, c].into_iter().flatten() {
                         unless_in_the_middle(emitter, value, precision, rare);
                     }
@@ -247,13 +249,18 @@ pub fn multiply_add(
                         }
                     }
                 });
-                let value = match completer {
-                    Completer::Single => emitter.ins().fpromote(F64, result),
-                    _ => result,
+                let result = match (b, c) {
+                    (None, None) => a,
+                    (Some(b), None) => emitter.ins().fmul(a, b),
+                    (None, Some(c)) => emitter.ins().fadd(a, c),
+                    (Some(b), Some(c)) => emitter.ins().fma(a, b, c),
                 };
                 let operands = [Some(a), b, c].into_iter().flatten();
-                let register = of_result(emitter, (result, value), operands, precision, aside);
-                (register, value)
+                unless_unusual_result(emitter, result, operands, precision, aside);
+                match completer {
+                    Completer::Single => emitter.ins().fpromote(F64, result),
+                    _ => result,
+                }
             },
         );
     });
@@ -345,8 +352,7 @@ pub fn from_fixed(emitter: &mut Emitter, instruction: &Instruction) {
         let rare = emitter.ins().bor(is_other, is_long);
         let rare = emitter.ins().bor(rare, is_zero);
         deliver(emitter, instruction, false, Some(rare), |emitter, _| {
-            let value = emitter.ins().fcvt_from_sint(F64, register.significand);
-            (of_normal(emitter, value), value)
+            emitter.ins().fcvt_from_sint(F64, register.significand)
         });
     });
 }

@@ -1,15 +1,16 @@
 //! Loads and stores of the formats that one access moves.
 
-use cranelift_codegen::ir::types::{F32, I32, I64};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::condcodes::FloatCC;
+use cranelift_codegen::ir::types::{F32, F64, I64};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::encoding::{BaseUpdate, FloatFormat, Instruction, LoadKind};
 use sidestep_ia64::layout;
 
 use super::{
-    DOUBLE, EXPONENT_MASK, Register, SIGN_SHIFT, SINGLE, deliver, integer, is_natval, is_writable, read,
-    unless_number, write,
+    DOUBLE, EXPONENT_MASK, Precision, Register, SIGN_SHIFT, SINGLE, deliver, double, either, integer,
+    is_natval, is_writable, load_words, read, unless_number, write,
 };
-use crate::emitter::Emitter;
+use crate::emitter::{Double, Emitter};
 use crate::memory::{increment, remembers, targets, translate, update_base};
 
 /// Bytes of a spill image.
@@ -58,11 +59,9 @@ pub fn load(
                     FloatFormat::Single => emitter.ins().uextend(I64, bits),
                     _ => bits,
                 };
-                let (register, is_unusual) = precision.to_register(emitter, bits);
-                emitter.unless(is_unusual, aside);
+                precision.unless_double(emitter, bits, aside);
                 update_base(emitter, instruction, address, increment);
-                let value = precision.value(emitter, bits);
-                (register, value)
+                precision.value(emitter, bits)
             },
         );
     });
@@ -120,25 +119,19 @@ pub fn store(emitter: &mut Emitter, instruction: &Instruction, format: FloatForm
         let address = emitter.general(instruction.r3());
         let increment = increment(emitter, instruction, update);
         let (rare, host) = translate(emitter, address, format.bytes(), layout::TRANSLATION_WRITE);
-        let (rare, stored) = match number(emitter, instruction.f2() & 127, format, rare) {
-            Some(known) => known,
-            None => {
-                let register = read(emitter, instruction.f2());
-                let is_natval = is_natval(emitter, register);
-                let bits = match format {
-                    FloatFormat::Single => {
-                        let bits = SINGLE.of_register(emitter, register);
-                        emitter.ins().ireduce(I32, bits)
-                    }
-                    FloatFormat::Double => DOUBLE.of_register(emitter, register),
-                    _ => register.significand,
-                };
-                (emitter.ins().bor(rare, is_natval), bits)
-            }
-        };
         emitter.in_line(instruction, rare, |emitter, aside| {
             let advanced = remembers(emitter, address);
             emitter.unless(advanced, aside);
+            let stored = match format {
+                FloatFormat::Double => in_memory(emitter, instruction.f2(), DOUBLE, aside),
+                FloatFormat::Single => in_memory(emitter, instruction.f2(), SINGLE, aside),
+                _ => {
+                    let register = read(emitter, instruction.f2());
+                    let is_natval = is_natval(emitter, register);
+                    emitter.unless(is_natval, aside);
+                    register.significand
+                }
+            };
             let flags = emitter.guest_memory();
             emitter.ins().store(flags, stored, host, 0);
             update_base(emitter, instruction, address, increment);
@@ -146,16 +139,65 @@ pub fn store(emitter: &mut Emitter, instruction: &Instruction, format: FloatForm
     });
 }
 
-/// The value to store of a register that is at hand as a double, if the format holds that, and what is true in place of
-/// `rare` where it is another.
-fn number(emitter: &mut Emitter, register: u8, format: FloatFormat, rare: Value) -> Option<(Value, Value)> {
-    let double = emitter.known.floats.double(register)?;
-    let number = match format {
-        FloatFormat::Double => double.value,
-        FloatFormat::Single if double.is_single => emitter.ins().fdemote(F32, double.value),
-        _ => return None,
+/// A register as a format has it in memory. Goes aside for a NaTVal, and where a number would lose bits.
+pub(super) fn in_memory(emitter: &mut Emitter, register: u8, precision: Precision, aside: Block) -> Value {
+    let register = register & 127;
+    if !is_writable(register) || emitter.known.floats.double(register).is_some() {
+        let known = double(emitter, register);
+        return narrowed_in_memory(emitter, known, precision, aside);
+    }
+    let (words, is_double) = load_words(emitter, register);
+    let [number, image, join] = [(); 3].map(|()| emitter.builder.create_block());
+    let stored = emitter.builder.append_block_param(join, precision.host);
+    emitter.builder.set_cold_block(image);
+    emitter.ins().brif(is_double, number, &[], image, &[]);
+    emitter.begin(image);
+    let is_natval = is_natval(emitter, words);
+    emitter.unless(is_natval, aside);
+    let bits = precision.of_register(emitter, words);
+    let bits = emitter.bits(bits, precision.host);
+    emitter.ins().jump(join, &[bits.into()]);
+    emitter.begin(number);
+    let bits = match precision.host {
+        I64 => words.significand,
+        _ => {
+            let value = emitter.ins().bitcast(F64, MemFlagsData::new(), words.significand);
+            let double = Double {
+                value,
+                is_single: false,
+            };
+            let narrow = narrowed_in_memory(emitter, double, precision, aside);
+            emitter.bits(narrow, precision.host)
+        }
     };
-    let mut rare = Some(rare);
+    emitter.ins().jump(join, &[bits.into()]);
+    emitter.begin(join);
+    stored
+}
+
+/// A double in the host's format of a precision. Goes aside where that has it not exactly, and for a NaN.
+fn narrowed_in_memory(emitter: &mut Emitter, double: Double, precision: Precision, aside: Block) -> Value {
+    let mut rare = None;
     unless_number(emitter, double, &mut rare);
-    Some((rare?, number))
+    let narrow = match precision.host {
+        I64 => double.value,
+        _ => emitter.ins().fdemote(F32, double.value),
+    };
+    if precision.host != I64 && !double.is_single {
+        let wide = emitter.ins().fpromote(F64, narrow);
+        let differs = emitter.ins().fcmp(FloatCC::NotEqual, wide, double.value);
+        // Of a number that is denormal in the format an image's bits are dropped.
+        let magnitude = emitter.ins().fabs(narrow);
+        let smallest = emitter.ins().f32const(f32::MIN_POSITIVE);
+        let is_small = emitter.ins().fcmp(FloatCC::LessThan, magnitude, smallest);
+        let zero = emitter.ins().f32const(0.0);
+        let is_other = emitter.ins().fcmp(FloatCC::NotEqual, narrow, zero);
+        let is_denormal = emitter.ins().band(is_small, is_other);
+        let is_rare = either(emitter, Some(differs), is_denormal);
+        rare = Some(either(emitter, rare, is_rare));
+    }
+    if let Some(rare) = rare {
+        emitter.unless(rare, aside);
+    }
+    narrow
 }

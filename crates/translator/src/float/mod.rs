@@ -1,9 +1,9 @@
 //! Floating-point registers: [`moves`] between them and general ones, loads and stores ([`memory`]), [`arithmetic`].
 //!
-//! A register is a significand and a word of sign and exponent, as in the spill format. Memory has the value of each;
-//! beside it the values of those that were just loaded or computed are at hand as [`Double`]s of the host. What a
-//! NaTVal or an unusual number needs is left to the interpreter's functions. The region has seen that no register is
-//! disabled.
+//! Memory has the value of each register: what emitted code has loaded or computed as a [`Double`] of the host stands
+//! there as it is, everything else as a significand and a word of sign and exponent, as in the spill format. Beside it
+//! the doubles that were just loaded or computed are at hand. What a NaTVal or an unusual number needs is left to the
+//! interpreter's functions. The region has seen that no register is disabled.
 
 pub mod arithmetic;
 pub mod memory;
@@ -12,10 +12,10 @@ pub mod nearest;
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F64, I32, I64};
-use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
+use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Type, Value};
 use sidestep_ia64::encoding::Instruction;
-use sidestep_ia64::float::register::EXPONENT_INTEGER;
-use sidestep_ia64::layout;
+use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
+use sidestep_ia64::layout::{self, FLOATING_DOUBLE};
 use sidestep_ia64::registers::frame::ROTATING_FLOATING;
 use sidestep_ia64::registers::status::psr;
 
@@ -43,6 +43,21 @@ struct Register {
     sign_exponent: Value,
 }
 
+impl Register {
+    fn arguments(self) -> [BlockArg; 2] {
+        [self.significand.into(), self.sign_exponent.into()]
+    }
+}
+
+impl From<[Value; 2]> for Register {
+    fn from([significand, sign_exponent]: [Value; 2]) -> Register {
+        Register {
+            significand,
+            sign_exponent,
+        }
+    }
+}
+
 /// The address of a register, as the rotation names it now, less a displacement.
 fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
     let processor = emitter.processor();
@@ -68,30 +83,90 @@ fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
     (place, layout::FLOATING as i32)
 }
 
-fn read(emitter: &mut Emitter, register: u8) -> Register {
+/// The two words of a register in memory, and whether they are a double's.
+fn load_words(emitter: &mut Emitter, register: u8) -> (Register, Value) {
     let (address, offset) = place(emitter, register);
     let flags = emitter.floating_memory();
-    Register {
+    let words = Register {
         significand: emitter.ins().load(I64, flags, address, offset),
         sign_exponent: emitter.ins().load(I64, flags, address, offset + SIGN_EXPONENT),
+    };
+    let is_double =
+        emitter
+            .ins()
+            .icmp_imm_u(IntCC::Equal, words.sign_exponent, FLOATING_DOUBLE.cast_signed());
+    (words, is_double)
+}
+
+/// Writes the two words of a register, and nothing else.
+fn store_words(emitter: &mut Emitter, register: u8, [first, second]: [Value; 2]) {
+    let (address, offset) = place(emitter, register);
+    let flags = emitter.floating_memory();
+    emitter.ins().store(flags, first, address, offset);
+    emitter
+        .ins()
+        .store(flags, second, address, offset + SIGN_EXPONENT);
+}
+
+/// The parts of a register. One that stands in memory as a double does so no longer: who reads parts reads them again.
+fn read(emitter: &mut Emitter, register: u8) -> Register {
+    let register = register & 127;
+    if !is_writable(register) {
+        let (significand, sign_exponent) = match register {
+            0 => (0, 0),
+            _ => (INTEGER_BIT, i64::from(EXPONENT_BIAS)),
+        };
+        return [significand, sign_exponent]
+            .map(|part| emitter.constant(part))
+            .into();
     }
+    let (words, is_double) = load_words(emitter, register);
+    let [double, join] = [(); 2].map(|()| emitter.builder.create_block());
+    let parts = [(); 2].map(|()| emitter.builder.append_block_param(join, I64));
+    emitter.builder.set_cold_block(double);
+    emitter
+        .ins()
+        .brif(is_double, double, &[], join, &words.arguments());
+    emitter.begin(double);
+    let image = of_double(emitter, words.significand);
+    store_words(emitter, register, [image.significand, image.sign_exponent]);
+    emitter.ins().jump(join, &image.arguments());
+    emitter.begin(join);
+    parts.into()
 }
 
 /// Writes a register, which is no constant, and notes in PSR that it was. The value is no longer at hand as a double.
 fn write(emitter: &mut Emitter, register: u8, value: Register) {
     emitter.known.floats.note(register, None);
-    let (address, offset) = place(emitter, register);
-    let flags = emitter.floating_memory();
-    emitter.ins().store(flags, value.significand, address, offset);
-    emitter
-        .ins()
-        .store(flags, value.sign_exponent, address, offset + SIGN_EXPONENT);
+    store_words(emitter, register, [value.significand, value.sign_exponent]);
+    mark_written(emitter, register);
+}
+
+/// As [`write`], of a double.
+fn write_double(emitter: &mut Emitter, register: u8, value: Value) {
+    emitter.known.floats.note(register, None);
+    let form = emitter.constant(FLOATING_DOUBLE.cast_signed());
+    store_words(emitter, register, [value, form]);
+    mark_written(emitter, register);
+}
+
+/// Notes in PSR that a register was written.
+fn mark_written(emitter: &mut Emitter, register: u8) {
     let written = modified(register);
-    if !emitter.known.floats.mark(written) {
-        let status = emitter.load_state(I64, layout::STATUS);
-        let status = emitter.ins().bor_imm_u(status, written.cast_signed());
-        emitter.store_state(status, layout::STATUS);
+    if emitter.known.floats.mark(written) {
+        return;
     }
+    // Looking costs a loop less than changing a word in each iteration.
+    let status = emitter.load_state(I64, layout::STATUS);
+    let is_marked = emitter.ins().band_imm_u(status, written.cast_signed());
+    let [mark, rest] = [(); 2].map(|()| emitter.builder.create_block());
+    emitter.builder.set_cold_block(mark);
+    emitter.ins().brif(is_marked, rest, &[], mark, &[]);
+    emitter.begin(mark);
+    let status = emitter.ins().bor_imm_u(status, written.cast_signed());
+    emitter.store_state(status, layout::STATUS);
+    emitter.ins().jump(rest, &[]);
+    emitter.begin(rest);
 }
 
 /// The bit of PSR that says that a register was written, or one of its half.
@@ -153,37 +228,30 @@ impl Precision {
         0xffff - (self.special() >> 1)
     }
 
-    /// The register for a number in memory, and whether it is neither normal nor zero, which needs more than that.
-    fn to_register(self, emitter: &mut Emitter, bits: Value) -> (Register, Value) {
+    /// Goes aside where a number in memory is none that stands in its register as a double: a denormal, or of single
+    /// precision an infinity or a NaN.
+    fn unless_double(self, emitter: &mut Emitter, bits: Value, aside: Block) {
         let exponent = emitter.ins().ushr_imm_u(bits, self.fraction_bits);
         let exponent = emitter.ins().band_imm_u(exponent, self.special());
-        let sign = emitter
-            .ins()
-            .ushr_imm_u(bits, self.fraction_bits + self.exponent_bits);
+        let is_unusual = match self.host {
+            I64 => emitter.ins().icmp_imm_u(IntCC::Equal, exponent, 0),
+            _ => {
+                let below = emitter.ins().iadd_imm_s(exponent, -1);
+                let usual = self.special() - 1;
+                emitter
+                    .ins()
+                    .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, below, usual)
+            }
+        };
+        let [unusual, rest] = [(); 2].map(|()| emitter.builder.create_block());
+        emitter.builder.set_cold_block(unusual);
+        emitter.ins().brif(is_unusual, unusual, &[], rest, &[]);
+        emitter.begin(unusual);
         let magnitude = emitter
             .ins()
             .ishl_imm_u(bits, 64 - self.fraction_bits - self.exponent_bits);
-        let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, magnitude, 0);
-        let below = emitter.ins().iadd_imm_s(exponent, -1);
-        let is_special =
-            emitter
-                .ins()
-                .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, below, self.special() - 1);
-        let is_unusual = emitter.ins().band_not(is_special, is_zero);
-        let fraction = emitter.ins().ishl_imm_u(bits, 64 - self.fraction_bits);
-        let fraction = emitter.ins().ushr_imm_u(fraction, 1);
-        let integer_bit = emitter.constant(INTEGER_BIT);
-        let significand = emitter.ins().bor(fraction, integer_bit);
-        let exponent = emitter.ins().iadd_imm_s(exponent, self.rebias());
-        let zero = emitter.constant(0);
-        let significand = emitter.ins().select(is_zero, zero, significand);
-        let exponent = emitter.ins().select(is_zero, zero, exponent);
-        let sign = emitter.ins().ishl_imm_u(sign, SIGN_SHIFT);
-        let register = Register {
-            significand,
-            sign_exponent: emitter.ins().bor(sign, exponent),
-        };
-        (register, is_unusual)
+        emitter.ins().brif(magnitude, aside, &[], rest, &[]);
+        emitter.begin(rest);
     }
 
     /// The number in memory for a register: what there is no room for is dropped.
@@ -219,9 +287,9 @@ fn either(emitter: &mut Emitter, one: Option<Value>, other: Value) -> Value {
     }
 }
 
-/// The value of a register as a double, where `rare` becomes true if it holds no normal value or zero.
+/// The value of a register as a double, where `rare` becomes true if it holds none, or a NaN.
 fn number(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Double {
-    let double = double(emitter, register, rare);
+    let double = double(emitter, register);
     if is_writable(register & 127) {
         unless_number(emitter, double, rare);
     }
@@ -234,11 +302,11 @@ fn unless_number(emitter: &mut Emitter, double: Double, rare: &mut Option<Value>
     *rare = Some(either(emitter, *rare, is_none));
 }
 
-/// The value of a register as a double. If the register holds no normal value or zero as doubles are loaded, the
-/// answer is a NaN where it was at hand, and `rare` becomes true and the answer means nothing where not.
-fn double(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Double {
+/// The value of a register as a double, which is a NaN where the register holds neither a normal value nor a zero nor
+/// an infinity as doubles are loaded.
+fn double(emitter: &mut Emitter, register: u8) -> Double {
     let register = register & 127;
-    if register < 2 {
+    if !is_writable(register) {
         let value = emitter.ins().f64const(f64::from(register));
         return Double {
             value,
@@ -248,29 +316,34 @@ fn double(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Doub
     if let Some(known) = emitter.known.floats.double(register) {
         return known;
     }
-    let (bits, is_unusual) = double_bits(emitter, register);
-    *rare = Some(either(emitter, *rare, is_unusual));
-    Double {
+    let (words, is_double) = load_words(emitter, register);
+    let [image, join] = [(); 2].map(|()| emitter.builder.create_block());
+    let bits = emitter.builder.append_block_param(join, I64);
+    emitter.builder.set_cold_block(image);
+    emitter
+        .ins()
+        .brif(is_double, join, &[words.significand.into()], image, &[]);
+    emitter.begin(image);
+    let (converted, is_unusual) = double_bits(emitter, words);
+    let nan = emitter.constant(NAN);
+    let converted = emitter.ins().select(is_unusual, nan, converted);
+    emitter.ins().jump(join, &[converted.into()]);
+    emitter.begin(join);
+    let double = Double {
         value: emitter.ins().bitcast(F64, MemFlagsData::new(), bits),
         is_single: false,
-    }
+    };
+    emitter.known.floats.note_found(register, double);
+    double
 }
 
-/// The value of a register as a double, which is a NaN where the register holds no normal value or zero as doubles are
-/// loaded.
+/// The value of [`double`].
 pub fn at_hand(emitter: &mut Emitter, register: u8) -> Value {
-    if let Some(known) = emitter.known.floats.double(register) {
-        return known.value;
-    }
-    let (bits, is_unusual) = double_bits(emitter, register);
-    let nan = emitter.constant(NAN);
-    let bits = emitter.ins().select(is_unusual, nan, bits);
-    emitter.ins().bitcast(F64, MemFlagsData::new(), bits)
+    double(emitter, register).value
 }
 
 /// The bits of a register's value as a double, and whether it holds no normal value or zero as doubles are loaded.
-fn double_bits(emitter: &mut Emitter, register: u8) -> (Value, Value) {
-    let register = read(emitter, register);
+fn double_bits(emitter: &mut Emitter, register: Register) -> (Value, Value) {
     let biased = emitter.ins().band_imm_u(register.sign_exponent, EXPONENT_MASK);
     let exponent = emitter.ins().iadd_imm_s(biased, -DOUBLE.rebias());
     // The integer bit, and those below what a double has.
@@ -299,14 +372,18 @@ fn double_bits(emitter: &mut Emitter, register: u8) -> (Value, Value) {
     (emitter.ins().bor(number, sign), is_unusual)
 }
 
-/// The register for a normal value.
-fn of_normal(emitter: &mut Emitter, value: Value) -> Register {
-    let bits = emitter.ins().bitcast(I64, MemFlagsData::new(), value);
+/// The register for the bits of a double that is no denormal.
+fn of_double(emitter: &mut Emitter, bits: Value) -> Register {
     let fraction = emitter.ins().ishl_imm_u(bits, 63 - DOUBLE.fraction_bits);
     let significand = emitter.ins().bor_imm_s(fraction, INTEGER_BIT);
     let high = emitter.ins().ushr_imm_u(bits, DOUBLE.fraction_bits);
-    let exponent = emitter.ins().band_imm_u(high, DOUBLE.special());
-    let exponent = emitter.ins().iadd_imm_s(exponent, DOUBLE.rebias());
+    let biased = emitter.ins().band_imm_u(high, DOUBLE.special());
+    let exponent = emitter.ins().iadd_imm_s(biased, DOUBLE.rebias());
+    let [zero, special] = [0, EXPONENT_MASK].map(|exponent| emitter.constant(exponent));
+    let is_special = emitter.ins().icmp_imm_u(IntCC::Equal, biased, DOUBLE.special());
+    let exponent = emitter.ins().select(is_special, special, exponent);
+    let significand = emitter.ins().select(biased, significand, zero);
+    let exponent = emitter.ins().select(biased, exponent, zero);
     let sign = emitter.ins().ushr_imm_u(high, DOUBLE.exponent_bits);
     let sign = emitter.ins().ishl_imm_u(sign, SIGN_SHIFT);
     Register {
@@ -329,19 +406,19 @@ fn is_not_well_above(emitter: &mut Emitter, value: Value, precision: Precision) 
     )
 }
 
-/// Emits an instruction that delivers a double to f1: `common` answers its register and its value, which is one of
-/// single precision in any case if `is_single`; the rest is as for [`Emitter::deliver`].
+/// Emits an instruction that delivers a double to f1, which `common` answers: one of single precision in any case if
+/// `is_single`; the rest is as for [`Emitter::deliver`].
 fn deliver(
     emitter: &mut Emitter,
     instruction: &Instruction,
     is_single: bool,
     rare: Option<Value>,
-    common: impl FnOnce(&mut Emitter, Block) -> (Register, Value),
+    common: impl FnOnce(&mut Emitter, Block) -> Value,
 ) {
     let register = instruction.f1() & 127;
     emitter.deliver(instruction, (register, is_single), rare, |emitter, aside| {
-        let (written, value) = common(emitter, aside);
-        write(emitter, register, written);
+        let value = common(emitter, aside);
+        write_double(emitter, register, value);
         value
     });
     emitter.known.floats.mark(modified(register));

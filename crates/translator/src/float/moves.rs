@@ -1,12 +1,13 @@
 //! Moves: between general and floating-point registers, and of signs.
 
-use cranelift_codegen::ir::types::{F32, F64, I32, I64};
+use cranelift_codegen::ir::types::{F32, F64, I8, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::encoding::{FloatTransfer, Instruction, Merge};
 
+use super::memory::in_memory;
 use super::{
-    DOUBLE, EXPONENT_MASK, INTEGER_BIT, Precision, Register, SIGN_SHIFT, SINGLE, deliver, either, integer,
-    is_natval, is_writable, read, write,
+    DOUBLE, EXPONENT_MASK, INTEGER_BIT, Precision, Register, SIGN_SHIFT, SINGLE, deliver, integer, is_natval,
+    is_writable, load_words, number, read, write,
 };
 use crate::emitter::Emitter;
 use crate::memory::targets;
@@ -45,17 +46,11 @@ pub fn set(emitter: &mut Emitter, instruction: &Instruction, form: FloatTransfer
                 I32 => emitter.extend(value, 4, false),
                 _ => value,
             };
-            let (register, is_unusual) = precision.to_register(emitter, bits);
-            return deliver(
-                emitter,
-                instruction,
-                precision.host == I32,
-                Some(is_unusual),
-                |emitter, _| {
-                    let value = precision.value(emitter, bits);
-                    (register, value)
-                },
-            );
+            let is_single = precision.host == I32;
+            return deliver(emitter, instruction, is_single, None, |emitter, aside| {
+                precision.unless_double(emitter, bits, aside);
+                precision.value(emitter, bits)
+            });
         }
         let register = match form {
             FloatTransfer::Exponent => Register {
@@ -70,64 +65,95 @@ pub fn set(emitter: &mut Emitter, instruction: &Instruction, form: FloatTransfer
 
 /// `getf`.
 pub fn get(emitter: &mut Emitter, instruction: &Instruction, form: FloatTransfer) {
+    let target = Slot::general(instruction.r1());
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        if let Some(precision) = precision(form) {
+            let never = emitter.ins().iconst(I8, 0);
+            return emitter.in_line(instruction, never, |emitter, aside| {
+                let number = in_memory(emitter, instruction.f2(), precision, aside);
+                let bits = emitter.bits(number, precision.host);
+                let bits = match precision.host {
+                    I32 => emitter.ins().uextend(I64, bits),
+                    _ => bits,
+                };
+                emitter.set(target, bits);
+            });
+        }
         let register = read(emitter, instruction.f2());
         let rare = is_natval(emitter, register);
         emitter.in_line(instruction, rare, |emitter, _| {
             let value = match form {
                 FloatTransfer::Exponent => register.sign_exponent,
-                FloatTransfer::Significand => register.significand,
-                FloatTransfer::Single => SINGLE.of_register(emitter, register),
-                FloatTransfer::Double => DOUBLE.of_register(emitter, register),
+                _ => register.significand,
             };
-            emitter.set(Slot::general(instruction.r1()), value);
+            emitter.set(target, value);
         });
     });
 }
 
 /// `fmerge.s` and `fmerge.ns`: the sign of f2, or its opposite, and the rest of f3.
 pub fn merge(emitter: &mut Emitter, instruction: &Instruction, merge: Merge) {
-    let (f2, f3) = (instruction.f2() & 127, instruction.f3() & 127);
-    if !is_writable(instruction.f1()) || merge == Merge::SignExponent {
+    let (f1, f2, f3) = (
+        instruction.f1() & 127,
+        instruction.f2() & 127,
+        instruction.f3() & 127,
+    );
+    if !is_writable(f1) || merge == Merge::SignExponent {
         return emitter.perform(Some(instruction));
     }
     let negates = merge == Merge::NegatedSign;
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
-        let registers = [f2, f3].map(|register| read(emitter, register));
-        let mut rare = None;
-        for (number, register) in [f2, f3].into_iter().zip(registers) {
-            // No constant is a NaTVal.
-            if is_writable(number) {
-                let is_natval = is_natval(emitter, register);
-                rare = Some(either(emitter, rare, is_natval));
-            }
+        if f2 == f3 && !negates && is_writable(f2) {
+            return copy(emitter, f1, f2);
         }
-        let [signed, rest] = registers.map(|register| register.sign_exponent);
-        let sign = emitter.ins().band_imm_u(signed, 1 << SIGN_SHIFT);
-        let sign = match negates {
-            true => emitter.ins().bxor_imm_u(sign, 1 << SIGN_SHIFT),
-            false => sign,
-        };
-        let exponent = emitter.ins().band_imm_u(rest, EXPONENT_MASK);
-        let merged = Register {
-            significand: registers[1].significand,
-            sign_exponent: emitter.ins().bor(sign, exponent),
-        };
-        let signed = match emitter.known.floats.double(f3) {
-            Some(double) if f2 == f3 => Some((double, double.value)),
-            // f0 is positive.
-            Some(double) if f2 == 0 => Some((double, emitter.ins().fabs(double.value))),
-            _ => None,
-        };
-        let Some((double, value)) = signed else {
-            let rare = rare.unwrap_or_else(|| emitter.constant(0));
-            return emitter.in_line(instruction, rare, |emitter, _| {
-                write(emitter, instruction.f1(), merged);
-            });
-        };
-        let value = if negates { emitter.ins().fneg(value) } else { value };
-        deliver(emitter, instruction, double.is_single, rare, |_, _| {
-            (merged, value)
+        let is_extended = |&register: &u8| emitter.known.floats.is_extended(register);
+        if [f2, f3].iter().any(is_extended) {
+            return merge_images(emitter, instruction, negates);
+        }
+        let mut rare = None;
+        let [signed, rest] = [f2, f3].map(|register| number(emitter, register, &mut rare));
+        deliver(emitter, instruction, rest.is_single, rare, |emitter, _| {
+            let value = match (f2 == f3, f2) {
+                (true, _) => rest.value,
+                // f0 is positive.
+                (false, 0) => emitter.ins().fabs(rest.value),
+                (false, _) => emitter.ins().fcopysign(rest.value, signed.value),
+            };
+            if negates { emitter.ins().fneg(value) } else { value }
         });
+    });
+}
+
+/// Writes a register as another one is, whatever that holds.
+fn copy(emitter: &mut Emitter, target: u8, source: u8) {
+    let floats = &emitter.known.floats;
+    let (double, is_extended) = (floats.double(source), floats.is_extended(source));
+    let (words, _) = load_words(emitter, source);
+    write(emitter, target, words);
+    emitter.known.floats.note(target, double);
+    if is_extended {
+        emitter.known.floats.note_extended(target);
+    }
+}
+
+/// [`merge`] of registers that are none of double precision.
+fn merge_images(emitter: &mut Emitter, instruction: &Instruction, negates: bool) {
+    let numbers = [instruction.f2(), instruction.f3()];
+    let registers = numbers.map(|register| read(emitter, register));
+    let [signed, rest] = registers;
+    let are_natvals = registers.map(|register| is_natval(emitter, register));
+    let rare = emitter.ins().bor(are_natvals[0], are_natvals[1]);
+    let sign = emitter.ins().band_imm_u(signed.sign_exponent, 1 << SIGN_SHIFT);
+    let sign = match negates {
+        true => emitter.ins().bxor_imm_u(sign, 1 << SIGN_SHIFT),
+        false => sign,
+    };
+    let exponent = emitter.ins().band_imm_u(rest.sign_exponent, EXPONENT_MASK);
+    let merged = Register {
+        significand: rest.significand,
+        sign_exponent: emitter.ins().bor(sign, exponent),
+    };
+    emitter.in_line(instruction, rare, |emitter, _| {
+        write(emitter, instruction.f1(), merged);
     });
 }

@@ -13,7 +13,7 @@ use sidestep_ia64::float::reciprocal::{RECIPROCAL_ROOTS, RECIPROCALS};
 use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
 use sidestep_ia64::float::{FloatRegister, Precision, StatusRegister};
 
-use super::arithmetic::{unless_controls, unless_host_may_compute};
+use super::arithmetic::unless_controls;
 use super::{
     DOUBLE, EXPONENT_MASK, Precision as Format, Register, SIGN_SHIFT, deliver, either, integer, is_writable,
     read, write,
@@ -66,7 +66,8 @@ pub(super) fn last_multiply_add(
 ) {
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let mut rare = None;
-        let is_known_inexact = unless_host_may_compute(emitter, status, &mut rare);
+        let controls = StatusRegister::host_controls(status);
+        let is_known_inexact = unless_controls(emitter, status, controls, &mut rare);
         deliver(emitter, instruction, is_single, rare, |emitter, aside| {
             let result = rounded(
                 emitter,
@@ -91,7 +92,7 @@ pub(super) fn last_multiply_add(
             let sign = emitter.ins().ishl_imm_u(sign, 63 - SIGN_SHIFT);
             let bits = emitter.ins().bor(exponent, fraction);
             let bits = emitter.ins().bor(bits, sign);
-            (result, emitter.ins().bitcast(F64, MemFlagsData::new(), bits))
+            emitter.ins().bitcast(F64, MemFlagsData::new(), bits)
         });
     });
 }

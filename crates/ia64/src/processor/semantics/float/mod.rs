@@ -50,12 +50,12 @@ struct Rotating;
 impl Names for Static {
     #[inline(always)]
     fn read(processor: &Processor, register: u8) -> FloatRegister {
-        processor.floating[usize::from(register & 31)]
+        processor.floating.get(usize::from(register & 31))
     }
     /// The target is no constant: [`with_target`] has seen to that.
     #[inline(always)]
     fn write(processor: &mut Processor, register: u8, value: FloatRegister) {
-        processor.floating[usize::from(register & 31)] = value;
+        processor.floating.set(usize::from(register & 31), value);
         processor.status |= psr::MFL;
     }
 }
