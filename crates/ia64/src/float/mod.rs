@@ -7,7 +7,7 @@
 //! - [`bits`]: merges, mixes, swaps and logic; [`parallel`]: all of it on pairs of singles.
 //! - [`nearest`]: multiply-adds of usual operands, in the fewest steps.
 //! - Inside: `round`, the one rounding of exact sums; `host`, the host's floating-point unit where it is the same;
-//!   `control_table`, decoded controls kept until the FPSR changes; `register_file`, where a processor's registers stand.
+//!   `control_table`, decoded controls kept until the FPSR changes; `register_file`, a processor's registers.
 //!
 //! An operation takes registers and a [`Control`] and returns a [`Rounded`] (value, flags, trap) or a [`FloatFault`];
 //! nothing is changed anywhere, so a caller commits the result or takes the fault.
