@@ -31,7 +31,7 @@ pub mod registers;
 
 pub use address::{PhysicalAddress, VirtualAddress};
 pub use fault::{Access, Fault, FaultKind};
-pub use memory::{AddressSpace, HostPage, MemoryRegion, PhysicalMemory, Refusal};
+pub use memory::{AddressSpace, HostPage, MemoryRegion, PhysicalMemory, Refusal, Windows};
 pub use processor::execution::HOST_PAGE_LOG2;
 pub use processor::{
     Driver, Exit, FruitlessInterruptions, Gate, IDENTIFICATION, InvalidState, LightCalls, Processor,

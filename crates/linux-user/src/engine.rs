@@ -24,6 +24,12 @@ pub trait Engine: Debug + Send + Sync {
         false
     }
 
+    /// Where code that it runs goes on instead of an address of the host's at which a memory fault stopped it; a signal
+    /// handler asks. `None` where it runs no code that touches the program's memory without asking what it may.
+    fn resumption(&self) -> Option<fn(usize) -> Option<usize>> {
+        None
+    }
+
     /// The process was forked, and this is the child: what was done so far was the parent's.
     fn forget(&self);
 

@@ -22,7 +22,7 @@ use crate::files::namespace::Namespace;
 use crate::files::reserved::Reserved;
 use crate::files::{Files, host_path_of};
 use crate::host::limit_of;
-use crate::host::signals::Before;
+use crate::host::signals::{self, Before};
 use crate::host::{self, Errno, How};
 use crate::inheritance;
 use crate::memory::mapping::Mapping;
@@ -149,6 +149,9 @@ fn run_under<T>(
     let keeps = launch.options.keeps_standard_error;
     let _kept = keeps.then(KeptStandardError::keep);
     let (file, files) = open_files(&launch)?;
+    if let Some(resumption) = launch.options.engine.as_deref().and_then(Engine::resumption) {
+        signals::set_resumption(resumption);
+    }
     let memory = Arc::new(Memory::new().map_err(LaunchError::Reserve)?);
     let tree = files.namespace();
     let loaded = load::load(&memory, &launch.program, file, tree.as_deref())?;

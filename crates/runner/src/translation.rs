@@ -214,6 +214,10 @@ impl Engine for Translation {
         !self.is_checked
     }
 
+    fn resumption(&self) -> Option<fn(usize) -> Option<usize>> {
+        Some(sidestep_translator::resumption)
+    }
+
     fn permits_deep_register_stack(&self) -> bool {
         true
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, getpid};
 
-use crate::compiler::{Compiler, CompilerError, Emitted};
+use crate::compiler::{Compiler, CompilerError, Emitted, Surroundings};
 use crate::region::Region;
 
 /// A thread that emits code for all processors of a process.
@@ -35,7 +35,7 @@ struct Worker {
 struct Order {
     number: u64,
     region: Region,
-    is_system: bool,
+    surroundings: Surroundings,
     finished: Arc<Finished>,
 }
 
@@ -95,7 +95,7 @@ impl Background {
     pub fn order(
         &self,
         number: u64,
-        (region, is_system): (Region, bool),
+        (region, surroundings): (Region, Surroundings),
         finished: &Arc<Finished>,
     ) -> Result<(), CompilerError> {
         let mut worker = lock(&self.worker);
@@ -110,7 +110,7 @@ impl Background {
         let order = Order {
             number,
             region,
-            is_system,
+            surroundings,
             finished: Arc::clone(finished),
         };
         let worker = worker.as_ref().expect("it has just begun");
@@ -172,7 +172,7 @@ fn serve(mut compiler: Compiler, ordered: &Receiver<Order>) {
             continue;
         }
         let began = Instant::now();
-        let code = compiler.compile(&order.region, order.is_system);
+        let code = compiler.compile(&order.region, order.surroundings);
         order.finished.add(Translated {
             number: order.number,
             region: order.region,

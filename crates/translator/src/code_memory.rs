@@ -1,5 +1,6 @@
 //! Host memory for emitted code: bounded, and never writable and executable at once.
 
+use std::ops::Range;
 use std::ptr::{self, NonNull};
 
 use rustix::io::Errno;
@@ -34,6 +35,12 @@ impl CodeMemory {
         let start = unsafe { mmap_anonymous(ptr::null_mut(), size, ProtFlags::empty(), flags) }?;
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
         Ok(CodeMemory { start, size, used: 0 })
+    }
+
+    /// The addresses that code may have.
+    pub fn addresses(&self) -> Range<usize> {
+        let start = self.start.as_ptr().expose_provenance();
+        start..start + self.size
     }
 
     /// How many bytes hold code.

@@ -18,6 +18,7 @@ use crate::emitter::{
     DELIVERED_FAULT, DELIVERED_OTHER, Emitter, Entry, PERFORMED, PERFORMED_BRANCH, PERFORMED_RAISED,
 };
 use crate::region::Region;
+use crate::resumption::are_resumable;
 use crate::{call, float, operations};
 
 /// Why there is no compiler.
@@ -32,6 +33,25 @@ pub enum CompilerError {
     /// The host grants no thread.
     #[error("no thread to translate on can be had")]
     Thread(#[source] std::io::Error),
+}
+
+/// What a region executes in, as far as its code depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings {
+    /// A processor in system mode.
+    pub is_system: bool,
+    /// Memory that lies in the host's as it does in the guest's.
+    pub has_windows: bool,
+}
+
+impl Surroundings {
+    /// Those of a processor.
+    pub fn of(processor: &Processor) -> Surroundings {
+        Surroundings {
+            is_system: processor.mmu().is_some(),
+            has_windows: processor.has_windows() && cfg!(target_arch = "x86_64"),
+        }
+    }
 }
 
 /// Emitted code, which may be put anywhere.
@@ -79,6 +99,8 @@ impl Compiler {
             ("unwind_info", "false"),
             // Jumps from unit to unit need them.
             ("preserve_frame_pointers", "true"),
+            // Where an access has to stand that the host may stop.
+            ("machine_code_cfg_info", "true"),
             // It has the processor's address.
             ("enable_pinned_reg", "true"),
         ];
@@ -100,7 +122,33 @@ impl Compiler {
     }
 
     /// The code of a region; `None` where Cranelift refuses it, as for being too large.
-    pub fn compile(&mut self, region: &Region, is_system: bool) -> Option<Emitted> {
+    pub fn compile(&mut self, region: &Region, surroundings: Surroundings) -> Option<Emitted> {
+        // Whether it is known where to go on from each access that may be stopped is seen when there is code.
+        let tries = [(true, false), (true, true), (false, false)];
+        let tries = tries
+            .into_iter()
+            .filter(|(has_windows, _)| surroundings.has_windows || !has_windows);
+        tries.into_iter().find_map(|(has_windows, is_careful)| {
+            self.compile_in(
+                region,
+                Surroundings {
+                    has_windows,
+                    ..surroundings
+                },
+                is_careful,
+            )
+        })
+    }
+
+    fn compile_in(
+        &mut self,
+        region: &Region,
+        Surroundings {
+            is_system,
+            has_windows,
+        }: Surroundings,
+        is_careful: bool,
+    ) -> Option<Emitted> {
         if self.support.is_none() {
             self.support = Some(Arc::new(SupportCode {
                 enter: self.compile_enter()?,
@@ -141,6 +189,8 @@ impl Compiler {
                 rotate: rotate as *const () as i64,
                 number_signatures: number_signatures.map(|signature| builder.import_signature(signature)),
                 is_fused,
+                has_windows,
+                is_careful,
             };
             let mut emitter = Emitter::new(builder, region, entry, float::at_hand);
             emitter.check_entry();
@@ -214,11 +264,8 @@ impl Compiler {
         builder.finalize(self.isa.frontend_config());
         let compiled = self.context.compile(&*self.isa, &mut self.control).ok()?;
         // What is called is called through constants.
-        compiled
-            .buffer
-            .relocs()
-            .is_empty()
-            .then(|| compiled.code_buffer().to_vec())
+        let is_complete = compiled.buffer.relocs().is_empty();
+        (is_complete && are_resumable(compiled)).then(|| compiled.code_buffer().to_vec())
     }
 
     fn host_convention(&self) -> CallConv {

@@ -60,7 +60,9 @@ pub fn add_immediate(emitter: &mut Emitter, instruction: &Instruction, base: u8)
         (_, 0) => emitter.general(base),
         (_, immediate) => {
             let base = emitter.general(base);
-            emitter.ins().iadd_imm_s(base, immediate)
+            let sum = emitter.ins().iadd_imm_s(base, immediate);
+            emitter.known.windows.note_near(base, sum);
+            sum
         }
     };
     compute(emitter, instruction, sum);

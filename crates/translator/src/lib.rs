@@ -8,6 +8,7 @@
 //!   `compare`, `memory`, `float`, `moves`, `stack`, `branch` and `call` are the families.
 //! - `emitter`: what is known of the guest's state at a place in emitted code, and how that code meets the processor;
 //!   `compiler`: one function a region.
+//! - [`resumption`]: where code goes on that touched memory which it may not.
 //! - [`Background`]: a host thread that translates while guests go on.
 //! - `links`: which unit follows where another was left, `chain`: what they share; `unit`: emitted code and what makes
 //!   it invalid; `code_memory`: where it stands; [`PerfMap`]: what it is called.
@@ -37,6 +38,7 @@ mod node;
 mod operations;
 mod perf_map;
 mod region;
+mod resumption;
 mod slots;
 mod stack;
 mod statistics;
@@ -47,5 +49,6 @@ pub use background::Background;
 pub use compiler::CompilerError;
 pub use lock_step::LockStep;
 pub use perf_map::PerfMap;
+pub use resumption::resumption;
 pub use statistics::Statistics;
 pub use translator::{Settings, Translator, TranslatorError};

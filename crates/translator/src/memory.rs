@@ -1,15 +1,18 @@
-//! Loads and stores of general registers: in line where the table of translations has their granule, by the
-//! interpreter's function where it has not.
+//! Loads and stores of general registers: in line where they lie in a window of the program's memory or the table of
+//! translations has their granule, by the interpreter's function where not.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
-use cranelift_codegen::ir::{InstBuilder, Type, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
 use sidestep_ia64::encoding::{BaseUpdate, Instruction, LoadKind, Size, StoreKind};
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::UNAT;
 
 use crate::emitter::Emitter;
 use crate::slots::{Slot, Slots};
+
+/// Where an address has the number of its region.
+const REGION_SHIFT: i64 = 61;
 
 /// The type that an access moves.
 fn kind_of(size: Size) -> Type {
@@ -27,7 +30,7 @@ pub fn targets(instruction: &Instruction) -> Slots {
 }
 
 /// What an access adds to its base register, if anything.
-pub fn increment(emitter: &mut Emitter, instruction: &Instruction, update: BaseUpdate) -> Option<Value> {
+fn increment(emitter: &mut Emitter, instruction: &Instruction, update: BaseUpdate) -> Option<Value> {
     match update {
         BaseUpdate::None => None,
         BaseUpdate::Register => Some(emitter.general(instruction.r2())),
@@ -35,22 +38,92 @@ pub fn increment(emitter: &mut Emitter, instruction: &Instruction, update: BaseU
     }
 }
 
-/// Changes the base register of an access.
+/// A base register that an access changes, and its value then: at hand from now on, and in memory once the access has
+/// been [made](made).
+pub type Updated = Option<(Slot, Value)>;
+
+/// Changes the base register of an access to an address, before that is made.
 pub fn update_base(
     emitter: &mut Emitter,
     instruction: &Instruction,
     address: Value,
-    increment: Option<Value>,
-) {
-    if let Some(increment) = increment {
-        let sum = emitter.ins().iadd(address, increment);
-        emitter.set(Slot::general(instruction.r3()), sum);
+    update: BaseUpdate,
+) -> Updated {
+    let increment = increment(emitter, instruction, update)?;
+    let sum = emitter.ins().iadd(address, increment);
+    if update == BaseUpdate::Immediate {
+        emitter.known.windows.note_near(address, sum);
+    }
+    let base = Slot::general(instruction.r3());
+    emitter.settle(base, sum);
+    Some((base, sum))
+}
+
+/// Stores the base register of an access that was made.
+pub fn made(emitter: &mut Emitter, updated: Updated) {
+    if let Some((base, sum)) = updated {
+        emitter.store_slot(sum, base);
     }
 }
 
-/// Finds the entry of the table of translations for an address. Answers whether the address, aligned and in its
-/// granule, differs from the one that the entry serves for the access; and the host address.
-pub fn translate(emitter: &mut Emitter, address: Value, bytes: u32, tag: usize) -> (Value, Value) {
+/// Where an access goes in the host's memory, if it may.
+#[derive(Clone, Copy)]
+pub struct Place {
+    host: Value,
+    check: Check,
+}
+
+/// What tells whether the access may go there.
+#[derive(Clone, Copy)]
+enum Check {
+    /// A value that is zero if it is in a window; then the host tells.
+    Window(Value),
+    /// A value that is zero if it may.
+    Table(Value),
+}
+
+/// Finds the place of a load of so many bytes from an address: in the windows if there are any, or else in the table of
+/// translations. Where a speculative load is to find nothing, the host would take its time to tell.
+pub fn find_for_load(emitter: &mut Emitter, address: Value, bytes: u32, kind: LoadKind) -> Place {
+    match emitter.has_windows() && kind != LoadKind::Speculative {
+        true => find_in_window(emitter, address, bytes),
+        false => find_in_table(emitter, address, bytes, layout::TRANSLATION_READ),
+    }
+}
+
+/// As [`find_for_load`], of a store.
+pub fn find_for_store(emitter: &mut Emitter, address: Value, bytes: u32) -> Place {
+    match emitter.has_windows() {
+        true => find_in_window(emitter, address, bytes),
+        false => find_in_table(emitter, address, bytes, layout::TRANSLATION_WRITE),
+    }
+}
+
+fn find_in_window(emitter: &mut Emitter, address: Value, bytes: u32) -> Place {
+    let difference = match emitter.known.windows.difference(address) {
+        Some(known) => known,
+        None => {
+            let region = emitter.ins().ushr_imm_u(address, REGION_SHIFT);
+            let offset = emitter.ins().ishl_imm_u(region, 3);
+            let processor = emitter.processor();
+            let place = emitter.ins().iadd(processor, offset);
+            let (flags, table) = (emitter.state_memory(), layout::WINDOW_DIFFERENCES);
+            let difference = emitter.ins().load(I64, flags, place, table as i32);
+            emitter.known.windows.note(address, difference);
+            difference
+        }
+    };
+    let outside = layout::WINDOW_OUTSIDE + bytes.trailing_zeros() as usize * 8;
+    let outside = emitter.load_state(I64, outside);
+    let outside = emitter.ins().band(address, outside);
+    Place {
+        host: emitter.ins().bxor(address, difference),
+        check: Check::Window(outside),
+    }
+}
+
+/// The table's entries have in `tag` what they serve for.
+fn find_in_table(emitter: &mut Emitter, address: Value, bytes: u32, tag: usize) -> Place {
     const GRANULE: u32 = layout::TRANSLATION_GRANULE_LOG2;
     const ENTRY_LOG2: u32 = layout::TRANSLATION_SIZE.trailing_zeros();
     const _: () =
@@ -69,7 +142,23 @@ pub fn translate(emitter: &mut Emitter, address: Value, bytes: u32, tag: usize) 
     let delta = emitter
         .ins()
         .load(I64, flags, entry, layout::TRANSLATION_DELTA as i32);
-    (differs, emitter.ins().iadd(address, delta))
+    Place {
+        host: emitter.ins().iadd(address, delta),
+        check: Check::Table(differs),
+    }
+}
+
+impl Place {
+    /// Goes aside unless the access may go there; answers the host address and the flags of the access, which is to
+    /// follow at once.
+    pub fn enter(self, emitter: &mut Emitter, aside: Block) -> (MemFlagsData, Value) {
+        let (is_elsewhere, flags) = match self.check {
+            Check::Table(is_elsewhere) => (is_elsewhere, emitter.guest_memory()),
+            Check::Window(outside) => (outside, emitter.window_memory()),
+        };
+        emitter.unless(is_elsewhere, aside);
+        (flags, self.host)
+    }
 }
 
 /// A value that is not zero where an advanced load may be remembered that what is stored at an address, aligned, has to
@@ -93,9 +182,9 @@ pub fn load(
     let is_ordered = kind == LoadKind::Acquire;
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
-        let increment = increment(emitter, instruction, update);
-        let (rare, host) = translate(emitter, address, size.bytes(), layout::TRANSLATION_READ);
-        emitter.in_line(instruction, rare, |emitter, aside| {
+        let place = find_for_load(emitter, address, size.bytes(), kind);
+        let updated = update_base(emitter, instruction, address, update);
+        emitter.in_line(instruction, None, |emitter, aside| {
             if is_ordered {
                 // It may have to forget advanced loads.
                 let advanced = emitter.load_state(I64, layout::ADVANCED_LOADS);
@@ -107,7 +196,8 @@ pub fn load(
                 let nat = emitter.ins().band(nats, nat);
                 emitter.unless(nat, aside);
             }
-            let (flags, kind) = (emitter.guest_memory(), kind_of(size));
+            let (flags, host) = place.enter(emitter, aside);
+            let kind = kind_of(size);
             let value = match is_ordered {
                 true => emitter.ins().atomic_load(kind, flags, host),
                 false => emitter.ins().load(kind, flags, host, 0),
@@ -116,7 +206,7 @@ pub fn load(
                 Size::Eight => value,
                 _ => emitter.ins().uextend(I64, value),
             };
-            update_base(emitter, instruction, address, increment);
+            made(emitter, updated);
             emitter.set(Slot::general(instruction.r1()), value);
         });
     });
@@ -141,16 +231,17 @@ pub fn store(
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
         let value = emitter.general(instruction.r2());
-        let increment = increment(emitter, instruction, update);
-        let (rare, host) = translate(emitter, address, size.bytes(), layout::TRANSLATION_WRITE);
-        emitter.in_line(instruction, rare, |emitter, aside| {
+        let place = find_for_store(emitter, address, size.bytes());
+        let updated = update_base(emitter, instruction, address, update);
+        emitter.in_line(instruction, None, |emitter, aside| {
             let advanced = remembers(emitter, address);
             emitter.unless(advanced, aside);
             let value = match size {
                 Size::Eight => value,
                 _ => emitter.ins().ireduce(kind_of(size), value),
             };
-            let flags = emitter.guest_memory();
+            let value = emitter.at_hand(value);
+            let (flags, host) = place.enter(emitter, aside);
             emitter.ins().store(flags, value, host, 0);
             if kind == StoreKind::Spill {
                 let nat = nat_bit(emitter, address);
@@ -158,7 +249,7 @@ pub fn store(
                 let nats = emitter.ins().band_not(nats, nat);
                 emitter.set(Slot::application(UNAT), nats);
             }
-            update_base(emitter, instruction, address, increment);
+            made(emitter, updated);
         });
     });
 }

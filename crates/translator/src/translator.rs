@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -15,11 +16,12 @@ use sidestep_ia64::{Exit, Processor, Raised};
 use crate::background::{Background, Finished, Translated};
 use crate::chain::{self, BEHIND, Enter, NEXT_BLOCK, RAISED};
 use crate::code_memory::CodeMemory;
-use crate::compiler::{Compiler, CompilerError, Emitted};
+use crate::compiler::{Compiler, CompilerError, Emitted, Surroundings};
 use crate::links::Links;
 use crate::node::Node;
 use crate::perf_map::PerfMap;
 use crate::region::Region;
+use crate::resumption;
 use crate::statistics::Statistics;
 use crate::unit::{Owned, Piece, Support, Unit};
 
@@ -84,6 +86,8 @@ pub struct Translator {
     settings: Settings,
     generator: Generator,
     memory: Arc<Mutex<CodeMemory>>,
+    /// The addresses that its code may have.
+    code: Range<usize>,
     /// The functions that units are used with, once there are any.
     support: Option<Support>,
     /// The blocks by place.
@@ -147,6 +151,7 @@ impl Translator {
         Ok(Translator {
             settings,
             generator,
+            code: memory.addresses(),
             memory: Arc::new(Mutex::new(memory)),
             support: None,
             pieces: HashMap::new(),
@@ -225,7 +230,7 @@ impl Translator {
 
     /// Makes a block the root of a unit, or orders that, if it can be had.
     #[cold]
-    fn promote(&mut self, root: &Arc<Piece>, base: u64, is_system: bool) {
+    fn promote(&mut self, root: &Arc<Piece>, base: u64, surroundings: Surroundings) {
         let known = |place: u64| self.pieces.get(&place).and_then(Piece::kept);
         let Settings {
             joining_threshold,
@@ -240,18 +245,30 @@ impl Translator {
         });
         let is_member = |piece: &&Arc<Piece>| region.nodes.iter().any(|node| Arc::ptr_eq(node, &piece.node));
         let members = found.iter().filter(is_member).map(Arc::downgrade).collect();
-        self.order(root, members, region, is_system);
+        self.order(root, members, region, surroundings);
     }
 
     /// Makes a block a unit that gathers what so many of its first instructions do, or orders that.
     #[cold]
-    fn promote_gathering(&mut self, root: &Arc<Piece>, base: u64, gathered: usize) {
+    fn promote_gathering(&mut self, root: &Arc<Piece>, processor: &Processor, gathered: usize) {
+        let base = processor.instruction_pointer().0;
         let region = Region::gathering(Arc::clone(&root.node), base, gathered);
-        self.order(root, vec![Arc::downgrade(root)], region, false);
+        self.order(
+            root,
+            vec![Arc::downgrade(root)],
+            region,
+            Surroundings::of(processor),
+        );
     }
 
     /// Makes a region a unit, or orders that.
-    fn order(&mut self, root: &Arc<Piece>, members: Vec<Weak<Piece>>, region: Region, is_system: bool) {
+    fn order(
+        &mut self,
+        root: &Arc<Piece>,
+        members: Vec<Weak<Piece>>,
+        region: Region,
+        surroundings: Surroundings,
+    ) {
         let unit = Ordered {
             root: Arc::downgrade(root),
             members,
@@ -259,7 +276,7 @@ impl Translator {
         match &mut self.generator {
             Generator::Here(compiler) => {
                 let began = Instant::now();
-                let code = compiler.compile(&region, is_system);
+                let code = compiler.compile(&region, surroundings);
                 self.install(&unit, region, code, began.elapsed());
             }
             Generator::Behind {
@@ -269,7 +286,7 @@ impl Translator {
                 number,
             } => {
                 *number += 1;
-                match background.order(*number, (region, is_system), finished) {
+                match background.order(*number, (region, surroundings), finished) {
                     Ok(()) => {
                         ordered.insert(*number, unit);
                     }
@@ -409,8 +426,8 @@ impl Backend for Translator {
             }
             if piece.code().is_null() && piece.count() {
                 let processor = running.processor();
-                let (base, is_system) = (processor.instruction_pointer().0, processor.mmu().is_some());
-                self.promote(piece, base, is_system);
+                let base = processor.instruction_pointer().0;
+                self.promote(piece, base, Surroundings::of(processor));
             }
             if !piece.code().is_null() {
                 return self.enter_unit(piece, running);
@@ -437,7 +454,7 @@ impl Translator {
             piece.node.note_rotating(processor);
         }
         if piece.count() {
-            self.promote_gathering(piece, processor.instruction_pointer().0, gathered);
+            self.promote_gathering(piece, processor, gathered);
         }
         self.collect_finished();
     }
@@ -465,6 +482,7 @@ impl Translator {
         let processor = running.processor();
         let begun = processor.instructions_retired();
         chain::begin_gathering(processor, gathered, preserving);
+        resumption::note_code(&self.code);
         // SAFETY: the unit is alive: it goes with its block, between two of them. The processor is borrowed
         // exclusively, and what is gathered is the observer's as long as it runs.
         let answer = unsafe { enter(processor, root.code()) };
@@ -517,6 +535,7 @@ impl Translator {
         let Support { enter, preserving } = unsafe { root.support() };
         let links = links.address();
         chain::begin(processor, begun + remaining, flags, links, preserving);
+        resumption::note_code(&self.code);
         // SAFETY: the units are alive: they go with their blocks, between two of them. The processor is borrowed
         // exclusively, the flags and the table of links live as long as the run, and no more instructions may retire
         // than `remaining`.

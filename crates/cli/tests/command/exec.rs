@@ -560,6 +560,32 @@ fn translated_programs_do_the_same_also_in_lock_step() {
     }
 }
 
+/// Code that is hot touches what it may not, in every way.
+#[test]
+fn memory_refuses_translated_code_what_it_refuses_the_interpreter() {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/memory-protections");
+    let run = |options: &[&str]| {
+        let mut command = sidestep();
+        command.args(options).arg(&program);
+        let output = command.output().expect("sidestep runs");
+        assert!(output.status.success(), "{options:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("it prints text")
+    };
+    let interpreted = run(&[]);
+    let faults = interpreted.matches("signal 11, code").count();
+    assert!(faults > 100, "{interpreted}");
+    if cfg!(feature = "translator") {
+        assert_eq!(run(&["--translate", "never"]), interpreted);
+        for options in [
+            &["--translate", "always"][..],
+            &["--translate", "always", "--check-translation"],
+            &["--translate", "auto", "--translate-synchronously"],
+        ] {
+            assert_eq!(run(options), interpreted, "{options:?}");
+        }
+    }
+}
+
 /// Runs a program that is checked in, with a trace.
 fn traced(arguments: &[&str]) -> Output {
     let tour = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/ia64/bin/tour");

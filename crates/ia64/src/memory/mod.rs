@@ -7,9 +7,11 @@
 pub mod physical;
 pub(crate) mod tlb;
 mod value;
+pub(crate) mod windows;
 
 pub use physical::{GlobalPurge, MemoryRegion, PhysicalMemory};
 pub use value::Value;
+pub use windows::Windows;
 
 use crate::address::VirtualAddress;
 use crate::fault::Access;
@@ -65,6 +67,14 @@ pub unsafe trait AddressSpace: Send + Sync {
     /// Tells that instructions at `address` may have changed (`fc`, `fc.i`), for the other processors.
     fn instructions_changed(&self, address: VirtualAddress) {
         let _ = address;
+    }
+
+    /// Where the memory lies in the host's, if back ends may touch it there without asking: what a guest may load or
+    /// store the host lets, all else raises one of its memory faults, and whoever runs processors has emitted code go
+    /// on where its back end says then. What is answered may change when
+    /// [`Processor::flush_data_translations`](crate::Processor::flush_data_translations) is called.
+    fn windows(&self) -> Option<Windows> {
+        None
     }
 
     /// Whether other processors use this memory, so that acquiring operations must also forget

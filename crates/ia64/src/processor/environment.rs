@@ -8,6 +8,7 @@ use crate::fault::{Access, Fault, FaultKind};
 use crate::interrupts::Interrupts;
 use crate::memory::physical::SharedPhysicalMemory;
 use crate::memory::tlb::TranslationCache;
+use crate::memory::windows::WindowTable;
 use crate::memory::{AddressSpace, GlobalPurge, HostPage, Refusal};
 use crate::mmu::Mmu;
 use crate::mmu::entry::TranslationEntry;
@@ -67,6 +68,16 @@ impl Environment {
             Environment::System(system) => Some(system),
             Environment::Program(_) => None,
         }
+    }
+
+    /// Where data lie in the host's memory under a processor status, as far as they lie there as in the guest's. In
+    /// big-endian order, and with data breakpoints, each access is looked at.
+    pub(crate) fn windows(&self, status: u64) -> WindowTable {
+        let windows = match self {
+            Environment::Program(space) if status & (psr::BE | psr::DB) == 0 => space.windows(),
+            _ => None,
+        };
+        windows.into()
     }
 
     pub(crate) fn system_mut(&mut self) -> Option<&mut SystemMode> {
@@ -195,7 +206,7 @@ impl Processor {
 
     /// Forgets what the software TLBs know; to be called when a translation or a right to use one has changed.
     pub(crate) fn translations_changed(&mut self) {
-        self.translations.flush();
+        self.flush_data_translations();
         if let Environment::System(system) = &mut self.environment {
             for parked in system.parked.iter_mut().flatten() {
                 parked.flush();
@@ -282,7 +293,7 @@ impl Processor {
     /// Forgets every software TLB, of whatever memory, and uses that of the current context.
     pub(crate) fn restart_translations(&mut self) {
         let context = self.context();
-        self.translations.flush();
+        self.flush_data_translations();
         if let Environment::System(system) = &mut self.environment {
             system.parked = [const { None }; CONTEXTS];
             system.current = context;

@@ -19,6 +19,7 @@ use std::mem::offset_of;
 use crate::alat::AdvancedLoads;
 use crate::float::register_file::FloatingRegisters;
 use crate::memory::tlb::TranslationCache;
+use crate::memory::windows::WindowTable;
 use crate::processor::Processor;
 use crate::processor::execution::Gathered;
 use crate::processor::register_stack::RegisterStack;
@@ -89,6 +90,11 @@ offsets! {
     STACK_CAPACITY = offset_of!(Processor, register_stack) + RegisterStack::CAPACITY;
     /// Not zero where a caller's register has its NaT bit set or the frame is still being loaded: 32 bits.
     STACK_UNUSUAL = offset_of!(Processor, register_stack) + RegisterStack::UNUSUAL;
+    /// By the logarithm of an access's size, from 1 to 16 bytes: bits that no aligned address has set which lies where
+    /// [`WINDOW_DIFFERENCES`] lead: 64 bits each. What the guest may not do there raises a fault of the host's.
+    WINDOW_OUTSIDE = offset_of!(Processor, windows) + WindowTable::OUTSIDE;
+    /// By region, the bits in which guest and host addresses differ: 64 bits each.
+    WINDOW_DIFFERENCES = offset_of!(Processor, windows) + WindowTable::DIFFERENCES;
     /// Which places of memory advanced loads that are remembered have read, a bit each: the number of a place (its
     /// address in units of [`PLACE_LOG2`]) modulo 64. Zero if none is remembered: 64 bits.
     ADVANCED_LOADS = offset_of!(Processor, advanced_loads) + AdvancedLoads::PLACES;
@@ -160,14 +166,16 @@ mod tests {
             ("GENERAL_NATS", 8080),
             ("FLOATING", 8640),
             ("APPLICATION", 10688),
-            ("STACK_POSITION", 13312),
-            ("STACK_STORED", 13320),
-            ("STACK_LOADED", 13328),
-            ("STACK_CAPACITY", 13344),
-            ("STACK_UNUSUAL", 13352),
-            ("ADVANCED_LOADS", 13664),
-            ("COMPLETED", 13576),
-            ("OF_BACK_END", 13584),
+            ("STACK_POSITION", 15344),
+            ("STACK_STORED", 15352),
+            ("STACK_LOADED", 15360),
+            ("STACK_CAPACITY", 15376),
+            ("STACK_UNUSUAL", 15384),
+            ("WINDOW_OUTSIDE", 11800),
+            ("WINDOW_DIFFERENCES", 11840),
+            ("ADVANCED_LOADS", 11904),
+            ("COMPLETED", 11712),
+            ("OF_BACK_END", 11720),
         ];
         assert_eq!(TABLE, expected);
         let entry = (

@@ -39,6 +39,7 @@ use crate::interrupts::Interrupts;
 use crate::memory::AddressSpace;
 use crate::memory::physical::SharedPhysicalMemory;
 use crate::memory::tlb::TranslationCache;
+use crate::memory::windows::WindowTable;
 use crate::mmu::Mmu;
 use crate::mmu::buffer::TranslationBuffer;
 use crate::processor::environment::{Environment, SystemMode};
@@ -90,6 +91,13 @@ pub struct Processor {
     pub(crate) floating: FloatingRegisters,
     /// Application registers by number, but for those of the register stack engine.
     pub(crate) application: [u64; 128],
+    /// The last bundle of the block that was left last.
+    pub(crate) completed: u64,
+    /// What the back end that runs keeps with the processor.
+    pub(crate) of_back_end: [u64; layout::OF_BACK_END_WORDS],
+    /// Where data lie in the host's memory, as far as they lie there as in the guest's.
+    pub(crate) windows: WindowTable,
+    pub(crate) advanced_loads: AdvancedLoads,
     /// The FPSR's controls, decoded.
     pub(crate) float_controls: ControlTable,
     pub(crate) register_stack: RegisterStack,
@@ -105,11 +113,6 @@ pub struct Processor {
     pub(crate) interruption: Option<Fault>,
     /// Bundle and slot of the last instruction that trapped.
     pub(crate) trapped: (u64, u8),
-    /// The last bundle of the block that was left last.
-    pub(crate) completed: u64,
-    /// What the back end that runs keeps with the processor.
-    pub(crate) of_back_end: [u64; layout::OF_BACK_END_WORDS],
-    pub(crate) advanced_loads: AdvancedLoads,
     /// The interruptions that nothing came of.
     fruitless: FruitlessInterruptions,
     /// Host pages whose instructions this processor has changed, by number.
@@ -159,6 +162,7 @@ impl Processor {
     }
 
     fn with_environment(environment: Environment) -> Processor {
+        let windows = environment.windows(0);
         let mut application = [0; 128];
         application[usize::from(application::FPSR)] = FPSR_RESET;
         Processor {
@@ -188,6 +192,7 @@ impl Processor {
             trapped: (0, 0),
             completed: 0,
             of_back_end: [0; layout::OF_BACK_END_WORDS],
+            windows,
             pending: 0,
             stale_code_regions: 0,
             changed_code: Vec::new(),
@@ -204,13 +209,15 @@ impl Processor {
 
     /// A processor with the same architectural state on another memory; it starts with cold translations.
     pub fn duplicate(&self, space: Arc<dyn AddressSpace>) -> Processor {
+        let environment = Environment::Program(space);
         Processor {
+            windows: environment.windows(self.status),
             general: self.general.clone(),
             system: self.system.clone(),
             register_stack: self.register_stack.clone(),
             advanced_loads: AdvancedLoads::default(),
             translations: Box::default(),
-            environment: Environment::Program(space),
+            environment,
             blocks: BlockCache::default(),
             raised: None,
             interruption: None,
@@ -377,7 +384,7 @@ impl Processor {
     /// Forgets all translations and decoded instructions; needed after guest memory was unmapped, replaced or
     /// protected.
     pub fn flush_translations(&mut self) {
-        self.translations.flush();
+        self.flush_data_translations();
         self.blocks.flush();
         self.pending |= pending::CODE_PAGE;
     }
@@ -405,6 +412,12 @@ impl Processor {
     /// behind every executable page as it was.
     pub fn flush_data_translations(&mut self) {
         self.translations.flush();
+        self.windows = self.environment.windows(self.status);
+    }
+
+    /// Whether memory may be touched where [`layout::WINDOW_DIFFERENCES`] lead.
+    pub fn has_windows(&self) -> bool {
+        self.windows.is_open()
     }
 
     /// A flag that makes [`Processor::run`] return at the next block boundary once it is set. It may be set

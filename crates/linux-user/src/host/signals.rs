@@ -18,6 +18,7 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::mem::size_of;
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Errno, call};
@@ -200,6 +201,19 @@ impl Inbox {
     }
 }
 
+/// Where emitted code goes on that a fault has stopped, see [`Engine::resumption`](crate::engine::Engine::resumption).
+static RESUMPTION: OnceLock<fn(usize) -> Option<usize>> = OnceLock::new();
+
+/// Has emitted code go on elsewhere where a fault stops it. What was said first holds for the process.
+pub fn set_resumption(resumption: fn(usize) -> Option<usize>) {
+    RESUMPTION.get_or_init(|| resumption);
+}
+
+/// Whether somebody says where emitted code goes on.
+pub fn knows_resumption() -> bool {
+    RESUMPTION.get().is_some()
+}
+
 unsafe extern "C" fn on_signal(
     signal: i32,
     information: *mut RawInformation,
@@ -222,6 +236,8 @@ unsafe extern "C" fn on_signal(
             *instruction = (&raw const super::sidestep_guarded_fault).addr() as i64;
         } else if is_in_touch(at) {
             *instruction = (&raw const super::sidestep_touch_fault).addr() as i64;
+        } else if let Some(elsewhere) = RESUMPTION.get().and_then(|resumption| resumption(at)) {
+            *instruction = elsewhere as i64;
         } else {
             // A fault of the emulator itself, or of a guest access to a file mapping that shrank under it:
             // the access repeats under the default disposition and ends the process by this signal.

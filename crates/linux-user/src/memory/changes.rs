@@ -92,6 +92,9 @@ impl Memory {
             libc::MAP_PRIVATE => false,
             _ => return Err(invalid()),
         };
+        if Protection::from_bits(request.protection).is_closed_to_loads() {
+            self.close_windows();
+        }
         if !request.has(libc::MAP_FIXED) && !request.has(libc::MAP_FIXED_NOREPLACE) {
             let mut mappings = self.mappings_mut();
             let start = self
@@ -277,6 +280,9 @@ impl Memory {
             }
         }
         let protection = Protection::from_bits(bits);
+        if protection.is_closed_to_loads() {
+            self.close_windows();
+        }
         self.world.exclusively(|| {
             let mut mappings = self.mappings_mut();
             self.note_code(&mappings, &range);

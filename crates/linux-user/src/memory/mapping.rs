@@ -41,6 +41,11 @@ impl Protection {
         self.0 & 4 != 0
     }
 
+    /// Whether the host would let a load read what the guest must not: to fetch instructions is to read for the host.
+    pub fn is_closed_to_loads(self) -> bool {
+        self.executes() && !self.reads()
+    }
+
     /// Whether an access is allowed.
     pub fn allows(self, need: Need) -> bool {
         (!need.read || self.reads()) && (!need.write || self.writes()) && (!need.execute || self.executes())

@@ -21,6 +21,7 @@ pub mod watched;
 pub mod window;
 
 use std::ops::Range;
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -52,6 +53,8 @@ pub struct Memory {
     /// Whether anybody else may write it: another thread, or another process through a shared mapping.
     shared: AtomicBool,
     gate: Gate,
+    /// Whether processors may touch the windows without asking.
+    has_plain_windows: AtomicBool,
     /// Whether this process has to do with watched memory.
     knows_watching: AtomicBool,
     touched: Mutex<watched::Touched>,
@@ -125,6 +128,7 @@ impl Memory {
             lock_future: AtomicBool::new(false),
             shared: AtomicBool::new(false),
             gate: Gate::new(),
+            has_plain_windows: AtomicBool::new(true),
             knows_watching: AtomicBool::new(false),
             touched: Mutex::default(),
             world: World::default(),
@@ -163,6 +167,20 @@ impl Memory {
     /// Whether guest addresses of another process are at the same addresses of its host process.
     pub fn has_windows_like(&self, process: u32) -> bool {
         self.windows.are_those_of(process)
+    }
+
+    /// Whether processors may touch the windows without asking: the host lets the guest do what its mappings allow, and
+    /// nothing else, and somebody says where to go on where it does not.
+    fn has_plain_windows(&self) -> bool {
+        self.has_plain_windows.load(Ordering::Relaxed) && host::signals::knows_resumption()
+    }
+
+    /// Has processors ask for every page from now on: something is about to be mapped that the host would let them
+    /// touch although the guest may not, or that the program has to bring first.
+    fn close_windows(&self) {
+        if self.has_plain_windows.swap(false, Ordering::Relaxed) {
+            self.world.exclusively(|| ());
+        }
     }
 
     /// Notes that others may write this memory from now on.
@@ -279,6 +297,20 @@ impl Memory {
             })
         } else {
             Err(Denial::BeyondFile)
+        }
+    }
+
+    /// Has processors ask anew for the pages of a file that may have become shorter, if it is mapped.
+    pub fn note_shortened(&self, file: RawFd) {
+        let Ok(status) = host::file_status(file) else {
+            return;
+        };
+        let shortened = (status.st_dev, status.st_ino);
+        let is_mapped = self.mappings().iter().any(
+            |(_, mapping)| matches!(mapping.backing, Backing::File { identity, .. } if identity == shortened),
+        );
+        if is_mapped {
+            self.world.exclusively(|| ());
         }
     }
 

@@ -1,6 +1,6 @@
 //! Guest memory as the processor asks for it.
 
-use sidestep_ia64::{Access, AddressSpace, HostPage, Refusal, VirtualAddress};
+use sidestep_ia64::{Access, AddressSpace, HostPage, Refusal, VirtualAddress, Windows};
 
 use super::{Denial, Memory, NAT_PAGE, Need};
 
@@ -31,6 +31,10 @@ unsafe impl AddressSpace for Memory {
 
     fn instructions_changed(&self, _address: VirtualAddress) {
         self.world.tell_code_change();
+    }
+
+    fn windows(&self) -> Option<Windows> {
+        self.windows.of_processors().filter(|_| self.has_plain_windows())
     }
 
     fn is_shared(&self) -> bool {

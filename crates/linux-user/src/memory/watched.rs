@@ -83,6 +83,7 @@ impl Memory {
     /// Notes that this process has to do with watched memory, its own or that of others.
     pub fn note_watching(&self) {
         self.knows_watching.store(true, Ordering::Relaxed);
+        self.close_windows();
     }
 
     /// Changes how the host watches a range, by what it is asked to do: whether at all, or only which pages are there.

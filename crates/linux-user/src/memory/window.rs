@@ -69,6 +69,19 @@ impl Windows {
         Err(error)
     }
 
+    /// The windows as processors know them, if they begin at a multiple of their size: where the host grants the usual
+    /// ones they do.
+    pub fn of_processors(&self) -> Option<sidestep_ia64::Windows> {
+        let windows = sidestep_ia64::Windows {
+            base: self.base,
+            size_log2: self.shift,
+        };
+        self.base
+            .addr()
+            .is_multiple_of(1 << self.shift)
+            .then_some(windows)
+    }
+
     /// Bytes of each region that can be mapped; the last page of a window stays a guard.
     pub fn limit(&self) -> u64 {
         (1 << self.shift) - PAGE

@@ -49,6 +49,8 @@ fn changes_controls(instruction: &Instruction) -> bool {
 pub struct Floats {
     /// By register, as the current rotation names them.
     doubles: BTreeMap<u8, Double>,
+    /// The significands of registers that hold integers, by register as well.
+    integers: BTreeMap<u8, Value>,
     /// The addresses of registers that rotate, less where the first of all lies in the processor.
     places: BTreeMap<u8, Value>,
     /// Registers that are likely to hold more bits than a double has, f0 the lowest bit.
@@ -69,10 +71,22 @@ impl Floats {
     /// Notes a register's new value; `None` for one that is no double, or not at hand as one.
     pub fn note(&mut self, register: u8, double: Option<Double>) {
         self.extended &= !(1 << register);
+        self.integers.remove(&register);
         match double {
             Some(double) => self.doubles.insert(register, double),
             None => self.doubles.remove(&register),
         };
+    }
+
+    /// The significand of a register that is known to hold an integer, if it is at hand.
+    pub fn integer(&self, register: u8) -> Option<Value> {
+        self.integers.get(&register).copied()
+    }
+
+    /// Notes that a register holds an integer, which is no double at hand.
+    pub fn note_integer(&mut self, register: u8, significand: Value) {
+        self.note(register, None);
+        self.integers.insert(register, significand);
     }
 
     /// Notes the value that a register was found to have.
@@ -103,6 +117,7 @@ impl Floats {
     /// Forgets what is known of the registers that rotate: others have their names.
     pub fn forget_rotating(&mut self) {
         self.doubles.retain(|&register, _| !rotates(register));
+        self.integers.retain(|&register, _| !rotates(register));
         self.places.clear();
     }
 
@@ -111,6 +126,10 @@ impl Floats {
         self.doubles = take(&mut self.doubles)
             .into_iter()
             .map(|(register, double)| (rotated(register), double))
+            .collect();
+        self.integers = take(&mut self.integers)
+            .into_iter()
+            .map(|(register, integer)| (rotated(register), integer))
             .collect();
         self.places = take(&mut self.places)
             .into_iter()
@@ -158,6 +177,7 @@ impl Floats {
         for target in instruction.destinations().iter() {
             if let Resource::Float(register) = target {
                 self.doubles.remove(register);
+                self.integers.remove(register);
             }
         }
     }
@@ -166,6 +186,8 @@ impl Floats {
     pub fn meet(&mut self, other: &Floats) {
         self.doubles
             .retain(|register, double| other.doubles.get(register) == Some(double));
+        self.integers
+            .retain(|register, integer| other.integers.get(register) == Some(integer));
         self.places
             .retain(|register, place| other.places.get(register) == Some(place));
         self.extended |= other.extended;

@@ -14,13 +14,18 @@ use super::{DELIVERED_FAULT, Double, Emitter, Known, Predicates};
 use crate::slots::{Slot, Slots};
 
 impl Emitter<'_, '_> {
-    /// Emits an instruction whose common case is in line: `common` where `rare` is zero, the interpreter's function,
-    /// in a block that rarely runs, where it is not. `common` may go there [`unless`](Emitter::unless) something is
+    /// Emits an instruction whose common case is in line: `common` where `rare` is zero or not given, the interpreter's
+    /// function, in a block that rarely runs, where it is not. `common` may go there [`unless`](Emitter::unless) something is
     /// zero, as long as it has changed nothing. Both change no slots but those that the instruction writes, which the
     /// word of predicates is not one of.
-    pub fn in_line(&mut self, instruction: &Instruction, rare: Value, common: impl FnOnce(&mut Self, Block)) {
+    pub fn in_line(
+        &mut self,
+        instruction: &Instruction,
+        rare: impl Into<Option<Value>>,
+        common: impl FnOnce(&mut Self, Block),
+    ) {
         let aside = self.builder.create_block();
-        let join = self.begin_in_line(Some(rare), aside);
+        let join = self.begin_in_line(rare.into(), aside);
         let before = self.known.clone();
         common(self, aside);
         self.ins().jump(join, &[]);
@@ -58,6 +63,8 @@ impl Emitter<'_, '_> {
         self.known.predicates = aside.predicates;
         self.known.held = self.known.held.intersection(aside.held);
         self.known.floats.meet(&aside.floats);
+        self.known.windows.meet(&aside.windows);
+        self.known.settled = Slots::default();
         self.known.is_noted &= aside.is_noted;
         self.begin(join);
     }
@@ -65,7 +72,7 @@ impl Emitter<'_, '_> {
     /// Makes of what is known what holds once the interpreter's function has executed an instruction aside, with the
     /// instruction's targets at hand.
     fn come_back(&mut self, instruction: &Instruction) {
-        let targets = Slots::written_by(instruction);
+        let targets = Slots::written_by(instruction).without(self.known.settled);
         self.known.held = self.known.held.without(targets);
         self.known.floats.perform(Some(instruction));
         if may_set_nat(instruction) {
@@ -107,6 +114,37 @@ impl Emitter<'_, '_> {
         self.known
             .floats
             .note(register, Some(Double { value, is_single }));
+        // The interpreter's function raises flags in it.
+        self.known.held.remove(Slot::application(FPSR));
+    }
+
+    /// Emits an instruction that delivers an integer to a floating-point `register`: as [`Emitter::in_line`], with
+    /// `common` answering its significand. Where the interpreter's function has executed it, `found` answers that, and
+    /// whether the register holds something else: then the interpreter goes on.
+    pub fn deliver_integer(
+        &mut self,
+        instruction: &Instruction,
+        register: u8,
+        rare: Option<Value>,
+        found: impl FnOnce(&mut Self) -> (Value, Value),
+        common: impl FnOnce(&mut Self, Block) -> Value,
+    ) {
+        let aside = self.builder.create_block();
+        let join = self.begin_in_line(rare, aside);
+        let value = self.builder.append_block_param(join, I64);
+        let before = self.known.clone();
+        let result = common(self, aside);
+        self.ins().jump(join, &[result.into()]);
+        let after = self.begin_aside(aside, before);
+        let answer = self.call_aside(self.entry.perform);
+        self.raise_if(answer);
+        self.come_back(instruction);
+        let (result, is_other) = found(self);
+        let index = self.index + 1;
+        self.aside(is_other, |emitter| emitter.leave_over(index));
+        self.ins().jump(join, &[result.into()]);
+        self.join(join, after);
+        self.known.floats.note_integer(register, value);
         // The interpreter's function raises flags in it.
         self.known.held.remove(Slot::application(FPSR));
     }

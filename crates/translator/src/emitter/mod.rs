@@ -13,6 +13,7 @@ mod in_line;
 mod leaving;
 mod loops;
 mod predicates;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::mem::replace;
@@ -28,10 +29,12 @@ use sidestep_ia64::layout;
 
 use crate::held::FloatRegisters;
 use crate::region::Region;
+use crate::resumption::STOPPED;
 use crate::slots::{Slot, Slots};
 
 use gathering::Gathering;
 use predicates::Predicates;
+pub use windows::Windows;
 
 #[cfg(test)]
 pub use floats::rotated;
@@ -84,6 +87,10 @@ pub struct Entry {
     pub number_signatures: [SigRef; 2],
     /// Whether the host multiplies and adds with one rounding.
     pub is_fused: bool,
+    /// Whether memory lies in the host's as it does in the guest's.
+    pub has_windows: bool,
+    /// Whether what is stored there is to be brought to hand first.
+    pub is_careful: bool,
 }
 
 /// What is known of the processor's state at a place of the emitted code.
@@ -94,6 +101,10 @@ pub struct Known {
     predicates: Predicates,
     /// Floating-point registers.
     pub floats: Floats,
+    /// The way to the windows of addresses.
+    pub windows: Windows,
+    /// Slots that are held and that memory has once the current instruction is done.
+    settled: Slots,
     /// Whether memory has where the node stands.
     is_noted: bool,
     /// How many more instructions have retired where the node begins than memory says.
@@ -225,6 +236,30 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.guest
     }
 
+    /// Flags of accesses to the guest's memory that the host may stop.
+    pub fn window_memory(&self) -> MemFlagsData {
+        self.guest.with_trap_code(Some(STOPPED))
+    }
+
+    /// A value that is about to be stored where the host may stop that: in a register of the host's, if care is taken,
+    /// so that nothing has to be fetched when it is known that it may be stored.
+    pub fn at_hand(&mut self, value: Value) -> Value {
+        match self.entry.has_windows && self.entry.is_careful {
+            true => {
+                let kind = self.builder.func.dfg.value_type(value);
+                let bits = Type::int_with_byte_size(kind.bytes() as u16).expect("a number of 8 to 64 bits");
+                let bits = self.bits(value, bits);
+                self.ins().bxor_imm_u(bits, 0)
+            }
+            false => value,
+        }
+    }
+
+    /// Whether the guest's memory has windows.
+    pub fn has_windows(&self) -> bool {
+        self.entry.has_windows
+    }
+
     /// Flags of accesses to the floating-point registers.
     pub fn floating_memory(&self) -> MemFlagsData {
         self.floating
@@ -276,7 +311,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
     }
 
     /// Stores a slot to memory.
-    fn store_slot(&mut self, value: Value, slot: Slot) {
+    pub fn store_slot(&mut self, value: Value, slot: Slot) {
         let (flags, start) = (self.state, self.start_of(slot));
         self.ins().store(flags, value, start, slot.offset() as i32);
     }
@@ -295,6 +330,15 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.builder.def_var(variable, value);
         self.store_slot(value, slot);
         self.known.held.insert(slot);
+    }
+
+    /// Changes a slot before what the instruction does is certain: whoever does that stores it then. Where the
+    /// interpreter's function executes the instruction, it does.
+    pub fn settle(&mut self, slot: Slot, value: Value) {
+        let variable = self.variable(slot);
+        self.builder.def_var(variable, value);
+        self.known.held.insert(slot);
+        self.known.settled.insert(slot);
     }
 
     /// A general register.
@@ -392,6 +436,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.ins().jump(join, &values);
         self.begin(join);
         self.known.floats.meet(&after.floats);
+        self.known.windows.meet(&after.windows);
         for ((register, after, before), value) in doubles.into_iter().zip(merged) {
             let double = Double {
                 value,

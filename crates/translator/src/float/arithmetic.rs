@@ -13,13 +13,12 @@ use sidestep_ia64::encoding::{
     FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd, Precision as Completer, Signedness,
     StatusField,
 };
-use sidestep_ia64::float::register::EXPONENT_INTEGER;
 use sidestep_ia64::float::{Precision as Bits, StatusRegister};
 use sidestep_ia64::registers::application::FPSR;
 
 use super::{
-    DOUBLE, Precision, SINGLE, deliver, double, either, integer, is_natval, is_not_well_above, is_writable,
-    nearest, number, read, write,
+    DOUBLE, Precision, SINGLE, deliver, deliver_integer, double, either, is_not_well_above, is_writable,
+    nearest, number, significand,
 };
 use crate::compare;
 use crate::emitter::{Double, Emitter};
@@ -318,14 +317,13 @@ pub fn to_fixed(
         let is_below = emitter.ins().fcmp(FloatCC::LessThan, value, first);
         let is_outside = emitter.ins().bor(is_beyond, is_below);
         let rare = either(emitter, rare, is_outside);
-        emitter.in_line(instruction, rare, |emitter, aside| {
+        deliver_integer(emitter, instruction, Some(rare), |emitter, aside| {
             let fixed = emitter.ins().fcvt_to_sint_sat(I64, value);
             unless_inexact(emitter, is_known_inexact, aside, |emitter, _| {
                 let back = emitter.ins().fcvt_from_sint(F64, fixed);
                 emitter.ins().fcmp(FloatCC::Equal, back, value)
             });
-            let fixed = integer(emitter, fixed);
-            write(emitter, instruction.f1(), fixed);
+            fixed
         });
     });
 }
@@ -338,21 +336,17 @@ pub fn from_fixed(emitter: &mut Emitter, instruction: &Instruction) {
     /// Integers below it, in magnitude, are doubles.
     const END: i64 = 1 << 53;
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
-        let register = read(emitter, instruction.f2());
-        let is_other = emitter.ins().icmp_imm_u(
-            IntCC::NotEqual,
-            register.sign_exponent,
-            i64::from(EXPONENT_INTEGER),
-        );
-        let moved = emitter.ins().iadd_imm_s(register.significand, END);
+        let mut rare = None;
+        let fixed = significand(emitter, instruction.f2(), &mut rare);
+        let moved = emitter.ins().iadd_imm_s(fixed, END);
         let is_long = emitter
             .ins()
             .icmp_imm_s(IntCC::UnsignedGreaterThan, moved, 2 * END);
-        let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, register.significand, 0);
-        let rare = emitter.ins().bor(is_other, is_long);
-        let rare = emitter.ins().bor(rare, is_zero);
+        let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, fixed, 0);
+        let is_rare = emitter.ins().bor(is_long, is_zero);
+        let rare = either(emitter, rare, is_rare);
         deliver(emitter, instruction, false, Some(rare), |emitter, _| {
-            emitter.ins().fcvt_from_sint(F64, register.significand)
+            emitter.ins().fcvt_from_sint(F64, fixed)
         });
     });
 }
@@ -363,16 +357,13 @@ pub fn fixed_multiply_add(emitter: &mut Emitter, instruction: &Instruction, part
         return emitter.perform(Some(instruction));
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let mut rare = None;
         let sources = [instruction.f3(), instruction.f4(), instruction.f2()];
-        let registers = sources.map(|register| read(emitter, register));
-        let [first, second, third] = registers.map(|register| is_natval(emitter, register));
-        let rare = emitter.ins().bor(first, second);
-        let rare = emitter.ins().bor(rare, third);
-        emitter.in_line(instruction, rare, |emitter, _| {
-            let [a, b, c] = registers.map(|register| register.significand);
+        let [a, b, c] = sources.map(|register| significand(emitter, register, &mut rare));
+        deliver_integer(emitter, instruction, rare, |emitter, _| {
             let low = emitter.ins().imul(a, b);
             let sum = emitter.ins().iadd(low, c);
-            let result = match part {
+            match part {
                 FixedPart::Low => sum,
                 FixedPart::High | FixedPart::HighUnsigned => {
                     let high = match part {
@@ -383,9 +374,7 @@ pub fn fixed_multiply_add(emitter: &mut Emitter, instruction: &Instruction, part
                     let carry = emitter.ins().uextend(I64, carry);
                     emitter.ins().iadd(high, carry)
                 }
-            };
-            let result = integer(emitter, result);
-            write(emitter, instruction.f1(), result);
+            }
         });
     });
 }

@@ -4,14 +4,13 @@ use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32, F64, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::encoding::{BaseUpdate, FloatFormat, Instruction, LoadKind};
-use sidestep_ia64::layout;
 
 use super::{
-    DOUBLE, EXPONENT_MASK, Precision, Register, SIGN_SHIFT, SINGLE, deliver, double, either, integer,
+    DOUBLE, EXPONENT_MASK, Precision, Register, SIGN_SHIFT, SINGLE, deliver, deliver_integer, double, either,
     is_natval, is_writable, load_words, read, unless_number, write,
 };
 use crate::emitter::{Double, Emitter};
-use crate::memory::{increment, remembers, targets, translate, update_base};
+use crate::memory::{find_for_load, find_for_store, made, remembers, targets, update_base};
 
 /// Bytes of a spill image.
 const SPILL_BYTES: u32 = 16;
@@ -37,30 +36,30 @@ pub fn load(
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
-        let increment = increment(emitter, instruction, update);
-        let (rare, host) = translate(emitter, address, format.bytes(), layout::TRANSLATION_READ);
-        let flags = emitter.guest_memory();
+        let place = find_for_load(emitter, address, format.bytes(), kind);
+        let updated = update_base(emitter, instruction, address, update);
         let Some(precision) = precision else {
-            return emitter.in_line(instruction, rare, |emitter, _| {
+            return deliver_integer(emitter, instruction, None, |emitter, aside| {
+                let (flags, host) = place.enter(emitter, aside);
                 let bits = emitter.ins().load(I64, flags, host, 0);
-                let value = integer(emitter, bits);
-                update_base(emitter, instruction, address, increment);
-                write(emitter, instruction.f1(), value);
+                made(emitter, updated);
+                bits
             });
         };
         deliver(
             emitter,
             instruction,
             format == FloatFormat::Single,
-            Some(rare),
+            None,
             |emitter, aside| {
+                let (flags, host) = place.enter(emitter, aside);
                 let bits = emitter.ins().load(precision.host, flags, host, 0);
                 let bits = match format {
                     FloatFormat::Single => emitter.ins().uextend(I64, bits),
                     _ => bits,
                 };
                 precision.unless_double(emitter, bits, aside);
-                update_base(emitter, instruction, address, increment);
+                made(emitter, updated);
                 precision.value(emitter, bits)
             },
         );
@@ -74,13 +73,16 @@ fn fill(emitter: &mut Emitter, instruction: &Instruction, kind: LoadKind, update
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
-        let increment = increment(emitter, instruction, update);
-        let (rare, host) = translate(emitter, address, SPILL_BYTES, layout::TRANSLATION_READ);
-        emitter.in_line(instruction, rare, |emitter, _| {
+        let place = find_for_load(emitter, address, SPILL_BYTES, kind);
+        let updated = update_base(emitter, instruction, address, update);
+        emitter.in_line(instruction, None, |emitter, aside| {
+            let (flags, host) = place.enter(emitter, aside);
+            let significand = emitter.ins().load(I64, flags, host, 0);
+            // Both words are aligned in one page.
             let flags = emitter.guest_memory();
-            let [significand, upper] = [0, 8].map(|offset| emitter.ins().load(I64, flags, host, offset));
+            let upper = emitter.ins().load(I64, flags, host, 8);
             let sign_exponent = emitter.ins().band_imm_u(upper, 1 << SIGN_SHIFT | EXPONENT_MASK);
-            update_base(emitter, instruction, address, increment);
+            made(emitter, updated);
             let value = Register {
                 significand,
                 sign_exponent,
@@ -94,16 +96,18 @@ fn fill(emitter: &mut Emitter, instruction: &Instruction, kind: LoadKind, update
 fn spill(emitter: &mut Emitter, instruction: &Instruction, update: BaseUpdate) {
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
-        let increment = increment(emitter, instruction, update);
-        let (rare, host) = translate(emitter, address, SPILL_BYTES, layout::TRANSLATION_WRITE);
-        emitter.in_line(instruction, rare, |emitter, aside| {
+        let place = find_for_store(emitter, address, SPILL_BYTES);
+        let updated = update_base(emitter, instruction, address, update);
+        emitter.in_line(instruction, None, |emitter, aside| {
             let advanced = remembers(emitter, address);
             emitter.unless(advanced, aside);
             let register = read(emitter, instruction.f2());
+            let significand = emitter.at_hand(register.significand);
+            let (flags, host) = place.enter(emitter, aside);
+            emitter.ins().store(flags, significand, host, 0);
             let flags = emitter.guest_memory();
-            emitter.ins().store(flags, register.significand, host, 0);
             emitter.ins().store(flags, register.sign_exponent, host, 8);
-            update_base(emitter, instruction, address, increment);
+            made(emitter, updated);
         });
     });
 }
@@ -117,24 +121,28 @@ pub fn store(emitter: &mut Emitter, instruction: &Instruction, format: FloatForm
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
-        let increment = increment(emitter, instruction, update);
-        let (rare, host) = translate(emitter, address, format.bytes(), layout::TRANSLATION_WRITE);
-        emitter.in_line(instruction, rare, |emitter, aside| {
+        let place = find_for_store(emitter, address, format.bytes());
+        let updated = update_base(emitter, instruction, address, update);
+        emitter.in_line(instruction, None, |emitter, aside| {
             let advanced = remembers(emitter, address);
             emitter.unless(advanced, aside);
             let stored = match format {
                 FloatFormat::Double => in_memory(emitter, instruction.f2(), DOUBLE, aside),
                 FloatFormat::Single => in_memory(emitter, instruction.f2(), SINGLE, aside),
-                _ => {
-                    let register = read(emitter, instruction.f2());
-                    let is_natval = is_natval(emitter, register);
-                    emitter.unless(is_natval, aside);
-                    register.significand
-                }
+                _ => match emitter.known.floats.integer(instruction.f2() & 127) {
+                    Some(known) => known,
+                    None => {
+                        let register = read(emitter, instruction.f2());
+                        let is_natval = is_natval(emitter, register);
+                        emitter.unless(is_natval, aside);
+                        register.significand
+                    }
+                },
             };
-            let flags = emitter.guest_memory();
+            let stored = emitter.at_hand(stored);
+            let (flags, host) = place.enter(emitter, aside);
             emitter.ins().store(flags, stored, host, 0);
-            update_base(emitter, instruction, address, increment);
+            made(emitter, updated);
         });
     });
 }

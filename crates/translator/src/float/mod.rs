@@ -120,6 +120,9 @@ fn read(emitter: &mut Emitter, register: u8) -> Register {
             .map(|part| emitter.constant(part))
             .into();
     }
+    if let Some(significand) = emitter.known.floats.integer(register) {
+        return integer(emitter, significand);
+    }
     let (words, is_double) = load_words(emitter, register);
     let [double, join] = [(); 2].map(|()| emitter.builder.create_block());
     let parts = [(); 2].map(|()| emitter.builder.append_block_param(join, I64));
@@ -140,6 +143,58 @@ fn write(emitter: &mut Emitter, register: u8, value: Register) {
     emitter.known.floats.note(register, None);
     store_words(emitter, register, [value.significand, value.sign_exponent]);
     mark_written(emitter, register);
+}
+
+/// The significand of a register, where `rare` becomes true if it holds no integer.
+fn significand(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Value {
+    let register = register & 127;
+    if !is_writable(register) {
+        return read(emitter, register).significand;
+    }
+    if let Some(known) = emitter.known.floats.integer(register) {
+        return known;
+    }
+    let (words, _) = load_words(emitter, register);
+    let is_other = is_no_integer(emitter, words);
+    *rare = Some(either(emitter, *rare, is_other));
+    words.significand
+}
+
+/// Whether the words of a register are not those of an integer.
+fn is_no_integer(emitter: &mut Emitter, words: Register) -> Value {
+    let integer = i64::from(EXPONENT_INTEGER);
+    emitter
+        .ins()
+        .icmp_imm_u(IntCC::NotEqual, words.sign_exponent, integer)
+}
+
+/// Writes an integer to a register, which is no constant.
+fn write_integer(emitter: &mut Emitter, register: u8, significand: Value) {
+    let value = integer(emitter, significand);
+    write(emitter, register, value);
+    emitter.known.floats.note_integer(register & 127, significand);
+}
+
+/// Emits an instruction that delivers an integer to f1, which `common` answers; the rest is as for
+/// [`Emitter::in_line`].
+fn deliver_integer(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    rare: Option<Value>,
+    common: impl FnOnce(&mut Emitter, Block) -> Value,
+) {
+    let register = instruction.f1() & 127;
+    let found = |emitter: &mut Emitter| {
+        let (words, _) = load_words(emitter, register);
+        let is_other = is_no_integer(emitter, words);
+        (words.significand, is_other)
+    };
+    emitter.deliver_integer(instruction, register, rare, found, |emitter, aside| {
+        let significand = common(emitter, aside);
+        write_integer(emitter, register, significand);
+        significand
+    });
+    emitter.known.floats.mark(modified(register));
 }
 
 /// As [`write`], of a double.

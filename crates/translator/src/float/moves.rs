@@ -6,8 +6,8 @@ use sidestep_ia64::encoding::{FloatTransfer, Instruction, Merge};
 
 use super::memory::in_memory;
 use super::{
-    DOUBLE, EXPONENT_MASK, INTEGER_BIT, Precision, Register, SIGN_SHIFT, SINGLE, deliver, integer, is_natval,
-    is_writable, load_words, number, read, write,
+    DOUBLE, EXPONENT_MASK, INTEGER_BIT, Precision, Register, SIGN_SHIFT, SINGLE, deliver, is_natval,
+    is_writable, load_words, number, read, write, write_integer,
 };
 use crate::emitter::Emitter;
 use crate::memory::targets;
@@ -52,12 +52,12 @@ pub fn set(emitter: &mut Emitter, instruction: &Instruction, form: FloatTransfer
                 precision.value(emitter, bits)
             });
         }
-        let register = match form {
-            FloatTransfer::Exponent => Register {
-                significand: emitter.constant(INTEGER_BIT),
-                sign_exponent: emitter.ins().band_imm_u(value, 1 << SIGN_SHIFT | EXPONENT_MASK),
-            },
-            _ => integer(emitter, value),
+        if form != FloatTransfer::Exponent {
+            return write_integer(emitter, instruction.f1(), value);
+        }
+        let register = Register {
+            significand: emitter.constant(INTEGER_BIT),
+            sign_exponent: emitter.ins().band_imm_u(value, 1 << SIGN_SHIFT | EXPONENT_MASK),
         };
         write(emitter, instruction.f1(), register);
     });
@@ -78,6 +78,11 @@ pub fn get(emitter: &mut Emitter, instruction: &Instruction, form: FloatTransfer
                 };
                 emitter.set(target, bits);
             });
+        }
+        if let Some(known) = emitter.known.floats.integer(instruction.f2() & 127)
+            && form == FloatTransfer::Significand
+        {
+            return emitter.set(target, known);
         }
         let register = read(emitter, instruction.f2());
         let rare = is_natval(emitter, register);
@@ -127,10 +132,14 @@ pub fn merge(emitter: &mut Emitter, instruction: &Instruction, merge: Merge) {
 /// Writes a register as another one is, whatever that holds.
 fn copy(emitter: &mut Emitter, target: u8, source: u8) {
     let floats = &emitter.known.floats;
-    let (double, is_extended) = (floats.double(source), floats.is_extended(source));
+    let (double, integer) = (floats.double(source), floats.integer(source));
+    let is_extended = floats.is_extended(source);
     let (words, _) = load_words(emitter, source);
     write(emitter, target, words);
     emitter.known.floats.note(target, double);
+    if let Some(known) = integer {
+        emitter.known.floats.note_integer(target, known);
+    }
     if is_extended {
         emitter.known.floats.note_extended(target);
     }

@@ -15,8 +15,8 @@ use sidestep_ia64::float::{FloatRegister, Precision, StatusRegister};
 
 use super::arithmetic::unless_controls;
 use super::{
-    DOUBLE, EXPONENT_MASK, Precision as Format, Register, SIGN_SHIFT, deliver, either, integer, is_writable,
-    read, write,
+    DOUBLE, EXPONENT_MASK, Precision as Format, Register, SIGN_SHIFT, deliver, deliver_integer, either,
+    is_writable, read, write,
 };
 use crate::emitter::Emitter;
 use crate::memory::targets;
@@ -261,7 +261,7 @@ pub fn to_fixed(
         is_rare = emitter.ins().bor(is_rare, is_negative);
     }
     let rare = either(emitter, rare, is_rare);
-    emitter.in_line(instruction, rare, |emitter, aside| {
+    deliver_integer(emitter, instruction, Some(rare), |emitter, aside| {
         let zero = emitter.constant(0);
         // The host takes the low six bits of a count.
         let floor = emitter.ins().ushr(significand, below);
@@ -274,9 +274,7 @@ pub fn to_fixed(
         let raises = emitter.ins().band(is_inexact, is_flag_clear);
         emitter.unless(raises, aside);
         let negated = emitter.ins().ineg(magnitude);
-        let fixed = emitter.ins().select(is_negative, negated, magnitude);
-        let fixed = integer(emitter, fixed);
-        write(emitter, instruction.f1(), fixed);
+        emitter.ins().select(is_negative, negated, magnitude)
     });
 }
 

@@ -1,4 +1,6 @@
-//! Descriptors: `close`, `dup2`, `pipe`, `fcntl`, `ioctl`.
+//! Descriptors: `close`, `dup2`, `ftruncate`, `pipe`, `fcntl`, `ioctl`.
+
+use std::os::fd::RawFd;
 
 use super::{Arguments, SystemCallResult, fail, userfault};
 use crate::files::reserved;
@@ -48,6 +50,16 @@ pub fn close_range(thread: &mut Thread, arguments: &Arguments) -> SystemCallResu
         )?;
     }
     Ok(0)
+}
+
+/// `ftruncate(descriptor, length)`: what is mapped of the file may be gone.
+pub fn ftruncate(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    if reserved::is_reserved(arguments[0]) {
+        return fail(libc::EBADF);
+    }
+    let done = thread.host(libc::SYS_ftruncate, *arguments)?;
+    thread.process.memory.note_shortened(arguments[0] as RawFd);
+    Ok(done)
 }
 
 /// `pipe()`: both descriptors are results, in r8 and r9.

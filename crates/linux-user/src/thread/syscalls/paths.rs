@@ -112,6 +112,9 @@ fn open_at(thread: &Thread, folder: u64, path: u64, how: How) -> SystemCallResul
         None => open_on_host(thread, folder, &path, how),
         Some(namespace) => open_in(thread, &namespace, folder, &path, how),
     }?;
+    if how.flags as i32 & libc::O_TRUNC != 0 {
+        thread.process.memory.note_shortened(opened as RawFd);
+    }
     if how.flags as i32 & libc::O_PATH != 0 || !host::is_of_proc(opened as RawFd) {
         return Ok(opened);
     }

@@ -170,7 +170,7 @@ pub static TABLE: &[SystemCall] = &[
     row(71, "swapoff", &[Path], Unconfined(libc::SYS_swapoff)),
     row(72, "reboot", &[Hex, Hex, Hex, Pointer], Host(libc::SYS_reboot)),
     row(73, "truncate", &[Path, Long], Host(libc::SYS_truncate)),
-    row(74, "ftruncate", &[Descriptor, Long], Host(libc::SYS_ftruncate)),
+    row(74, "ftruncate", &[Descriptor, Long], Emulated(descriptors::ftruncate)),
     row(75, "fchmod", &[Descriptor, Mode], Host(libc::SYS_fchmod)),
     row(76, "fchown", &[Descriptor, Int, Int], Host(libc::SYS_fchown)),
     row(77, "getpriority", &[Int, Int], Emulated(system::getpriority)),
