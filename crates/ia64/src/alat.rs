@@ -36,6 +36,14 @@ impl Target {
             Target::Floating(register) => Target::FLOATING | u64::from(register),
         }
     }
+
+    /// The register of a number.
+    fn of_number(number: u64) -> Target {
+        match number & Target::FLOATING {
+            0 => Target::General(number),
+            _ => Target::Floating(number as u8),
+        }
+    }
 }
 
 /// An entry as a saved state has it.
@@ -48,23 +56,33 @@ struct Entry {
 
 /// A place for an entry.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 struct Row {
     /// The register's number.
     number: u64,
     /// How many entries there had been before it.
     age: u64,
-    entry: Entry,
+    /// What was read: from where, and how many bytes.
+    address: u64,
+    size: u64,
 }
 
-const EMPTY: Row = Row {
-    number: 0,
-    age: 0,
-    entry: Entry {
-        target: Target::General(0),
+impl Row {
+    const EMPTY: Row = Row {
+        number: 0,
+        age: 0,
         address: 0,
         size: 1,
-    },
-};
+    };
+
+    fn entry(self) -> Entry {
+        Entry {
+            target: Target::of_number(self.number),
+            address: self.address,
+            size: self.size,
+        }
+    }
+}
 
 /// What has happened to advanced loads, for whoever counts: no part of a processor's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,11 +105,11 @@ pub struct AdvancedLoads {
     places: u64,
     /// Which rows have an entry, a bit each.
     valid: u64,
-    /// By tag: the row that has an entry of such a register, if one has.
-    row_of_tag: [u8; TAGS],
     rows: [Row; ENTRIES],
     /// How many entries there have been.
     count: u64,
+    /// By tag: the row that has an entry of such a register, or [`AdvancedLoads::NO_ROW`].
+    row_of_tag: [u8; TAGS],
     events: Events,
 }
 
@@ -140,8 +158,8 @@ impl Default for AdvancedLoads {
         AdvancedLoads {
             places: 0,
             valid: 0,
-            row_of_tag: [0; TAGS],
-            rows: [EMPTY; ENTRIES],
+            row_of_tag: [AdvancedLoads::NO_ROW; TAGS],
+            rows: [Row::EMPTY; ENTRIES],
             count: 0,
             events: Events::default(),
         }
@@ -158,15 +176,39 @@ fn places(address: u64, size: u64) -> u64 {
     place(address) | place(address.wrapping_add(size).wrapping_sub(1))
 }
 
+/// The bits of a general register's number that are its tag.
+pub(crate) const GENERAL_TAG_MASK: u64 = 0x7f;
+
 /// A register's tag: the low bits of its number, with floating-point ones in the upper half.
 #[inline(always)]
 fn tag(number: u64) -> usize {
-    (number & 0x7f | number >> 63 << 7) as usize
+    (number & GENERAL_TAG_MASK | number >> 63 << 7) as usize
 }
 
 impl AdvancedLoads {
     /// Where the bits of the places stand, 64 of them, in bytes from its own start.
     pub(crate) const PLACES: usize = offset_of!(AdvancedLoads, places);
+    /// Where a bit for each row tells whether it has an entry.
+    pub(crate) const VALID: usize = offset_of!(AdvancedLoads, valid);
+    /// Where the rows stand, by the tags of registers.
+    pub(crate) const ROW_OF_TAG: usize = offset_of!(AdvancedLoads, row_of_tag);
+    /// Where it stands how many entries there have been.
+    pub(crate) const COUNT: usize = offset_of!(AdvancedLoads, count);
+    /// Where failed checks are counted.
+    pub(crate) const FAILED_CHECKS: usize =
+        offset_of!(AdvancedLoads, events) + offset_of!(Events, failed_checks);
+    /// Where the rows begin.
+    pub(crate) const ROWS: usize = offset_of!(AdvancedLoads, rows);
+    /// The size of a row, and where it has what.
+    pub(crate) const ROW_SIZE: usize = size_of::<Row>();
+    pub(crate) const ROW_NUMBER: usize = offset_of!(Row, number);
+    pub(crate) const ROW_AGE: usize = offset_of!(Row, age);
+    pub(crate) const ROW_ADDRESS: usize = offset_of!(Row, address);
+    pub(crate) const ROW_BYTES: usize = offset_of!(Row, size);
+    /// How many rows there are.
+    pub(crate) const ENTRIES: usize = ENTRIES;
+    /// No row, where one stands by a tag.
+    pub(crate) const NO_ROW: u8 = u8::MAX;
 
     /// Remembers an advanced load of `size` bytes; forgets an earlier one to a register of the same tag.
     pub fn insert(&mut self, target: Target, address: u64, size: u64) {
@@ -183,11 +225,8 @@ impl AdvancedLoads {
         self.rows[row] = Row {
             number,
             age: self.count,
-            entry: Entry {
-                target,
-                address,
-                size,
-            },
+            address,
+            size,
         };
         self.count += 1;
         self.valid |= 1 << row;
@@ -198,9 +237,8 @@ impl AdvancedLoads {
     /// The row that has the entry of a register with the tag of this one.
     #[inline]
     fn row_of_tag(&self, number: u64) -> Option<usize> {
-        let row = usize::from(self.row_of_tag[tag(number)]) % ENTRIES;
-        let is_of_tag = self.valid >> row & 1 != 0 && tag(self.rows[row].number) == tag(number);
-        is_of_tag.then_some(row)
+        let row = self.row_of_tag[tag(number)];
+        (row != AdvancedLoads::NO_ROW).then_some(usize::from(row) % ENTRIES)
     }
 
     /// The row that has a register's entry.
@@ -218,13 +256,21 @@ impl AdvancedLoads {
         }
         let oldest = (0..ENTRIES).min_by_key(|&row| self.rows[row].age).unwrap_or(0);
         self.note_replaced(oldest);
+        self.forget_row(oldest);
         oldest
+    }
+
+    /// Forgets the entry in a row.
+    #[inline]
+    fn forget_row(&mut self, row: usize) {
+        self.valid &= !(1 << row);
+        self.row_of_tag[tag(self.rows[row].number)] = AdvancedLoads::NO_ROW;
     }
 
     /// Counts that the entry in a row gives way.
     #[cold]
     fn note_replaced(&mut self, row: usize) {
-        match self.rows[row].entry.target {
+        match Target::of_number(self.rows[row].number) {
             Target::General(_) => self.events.replaced_general += 1,
             Target::Floating(_) => self.events.replaced_floating += 1,
         }
@@ -243,7 +289,7 @@ impl AdvancedLoads {
     fn entries(&self) -> Vec<Entry> {
         let mut rows: Vec<Row> = self.valid_rows().map(|row| self.rows[row]).collect();
         rows.sort_unstable_by_key(|row| row.age);
-        rows.into_iter().map(|row| row.entry).collect()
+        rows.into_iter().map(Row::entry).collect()
     }
 
     /// Whether the entry of a register is still there.
@@ -267,7 +313,7 @@ impl AdvancedLoads {
     #[inline]
     pub fn remove(&mut self, target: Target) {
         if let Some(row) = self.row_of(target.number()) {
-            self.valid &= !(1 << row);
+            self.forget_row(row);
         }
         if self.valid == 0 {
             self.places = 0;
@@ -289,12 +335,12 @@ impl AdvancedLoads {
         }
         self.places = 0;
         for row in self.valid_rows() {
-            let entry = self.rows[row].entry;
+            let entry = self.rows[row];
             let is_apart = address.wrapping_sub(entry.address) >= entry.size
                 && entry.address.wrapping_sub(address) >= size;
             match is_apart {
                 true => self.places |= places(entry.address, entry.size),
-                false => self.valid &= !(1 << row),
+                false => self.forget_row(row),
             }
         }
     }
@@ -308,12 +354,14 @@ impl AdvancedLoads {
     /// Whether the table could be a processor's: each entry is of an access.
     pub(crate) fn is_valid(&self) -> bool {
         let mut rows = self.valid_rows().map(|row| self.rows[row]);
-        rows.all(|row| (1..=ACCESS_BYTES_MAX).contains(&row.entry.size))
+        rows.all(|row| (1..=ACCESS_BYTES_MAX).contains(&row.size))
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.valid = 0;
+        for row in self.valid_rows() {
+            self.forget_row(row);
+        }
         self.places = 0;
     }
 }

@@ -5,7 +5,7 @@
 //! - `node`: a block; `region`: which of them are translated together, and what loops keep in variables; `slots`: what
 //!   variables stand for.
 //! - `operations`: the column over the table of operations: which are emitted in line, and by what; `integer`,
-//!   `compare`, `memory`, `float`, `moves`, `stack`, `branch` and `call` are the families.
+//!   `compare`, `memory`, `advanced`, `float`, `moves`, `stack`, `branch` and `call` are the families.
 //! - `emitter`: what is known of the guest's state at a place in emitted code, and how that code meets the processor;
 //!   `compiler`: one function a region.
 //! - [`resumption`]: where code goes on that touched memory which it may not.
@@ -19,6 +19,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod advanced;
 mod background;
 mod branch;
 mod call;

@@ -8,6 +8,7 @@ use sidestep_ia64::encoding::{BaseUpdate, Instruction, LoadKind, Size, StoreKind
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::UNAT;
 
+use crate::advanced::{self, Entry, Standing};
 use crate::emitter::Emitter;
 use crate::slots::{Slot, Slots};
 
@@ -180,6 +181,9 @@ pub fn load(
     update: BaseUpdate,
 ) {
     let is_ordered = kind == LoadKind::Acquire;
+    if kind == LoadKind::CheckClear {
+        return check_load(emitter, instruction, size, update);
+    }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
         let place = find_for_load(emitter, address, size.bytes(), kind);
@@ -197,17 +201,53 @@ pub fn load(
                 emitter.unless(nat, aside);
             }
             let (flags, host) = place.enter(emitter, aside);
-            let kind = kind_of(size);
+            let loaded = kind_of(size);
             let value = match is_ordered {
-                true => emitter.ins().atomic_load(kind, flags, host),
-                false => emitter.ins().load(kind, flags, host, 0),
+                true => emitter.ins().atomic_load(loaded, flags, host),
+                false => emitter.ins().load(loaded, flags, host, 0),
             };
             let value = match size {
                 Size::Eight => value,
                 _ => emitter.ins().uextend(I64, value),
             };
+            if kind == LoadKind::Advanced {
+                let entry = Entry::find(emitter, instruction.r1(), aside);
+                entry.enter(emitter, address, size.bytes());
+            }
             made(emitter, updated);
             emitter.set(Slot::general(instruction.r1()), value);
+        });
+    });
+}
+
+/// A load that is done where the advanced load to its register no longer stands, or others may have written memory.
+fn check_load(emitter: &mut Emitter, instruction: &Instruction, size: Size, update: BaseUpdate) {
+    let target = Slot::general(instruction.r1());
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let kept = emitter.get(target);
+        let address = emitter.general(instruction.r3());
+        let place = find_for_load(emitter, address, size.bytes(), LoadKind::CheckClear);
+        let updated = update_base(emitter, instruction, address, update);
+        emitter.in_line(instruction, None, |emitter, aside| {
+            let [again, join] = [(); 2].map(|()| emitter.builder.create_block());
+            let value = emitter.builder.append_block_param(join, I64);
+            let standing = Standing::find(emitter, instruction.r1(), aside, again);
+            standing.forget(emitter);
+            let is_shared = emitter.load_state(I64, layout::SHARED);
+            emitter.ins().brif(is_shared, again, &[], join, &[kept.into()]);
+            emitter.begin(again);
+            // Another check finds nothing to forget.
+            let (flags, host) = place.enter(emitter, aside);
+            let loaded = emitter.ins().load(kind_of(size), flags, host, 0);
+            let loaded = match size {
+                Size::Eight => loaded,
+                _ => emitter.ins().uextend(I64, loaded),
+            };
+            advanced::count_failed(emitter);
+            emitter.ins().jump(join, &[loaded.into()]);
+            emitter.begin(join);
+            made(emitter, updated);
+            emitter.set(target, value);
         });
     });
 }
@@ -236,11 +276,11 @@ pub fn store(
         emitter.in_line(instruction, None, |emitter, aside| {
             let advanced = remembers(emitter, address);
             emitter.unless(advanced, aside);
+            let value = emitter.at_hand(value);
             let value = match size {
                 Size::Eight => value,
                 _ => emitter.ins().ireduce(kind_of(size), value),
             };
-            let value = emitter.at_hand(value);
             let (flags, host) = place.enter(emitter, aside);
             emitter.ins().store(flags, value, host, 0);
             if kind == StoreKind::Spill {

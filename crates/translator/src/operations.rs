@@ -6,7 +6,7 @@
 use sidestep_ia64::encoding::{Instruction, LoadKind, Operation, Signedness, Source};
 
 use crate::emitter::Emitter;
-use crate::{branch, call, compare, float, integer, memory, moves, stack};
+use crate::{advanced, branch, call, compare, float, integer, memory, moves, stack};
 
 /// Emits a legal instruction.
 pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
@@ -80,12 +80,10 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
             | LoadKind::Bias
             | LoadKind::Acquire
             | LoadKind::Speculative
-            | LoadKind::Fill => memory::load(emitter, instruction, size, kind, update),
-            LoadKind::Advanced
-            | LoadKind::SpeculativeAdvanced
-            | LoadKind::CheckKeep
-            | LoadKind::CheckClear
-            | LoadKind::CheckClearAcquire => emitter.perform(Some(instruction)),
+            | LoadKind::Fill
+            | LoadKind::Advanced
+            | LoadKind::CheckClear => memory::load(emitter, instruction, size, kind, update),
+            LoadKind::SpeculativeAdvanced | LoadKind::CheckKeep | LoadKind::CheckClearAcquire => emitter.perform(Some(instruction)),
         },
         O::Store { size, kind, update } => memory::store(emitter, instruction, size, kind, update),
         O::LineFetch {
@@ -128,6 +126,7 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         O::Allocate => stack::allocate(emitter, instruction),
 
         // Branches.
+        O::CheckAdvanced { clear } => advanced::check(emitter, instruction, clear),
         O::Branch { kind, target } => branch::branch(emitter, instruction, kind, target),
         O::Call { target } => call::call(emitter, instruction, target),
         O::Return => call::return_(emitter, instruction),
@@ -175,7 +174,6 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         | O::CompareExchangeSixteen { .. }
         | O::Exchange { .. }
         | O::FetchAdd { .. }
-        | O::CheckAdvanced { .. }
         | O::CheckAdvancedFloat { .. }
         | O::InvalidateAlat
         | O::InvalidateAlatEntry

@@ -10,7 +10,8 @@
 //! EC with values that a guest may write, and may set PSR.mfl and mfh in [`STATUS`]. Where the processor's function
 //! would do no more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`] and [`FRAME_ROTATING`] as `alloc` does, those with
 //! [`GENERAL_BASE`], [`STACK_POSITION`], PFS and EC as `br.call` and `br.ret` do, and the three rename bases, with the
-//! registers and predicates that they rename, as a rotation does.
+//! registers and predicates that they rename, as a rotation does, and the table of advanced loads as those and checks of
+//! them do.
 //! What else it changes, it changes through the processor's functions, which know what depends on it. Once it has
 //! changed [`GENERAL_BASE`] it calls [`Processor::find_frame`] before any other function.
 
@@ -98,6 +99,21 @@ offsets! {
     /// Which places of memory advanced loads that are remembered have read, a bit each: the number of a place (its
     /// address in units of [`PLACE_LOG2`]) modulo 64. Zero if none is remembered: 64 bits.
     ADVANCED_LOADS = offset_of!(Processor, advanced_loads) + AdvancedLoads::PLACES;
+    /// Which rows of the table of advanced loads have an entry, a bit each: 64 bits.
+    ADVANCED_VALID = offset_of!(Processor, advanced_loads) + AdvancedLoads::VALID;
+    /// By the tag of a register ([`ADVANCED_TAG_MASK`]): the number of the row that has an entry of such a register, or
+    /// [`ADVANCED_NO_ROW`]: 8 bits each.
+    ADVANCED_ROW_OF_TAG = offset_of!(Processor, advanced_loads) + AdvancedLoads::ROW_OF_TAG;
+    /// The rows: [`ADVANCED_ROWS_COUNT`] of [`ADVANCED_ROW_SIZE`] bytes, see [`ADVANCED_ROW_NUMBER`].
+    ADVANCED_ROWS = offset_of!(Processor, advanced_loads) + AdvancedLoads::ROWS;
+    /// How many entries there have been, of which the first is the oldest: 64 bits.
+    ADVANCED_COUNT = offset_of!(Processor, advanced_loads) + AdvancedLoads::COUNT;
+    /// Checks of advanced loads that found no entry, or one that must not be kept: 64 bits.
+    ADVANCED_FAILED = offset_of!(Processor, advanced_loads) + AdvancedLoads::FAILED_CHECKS;
+    /// Not zero where others may write memory, so that a load after an advanced one is done in any case: 64 bits.
+    SHARED = offset_of!(Processor, is_shared);
+    /// What the registers' numbers on the register stack are counted from, a position as [`STACK_POSITION`]: 64 bits.
+    STACK_ORIGIN = offset_of!(Processor, register_stack) + RegisterStack::ORIGIN;
     /// The address of the last bundle of the block that was left last: 64 bits.
     COMPLETED = offset_of!(Processor, completed);
     /// The [`OF_BACK_END_WORDS`] words of the back end that runs ([`Processor::of_back_end`]), which it may write: 64
@@ -112,6 +128,23 @@ pub const FLOATING_DOUBLE: u64 = FloatingRegisters::DOUBLE;
 pub const GENERAL_BASE_MAX: usize = GeneralRegisters::BASE_MAX;
 /// How many words a processor keeps for the back end that runs.
 pub const OF_BACK_END_WORDS: usize = 10;
+/// How many rows the table of advanced loads has.
+pub const ADVANCED_ROWS_COUNT: usize = AdvancedLoads::ENTRIES;
+/// The size of a row, in bytes.
+pub const ADVANCED_ROW_SIZE: usize = AdvancedLoads::ROW_SIZE;
+/// Within a row: the register's number, of a general one its own below 32, or else that of its place on the register
+/// stack, the current frame's first register counting as 32 beside [`STACK_POSITION`] less [`STACK_ORIGIN`]: 64 bits.
+pub const ADVANCED_ROW_NUMBER: usize = AdvancedLoads::ROW_NUMBER;
+/// Within a row: how many entries there had been before: 64 bits.
+pub const ADVANCED_ROW_AGE: usize = AdvancedLoads::ROW_AGE;
+/// Within a row: the address that was read: 64 bits.
+pub const ADVANCED_ROW_ADDRESS: usize = AdvancedLoads::ROW_ADDRESS;
+/// Within a row: how many bytes were: 64 bits.
+pub const ADVANCED_ROW_BYTES: usize = AdvancedLoads::ROW_BYTES;
+/// No row has an entry of the tag.
+pub const ADVANCED_NO_ROW: u8 = AdvancedLoads::NO_ROW;
+/// The bits of a general register's number that are its tag.
+pub const ADVANCED_TAG_MASK: u64 = crate::alat::GENERAL_TAG_MASK;
 /// The size of a place of [`ADVANCED_LOADS`], as a power of two.
 pub const PLACE_LOG2: u32 = crate::alat::PLACE_LOG2;
 /// How many entries the table of translations has: the granule of an address, modulo this, chooses one.
@@ -166,14 +199,21 @@ mod tests {
             ("GENERAL_NATS", 8080),
             ("FLOATING", 8640),
             ("APPLICATION", 10688),
-            ("STACK_POSITION", 15344),
-            ("STACK_STORED", 15352),
-            ("STACK_LOADED", 15360),
-            ("STACK_CAPACITY", 15376),
-            ("STACK_UNUSUAL", 15384),
+            ("STACK_POSITION", 14848),
+            ("STACK_STORED", 14856),
+            ("STACK_LOADED", 14864),
+            ("STACK_CAPACITY", 14880),
+            ("STACK_UNUSUAL", 14888),
             ("WINDOW_OUTSIDE", 11800),
             ("WINDOW_DIFFERENCES", 11840),
-            ("ADVANCED_LOADS", 11904),
+            ("ADVANCED_LOADS", 11912),
+            ("ADVANCED_VALID", 11920),
+            ("ADVANCED_ROW_OF_TAG", 12960),
+            ("ADVANCED_ROWS", 11928),
+            ("ADVANCED_COUNT", 12952),
+            ("ADVANCED_FAILED", 13216),
+            ("SHARED", 11904),
+            ("STACK_ORIGIN", 14872),
             ("COMPLETED", 11712),
             ("OF_BACK_END", 11720),
         ];

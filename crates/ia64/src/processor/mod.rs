@@ -97,6 +97,8 @@ pub struct Processor {
     pub(crate) of_back_end: [u64; layout::OF_BACK_END_WORDS],
     /// Where data lie in the host's memory, as far as they lie there as in the guest's.
     pub(crate) windows: WindowTable,
+    /// Whether others may write memory, as it was when this was asked last; zero for nobody.
+    pub(crate) is_shared: u64,
     pub(crate) advanced_loads: AdvancedLoads,
     /// The FPSR's controls, decoded.
     pub(crate) float_controls: ControlTable,
@@ -163,6 +165,7 @@ impl Processor {
 
     fn with_environment(environment: Environment) -> Processor {
         let windows = environment.windows(0);
+        let is_shared = environment.is_shared().into();
         let mut application = [0; 128];
         application[usize::from(application::FPSR)] = FPSR_RESET;
         Processor {
@@ -193,6 +196,7 @@ impl Processor {
             completed: 0,
             of_back_end: [0; layout::OF_BACK_END_WORDS],
             windows,
+            is_shared,
             pending: 0,
             stale_code_regions: 0,
             changed_code: Vec::new(),
@@ -212,6 +216,7 @@ impl Processor {
         let environment = Environment::Program(space);
         Processor {
             windows: environment.windows(self.status),
+            is_shared: environment.is_shared().into(),
             general: self.general.clone(),
             system: self.system.clone(),
             register_stack: self.register_stack.clone(),
@@ -413,6 +418,7 @@ impl Processor {
     pub fn flush_data_translations(&mut self) {
         self.translations.flush();
         self.windows = self.environment.windows(self.status);
+        self.is_shared = self.environment.is_shared().into();
     }
 
     /// Whether memory may be touched where [`layout::WINDOW_DIFFERENCES`] lead.

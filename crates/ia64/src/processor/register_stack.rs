@@ -79,6 +79,7 @@ pub struct RegisterStack {
 impl RegisterStack {
     /// Where BSP's position stands, in bytes from its start.
     pub(crate) const POSITION: usize = offset_of!(RegisterStack, position);
+    pub(crate) const ORIGIN: usize = offset_of!(RegisterStack, origin);
     /// Where the position of the oldest dirty register does.
     pub(crate) const STORED: usize = offset_of!(RegisterStack, stored);
     /// Where that of the oldest clean one does.

@@ -134,7 +134,8 @@ impl Machine {
         self.processor.flush_translations();
     }
 
-    fn code(&mut self) -> &mut [u8] {
+    /// The bytes of both pages of code.
+    pub fn code(&mut self) -> &mut [u8] {
         // SAFETY: the pages are leaked and no processor runs while the reference lives.
         unsafe { std::slice::from_raw_parts_mut(self.pages.code.cast(), 2 * PAGE) }
     }

@@ -185,7 +185,10 @@ impl Memory {
 
     /// Notes that others may write this memory from now on.
     pub fn share(&self) {
-        self.shared.store(true, Ordering::Relaxed);
+        if !self.shared.swap(true, Ordering::Relaxed) {
+            // Processors ask before they go on.
+            self.world.exclusively(|| ());
+        }
     }
 
     fn is_shared_now(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I32, I64};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, UnitClass};
 use sidestep_ia64::layout;
@@ -365,6 +365,18 @@ impl<'f> Emitter<'_, 'f> {
         }
         self.known.held = held.without(changed);
         self.known.predicates = Predicates::default();
+    }
+
+    /// Has the interpreter's function execute the current operation in a block that rarely runs, from which that always
+    /// goes elsewhere.
+    pub fn fail(&mut self, instruction: &Instruction, block: Block) {
+        let (known, is_pending) = (self.known.clone(), self.is_pending);
+        self.begin(block);
+        self.perform(Some(instruction));
+        // Nobody comes here.
+        let behind = self.index + 1;
+        self.leave_over(behind);
+        (self.known, self.is_pending) = (known, is_pending);
     }
 
     /// Goes on where the interpreter's function has branched to: the processor is there.

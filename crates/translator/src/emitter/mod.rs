@@ -241,15 +241,23 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.guest.with_trap_code(Some(STOPPED))
     }
 
-    /// A value that is about to be stored where the host may stop that: in a register of the host's, if care is taken,
-    /// so that nothing has to be fetched when it is known that it may be stored.
+    /// A value of a general register that is about to be stored: in a register of the host's, so that nothing has to be
+    /// fetched when it is known that it may be stored where the host may stop that.
     pub fn at_hand(&mut self, value: Value) -> Value {
+        match self.entry.has_windows {
+            true => self.ins().iadd_imm_s(value, 0),
+            false => value,
+        }
+    }
+
+    /// The same of a number, if care is taken: most are in registers.
+    pub fn number_at_hand(&mut self, value: Value) -> Value {
         match self.entry.has_windows && self.entry.is_careful {
             true => {
                 let kind = self.builder.func.dfg.value_type(value);
                 let bits = Type::int_with_byte_size(kind.bytes() as u16).expect("a number of 8 to 64 bits");
                 let bits = self.bits(value, bits);
-                self.ins().bxor_imm_u(bits, 0)
+                self.ins().iadd_imm_s(bits, 0)
             }
             false => value,
         }

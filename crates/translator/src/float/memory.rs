@@ -139,7 +139,7 @@ pub fn store(emitter: &mut Emitter, instruction: &Instruction, format: FloatForm
                     }
                 },
             };
-            let stored = emitter.at_hand(stored);
+            let stored = emitter.number_at_hand(stored);
             let (flags, host) = place.enter(emitter, aside);
             emitter.ins().store(flags, stored, host, 0);
             made(emitter, updated);

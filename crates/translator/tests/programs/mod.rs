@@ -99,7 +99,7 @@ pub fn is_preferred(operation: Operation) -> bool {
     match operation {
         O::Load { size, kind, .. } => match kind {
             LoadKind::Fill => true,
-            LoadKind::Normal => true,
+            LoadKind::Normal | LoadKind::Advanced | LoadKind::CheckClear => true,
             LoadKind::Speculative | LoadKind::Acquire => size == Size::Eight,
             _ => false,
         },
@@ -109,7 +109,8 @@ pub fn is_preferred(operation: Operation) -> bool {
         }
         O::FloatMultiplyAdd { precision, .. } => precision != Precision::Dynamic,
         O::ConvertToFixed { rounding, .. } => rounding == FixedRounding::Truncate,
-        O::StoreFloat { .. }
+        O::CheckAdvanced { .. }
+        | O::StoreFloat { .. }
         | O::FloatCompare { .. }
         | O::FloatMerge { .. }
         | O::ConvertFromFixed
@@ -313,10 +314,16 @@ pub fn machine(seed: u64) -> Machine {
 }
 
 /// Where a program has got after its instructions: the processor's state, and the data.
-pub fn run(seed: u64, mut run: impl FnMut(&mut Processor, u64) -> Exit) -> (ProcessorState, Vec<u8>) {
+pub fn run(seed: u64, run: impl FnMut(&mut Processor, u64) -> Exit) -> (ProcessorState, Vec<u8>) {
     let mut machine = machine(seed);
+    execute(&mut machine.processor, seed, run);
+    let state = machine.processor.save();
+    (state, machine.data().to_vec())
+}
+
+/// Executes the instructions of a program in pieces, whatever faults.
+pub fn execute(processor: &mut Processor, seed: u64, mut run: impl FnMut(&mut Processor, u64) -> Exit) {
     let mut source = Source(seed ^ 1);
-    let processor = &mut machine.processor;
     for _ in 0..INSTRUCTIONS {
         let left = INSTRUCTIONS.saturating_sub(processor.instructions_retired());
         if left == 0 {
@@ -333,6 +340,4 @@ pub fn run(seed: u64, mut run: impl FnMut(&mut Processor, u64) -> Exit) -> (Proc
             }
         }
     }
-    let state = machine.processor.save();
-    (state, machine.data().to_vec())
 }

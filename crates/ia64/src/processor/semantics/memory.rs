@@ -256,8 +256,9 @@ impl<const CLEAR: bool> Kind for Check<CLEAR> {
             let value = processor.load::<V>(address)?;
             U::update(processor, operation, address);
             processor.general.set(operation.r1, value);
-            if !CLEAR {
-                processor.advanced_loads.insert(target, address, V::SIZE);
+            match CLEAR {
+                true => processor.advanced_loads.remove(target),
+                false => processor.advanced_loads.insert(target, address, V::SIZE),
             }
         } else {
             U::update(processor, operation, address);

@@ -355,8 +355,12 @@ fn load_missed<C: Count, N: Names, F: Format, U: Update, const CLEAR: bool>(
     let values = C::load::<F>(processor, address)?;
     U::update(processor, operation, address);
     C::write::<N>(processor, operation, values);
-    if !CLEAR {
-        remember::<C, F>(processor, operation, address);
+    match CLEAR {
+        true => {
+            let target = processor.advanced_floating(operation.r1);
+            processor.advanced_loads.remove(target);
+        }
+        false => remember::<C, F>(processor, operation, address),
     }
     Ok(Flow::Next)
 }

@@ -1,0 +1,207 @@
+//! Advanced loads and their checks, in line as far as the table of them has a row at once: what has to give way to
+//! another entry, and checks that fail, are the interpreter's functions' to do.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I32, I64};
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
+use sidestep_ia64::encoding::Instruction;
+use sidestep_ia64::layout;
+
+use crate::emitter::Emitter;
+
+/// The first general register that is stacked.
+const FIRST_STACKED: u8 = 32;
+const ROW_SIZE_LOG2: i64 = layout::ADVANCED_ROW_SIZE.trailing_zeros() as i64;
+const _: () = assert!(layout::ADVANCED_ROW_SIZE.is_power_of_two());
+/// The rows, a bit each.
+const ROWS: i64 = ((1u64 << layout::ADVANCED_ROWS_COUNT) - 1).cast_signed();
+
+/// A general register as the table names it.
+struct Register {
+    number: Value,
+    /// The address of the byte that tells the row of its tag, less [`layout::ADVANCED_ROW_OF_TAG`].
+    tag: Value,
+}
+
+impl Register {
+    /// Goes aside where registers are renamed and it is a stacked one.
+    fn of(emitter: &mut Emitter, register: u8, aside: Block) -> Register {
+        let number = match register {
+            0..FIRST_STACKED => emitter.constant(i64::from(register)),
+            _ => {
+                let renamed = emitter.load_state(I32, layout::FRAME_RENAME_GENERAL);
+                emitter.unless(renamed, aside);
+                let [position, origin] = [layout::STACK_POSITION, layout::STACK_ORIGIN]
+                    .map(|place| emitter.load_state(I64, place));
+                let depth = emitter.ins().isub(position, origin);
+                emitter.ins().iadd_imm_s(depth, i64::from(register))
+            }
+        };
+        let processor = emitter.processor();
+        let tag = emitter
+            .ins()
+            .band_imm_u(number, layout::ADVANCED_TAG_MASK.cast_signed());
+        let tag = emitter.ins().iadd(processor, tag);
+        Register { number, tag }
+    }
+
+    /// The number of the row of its tag, of 64 bits.
+    fn row(&self, emitter: &mut Emitter) -> Value {
+        let flags = emitter.state_memory();
+        let place = layout::ADVANCED_ROW_OF_TAG as i32;
+        let row = emitter.ins().load(I8, flags, self.tag, place);
+        emitter.ins().uextend(I64, row)
+    }
+
+    /// Sets the row of its tag.
+    fn set_row(&self, emitter: &mut Emitter, row: Value) {
+        let flags = emitter.state_memory();
+        let row = emitter.ins().ireduce(I8, row);
+        emitter
+            .ins()
+            .store(flags, row, self.tag, layout::ADVANCED_ROW_OF_TAG as i32);
+    }
+
+    /// Whether a row is not its own.
+    fn is_no_row(&self, emitter: &mut Emitter, row: Value) -> Value {
+        let number = load_row(emitter, row, layout::ADVANCED_ROW_NUMBER);
+        emitter.ins().icmp(IntCC::NotEqual, number, self.number)
+    }
+}
+
+/// The address of a row, less [`layout::ADVANCED_ROWS`].
+fn row_place(emitter: &mut Emitter, row: Value) -> Value {
+    let offset = emitter.ins().ishl_imm_u(row, ROW_SIZE_LOG2);
+    let processor = emitter.processor();
+    emitter.ins().iadd(processor, offset)
+}
+
+fn load_row(emitter: &mut Emitter, row: Value, part: usize) -> Value {
+    let place = row_place(emitter, row);
+    let flags = emitter.state_memory();
+    emitter
+        .ins()
+        .load(I64, flags, place, (layout::ADVANCED_ROWS + part) as i32)
+}
+
+fn is_none(emitter: &mut Emitter, row: Value) -> Value {
+    let none = i64::from(layout::ADVANCED_NO_ROW);
+    emitter.ins().icmp_imm_u(IntCC::Equal, row, none)
+}
+
+/// The row that an advanced load to a general register gets, which it goes aside for where another entry has to give
+/// way. Nothing is changed yet.
+pub struct Entry {
+    register: Register,
+    row: Value,
+}
+
+impl Entry {
+    pub fn find(emitter: &mut Emitter, register: u8, aside: Block) -> Entry {
+        let register = Register::of(emitter, register, aside);
+        let known = register.row(emitter);
+        let [again, fresh, join] = [(); 3].map(|()| emitter.builder.create_block());
+        let row = emitter.builder.append_block_param(join, I64);
+        let is_fresh = is_none(emitter, known);
+        emitter.ins().brif(is_fresh, fresh, &[], again, &[]);
+        emitter.begin(again);
+        let is_other = register.is_no_row(emitter, known);
+        emitter.ins().brif(is_other, aside, &[], join, &[known.into()]);
+        emitter.begin(fresh);
+        let valid = emitter.load_state(I64, layout::ADVANCED_VALID);
+        let free = emitter.ins().bxor_imm_u(valid, ROWS);
+        let first = emitter.ins().ctz(free);
+        emitter.ins().brif(free, join, &[first.into()], aside, &[]);
+        emitter.begin(join);
+        Entry { register, row }
+    }
+
+    /// Enters that so many bytes were read from an address, aligned.
+    pub fn enter(self, emitter: &mut Emitter, address: Value, bytes: u32) {
+        let Entry { register, row } = self;
+        let place = row_place(emitter, row);
+        let age = emitter.load_state(I64, layout::ADVANCED_COUNT);
+        let size = emitter.constant(i64::from(bytes));
+        let parts = [
+            (layout::ADVANCED_ROW_NUMBER, register.number),
+            (layout::ADVANCED_ROW_AGE, age),
+            (layout::ADVANCED_ROW_ADDRESS, address),
+            (layout::ADVANCED_ROW_BYTES, size),
+        ];
+        let flags = emitter.state_memory();
+        for (part, value) in parts {
+            emitter
+                .ins()
+                .store(flags, value, place, (layout::ADVANCED_ROWS + part) as i32);
+        }
+        let count = emitter.ins().iadd_imm_s(age, 1);
+        emitter.store_state(count, layout::ADVANCED_COUNT);
+        register.set_row(emitter, row);
+        // The host takes the low six bits of a count.
+        let memory = emitter.ins().ushr_imm_u(address, i64::from(layout::PLACE_LOG2));
+        for (number, place) in [(row, layout::ADVANCED_VALID), (memory, layout::ADVANCED_LOADS)] {
+            let one = emitter.constant(1);
+            let bit = emitter.ins().ishl(one, number);
+            let bits = emitter.load_state(I64, place);
+            let bits = emitter.ins().bor(bits, bit);
+            emitter.store_state(bits, place);
+        }
+    }
+}
+
+/// The entry of an advanced load to a general register that still stands.
+pub struct Standing {
+    register: Register,
+    row: Value,
+}
+
+impl Standing {
+    /// Goes aside where registers are renamed, and elsewhere where there is none.
+    pub fn find(emitter: &mut Emitter, register: u8, aside: Block, elsewhere: Block) -> Standing {
+        let register = Register::of(emitter, register, aside);
+        let row = register.row(emitter);
+        let is_none = is_none(emitter, row);
+        emitter.unless(is_none, elsewhere);
+        let is_other = register.is_no_row(emitter, row);
+        emitter.unless(is_other, elsewhere);
+        Standing { register, row }
+    }
+
+    /// Forgets it.
+    pub fn forget(self, emitter: &mut Emitter) {
+        let none = emitter.constant(i64::from(layout::ADVANCED_NO_ROW));
+        self.register.set_row(emitter, none);
+        let one = emitter.constant(1);
+        let bit = emitter.ins().ishl(one, self.row);
+        let valid = emitter.load_state(I64, layout::ADVANCED_VALID);
+        let valid = emitter.ins().band_not(valid, bit);
+        emitter.store_state(valid, layout::ADVANCED_VALID);
+        let places = emitter.load_state(I64, layout::ADVANCED_LOADS);
+        let places = emitter.ins().select(valid, places, valid);
+        emitter.store_state(places, layout::ADVANCED_LOADS);
+    }
+}
+
+/// Counts a check that has found no entry, or one that must not be kept.
+pub fn count_failed(emitter: &mut Emitter) {
+    let before = emitter.load_state(I64, layout::ADVANCED_FAILED);
+    let count = emitter.ins().iadd_imm_s(before, 1);
+    emitter.store_state(count, layout::ADVANCED_FAILED);
+}
+
+/// `chk.a` of a general register: goes on behind it where the advanced load still stands. Where it does not, control
+/// goes elsewhere.
+pub fn check(emitter: &mut Emitter, instruction: &Instruction, clear: bool) {
+    if instruction.predicate() != 0 {
+        return emitter.perform(Some(instruction));
+    }
+    let [failed, rest] = [(); 2].map(|()| emitter.builder.create_block());
+    emitter.builder.set_cold_block(failed);
+    let standing = Standing::find(emitter, instruction.r1(), failed, failed);
+    if clear {
+        standing.forget(emitter);
+    }
+    emitter.ins().jump(rest, &[]);
+    emitter.fail(instruction, failed);
+    emitter.begin(rest);
+}

@@ -1,0 +1,159 @@
+//! Random programs whose memory lies in the host's as it does in the guest's: what the host refuses translated code, the
+//! interpreter refuses, too.
+
+#![cfg(target_arch = "x86_64")]
+
+#[path = "../../ia64/tests/machine/mod.rs"]
+mod machine;
+mod programs;
+
+use std::ptr;
+use std::sync::{Arc, Once};
+
+use machine::{CODE, DATA};
+use programs::{cases, execute, run, translator};
+use proptest::prelude::*;
+use sidestep_ia64::{Access, AddressSpace, HostPage, Processor, Refusal, VirtualAddress, Windows};
+
+const PAGE: u64 = 4096;
+const WINDOW_LOG2: u32 = 18;
+const WINDOW: usize = 1 << WINDOW_LOG2;
+
+/// Two pages of code and one of data in a window of region 0; region 1 to 3 have nothing in theirs.
+struct Arena {
+    base: *mut u8,
+}
+
+// SAFETY: the memory is never given back, and the processor of one test uses it.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+// SAFETY: the pages are never given back, and allow what is said of them.
+unsafe impl AddressSpace for Arena {
+    fn resolve(&self, address: VirtualAddress, access: Access) -> Result<HostPage, Refusal> {
+        let start = address.0 & !(PAGE - 1);
+        let executable = (CODE..CODE + 2 * PAGE).contains(&start);
+        if !executable && start != DATA {
+            return Err(Refusal::NotPresent);
+        }
+        if access.writes() && executable {
+            return Err(Refusal::AccessRights);
+        }
+        Ok(HostPage {
+            start: VirtualAddress(start),
+            size_log2: PAGE.trailing_zeros(),
+            host: self.base.wrapping_add(start as usize),
+            readable: true,
+            writable: !executable,
+            executable,
+        })
+    }
+
+    fn windows(&self) -> Option<Windows> {
+        Some(Windows {
+            base: self.base,
+            size_log2: WINDOW_LOG2,
+        })
+    }
+}
+
+impl Arena {
+    /// An arena with the memory of a machine.
+    fn of(code: &[u8], data: &[u8]) -> Arena {
+        let (all, flags) = (
+            5 * WINDOW,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+        );
+        // SAFETY: a fresh mapping without access.
+        let found = unsafe { libc::mmap(ptr::null_mut(), all, libc::PROT_NONE, flags, -1, 0) };
+        assert_ne!(found, libc::MAP_FAILED);
+        let base = found
+            .wrapping_byte_add(found.addr().wrapping_neg() % WINDOW)
+            .cast::<u8>();
+        let protect = |address: u64, length: usize, rights| {
+            let start = base.wrapping_add(address as usize);
+            // SAFETY: the pages are the mapping's.
+            assert_eq!(unsafe { libc::mprotect(start.cast(), length, rights) }, 0);
+            start
+        };
+        for (address, bytes, rights) in [
+            (CODE, code, libc::PROT_READ),
+            (DATA, data, libc::PROT_READ | libc::PROT_WRITE),
+        ] {
+            let place = protect(address, bytes.len(), libc::PROT_READ | libc::PROT_WRITE);
+            // SAFETY: the pages may be written and nobody else uses them.
+            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+            protect(address, bytes.len(), rights);
+        }
+        Arena { base }
+    }
+
+    fn data(&self) -> Vec<u8> {
+        // SAFETY: the page may be read, and no processor runs.
+        unsafe { std::slice::from_raw_parts(self.base.wrapping_add(DATA as usize), PAGE as usize) }.to_vec()
+    }
+}
+
+unsafe extern "C" fn go_on_elsewhere(signal: i32, _: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+    // SAFETY: the kernel passes a context.
+    let place = unsafe { &mut (*context).uc_mcontext.gregs[libc::REG_RIP as usize] };
+    match sidestep_translator::resumption(*place as usize) {
+        Some(elsewhere) => *place = elsewhere as i64,
+        // SAFETY: the access is repeated and ends the test.
+        None => unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+        },
+    }
+}
+
+fn catch_faults() {
+    static CAUGHT: Once = Once::new();
+    CAUGHT.call_once(|| {
+        // SAFETY: an action is plain data, and the handler does what handlers may do.
+        let done = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = go_on_elsewhere as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER;
+            libc::sigaction(libc::SIGSEGV, &action, ptr::null_mut())
+        };
+        assert_eq!(done, 0);
+    });
+}
+
+/// Runs a program in an arena, translated, and interpreted on its own pages; answers how many of its instructions
+/// retired in translated code.
+fn compare(seed: u64, threshold: u32) -> Result<u64, TestCaseError> {
+    catch_faults();
+    let (expected, data) = run(seed, Processor::run);
+    let mut machine = programs::machine(seed);
+    let code = machine.code().to_vec();
+    let arena = Arc::new(Arena::of(&code, machine.data()));
+    let mut processor = machine
+        .processor
+        .duplicate(Arc::clone(&arena) as Arc<dyn AddressSpace>);
+    let mut translator = translator(threshold);
+    execute(&mut processor, seed, |processor, limit| {
+        processor.run_with(limit, &mut translator, &mut ())
+    });
+    prop_assert!(processor.has_windows());
+    prop_assert!(processor.save() == expected);
+    prop_assert!(arena.data() == data);
+    Ok(translator.statistics().translated)
+}
+
+/// Most of what it executes is translated.
+#[test]
+fn programs_in_windows_are_translated() {
+    let translated: u64 = (0..8).map(|seed| compare(seed, 1).expect("the same state")).sum();
+    assert!(translated > 2000, "{translated}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
+
+    #[test]
+    fn a_program_in_windows_does_what_an_interpreted_one_does(seed: u64, threshold in 1u32..6) {
+        compare(seed, threshold)?;
+    }
+}
