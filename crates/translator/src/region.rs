@@ -23,7 +23,7 @@ pub struct Region {
     pub held_doubles: Vec<FloatRegisters>,
     /// The nodes at which execution goes on behind calls.
     pub return_points: Vec<usize>,
-    /// For each, whether one place alone leads to it, and that is in a node before it.
+    /// For each, whether one place alone leads to it, and that is in a node before it or, to the root, outside.
     pub has_one_way_in: Vec<bool>,
     /// The guest's address of the root's first bundle; of a program, whose code stays where it is.
     pub base: u64,
@@ -64,8 +64,9 @@ impl Region {
                 let ways = successors.iter().enumerate();
                 let ways = ways.flat_map(|(from, next)| next.iter().map(move |&to| (from, to)));
                 let mut ways = ways.filter(|&(_, to)| to == node).map(|(from, _)| from);
-                let is_before = ways.next().is_some_and(|from| from < node);
-                node > 0 && is_before && ways.next().is_none() && !is_point(&node)
+                // The root is entered from outside.
+                let is_before = node == 0 || ways.next().is_some_and(|from| from < node);
+                is_before && ways.next().is_none() && !is_point(&node)
             })
             .collect();
         Region {

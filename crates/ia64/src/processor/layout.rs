@@ -10,8 +10,8 @@
 //! EC with values that a guest may write, and may set PSR.mfl and mfh in [`STATUS`]. Where the processor's function
 //! would do no more, it may change [`FRAME_SIZE`], [`FRAME_LOCALS`] and [`FRAME_ROTATING`] as `alloc` does, those with
 //! [`GENERAL_BASE`], [`STACK_POSITION`], PFS and EC as `br.call` and `br.ret` do, and the three rename bases, with the
-//! registers and predicates that they rename, as a rotation does, and the table of advanced loads as those and checks of
-//! them do.
+//! registers and predicates that they rename, as a rotation does, and the table of advanced loads as those and checks
+//! of them do.
 //! What else it changes, it changes through the processor's functions, which know what depends on it. Once it has
 //! changed [`GENERAL_BASE`] it calls [`Processor::find_frame`] before any other function.
 

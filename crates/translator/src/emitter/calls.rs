@@ -109,7 +109,10 @@ impl Emitter<'_, '_> {
             let (signature, processor) = (emitter.entry.call_signature, emitter.processor());
             let begin = emitter.constant(emitter.entry.begin_call);
             emitter.ins().call_indirect(signature, begin, &[processor]);
+            // The function may have left work for the processor.
+            let was_pending = std::mem::replace(&mut emitter.is_pending, true);
             go(emitter);
+            emitter.is_pending = was_pending;
         });
     }
 
@@ -156,23 +159,26 @@ impl Emitter<'_, '_> {
         let capacity = self.load_state(I64, layout::STACK_CAPACITY);
         let end = self.ins().iadd(position, size);
         let lowest = self.ins().isub(end, capacity);
-        let status = self.load_state(I64, layout::STATUS);
-        let level = self.ins().ushr_imm_u(status, i64::from(psr::CPL_SHIFT));
-        let level = self.ins().band_imm_u(level, 3);
-        let returned = self
-            .ins()
-            .ushr_imm_u(state, i64::from(function_state::PRIVILEGE_SHIFT));
         // Nothing of this may be negative: the sizes fit each other, the registers are dirty and have their places,
-        // what is at hand of the callers fits the file beside the frame, and the privilege stays or becomes larger.
+        // what is at hand of the callers fits the file beside the frame, and the privilege, of which programs have
+        // the least, stays or becomes smaller.
         let full = self.constant(i64::from(STACKED_REGISTERS));
-        let limits = [
+        let mut limits = vec![
             (size, locals),
             (size, rotating),
             (full, size),
             (position, stored),
             (loaded, lowest),
-            (level, returned),
         ];
+        if self.is_system {
+            let status = self.load_state(I64, layout::STATUS);
+            let level = self.ins().ushr_imm_u(status, i64::from(psr::CPL_SHIFT));
+            let level = self.ins().band_imm_u(level, 3);
+            let returned = self
+                .ins()
+                .ushr_imm_u(state, i64::from(function_state::PRIVILEGE_SHIFT));
+            limits.push((level, returned));
+        }
         let least = limits.into_iter().fold(base, |least, (more, less)| {
             let rest = self.ins().isub(more, less);
             self.ins().bor(least, rest)
@@ -203,7 +209,9 @@ impl Emitter<'_, '_> {
                 .ins()
                 .call_indirect(signature, finish, &[processor, register]);
             let target = emitter.builder.inst_results(call)[0];
+            let was_pending = std::mem::replace(&mut emitter.is_pending, true);
             emitter.follow_to(target, false);
+            emitter.is_pending = was_pending;
         });
     }
 
@@ -224,8 +232,8 @@ impl Emitter<'_, '_> {
 
     /// A word of 32 bits of the processor's state.
     fn load_word(&mut self, place: usize) -> Value {
-        let word = self.load_state(I32, place);
-        self.ins().uextend(I64, word)
+        let (flags, processor) = (self.state, self.processor());
+        self.ins().uload32(flags, processor, place as i32)
     }
 
     fn store_sizes(&mut self, sizes: [Value; 3]) {

@@ -88,8 +88,29 @@ impl<'f> Emitter<'_, 'f> {
             let disabled = self.ins().band(status, disabling);
             self.aside(disabled, |emitter| emitter.leave_over(0));
         }
+        self.leave_entry_if_nat();
+        match self.region.has_one_way_in[0] {
+            true => {
+                let header = self.headers[0];
+                self.ins().jump(header, &[]);
+                self.arrivals[0] = Some(self.known.clone());
+            }
+            false => self.move_on_to(0),
+        }
+    }
+
+    /// Leaves the root to the interpreter where a general register of the region has its NaT bit set: mostly none at
+    /// all has.
+    fn leave_entry_if_nat(&mut self) {
+        let nats = [0, 8].map(|word| self.load_state(I64, layout::GENERAL_NATS + word));
+        let any = self.ins().bor(nats[0], nats[1]);
+        let [look, rest] = [(); 2].map(|()| self.builder.create_block());
+        self.builder.set_cold_block(look);
+        self.ins().brif(any, look, &[], rest, &[]);
+        self.begin(look);
         self.leave_if_nat(0);
-        self.move_on_to(0);
+        self.ins().jump(rest, &[]);
+        self.begin(rest);
     }
 
     /// Holds what a node wants held, and jumps to it. Memory is up to date.

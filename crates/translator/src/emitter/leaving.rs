@@ -87,8 +87,9 @@ impl Emitter<'_, '_> {
             self.leave_for(target, slot);
             return self.answer(NEXT_BLOCK);
         }
+        let key = (offset, slot, self.is_pending);
         let builder = &mut self.builder;
-        let exit = *(self.exits.entry((offset, slot))).or_insert_with(|| builder.create_block());
+        let exit = *(self.exits.entry(key)).or_insert_with(|| builder.create_block());
         self.ins().jump(exit, &[]);
     }
 
@@ -114,8 +115,9 @@ impl Emitter<'_, '_> {
 
     /// Emits the ways out to places that are known.
     pub(super) fn finish_exits(&mut self) {
-        for ((offset, slot), exit) in std::mem::take(&mut self.exits) {
+        for ((offset, slot, is_pending), exit) in std::mem::take(&mut self.exits) {
             self.begin(exit);
+            self.is_pending = is_pending;
             let target = self.address_from_root(offset);
             let place = match self.is_system {
                 false => Some(self.region.base.wrapping_add_signed(offset) | u64::from(slot)),
@@ -181,7 +183,10 @@ impl Emitter<'_, '_> {
         if let Some((target, slot)) = goal.filter(|_| self.is_system) {
             self.leave_for(target, slot);
         }
-        let mut wanted = vec![self.load_state(I32, layout::PENDING), self.flag(Word::Attention)];
+        let mut wanted = vec![self.flag(Word::Attention)];
+        if self.is_system || self.is_pending {
+            wanted.push(self.load_state(I32, layout::PENDING));
+        }
         if self.is_system {
             wanted.push(self.flag(Word::Interrupts));
         }

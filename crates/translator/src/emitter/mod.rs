@@ -128,8 +128,9 @@ pub struct Emitter<'a, 'f> {
     raised: BTreeMap<(u64, Option<i64>), Block>,
     /// What is known where the nodes begin that one place alone leads to.
     arrivals: Vec<Option<Known>>,
-    /// Where the function is left for a place outside, by bytes from the root's first bundle and slot.
-    exits: BTreeMap<(i64, u8), Block>,
+    /// Where the function is left for a place outside, by bytes from the root's first bundle and slot, and by whether
+    /// there may be work for the processor first.
+    exits: BTreeMap<(i64, u8, bool), Block>,
     entry: Entry,
     /// Gives a register's value as a double, a NaN where it holds none.
     at_hand: fn(&mut Emitter<'a, 'f>, u8) -> Value,
