@@ -83,7 +83,9 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
             | LoadKind::Fill
             | LoadKind::Advanced
             | LoadKind::CheckClear => memory::load(emitter, instruction, size, kind, update),
-            LoadKind::SpeculativeAdvanced | LoadKind::CheckKeep | LoadKind::CheckClearAcquire => emitter.perform(Some(instruction)),
+            LoadKind::SpeculativeAdvanced | LoadKind::CheckKeep | LoadKind::CheckClearAcquire => {
+                emitter.perform(Some(instruction));
+            }
         },
         O::Store { size, kind, update } => memory::store(emitter, instruction, size, kind, update),
         O::LineFetch {

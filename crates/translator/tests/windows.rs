@@ -1,5 +1,5 @@
-//! Random programs whose memory lies in the host's as it does in the guest's: what the host refuses translated code, the
-//! interpreter refuses, too.
+//! Random programs whose memory lies in the host's as it does in the guest's: what the host refuses translated code,
+//! the interpreter refuses, too.
 
 #![cfg(target_arch = "x86_64")]
 

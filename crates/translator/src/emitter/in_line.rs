@@ -16,8 +16,8 @@ use crate::slots::{Slot, Slots};
 impl Emitter<'_, '_> {
     /// Emits an instruction whose common case is in line: `common` where `rare` is zero or not given, the
     /// interpreter's function, in a block that rarely runs, where it is not. `common` may go there
-    /// [`unless`](Emitter::unless) something is zero, as long as it has changed nothing. Both change no slots but those that the instruction writes, which the
-    /// word of predicates is not one of.
+    /// [`unless`](Emitter::unless) something is zero, as long as it has changed nothing. Both change no slots but those
+    /// that the instruction writes, which the word of predicates is not one of.
     pub fn in_line(
         &mut self,
         instruction: &Instruction,
