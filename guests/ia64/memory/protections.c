@@ -166,7 +166,8 @@ int main(void)
 
     long file = system_call(__NR_memfd_create, "file", 0L);
     check(file >= 0 && system_call(__NR_ftruncate, file, 2L * PAGE_BYTES) == 0, "a file of two pages");
-    pages = (char *)system_call(__NR_mmap, 0L, 2L * PAGE_BYTES, (long)(PROT_READ | PROT_WRITE), (long)MAP_SHARED, file, 0L);
+    pages = (char *)system_call(__NR_mmap, 0L, 2L * PAGE_BYTES, (long)(PROT_READ | PROT_WRITE),
+                                (long)MAP_SHARED, file, 0L);
     try("a file", pages + PAGE_BYTES, 3);
     check(system_call(__NR_ftruncate, file, (long)PAGE_BYTES) == 0, "the file becomes shorter");
     try("behind the end of a file", pages + PAGE_BYTES, 3);
