@@ -25,29 +25,31 @@ use crate::emitter::{Double, Emitter};
 use crate::memory::targets;
 use crate::slots::Slot;
 
-/// Goes aside where the controls of a status field do not let the host compute, or where its inexact flag is clear and
-/// `is_exact` answers false or makes a condition true.
+/// Whether the controls of a status field let the host compute and its inexact flag is set: looked at once on a path.
+fn is_usual(emitter: &mut Emitter, status: StatusField) -> Value {
+    if let Some(known) = emitter.known.floats.usual_status(status) {
+        return known;
+    }
+    let (mask, bits) = StatusRegister::host_controls(status);
+    let flag = StatusRegister::inexact_flag(status);
+    // Emitted code does not change it, so memory has it.
+    let fpsr = emitter.load_state(I64, Slot::application(FPSR).offset());
+    let looked_at = emitter.constant((mask | flag).cast_signed());
+    let controls = emitter.ins().band(fpsr, looked_at);
+    let usual = emitter.constant((bits | flag).cast_signed());
+    let is_usual = emitter.ins().icmp(IntCC::Equal, controls, usual);
+    emitter.known.floats.note_usual_status(status, is_usual);
+    is_usual
+}
+
+/// Unless everything [`is_usual`], goes aside where the controls of the status field do not let the host compute, and
+/// where `is_exact` answers false or makes a condition true.
 fn unless_host_may_not_compute(
     emitter: &mut Emitter,
-    status: StatusField,
+    (status, is_usual): (StatusField, Value),
     aside: Block,
     is_exact: impl FnOnce(&mut Emitter, &mut Option<Value>) -> Value,
 ) {
-    let is_usual = match emitter.known.floats.usual_status(status) {
-        Some(known) => known,
-        None => {
-            let (mask, bits) = StatusRegister::host_controls(status);
-            let flag = StatusRegister::inexact_flag(status);
-            // Emitted code does not change it, so memory has it.
-            let fpsr = emitter.load_state(I64, Slot::application(FPSR).offset());
-            let looked_at = emitter.constant((mask | flag).cast_signed());
-            let controls = emitter.ins().band(fpsr, looked_at);
-            let usual = emitter.constant((bits | flag).cast_signed());
-            let is_usual = emitter.ins().icmp(IntCC::Equal, controls, usual);
-            emitter.known.floats.note_usual_status(status, is_usual);
-            is_usual
-        }
-    };
     let [unusual, rest] = [(); 2].map(|()| emitter.builder.create_block());
     emitter.builder.set_cold_block(unusual);
     emitter.ins().brif(is_usual, rest, &[], unusual, &[]);
@@ -227,13 +229,14 @@ pub fn multiply_add(
         let a = operand(emitter, f3, function == MultiplyAdd::NegateAdd);
         let b = (f4 != 1).then(|| operand(emitter, f4, false));
         let c = (f2 != 0).then(|| operand(emitter, f2, function == MultiplyAdd::Subtract));
+        let is_usual = is_usual(emitter, status);
         deliver(
             emitter,
             instruction,
             completer == Completer::Single,
             rare,
             |emitter, aside| {
-                unless_host_may_not_compute(emitter, status, aside, |emitter, rare| {
+                unless_host_may_not_compute(emitter, (status, is_usual), aside, |emitter, rare| {
                     for value in [Some(a), b, c].into_iter().flatten() {
                         unless_in_the_middle(emitter, value, precision, rare);
                     }
