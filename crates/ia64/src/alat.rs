@@ -211,17 +211,23 @@ impl AdvancedLoads {
     pub(crate) const NO_ROW: u8 = u8::MAX;
 
     /// Remembers an advanced load of `size` bytes; forgets an earlier one to a register of the same tag.
+    #[inline(always)]
     pub fn insert(&mut self, target: Target, address: u64, size: u64) {
-        let number = target.number();
+        self.insert_number(target.number(), address, size);
+    }
+
+    #[inline(never)]
+    fn insert_number(&mut self, number: u64, address: u64, size: u64) {
         let row = match self.row_of_tag(number) {
-            Some(row) => {
-                if self.rows[row].number != number {
-                    self.note_replaced(row);
-                }
-                row
-            }
-            None => self.free_row(),
+            Some(row) if self.rows[row].number == number => row,
+            None if self.free_row() < ENTRIES => self.free_row(),
+            known => return self.insert_replacing(number, (address, size), known),
         };
+        self.insert_in(row, number, (address, size));
+    }
+
+    #[inline(always)]
+    fn insert_in(&mut self, row: usize, number: u64, (address, size): (u64, u64)) {
         self.rows[row] = Row {
             number,
             age: self.count,
@@ -232,6 +238,20 @@ impl AdvancedLoads {
         self.valid |= 1 << row;
         self.row_of_tag[tag(number)] = row as u8;
         self.places |= places(address, size);
+    }
+
+    /// Remembers an advanced load where another entry gives way: that of the register's tag in a row, or the oldest.
+    #[cold]
+    #[inline(never)]
+    fn insert_replacing(&mut self, number: u64, read: (u64, u64), row: Option<usize>) {
+        let oldest = || (0..ENTRIES).min_by_key(|&row| self.rows[row].age);
+        let row = row.or_else(oldest).unwrap_or(0);
+        match Target::of_number(self.rows[row].number) {
+            Target::General(_) => self.events.replaced_general += 1,
+            Target::Floating(_) => self.events.replaced_floating += 1,
+        }
+        self.forget_row(row);
+        self.insert_in(row, number, read);
     }
 
     /// The row that has the entry of a register with the tag of this one.
@@ -248,16 +268,10 @@ impl AdvancedLoads {
             .filter(|&row| self.rows[row].number == number)
     }
 
-    /// A row without an entry; the oldest entry gives way.
-    fn free_row(&mut self) -> usize {
-        let free = self.valid.trailing_ones() as usize;
-        if free < ENTRIES {
-            return free;
-        }
-        let oldest = (0..ENTRIES).min_by_key(|&row| self.rows[row].age).unwrap_or(0);
-        self.note_replaced(oldest);
-        self.forget_row(oldest);
-        oldest
+    /// The first row without an entry; beyond all rows if each has one.
+    #[inline(always)]
+    fn free_row(&self) -> usize {
+        self.valid.trailing_ones() as usize
     }
 
     /// Forgets the entry in a row.
@@ -265,15 +279,6 @@ impl AdvancedLoads {
     fn forget_row(&mut self, row: usize) {
         self.valid &= !(1 << row);
         self.row_of_tag[tag(self.rows[row].number)] = AdvancedLoads::NO_ROW;
-    }
-
-    /// Counts that the entry in a row gives way.
-    #[cold]
-    fn note_replaced(&mut self, row: usize) {
-        match Target::of_number(self.rows[row].number) {
-            Target::General(_) => self.events.replaced_general += 1,
-            Target::Floating(_) => self.events.replaced_floating += 1,
-        }
     }
 
     fn valid_rows(&self) -> impl Iterator<Item = usize> + use<> {
@@ -309,15 +314,19 @@ impl AdvancedLoads {
         self.events
     }
 
-    /// Forgets the entry of a register.
+    /// Forgets the entry of a register; answers whether there was one.
     #[inline]
-    pub fn remove(&mut self, target: Target) {
-        if let Some(row) = self.row_of(target.number()) {
-            self.forget_row(row);
-        }
+    pub fn remove(&mut self, target: Target) -> bool {
+        let number = target.number();
+        let Some(row) = self.row_of(number) else {
+            return false;
+        };
+        self.row_of_tag[tag(number)] = AdvancedLoads::NO_ROW;
+        self.valid &= !(1 << row);
         if self.valid == 0 {
             self.places = 0;
         }
+        true
     }
 
     /// Forgets every advanced load that read one of the `size` bytes at `address`.
@@ -330,9 +339,13 @@ impl AdvancedLoads {
 
     #[inline(never)]
     fn invalidate_overlapping(&mut self, address: u64, size: u64) {
-        if self.places & places(address, size) == 0 {
-            return;
+        if self.places & places(address, size) != 0 {
+            self.look_at_entries(address, size);
         }
+    }
+
+    #[inline(never)]
+    fn look_at_entries(&mut self, address: u64, size: u64) {
         self.places = 0;
         for row in self.valid_rows() {
             let entry = self.rows[row];

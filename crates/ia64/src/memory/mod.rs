@@ -78,7 +78,7 @@ pub unsafe trait AddressSpace: Send + Sync {
     }
 
     /// Whether other processors use this memory, so that acquiring operations must also forget
-    /// advanced loads.
+    /// advanced loads. What is answered may change as for [`AddressSpace::windows`].
     fn is_shared(&self) -> bool {
         false
     }

@@ -198,10 +198,10 @@ pub(super) fn check_advanced_load<const CLEAR: bool>(
     operation: &MicroOperation,
     target: alat::Target,
 ) -> Step {
-    let hit = processor.advanced_loads.contains(target);
-    if CLEAR {
-        processor.advanced_loads.remove(target);
-    }
+    let hit = match CLEAR {
+        true => processor.advanced_loads.remove(target),
+        false => processor.advanced_loads.contains(target),
+    };
     if hit {
         Ok(Flow::Next)
     } else {

@@ -252,19 +252,15 @@ impl<const CLEAR: bool> Kind for Check<CLEAR> {
     fn load<V: Value, U: Update>(processor: &mut Processor, operation: &MicroOperation) -> Step {
         let target = processor.advanced_general(operation.r1);
         let address = address(processor, operation, isr::READ)?;
-        if !processor.keeps_advanced_load(target) {
+        if !processor.keeps_advanced_load::<CLEAR>(target) {
             let value = processor.load::<V>(address)?;
             U::update(processor, operation, address);
             processor.general.set(operation.r1, value);
-            match CLEAR {
-                true => processor.advanced_loads.remove(target),
-                false => processor.advanced_loads.insert(target, address, V::SIZE),
+            if !CLEAR {
+                processor.advanced_loads.insert(target, address, V::SIZE);
             }
         } else {
             U::update(processor, operation, address);
-            if CLEAR {
-                processor.advanced_loads.remove(target);
-            }
         }
         Ok(Flow::Next)
     }
@@ -444,8 +440,12 @@ impl Processor {
     /// Whether a check load may keep what the advanced load to `target` read. Stores of others do not reach the
     /// ALAT of this processor, so that where there are others every check load loads again, as if its entry had
     /// been replaced: locks spin on check loads.
-    pub(super) fn keeps_advanced_load(&mut self, target: Target) -> bool {
-        let keeps = self.advanced_loads.contains(target) && !self.environment.is_shared();
+    pub(super) fn keeps_advanced_load<const CLEAR: bool>(&mut self, target: Target) -> bool {
+        let stands = match CLEAR {
+            true => self.advanced_loads.remove(target),
+            false => self.advanced_loads.contains(target),
+        };
+        let keeps = stands && self.is_shared == 0;
         if !keeps {
             self.advanced_loads.note_failed_check();
         }
@@ -456,7 +456,7 @@ impl Processor {
     /// that another processor has changed since.
     #[inline(always)]
     pub(super) fn forget_what_others_may_change(&mut self) {
-        if !self.advanced_loads.is_empty() && self.environment.is_shared() {
+        if !self.advanced_loads.is_empty() && self.is_shared != 0 {
             self.advanced_loads.clear();
         }
     }

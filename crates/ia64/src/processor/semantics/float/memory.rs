@@ -336,13 +336,10 @@ fn load_check<C: Count, N: Names, F: Format, U: Update, const CLEAR: bool>(
     C::check(processor, operation)?;
     let address = address(processor, operation, isr::READ)?;
     let target = processor.advanced_floating(operation.r1);
-    if !processor.keeps_advanced_load(target) {
+    if !processor.keeps_advanced_load::<CLEAR>(target) {
         return load_missed::<C, N, F, U, CLEAR>(processor, operation, address);
     }
     U::update(processor, operation, address);
-    if CLEAR {
-        processor.advanced_loads.remove(target);
-    }
     Ok(Flow::Next)
 }
 
@@ -355,12 +352,8 @@ fn load_missed<C: Count, N: Names, F: Format, U: Update, const CLEAR: bool>(
     let values = C::load::<F>(processor, address)?;
     U::update(processor, operation, address);
     C::write::<N>(processor, operation, values);
-    match CLEAR {
-        true => {
-            let target = processor.advanced_floating(operation.r1);
-            processor.advanced_loads.remove(target);
-        }
-        false => remember::<C, F>(processor, operation, address),
+    if !CLEAR {
+        remember::<C, F>(processor, operation, address);
     }
     Ok(Flow::Next)
 }
