@@ -125,10 +125,10 @@ impl Compiler {
     pub fn compile(&mut self, region: &Region, surroundings: Surroundings) -> Option<Emitted> {
         // Whether it is known where to go on from each access that may be stopped is seen when there is code.
         let tries = [(true, false), (true, true), (false, false)];
-        let tries = tries
+        let mut tries = tries
             .into_iter()
             .filter(|(has_windows, _)| surroundings.has_windows || !has_windows);
-        tries.into_iter().find_map(|(has_windows, is_careful)| {
+        tries.find_map(|(has_windows, is_careful)| {
             self.compile_in(
                 region,
                 Surroundings {

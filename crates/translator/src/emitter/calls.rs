@@ -109,11 +109,15 @@ impl Emitter<'_, '_> {
             let (signature, processor) = (emitter.entry.call_signature, emitter.processor());
             let begin = emitter.constant(emitter.entry.begin_call);
             emitter.ins().call_indirect(signature, begin, &[processor]);
-            // The function may have left work for the processor.
-            let was_pending = std::mem::replace(&mut emitter.is_pending, true);
-            go(emitter);
-            emitter.is_pending = was_pending;
+            emitter.go_behind_function(go);
         });
+    }
+
+    /// Has control `go` on behind a function that may have left work for the processor.
+    fn go_behind_function(&mut self, go: impl FnOnce(&mut Self)) {
+        let was_pending = std::mem::replace(&mut self.is_pending, true);
+        go(self);
+        self.is_pending = was_pending;
     }
 
     /// What a call saves in PFS, where nothing is renamed.
@@ -209,9 +213,7 @@ impl Emitter<'_, '_> {
                 .ins()
                 .call_indirect(signature, finish, &[processor, register]);
             let target = emitter.builder.inst_results(call)[0];
-            let was_pending = std::mem::replace(&mut emitter.is_pending, true);
-            emitter.follow_to(target, false);
-            emitter.is_pending = was_pending;
+            emitter.go_behind_function(|emitter| emitter.follow_to(target, false));
         });
     }
 

@@ -5,7 +5,7 @@ use std::mem::replace;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I8, I64};
-use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
 use sidestep_ia64::encoding::Instruction;
 use sidestep_ia64::registers::application::FPSR;
 
@@ -84,6 +84,28 @@ impl Emitter<'_, '_> {
         }
     }
 
+    /// A value that `common` answers in line. Where `rare` is not zero, if it is given, and where `common` goes aside,
+    /// `otherwise` answers it.
+    fn merge(
+        &mut self,
+        kind: Type,
+        rare: Option<Value>,
+        common: impl FnOnce(&mut Self, Block) -> Value,
+        otherwise: impl FnOnce(&mut Self) -> Value,
+    ) -> Value {
+        let aside = self.builder.create_block();
+        let join = self.begin_in_line(rare, aside);
+        let value = self.builder.append_block_param(join, kind);
+        let before = self.known.clone();
+        let result = common(self, aside);
+        self.ins().jump(join, &[result.into()]);
+        let after = self.begin_aside(aside, before);
+        let result = otherwise(self);
+        self.ins().jump(join, &[result.into()]);
+        self.join(join, after);
+        value
+    }
+
     /// Emits an instruction that delivers a double to `register`: as [`Emitter::in_line`], with `common` answering it.
     /// It is one of single precision if `is_single` says so of the instruction. Where the interpreter's function has
     /// delivered something else the value is a NaN. The register has been written in memory in any case.
@@ -94,23 +116,16 @@ impl Emitter<'_, '_> {
         rare: Option<Value>,
         common: impl FnOnce(&mut Self, Block) -> Value,
     ) {
-        let aside = self.builder.create_block();
-        let join = self.begin_in_line(rare, aside);
-        let value = self.builder.append_block_param(join, F64);
-        let before = self.known.clone();
-        let result = common(self, aside);
-        self.ins().jump(join, &[result.into()]);
-        let after = self.begin_aside(aside, before);
-        let answer = self.call_aside(match is_single {
-            true => self.entry.perform_single,
-            false => self.entry.perform_double,
+        let value = self.merge(F64, rare, common, |emitter| {
+            let answer = emitter.call_aside(match is_single {
+                true => emitter.entry.perform_single,
+                false => emitter.entry.perform_double,
+            });
+            let is_raised = emitter.ins().icmp_imm_s(IntCC::Equal, answer, DELIVERED_FAULT);
+            emitter.raise_if(is_raised);
+            emitter.come_back(instruction);
+            emitter.ins().bitcast(F64, MemFlagsData::new(), answer)
         });
-        let is_raised = self.ins().icmp_imm_s(IntCC::Equal, answer, DELIVERED_FAULT);
-        self.raise_if(is_raised);
-        self.come_back(instruction);
-        let result = self.ins().bitcast(F64, MemFlagsData::new(), answer);
-        self.ins().jump(join, &[result.into()]);
-        self.join(join, after);
         self.known
             .floats
             .note(register, Some(Double { value, is_single }));
@@ -129,21 +144,15 @@ impl Emitter<'_, '_> {
         found: impl FnOnce(&mut Self) -> (Value, Value),
         common: impl FnOnce(&mut Self, Block) -> Value,
     ) {
-        let aside = self.builder.create_block();
-        let join = self.begin_in_line(rare, aside);
-        let value = self.builder.append_block_param(join, I64);
-        let before = self.known.clone();
-        let result = common(self, aside);
-        self.ins().jump(join, &[result.into()]);
-        let after = self.begin_aside(aside, before);
-        let answer = self.call_aside(self.entry.perform);
-        self.raise_if(answer);
-        self.come_back(instruction);
-        let (result, is_other) = found(self);
-        let index = self.index + 1;
-        self.aside(is_other, |emitter| emitter.leave_over(index));
-        self.ins().jump(join, &[result.into()]);
-        self.join(join, after);
+        let value = self.merge(I64, rare, common, |emitter| {
+            let answer = emitter.call_aside(emitter.entry.perform);
+            emitter.raise_if(answer);
+            emitter.come_back(instruction);
+            let (result, is_other) = found(emitter);
+            let index = emitter.index + 1;
+            emitter.aside(is_other, |emitter| emitter.leave_over(index));
+            result
+        });
         self.known.floats.note_integer(register, value);
         // The interpreter's function raises flags in it.
         self.known.held.remove(Slot::application(FPSR));

@@ -253,7 +253,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// The same of a number, if care is taken: most are in registers.
     pub fn number_at_hand(&mut self, value: Value) -> Value {
-        match self.entry.has_windows && self.entry.is_careful {
+        match self.entry.is_careful {
             true => {
                 let kind = self.builder.func.dfg.value_type(value);
                 let bits = Type::int_with_byte_size(kind.bytes() as u16).expect("a number of 8 to 64 bits");
