@@ -121,7 +121,7 @@ fn float_registers<'a>(resources: impl Iterator<Item = &'a Resource>) -> FloatRe
 }
 
 /// Whether an instruction is emitted as arithmetic on doubles.
-fn computes_doubles(instruction: &Instruction) -> bool {
+pub fn computes_doubles(instruction: &Instruction) -> bool {
     match instruction.operation {
         Operation::FloatMultiplyAdd {
             precision, status, ..

@@ -43,6 +43,7 @@ mod resumption;
 mod slots;
 mod stack;
 mod statistics;
+mod tight_loops;
 mod translator;
 mod unit;
 

@@ -63,7 +63,7 @@ pub fn update_base(
 /// Stores the base register of an access that was made.
 pub fn made(emitter: &mut Emitter, updated: Updated) {
     if let Some((base, sum)) = updated {
-        emitter.store_slot(sum, base);
+        emitter.keep(sum, base);
     }
 }
 
@@ -77,8 +77,8 @@ pub struct Place {
 /// What tells whether the access may go there.
 #[derive(Clone, Copy)]
 enum Check {
-    /// A value that is zero if it is in a window; then the host tells.
-    Window(Value),
+    /// Bits of the address that are zero if it is in a window, and where the processor has which; then the host tells.
+    Window(Value, usize),
     /// A value that is zero if it may.
     Table(Value),
 }
@@ -101,26 +101,27 @@ pub fn find_for_store(emitter: &mut Emitter, address: Value, bytes: u32) -> Plac
 }
 
 fn find_in_window(emitter: &mut Emitter, address: Value, bytes: u32) -> Place {
-    let difference = match emitter.known.windows.difference(address) {
-        Some(known) => known,
-        None => {
-            let region = emitter.ins().ushr_imm_u(address, REGION_SHIFT);
-            let offset = emitter.ins().ishl_imm_u(region, 3);
-            let processor = emitter.processor();
-            let place = emitter.ins().iadd(processor, offset);
-            let (flags, table) = (emitter.state_memory(), layout::WINDOW_DIFFERENCES);
-            let difference = emitter.ins().load(I64, flags, place, table as i32);
-            emitter.known.windows.note(address, difference);
-            difference
-        }
-    };
+    let difference = difference(emitter, address);
     let outside = layout::WINDOW_OUTSIDE + bytes.trailing_zeros() as usize * 8;
-    let outside = emitter.load_state(I64, outside);
-    let outside = emitter.ins().band(address, outside);
     Place {
         host: emitter.ins().bxor(address, difference),
-        check: Check::Window(outside),
+        check: Check::Window(address, outside),
     }
+}
+
+/// What takes an address to the window of its region.
+pub fn difference(emitter: &mut Emitter, address: Value) -> Value {
+    if let Some(known) = emitter.known.windows.difference(address) {
+        return known;
+    }
+    let region = emitter.ins().ushr_imm_u(address, REGION_SHIFT);
+    let offset = emitter.ins().ishl_imm_u(region, 3);
+    let processor = emitter.processor();
+    let place = emitter.ins().iadd(processor, offset);
+    let (flags, table) = (emitter.state_memory(), layout::WINDOW_DIFFERENCES);
+    let difference = emitter.ins().load(I64, flags, place, table as i32);
+    emitter.known.windows.note(address, difference);
+    difference
 }
 
 /// The table's entries have in `tag` what they serve for.
@@ -155,7 +156,10 @@ impl Place {
     pub fn enter(self, emitter: &mut Emitter, aside: Block) -> (MemFlagsData, Value) {
         let (is_elsewhere, flags) = match self.check {
             Check::Table(is_elsewhere) => (is_elsewhere, emitter.guest_memory()),
-            Check::Window(outside) => (outside, emitter.window_memory()),
+            Check::Window(address, outside) => {
+                let outside = emitter.load_state(I64, outside);
+                (emitter.ins().band(address, outside), emitter.window_memory())
+            }
         };
         emitter.unless(is_elsewhere, aside);
         (flags, self.host)

@@ -12,6 +12,7 @@ use sidestep_ia64::registers::status::psr;
 use crate::held::{self, FloatRegisters};
 use crate::node::Node;
 use crate::slots::Slots;
+use crate::tight_loops::{self, TightLoop};
 
 /// Blocks that are translated together; the first is the root.
 pub struct Region {
@@ -21,6 +22,8 @@ pub struct Region {
     pub held: Vec<Slots>,
     /// For each, the floating-point registers that are at hand as doubles there.
     pub held_doubles: Vec<FloatRegisters>,
+    /// For each, the tight loop that it is in.
+    pub tight_loops: Vec<Option<Arc<TightLoop>>>,
     /// The nodes at which execution goes on behind calls.
     pub return_points: Vec<usize>,
     /// For each, whether one place alone leads to it, and that is in a node before it or, to the root, outside.
@@ -69,10 +72,17 @@ impl Region {
                 is_before && ways.next().is_none() && !is_point(&node)
             })
             .collect();
+        let tight_loops = tight_loops::find(&nodes, &successors);
+        let held = held::slots(&nodes, &successors).into_iter().zip(&tight_loops);
+        let held = held.map(|(held, tight_loop)| match tight_loop {
+            Some(tight_loop) => held.union(tight_loop.held()),
+            None => held,
+        });
         Region {
-            held: held::slots(&nodes, &successors),
+            held: held.collect(),
             held_doubles: held::doubles(&nodes, &successors),
             return_points: (0..nodes.len()).filter(is_point).collect(),
+            tight_loops,
             has_one_way_in,
             nodes,
             base,
@@ -87,6 +97,7 @@ impl Region {
             nodes: vec![block],
             held: vec![Slots::NONE],
             held_doubles: vec![FloatRegisters::default()],
+            tight_loops: vec![None],
             return_points: Vec::new(),
             has_one_way_in: vec![true],
             base,
@@ -104,6 +115,14 @@ impl Region {
     pub fn node_at(&self, from: usize, offset: i64, slot: u8) -> Option<usize> {
         let place = self.nodes[from].at(offset, slot)?;
         self.nodes.iter().position(|node| node.place == place)
+    }
+
+    /// Whether two nodes are in one tight loop.
+    pub fn are_in_one_loop(&self, one: usize, other: usize) -> bool {
+        match (&self.tight_loops[one], &self.tight_loops[other]) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
     }
 
     /// How many bytes a node's first bundle is behind the root's.

@@ -109,7 +109,7 @@ const STRETCH: u64 = 40;
 
 /// Enters straight code at each of its bundles again and again, with memory for a small part of the units.
 fn entered_everywhere(lines: &[Line], rounds: u32) -> Statistics {
-    both(lines, 1 << 13, |machine, execute| {
+    both(lines, 1 << 12, |machine, execute| {
         for _ in 0..rounds {
             for bundle in 0..lines.len() as u64 - 1 {
                 machine.processor.set_instruction_pointer(CODE + 16 * bundle, 0);

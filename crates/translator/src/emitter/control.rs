@@ -1,16 +1,17 @@
 //! Where control goes: into a node, on to the next, aside for what is rare, and to the interpreter's functions.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F64, I32, I64};
+use cranelift_codegen::ir::types::{F64, I8, I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use cranelift_frontend::{FunctionBuilder, Variable};
-use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, UnitClass};
+use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, StatusField, UnitClass};
 use sidestep_ia64::layout;
 
 use super::{Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
 use crate::chain::{NEXT_BLOCK, RAISED, Word};
+use crate::memory;
 use crate::node::branch_offset;
-use crate::slots::Slots;
+use crate::slots::{Slot, Slots};
 
 impl<'f> Emitter<'_, 'f> {
     /// The address of the current operation.
@@ -95,7 +96,32 @@ impl<'f> Emitter<'_, 'f> {
                 self.ins().jump(header, &[]);
                 self.arrivals[0] = Some(self.known.clone());
             }
-            false => self.move_on_to(0),
+            false => {
+                self.enter_tight_loop(0);
+                self.move_on_to(0);
+            }
+        }
+    }
+
+    /// Finds out what is known in the tight loop of a node, if it is in one, and does not enter that if its frame is
+    /// too small.
+    fn enter_tight_loop(&mut self, node: usize) {
+        let Some(tight_loop) = self.region.tight_loops[node].as_deref() else {
+            return;
+        };
+        self.stop_unless_registers(tight_loop.highest_target, node);
+        if self.has_windows() {
+            for base in tight_loop.bases.iter() {
+                let address = self.get(base);
+                let difference = memory::difference(self, address);
+                let variable = self.window_variable(base);
+                self.builder.def_var(variable, difference);
+            }
+        }
+        for &field in &tight_loop.status_fields {
+            let is_usual = (self.is_usual)(self, field);
+            let variable = self.status_variable(field);
+            self.builder.def_var(variable, is_usual);
         }
     }
 
@@ -150,7 +176,36 @@ impl<'f> Emitter<'_, 'f> {
             };
             known.floats.note(register, Some(double));
         }
+        if let Some(tight_loop) = self.region.tight_loops[node].as_deref() {
+            known.late = tight_loop.late;
+            known.framed = tight_loop.highest_target;
+            if self.has_windows() {
+                for base in tight_loop.bases.iter() {
+                    let (address, difference) = (self.variable(base), self.window_variable(base));
+                    let [address, difference] =
+                        [address, difference].map(|variable| self.builder.use_var(variable));
+                    known.windows.note(address, difference);
+                }
+            }
+            for &field in &tight_loop.status_fields {
+                let is_usual = self.status_variable(field);
+                let is_usual = self.builder.use_var(is_usual);
+                known.floats.note_usual_status(field, is_usual);
+            }
+        }
         known
+    }
+
+    /// The variable that has the way to the window that a base register of a tight loop points to.
+    fn window_variable(&mut self, base: Slot) -> Variable {
+        let place = &mut self.window_variables[base.index()];
+        *place.get_or_insert_with(|| self.builder.declare_var(I64))
+    }
+
+    /// The variable that has whether the host may compute under a status field in a tight loop.
+    fn status_variable(&mut self, field: StatusField) -> Variable {
+        let place = &mut self.status_variables[field as usize];
+        *place.get_or_insert_with(|| self.builder.declare_var(I8))
     }
 
     /// Goes on with the header of a node: looks whether the node may be executed.
@@ -179,7 +234,7 @@ impl<'f> Emitter<'_, 'f> {
     /// Leaves before a node where fewer instructions may still retire than it and the nodes behind it have. Between
     /// two looks no node is executed twice.
     fn stop_unless_left(&mut self, node: usize) {
-        let (end, retired) = (self.shared(Word::End), self.load_state(I64, layout::RETIRED));
+        let (end, retired) = (self.get(Slot::END), self.get(Slot::RETIRED));
         let left = self.ins().isub(end, retired);
         let retired = self.region.retired_from(node);
         let is_short = self
@@ -190,7 +245,11 @@ impl<'f> Emitter<'_, 'f> {
 
     /// Leaves before a node that writes above the frame.
     fn stop_unless_framed(&mut self, node: usize) {
-        let highest_target = self.region.nodes[node].block.highest_target;
+        self.stop_unless_registers(self.region.nodes[node].block.highest_target, node);
+    }
+
+    /// Leaves before a node where the frame has not all registers up to one.
+    fn stop_unless_registers(&mut self, highest_target: u8, node: usize) {
         if highest_target > self.known.framed.max(31) {
             let size = self.load_state(I32, layout::FRAME_SIZE);
             let lowest = i64::from(highest_target) - 31;
@@ -306,13 +365,19 @@ impl<'f> Emitter<'_, 'f> {
     /// Goes on with a node, unless something wants the processor first.
     pub(super) fn go_on(&mut self, next: usize) {
         let is_carried = self.region.has_one_way_in[next];
-        if self.is_system || !is_carried {
-            self.complete();
+        let is_within = self.region.are_in_one_loop(self.node, next);
+        if !is_within {
+            if self.is_system || !is_carried || self.tight_loop().is_some() {
+                self.complete();
+            }
+        } else if !is_carried {
+            self.gather_late();
         }
         let mut wanted = Vec::new();
         if self.is_system || next <= self.node {
             // A program has no interrupts.
-            wanted.push(self.flag(Word::Attention));
+            let attention = self.get(Slot::ATTENTION);
+            wanted.push(self.flag_at(attention));
             if self.is_system {
                 wanted.push(self.flag(Word::Interrupts));
             }
@@ -331,6 +396,9 @@ impl<'f> Emitter<'_, 'f> {
             self.ins().jump(header, &[]);
             self.arrivals[next] = Some(self.known.clone());
             return;
+        }
+        if !is_within {
+            self.enter_tight_loop(next);
         }
         self.move_on_to(next);
     }

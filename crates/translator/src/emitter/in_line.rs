@@ -53,7 +53,7 @@ impl Emitter<'_, '_> {
     pub(super) fn begin_aside(&mut self, aside: Block, before: Known) -> Known {
         let after = replace(&mut self.known, before);
         self.begin(aside);
-        self.complete_word();
+        self.complete_registers();
         after
     }
 
@@ -62,6 +62,7 @@ impl Emitter<'_, '_> {
         let aside = replace(&mut self.known, after);
         self.known.predicates = aside.predicates;
         self.known.held = self.known.held.intersection(aside.held);
+        self.known.late = self.known.late.union(aside.late);
         self.known.floats.meet(&aside.floats);
         self.known.windows.meet(&aside.windows);
         self.known.settled = Slots::default();
@@ -74,6 +75,8 @@ impl Emitter<'_, '_> {
     fn come_back(&mut self, instruction: &Instruction) {
         let targets = Slots::written_by(instruction).without(self.known.settled);
         self.known.held = self.known.held.without(targets);
+        self.known.late = self.known.late.without(Slots::written_by(instruction));
+        self.known.before_settling = None;
         self.known.floats.perform(Some(instruction));
         if may_set_nat(instruction) {
             let index = self.index + 1;
@@ -190,7 +193,7 @@ impl Emitter<'_, '_> {
                 self.ins().brif(rare, aside, &[], join, &results);
                 let before = self.known.clone();
                 self.begin(aside);
-                self.complete_word();
+                self.complete_registers();
                 let answer = self.call_aside(self.entry.perform);
                 self.raise_if(answer);
                 let delivered = targets.map(|target| self.delivered_predicate(target).into());
@@ -259,6 +262,7 @@ impl Emitter<'_, '_> {
         self.ins().brif(rare, aside, &[], join, &[written.into()]);
         let before = self.known.clone();
         self.begin(aside);
+        self.complete_registers();
         let answer = self.call_aside(self.entry.perform);
         self.raise_if(answer);
         let delivered = self.load_state(I64, Slot::PREDICATES.offset());

@@ -25,12 +25,14 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 
+use sidestep_ia64::encoding::StatusField;
 use sidestep_ia64::layout;
 
 use crate::held::FloatRegisters;
 use crate::region::Region;
 use crate::resumption::STOPPED;
 use crate::slots::{Slot, Slots};
+use crate::tight_loops::TightLoop;
 
 use gathering::Gathering;
 use predicates::Predicates;
@@ -105,6 +107,10 @@ pub struct Known {
     pub windows: Windows,
     /// Slots that are held and that memory has once the current instruction is done.
     settled: Slots,
+    /// Slots that are held and that memory lacks, in a tight loop.
+    late: Slots,
+    /// A settled slot that memory lacks, with its value before the current instruction.
+    before_settling: Option<(Slot, Value)>,
     /// Whether memory has where the node stands.
     is_noted: bool,
     /// How many more instructions have retired where the node begins than memory says.
@@ -134,6 +140,8 @@ pub struct Emitter<'a, 'f> {
     entry: Entry,
     /// Gives a register's value as a double, a NaN where it holds none.
     at_hand: fn(&mut Emitter<'a, 'f>, u8) -> Value,
+    /// Gives whether the host may compute under a status field, whose inexact flag is set.
+    is_usual: fn(&mut Emitter<'a, 'f>, StatusField) -> Value,
     /// The processor's address.
     processor: Value,
     /// That address and as many bytes as stacked registers lie further.
@@ -144,6 +152,10 @@ pub struct Emitter<'a, 'f> {
     variables: Vec<Option<Variable>>,
     /// By floating-point register, what has it as a double where a node begins.
     double_variables: Vec<Option<Variable>>,
+    /// By base register of a tight loop, what has the way to the window that it points to.
+    window_variables: Vec<Option<Variable>>,
+    /// By status field, what has whether the host may compute under it in a tight loop.
+    status_variables: Vec<Option<Variable>>,
     is_system: bool,
     general_registers: [u64; 2],
     node: usize,
@@ -162,12 +174,13 @@ pub struct Emitter<'a, 'f> {
 
 impl<'a, 'f> Emitter<'a, 'f> {
     /// An emitter behind the function's entry; `at_hand` gives a register's value as a double, a NaN where it holds
-    /// none.
+    /// none, `is_usual` whether the host may compute under a status field, whose inexact flag is set.
     pub fn new(
         mut builder: FunctionBuilder<'f>,
         region: &'a Region,
         entry: Entry,
         at_hand: fn(&mut Emitter<'a, 'f>, u8) -> Value,
+        is_usual: fn(&mut Emitter<'a, 'f>, StatusField) -> Value,
     ) -> Emitter<'a, 'f> {
         let mut memory = |user_id: u32, description: &str| {
             let description = description.to_owned().into();
@@ -196,12 +209,15 @@ impl<'a, 'f> Emitter<'a, 'f> {
             floating,
             variables: vec![None; Slot::COUNT],
             double_variables: vec![None; 128],
+            window_variables: vec![None; 128],
+            status_variables: vec![None; 4],
             is_system: entry.base.is_some(),
             general_registers: region.general_registers(),
             node: 0,
             index: 0,
             entry,
             at_hand,
+            is_usual,
             known: Known::default(),
             is_pending: false,
             leaves: false,
@@ -337,14 +353,32 @@ impl<'a, 'f> Emitter<'a, 'f> {
     pub fn set(&mut self, slot: Slot, value: Value) {
         let variable = self.variable(slot);
         self.builder.def_var(variable, value);
-        self.store_slot(value, slot);
         self.known.held.insert(slot);
+        self.keep(value, slot);
+    }
+
+    /// Sees to it that memory gets what a slot holds: at once, or in a tight loop when something asks for it.
+    pub fn keep(&mut self, value: Value, slot: Slot) {
+        self.known.before_settling = None;
+        match self.tight_loop().is_some() && slot.may_be_late() {
+            true => self.known.late.insert(slot),
+            false => self.store_slot(value, slot),
+        }
+    }
+
+    /// The tight loop that the node is in.
+    fn tight_loop(&self) -> Option<&'a TightLoop> {
+        self.region.tight_loops[self.node].as_deref()
     }
 
     /// Changes a slot before what the instruction does is certain: whoever does that stores it then. Where the
     /// interpreter's function executes the instruction, it does.
     pub fn settle(&mut self, slot: Slot, value: Value) {
         let variable = self.variable(slot);
+        if self.known.late.contains(slot) {
+            self.known.before_settling = Some((slot, self.builder.use_var(variable)));
+            self.known.late.remove(slot);
+        }
         self.builder.def_var(variable, value);
         self.known.held.insert(slot);
         self.known.settled.insert(slot);
@@ -444,6 +478,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let values: Vec<BlockArg> = values.collect();
         self.ins().jump(join, &values);
         self.begin(join);
+        self.known.late = self.known.late.union(after.late);
         self.known.floats.meet(&after.floats);
         self.known.windows.meet(&after.windows);
         for ((register, after, before), value) in doubles.into_iter().zip(merged) {
@@ -483,27 +518,67 @@ impl<'a, 'f> Emitter<'a, 'f> {
     /// The word of all predicates.
     pub fn predicate_word(&mut self) -> Value {
         if let Some(word) = self.complete_word() {
-            let variable = self.variable(Slot::PREDICATES);
-            self.builder.def_var(variable, word);
             self.known.predicates.note_completed();
+            self.set(Slot::PREDICATES, word);
         }
         self.get(Slot::PREDICATES)
     }
 
     /// Brings memory up to date.
     fn complete(&mut self) {
+        self.predicate_word_if_late();
+        self.store_late();
+        self.known.late = Slots::NONE;
+        self.complete_counts();
+        (self.known.retired, self.known.completed) = (0, None);
+        for slot in [Slot::RETIRED, Slot::COMPLETED] {
+            self.known.held.remove(slot);
+        }
+    }
+
+    fn predicate_word_if_late(&mut self) {
         if !self.known.predicates.is_word_complete() {
             self.predicate_word();
         }
-        self.complete_counts();
-        (self.known.retired, self.known.completed) = (0, None);
     }
 
     /// Brings memory up to date in a block that stands apart, and leaves what is known as it is. Control does not come
     /// back from it.
     fn complete_aside(&mut self) {
-        self.complete_word();
+        self.complete_registers();
         self.complete_counts();
+    }
+
+    /// Brings the registers in memory up to date, and leaves what is known as it is.
+    fn complete_registers(&mut self) {
+        self.store_late();
+        if let Some(word) = self.complete_word() {
+            self.store_slot(word, Slot::PREDICATES);
+        }
+    }
+
+    /// Stores what memory lacks, as it was before the current instruction.
+    fn store_late(&mut self) {
+        for slot in self.known.late.iter() {
+            let value = self.get(slot);
+            self.store_slot(value, slot);
+        }
+        if let Some((slot, value)) = self.known.before_settling {
+            self.store_slot(value, slot);
+        }
+    }
+
+    /// Has everything in variables that a tight loop has there where its nodes begin, wherever control comes from.
+    fn gather_late(&mut self) {
+        self.predicate_word_if_late();
+        let before = self.get(Slot::RETIRED);
+        let more = std::mem::take(&mut self.known.retired).cast_signed();
+        let retired = self.ins().iadd_imm_s(before, more);
+        self.set(Slot::RETIRED, retired);
+        if let Some(offset) = self.known.completed.take() {
+            let last = self.address_from_root(offset);
+            self.set(Slot::COMPLETED, last);
+        }
     }
 
     /// Stores where the last node ended and how many instructions have retired, as far as memory does not have it.
@@ -523,18 +598,19 @@ impl<'a, 'f> Emitter<'a, 'f> {
     /// Whether memory has everything.
     fn is_complete(&self) -> bool {
         let known = &self.known;
-        known.predicates.is_word_complete() && known.retired == 0 && known.completed.is_none()
+        known.predicates.is_word_complete()
+            && known.retired == 0
+            && known.completed.is_none()
+            && known.late == Slots::NONE
     }
 
-    /// Stores the complete word of predicates, if memory does not have it.
+    /// The complete word of predicates, if its slot lacks some.
     fn complete_word(&mut self) -> Option<Value> {
         if self.known.predicates.is_word_complete() {
             return None;
         }
         let word = self.get(Slot::PREDICATES);
-        let word = self.known.predicates.completed(&mut self.builder, word);
-        self.store_state(word, Slot::PREDICATES.offset());
-        Some(word)
+        Some(self.known.predicates.completed(&mut self.builder, word))
     }
 
     /// The bits of a value as an integer of a type: of a number those that it has, of another integer the low ones.

@@ -26,7 +26,7 @@ use crate::memory::targets;
 use crate::slots::Slot;
 
 /// Whether the controls of a status field let the host compute and its inexact flag is set: looked at once on a path.
-fn is_usual(emitter: &mut Emitter, status: StatusField) -> Value {
+pub fn is_usual(emitter: &mut Emitter, status: StatusField) -> Value {
     if let Some(known) = emitter.known.floats.usual_status(status) {
         return known;
     }

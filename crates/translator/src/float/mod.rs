@@ -283,20 +283,24 @@ impl Precision {
         0xffff - (self.special() >> 1)
     }
 
+    /// Whether the exponent among a number's bits is all ones or one of so many lowest: one less than a power of two.
+    fn is_at_an_end(self, emitter: &mut Emitter, bits: Value, lowest: i64) -> Value {
+        // One more makes all ones zero.
+        let next = emitter.ins().iadd_imm_s(bits, 1 << self.fraction_bits);
+        let others = self.special() & !lowest;
+        let high = emitter.ins().band_imm_u(next, others << self.fraction_bits);
+        emitter.ins().icmp_imm_u(IntCC::Equal, high, 0)
+    }
+
     /// Goes aside where a number in memory is none that stands in its register as a double: a denormal, or of single
     /// precision an infinity or a NaN.
     fn unless_double(self, emitter: &mut Emitter, bits: Value, aside: Block) {
-        let exponent = emitter.ins().ushr_imm_u(bits, self.fraction_bits);
-        let exponent = emitter.ins().band_imm_u(exponent, self.special());
         let is_unusual = match self.host {
-            I64 => emitter.ins().icmp_imm_u(IntCC::Equal, exponent, 0),
-            _ => {
-                let below = emitter.ins().iadd_imm_s(exponent, -1);
-                let usual = self.special() - 1;
-                emitter
-                    .ins()
-                    .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, below, usual)
+            I64 => {
+                let exponent = emitter.ins().band_imm_u(bits, self.special() << self.fraction_bits);
+                emitter.ins().icmp_imm_u(IntCC::Equal, exponent, 0)
             }
+            _ => self.is_at_an_end(emitter, bits, 1),
         };
         let [unusual, rest] = [(); 2].map(|()| emitter.builder.create_block());
         emitter.builder.set_cold_block(unusual);
@@ -447,18 +451,10 @@ fn of_double(emitter: &mut Emitter, bits: Value) -> Register {
     }
 }
 
-/// Whether a value is none that is normal and above the smallest exponent.
+/// Whether a value is none that is normal and above the smallest exponents.
 fn is_not_well_above(emitter: &mut Emitter, value: Value, precision: Precision) -> Value {
-    let (kind, fraction_bits) = (precision.host, precision.fraction_bits);
-    let bits = emitter.ins().bitcast(kind, MemFlagsData::new(), value);
-    let exponent = emitter.ins().ushr_imm_u(bits, fraction_bits);
-    let exponent = emitter.ins().band_imm_u(exponent, precision.special());
-    let exponent = emitter.ins().iadd_imm_s(exponent, -2);
-    emitter.ins().icmp_imm_u(
-        IntCC::UnsignedGreaterThanOrEqual,
-        exponent,
-        precision.special() - 2,
-    )
+    let bits = emitter.ins().bitcast(precision.host, MemFlagsData::new(), value);
+    precision.is_at_an_end(emitter, bits, 3)
 }
 
 /// Emits an instruction that delivers a double to f1, which `common` answers: one of single precision in any case if
