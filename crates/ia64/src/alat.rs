@@ -26,7 +26,7 @@ pub enum Target {
 
 impl Target {
     /// The bit that tells floating-point registers from general ones.
-    const FLOATING: u64 = 1 << 63;
+    pub(crate) const FLOATING: u64 = 1 << 63;
 
     /// The register as a number.
     #[inline(always)]
@@ -179,10 +179,13 @@ fn places(address: u64, size: u64) -> u64 {
 /// The bits of a general register's number that are its tag.
 pub(crate) const GENERAL_TAG_MASK: u64 = 0x7f;
 
+/// The first tag of floating-point registers.
+pub(crate) const FLOATING_TAGS: usize = TAGS / 2;
+
 /// A register's tag: the low bits of its number, with floating-point ones in the upper half.
 #[inline(always)]
 fn tag(number: u64) -> usize {
-    (number & GENERAL_TAG_MASK | number >> 63 << 7) as usize
+    (number & GENERAL_TAG_MASK) as usize | (number >> 63) as usize * FLOATING_TAGS
 }
 
 impl AdvancedLoads {

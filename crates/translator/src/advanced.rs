@@ -1,13 +1,14 @@
-//! Advanced loads and their checks, in line as far as the table of them has a row at once: what has to give way to
-//! another entry, and checks that fail, are the interpreter's functions' to do.
+//! Advanced loads, their checks, and what stores make of them: in line as far as the table has a row at once. What has
+//! to give way to another entry, and `chk.a` that fail, are the interpreter's functions' to do.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use sidestep_ia64::encoding::Instruction;
-use sidestep_ia64::layout;
+use sidestep_ia64::{Processor, layout};
 
 use crate::emitter::Emitter;
+use crate::float;
 
 /// The first general register that is stacked.
 const FIRST_STACKED: u8 = 32;
@@ -16,7 +17,16 @@ const _: () = assert!(layout::ADVANCED_ROW_SIZE.is_power_of_two());
 /// The rows, a bit each.
 const ROWS: i64 = ((1u64 << layout::ADVANCED_ROWS_COUNT) - 1).cast_signed();
 
-/// A general register as the table names it.
+/// A register that an advanced load writes.
+#[derive(Clone, Copy)]
+pub enum Target {
+    /// A general register.
+    General(u8),
+    /// A floating-point register.
+    Floating(u8),
+}
+
+/// A register as the table names it.
 struct Register {
     number: Value,
     /// The address of the byte that tells the row of its tag, less [`layout::ADVANCED_ROW_OF_TAG`].
@@ -24,8 +34,27 @@ struct Register {
 }
 
 impl Register {
-    /// Goes aside where registers are renamed and it is a stacked one.
-    fn of(emitter: &mut Emitter, register: u8, aside: Block) -> Register {
+    /// Goes aside where registers are renamed and it is a stacked general one.
+    fn of(emitter: &mut Emitter, target: Target, aside: Block) -> Register {
+        match target {
+            Target::General(register) => Register::general(emitter, register, aside),
+            Target::Floating(register) => {
+                let number = float::number_of(emitter, register);
+                let processor = emitter.processor();
+                let tag = emitter.ins().iadd(processor, number);
+                Register {
+                    number: emitter
+                        .ins()
+                        .bor_imm_s(number, layout::ADVANCED_FLOATING.cast_signed()),
+                    tag: emitter
+                        .ins()
+                        .iadd_imm_s(tag, layout::ADVANCED_FLOATING_TAGS as i64),
+                }
+            }
+        }
+    }
+
+    fn general(emitter: &mut Emitter, register: u8, aside: Block) -> Register {
         let number = match register {
             0..FIRST_STACKED => emitter.constant(i64::from(register)),
             _ => {
@@ -89,7 +118,7 @@ fn is_none(emitter: &mut Emitter, row: Value) -> Value {
     emitter.ins().icmp_imm_u(IntCC::Equal, row, none)
 }
 
-/// The row that an advanced load to a general register gets, which it goes aside for where another entry has to give
+/// The row that an advanced load to a register gets, which it goes aside for where another entry has to give
 /// way. Nothing is changed yet.
 pub struct Entry {
     register: Register,
@@ -97,8 +126,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub fn find(emitter: &mut Emitter, register: u8, aside: Block) -> Entry {
-        let register = Register::of(emitter, register, aside);
+    pub fn find(emitter: &mut Emitter, target: Target, aside: Block) -> Entry {
+        let register = Register::of(emitter, target, aside);
         let known = register.row(emitter);
         let [again, fresh, join] = [(); 3].map(|()| emitter.builder.create_block());
         let row = emitter.builder.append_block_param(join, I64);
@@ -149,7 +178,7 @@ impl Entry {
     }
 }
 
-/// The entry of an advanced load to a general register that still stands.
+/// The entry of an advanced load to a register that still stands.
 pub struct Standing {
     register: Register,
     row: Value,
@@ -157,8 +186,8 @@ pub struct Standing {
 
 impl Standing {
     /// Goes aside where registers are renamed, and elsewhere where there is none.
-    pub fn find(emitter: &mut Emitter, register: u8, aside: Block, elsewhere: Block) -> Standing {
-        let register = Register::of(emitter, register, aside);
+    pub fn find(emitter: &mut Emitter, target: Target, aside: Block, elsewhere: Block) -> Standing {
+        let register = Register::of(emitter, target, aside);
         let row = register.row(emitter);
         let is_none = is_none(emitter, row);
         emitter.unless(is_none, elsewhere);
@@ -182,6 +211,39 @@ impl Standing {
     }
 }
 
+/// Has what a store to so many bytes at an address, aligned, has hit forgotten, once it is done.
+pub fn store(emitter: &mut Emitter, address: Value, bytes: u32) {
+    let places = emitter.load_state(I64, layout::ADVANCED_LOADS);
+    let place = emitter.ins().ushr_imm_u(address, i64::from(layout::PLACE_LOG2));
+    // The host takes the low six bits of a count.
+    let bit = emitter.ins().ushr(places, place);
+    let bit = emitter.ins().band_imm_u(bit, 1);
+    let [hit, rest] = [(); 2].map(|()| emitter.builder.create_block());
+    emitter.builder.set_cold_block(hit);
+    emitter.ins().brif(bit, hit, &[], rest, &[]);
+    emitter.begin(hit);
+    let forget = match bytes {
+        1 => forget_hit::<1> as *const (),
+        2 => forget_hit::<2> as *const (),
+        4 => forget_hit::<4> as *const (),
+        8 => forget_hit::<8> as *const (),
+        _ => forget_hit::<16> as *const (),
+    };
+    emitter.call_preserving(address, forget as i64);
+    emitter.ins().jump(rest, &[]);
+    emitter.begin(rest);
+}
+
+/// Forgets the advanced loads that a store to so many bytes at an address has hit, for emitted code.
+///
+/// # Safety
+/// The processor is the one that the code was entered with, and nobody else uses it.
+unsafe extern "C" fn forget_hit<const BYTES: u64>(processor: *mut Processor, address: u64) -> i64 {
+    // SAFETY: as the caller says.
+    unsafe { &mut *processor }.forget_advanced_loads_of(address, BYTES);
+    0
+}
+
 /// Counts a check that has found no entry, or one that must not be kept.
 pub fn count_failed(emitter: &mut Emitter) {
     let before = emitter.load_state(I64, layout::ADVANCED_FAILED);
@@ -197,7 +259,7 @@ pub fn check(emitter: &mut Emitter, instruction: &Instruction, clear: bool) {
     }
     let [failed, rest] = [(); 2].map(|()| emitter.builder.create_block());
     emitter.builder.set_cold_block(failed);
-    let standing = Standing::find(emitter, instruction.r1(), failed, failed);
+    let standing = Standing::find(emitter, Target::General(instruction.r1()), failed, failed);
     if clear {
         standing.forget(emitter);
     }

@@ -192,7 +192,13 @@ impl Compiler {
                 has_windows,
                 is_careful,
             };
-            let mut emitter = Emitter::new(builder, region, entry, float::at_hand, float::arithmetic::is_usual);
+            let mut emitter = Emitter::new(
+                builder,
+                region,
+                entry,
+                float::at_hand,
+                float::arithmetic::is_usual,
+            );
             emitter.check_entry();
             for node in 0..region.nodes.len() {
                 emitter.begin_node(node);

@@ -8,7 +8,7 @@ use sidestep_ia64::encoding::{BaseUpdate, Instruction, LoadKind, Size, StoreKind
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::UNAT;
 
-use crate::advanced::{self, Entry, Standing};
+use crate::advanced::{self, Entry, Standing, Target};
 use crate::emitter::Emitter;
 use crate::slots::{Slot, Slots};
 
@@ -166,16 +166,6 @@ impl Place {
     }
 }
 
-/// A value that is not zero where an advanced load may be remembered that what is stored at an address, aligned, has to
-/// make forgotten.
-pub fn remembers(emitter: &mut Emitter, address: Value) -> Value {
-    let places = emitter.load_state(I64, layout::ADVANCED_LOADS);
-    let place = emitter.ins().ushr_imm_u(address, i64::from(layout::PLACE_LOG2));
-    // The host takes the low six bits of a count.
-    let bit = emitter.ins().ushr(places, place);
-    emitter.ins().band_imm_u(bit, 1)
-}
-
 /// Loads that write their register and nothing else, unless they do not hit.
 pub fn load(
     emitter: &mut Emitter,
@@ -215,7 +205,7 @@ pub fn load(
                 _ => emitter.ins().uextend(I64, value),
             };
             if kind == LoadKind::Advanced {
-                let entry = Entry::find(emitter, instruction.r1(), aside);
+                let entry = Entry::find(emitter, Target::General(instruction.r1()), aside);
                 entry.enter(emitter, address, size.bytes());
             }
             made(emitter, updated);
@@ -235,7 +225,7 @@ fn check_load(emitter: &mut Emitter, instruction: &Instruction, size: Size, upda
         emitter.in_line(instruction, None, |emitter, aside| {
             let [again, join] = [(); 2].map(|()| emitter.builder.create_block());
             let value = emitter.builder.append_block_param(join, I64);
-            let standing = Standing::find(emitter, instruction.r1(), aside, again);
+            let standing = Standing::find(emitter, Target::General(instruction.r1()), aside, again);
             standing.forget(emitter);
             let is_shared = emitter.load_state(I64, layout::SHARED);
             emitter.ins().brif(is_shared, again, &[], join, &[kept.into()]);
@@ -278,8 +268,6 @@ pub fn store(
         let place = find_for_store(emitter, address, size.bytes());
         let updated = update_base(emitter, instruction, address, update);
         emitter.in_line(instruction, None, |emitter, aside| {
-            let advanced = remembers(emitter, address);
-            emitter.unless(advanced, aside);
             let value = emitter.at_hand(value);
             let value = match size {
                 Size::Eight => value,
@@ -287,6 +275,7 @@ pub fn store(
             };
             let (flags, host) = place.enter(emitter, aside);
             emitter.ins().store(flags, value, host, 0);
+            advanced::store(emitter, address, size.bytes());
             if kind == StoreKind::Spill {
                 let nat = nat_bit(emitter, address);
                 let nats = emitter.get(Slot::application(UNAT));

@@ -80,9 +80,7 @@ impl Slot {
 
     /// Whether emitted code alone looks at it in a tight loop, unless something rare happens.
     pub fn may_be_late(self) -> bool {
-        self.0 < FIRST_APPLICATION
-            || self == Slot::application(LC)
-            || (PREDICATES..END).contains(&self.0)
+        self.0 < FIRST_APPLICATION || self == Slot::application(LC) || (PREDICATES..END).contains(&self.0)
     }
 
     /// Where it lies, in bytes from the start of the processor, or of the frame.

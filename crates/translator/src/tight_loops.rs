@@ -40,7 +40,9 @@ impl TightLoop {
             late.insert(slot);
         }
         let moved = instructions().filter_map(base_of).collect::<Slots>();
-        let jumps = instructions().fold(Slots::NONE, |jumps, instruction| jumps.union(lands_far(instruction)));
+        let jumps = instructions().fold(Slots::NONE, |jumps, instruction| {
+            jumps.union(lands_far(instruction))
+        });
         let is_controlled = instructions().any(|instruction| {
             matches!(
                 instruction.operation,
@@ -89,7 +91,9 @@ fn base_of(instruction: &Instruction) -> Option<Slot> {
         Operation::Load { .. }
         | Operation::Store { .. }
         | Operation::LoadFloat { .. }
-        | Operation::StoreFloat { .. } => Some(Slot::general(instruction.r3())).filter(|&base| base != Slot::general(0)),
+        | Operation::StoreFloat { .. } => {
+            Some(Slot::general(instruction.r3())).filter(|&base| base != Slot::general(0))
+        }
         _ => None,
     }
 }
@@ -136,7 +140,11 @@ fn is_plain(node: &Node) -> bool {
 /// numbers of the vector.
 pub fn find(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<Option<Arc<TightLoop>>> {
     let mut found = vec![None; nodes.len()];
-    let mut left = vec![(0..nodes.len()).filter(|&node| is_plain(&nodes[node])).collect::<Vec<usize>>()];
+    let mut left = vec![
+        (0..nodes.len())
+            .filter(|&node| is_plain(&nodes[node]))
+            .collect::<Vec<usize>>(),
+    ];
     while let Some(among) = left.pop() {
         for members in components(&among, successors) {
             let tight = TightLoop::of(&members.iter().map(|&node| &*nodes[node]).collect::<Vec<&Node>>());
@@ -177,7 +185,8 @@ fn components(among: &[usize], successors: &[Vec<usize>]) -> Vec<Vec<usize>> {
         .filter(|&first| reaches(first, first))
         .filter(|&first| (0..first).all(|other| !(reaches(first, other) && reaches(other, first))))
         .map(|first| {
-            let members = (first..among.len()).filter(|&other| reaches(first, other) && reaches(other, first));
+            let members =
+                (first..among.len()).filter(|&other| reaches(first, other) && reaches(other, first));
             members.map(|member| among[member]).collect()
         })
         .collect()

@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::{Arc, Once};
 
 use machine::{CODE, DATA};
-use programs::{cases, execute, run, translator};
+use programs::{Source, cases, execute, loops, run, translator};
 use proptest::prelude::*;
 use sidestep_ia64::{Access, AddressSpace, HostPage, Processor, Refusal, VirtualAddress, Windows};
 
@@ -149,11 +149,38 @@ fn programs_in_windows_are_translated() {
     assert!(translated > 2000, "{translated}");
 }
 
+/// Runs a tight loop a few times in an arena, translated, and interpreted on its own pages.
+fn compare_loops(seed: u64) -> Result<u64, TestCaseError> {
+    catch_faults();
+    let mut machine = loops::tight(&mut Source(seed));
+    let code = machine.code().to_vec();
+    let arena = Arc::new(Arena::of(&code, machine.data()));
+    let mut processor = machine
+        .processor
+        .duplicate(Arc::clone(&arena) as Arc<dyn AddressSpace>);
+    let mut translator = translator(3);
+    for round in 0..8 {
+        let seed = seed ^ round << 32;
+        loops::execute(&mut machine.processor, seed, Processor::run);
+        loops::execute(&mut processor, seed, |processor, limit| {
+            processor.run_with(limit, &mut translator, &mut ())
+        });
+        prop_assert!(processor.save() == machine.processor.save(), "round {round}");
+        prop_assert!(arena.data() == machine.data());
+    }
+    Ok(translator.statistics().translated)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 
     #[test]
     fn a_program_in_windows_does_what_an_interpreted_one_does(seed: u64, threshold in 1u32..6) {
         compare(seed, threshold)?;
+    }
+
+    #[test]
+    fn a_tight_loop_in_windows_does_what_an_interpreted_one_does(seed: u64) {
+        compare_loops(seed)?;
     }
 }

@@ -133,7 +133,8 @@ pub const ADVANCED_ROWS_COUNT: usize = AdvancedLoads::ENTRIES;
 /// The size of a row, in bytes.
 pub const ADVANCED_ROW_SIZE: usize = AdvancedLoads::ROW_SIZE;
 /// Within a row: the register's number, of a general one its own below 32, or else that of its place on the register
-/// stack, the current frame's first register counting as 32 beside [`STACK_POSITION`] less [`STACK_ORIGIN`]: 64 bits.
+/// stack, the current frame's first register counting as 32 beside [`STACK_POSITION`] less [`STACK_ORIGIN`]; of a
+/// floating-point one that without rotation, with [`ADVANCED_FLOATING`]: 64 bits.
 pub const ADVANCED_ROW_NUMBER: usize = AdvancedLoads::ROW_NUMBER;
 /// Within a row: how many entries there had been before: 64 bits.
 pub const ADVANCED_ROW_AGE: usize = AdvancedLoads::ROW_AGE;
@@ -145,6 +146,10 @@ pub const ADVANCED_ROW_BYTES: usize = AdvancedLoads::ROW_BYTES;
 pub const ADVANCED_NO_ROW: u8 = AdvancedLoads::NO_ROW;
 /// The bits of a general register's number that are its tag.
 pub const ADVANCED_TAG_MASK: u64 = crate::alat::GENERAL_TAG_MASK;
+/// The bit that a floating-point register's number has beside those of its tag, the register's own number.
+pub const ADVANCED_FLOATING: u64 = crate::alat::Target::FLOATING;
+/// The first tag of floating-point registers.
+pub const ADVANCED_FLOATING_TAGS: usize = crate::alat::FLOATING_TAGS;
 /// The size of a place of [`ADVANCED_LOADS`], as a power of two.
 pub const PLACE_LOG2: u32 = crate::alat::PLACE_LOG2;
 /// How many entries the table of translations has: the granule of an address, modulo this, chooses one.

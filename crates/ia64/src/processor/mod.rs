@@ -357,6 +357,11 @@ impl Processor {
         self.advanced_loads.clear();
     }
 
+    /// Forgets the advanced loads of `size` bytes, at most 16, at an address.
+    pub fn forget_advanced_loads_of(&mut self, address: u64, size: u64) {
+        self.advanced_loads.invalidate(address, size);
+    }
+
     /// What has happened to advanced loads, for whoever counts it.
     pub fn advanced_load_events(&self) -> crate::alat::Events {
         self.advanced_loads.events()

@@ -23,13 +23,18 @@ impl<'f> Emitter<'_, 'f> {
     /// Calls a function that performs the current operation, in a block that rarely runs: all values stay in their
     /// registers meanwhile.
     pub(super) fn call_aside(&mut self, perform: i64) -> Value {
-        let block = self.address(0);
         let operation = self.operation();
-        let perform = self.constant(perform);
+        self.call_preserving(operation, perform);
+        self.shared(Word::Answer)
+    }
+
+    /// Calls a function of the processor and a number, in such a block as well.
+    pub fn call_preserving(&mut self, number: Value, function: i64) {
+        let block = self.address(0);
+        let function = self.constant(function);
         let (signature, preserving) = (self.entry.preserving_signature, self.shared(Word::Preserving));
         self.ins()
-            .call_indirect(signature, preserving, &[operation, block, perform]);
-        self.shared(Word::Answer)
+            .call_indirect(signature, preserving, &[number, block, function]);
     }
 
     /// Calls the interpreter's function for the current operation.

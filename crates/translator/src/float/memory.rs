@@ -4,13 +4,15 @@ use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32, F64, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::encoding::{BaseUpdate, FloatFormat, Instruction, LoadKind};
+use sidestep_ia64::layout;
 
 use super::{
     DOUBLE, EXPONENT_MASK, Precision, Register, SIGN_SHIFT, SINGLE, deliver, deliver_integer, double, either,
-    is_natval, is_writable, load_words, read, unless_number, write,
+    is_natval, is_writable, load_words, read, unless_number, write, write_double,
 };
+use crate::advanced::{self, Entry, Standing, Target};
 use crate::emitter::{Double, Emitter};
-use crate::memory::{find_for_load, find_for_store, made, remembers, targets, update_base};
+use crate::memory::{Place, find_for_load, find_for_store, made, targets, update_base};
 
 /// Bytes of a spill image.
 const SPILL_BYTES: u32 = 16;
@@ -23,7 +25,6 @@ pub fn load(
     kind: LoadKind,
     update: BaseUpdate,
 ) {
-    let is_usual = matches!(kind, LoadKind::Normal | LoadKind::Speculative);
     let precision = match format {
         FloatFormat::Single => Some(SINGLE),
         FloatFormat::Double => Some(DOUBLE),
@@ -31,11 +32,20 @@ pub fn load(
         FloatFormat::Register => return fill(emitter, instruction, kind, update),
         FloatFormat::Extended => return emitter.perform(Some(instruction)),
     };
+    let is_usual = match kind {
+        LoadKind::Normal | LoadKind::Speculative => true,
+        LoadKind::Advanced | LoadKind::CheckClear => precision.is_some(),
+        _ => false,
+    };
     if !is_usual || !is_writable(instruction.f1()) {
         return emitter.perform(Some(instruction));
     }
+    let target = Target::Floating(instruction.f1());
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
+        if let (LoadKind::CheckClear, Some(precision)) = (kind, precision) {
+            return check_load(emitter, instruction, (format, precision), (address, update));
+        }
         let place = find_for_load(emitter, address, format.bytes(), kind);
         let updated = update_base(emitter, instruction, address, update);
         let Some(precision) = precision else {
@@ -52,17 +62,64 @@ pub fn load(
             format == FloatFormat::Single,
             None,
             |emitter, aside| {
-                let (flags, host) = place.enter(emitter, aside);
-                let bits = emitter.ins().load(precision.host, flags, host, 0);
-                let bits = match format {
-                    FloatFormat::Single => emitter.ins().uextend(I64, bits),
-                    _ => bits,
-                };
-                precision.unless_double(emitter, bits, aside);
+                let bits = load_number(emitter, place, precision, aside);
+                if kind == LoadKind::Advanced {
+                    let entry = Entry::find(emitter, target, aside);
+                    entry.enter(emitter, address, format.bytes());
+                }
                 made(emitter, updated);
                 precision.value(emitter, bits)
             },
         );
+    });
+}
+
+/// The bits of a number that stands in memory. Goes aside where a register does not hold it as a double.
+fn load_number(emitter: &mut Emitter, place: Place, precision: Precision, aside: Block) -> Value {
+    let (flags, host) = place.enter(emitter, aside);
+    let bits = emitter.ins().load(precision.host, flags, host, 0);
+    let bits = match precision.host {
+        I64 => bits,
+        _ => emitter.ins().uextend(I64, bits),
+    };
+    precision.unless_double(emitter, bits, aside);
+    bits
+}
+
+/// `ldf.c.clr`: a load that is done where the advanced load to its register no longer stands, or others may have
+/// written memory.
+fn check_load(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    (format, precision): (FloatFormat, Precision),
+    (address, update): (Value, BaseUpdate),
+) {
+    let register = instruction.f1() & 127;
+    let kept = double(emitter, register);
+    let place = find_for_load(emitter, address, format.bytes(), LoadKind::CheckClear);
+    let updated = update_base(emitter, instruction, address, update);
+    let is_single = kept.is_single && format == FloatFormat::Single;
+    emitter.deliver(instruction, (register, is_single), None, |emitter, aside| {
+        let [again, join] = [(); 2].map(|()| emitter.builder.create_block());
+        let value = emitter.builder.append_block_param(join, F64);
+        let standing = Standing::find(emitter, Target::Floating(register), aside, again);
+        standing.forget(emitter);
+        let is_shared = emitter.load_state(I64, layout::SHARED);
+        emitter
+            .ins()
+            .brif(is_shared, again, &[], join, &[kept.value.into()]);
+        emitter.begin(again);
+        let before = emitter.known.floats.clone();
+        // Another check finds nothing to forget.
+        let bits = load_number(emitter, place, precision, aside);
+        advanced::count_failed(emitter);
+        let loaded = precision.value(emitter, bits);
+        write_double(emitter, register, loaded);
+        emitter.ins().jump(join, &[loaded.into()]);
+        emitter.begin(join);
+        emitter.known.floats.meet(&before);
+        made(emitter, updated);
+        value
     });
 }
 
@@ -99,14 +156,13 @@ fn spill(emitter: &mut Emitter, instruction: &Instruction, update: BaseUpdate) {
         let place = find_for_store(emitter, address, SPILL_BYTES);
         let updated = update_base(emitter, instruction, address, update);
         emitter.in_line(instruction, None, |emitter, aside| {
-            let advanced = remembers(emitter, address);
-            emitter.unless(advanced, aside);
             let register = read(emitter, instruction.f2());
             let significand = emitter.at_hand(register.significand);
             let (flags, host) = place.enter(emitter, aside);
             emitter.ins().store(flags, significand, host, 0);
             let flags = emitter.guest_memory();
             emitter.ins().store(flags, register.sign_exponent, host, 8);
+            advanced::store(emitter, address, SPILL_BYTES);
             made(emitter, updated);
         });
     });
@@ -124,8 +180,6 @@ pub fn store(emitter: &mut Emitter, instruction: &Instruction, format: FloatForm
         let place = find_for_store(emitter, address, format.bytes());
         let updated = update_base(emitter, instruction, address, update);
         emitter.in_line(instruction, None, |emitter, aside| {
-            let advanced = remembers(emitter, address);
-            emitter.unless(advanced, aside);
             let stored = match format {
                 FloatFormat::Double => in_memory(emitter, instruction.f2(), DOUBLE, aside),
                 FloatFormat::Single => in_memory(emitter, instruction.f2(), SINGLE, aside),
@@ -142,6 +196,7 @@ pub fn store(emitter: &mut Emitter, instruction: &Instruction, format: FloatForm
             let stored = emitter.number_at_hand(stored);
             let (flags, host) = place.enter(emitter, aside);
             emitter.ins().store(flags, stored, host, 0);
+            advanced::store(emitter, address, format.bytes());
             made(emitter, updated);
         });
     });

@@ -58,6 +58,22 @@ impl From<[Value; 2]> for Register {
     }
 }
 
+/// The number of a register without rotation, of 64 bits.
+pub fn number_of(emitter: &mut Emitter, register: u8) -> Value {
+    let register = register & 127;
+    if register < FIRST_ROTATING {
+        return emitter.constant(i64::from(register));
+    }
+    let base = emitter.load_state(I32, layout::FRAME_RENAME_FLOATING);
+    let base = emitter.ins().uextend(I64, base);
+    let renamed = emitter.ins().iadd_imm_s(base, i64::from(register));
+    let wrapped = emitter.ins().iadd_imm_s(renamed, -i64::from(ROTATING_FLOATING));
+    let is_beyond = emitter
+        .ins()
+        .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, renamed, 128);
+    emitter.ins().select(is_beyond, wrapped, renamed)
+}
+
 /// The address of a register, as the rotation names it now, less a displacement.
 fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
     let processor = emitter.processor();
@@ -69,14 +85,7 @@ fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
     if let Some(place) = emitter.known.floats.place(register) {
         return (place, layout::FLOATING as i32);
     }
-    let base = emitter.load_state(I32, layout::FRAME_RENAME_FLOATING);
-    let base = emitter.ins().uextend(I64, base);
-    let renamed = emitter.ins().iadd_imm_s(base, i64::from(register));
-    let wrapped = emitter.ins().iadd_imm_s(renamed, -i64::from(ROTATING_FLOATING));
-    let is_beyond = emitter
-        .ins()
-        .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, renamed, 128);
-    let number = emitter.ins().select(is_beyond, wrapped, renamed);
+    let number = number_of(emitter, register);
     let offset = emitter.ins().ishl_imm_u(number, REGISTER_SIZE_LOG2);
     let place = emitter.ins().iadd(processor, offset);
     emitter.known.floats.note_place(register, place);
@@ -297,7 +306,9 @@ impl Precision {
     fn unless_double(self, emitter: &mut Emitter, bits: Value, aside: Block) {
         let is_unusual = match self.host {
             I64 => {
-                let exponent = emitter.ins().band_imm_u(bits, self.special() << self.fraction_bits);
+                let exponent = emitter
+                    .ins()
+                    .band_imm_u(bits, self.special() << self.fraction_bits);
                 emitter.ins().icmp_imm_u(IntCC::Equal, exponent, 0)
             }
             _ => self.is_at_an_end(emitter, bits, 1),

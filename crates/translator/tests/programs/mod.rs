@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod loops;
+
 use sidestep_ia64::encoding::{
     Bundle, CompareWidth, Effects, FixedRounding, FloatFormat, Form, Instruction, LoadKind, Operation,
     Precision, Size, StatusField, StoreKind, Target, Template, Unit, UnitClass, all_forms, decode,
@@ -105,7 +107,14 @@ pub fn is_preferred(operation: Operation) -> bool {
         },
         O::Store { kind, .. } => kind != StoreKind::Release,
         O::LoadFloat { kind, format, .. } => {
-            matches!(kind, LoadKind::Normal | LoadKind::Fill) && format != FloatFormat::Extended
+            let is_emitted = match kind {
+                LoadKind::Normal | LoadKind::Fill => true,
+                LoadKind::Advanced | LoadKind::CheckClear => {
+                    matches!(format, FloatFormat::Single | FloatFormat::Double)
+                }
+                _ => false,
+            };
+            is_emitted && format != FloatFormat::Extended
         }
         O::FloatMultiplyAdd { precision, .. } => precision != Precision::Dynamic,
         O::ConvertToFixed { rounding, .. } => rounding == FixedRounding::Truncate,

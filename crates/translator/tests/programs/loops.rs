@@ -1,0 +1,168 @@
+//! Random loops, and how they are executed.
+
+use sidestep_ia64::encoding::{
+    BranchKind, Bundle, Effects, Form, Operation, Precision, Target, Template, Unit, UnitClass, all_forms,
+    decode,
+};
+use sidestep_ia64::registers::application::{EC, LC};
+use sidestep_ia64::registers::frame::FrameMarker;
+use sidestep_ia64::{Exit, Processor};
+
+use super::{BUNDLES, CODE, FLOATING, INTEGER, STACKED, Source, aim, instruction, is_usual, set_numbers};
+use crate::machine::{DATA, Machine};
+
+/// Bundles of a loop; behind it and behind the code around it nothing stands.
+const BODY: u64 = 10;
+const CODE_END: u64 = CODE + BUNDLES * 16;
+/// A branch of one of the kinds, its predicate given, over so many bundles.
+fn branch(kind: BranchKind, predicate: u64, distance: u64) -> u64 {
+    let is_kind = |form: &&Form| match form.operation {
+        Operation::Branch { kind: of, target } => of == kind && target == Target::Relative,
+        _ => false,
+    };
+    let form = all_forms().map(|(_, form)| form).find(is_kind);
+    let form = form.expect("a branch of each kind");
+    let fields = (distance & 0xf_ffff) << 13 | (distance >> 63) << 36 | predicate;
+    form.value | fields & !form.mask
+}
+
+/// A loop of random instructions that goes back to its first bundle, or leaves in its middle, by a loop branch.
+pub fn pipelined(source: &mut Source) -> Machine {
+    use UnitClass::{A, B, F, I, M};
+    let mut forms: Vec<&Form> = all_forms()
+        .map(|(_, form)| form)
+        .filter(|form| is_usual(form.operation) && form.class != B)
+        .collect();
+    // Steps of divisions.
+    let is_step = |form: &&&Form| match form.operation {
+        Operation::FloatMultiplyAdd { precision, .. } => precision == Precision::Dynamic,
+        Operation::ConvertToFixed { .. }
+        | Operation::FloatReciprocalApproximation { .. }
+        | Operation::FloatReciprocalSquareRootApproximation { .. } => true,
+        _ => false,
+    };
+    let steps: Vec<&Form> = forms.iter().filter(is_step).copied().collect();
+    forms.extend(steps.repeat(20));
+    let mut nothing = all_forms().map(|(_, form)| form);
+    let nothing = nothing.find(|form| form.class == B && form.operation == Operation::Nop);
+    let nothing = nothing.expect("nop.b").value;
+    let kind = [
+        BranchKind::CountedTop,
+        BranchKind::CountedExit,
+        BranchKind::WhileTop,
+        BranchKind::WhileExit,
+    ][source.below(4) as usize];
+    let is_top = matches!(kind, BranchKind::CountedTop | BranchKind::WhileTop);
+    let predicate = match kind {
+        BranchKind::WhileTop | BranchKind::WhileExit => [0, 6, 16, 17, 20][source.below(5) as usize],
+        _ => 0,
+    };
+    let exit = source.below(BODY - 1);
+    let mut code = Vec::new();
+    for bundle in 0..BODY {
+        let back = 0u64.wrapping_sub(bundle);
+        let last = match bundle {
+            _ if is_top && bundle == BODY - 1 => branch(kind, predicate, back),
+            _ if !is_top && bundle == exit => branch(kind, predicate, BODY - bundle),
+            _ if bundle == BODY - 1 => branch(BranchKind::Conditional, 0, back),
+            _ => nothing,
+        };
+        let first = instruction(source, &forms, &[A, M], Unit::M, bundle);
+        let (template, middle) = match source.below(2) {
+            0 => (INTEGER, instruction(source, &forms, &[A, I], Unit::I, bundle)),
+            _ => (FLOATING, instruction(source, &forms, &[F], Unit::F, bundle)),
+        };
+        code.push(Bundle::new(Template::new(template), [first, middle, last]));
+    }
+    let mut machine = Machine::new();
+    machine.load_bundles_at(CODE, &code);
+    machine
+}
+
+/// A loop of random instructions that calls nothing and keeps the frame: it goes back to its first bundle by a counted or
+/// a conditional branch, and passes over some of its bundles.
+pub fn tight(source: &mut Source) -> Machine {
+    use UnitClass::{A, B, F, I, M};
+    let changes = Effects::CHANGES_FRAME | Effects::CHANGES_STATUS | Effects::TRANSFERS;
+    let forms: Vec<&Form> = all_forms()
+        .map(|(_, form)| form)
+        .filter(|form| is_usual(form.operation) && form.class != B)
+        .filter(|form| {
+            let effects = decode(Unit::M, form.value, 0).map(|instruction| instruction.effects());
+            form.class != M || effects.is_ok_and(|effects| !effects.intersects(changes))
+        })
+        .collect();
+    let mut nothing = all_forms().map(|(_, form)| form);
+    let nothing = nothing.find(|form| form.class == B && form.operation == Operation::Nop);
+    let nothing = nothing.expect("nop.b").value;
+    let length = 2 + source.below(BODY - 2);
+    let mut code = Vec::new();
+    for bundle in 0..BODY {
+        let back = 0u64.wrapping_sub(bundle);
+        let last = match bundle {
+            _ if bundle == length - 1 => match source.below(3) {
+                0 => branch(BranchKind::Conditional, 6 + source.below(6), back),
+                _ => branch(BranchKind::CountedLoop, 0, back),
+            },
+            _ if bundle < length - 1 && source.below(4) == 0 => {
+                let over = 1 + source.below(length - 1 - bundle);
+                branch(BranchKind::Conditional, 6 + source.below(6), over)
+            }
+            _ => nothing,
+        };
+        let first = instruction(source, &forms, &[A, M], Unit::M, bundle);
+        let (template, middle) = match source.below(2) {
+            0 => (INTEGER, instruction(source, &forms, &[A, I], Unit::I, bundle)),
+            _ => (FLOATING, instruction(source, &forms, &[F], Unit::F, bundle)),
+        };
+        code.push(Bundle::new(Template::new(template), [first, middle, last]));
+    }
+    let mut machine = Machine::new();
+    machine.load_bundles_at(CODE, &code);
+    machine
+}
+
+/// Executes a loop once, on other numbers, in another frame and with another number of iterations.
+pub fn execute(processor: &mut Processor, seed: u64, mut run: impl FnMut(&mut Processor, u64) -> Exit) {
+    let mut source = Source(seed);
+    processor.predicates = source.next() | 1;
+    processor.register_stack_mut().restart(DATA + 2048, 0);
+    let rotating = match source.below(8) {
+        0 => 8 * source.below(7) as u32,
+        _ => 16,
+    };
+    processor.frame = FrameMarker {
+        size: u32::from(STACKED),
+        locals: 40,
+        rotating,
+        ..FrameMarker::default()
+    };
+    let has_nats = source.below(6) == 0;
+    for register in 1..32 + STACKED {
+        let nat = has_nats && source.below(24) == 0;
+        processor
+            .general
+            .set_with_nat(register, source.next() >> source.below(64), nat);
+    }
+    for register in [LC, EC] {
+        processor.set_application(register, source.below(9));
+    }
+    set_numbers(processor, &mut source);
+    aim(processor, &mut source);
+    processor.set_instruction_pointer(CODE, 0);
+    let end = processor.instructions_retired() + 20 * BODY * 3;
+    let is_within = |processor: &Processor| (CODE..CODE_END).contains(&processor.instruction_pointer().0);
+    while processor.instructions_retired() < end && is_within(processor) {
+        let left = end - processor.instructions_retired();
+        let piece = 1 + source.below(400);
+        if let Exit::Fault(fault) = run(processor, piece.min(left)) {
+            if processor.instruction_pointer().0 >= CODE + BODY * 16 {
+                break;
+            }
+            if !fault.kind.is_trap() {
+                processor.skip_instruction();
+            }
+            aim(processor, &mut source);
+        }
+    }
+}
