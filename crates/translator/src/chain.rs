@@ -4,7 +4,7 @@
 use std::ptr;
 use std::sync::atomic::AtomicBool;
 
-use sidestep_ia64::execution::{Gathered, MicroOperation};
+use sidestep_ia64::execution::{Gathered, MicroOperation, Progress};
 use sidestep_ia64::{Processor, layout};
 
 /// The type of the code by which units are entered: the processor, which keeps what they share, and where the first
@@ -15,7 +15,7 @@ pub type Enter = unsafe extern "C" fn(*mut Processor, *const u8) -> i64;
 pub const NEXT_BLOCK: i64 = 0;
 /// That an instruction has raised a fault.
 pub const RAISED: i64 = 1;
-/// That the interpreter goes on within a block, with the operations that [`rest`] answers.
+/// That the interpreter goes on within a block, with what [`remainder`] answers.
 pub const LEFT_OVER: i64 = 2;
 /// Of code that gathers: that the block is complete, and no branch was taken. Where one was, it answers
 /// [`NEXT_BLOCK`].
@@ -34,10 +34,8 @@ pub enum Word {
     Links,
     /// How often one unit went on with another.
     Followed,
-    /// What is left of a block to the interpreter: the address of the first operation.
-    Rest,
-    /// How many operations that are.
-    RestLength,
+    /// The address of what is left of a block to the interpreter, a [`Remainder`].
+    Remainder,
     /// The address of the function that performs an operation and changes no register of the host.
     Preserving,
     /// What the function answered that it called.
@@ -100,13 +98,45 @@ pub fn followed(processor: &mut Processor) -> u64 {
     *Word::Followed.of(processor)
 }
 
-/// The operations that are left to the interpreter.
+/// What is left of a block to the interpreter at a place of emitted code, and what of the processor's state emitted code
+/// has not stored there.
+#[derive(Debug)]
+pub struct Remainder {
+    /// The address of the first operation.
+    first: usize,
+    /// How many there are.
+    length: usize,
+    /// What is not stored.
+    pub progress: Progress,
+}
+
+impl Remainder {
+    /// Some operations, which are to live as long as the answer is used.
+    pub fn new(operations: &[MicroOperation], progress: Progress) -> Remainder {
+        Remainder {
+            first: operations.as_ptr().expose_provenance(),
+            length: operations.len(),
+            progress,
+        }
+    }
+
+    /// The operations.
+    ///
+    /// # Safety
+    /// They are alive.
+    pub unsafe fn operations(&self) -> &[MicroOperation] {
+        let first = ptr::with_exposed_provenance(self.first);
+        // SAFETY: as the caller says; it was made of them.
+        unsafe { std::slice::from_raw_parts(first, self.length) }
+    }
+}
+
+/// What is left to the interpreter.
 ///
 /// # Safety
 /// Emitted code has just answered [`LEFT_OVER`], and its unit is alive as long as the answer.
-pub unsafe fn rest<'a>(processor: &mut Processor) -> &'a [MicroOperation] {
-    let first = ptr::with_exposed_provenance(*Word::Rest.of(processor) as usize);
-    let length = *Word::RestLength.of(processor) as usize;
-    // SAFETY: emitted code has stored the end of the operations of one of its unit's nodes.
-    unsafe { std::slice::from_raw_parts(first, length) }
+pub unsafe fn remainder<'a>(processor: &mut Processor) -> &'a Remainder {
+    let remainder = ptr::with_exposed_provenance(*Word::Remainder.of(processor) as usize);
+    // SAFETY: emitted code has stored the address of what its unit keeps.
+    unsafe { &*remainder }
 }

@@ -13,7 +13,7 @@ use sidestep_ia64::encoding::Effects;
 use sidestep_ia64::execution::{Flow, MicroOperation, Step};
 use sidestep_ia64::{Processor, Raised, layout};
 
-use crate::chain::{self, Word};
+use crate::chain::{self, Remainder, Word};
 use crate::emitter::{
     DELIVERED_FAULT, DELIVERED_OTHER, Emitter, Entry, PERFORMED, PERFORMED_BRANCH, PERFORMED_RAISED,
 };
@@ -58,6 +58,8 @@ impl Surroundings {
 pub struct Emitted {
     /// A unit.
     pub unit: Vec<u8>,
+    /// What it leaves to the interpreter, by addresses in its code.
+    pub remainders: Vec<Box<Remainder>>,
     /// What units are used with: the same for all.
     pub support: Arc<SupportCode>,
 }
@@ -166,6 +168,7 @@ impl Compiler {
         let mut gather_signature = signature(self.host_convention(), 3);
         gather_signature.returns.clear();
         let is_fused = self.is_fused;
+        let mut remainders = Vec::new();
         let unit = self.emit(signatures.0.clone(), |mut builder, _| {
             let entry = Entry {
                 base: is_system.then(|| {
@@ -204,9 +207,15 @@ impl Compiler {
                 emitter.begin_node(node);
                 emit_node(&mut emitter, region, node);
             }
-            emitter.finish()
+            let (builder, left) = emitter.finish();
+            remainders = left;
+            builder
         })?;
-        Some(Emitted { unit, support })
+        Some(Emitted {
+            unit,
+            remainders,
+            support,
+        })
     }
 
     /// The function by which units are entered. The register that they have the processor's address in is to be what it

@@ -182,7 +182,7 @@ pub fn load(
         let address = emitter.general(instruction.r3());
         let place = find_for_load(emitter, address, size.bytes(), kind);
         let updated = update_base(emitter, instruction, address, update);
-        emitter.in_line(instruction, None, |emitter, aside| {
+        let common = |emitter: &mut Emitter, aside| {
             if is_ordered {
                 // It may have to forget advanced loads.
                 let advanced = emitter.load_state(I64, layout::ADVANCED_LOADS);
@@ -210,7 +210,11 @@ pub fn load(
             }
             made(emitter, updated);
             emitter.set(Slot::general(instruction.r1()), value);
-        });
+        };
+        match kind {
+            LoadKind::Normal | LoadKind::Bias | LoadKind::Fill => emitter.access(instruction, common),
+            _ => emitter.in_line(instruction, None, common),
+        }
     });
 }
 
@@ -267,7 +271,7 @@ pub fn store(
         let value = emitter.general(instruction.r2());
         let place = find_for_store(emitter, address, size.bytes());
         let updated = update_base(emitter, instruction, address, update);
-        emitter.in_line(instruction, None, |emitter, aside| {
+        emitter.access(instruction, |emitter, aside| {
             let value = emitter.at_hand(value);
             let value = match size {
                 Size::Eight => value,

@@ -14,7 +14,7 @@ use sidestep_ia64::execution::{
 use sidestep_ia64::{Exit, Processor, Raised};
 
 use crate::background::{Background, Finished, Translated};
-use crate::chain::{self, BEHIND, Enter, NEXT_BLOCK, RAISED};
+use crate::chain::{self, BEHIND, Enter, LEFT_OVER, NEXT_BLOCK, RAISED};
 use crate::code_memory::CodeMemory;
 use crate::compiler::{Compiler, CompilerError, Emitted, Surroundings};
 use crate::links::Links;
@@ -341,6 +341,7 @@ impl Translator {
         self.statistics.note_unit(&region, code.unit.len(), time);
         let unit_of = Unit {
             region,
+            remainders: code.remainders,
             memory: Arc::clone(&self.memory),
             support,
         };
@@ -498,7 +499,7 @@ impl Translator {
             }
             _ => {
                 // SAFETY: the code has answered that there is a rest; blocks are forgotten between two of them.
-                let rest = unsafe { chain::rest(processor) };
+                let rest = unsafe { chain::remainder(processor).operations() };
                 let index = root.node.operations.len() - rest.len();
                 // Behind the last that is gathered it is left anyway.
                 self.statistics.left_over += u64::from(running.gathered() != Some(index));
@@ -541,23 +542,27 @@ impl Translator {
         // than `remaining`.
         let answer = unsafe { enter(processor, root.code()) };
         processor.find_frame();
+        // SAFETY: the code has answered that there is a rest; blocks are forgotten between two of them.
+        let remainder = (answer == LEFT_OVER).then(|| unsafe { chain::remainder(processor) });
+        if let Some(remainder) = remainder {
+            processor.note_progress(&remainder.progress);
+        }
         let retired = processor.instructions_retired() - begun;
         self.statistics.entered += 1;
         self.statistics.linked += chain::followed(processor);
         self.statistics.translated += retired;
+        if let Some(remainder) = remainder {
+            self.statistics.left_over += 1;
+            // SAFETY: as above.
+            return processor.finish_block(unsafe { remainder.operations() });
+        }
         match answer {
             // A unit that does not fit what remains retires nothing.
             NEXT_BLOCK if retired == 0 => Interpreter.enter(&root.node.operations, running),
             NEXT_BLOCK => Ok(()),
-            RAISED => {
+            _ => {
                 self.statistics.raised += 1;
                 Err(Raised)
-            }
-            _ => {
-                self.statistics.left_over += 1;
-                // SAFETY: the code has answered that there is a rest; blocks are forgotten between two of them.
-                let rest = unsafe { chain::rest(processor) };
-                processor.finish_block(rest)
             }
         }
     }

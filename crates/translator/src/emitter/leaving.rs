@@ -1,14 +1,25 @@
 //! Ways out of a unit: on to the next one, back to the loop that looks for blocks, or to the interpreter within a
 //! block.
 
+use std::ptr;
+
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
+use sidestep_ia64::execution::Progress;
 use sidestep_ia64::layout;
 
-use super::Emitter;
-use crate::chain::{BEHIND, LEFT_OVER, NEXT_BLOCK, Word};
+use super::{Emitter, Known};
+use crate::chain::{BEHIND, LEFT_OVER, NEXT_BLOCK, Remainder, Word};
 use crate::links::Links;
+
+/// A block that is left to the interpreter from an operation on, and what is known there.
+pub struct Left {
+    block: Block,
+    node: usize,
+    index: usize,
+    known: Known,
+}
 
 impl Emitter<'_, '_> {
     /// The guest's address so many bytes behind the node's first bundle.
@@ -58,17 +69,65 @@ impl Emitter<'_, '_> {
 
     /// Leaves the rest of the block, from an operation on, to the interpreter.
     pub(super) fn leave_over(&mut self, index: usize) {
-        self.complete_aside();
-        self.note_block();
+        self.complete_registers();
+        let progress = match self.is_system {
+            // Where its blocks stand is known when it is entered.
+            true => {
+                self.complete_counts();
+                self.note_block();
+                Progress::default()
+            }
+            false => self.progress(),
+        };
         self.gather_due_changes();
         let rest = &self.region.nodes[self.node].operations[index..];
-        for (value, word) in [
-            (rest.as_ptr() as i64, Word::Rest),
-            (rest.len() as i64, Word::RestLength),
-        ] {
-            let value = self.constant(value);
-            self.store_state(value, word.offset());
+        let remainder = Box::new(Remainder::new(rest, progress));
+        let address = self.constant(ptr::from_ref(&*remainder).expose_provenance() as i64);
+        self.remainders.push(remainder);
+        let leaving = self.leaving;
+        self.ins().jump(leaving, &[address.into()]);
+    }
+
+    /// What of a program's progress memory lacks.
+    fn progress(&self) -> Progress {
+        let address = |offset| self.region.base.wrapping_add_signed(offset);
+        Progress {
+            block_start: Some(address(self.region.offset(self.node))),
+            retired: self.known.retired,
+            completed: self.known.completed.map(address),
         }
+    }
+
+    /// Leaves the rest of the block, from the current operation on, to the interpreter in a block that rarely runs. It is
+    /// emitted behind everything else.
+    pub(super) fn leave_later(&mut self, block: Block) {
+        self.builder.set_cold_block(block);
+        self.left.push(Left {
+            block,
+            node: self.node,
+            index: self.index,
+            known: self.known.clone(),
+        });
+    }
+
+    /// Emits where blocks are left to the interpreter.
+    pub(super) fn finish_leaving(&mut self) {
+        for Left {
+            block,
+            node,
+            index,
+            known,
+        } in std::mem::take(&mut self.left)
+        {
+            (self.node, self.index, self.known) = (node, index, known);
+            self.begin(block);
+            self.leave_over(index);
+        }
+        let leaving = self.leaving;
+        self.builder.set_cold_block(leaving);
+        self.begin(leaving);
+        let remainder = self.builder.block_params(leaving)[0];
+        self.store_state(remainder, Word::Remainder.offset());
         self.answer(LEFT_OVER);
     }
 

@@ -28,6 +28,7 @@ use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 use sidestep_ia64::encoding::StatusField;
 use sidestep_ia64::layout;
 
+use crate::chain::Remainder;
 use crate::held::FloatRegisters;
 use crate::region::Region;
 use crate::resumption::STOPPED;
@@ -35,6 +36,7 @@ use crate::slots::{Slot, Slots};
 use crate::tight_loops::TightLoop;
 
 use gathering::Gathering;
+use leaving::Left;
 use predicates::Predicates;
 pub use windows::Windows;
 
@@ -170,6 +172,12 @@ pub struct Emitter<'a, 'f> {
     is_gone: bool,
     /// What is known of what the code gathers, if it does.
     gathering: Option<Gathering>,
+    /// Where the function is left to the interpreter: its parameter is the address of what that is to do.
+    leaving: Block,
+    /// The blocks that lead there and are emitted last.
+    left: Vec<Left>,
+    /// What is left to the interpreter.
+    remainders: Vec<Box<Remainder>>,
 }
 
 impl<'a, 'f> Emitter<'a, 'f> {
@@ -194,6 +202,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let headers = region.nodes.iter().map(|_| builder.create_block()).collect();
         let stops = region.nodes.iter().map(|_| builder.create_block()).collect();
         let frame = builder.declare_var(I64);
+        let leaving = builder.create_block();
+        builder.append_block_param(leaving, I64);
         Emitter {
             frame,
             processor: builder.ins().get_pinned_reg(I64),
@@ -223,6 +233,9 @@ impl<'a, 'f> Emitter<'a, 'f> {
             leaves: false,
             is_gone: false,
             gathering: None,
+            leaving,
+            left: Vec::new(),
+            remainders: Vec::new(),
         }
     }
 

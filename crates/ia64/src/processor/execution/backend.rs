@@ -243,7 +243,25 @@ impl Backend for Interpreter {
     }
 }
 
+/// How far a back end has come that does not keep it in the processor's state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Where the block starts; `None` where the processor knows.
+    pub block_start: Option<u64>,
+    /// How many more instructions had retired there than the processor knows of.
+    pub retired: u64,
+    /// The last bundle before it; `None` where the processor knows.
+    pub completed: Option<u64>,
+}
+
 impl Processor {
+    /// Notes how far a back end has come.
+    pub fn note_progress(&mut self, progress: &Progress) {
+        self.block_start = progress.block_start.unwrap_or(self.block_start);
+        self.retired += progress.retired;
+        self.completed = progress.completed.unwrap_or(self.completed);
+    }
+
     /// Executes a block to its end or to a taken branch.
     #[inline(always)]
     fn execute(&mut self, operations: &[MicroOperation]) -> Result<(), Raised> {

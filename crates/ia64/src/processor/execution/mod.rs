@@ -28,7 +28,7 @@ mod run;
 mod together;
 mod trace;
 
-pub use backend::{Backend, BlockInstruction, Context, DecodedBlock, Interpreter, Running};
+pub use backend::{Backend, BlockInstruction, Context, DecodedBlock, Interpreter, Progress, Running};
 pub(crate) use block::{BLOCK_SIZE_MAX, Forget};
 pub use block::{BlockCache, FetchedInstruction, HOST_PAGE_LOG2, SHORT_FOR};
 pub(crate) use code_page::CodeProperties;
