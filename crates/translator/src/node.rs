@@ -32,14 +32,22 @@ impl Node {
 
     /// The places on its page at which execution may go on behind it.
     pub fn successors(&self) -> impl Iterator<Item = u64> {
-        let branches = self.block.instructions.iter().filter_map(|entry| {
+        let ways = self.ways().map(|(_, place)| place);
+        ways.chain(self.return_points())
+    }
+
+    /// Where its branches and its end lead on its page, each with the operation that goes there.
+    pub fn ways(&self) -> impl Iterator<Item = (usize, u64)> {
+        let instructions = self.block.instructions.iter().enumerate();
+        let branches = instructions.filter_map(|(index, entry)| {
             let offset = branch_offset(entry.decoded.instruction.as_ref().ok()?, entry.bundle)?;
-            self.at(offset, 0)
+            Some((index, self.at(offset, 0)?))
         });
-        let branches = branches.chain(self.return_points());
         let (bundle, slot) = self.block.next;
         let end = self.at(i64::from(bundle) * 16, slot);
-        branches.chain(end.filter(|_| !self.ends_by_leaving()))
+        let end = end.filter(|_| !self.ends_by_leaving());
+        let leaving = self.block.instructions.len();
+        branches.chain(end.map(move |place| (leaving, place)))
     }
 
     /// The places on its page at which execution goes on when what it calls returns.

@@ -12,7 +12,7 @@ use sidestep_ia64::registers::status::psr;
 use crate::held::{self, FloatRegisters};
 use crate::node::Node;
 use crate::slots::Slots;
-use crate::tight_loops::{self, TightLoop};
+use crate::tight_loops::{self, Member, TightLoop};
 
 /// Blocks that are translated together; the first is the root.
 pub struct Region {
@@ -22,8 +22,8 @@ pub struct Region {
     pub held: Vec<Slots>,
     /// For each, the floating-point registers that are at hand as doubles there.
     pub held_doubles: Vec<FloatRegisters>,
-    /// For each, the tight loop that it is in.
-    pub tight_loops: Vec<Option<Arc<TightLoop>>>,
+    /// For each, what of it is in a tight loop.
+    pub tight_loops: Vec<Option<Member>>,
     /// The nodes at which execution goes on behind calls.
     pub return_points: Vec<usize>,
     /// For each, whether one place alone leads to it, and that is in a node before it or, to the root, outside.
@@ -72,10 +72,10 @@ impl Region {
                 is_before && ways.next().is_none() && !is_point(&node)
             })
             .collect();
-        let tight_loops = tight_loops::find(&nodes, &successors);
+        let tight_loops = tight_loops::find(&nodes);
         let held = held::slots(&nodes, &successors).into_iter().zip(&tight_loops);
-        let held = held.map(|(held, tight_loop)| match tight_loop {
-            Some(tight_loop) => held.union(tight_loop.held()),
+        let held = held.map(|(held, member)| match member {
+            Some(member) => held.union(member.tight_loop.held()),
             None => held,
         });
         Region {
@@ -117,10 +117,16 @@ impl Region {
         self.nodes.iter().position(|node| node.place == place)
     }
 
+    /// The tight loop that a node begins in.
+    pub fn tight_loop(&self, node: usize) -> Option<&TightLoop> {
+        let member = self.tight_loops[node].as_ref()?;
+        Some(&*member.tight_loop)
+    }
+
     /// Whether two nodes are in one tight loop.
     pub fn are_in_one_loop(&self, one: usize, other: usize) -> bool {
         match (&self.tight_loops[one], &self.tight_loops[other]) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (Some(one), Some(other)) => Arc::ptr_eq(&one.tight_loop, &other.tight_loop),
             _ => false,
         }
     }

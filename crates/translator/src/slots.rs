@@ -4,8 +4,6 @@ use sidestep_ia64::encoding::{Effects, Instruction, Resource, UnitClass};
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::{FPSR, LC};
 
-use crate::chain::Word;
-
 const GENERAL_REGISTERS: u16 = 128;
 const FIRST_STACKED: u16 = 32;
 const BRANCH_REGISTERS: u16 = 8;
@@ -14,27 +12,18 @@ const FIRST_BRANCH: u16 = GENERAL_REGISTERS;
 const FIRST_APPLICATION: u16 = FIRST_BRANCH + BRANCH_REGISTERS;
 const PREDICATES: u16 = FIRST_APPLICATION + APPLICATION_REGISTERS;
 const RETIRED: u16 = PREDICATES + 1;
-const COMPLETED: u16 = RETIRED + 1;
-const END: u16 = COMPLETED + 1;
-const ATTENTION: u16 = END + 1;
 
-/// A general, branch or application register, the word of all predicates, or one of those that say where a run is.
+/// A general, branch or application register, the word of all predicates, or how many instructions have retired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(u16);
 
 impl Slot {
     /// How many there are.
-    pub const COUNT: usize = ATTENTION as usize + 1;
+    pub const COUNT: usize = RETIRED as usize + 1;
     /// All predicates, as the current rotation shows them.
     pub const PREDICATES: Slot = Slot(PREDICATES);
     /// How many instructions have retired.
     pub const RETIRED: Slot = Slot(RETIRED);
-    /// The last bundle of the last block that was executed to its end.
-    pub const COMPLETED: Slot = Slot(COMPLETED);
-    /// How many instructions may have retired when the run ends.
-    pub const END: Slot = Slot(END);
-    /// The address of the flag at which every unit stops.
-    pub const ATTENTION: Slot = Slot(ATTENTION);
 
     /// A general register of the current frame.
     pub fn general(register: u8) -> Slot {
@@ -80,7 +69,7 @@ impl Slot {
 
     /// Whether emitted code alone looks at it in a tight loop, unless something rare happens.
     pub fn may_be_late(self) -> bool {
-        self.0 < FIRST_APPLICATION || self == Slot::application(LC) || (PREDICATES..END).contains(&self.0)
+        self.0 < FIRST_APPLICATION || self == Slot::application(LC) || self.0 >= PREDICATES
     }
 
     /// Where it lies, in bytes from the start of the processor, or of the frame.
@@ -94,10 +83,7 @@ impl Slot {
                 layout::APPLICATION + usize::from(register - FIRST_APPLICATION) * 8
             }
             PREDICATES => layout::PREDICATES,
-            RETIRED => layout::RETIRED,
-            COMPLETED => layout::COMPLETED,
-            END => Word::End.offset(),
-            _ => Word::Attention.offset(),
+            _ => layout::RETIRED,
         }
     }
 }

@@ -29,28 +29,33 @@ pub struct TightLoop {
     pub highest_target: u8,
 }
 
+/// What of a node is in a tight loop.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// The loop.
+    pub tight_loop: Arc<TightLoop>,
+    /// The last operation with which control may stay in the loop.
+    pub last: usize,
+}
+
 impl TightLoop {
-    fn of(nodes: &[&Node]) -> TightLoop {
-        let instructions = || nodes.iter().flat_map(|node| instructions(node));
+    /// The loop of some nodes, of each the instructions up to one.
+    fn of(nodes: &[(&Node, usize)]) -> TightLoop {
+        let instructions = || {
+            nodes
+                .iter()
+                .flat_map(|&(node, last)| instructions(node).take(last + 1))
+        };
         let changed = instructions().fold(Slots::NONE, |changed, instruction| {
             changed.union(Slots::written_by(instruction))
         });
         let mut late: Slots = changed.iter().filter(|slot| slot.may_be_late()).collect();
-        for slot in [Slot::PREDICATES, Slot::RETIRED, Slot::COMPLETED] {
+        for slot in [Slot::PREDICATES, Slot::RETIRED] {
             late.insert(slot);
         }
-        let moved = instructions().filter_map(base_of).collect::<Slots>();
-        let jumps = instructions().fold(Slots::NONE, |jumps, instruction| {
-            jumps.union(lands_far(instruction))
-        });
-        let is_controlled = instructions().any(|instruction| {
-            matches!(
-                instruction.operation,
-                Operation::FloatSetControls { .. }
-                    | Operation::FloatClearFlags { .. }
-                    | Operation::MoveToApplication { .. }
-            )
-        });
+        let bases: Slots = instructions().filter_map(base_of).collect();
+        let far = instructions().fold(Slots::NONE, |far, instruction| far.union(lands_far(instruction)));
+        let is_controlled = instructions().any(changes_controls);
         let mut status_fields: Vec<StatusField> = instructions()
             .filter(|instruction| !is_controlled && computes_doubles(instruction))
             .filter_map(|instruction| match instruction.operation {
@@ -60,29 +65,25 @@ impl TightLoop {
             .collect();
         status_fields.sort_unstable();
         status_fields.dedup();
+        let highest_targets = nodes.iter().map(|(node, _)| node.block.highest_target);
         TightLoop {
             late,
-            bases: moved.without(jumps),
+            bases: bases.without(far),
             status_fields,
-            highest_target: nodes
-                .iter()
-                .map(|node| node.block.highest_target)
-                .max()
-                .unwrap_or(0),
+            highest_target: highest_targets.max().unwrap_or(0),
         }
     }
 
     /// The slots that are in variables where its nodes begin.
     pub fn held(&self) -> Slots {
-        let words = [Slot::END, Slot::ATTENTION].into_iter().collect();
-        self.late.union(self.bases).union(words)
+        self.late.union(self.bases)
     }
 }
 
 /// The instructions of a node.
 fn instructions(node: &Node) -> impl Iterator<Item = &Instruction> {
     let entries = node.block.instructions.iter();
-    entries.filter_map(|entry| entry.decoded.instruction.as_ref().ok())
+    entries.map_while(|entry| entry.decoded.instruction.as_ref().ok())
 }
 
 /// The general register with which a load or store finds memory.
@@ -117,41 +118,77 @@ fn lands_far(instruction: &Instruction) -> Slots {
     written
 }
 
-/// Whether a node may be part of a tight loop.
-fn is_plain(node: &Node) -> bool {
-    node.block.instructions.iter().all(|entry| {
-        let Ok(instruction) = &entry.decoded.instruction else {
-            return false;
-        };
-        match instruction.operation {
-            Operation::Branch { kind, .. } => {
-                matches!(kind, BranchKind::Conditional | BranchKind::CountedLoop) && instruction.is_relative()
-            }
-            Operation::CheckAdvanced { .. } | Operation::CheckSpeculative => true,
-            _ => {
-                let others = Effects::CHANGES_FRAME | Effects::CHANGES_STATUS | Effects::TRANSFERS;
-                !instruction.effects().intersects(others)
-            }
-        }
-    })
+/// Whether an instruction may change more of the status register than set flags.
+fn changes_controls(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.operation,
+        Operation::FloatSetControls { .. }
+            | Operation::FloatClearFlags { .. }
+            | Operation::MoveToApplication { .. }
+    )
 }
 
-/// For each node the tight loop that it is in, if it is in one: the same for all of its nodes, which are at different
-/// numbers of the vector.
-pub fn find(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<Option<Arc<TightLoop>>> {
+/// Whether an instruction may stand in a tight loop.
+fn is_plain(instruction: &Instruction) -> bool {
+    match instruction.operation {
+        Operation::Branch { kind, .. } => {
+            matches!(kind, BranchKind::Conditional | BranchKind::CountedLoop) && instruction.is_relative()
+        }
+        Operation::CheckAdvanced { .. } | Operation::CheckSpeculative => true,
+        _ => {
+            let others = Effects::CHANGES_FRAME | Effects::CHANGES_STATUS | Effects::TRANSFERS;
+            !instruction.effects().intersects(others)
+        }
+    }
+}
+
+/// A way from one node to another one, with the operation that goes it.
+#[derive(Clone, Copy)]
+struct Way {
+    from: usize,
+    to: usize,
+    with: usize,
+}
+
+/// For each node what of it is in a tight loop.
+pub fn find(nodes: &[Arc<Node>]) -> Vec<Option<Member>> {
+    let index_of = |place: u64| nodes.iter().position(|node| node.place == place);
+    let ways = nodes.iter().enumerate().flat_map(|(from, node)| {
+        let plain = instructions(node)
+            .take_while(|instruction| is_plain(instruction))
+            .count();
+        // Whoever leaves the block at its end has all of it behind.
+        let count = node.block.instructions.len();
+        let is_plain = move |with: usize| with < plain || plain == count;
+        let ways = node.ways().filter(move |&(with, _)| is_plain(with));
+        ways.filter_map(move |(with, place)| index_of(place).map(|to| Way { from, to, with }))
+    });
+    let ways: Vec<Way> = ways.collect();
     let mut found = vec![None; nodes.len()];
-    let mut left = vec![
-        (0..nodes.len())
-            .filter(|&node| is_plain(&nodes[node]))
-            .collect::<Vec<usize>>(),
-    ];
+    // A block that goes back to itself is a loop within all others.
+    let goes_back = |node: &usize| ways.iter().any(|way| way.from == *node && way.to == *node);
+    let (innermost, others): (Vec<usize>, Vec<usize>) = (0..nodes.len()).partition(goes_back);
+    let mut left: Vec<Vec<usize>> = innermost.into_iter().map(|node| vec![node]).collect();
+    left.push(others);
     while let Some(among) = left.pop() {
-        for members in components(&among, successors) {
-            let tight = TightLoop::of(&members.iter().map(|&node| &*nodes[node]).collect::<Vec<&Node>>());
-            if tight.late.iter().count() <= CHANGED_MAX {
-                let tight = Arc::new(tight);
-                for &member in &members {
-                    found[member] = Some(Arc::clone(&tight));
+        for members in components(&among, &ways) {
+            let lasts = members.iter().map(|member| {
+                let stays = ways
+                    .iter()
+                    .filter(|way| way.from == *member && members.contains(&way.to));
+                stays.map(|way| way.with).max().unwrap_or(0)
+            });
+            let lasts: Vec<usize> = lasts.collect();
+            let parts = members
+                .iter()
+                .zip(&lasts)
+                .map(|(&member, &last)| (&*nodes[member], last));
+            let tight_loop = TightLoop::of(&parts.collect::<Vec<_>>());
+            if tight_loop.late.iter().count() <= CHANGED_MAX {
+                let tight_loop = Arc::new(tight_loop);
+                for (member, last) in members.into_iter().zip(lasts) {
+                    let tight_loop = Arc::clone(&tight_loop);
+                    found[member] = Some(Member { tight_loop, last });
                 }
             } else {
                 // Without the node that the region found first, loops within it are left.
@@ -163,30 +200,34 @@ pub fn find(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<Option<Arc<Ti
 }
 
 /// The sets of nodes that reach each other, and themselves, among some nodes.
-fn components(among: &[usize], successors: &[Vec<usize>]) -> Vec<Vec<usize>> {
+fn components(among: &[usize], ways: &[Way]) -> Vec<Vec<usize>> {
     let reached: Vec<Vec<usize>> = among
         .iter()
         .map(|&start| {
             let mut reached = Vec::new();
             let mut left = vec![start];
             while let Some(node) = left.pop() {
-                for &next in successors[node].iter().filter(|next| among.contains(next)) {
-                    if !reached.contains(&next) {
-                        reached.push(next);
-                        left.push(next);
+                for way in ways
+                    .iter()
+                    .filter(|way| way.from == node && among.contains(&way.to))
+                {
+                    if !reached.contains(&way.to) {
+                        reached.push(way.to);
+                        left.push(way.to);
                     }
                 }
             }
             reached
         })
         .collect();
-    let reaches = |from: usize, to: usize| reached[from].contains(&among[to]);
+    let reach_each_other = |one: usize, other: usize| {
+        reached[one].contains(&among[other]) && reached[other].contains(&among[one])
+    };
     (0..among.len())
-        .filter(|&first| reaches(first, first))
-        .filter(|&first| (0..first).all(|other| !(reaches(first, other) && reaches(other, first))))
+        .filter(|&first| reach_each_other(first, first))
+        .filter(|&first| (0..first).all(|other| !reach_each_other(first, other)))
         .map(|first| {
-            let members =
-                (first..among.len()).filter(|&other| reaches(first, other) && reaches(other, first));
+            let members = (first..among.len()).filter(|&other| reach_each_other(first, other));
             members.map(|member| among[member]).collect()
         })
         .collect()

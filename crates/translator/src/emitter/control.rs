@@ -111,7 +111,7 @@ impl<'f> Emitter<'_, 'f> {
     /// Finds out what is known in the tight loop of a node, if it is in one, and does not enter that if its frame is
     /// too small.
     fn enter_tight_loop(&mut self, node: usize) {
-        let Some(tight_loop) = self.region.tight_loops[node].as_deref() else {
+        let Some(tight_loop) = self.region.tight_loop(node) else {
             return;
         };
         self.stop_unless_registers(tight_loop.highest_target, node);
@@ -181,7 +181,7 @@ impl<'f> Emitter<'_, 'f> {
             };
             known.floats.note(register, Some(double));
         }
-        if let Some(tight_loop) = self.region.tight_loops[node].as_deref() {
+        if let Some(tight_loop) = self.region.tight_loop(node) {
             known.late = tight_loop.late;
             known.framed = tight_loop.highest_target;
             if self.has_windows() {
@@ -220,7 +220,7 @@ impl<'f> Emitter<'_, 'f> {
         if self.region.has_one_way_in[node] {
             self.builder.seal_block(header);
         }
-        self.node = node;
+        (self.node, self.index) = (node, 0);
         self.known = match self.arrivals[node].take() {
             Some(known) => known,
             None => self.known_at(node),
@@ -239,7 +239,7 @@ impl<'f> Emitter<'_, 'f> {
     /// Leaves before a node where fewer instructions may still retire than it and the nodes behind it have. Between
     /// two looks no node is executed twice.
     fn stop_unless_left(&mut self, node: usize) {
-        let (end, retired) = (self.get(Slot::END), self.get(Slot::RETIRED));
+        let (end, retired) = (self.shared(Word::End), self.get(Slot::RETIRED));
         let left = self.ins().isub(end, retired);
         let retired = self.region.retired_from(node);
         let is_short = self
@@ -269,9 +269,12 @@ impl<'f> Emitter<'_, 'f> {
         self.known.framed = 31 + size;
     }
 
-    /// Goes on with another operation of the node.
+    /// Goes on with another operation of the node: behind the part of it that is in a tight loop, with memory up to date.
     pub fn begin_operation(&mut self, index: usize) {
         self.index = index;
+        if !self.is_gone && self.known.late != Slots::NONE && !self.is_in_tight_loop() {
+            self.complete();
+        }
     }
 
     /// How many bytes the bundle of the current operation is behind the node's first one.
@@ -370,9 +373,9 @@ impl<'f> Emitter<'_, 'f> {
     /// Goes on with a node, unless something wants the processor first.
     pub(super) fn go_on(&mut self, next: usize) {
         let is_carried = self.region.has_one_way_in[next];
-        let is_within = self.region.are_in_one_loop(self.node, next);
+        let is_within = self.is_in_tight_loop() && self.region.are_in_one_loop(self.node, next);
         if !is_within {
-            if self.is_system || !is_carried || self.tight_loop().is_some() {
+            if self.is_system || !is_carried || self.is_in_tight_loop() {
                 self.complete();
             }
         } else if !is_carried {
@@ -381,8 +384,7 @@ impl<'f> Emitter<'_, 'f> {
         let mut wanted = Vec::new();
         if self.is_system || next <= self.node {
             // A program has no interrupts.
-            let attention = self.get(Slot::ATTENTION);
-            wanted.push(self.flag_at(attention));
+            wanted.push(self.flag(Word::Attention));
             if self.is_system {
                 wanted.push(self.flag(Word::Interrupts));
             }

@@ -44,11 +44,6 @@ impl Emitter<'_, '_> {
     /// The flag at an address that units share.
     pub(super) fn flag(&mut self, word: Word) -> Value {
         let address = self.shared(word);
-        self.flag_at(address)
-    }
-
-    /// The flag at an address.
-    pub(super) fn flag_at(&mut self, address: Value) -> Value {
         // Another thread sets it: no two looks may become one.
         self.ins().atomic_load(I8, MemFlagsData::trusted(), address)
     }

@@ -33,7 +33,6 @@ use crate::held::FloatRegisters;
 use crate::region::Region;
 use crate::resumption::STOPPED;
 use crate::slots::{Slot, Slots};
-use crate::tight_loops::TightLoop;
 
 use gathering::Gathering;
 use leaving::Left;
@@ -373,15 +372,16 @@ impl<'a, 'f> Emitter<'a, 'f> {
     /// Sees to it that memory gets what a slot holds: at once, or in a tight loop when something asks for it.
     pub fn keep(&mut self, value: Value, slot: Slot) {
         self.known.before_settling = None;
-        match self.tight_loop().is_some() && slot.may_be_late() {
+        match self.is_in_tight_loop() && slot.may_be_late() {
             true => self.known.late.insert(slot),
             false => self.store_slot(value, slot),
         }
     }
 
-    /// The tight loop that the node is in.
-    fn tight_loop(&self) -> Option<&'a TightLoop> {
-        self.region.tight_loops[self.node].as_deref()
+    /// Whether the current operation is in a tight loop.
+    fn is_in_tight_loop(&self) -> bool {
+        let member = self.region.tight_loops[self.node].as_ref();
+        member.is_some_and(|member| self.index <= member.last)
     }
 
     /// Changes a slot before what the instruction does is certain: whoever does that stores it then. Where the
@@ -544,9 +544,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.known.late = Slots::NONE;
         self.complete_counts();
         (self.known.retired, self.known.completed) = (0, None);
-        for slot in [Slot::RETIRED, Slot::COMPLETED] {
-            self.known.held.remove(slot);
-        }
+        self.known.held.remove(Slot::RETIRED);
     }
 
     fn predicate_word_if_late(&mut self) {
@@ -590,7 +588,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.set(Slot::RETIRED, retired);
         if let Some(offset) = self.known.completed.take() {
             let last = self.address_from_root(offset);
-            self.set(Slot::COMPLETED, last);
+            self.store_state(last, layout::COMPLETED);
         }
     }
 

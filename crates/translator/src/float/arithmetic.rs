@@ -3,11 +3,11 @@
 //!
 //! The host computes where [`StatusRegister::host_controls`] says that it may, every operand is a normal value or a
 //! zero of the precision, and the result is a normal value above the smallest exponent: so neither V, D, O nor U can
-//! be raised, and the sign of a zero is not asked for. I is set already, or the host's own error terms prove that the
-//! result is exact. All else is the interpreter's: an operand that is no number is a NaN, and so is the result then.
+//! be raised, and the sign of a zero is not asked for. I is set already, or error terms prove that the result is
+//! exact. All else is the interpreter's: an operand that is no number is a NaN, and so is the result then.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, F64, I8, I64};
+use cranelift_codegen::ir::types::{F32, F64, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::encoding::{
     FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd, Precision as Completer, Signedness,
@@ -43,23 +43,21 @@ pub fn is_usual(emitter: &mut Emitter, status: StatusField) -> Value {
 }
 
 /// Unless everything [`is_usual`], goes aside where the controls of the status field do not let the host compute, and
-/// where `is_exact` answers false or makes a condition true.
+/// where `unless_exact` does.
 fn unless_host_may_not_compute(
     emitter: &mut Emitter,
     (status, is_usual): (StatusField, Value),
     aside: Block,
-    is_exact: impl FnOnce(&mut Emitter, &mut Option<Value>) -> Value,
+    unless_exact: impl FnOnce(&mut Emitter),
 ) {
     let [unusual, rest] = [(); 2].map(|()| emitter.builder.create_block());
-    emitter.builder.set_cold_block(unusual);
     emitter.ins().brif(is_usual, rest, &[], unusual, &[]);
     emitter.begin(unusual);
     let mut rare = None;
     unless_controls(emitter, status, StatusRegister::host_controls(status), &mut rare);
-    let is_exact = is_exact(emitter, &mut rare);
-    let is_inexact = emitter.ins().icmp_imm_u(IntCC::Equal, is_exact, 0);
-    let rare = either(emitter, rare, is_inexact);
-    emitter.ins().brif(rare, aside, &[], rest, &[]);
+    emitter.unless(rare.expect("the controls decide"), aside);
+    unless_exact(emitter);
+    emitter.ins().jump(rest, &[]);
     emitter.begin(rest);
 }
 
@@ -115,25 +113,47 @@ fn unless_in_the_middle(emitter: &mut Emitter, value: Value, precision: Precisio
     *rare = Some(either(emitter, *rare, is_outside));
 }
 
-/// The rounded product of two values in the middle, and whether it is their product.
-fn exact_product(emitter: &mut Emitter, a: Value, b: Value) -> (Value, Value) {
+/// The rounded product of two values; goes aside where it is not their product.
+fn exact_product(emitter: &mut Emitter, (a, b): (Value, Value), precision: Precision, aside: Block) -> Value {
     let product = emitter.ins().fmul(a, b);
     let negated = emitter.ins().fneg(product);
     let error = emitter.ins().fma(a, b, negated);
-    let zero = emitter.ins().fsub(a, a);
-    (product, emitter.ins().fcmp(FloatCC::Equal, error, zero))
+    let zero = precision.zero(emitter);
+    let is_inexact = emitter.ins().fcmp(FloatCC::NotEqual, error, zero);
+    emitter.unless(is_inexact, aside);
+    // The error has twice as many bits as the product, and has to be none that the format is too small for.
+    let bits = emitter
+        .ins()
+        .bitcast(precision.host, MemFlagsData::new(), product);
+    let exponent = emitter
+        .ins()
+        .band_imm_u(bits, precision.special() << precision.fraction_bits);
+    let lowest = 2 * (precision.fraction_bits + 1) + 1;
+    let is_small = emitter.ins().icmp_imm_u(
+        IntCC::UnsignedLessThan,
+        exponent,
+        lowest << precision.fraction_bits,
+    );
+    let [small, rest] = [(); 2].map(|()| emitter.builder.create_block());
+    emitter.builder.set_cold_block(small);
+    emitter.ins().brif(is_small, small, &[], rest, &[]);
+    emitter.begin(small);
+    let [is_a, is_b] = [a, b].map(|value| emitter.ins().fcmp(FloatCC::NotEqual, value, zero));
+    let is_no_zero = emitter.ins().band(is_a, is_b);
+    emitter.ins().brif(is_no_zero, aside, &[], rest, &[]);
+    emitter.begin(rest);
+    product
 }
 
-/// Whether the rounded sum of two values is their sum: Knuth's error term is zero.
-fn is_exact_sum(emitter: &mut Emitter, a: Value, b: Value) -> Value {
+/// Goes aside where the rounded sum of two values is not their sum: where it is, each of them is what it has more than
+/// the other, and where it is not, that is not so of the larger one (Dekker's error term).
+fn unless_exact_sum(emitter: &mut Emitter, (a, b): (Value, Value), aside: Block) {
     let sum = emitter.ins().fadd(a, b);
-    let part = emitter.ins().fsub(sum, a);
-    let rest = emitter.ins().fsub(sum, part);
-    let first = emitter.ins().fsub(a, rest);
-    let second = emitter.ins().fsub(b, part);
-    let error = emitter.ins().fadd(first, second);
-    let zero = emitter.ins().fsub(a, a);
-    emitter.ins().fcmp(FloatCC::Equal, error, zero)
+    for (one, other) in [(a, b), (b, a)] {
+        let rest = emitter.ins().fsub(sum, one);
+        let is_inexact = emitter.ins().fcmp(FloatCC::NotEqual, rest, other);
+        emitter.unless(is_inexact, aside);
+    }
 }
 
 /// A double in the host's type of a precision; `rare` becomes true where it does not hold the value.
@@ -236,19 +256,13 @@ pub fn multiply_add(
             completer == Completer::Single,
             rare,
             |emitter, aside| {
-                unless_host_may_not_compute(emitter, (status, is_usual), aside, |emitter, rare| {
-                    for value in [Some(a), b, c].into_iter().flatten() {
-                        unless_in_the_middle(emitter, value, precision, rare);
-                    }
-                    match (b, c) {
-                        (None, None) => emitter.ins().iconst(I8, 1),
-                        (Some(b), None) => exact_product(emitter, a, b).1,
-                        (None, Some(c)) => is_exact_sum(emitter, a, c),
-                        (Some(b), Some(c)) => {
-                            let (product, is_product) = exact_product(emitter, a, b);
-                            let is_sum = is_exact_sum(emitter, product, c);
-                            emitter.ins().band(is_product, is_sum)
-                        }
+                unless_host_may_not_compute(emitter, (status, is_usual), aside, |emitter| {
+                    let product = match b {
+                        Some(b) => exact_product(emitter, (a, b), precision, aside),
+                        None => a,
+                    };
+                    if let Some(c) = c {
+                        unless_exact_sum(emitter, (product, c), aside);
                     }
                 });
                 let result = match (b, c) {

@@ -292,6 +292,14 @@ impl Precision {
         0xffff - (self.special() >> 1)
     }
 
+    /// Zero, of the host's type of numbers.
+    fn zero(self, emitter: &mut Emitter) -> Value {
+        match self.host {
+            I64 => emitter.ins().f64const(0.0),
+            _ => emitter.ins().f32const(0.0),
+        }
+    }
+
     /// Whether the exponent among a number's bits is all ones or one of so many lowest: one less than a power of two.
     fn is_at_an_end(self, emitter: &mut Emitter, bits: Value, lowest: i64) -> Value {
         // One more makes all ones zero.
