@@ -8,7 +8,6 @@ use sidestep_ia64::encoding::Instruction;
 use sidestep_ia64::{Processor, layout};
 
 use crate::emitter::Emitter;
-use crate::float;
 
 /// The first general register that is stacked.
 const FIRST_STACKED: u8 = 32;
@@ -39,7 +38,7 @@ impl Register {
         match target {
             Target::General(register) => Register::general(emitter, register, aside),
             Target::Floating(register) => {
-                let number = float::number_of(emitter, register);
+                let number = emitter.floating_number(register);
                 let processor = emitter.processor();
                 let tag = emitter.ins().iadd(processor, number);
                 Register {

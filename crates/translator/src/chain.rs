@@ -98,7 +98,7 @@ pub fn followed(processor: &mut Processor) -> u64 {
     *Word::Followed.of(processor)
 }
 
-/// What is left of a block to the interpreter at a place of emitted code, and what of the processor's state emitted code
+/// What is left of a block to the interpreter at a place of emitted code, and what of the processor's state that code
 /// has not stored there.
 #[derive(Debug)]
 pub struct Remainder {
@@ -128,6 +128,21 @@ impl Remainder {
         let first = ptr::with_exposed_provenance(self.first);
         // SAFETY: as the caller says; it was made of them.
         unsafe { std::slice::from_raw_parts(first, self.length) }
+    }
+}
+
+/// What a unit leaves to the interpreter, each at an address by which its code names it.
+#[derive(Debug, Default)]
+#[expect(clippy::vec_box, reason = "they stay where they are when there are more")]
+pub struct Remainders(Vec<Box<Remainder>>);
+
+impl Remainders {
+    /// Adds one, and answers its address.
+    pub fn add(&mut self, remainder: Remainder) -> usize {
+        let remainder = Box::new(remainder);
+        let address = ptr::from_ref(&*remainder).expose_provenance();
+        self.0.push(remainder);
+        address
     }
 }
 

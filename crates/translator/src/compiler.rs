@@ -13,7 +13,7 @@ use sidestep_ia64::encoding::Effects;
 use sidestep_ia64::execution::{Flow, MicroOperation, Step};
 use sidestep_ia64::{Processor, Raised, layout};
 
-use crate::chain::{self, Remainder, Word};
+use crate::chain::{self, Remainders, Word};
 use crate::emitter::{
     DELIVERED_FAULT, DELIVERED_OTHER, Emitter, Entry, PERFORMED, PERFORMED_BRANCH, PERFORMED_RAISED,
 };
@@ -59,7 +59,7 @@ pub struct Emitted {
     /// A unit.
     pub unit: Vec<u8>,
     /// What it leaves to the interpreter, by addresses in its code.
-    pub remainders: Vec<Box<Remainder>>,
+    pub remainders: Remainders,
     /// What units are used with: the same for all.
     pub support: Arc<SupportCode>,
 }
@@ -168,7 +168,7 @@ impl Compiler {
         let mut gather_signature = signature(self.host_convention(), 3);
         gather_signature.returns.clear();
         let is_fused = self.is_fused;
-        let mut remainders = Vec::new();
+        let mut remainders = Remainders::default();
         let unit = self.emit(signatures.0.clone(), |mut builder, _| {
             let entry = Entry {
                 base: is_system.then(|| {

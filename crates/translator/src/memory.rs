@@ -12,9 +12,6 @@ use crate::advanced::{self, Entry, Standing, Target};
 use crate::emitter::Emitter;
 use crate::slots::{Slot, Slots};
 
-/// Where an address has the number of its region.
-const REGION_SHIFT: i64 = 61;
-
 /// The type that an access moves.
 fn kind_of(size: Size) -> Type {
     match size {
@@ -101,27 +98,12 @@ pub fn find_for_store(emitter: &mut Emitter, address: Value, bytes: u32) -> Plac
 }
 
 fn find_in_window(emitter: &mut Emitter, address: Value, bytes: u32) -> Place {
-    let difference = difference(emitter, address);
+    let difference = emitter.window_difference(address);
     let outside = layout::WINDOW_OUTSIDE + bytes.trailing_zeros() as usize * 8;
     Place {
         host: emitter.ins().bxor(address, difference),
         check: Check::Window(address, outside),
     }
-}
-
-/// What takes an address to the window of its region.
-pub fn difference(emitter: &mut Emitter, address: Value) -> Value {
-    if let Some(known) = emitter.known.windows.difference(address) {
-        return known;
-    }
-    let region = emitter.ins().ushr_imm_u(address, REGION_SHIFT);
-    let offset = emitter.ins().ishl_imm_u(region, 3);
-    let processor = emitter.processor();
-    let place = emitter.ins().iadd(processor, offset);
-    let (flags, table) = (emitter.state_memory(), layout::WINDOW_DIFFERENCES);
-    let difference = emitter.ins().load(I64, flags, place, table as i32);
-    emitter.known.windows.note(address, difference);
-    difference
 }
 
 /// The table's entries have in `tag` what they serve for.

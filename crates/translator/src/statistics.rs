@@ -29,7 +29,7 @@ pub struct Statistics {
     pub translated: u64,
     /// Units left by a fault or a system call.
     pub raised: u64,
-    /// Units left in a block for a NaT bit.
+    /// Units left within a block, for a NaT bit or an access that lies in no window.
     pub left_over: u64,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Statistics {
             ("translated code entered", self.entered),
             ("  gone on from one unit with another", self.linked),
             ("  left by a fault or a call of the kernel", self.raised),
-            ("  left in a block for a NaT", self.left_over),
+            ("  left within a block", self.left_over),
             ("units translated", self.units),
             ("  blocks in them", self.blocks),
             ("  instructions in them", self.instructions),

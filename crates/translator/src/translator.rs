@@ -44,14 +44,14 @@ pub struct Settings {
 impl Settings {
     /// What pays for programs.
     pub const AUTOMATIC: Settings = Settings {
-        threshold: 8000,
-        joining_threshold: 2000,
+        threshold: 2000,
+        joining_threshold: 500,
         code_bytes_max: 32 << 20,
         instructions_max: 100,
         interpreted: SHORT_FOR,
     };
     /// What pays for machines: a kernel executes much code a few thousand times while it starts, and translation takes
-    /// as long as interpreting an instruction ten thousand times.
+    /// as long as interpreting an instruction some five thousand times.
     pub const MACHINES: Settings = Settings {
         threshold: 20_000,
         joining_threshold: 5_000,

@@ -8,8 +8,7 @@ use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, StatusF
 use sidestep_ia64::layout;
 
 use super::{Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
-use crate::chain::{NEXT_BLOCK, RAISED, Remainder, Word};
-use crate::memory;
+use crate::chain::{NEXT_BLOCK, RAISED, Remainders, Word};
 use crate::node::branch_offset;
 use crate::slots::{Slot, Slots};
 
@@ -118,7 +117,7 @@ impl<'f> Emitter<'_, 'f> {
         if self.has_windows() {
             for base in tight_loop.bases.iter() {
                 let address = self.get(base);
-                let difference = memory::difference(self, address);
+                let difference = self.window_difference(address);
                 let variable = self.window_variable(base);
                 self.builder.def_var(variable, difference);
             }
@@ -269,7 +268,8 @@ impl<'f> Emitter<'_, 'f> {
         self.known.framed = 31 + size;
     }
 
-    /// Goes on with another operation of the node: behind the part of it that is in a tight loop, with memory up to date.
+    /// Goes on with another operation of the node: behind the part of it that is in a tight loop, with memory up to
+    /// date.
     pub fn begin_operation(&mut self, index: usize) {
         self.index = index;
         if !self.is_gone && self.known.late != Slots::NONE && !self.is_in_tight_loop() {
@@ -497,7 +497,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Ends the function; answers what it leaves to the interpreter, which is to live as long as its code.
-    pub fn finish(mut self) -> (FunctionBuilder<'f>, Vec<Box<Remainder>>) {
+    pub fn finish(mut self) -> (FunctionBuilder<'f>, Remainders) {
         self.finish_leaving();
         self.finish_exits();
         for node in 0..self.region.nodes.len() {

@@ -4,10 +4,15 @@
 use std::collections::BTreeMap;
 use std::mem::take;
 
-use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{InstBuilder, Value};
 use sidestep_ia64::encoding::{Effects, Instruction, Operation, Resource, StatusField};
+use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::frame::ROTATING_FLOATING;
+
+use super::Emitter;
 
 /// The value of a register as a double, which has it exactly: a normal value or a zero. It is a NaN where the register
 /// holds something else, of which memory alone knows.
@@ -194,5 +199,23 @@ impl Floats {
         self.marked &= other.marked;
         self.usual_status
             .retain(|field, is_usual| other.usual_status.get(field) == Some(is_usual));
+    }
+}
+
+impl Emitter<'_, '_> {
+    /// The number of a floating-point register without rotation, of 64 bits.
+    pub fn floating_number(&mut self, register: u8) -> Value {
+        let register = register & 127;
+        if !rotates(register) {
+            return self.constant(i64::from(register));
+        }
+        let base = self.load_state(I32, layout::FRAME_RENAME_FLOATING);
+        let base = self.ins().uextend(I64, base);
+        let renamed = self.ins().iadd_imm_s(base, i64::from(register));
+        let wrapped = self.ins().iadd_imm_s(renamed, -i64::from(ROTATING_FLOATING));
+        let is_beyond = self
+            .ins()
+            .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, renamed, 128);
+        self.ins().select(is_beyond, wrapped, renamed)
     }
 }

@@ -37,8 +37,8 @@ impl Emitter<'_, '_> {
         self.join(join, after);
     }
 
-    /// Emits a load or store of what lies in windows as [`Emitter::in_line`], but that the interpreter goes on behind it
-    /// where `common` goes aside: that happens to hardly any.
+    /// Emits a load or store of what lies in windows as [`Emitter::in_line`] does, but that the block is left to the
+    /// interpreter where `common` goes aside: that happens to hardly any.
     pub fn access(&mut self, instruction: &Instruction, common: impl FnOnce(&mut Self, Block)) {
         if !self.entry.has_windows {
             return self.in_line(instruction, None, common);

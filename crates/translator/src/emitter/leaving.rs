@@ -1,8 +1,6 @@
 //! Ways out of a unit: on to the next one, back to the loop that looks for blocks, or to the interpreter within a
 //! block.
 
-use std::ptr;
-
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
@@ -76,9 +74,8 @@ impl Emitter<'_, '_> {
         };
         self.gather_due_changes();
         let rest = &self.region.nodes[self.node].operations[index..];
-        let remainder = Box::new(Remainder::new(rest, progress));
-        let address = self.constant(ptr::from_ref(&*remainder).expose_provenance() as i64);
-        self.remainders.push(remainder);
+        let address = self.remainders.add(Remainder::new(rest, progress));
+        let address = self.constant(address as i64);
         let leaving = self.leaving;
         self.ins().jump(leaving, &[address.into()]);
     }
@@ -93,8 +90,8 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Leaves the rest of the block, from the current operation on, to the interpreter in a block that rarely runs. It is
-    /// emitted behind everything else.
+    /// Leaves the rest of the block, from the current operation on, to the interpreter in a block that rarely runs. It
+    /// is emitted behind everything else.
     pub(super) fn leave_later(&mut self, block: Block) {
         self.builder.set_cold_block(block);
         self.left.push(Left {

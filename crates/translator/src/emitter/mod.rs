@@ -2,8 +2,8 @@
 //!
 //! A slot is *held* while its variable has its value. What changes goes to memory as well, at once: so whatever is
 //! rare, the interpreter's function for a load whose page is not at hand or a way out, finds everything in place and
-//! costs no code of its own. Only the word of predicates is brought up to date late, where something else may look at
-//! it.
+//! costs no code of its own. The word of predicates is brought up to date late, where something else may look at it,
+//! and in [tight loops](crate::tight_loops) so is most of what they change.
 
 mod calls;
 mod control;
@@ -28,7 +28,7 @@ use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 use sidestep_ia64::encoding::StatusField;
 use sidestep_ia64::layout;
 
-use crate::chain::Remainder;
+use crate::chain::Remainders;
 use crate::held::FloatRegisters;
 use crate::region::Region;
 use crate::resumption::STOPPED;
@@ -176,7 +176,7 @@ pub struct Emitter<'a, 'f> {
     /// The blocks that lead there and are emitted last.
     left: Vec<Left>,
     /// What is left to the interpreter.
-    remainders: Vec<Box<Remainder>>,
+    remainders: Remainders,
 }
 
 impl<'a, 'f> Emitter<'a, 'f> {
@@ -234,7 +234,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             gathering: None,
             leaving,
             left: Vec::new(),
-            remainders: Vec::new(),
+            remainders: Remainders::default(),
         }
     }
 
@@ -571,6 +571,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
     /// Stores what memory lacks, as it was before the current instruction.
     fn store_late(&mut self) {
         for slot in self.known.late.iter() {
+            debug_assert!(self.known.held.contains(slot), "memory lacks it");
             let value = self.get(slot);
             self.store_slot(value, slot);
         }

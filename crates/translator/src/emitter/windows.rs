@@ -2,7 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use sidestep_ia64::layout;
+
+use super::Emitter;
+
+/// Where an address has the number of its region.
+const REGION_SHIFT: i64 = 61;
 
 /// By address, the bits in which it differs from the host's in the window of its region.
 #[derive(Clone, Debug, Default)]
@@ -31,5 +38,22 @@ impl Windows {
     pub fn meet(&mut self, other: &Windows) {
         self.0
             .retain(|&address, &mut difference| other.difference(address) == Some(difference));
+    }
+}
+
+impl Emitter<'_, '_> {
+    /// What takes an address to the window of its region.
+    pub fn window_difference(&mut self, address: Value) -> Value {
+        if let Some(known) = self.known.windows.difference(address) {
+            return known;
+        }
+        let region = self.ins().ushr_imm_u(address, REGION_SHIFT);
+        let offset = self.ins().ishl_imm_u(region, 3);
+        let processor = self.processor();
+        let place = self.ins().iadd(processor, offset);
+        let (flags, table) = (self.state_memory(), layout::WINDOW_DIFFERENCES);
+        let difference = self.ins().load(I64, flags, place, table as i32);
+        self.known.windows.note(address, difference);
+        difference
     }
 }

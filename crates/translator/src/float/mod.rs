@@ -16,7 +16,6 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Type, Va
 use sidestep_ia64::encoding::Instruction;
 use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
 use sidestep_ia64::layout::{self, FLOATING_DOUBLE};
-use sidestep_ia64::registers::frame::ROTATING_FLOATING;
 use sidestep_ia64::registers::status::psr;
 
 use crate::emitter::{Double, Emitter};
@@ -58,22 +57,6 @@ impl From<[Value; 2]> for Register {
     }
 }
 
-/// The number of a register without rotation, of 64 bits.
-pub fn number_of(emitter: &mut Emitter, register: u8) -> Value {
-    let register = register & 127;
-    if register < FIRST_ROTATING {
-        return emitter.constant(i64::from(register));
-    }
-    let base = emitter.load_state(I32, layout::FRAME_RENAME_FLOATING);
-    let base = emitter.ins().uextend(I64, base);
-    let renamed = emitter.ins().iadd_imm_s(base, i64::from(register));
-    let wrapped = emitter.ins().iadd_imm_s(renamed, -i64::from(ROTATING_FLOATING));
-    let is_beyond = emitter
-        .ins()
-        .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, renamed, 128);
-    emitter.ins().select(is_beyond, wrapped, renamed)
-}
-
 /// The address of a register, as the rotation names it now, less a displacement.
 fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
     let processor = emitter.processor();
@@ -85,7 +68,7 @@ fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
     if let Some(place) = emitter.known.floats.place(register) {
         return (place, layout::FLOATING as i32);
     }
-    let number = number_of(emitter, register);
+    let number = emitter.floating_number(register);
     let offset = emitter.ins().ishl_imm_u(number, REGISTER_SIZE_LOG2);
     let place = emitter.ins().iadd(processor, offset);
     emitter.known.floats.note_place(register, place);

@@ -79,8 +79,8 @@ pub fn pipelined(source: &mut Source) -> Machine {
     machine
 }
 
-/// A loop of random instructions that calls nothing and keeps the frame: it goes back to its first bundle by a counted or
-/// a conditional branch, and passes over some of its bundles.
+/// A loop of random instructions that calls nothing and keeps the frame: it goes back to its first bundle by a counted
+/// or a conditional branch, and passes over some of its bundles.
 pub fn tight(source: &mut Source) -> Machine {
     use UnitClass::{A, B, F, I, M};
     let changes = Effects::CHANGES_FRAME | Effects::CHANGES_STATUS | Effects::TRANSFERS;
