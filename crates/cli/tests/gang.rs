@@ -226,6 +226,21 @@ fn a_commands_exit_code_is_passed_on_and_everything_put_back() {
 }
 
 #[test]
+fn of_a_program_that_ends_at_once_the_controller_has_not_used_more_than_a_core() {
+    if !tests_need::root("changing other threads' ranks") {
+        return;
+    }
+    let _host = host();
+    let folder = Folder::new("short");
+    let run = output(&["run", "--state", folder.text(), "--policy", "none", "--", "true"]);
+    let report = String::from_utf8_lossy(&run.stderr);
+    let part = report.split("controller: ").nth(1);
+    let part = part.and_then(|part| part.split(' ').next()?.parse::<f64>().ok());
+    // The kernel counts what a process has used in coarser steps than the time.
+    assert!(part.is_some_and(|part| part <= 110.0), "{report}");
+}
+
+#[test]
 fn a_killed_controller_leaves_nothing_behind_that_restore_does_not_undo() {
     if !tests_need::root("changing other threads' ranks") {
         return;

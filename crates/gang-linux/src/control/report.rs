@@ -39,6 +39,8 @@ pub(super) struct Accounts {
     sets: Vec<(f64, CoscheduledSets)>,
     /// Seconds of computing that this process had used when the run began.
     own_time: f64,
+    /// When the controller had used that.
+    began: Instant,
 }
 
 /// One program in a report.
@@ -120,6 +122,7 @@ impl Accounts {
             switching: Duration::ZERO,
             passed_over: BTreeSet::new(),
             sets: Vec::new(),
+            began: Instant::now(),
             own_time: own_time(),
         }
     }
@@ -221,7 +224,8 @@ impl Accounts {
             gain: interval(&self.gains(programs.len(), all_count)),
             fairness: fairness(&served),
             idle: idle as f64 / 1e9 / seconds / host.cores.len() as f64,
-            overhead: (own_time() - self.own_time) / elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
+            overhead: (own_time() - self.own_time)
+                / self.began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE),
             switch_us: self.mean_switch().as_secs_f64() * 1e6,
             slot_ms: slot.as_secs_f64() * 1e3,
             slots: self.slots,
