@@ -28,7 +28,7 @@ fn branch(kind: BranchKind, predicate: u64, distance: u64) -> u64 {
 
 /// A loop of random instructions that goes back to its first bundle, or leaves in its middle, by a loop branch.
 pub fn pipelined(source: &mut Source) -> Machine {
-    use UnitClass::{A, B, F, I, M};
+    use UnitClass::B;
     let mut forms: Vec<&Form> = all_forms()
         .map(|(_, form)| form)
         .filter(|form| is_usual(form.operation) && form.class != B)
@@ -43,9 +43,6 @@ pub fn pipelined(source: &mut Source) -> Machine {
     };
     let steps: Vec<&Form> = forms.iter().filter(is_step).copied().collect();
     forms.extend(steps.repeat(20));
-    let mut nothing = all_forms().map(|(_, form)| form);
-    let nothing = nothing.find(|form| form.class == B && form.operation == Operation::Nop);
-    let nothing = nothing.expect("nop.b").value;
     let kind = [
         BranchKind::CountedTop,
         BranchKind::CountedExit,
@@ -58,31 +55,21 @@ pub fn pipelined(source: &mut Source) -> Machine {
         _ => 0,
     };
     let exit = source.below(BODY - 1);
-    let mut code = Vec::new();
-    for bundle in 0..BODY {
+    body(source, &forms, |_, bundle| {
         let back = 0u64.wrapping_sub(bundle);
-        let last = match bundle {
+        match bundle {
             _ if is_top && bundle == BODY - 1 => branch(kind, predicate, back),
             _ if !is_top && bundle == exit => branch(kind, predicate, BODY - bundle),
             _ if bundle == BODY - 1 => branch(BranchKind::Conditional, 0, back),
-            _ => nothing,
-        };
-        let first = instruction(source, &forms, &[A, M], Unit::M, bundle);
-        let (template, middle) = match source.below(2) {
-            0 => (INTEGER, instruction(source, &forms, &[A, I], Unit::I, bundle)),
-            _ => (FLOATING, instruction(source, &forms, &[F], Unit::F, bundle)),
-        };
-        code.push(Bundle::new(Template::new(template), [first, middle, last]));
-    }
-    let mut machine = Machine::new();
-    machine.load_bundles_at(CODE, &code);
-    machine
+            _ => nothing(),
+        }
+    })
 }
 
 /// A loop of random instructions that calls nothing and keeps the frame: it goes back to its first bundle by a counted
 /// or a conditional branch, and passes over some of its bundles.
 pub fn tight(source: &mut Source) -> Machine {
-    use UnitClass::{A, B, F, I, M};
+    use UnitClass::{B, M};
     let changes = Effects::CHANGES_FRAME | Effects::CHANGES_STATUS | Effects::TRANSFERS;
     let forms: Vec<&Form> = all_forms()
         .map(|(_, form)| form)
@@ -92,14 +79,10 @@ pub fn tight(source: &mut Source) -> Machine {
             form.class != M || effects.is_ok_and(|effects| !effects.intersects(changes))
         })
         .collect();
-    let mut nothing = all_forms().map(|(_, form)| form);
-    let nothing = nothing.find(|form| form.class == B && form.operation == Operation::Nop);
-    let nothing = nothing.expect("nop.b").value;
     let length = 2 + source.below(BODY - 2);
-    let mut code = Vec::new();
-    for bundle in 0..BODY {
+    body(source, &forms, |source, bundle| {
         let back = 0u64.wrapping_sub(bundle);
-        let last = match bundle {
+        match bundle {
             _ if bundle == length - 1 => match source.below(3) {
                 0 => branch(BranchKind::Conditional, 6 + source.below(6), back),
                 _ => branch(BranchKind::CountedLoop, 0, back),
@@ -108,15 +91,31 @@ pub fn tight(source: &mut Source) -> Machine {
                 let over = 1 + source.below(length - 1 - bundle);
                 branch(BranchKind::Conditional, 6 + source.below(6), over)
             }
-            _ => nothing,
-        };
-        let first = instruction(source, &forms, &[A, M], Unit::M, bundle);
+            _ => nothing(),
+        }
+    })
+}
+
+/// A branch slot's instruction that does nothing.
+fn nothing() -> u64 {
+    let mut forms = all_forms().map(|(_, form)| form);
+    let form = forms.find(|form| form.class == UnitClass::B && form.operation == Operation::Nop);
+    form.expect("nop.b").value
+}
+
+/// Bundles of random instructions of some forms, with what `last` gives for each in their branch slots.
+fn body(source: &mut Source, forms: &[&Form], mut last: impl FnMut(&mut Source, u64) -> u64) -> Machine {
+    use UnitClass::{A, F, I, M};
+    let bundles = (0..BODY).map(|bundle| {
+        let last = last(source, bundle);
+        let first = instruction(source, forms, &[A, M], Unit::M, bundle);
         let (template, middle) = match source.below(2) {
-            0 => (INTEGER, instruction(source, &forms, &[A, I], Unit::I, bundle)),
-            _ => (FLOATING, instruction(source, &forms, &[F], Unit::F, bundle)),
+            0 => (INTEGER, instruction(source, forms, &[A, I], Unit::I, bundle)),
+            _ => (FLOATING, instruction(source, forms, &[F], Unit::F, bundle)),
         };
-        code.push(Bundle::new(Template::new(template), [first, middle, last]));
-    }
+        Bundle::new(Template::new(template), [first, middle, last])
+    });
+    let code: Vec<Bundle> = bundles.collect();
     let mut machine = Machine::new();
     machine.load_bundles_at(CODE, &code);
     machine
