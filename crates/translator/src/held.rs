@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sidestep_ia64::encoding::{
     Effects, FixedRounding, Instruction, Operation, Precision, Resource, StatusField,
 };
+use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::frame::ROTATING_FLOATING;
 
 use crate::node::Node;
@@ -128,6 +129,15 @@ pub fn computes_doubles(instruction: &Instruction) -> bool {
         } => precision != Precision::Dynamic && status != StatusField::S1,
         Operation::ConvertToFixed { rounding, .. } => rounding == FixedRounding::Truncate,
         Operation::FloatCompare { .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether an instruction may change more of FPSR than set flags.
+pub fn changes_controls(instruction: &Instruction) -> bool {
+    match instruction.operation {
+        Operation::FloatSetControls { .. } | Operation::FloatClearFlags { .. } => true,
+        Operation::MoveToApplication { .. } => instruction.ar3() == FPSR,
         _ => false,
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sidestep_ia64::encoding::{BaseUpdate, BranchKind, Effects, Instruction, Operation, StatusField};
 
-use crate::held::computes_doubles;
+use crate::held::{changes_controls, computes_doubles};
 use crate::node::Node;
 use crate::slots::{Slot, Slots};
 
@@ -116,16 +116,6 @@ fn lands_far(instruction: &Instruction) -> Slots {
         written.remove(base);
     }
     written
-}
-
-/// Whether an instruction may change more of the status register than set flags.
-fn changes_controls(instruction: &Instruction) -> bool {
-    matches!(
-        instruction.operation,
-        Operation::FloatSetControls { .. }
-            | Operation::FloatClearFlags { .. }
-            | Operation::MoveToApplication { .. }
-    )
 }
 
 /// Whether an instruction may stand in a tight loop.

@@ -7,12 +7,12 @@ use std::mem::take;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use sidestep_ia64::encoding::{Effects, Instruction, Operation, Resource, StatusField};
+use sidestep_ia64::encoding::{Effects, Instruction, Resource, StatusField};
 use sidestep_ia64::layout;
-use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::frame::ROTATING_FLOATING;
 
 use super::Emitter;
+use crate::held::changes_controls;
 
 /// The value of a register as a double, which has it exactly: a normal value or a zero. It is a NaN where the register
 /// holds something else, of which memory alone knows.
@@ -39,15 +39,6 @@ pub fn rotated(register: u8) -> u8 {
 }
 
 const FIRST_ROTATING: u8 = 128 - ROTATING_FLOATING as u8;
-
-/// Whether an instruction may change more of FPSR than set flags.
-fn changes_controls(instruction: &Instruction) -> bool {
-    match instruction.operation {
-        Operation::FloatSetControls { .. } | Operation::FloatClearFlags { .. } => true,
-        Operation::MoveToApplication { .. } => instruction.ar3() == FPSR,
-        _ => false,
-    }
-}
 
 /// What is known of floating-point registers.
 #[derive(Clone, Debug, Default)]
