@@ -191,7 +191,7 @@ impl TranslationCache {
         self.generations[region] += 1;
     }
 
-    /// Forgets the `1 << size_log2` bytes at `start`, which is a multiple of that.
+    /// Forgets the `1 << size_log2` bytes at `start`, which is a multiple of that: a granule at least.
     pub(crate) fn forget(&mut self, start: u64, size_log2: u32) {
         let is_inside = |address: u64| (address ^ start) >> size_log2 == 0;
         if size_log2 > SMALL_RANGE_LOG2 {
@@ -199,11 +199,11 @@ impl TranslationCache {
             self.generations[VirtualAddress(start).region()] += 1;
             return;
         }
-        for offset in (0..1 << size_log2).step_by(1 << GRANULE_LOG2) {
-            let entry = &mut self.entries[entry_index(start + offset)];
-            if is_inside(entry.granule()) {
-                *entry = Entry::EMPTY;
-            }
+        // Its granules are neighbours in the first level, and within one word of `filled`.
+        let (first, count) = (entry_index(start), 1 << size_log2 >> GRANULE_LOG2);
+        let granules = ((1_u64 << count) - 1) << (first % 64);
+        self.forget_granules_of(first / 64, granules, is_inside);
+        for offset in (0..1 << size_log2).step_by(1 << PAGE_INDEX_LOG2) {
             let index = self.page_index(start + offset);
             if let Some(place) = self.pages.get_mut(index)
                 && place.is_some_and(|known| is_inside(known.page.start.0))
@@ -215,16 +215,21 @@ impl TranslationCache {
 
     /// Empties the entries whose granule is `forgotten`.
     fn forget_granules(&mut self, forgotten: impl Fn(u64) -> bool) {
-        for (word, filled) in self.filled.iter_mut().enumerate() {
-            let mut left = *filled;
-            while left != 0 {
-                let bit = left.trailing_zeros();
-                left &= left - 1;
-                let entry = &mut self.entries[word * 64 + bit as usize];
-                if forgotten(entry.granule()) {
-                    *entry = Entry::EMPTY;
-                    *filled &= !(1 << bit);
-                }
+        for word in 0..self.filled.len() {
+            self.forget_granules_of(word, u64::MAX, &forgotten);
+        }
+    }
+
+    /// The same among some of the 64 entries of a word of `filled`.
+    fn forget_granules_of(&mut self, word: usize, among: u64, forgotten: impl Fn(u64) -> bool) {
+        let mut left = self.filled[word] & among;
+        while left != 0 {
+            let bit = left.trailing_zeros();
+            left &= left - 1;
+            let entry = &mut self.entries[word * 64 + bit as usize];
+            if forgotten(entry.granule()) {
+                *entry = Entry::EMPTY;
+                self.filled[word] &= !(1 << bit);
             }
         }
     }

@@ -1,27 +1,73 @@
 //! The translation buffer of one side: translation registers, which stay until purged, and the translation
 //! cache, which the processor replaces.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use serde::{Deserialize, Serialize};
 
 use super::entry::TranslationEntry;
+use super::places::Places;
 use crate::address::VirtualAddress;
 
 /// Number of translation registers, as on the Itanium 2.
 pub const REGISTERS: usize = 64;
 /// Number of translation cache entries: the second level of the Itanium 2's buffers.
 pub const CACHE_ENTRIES: usize = 128;
+/// Of both together registers are the first.
+const CACHE: Range<usize> = REGISTERS..REGISTERS + CACHE_ENTRIES;
 
 /// Translation registers and translation cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "State", into = "State")]
 pub struct TranslationBuffer {
-    registers: Vec<Option<TranslationEntry>>,
-    cache: Vec<Option<TranslationEntry>>,
+    entries: Vec<Option<TranslationEntry>>,
     /// The cache entry that the next insertion replaces: first in, first out.
     next: usize,
-    #[serde(skip)]
+    places: Places,
     hints: Hints,
+}
+
+/// What is saved of it.
+#[derive(Serialize, Deserialize)]
+struct State {
+    registers: Vec<Option<TranslationEntry>>,
+    cache: Vec<Option<TranslationEntry>>,
+    next: usize,
+}
+
+impl From<State> for TranslationBuffer {
+    fn from(state: State) -> Self {
+        let State {
+            mut registers,
+            mut cache,
+            next,
+        } = state;
+        // A state with more or fewer is none that was saved: it is told by a place that does not exist.
+        let is_whole = registers.len() == REGISTERS && cache.len() == CACHE_ENTRIES;
+        registers.resize(REGISTERS, None);
+        cache.resize(CACHE_ENTRIES, None);
+        let mut buffer = TranslationBuffer {
+            next: if is_whole { next } else { CACHE_ENTRIES },
+            ..TranslationBuffer::default()
+        };
+        for (place, entry) in registers.into_iter().chain(cache).enumerate() {
+            buffer.replace(place, entry);
+        }
+        buffer
+    }
+}
+
+impl From<TranslationBuffer> for State {
+    fn from(buffer: TranslationBuffer) -> Self {
+        let mut registers = buffer.entries;
+        let cache = registers.split_off(REGISTERS);
+        State {
+            registers,
+            cache,
+            next: buffer.next,
+        }
+    }
 }
 
 /// Where translations were found before, by address: a first guess, which is checked. It is no part of the state, and
@@ -61,45 +107,38 @@ impl TranslationBuffer {
     /// The translation of `address` in region `region`.
     pub fn find(&self, address: VirtualAddress, region: u32) -> Option<&TranslationEntry> {
         let hint = self.hints.of(address);
-        let hinted = self.place(hint.load(Ordering::Relaxed).into());
+        let hinted = self.entries[usize::from(hint.load(Ordering::Relaxed))].as_ref();
         if hinted.is_some_and(|entry| entry.matches(address, region)) {
             return hinted;
         }
-        let mut places = self.registers.iter().chain(&self.cache);
-        let found =
-            places.position(|entry| entry.as_ref().is_some_and(|entry| entry.matches(address, region)))?;
-        hint.store(found as u8, Ordering::Relaxed);
-        self.place(found)
-    }
-
-    /// The translation at a place, of which registers are the first.
-    #[inline]
-    fn place(&self, index: usize) -> Option<&TranslationEntry> {
-        match index.checked_sub(REGISTERS) {
-            None => self.registers.get(index)?.as_ref(),
-            Some(index) => self.cache.get(index)?.as_ref(),
-        }
+        let (place, found) = self
+            .places
+            .of(address)
+            .filter_map(|place| Some((place, self.entries[place].as_ref()?)))
+            .find(|(_, entry)| entry.matches(address, region))?;
+        hint.store(place as u8, Ordering::Relaxed);
+        Some(found)
     }
 
     /// Every valid translation, registers first.
     pub fn entries(&self) -> impl Iterator<Item = &TranslationEntry> {
-        self.registers.iter().chain(&self.cache).flatten()
+        self.entries.iter().flatten()
     }
 
     /// What translation register `index` holds; none if it is empty or there is no such register.
     pub fn register(&self, index: usize) -> Option<&TranslationEntry> {
-        self.registers.get(index)?.as_ref()
+        self.entries[..REGISTERS].get(index)?.as_ref()
     }
 
     /// Inserts into the cache. Overlapping cache entries go, and the oldest one if the cache is full, each by way of
     /// `removed`; a translation register that overlaps keeps its page.
     pub fn insert(&mut self, entry: TranslationEntry, mut removed: impl FnMut(&TranslationEntry)) {
         self.purge_cache(entry.page, entry.region, entry.size_log2, &mut removed);
-        if let Some(free) = self.cache.iter_mut().find(|entry| entry.is_none()) {
-            *free = Some(entry);
+        if let Some(free) = self.places.first_free(CACHE) {
+            self.replace(free, Some(entry));
             return;
         }
-        if let Some(oldest) = self.cache[self.next].replace(entry) {
+        if let Some(oldest) = self.replace(CACHE.start + self.next, Some(entry)) {
             removed(&oldest);
         }
         self.next = (self.next + 1) % CACHE_ENTRIES;
@@ -107,10 +146,10 @@ impl TranslationBuffer {
 
     /// Sets translation register `index`; overlapping cache entries go. False if there is no such register.
     pub fn set_register(&mut self, index: usize, entry: TranslationEntry) -> bool {
-        let Some(register) = self.registers.get_mut(index) else {
+        if index >= REGISTERS {
             return false;
-        };
-        *register = Some(entry);
+        }
+        self.replace(index, Some(entry));
         self.purge_cache(entry.page, entry.region, entry.size_log2, |_| {});
         // A register before another one that overlaps it hides that one from now on.
         self.hints = Hints::default();
@@ -123,29 +162,50 @@ impl TranslationBuffer {
         address: VirtualAddress,
         region: u32,
         size_log2: u32,
-        removed: impl FnMut(&TranslationEntry),
+        mut removed: impl FnMut(&TranslationEntry),
     ) {
-        purge(&mut self.cache, address, region, size_log2, removed);
+        for place in self.places.around(address, size_log2).within(CACHE) {
+            if let Some(entry) =
+                self.entries[place].filter(|entry| entry.overlaps(address, region, size_log2))
+            {
+                removed(&entry);
+                self.replace(place, None);
+            }
+        }
     }
 
     /// Purges every translation register and cache entry that overlaps the page.
     pub fn purge_all(&mut self, address: VirtualAddress, region: u32, size_log2: u32) {
-        purge(&mut self.registers, address, region, size_log2, |_| {});
+        for place in 0..REGISTERS {
+            if self.entries[place].is_some_and(|entry| entry.overlaps(address, region, size_log2)) {
+                self.replace(place, None);
+            }
+        }
         self.purge_cache(address, region, size_log2, |_| {});
     }
 
-    /// Whether the buffer could be a processor's: as many registers and cache entries as there are, and each of them
-    /// one that can be inserted.
+    /// Puts an entry, or none, into a place; answers what was there.
+    fn replace(&mut self, place: usize, entry: Option<TranslationEntry>) -> Option<TranslationEntry> {
+        let before = std::mem::replace(&mut self.entries[place], entry);
+        if let Some(before) = &before {
+            self.places.free(place, before);
+        }
+        if let Some(entry) = &entry {
+            self.places.take(place, entry);
+        }
+        before
+    }
+
+    /// Whether the buffer could be a processor's: each of its entries one that can be inserted.
     pub(crate) fn is_valid(&self) -> bool {
-        self.registers.len() == REGISTERS
-            && self.cache.len() == CACHE_ENTRIES
-            && self.next < CACHE_ENTRIES
-            && self.entries().all(TranslationEntry::is_valid)
+        self.next < CACHE_ENTRIES && self.entries().all(TranslationEntry::is_valid)
     }
 
     /// Empties the cache.
     pub fn clear_cache(&mut self) {
-        self.cache.fill(None);
+        for place in CACHE {
+            self.replace(place, None);
+        }
         self.next = 0;
     }
 }
@@ -153,27 +213,10 @@ impl TranslationBuffer {
 impl Default for TranslationBuffer {
     fn default() -> Self {
         TranslationBuffer {
-            registers: vec![None; REGISTERS],
-            cache: vec![None; CACHE_ENTRIES],
+            entries: vec![None; CACHE.end],
             next: 0,
+            places: Places::default(),
             hints: Hints::default(),
-        }
-    }
-}
-
-fn purge(
-    entries: &mut [Option<TranslationEntry>],
-    address: VirtualAddress,
-    region: u32,
-    size_log2: u32,
-    mut removed: impl FnMut(&TranslationEntry),
-) {
-    for place in entries {
-        if let Some(entry) = place
-            && entry.overlaps(address, region, size_log2)
-        {
-            removed(entry);
-            *place = None;
         }
     }
 }
@@ -194,19 +237,34 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_found_is_what_a_search_finds(
-            steps in prop::collection::vec((0u64..40, 0u32..3, 0usize..8, 12u32..17), 1..120),
+            steps in prop::collection::vec((0u64..40, 0u32..4, 0usize..8, 12u32..21), 1..120),
         ) {
             let mut buffer = TranslationBuffer::default();
             let mut removed = 0;
             for (number, kind, register, size_log2) in steps {
-                let address = address(number);
+                let address = address(4 * number);
                 let entry = TranslationEntry::new(address, 1, 0x61, u64::from(size_log2) << 2);
+                let overlapping = |buffer: &TranslationBuffer| {
+                    let cached = buffer.entries[CACHE].iter().flatten();
+                    cached.filter(|entry| entry.overlaps(address, 1, size_log2)).count()
+                };
                 match (kind, entry) {
-                    (0, Ok(entry)) => buffer.insert(entry, |_| removed += 1),
-                    (1, Ok(entry)) => assert!(buffer.set_register(register, entry)),
-                    _ => buffer.purge_all(address, 1, size_log2),
+                    (0 | 1, Ok(entry)) => {
+                        buffer.insert(entry, |_| removed += 1);
+                        prop_assert_eq!(overlapping(&buffer), 1);
+                    }
+                    (2, Ok(entry)) => {
+                        prop_assert!(buffer.set_register(register, entry));
+                        prop_assert_eq!(overlapping(&buffer), 0);
+                    }
+                    _ => {
+                        buffer.purge_all(address, 1, size_log2);
+                        prop_assert!(!buffer.entries().any(|entry| entry.overlaps(address, 1, size_log2)));
+                    }
                 }
-                for number in 0..40 {
+                let saved = serde_json::to_string(&buffer).expect("a buffer is saved");
+                prop_assert_eq!(&serde_json::from_str::<TranslationBuffer>(&saved).expect("and read"), &buffer);
+                for number in 0..160 {
                     let address = VirtualAddress(number << 12);
                     let searched = buffer.entries().find(|entry| entry.matches(address, 1));
                     prop_assert_eq!(buffer.find(address, 1), searched);
@@ -214,6 +272,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_saved_buffer_of_another_size_is_none() {
+        let mut saved = serde_json::to_value(TranslationBuffer::default()).expect("a buffer is saved");
+        let is_valid = |saved: &serde_json::Value| {
+            let buffer: TranslationBuffer = serde_json::from_value(saved.clone()).expect("entries");
+            buffer.is_valid()
+        };
+        assert!(is_valid(&saved));
+        saved["cache"]
+            .as_array_mut()
+            .expect("entries")
+            .push(serde_json::Value::Null);
+        assert!(!is_valid(&saved));
     }
 
     #[test]

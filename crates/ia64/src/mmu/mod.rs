@@ -7,6 +7,7 @@
 
 pub mod buffer;
 pub mod entry;
+mod places;
 pub mod vhpt;
 
 use buffer::TranslationBuffer;
