@@ -33,6 +33,7 @@ const SAMPLES: &[(&str, u64)] = &[
     ("bt", 1),
     ("cg", 1),
     ("ep", 4),
+    ("ft", 1),
     ("is", 5),
     ("lu", 2),
     ("mg", 1),
@@ -40,7 +41,7 @@ const SAMPLES: &[(&str, u64)] = &[
     ("ua", 1),
 ];
 /// Their names.
-pub const KERNELS: &[&str] = &["bt", "cg", "ep", "is", "lu", "mg", "sp", "ua"];
+pub const KERNELS: &[&str] = &["bt", "cg", "ep", "ft", "is", "lu", "mg", "sp", "ua"];
 
 /// What VM1 runs: instances, and threads of each.
 pub fn instances(load: &str) -> (usize, usize) {
