@@ -91,3 +91,23 @@ fn cases() -> u32 {
     let given = std::env::var("SIDESTEP_GUESTS").ok();
     given.and_then(|count| count.parse().ok()).unwrap_or(32)
 }
+
+/// Guests that were once translated wrongly, with threshold and piece.
+const ONCE_WRONG: &[([u8; 16], u32, u64)] = &[
+    // A branch to IA-32 code that its predicate lets do nothing.
+    (
+        [
+            205, 128, 143, 226, 34, 83, 68, 148, 212, 232, 157, 66, 250, 230, 184, 182,
+        ],
+        1,
+        4,
+    ),
+];
+
+#[test]
+fn a_guest_that_was_translated_wrongly_is_right() {
+    for (bytes, threshold, piece) in ONCE_WRONG {
+        let difference = difference(bytes, *piece, *threshold);
+        assert!(difference.is_none(), "{bytes:?}: {difference:#x?}");
+    }
+}

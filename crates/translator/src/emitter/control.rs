@@ -441,7 +441,8 @@ impl<'f> Emitter<'_, 'f> {
         let is_raised = self.ins().icmp_imm_u(IntCC::Equal, answer, PERFORMED_RAISED);
         self.raise_if(is_raised);
         if let Some(instruction) = instruction {
-            if is_branch(instruction) && instruction.always_transfers() {
+            // One that switches to IA-32 ends its block also where its predicate lets it do nothing.
+            if is_branch(instruction) && instruction.always_transfers() && join.is_none() {
                 self.is_gone = true;
                 return self.arrived(instruction, bundle);
             }
