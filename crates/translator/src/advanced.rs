@@ -62,7 +62,10 @@ impl Register {
                 let [position, origin] = [layout::STACK_POSITION, layout::STACK_ORIGIN]
                     .map(|place| emitter.load_state(I64, place));
                 let depth = emitter.ins().isub(position, origin);
-                emitter.ins().iadd_imm_s(depth, i64::from(register))
+                let number = emitter.ins().iadd_imm_s(depth, i64::from(register));
+                // Frames of who called before the first one known are below the origin.
+                let general = !layout::ADVANCED_FLOATING;
+                emitter.ins().band_imm_u(number, general.cast_signed())
             }
         };
         let processor = emitter.processor();

@@ -129,6 +129,18 @@ fn a_unit_entered_from_another_keeps_the_limit_where_a_nat_is() {
     assert!(interpreted == translated);
 }
 
+/// An advanced load to a stacked register of a frame below the one that the program began with.
+#[test]
+fn an_advanced_load_below_the_first_frame_is_of_a_general_register() {
+    let mut translator = translator(1);
+    let seed = 14_731_891_742_052_992_088;
+    let interpreted = run(seed, Processor::run);
+    let translated = run(seed, |processor, limit| {
+        processor.run_with(limit, &mut translator, &mut ())
+    });
+    assert!(interpreted == translated);
+}
+
 #[test]
 fn lock_step_finds_nothing_and_changes_nothing() {
     for seed in 0..4 {
