@@ -85,8 +85,9 @@ proptest! {
     }
 }
 
-/// Runs a computation interpreted and translated, on other numbers in each round.
-fn compare_computations(seed: u64) -> Result<(), TestCaseError> {
+/// Runs a computation interpreted and translated, on other numbers in each round. Answers how many instructions were
+/// translated: none of one that leaves its only block early, which a run is just long enough for.
+fn compare_computations(seed: u64) -> Result<u64, TestCaseError> {
     let [mut interpreted, mut translated] = [(); 2].map(|()| computation(&mut Source(seed)));
     let mut translator = translator(2);
     for round in 0..40 {
@@ -97,15 +98,15 @@ fn compare_computations(seed: u64) -> Result<(), TestCaseError> {
         prop_assert!(one == other, "round {round}");
         prop_assert_eq!(interpreted.data(), translated.data());
     }
-    prop_assert!(translator.statistics().translated > 0);
-    Ok(())
+    Ok(translator.statistics().translated)
 }
 
 /// An operation of single precision delivers, by the interpreter, a value whose exponent only registers have room for;
 /// its storing as a single is not the host's conversion.
 #[test]
 fn what_an_operation_of_single_precision_delivers_may_be_none() {
-    compare_computations(1_121_345_127_178_069_177).expect("the same numbers");
+    let translated = compare_computations(1_121_345_127_178_069_177).expect("the same numbers");
+    assert!(translated > 0);
 }
 
 proptest! {
