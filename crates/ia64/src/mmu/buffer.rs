@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use serde::{Deserialize, Serialize};
 
 use super::entry::TranslationEntry;
-use super::places::Places;
+use super::places::{PLACES_MAX, Places};
 use crate::address::VirtualAddress;
 
 /// Number of translation registers, as on the Itanium 2.
@@ -16,6 +16,7 @@ pub const REGISTERS: usize = 64;
 pub const CACHE_ENTRIES: usize = 128;
 /// Of both together registers are the first.
 const CACHE: Range<usize> = REGISTERS..REGISTERS + CACHE_ENTRIES;
+const _: () = assert!(CACHE.end <= PLACES_MAX);
 
 /// Translation registers and translation cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,13 +112,11 @@ impl TranslationBuffer {
         if hinted.is_some_and(|entry| entry.matches(address, region)) {
             return hinted;
         }
-        let (place, found) = self
-            .places
-            .of(address)
-            .filter_map(|place| Some((place, self.entries[place].as_ref()?)))
-            .find(|(_, entry)| entry.matches(address, region))?;
-        hint.store(place as u8, Ordering::Relaxed);
-        Some(found)
+        let matches = |entry: &TranslationEntry| entry.matches(address, region);
+        let mut places = self.places.of(address);
+        let found = places.find(|place| self.entries[*place].as_ref().is_some_and(matches))?;
+        hint.store(found as u8, Ordering::Relaxed);
+        self.entries[found].as_ref()
     }
 
     /// Every valid translation, registers first.
@@ -162,9 +161,26 @@ impl TranslationBuffer {
         address: VirtualAddress,
         region: u32,
         size_log2: u32,
+        removed: impl FnMut(&TranslationEntry),
+    ) {
+        self.purge(CACHE, address, region, size_log2, removed);
+    }
+
+    /// Purges every translation register and cache entry that overlaps the page.
+    pub fn purge_all(&mut self, address: VirtualAddress, region: u32, size_log2: u32) {
+        self.purge(0..CACHE.end, address, region, size_log2, |_| {});
+    }
+
+    /// Purges every entry in some of the places that overlaps the page, each by way of `removed`.
+    fn purge(
+        &mut self,
+        among: Range<usize>,
+        address: VirtualAddress,
+        region: u32,
+        size_log2: u32,
         mut removed: impl FnMut(&TranslationEntry),
     ) {
-        for place in self.places.around(address, size_log2).within(CACHE) {
+        for place in self.places.around(address, size_log2).within(among) {
             if let Some(entry) =
                 self.entries[place].filter(|entry| entry.overlaps(address, region, size_log2))
             {
@@ -172,16 +188,6 @@ impl TranslationBuffer {
                 self.replace(place, None);
             }
         }
-    }
-
-    /// Purges every translation register and cache entry that overlaps the page.
-    pub fn purge_all(&mut self, address: VirtualAddress, region: u32, size_log2: u32) {
-        for place in 0..REGISTERS {
-            if self.entries[place].is_some_and(|entry| entry.overlaps(address, region, size_log2)) {
-                self.replace(place, None);
-            }
-        }
-        self.purge_cache(address, region, size_log2, |_| {});
     }
 
     /// Puts an entry, or none, into a place; answers what was there.

@@ -14,6 +14,8 @@ const UNIT_LOG2: u32 = 16;
 const SETS: usize = 64;
 /// Sets of places are of so many words of 64.
 const WORDS: usize = 3;
+/// How many places there can be.
+pub(super) const PLACES_MAX: usize = 64 * WORDS;
 
 /// A set of places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
