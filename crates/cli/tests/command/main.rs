@@ -25,3 +25,4 @@ mod sensitivity;
 mod timing;
 mod virtual_linux;
 mod wires;
+mod wrappers;
