@@ -105,10 +105,20 @@ static void solve_line(struct flow *flow, void *work_space, long start, int dire
     }
 }
 
+static void start(void *state, struct team *team, int thread)
+{
+    flow_start(&((struct solver *)state)->flow, team, thread);
+}
+
 static void work(void *state, struct team *team, int thread)
 {
     struct solver *solver = state;
     flow_step_by_lines(&solver->flow, team, thread, problems[solver->class].steps, solve_line);
+}
+
+static void finish(void *state, struct team *team, int thread)
+{
+    flow_finish(&((struct solver *)state)->flow, team, thread);
 }
 
 static int verify(void *state, const char *label)
@@ -117,4 +127,4 @@ static int verify(void *state, const char *label)
     return flow_verify(&solver->flow, &problems[solver->class].norms, label);
 }
 
-const struct kernel block_tridiagonal = {"bt", "block tridiagonal", prepare, work, verify};
+const struct kernel block_tridiagonal = {"bt", "block tridiagonal", prepare, start, work, finish, verify};

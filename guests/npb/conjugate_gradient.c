@@ -173,13 +173,19 @@ static void solve(struct system *system, struct team *team, int thread, struct r
     }
 }
 
-static void work(void *state, struct team *team, int thread)
+static void start(void *state, struct team *team, int thread)
 {
     struct system *system = state;
     struct range rows = team_share(team, thread, system->order);
     make_rows(system, rows);
     for (long i = rows.first; i < rows.end; i++)
         system->x[i] = 1;
+}
+
+static void work(void *state, struct team *team, int thread)
+{
+    struct system *system = state;
+    struct range rows = team_share(team, thread, system->order);
     for (int iteration = 0; iteration < team_steps(team, problems[system->class].iterations); iteration++) {
         solve(system, team, thread, rows);
         double xz = dot(team, thread, rows, system->x, system->z);
@@ -191,7 +197,6 @@ static void work(void *state, struct team *team, int thread)
             environment_step();
         }
     }
-    team_barrier(team);
 }
 
 static int verify(void *state, const char *label)
@@ -200,4 +205,4 @@ static int verify(void *state, const char *label)
     return report_value(label, "eigenvalue", system->eigenvalue, problems[system->class].eigenvalue, 1e-10);
 }
 
-const struct kernel conjugate_gradient = {"cg", "conjugate gradient", prepare, work, verify};
+const struct kernel conjugate_gradient = {"cg", "conjugate gradient", prepare, start, work, NULL, verify};

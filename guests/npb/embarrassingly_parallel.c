@@ -77,4 +77,4 @@ static int verify(void *state, const char *label)
            report_value(label, "sum of y", deviates->sums[1], problems[deviates->class].y, 1e-8);
 }
 
-const struct kernel embarrassingly_parallel = {"ep", "embarrassingly parallel", prepare, work, verify};
+const struct kernel embarrassingly_parallel = {"ep", "embarrassingly parallel", prepare, NULL, work, NULL, verify};

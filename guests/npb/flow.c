@@ -230,12 +230,15 @@ static void step_by_lines(struct flow *flow, struct team *team, int thread, flow
 
 void flow_step_by_lines(struct flow *flow, struct team *team, int thread, int steps, flow_line_solver *solve_line)
 {
-    flow_start(flow, team, thread);
     for (int number = 0; number < team_steps(team, steps); number++) {
         step_by_lines(flow, team, thread, solve_line);
         if (thread == 0)
             environment_step();
     }
+}
+
+void flow_finish(struct flow *flow, struct team *team, int thread)
+{
     flow_residual(flow, team, thread);
     flow_norms(flow, team, thread);
 }

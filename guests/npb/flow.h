@@ -71,11 +71,14 @@ void flow_add_residual(struct flow *flow, struct team *team, int thread, double 
    `side` - 2 times the direction's stride. */
 typedef void flow_line_solver(struct flow *flow, void *work_space, long start, int direction);
 
-/* A whole run of steps that solve for each line along x, then y, then z; with the norms at the end. */
+/* Steps that solve for each line along x, then y, then z. */
 void flow_step_by_lines(struct flow *flow, struct team *team, int thread, int steps, flow_line_solver *solve_line);
 
 /* The root mean squares of the residual and of u less the solution. */
 void flow_norms(struct flow *flow, struct team *team, int thread);
+
+/* The residual of what u has become, and the norms. */
+void flow_finish(struct flow *flow, struct team *team, int thread);
 
 /* The derivatives of convection and of diffusion along a direction by the five quantities, at a point. */
 struct jacobians {

@@ -206,4 +206,4 @@ static int verify(void *state, const char *label)
     return wrong;
 }
 
-const struct kernel fourier_transform = {"ft", "Fourier transform", prepare, work, verify};
+const struct kernel fourier_transform = {"ft", "Fourier transform", prepare, NULL, work, NULL, verify};

@@ -147,6 +147,15 @@ int instances_find(const struct instances *instances, long *number)
     return index < instances->count ? index : -1;
 }
 
+/* Has a thread do a part of a round, if there is one of the kind; comes back when all threads have done it. */
+static void in_phase(const struct instance *instance, void (*phase)(void *, struct team *, int), long number)
+{
+    if (phase) {
+        phase(instance->state, instance->team, (int)number);
+        team_barrier(instance->team);
+    }
+}
+
 void instances_work(struct instances *instances, long number)
 {
     int index = instances_find(instances, &number);
@@ -154,13 +163,17 @@ void instances_work(struct instances *instances, long number)
         return;
     struct instance *instance = &instances->all[index];
     for (long round = 0; round < instance->rounds; round++) {
+        uint64_t ended_ns = 0;
         team_barrier(instance->team);
+        in_phase(instance, instance->kernel->start, number);
         if (number == 0)
             instance->began_ns = environment_nanoseconds();
-        instance->kernel->work(instance->state, instance->team, (int)number);
-        team_barrier(instance->team);
+        in_phase(instance, instance->kernel->work, number);
         if (number == 0)
-            report(instance, environment_nanoseconds());
+            ended_ns = environment_nanoseconds();
+        in_phase(instance, instance->kernel->finish, number);
+        if (number == 0)
+            report(instance, ended_ns);
     }
 }
 

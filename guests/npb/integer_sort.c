@@ -117,12 +117,17 @@ static long sort(struct keys *keys, struct team *team, int thread)
     return wrong;
 }
 
-static void work(void *state, struct team *team, int thread)
+static void start(void *state, struct team *team, int thread)
 {
     struct keys *keys = state;
     generate(keys, team_share(team, thread, keys->count));
     if (thread == 0)
         keys->right = 0;
+}
+
+static void work(void *state, struct team *team, int thread)
+{
+    struct keys *keys = state;
     for (int iteration = 1; iteration <= team_steps(team, ITERATIONS); iteration++) {
         team_barrier(team);
         if (thread == 0) {
@@ -136,6 +141,11 @@ static void work(void *state, struct team *team, int thread)
             environment_step();
         }
     }
+}
+
+static void finish(void *state, struct team *team, int thread)
+{
+    struct keys *keys = state;
     double wrong = team_sum(team, thread, sort(keys, team, thread));
     if (thread == 0)
         keys->right += wrong == 0;
@@ -147,4 +157,4 @@ static int verify(void *state, const char *label)
     return report_value(label, "checks that held", keys->right, CHECKS, 0);
 }
 
-const struct kernel integer_sort = {"is", "integer sort", prepare, work, verify};
+const struct kernel integer_sort = {"is", "integer sort", prepare, start, work, finish, verify};

@@ -1,4 +1,5 @@
-/* A benchmark: how its memory is prepared, what each thread does, and what its result is held against. */
+/* A benchmark: how its memory is prepared, what each thread does, what of that is timed, and what its result is held
+   against. */
 
 #ifndef KERNEL_H
 #define KERNEL_H
@@ -14,8 +15,12 @@ struct kernel {
     const char *title;
     /* Memory and parameters for a class; one thread calls it. */
     void *(*prepare)(enum problem_class class, const struct team *team);
-    /* A whole run, from the initial values on; all threads call it. */
+    /* The initial values; all threads call it. Null where what is timed makes them. */
+    void (*start)(void *state, struct team *team, int thread);
+    /* What the specification has timed; all threads call it, after a barrier. */
     void (*work)(void *state, struct team *team, int thread);
+    /* What only the checks need; all threads call it, after a barrier. Null where there is nothing of that. */
+    void (*finish)(void *state, struct team *team, int thread);
     /* Prints what the run has found beside what is specified; one thread calls it. How many values are wrong. */
     int (*verify)(void *state, const char *label);
 };

@@ -153,24 +153,33 @@ static double integrate(const struct flow *flow)
     return sum;
 }
 
+static void start(void *state, struct team *team, int thread)
+{
+    struct flow *flow = &((struct solver *)state)->flow;
+    flow_start(flow, team, thread);
+    flow_residual(flow, team, thread);
+}
+
 static void work(void *state, struct team *team, int thread)
 {
     struct solver *solver = state;
-    struct flow *flow = &solver->flow;
-    flow_start(flow, team, thread);
-    flow_residual(flow, team, thread);
     long announced = solver->announced;
     team_barrier(team);
     for (int number = 0; number < team_steps(team, problems[solver->class].steps); number++) {
-        step(flow, team, thread, &announced);
+        step(&solver->flow, team, thread, &announced);
         if (thread == 0)
             environment_step();
     }
-    flow_norms(flow, team, thread);
-    if (thread == 0) {
+    if (thread == 0)
         solver->announced = announced;
-        solver->integral = integrate(flow);
-    }
+}
+
+static void finish(void *state, struct team *team, int thread)
+{
+    struct solver *solver = state;
+    flow_norms(&solver->flow, team, thread);
+    if (thread == 0)
+        solver->integral = integrate(&solver->flow);
 }
 
 static int verify(void *state, const char *label)
@@ -180,4 +189,4 @@ static int verify(void *state, const char *label)
            report_value(label, "integral over a surface", solver->integral, problems[solver->class].integral, 1e-8);
 }
 
-const struct kernel lower_upper = {"lu", "lower-upper", prepare, work, verify};
+const struct kernel lower_upper = {"lu", "lower-upper", prepare, start, work, finish, verify};

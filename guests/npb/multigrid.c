@@ -245,13 +245,18 @@ static void descend_and_ascend(struct cycle *cycle, struct team *team, int threa
     }
 }
 
+static void start(void *state, struct team *team, int thread)
+{
+    struct cycle *cycle = state;
+    charge(cycle, team, thread);
+    clear(team, thread, 1L << cycle->levels, cycle->solutions[cycle->levels]);
+}
+
 static void work(void *state, struct team *team, int thread)
 {
     struct cycle *cycle = state;
     long side = 1L << cycle->levels;
     double *solution = cycle->solutions[cycle->levels], *residual = cycle->residuals[cycle->levels];
-    charge(cycle, team, thread);
-    clear(team, thread, side, solution);
     subtract(team, thread, side, solution, cycle->right, residual);
     for (int iteration = 0; iteration < team_steps(team, ITERATIONS); iteration++) {
         descend_and_ascend(cycle, team, thread);
@@ -274,4 +279,4 @@ static int verify(void *state, const char *label)
     return report_value(label, "norm of the residual", cycle->norm, problems[cycle->class].norm, 1e-8);
 }
 
-const struct kernel multigrid = {"mg", "multigrid", prepare, work, verify};
+const struct kernel multigrid = {"mg", "multigrid", prepare, start, work, NULL, verify};

@@ -516,12 +516,16 @@ static void diffuse(struct problem *problem, struct team *team, int thread)
     }
 }
 
+static void start(void *state, struct team *team, int thread)
+{
+    adapt(state, team, thread, 0, 1);
+}
+
 static void work(void *state, struct team *team, int thread)
 {
     struct problem *problem = state;
     long all = problems[problem->class].steps;
     double time = 0;
-    adapt(problem, team, thread, time, 1);
     for (long step = 1; step <= team_steps(team, all); step++) {
         carry(problem, team, thread, time);
         diffuse(problem, team, thread);
@@ -531,6 +535,11 @@ static void work(void *state, struct team *team, int thread)
         if (thread == 0)
             environment_step();
     }
+}
+
+static void finish(void *state, struct team *team, int thread)
+{
+    struct problem *problem = state;
     const struct mesh *mesh = &problem->mesh;
     struct range elements = team_share(team, thread, mesh->count);
     double sum = 0;
@@ -552,4 +561,4 @@ static int verify(void *state, const char *label)
                         1e-8);
 }
 
-const struct kernel unstructured_adaptive = {"ua", "unstructured adaptive mesh", prepare, work, verify};
+const struct kernel unstructured_adaptive = {"ua", "unstructured adaptive mesh", prepare, start, work, finish, verify};

@@ -75,7 +75,7 @@ const PINS: &[Pin] = &[
             "policies=given,none",
             "workers=2",
         ],
-        &[["13458000.00", "10143500.00"], ["13458000.00", "9174000.00"]],
+        &[["7316000.00", "5705500.00"], ["7316000.00", "5439000.00"]],
     ),
     // Figure 3 cut at t = 1.5: all five tasks at once, and the largest set.
     ("gang.groups", &["factors=1.5"], &[["5.00", "4.00"]]),

@@ -27,17 +27,17 @@ pub const VCPUS: [usize; 2] = [8, 4];
 /// About a tenth of a second of work.
 const STRETCH_CYCLES: u64 = 2_000_000;
 
-/// The benchmarks that the paper runs and this one has, and how many steps are a sample: some ten to thirty million
-/// instructions of four threads.
+/// The benchmarks that the paper runs and this one has, and how many steps are a sample: all of IS and MG, and of the
+/// others so many that about one, or a good part of one, falls between two evaluations.
 const SAMPLES: &[(&str, u64)] = &[
-    ("bt", 1),
+    ("bt", 4),
     ("cg", 1),
     ("ep", 4),
     ("ft", 1),
-    ("is", 5),
-    ("lu", 2),
-    ("mg", 1),
-    ("sp", 2),
+    ("is", 10),
+    ("lu", 8),
+    ("mg", 4),
+    ("sp", 6),
     ("ua", 1),
 ];
 /// Their names.
@@ -117,24 +117,32 @@ pub fn inputs() -> Vec<Input> {
             .about("the length of a scheduling slot")
             .source("chosen: some ms, as Linux has, by the divisor of the caches: refilling one is the same share of a slot")
             .assumed(),
-        Input::duration("period", 50_000)
-            .lasting(1_000, 1_000_000_000)
-            .about("from one round, in which pages are taken away, to the next")
-            .source("chosen: some twenty rounds between two evaluations")
+        Input::integer("rounds", 20)
+            .between(1, 1_000_000)
+            .about("rounds, in which pages are taken away, between two evaluations")
+            .source("chosen: some for each slot in which a vCPU runs")
             .assumed(),
         Input::integer("sample", 16)
             .between(1, 8192)
             .about("pages that a round takes away from a vCPU at the most")
             .source("chosen: half of the monitor's default, of guests with some hundred pages")
             .assumed(),
-        Input::duration("evaluation", 1_000_000)
-            .lasting(10_000, 100_000_000_000)
-            .about("from one evaluation of the sets to the next")
+        Input::integer("evaluations", 10)
+            .between(1, 1_000_000)
+            .about("evaluations of the sets in the time that the benchmark takes under full coscheduling")
             .source("Partial Coscheduling 4: every five seconds, of runs that take some ten times as long; here too")
             .assumed(),
-        Input::duration("start-up", 500_000)
-            .lasting(0, 100_000_000_000)
-            .about("how long after the benchmarks' initialisation what was seen until then is forgotten")
+        Input::integer("evaluation-slots", 10)
+            .between(1, 1_000_000)
+            .about("the least time from one evaluation to the next, in slots")
+            .source("chosen: each virtual machine has had its turn some times")
+            .assumed(),
+        Input::integer("start-up-percent", 50)
+            .between(0, 10_000)
+            .about(
+                "how long after the benchmarks' initialisation what was seen until then is forgotten, in hundredths of \
+                 the time between two evaluations",
+            )
             .source("Partial Coscheduling 4: after starting the benchmark; here half an evaluation later")
             .assumed(),
         Input::integer("budget-permille", 50)
@@ -181,13 +189,15 @@ impl<'a> Hosts<'a> {
     /// How sharing is found out. When the benchmarks are initialised is known from a run of the same without that: as
     /// the paper's authors did, what was seen until then is forgotten.
     pub fn detection(&self, selection: Selection, without: &Run) -> DetectionSettings {
-        let evaluation_ns = self.inputs.duration_ns("evaluation");
+        let slots_ns = self.inputs.duration_ns("slot") * self.inputs.count("evaluation-slots");
+        let evaluation_ns = (without.longest_ns() / self.inputs.count("evaluations")).max(slots_ns);
         DetectionSettings {
-            period_ns: self.inputs.duration_ns("period"),
+            period_ns: (evaluation_ns / self.inputs.count("rounds")).max(1),
             sample: self.inputs.count("sample") as usize,
             // As the default's part of the time between evaluations.
             window_ns: evaluation_ns / 5 * 4,
-            start_up_ns: without.initialised_ns(&self.costs) + self.inputs.duration_ns("start-up"),
+            start_up_ns: without.initialised_ns(&self.costs)
+                + evaluation_ns * self.inputs.count("start-up-percent") / 100,
             evaluation_ns,
             budget_permille: self.inputs.count("budget-permille") as u32,
             selection,
@@ -353,7 +363,12 @@ impl Run {
             .map(VirtualProcessor::clock)
             .max();
         let ended_ns = ended.map_or(0, |ended| costs.nanoseconds(ended.since(Cycle::START)));
-        ended_ns.saturating_sub(self.times_ns[0].iter().copied().max().unwrap_or(0))
+        ended_ns.saturating_sub(self.longest_ns())
+    }
+
+    /// What the instance of VM1 took that took longest.
+    fn longest_ns(&self) -> u64 {
+        self.times_ns[0].iter().copied().max().unwrap_or(0)
     }
 
     /// What was found out of VM1.

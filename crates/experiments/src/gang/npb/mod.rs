@@ -52,7 +52,7 @@ impl Experiment for Npb {
                 better: Better::Lower,
             },
             nature: Nature::Deterministic,
-            takes: (Duration::from_secs(40), Duration::from_secs(480)),
+            takes: (Duration::from_secs(50), Duration::from_secs(900)),
             reading: "A gain of 1.33 is the third that full coscheduling leaves idle in double and quad, 2 the half in \
                       single. `waste` is what cores spend on nobody, `turns of waiting loops` what guests spin. Policy \
                       `none` is uncoordinated scheduling, as a stock Linux does it.",
