@@ -108,6 +108,11 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
             precision,
             status,
         } => float::arithmetic::multiply_add(emitter, instruction, function, precision, status),
+        O::ParallelFloatMultiplyAdd { function, status } => {
+            float::parallel::multiply_add(emitter, instruction, function, status);
+        }
+        O::FloatPack => float::parallel::pack(emitter, instruction),
+        O::FloatMix { mix } => float::parallel::mix(emitter, instruction, mix),
         O::FloatCompare {
             relation,
             unconditional,
@@ -214,7 +219,6 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         // Floating point.
         | O::LoadFloatPair { .. }
         | O::CheckSpeculativeFloat
-        | O::ParallelFloatMultiplyAdd { .. }
         | O::FloatSelect
         | O::FloatClass { .. }
         | O::ParallelFloatReciprocalApproximation { .. }
@@ -223,9 +227,7 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         | O::ParallelFloatExtremum { .. }
         | O::ParallelFloatCompare { .. }
         | O::ParallelFloatMerge { .. }
-        | O::FloatMix { .. }
         | O::FloatSignExtend { .. }
-        | O::FloatPack
         | O::FloatSwap { .. }
         | O::FloatLogical { .. }
         | O::ParallelConvertToFixed { .. }

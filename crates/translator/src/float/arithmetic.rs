@@ -44,7 +44,7 @@ pub fn is_usual(emitter: &mut Emitter, status: StatusField) -> Value {
 
 /// Unless everything [`is_usual`], goes aside where the controls of the status field do not let the host compute, and
 /// where `unless_exact` does.
-fn unless_host_may_not_compute(
+pub(super) fn unless_host_may_not_compute(
     emitter: &mut Emitter,
     (status, is_usual): (StatusField, Value),
     aside: Block,
@@ -114,7 +114,12 @@ fn unless_in_the_middle(emitter: &mut Emitter, value: Value, precision: Precisio
 }
 
 /// The rounded product of two values; goes aside where it is not their product.
-fn exact_product(emitter: &mut Emitter, (a, b): (Value, Value), precision: Precision, aside: Block) -> Value {
+pub(super) fn exact_product(
+    emitter: &mut Emitter,
+    (a, b): (Value, Value),
+    precision: Precision,
+    aside: Block,
+) -> Value {
     let product = emitter.ins().fmul(a, b);
     let negated = emitter.ins().fneg(product);
     let error = emitter.ins().fma(a, b, negated);
@@ -147,7 +152,7 @@ fn exact_product(emitter: &mut Emitter, (a, b): (Value, Value), precision: Preci
 
 /// Goes aside where the rounded sum of two values is not their sum: where it is, each of them is what it has more than
 /// the other, and where it is not, that is not so of the larger one (Dekker's error term).
-fn unless_exact_sum(emitter: &mut Emitter, (a, b): (Value, Value), aside: Block) {
+pub(super) fn unless_exact_sum(emitter: &mut Emitter, (a, b): (Value, Value), aside: Block) {
     let sum = emitter.ins().fadd(a, b);
     for (one, other) in [(a, b), (b, a)] {
         let rest = emitter.ins().fsub(sum, one);
@@ -172,7 +177,7 @@ fn narrowed(emitter: &mut Emitter, double: Double, precision: Precision, rare: &
 
 /// Goes aside where a result is neither a normal value above the smallest exponent nor a zero that has not been
 /// rounded: one of operands that are zeros or values in the middle.
-fn unless_unusual_result(
+pub(super) fn unless_unusual_result(
     emitter: &mut Emitter,
     result: Value,
     operands: impl Iterator<Item = Value>,

@@ -1,4 +1,5 @@
-//! Floating-point registers: [`moves`] between them and general ones, loads and stores ([`memory`]), [`arithmetic`].
+//! Floating-point registers: [`moves`] between them and general ones, loads and stores ([`memory`]), [`arithmetic`],
+//! and that of pairs of numbers ([`parallel`]).
 //!
 //! Memory has the value of each register: what emitted code has loaded or computed as a [`Double`] of the host stands
 //! there as it is, everything else as a significand and a word of sign and exponent, as in the spill format. Beside it
@@ -9,6 +10,7 @@ pub mod arithmetic;
 pub mod memory;
 pub mod moves;
 pub mod nearest;
+pub mod parallel;
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F64, I32, I64};

@@ -50,19 +50,26 @@ impl Source {
         }
     }
 
-    /// What a floating-point register holds: a small number, single or double, a zero or an integer; where anything
-    /// may be, also a number near the ends of the range of doubles, any double or any register.
+    /// What a floating-point register holds: a small number, single or double, a zero, an integer or a pair of small
+    /// singles; where anything may be, also a number near the ends of the range of doubles, any double, any register or
+    /// a pair of any singles.
     pub fn float(&mut self, may_be_anything: bool) -> FloatRegister {
         let small = self.below(1 << 12) as f64 - 2048.0;
         let fraction = self.below(1 << 40) as f64 / (1u64 << 36) as f64;
-        match self.below(if may_be_anything { 12 } else { 8 }) {
+        let pair = |high: f32, low: f32| {
+            FloatRegister::from_significand(u64::from(high.to_bits()) << 32 | u64::from(low.to_bits()))
+        };
+        match self.below(if may_be_anything { 16 } else { 11 }) {
             0 => FloatRegister::zero(self.below(2) == 0),
             1 => FloatRegister::from_significand(self.next() >> self.below(64)),
             2..5 => FloatRegister::from_single((small as f32).to_bits()),
             5..8 => FloatRegister::from_double((small + fraction).to_bits()),
-            8 => FloatRegister::from_double((fraction * f64::MAX / 16.0).to_bits()),
-            9 => FloatRegister::from_double((fraction * f64::MIN_POSITIVE).to_bits()),
-            10 => FloatRegister::from_double(self.next()),
+            8..10 => pair(small as f32, fraction as f32),
+            10 => pair((small + fraction) as f32, -0.0),
+            11 => FloatRegister::from_double((fraction * f64::MAX / 16.0).to_bits()),
+            12 => FloatRegister::from_double((fraction * f64::MIN_POSITIVE).to_bits()),
+            13 => FloatRegister::from_double(self.next()),
+            14 => FloatRegister::from_significand(self.next()),
             _ => FloatRegister::from_sign_exponent(self.next(), self.next()),
         }
     }
@@ -122,6 +129,9 @@ pub fn is_preferred(operation: Operation) -> bool {
         | O::StoreFloat { .. }
         | O::FloatCompare { .. }
         | O::FloatMerge { .. }
+        | O::ParallelFloatMultiplyAdd { .. }
+        | O::FloatPack
+        | O::FloatMix { .. }
         | O::ConvertFromFixed
         | O::SetFloat { .. }
         | O::GetFloat { .. }

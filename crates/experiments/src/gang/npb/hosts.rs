@@ -130,7 +130,10 @@ pub fn inputs() -> Vec<Input> {
         Input::integer("evaluations", 10)
             .between(1, 1_000_000)
             .about("evaluations of the sets in the time that the benchmark takes under full coscheduling")
-            .source("Partial Coscheduling 4: every five seconds, of runs that take some ten times as long; here too")
+            .source(
+                "Partial Coscheduling 4: every five seconds; it gives no times of its runs, and those of class B lie \
+                 around ten times as long",
+            )
             .assumed(),
         Input::integer("evaluation-slots", 10)
             .between(1, 1_000_000)
