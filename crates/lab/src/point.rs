@@ -1,11 +1,13 @@
 //! A point of a sweep, what its code is told, and why it may have no measurement.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
 use crate::input::{Inputs, Value};
+use crate::shared::Shared;
 
 /// One point of a sweep: named coordinates, in the order in which they are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -21,6 +23,7 @@ pub struct Context<'a> {
     /// Whether to record what happens when. Costs time and memory: record only if asked.
     pub trace: bool,
     cancelled: &'a AtomicBool,
+    shared: &'a Shared,
 }
 
 /// Why a point has no measurement.
@@ -90,13 +93,28 @@ impl fmt::Display for Point {
 }
 
 impl<'a> Context<'a> {
-    /// A context; `cancelled` turns true when the user wants to stop.
-    pub fn new(seed: u64, trace: bool, cancelled: &'a AtomicBool) -> Context<'a> {
+    /// A context; `cancelled` turns true when the user wants to stop, and `shared` is of points whose inputs that are
+    /// not axes are the same.
+    pub fn new(seed: u64, trace: bool, cancelled: &'a AtomicBool, shared: &'a Shared) -> Context<'a> {
         Context {
             seed,
             trace,
             cancelled,
+            shared,
         }
+    }
+
+    /// What several points need alike, computed by the first that asks: a baseline that does not hang on the axis in
+    /// which they differ. `name` says which of the coordinates it is of; nothing else of the point may reach it.
+    ///
+    /// # Panics
+    /// When the name has a value of another type.
+    pub fn once<T: Send + Sync + 'static>(
+        &self,
+        name: &str,
+        compute: impl FnOnce() -> Result<T, PointError>,
+    ) -> Result<Arc<T>, PointError> {
+        self.shared.once((name, self.seed, self.trace), compute)
     }
 
     /// Whether the user wants to stop. A point that takes longer than a second asks now and then, and answers with

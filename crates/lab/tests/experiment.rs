@@ -6,7 +6,7 @@ mod sample;
 use std::sync::atomic::AtomicBool;
 
 use sample::RedundantSignals;
-use sidestep_lab::{Context, Experiment, Inputs, Number, Quantity, Row, Verdict};
+use sidestep_lab::{Context, Experiment, Inputs, Number, Quantity, Row, Shared, Verdict};
 
 fn rows(settings: &[&str]) -> Vec<Row> {
     let experiment = RedundantSignals;
@@ -14,8 +14,8 @@ fn rows(settings: &[&str]) -> Vec<Row> {
     let declared = experiment.inputs();
     let inputs = Inputs::new(experiment.about().name, &declared, false, &settings).unwrap();
     let readable = inputs.without_axes(&declared);
-    let cancelled = AtomicBool::new(false);
-    let context = Context::new(1, true, &cancelled);
+    let (cancelled, shared) = (AtomicBool::new(false), Shared::new());
+    let context = Context::new(1, true, &cancelled, &shared);
     let points = experiment.points(&inputs).unwrap();
     points
         .into_iter()

@@ -76,7 +76,7 @@ impl Experiment for Overhead {
     ) -> Result<Measurement, PointError> {
         let hosts = Hosts::new(inputs, "ideal").map_err(PointError::Failed)?;
         let kernel = point.value("kernel").text();
-        let without = hosts.run(kernel, "double", &Policy::Full, None, context)?;
+        let without = hosts.baseline(kernel, "double", context)?;
         let at = |rate: u64, budget_permille: u32| DetectionSettings {
             period_ns: 1_000_000 / rate,
             budget_permille,

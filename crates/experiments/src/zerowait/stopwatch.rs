@@ -80,12 +80,13 @@ fn middle(mut samples: Vec<Sample>) -> Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sidestep_lab::Shared;
     use std::sync::atomic::AtomicBool;
 
     #[test]
     fn the_warm_up_does_not_count_and_the_median_is_reported() {
-        let cancelled = AtomicBool::new(false);
-        let context = Context::new(0, false, &cancelled);
+        let (cancelled, shared) = (AtomicBool::new(false), Shared::new());
+        let context = Context::new(0, false, &cancelled, &shared);
         let side = |first: u64| {
             let mut next = first;
             move || {

@@ -12,8 +12,8 @@ use std::any::Any;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use crate::input::{Input, InputError, Inputs};
 use crate::measurement::Measurement;
 use crate::point::{Context, Point, PointError};
 use crate::row::Row;
+use crate::shared::Shared;
 use cache::{Cache, CacheProblem, Key};
 
 /// How experiments are to be run.
@@ -67,6 +68,7 @@ pub struct Plan<'a> {
     points: Vec<Point>,
     repetitions: u32,
     request: Request,
+    shared: Arc<Shared>,
     /// Whether points of the sweep are left out, so that nothing can be found of it as a whole.
     is_part: bool,
 }
@@ -197,6 +199,7 @@ impl<'a> Plan<'a> {
             points,
             repetitions,
             request: request.clone(),
+            shared: Arc::default(),
             is_part: false,
         })
     }
@@ -450,7 +453,7 @@ impl Runner<'_> {
                 Err(problem) => self.observer.cache_problem(&problem),
             }
         }
-        let context = Context::new(seed, plan.request.trace, self.cancelled);
+        let context = Context::new(seed, plan.request.trace, self.cancelled, &plan.shared);
         let measurement = contain(|| plan.experiment.run_point(inputs, point, &context))??;
         if let Some((cache, entry)) = &kept
             && let Err(problem) = cache.store(entry, &measurement)

@@ -164,17 +164,34 @@ pub fn inputs() -> Vec<Input> {
 pub struct Hosts<'a> {
     inputs: &'a Inputs,
     costs: Arc<HostCosts>,
-    /// What the cores share; `None`: nothing.
-    pub hierarchy: Option<Hierarchy>,
+    /// The preset of what the cores share.
+    name: &'a str,
+    /// What they share; `None`: nothing.
+    hierarchy: Option<Hierarchy>,
+}
+
+/// What the points of a benchmark and a load want of its run under full coscheduling.
+pub struct Baseline {
+    side: Side,
+    /// When the benchmarks of VM1 were initialised, and what the one that took longest took from then on.
+    initialised_ns: u64,
+    longest_ns: u64,
+}
+
+impl Baseline {
+    /// The point's side.
+    pub fn side(&self) -> Side {
+        self.side.clone()
+    }
 }
 
 impl<'a> Hosts<'a> {
     /// Hosts whose cores share what a preset says; `ideal`: nothing.
-    pub fn new(inputs: &'a Inputs, hierarchy: &str) -> Result<Hosts<'a>, String> {
+    pub fn new(inputs: &'a Inputs, name: &'a str) -> Result<Hosts<'a>, String> {
         let costs = HostCosts::preset(inputs.text("costs")).map_err(|error| error.to_string())?;
-        let hierarchy = match hierarchy {
+        let hierarchy = match name {
             "ideal" => None,
-            name => Some(Hierarchy::preset(name).map_err(|error| error.to_string())?),
+            _ => Some(Hierarchy::preset(name).map_err(|error| error.to_string())?),
         };
         if !inputs.count("cache-divisor").is_power_of_two() {
             return Err(format!(
@@ -185,22 +202,39 @@ impl<'a> Hosts<'a> {
         Ok(Hosts {
             inputs,
             costs: Arc::new(costs),
+            name,
             hierarchy,
+        })
+    }
+
+    /// The run of a benchmark under full coscheduling, which all policies are held against.
+    pub fn baseline(
+        &self,
+        kernel: &str,
+        load: &str,
+        context: &Context<'_>,
+    ) -> Result<Arc<Baseline>, PointError> {
+        context.once(&format!("{} {kernel} {load}", self.name), || {
+            let run = self.run(kernel, load, &Policy::Full, None, context)?;
+            Ok(Baseline {
+                side: run.side(),
+                initialised_ns: run.initialised_ns(&self.costs),
+                longest_ns: run.longest_ns(),
+            })
         })
     }
 
     /// How sharing is found out. When the benchmarks are initialised is known from a run of the same without that: as
     /// the paper's authors did, what was seen until then is forgotten.
-    pub fn detection(&self, selection: Selection, without: &Run) -> DetectionSettings {
+    pub fn detection(&self, selection: Selection, without: &Baseline) -> DetectionSettings {
         let slots_ns = self.inputs.duration_ns("slot") * self.inputs.count("evaluation-slots");
-        let evaluation_ns = (without.longest_ns() / self.inputs.count("evaluations")).max(slots_ns);
+        let evaluation_ns = (without.longest_ns / self.inputs.count("evaluations")).max(slots_ns);
         DetectionSettings {
             period_ns: (evaluation_ns / self.inputs.count("rounds")).max(1),
             sample: self.inputs.count("sample") as usize,
             // As the default's part of the time between evaluations.
             window_ns: evaluation_ns / 5 * 4,
-            start_up_ns: without.initialised_ns(&self.costs)
-                + evaluation_ns * self.inputs.count("start-up-percent") / 100,
+            start_up_ns: without.initialised_ns + evaluation_ns * self.inputs.count("start-up-percent") / 100,
             evaluation_ns,
             budget_permille: self.inputs.count("budget-permille") as u32,
             selection,

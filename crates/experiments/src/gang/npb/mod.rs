@@ -106,12 +106,14 @@ impl Experiment for Npb {
         let text = |axis: &str| point.value(axis).text();
         let hosts = Hosts::new(inputs, text("host")).map_err(PointError::Failed)?;
         let (kernel, load) = (text("kernel"), text("load"));
-        let full = hosts.run(kernel, load, &Policy::Full, None, context)?;
         let policy = Policy::of(text("policy"));
         let Policy::Found(selection) = policy else {
+            // First, so that points beside this one may compute the baseline meanwhile.
             let ours = hosts.run(kernel, load, &policy, None, context)?;
+            let full = hosts.baseline(kernel, load, context)?;
             return Ok(Measurement::new(full.side(), ours.side()));
         };
+        let full = hosts.baseline(kernel, load, context)?;
         let settings = hosts.detection(selection, &full);
         let ours = hosts.run(kernel, load, &policy, Some(settings), context)?;
         let mut side = ours.side();

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use sidestep_experiments as experiments;
-use sidestep_lab::{Context, Inputs, Measurement, Point};
+use sidestep_lab::{Context, Inputs, Measurement, Point, Shared};
 
 /// Measures the points of an experiment with some settings, quickly.
 pub fn measure(name: &str, settings: &[&str]) -> Vec<(Point, Measurement)> {
@@ -11,8 +11,8 @@ pub fn measure(name: &str, settings: &[&str]) -> Vec<(Point, Measurement)> {
     let declared = experiment.inputs();
     let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
     let inputs = Inputs::new(name, &declared, true, &settings).expect("good settings");
-    let cancelled = AtomicBool::new(false);
-    let context = Context::new(0, false, &cancelled);
+    let (cancelled, shared) = (AtomicBool::new(false), Shared::new());
+    let context = Context::new(0, false, &cancelled, &shared);
     let points = experiment.points(&inputs).expect("points");
     let fixed = inputs.without_axes(&declared);
     points
