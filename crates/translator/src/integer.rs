@@ -8,12 +8,12 @@ use crate::emitter::Emitter;
 use crate::slots::Slot;
 
 /// Writes r1.
-fn compute(emitter: &mut Emitter, instruction: &Instruction, value: Value) {
+pub fn compute(emitter: &mut Emitter, instruction: &Instruction, value: Value) {
     emitter.set_under(instruction.predicate(), Slot::general(instruction.r1()), value);
 }
 
 /// The operands r2 and r3.
-fn two(emitter: &mut Emitter, instruction: &Instruction) -> (Value, Value) {
+pub fn two(emitter: &mut Emitter, instruction: &Instruction) -> (Value, Value) {
     (
         emitter.general(instruction.r2()),
         emitter.general(instruction.r3()),

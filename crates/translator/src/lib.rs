@@ -37,6 +37,7 @@ mod memory;
 mod moves;
 mod node;
 mod operations;
+mod parallel;
 mod perf_map;
 mod region;
 mod resumption;

@@ -6,7 +6,7 @@
 use sidestep_ia64::encoding::{Instruction, LoadKind, Operation, Signedness, Source};
 
 use crate::emitter::Emitter;
-use crate::{advanced, branch, call, compare, float, integer, memory, moves, stack};
+use crate::{advanced, branch, call, compare, float, integer, memory, moves, parallel, stack};
 
 /// Emits a legal instruction.
 pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
@@ -47,6 +47,38 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         O::MultiplyWord => integer::multiply_word(emitter, instruction),
         O::MultiplyShiftLeftWord => integer::multiply_shift_left_word(emitter, instruction),
         O::MoveLong => integer::move_immediate(emitter, instruction),
+
+        // Several integers at once.
+        O::ParallelAdd { size, saturation } => parallel::add(emitter, instruction, size, saturation),
+        O::ParallelSubtract { size, saturation } => {
+            parallel::subtract(emitter, instruction, size, saturation);
+        }
+        O::ParallelAverage { size, round_away } => {
+            parallel::average(emitter, instruction, size, round_away);
+        }
+        O::ParallelAverageSubtract { size } => parallel::average_subtract(emitter, instruction, size),
+        O::ParallelCompare { size, relation } => parallel::compare(emitter, instruction, size, relation),
+        O::ParallelMinimum { size } => parallel::minimum(emitter, instruction, size),
+        O::ParallelMaximum { size } => parallel::maximum(emitter, instruction, size),
+        O::ParallelSumAbsoluteDifference => parallel::sum_absolute_difference(emitter, instruction),
+        O::ParallelShiftLeftAdd => parallel::shift_left_add(emitter, instruction),
+        O::ParallelShiftRightAdd => parallel::shift_right_add(emitter, instruction),
+        O::ParallelMultiplyShiftRight { signedness } => {
+            parallel::multiply_shift_right(emitter, instruction, signedness);
+        }
+        O::ParallelMultiply { half } => parallel::multiply(emitter, instruction, half),
+        O::Mix { size, half } => parallel::mix(emitter, instruction, size, half),
+        O::Pack { size, saturation } => parallel::pack(emitter, instruction, size, saturation),
+        O::Unpack { size, half } => parallel::unpack(emitter, instruction, size, half),
+        O::MuxBytes => parallel::permute_bytes(emitter, instruction),
+        O::MuxPairs => parallel::permute_pairs(emitter, instruction),
+        O::ParallelShiftRight {
+            size,
+            signedness,
+            count,
+        } => parallel::shift_right(emitter, instruction, size, signedness, count),
+        O::ParallelShiftLeft { size, count } => parallel::shift_left(emitter, instruction, size, count),
+        O::ComputeZeroIndex { size, half } => parallel::zero_index(emitter, instruction, size, half),
 
         // Predicates.
         O::Compare {
@@ -144,27 +176,6 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         | O::TestBit { .. }
         | O::TestNat { .. }
         | O::TestFeature { .. }
-        // Several elements at once.
-        | O::ParallelAdd { .. }
-        | O::ParallelSubtract { .. }
-        | O::ParallelAverage { .. }
-        | O::ParallelAverageSubtract { .. }
-        | O::ParallelCompare { .. }
-        | O::ParallelShiftLeftAdd
-        | O::ParallelShiftRightAdd
-        | O::ParallelMultiplyShiftRight { .. }
-        | O::ParallelMultiply { .. }
-        | O::Mix { .. }
-        | O::Pack { .. }
-        | O::Unpack { .. }
-        | O::ParallelMinimum { .. }
-        | O::ParallelMaximum { .. }
-        | O::ParallelSumAbsoluteDifference
-        | O::MuxBytes
-        | O::MuxPairs
-        | O::ParallelShiftRight { .. }
-        | O::ParallelShiftLeft { .. }
-        | O::ComputeZeroIndex { .. }
         // Moves of system registers.
         | O::MoveToControl
         | O::MoveFromControl

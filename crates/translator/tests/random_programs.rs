@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use machine::Machine;
-use programs::{BUNDLES, CODE, FLOATING, Source, aim, cases, instruction, run, set_numbers, translator};
+use programs::{
+    BUNDLES, CODE, FLOATING, Source, aim, cases, instruction, nothing, run, set_numbers, translator,
+};
 use proptest::prelude::*;
 use sidestep_ia64::encoding::{Bundle, Form, Operation, Template, Unit, UnitClass, all_forms};
 use sidestep_ia64::{Exit, Processor, ProcessorState};
@@ -27,14 +29,10 @@ fn computation(source: &mut Source) -> Machine {
         )
     };
     let memory: Vec<&Form> = all.iter().filter(is_memory).copied().collect();
-    let nothing = all
-        .iter()
-        .filter(|form| form.class == B && form.operation == Operation::Nop);
-    let nothing = nothing.map(|form| form.value).next().expect("nop.b");
     let bundles = (0..BUNDLES).map(|bundle| {
         let memory = instruction(source, &memory, &[M], Unit::M, bundle);
         let floating = instruction(source, &all, &[F], Unit::F, bundle);
-        Bundle::new(Template::new(FLOATING), [memory, floating, nothing])
+        Bundle::new(Template::new(FLOATING), [memory, floating, nothing(B)])
     });
     let bundles: Vec<Bundle> = bundles.collect();
     let mut machine = Machine::new();

@@ -8,7 +8,9 @@ use sidestep_ia64::registers::application::{EC, LC};
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::{Exit, Processor};
 
-use super::{BUNDLES, CODE, FLOATING, INTEGER, STACKED, Source, aim, instruction, is_usual, set_numbers};
+use super::{
+    BUNDLES, CODE, FLOATING, INTEGER, STACKED, Source, aim, instruction, is_usual, nothing, set_numbers,
+};
 use crate::machine::{DATA, Machine};
 
 /// Bundles of a loop; behind it and behind the code around it nothing stands.
@@ -61,7 +63,7 @@ pub fn pipelined(source: &mut Source) -> Machine {
             _ if is_top && bundle == BODY - 1 => branch(kind, predicate, back),
             _ if !is_top && bundle == exit => branch(kind, predicate, BODY - bundle),
             _ if bundle == BODY - 1 => branch(BranchKind::Conditional, 0, back),
-            _ => nothing(),
+            _ => nothing(UnitClass::B),
         }
     })
 }
@@ -91,16 +93,9 @@ pub fn tight(source: &mut Source) -> Machine {
                 let over = 1 + source.below(length - 1 - bundle);
                 branch(BranchKind::Conditional, 6 + source.below(6), over)
             }
-            _ => nothing(),
+            _ => nothing(UnitClass::B),
         }
     })
-}
-
-/// A branch slot's instruction that does nothing.
-fn nothing() -> u64 {
-    let mut forms = all_forms().map(|(_, form)| form);
-    let form = forms.find(|form| form.class == UnitClass::B && form.operation == Operation::Nop);
-    form.expect("nop.b").value
 }
 
 /// Bundles of random instructions of some forms, with what `last` gives for each in their branch slots.

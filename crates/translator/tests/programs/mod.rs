@@ -234,6 +234,13 @@ pub fn instruction(
     }
 }
 
+/// An instruction that does nothing.
+pub fn nothing(class: UnitClass) -> u64 {
+    let mut forms = all_forms().map(|(_, form)| form);
+    let form = forms.find(|form| form.class == class && form.operation == Operation::Nop);
+    form.expect("a form of nop").value
+}
+
 pub fn is_direct(instruction: &Instruction) -> bool {
     match instruction.operation {
         Operation::Branch { target, .. } | Operation::Call { target } => target == Target::Relative,
